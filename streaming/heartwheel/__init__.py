@@ -1,0 +1,1 @@
+"""heartwheel: a session-timeout engine on Spark Structured Streaming."""

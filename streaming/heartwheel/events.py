@@ -1,0 +1,223 @@
+"""Events in: what a record of the heartbeat topic says, and how it is decoded.
+
+One `Event` is one request that a group coordinator would have been asked. Its time is not in it: the record's append
+time, stamped by the broker, is the only time that counts, and it travels beside the event.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from typing import Annotated, Final
+
+import msgspec
+
+ID_BYTES_MAX: Final = 1024
+"""Longest group, member, instance, client or protocol id in UTF-8 bytes that is accepted."""
+
+TIMEOUT_MS_MAX: Final = 2**31 - 1
+"""Longest timeout that is accepted, in milliseconds: Kafka's protocol carries timeouts as INT32."""
+
+BATCH_LEAVE_MAX: Final = 10_000
+"""Most members that one batch leave may name."""
+
+PROTOCOLS_MAX: Final = 64
+"""Most protocols that one join may offer."""
+
+UNCHECKED_GENERATION: Final = -1
+"""The generation of a request that asks for no generation check, as Kafka's `-1`."""
+
+
+class EventType(enum.StrEnum):
+    """Name the request that an event stands for."""
+
+    HEARTBEAT = "heartbeat"
+    JOIN = "join"
+    SYNC = "sync"
+    COMMIT = "commit"
+    LEAVE = "leave"
+    UNLOAD = "unload"
+    LOAD = "load"
+
+
+_Timeout = Annotated[int, msgspec.Meta(ge=1, le=TIMEOUT_MS_MAX)]
+_Generation = Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)]
+
+
+class Protocol(msgspec.Struct, frozen=True):
+    """Hold one protocol that a joining member offers: its name and a digest of its metadata."""
+
+    name: str
+    metadata_sha1: str = ""
+
+
+class Leaving(msgspec.Struct, frozen=True):
+    """Hold one member of a batch leave, named by its member id, by its instance id, or by both."""
+
+    member_id: str = ""
+    group_instance_id: str | None = None
+    reason: str | None = None
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Hold one decoded request of the heartbeat topic.
+
+    Args:
+        type: which request it was; a record without a type is a heartbeat.
+        group_id: the group it was sent to, never empty.
+        member_id: who sent it; empty where Kafka allows that (a first join, a leave by instance id).
+        generation_id: the generation the member believes in; `-1` asks for no check.
+        group_instance_id: the static member's instance id, if it is one.
+        session_timeout_ms: the session timeout a join (or a heartbeat of a presence group) asks for, milliseconds.
+        rebalance_timeout_ms: the rebalance timeout a join asks for, milliseconds.
+        assigned_member_id: the id that the coordinator handed out to a join that came without one.
+        protocol_type: the protocol type of a join, such as `consumer`.
+        protocols: what a join offers, in the order of preference.
+        leaving: the members of a batch leave.
+        client_id: shown to people.
+        client_host: shown to people.
+        reason: the client's own words for a join or a leave.
+    """
+
+    group_id: str
+    type: EventType = EventType.HEARTBEAT
+    member_id: str = ""
+    generation_id: _Generation = UNCHECKED_GENERATION
+    group_instance_id: str | None = None
+    session_timeout_ms: _Timeout | None = None
+    rebalance_timeout_ms: _Timeout | None = None
+    assigned_member_id: str | None = None
+    protocol_type: str | None = None
+    protocols: tuple[Protocol, ...] = ()
+    leaving: tuple[Leaving, ...] = ()
+    client_id: str | None = None
+    client_host: str | None = None
+    reason: str | None = None
+
+
+class RejectCause(enum.StrEnum):
+    """Name why a record was kept out of the engine and put on the rejects topic."""
+
+    TOMBSTONE = "tombstone"
+    TOO_LARGE = "too_large"
+    NOT_JSON = "not_json"
+    BAD_FIELD = "bad_field"
+    UNKNOWN_TYPE = "unknown_type"
+    MISSING_FIELD = "missing_field"
+    ID_TOO_LONG = "id_too_long"
+    SHARD_FULL = "shard_full"
+    GROUP_FULL = "group_full"
+    INVALID_SESSION_TIMEOUT = "invalid_session_timeout"
+
+
+class RejectedError(ValueError):
+    """Tell that a record can not become an event.
+
+    Args:
+        cause: the enum that is counted.
+        detail: what exactly was wrong, for people; it may quote field paths, never whole payloads.
+    """
+
+    def __init__(self, cause: RejectCause, detail: str) -> None:
+        super().__init__(f"{cause}: {detail}")
+        self.cause = cause
+        self.detail = detail
+
+
+_decode = msgspec.json.Decoder(Event).decode
+_encode = msgspec.json.Encoder().encode
+
+_NEEDS_MEMBER: Final = frozenset({EventType.HEARTBEAT, EventType.SYNC, EventType.COMMIT})
+
+
+def decode_event(value: bytes | None, *, size_max: int = 1 << 20) -> Event:
+    """Decode one record's value, or say by name why it can not be an event.
+
+    Args:
+        value: the record's value; `None` is a tombstone.
+        size_max: longest value that is accepted, bytes.
+
+    Raises:
+        RejectedError: with the cause that is counted and words for people.
+    """
+    if value is None:
+        raise RejectedError(RejectCause.TOMBSTONE, "the record has no value")
+    if len(value) > size_max:
+        raise RejectedError(RejectCause.TOO_LARGE, f"{len(value)} bytes, at most {size_max} are accepted")
+    try:
+        event = _decode(value)
+    except msgspec.ValidationError as error:
+        raise RejectedError(_validation_cause(str(error)), str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RejectedError(RejectCause.NOT_JSON, str(error)) from None
+    _check(event)
+    return event
+
+
+def _validation_cause(words: str) -> RejectCause:
+    if words.endswith("`$.type`"):
+        return RejectCause.UNKNOWN_TYPE
+    if "missing required field" in words:
+        return RejectCause.MISSING_FIELD
+    return RejectCause.BAD_FIELD
+
+
+def _check(event: Event) -> None:
+    if not event.group_id:
+        raise RejectedError(RejectCause.MISSING_FIELD, "`group_id` is empty")
+    if event.type in _NEEDS_MEMBER and not event.member_id:
+        raise RejectedError(RejectCause.MISSING_FIELD, f"a {event.type} needs a `member_id`")
+    if event.type is EventType.JOIN:
+        if not event.member_id and not event.assigned_member_id:
+            raise RejectedError(
+                RejectCause.MISSING_FIELD,
+                "a join without `member_id` needs the `assigned_member_id` it was answered with",
+            )
+        if len(event.protocols) > PROTOCOLS_MAX:
+            raise RejectedError(RejectCause.BAD_FIELD, f"{len(event.protocols)} protocols, at most {PROTOCOLS_MAX}")
+    if event.type is EventType.LEAVE:
+        if len(event.leaving) > BATCH_LEAVE_MAX:
+            raise RejectedError(RejectCause.BAD_FIELD, f"{len(event.leaving)} members leave, at most {BATCH_LEAVE_MAX}")
+        if not (event.leaving or event.member_id or event.group_instance_id):
+            raise RejectedError(RejectCause.MISSING_FIELD, "a leave names no member")
+    for field in _ids_of(event):
+        # A character is at most 4 bytes of UTF-8, so most ids are cleared without encoding them.
+        if field is not None and len(field) * 4 > ID_BYTES_MAX and len(field.encode()) > ID_BYTES_MAX:
+            raise RejectedError(
+                RejectCause.ID_TOO_LONG, f"an id of {len(field)} characters, at most {ID_BYTES_MAX} bytes"
+            )
+
+
+def _ids_of(event: Event) -> list[str | None]:
+    ids = [
+        event.group_id,
+        event.member_id,
+        event.group_instance_id,
+        event.assigned_member_id,
+        event.client_id,
+        event.client_host,
+        event.protocol_type,
+        event.reason,
+    ]
+    for protocol in event.protocols:
+        ids += (protocol.name, protocol.metadata_sha1)
+    for leaver in event.leaving:
+        ids += (leaver.member_id, leaver.group_instance_id, leaver.reason)
+    return ids
+
+
+def encode_event(event: Event) -> bytes:
+    """Encode an event as the JSON that `decode_event` reads, fields at their default left out."""
+    return _encode(event)
+
+
+def fingerprint(event: Event) -> int:
+    """Hash everything of an event that a rule can see, so that equal fingerprints mean equal effects.
+
+    Unknown fields, white space and the order of keys do not count. Zero is never returned: it stands for "none".
+
+    Returns:
+        A 64-bit BLAKE2b digest as a signed integer, so that it fits an int64 column.
+    """
+    digest = hashlib.blake2b(_encode(event), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True) or 1

@@ -1,0 +1,1 @@
+"""The Kafka room: pinned jars, an embedded broker, topics, and feeders."""
