@@ -1,1 +1,1 @@
-"""The Kafka room: pinned jars, an embedded broker, topics, and feeders."""
+"""The Kafka room: jars, an embedded broker, topics, and members that beat on purpose."""
