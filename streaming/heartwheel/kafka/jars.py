@@ -3,8 +3,8 @@
     python -m heartwheel.kafka.jars broker spark     # fetch these sets into the cache, print where they are
 
 A jar comes from the cache, else the user's local Maven repository, else a remote one (`heartwheel.kafka.repository`),
-and counts only with the size and SHA-256 of the lock. Sets are separate class paths: the broker and Spark's connector want
-two versions of `kafka-clients`, so never put the whole cache on one class path.
+and counts only with the size and SHA-256 of the lock. Sets are separate class paths: the broker and Spark's connector
+want two versions of `kafka-clients`, so never put the whole cache on one class path.
 """
 
 from __future__ import annotations
