@@ -1,0 +1,49 @@
+"""The configuration: what can be set, in which layer, and everything that is wrong with it at once."""
+
+from heartwheel.settings.keys import FIELDS, env_name
+from heartwheel.settings.load import CONFIG_VARIABLE, DEFAULT_CONFIG, LoadedSettings, load_settings
+from heartwheel.settings.models import (
+    CheckpointSettings,
+    CoordinatorSettings,
+    DemoSettings,
+    EngineSettings,
+    FeedSettings,
+    KafkaSettings,
+    Settings,
+    SparkSettings,
+    TopicSettings,
+    WheelSettings,
+)
+from heartwheel.settings.problems import Layer, Origin, Problem, SettingsError
+from heartwheel.settings.secret import MASK, is_secret, shown
+from heartwheel.settings.units import format_duration, format_size, parse_duration_ms, parse_size_bytes
+
+__all__ = [
+    "CONFIG_VARIABLE",
+    "DEFAULT_CONFIG",
+    "FIELDS",
+    "MASK",
+    "CheckpointSettings",
+    "CoordinatorSettings",
+    "DemoSettings",
+    "EngineSettings",
+    "FeedSettings",
+    "KafkaSettings",
+    "Layer",
+    "LoadedSettings",
+    "Origin",
+    "Problem",
+    "Settings",
+    "SettingsError",
+    "SparkSettings",
+    "TopicSettings",
+    "WheelSettings",
+    "env_name",
+    "format_duration",
+    "format_size",
+    "is_secret",
+    "load_settings",
+    "parse_duration_ms",
+    "parse_size_bytes",
+    "shown",
+]

@@ -1,0 +1,120 @@
+"""Combinations that can not work, though each value alone is fine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from heartwheel.settings.models import Settings
+from heartwheel.settings.units import format_duration
+
+
+class Rule(NamedTuple):
+    """Hold one rule over several keys.
+
+    Args:
+        path: the key that is blamed.
+        others: the other keys it looks at; a rule is left out while one of its keys is wrong by itself.
+        broken: tells whether a configuration breaks it.
+        message: what is wrong, in words that may depend on the configuration.
+        hint: what to do about it.
+    """
+
+    path: str
+    others: tuple[str, ...]
+    broken: Callable[[Settings], bool]
+    message: Callable[[Settings], str]
+    hint: str
+
+
+def _sessions(settings: Settings) -> range:
+    rules = settings.coordinator
+    return range(rules.group_min_session_timeout_ms, rules.group_max_session_timeout_ms + 1)
+
+
+def _session_words(settings: Settings) -> str:
+    rules = settings.coordinator
+    least, most = rules.group_min_session_timeout_ms, rules.group_max_session_timeout_ms
+    return f"must be a session timeout from {format_duration(least)} to {format_duration(most)}"
+
+
+_SESSION_KEYS: Final = ("coordinator.group_min_session_timeout", "coordinator.group_max_session_timeout")
+
+RULES: Final = (
+    Rule(
+        "coordinator.group_min_session_timeout",
+        ("coordinator.group_max_session_timeout",),
+        lambda s: s.coordinator.group_min_session_timeout_ms > s.coordinator.group_max_session_timeout_ms,
+        lambda s: f"is above the maximum of {format_duration(s.coordinator.group_max_session_timeout_ms)}",
+        "raise coordinator.group_max_session_timeout",
+    ),
+    Rule(
+        "coordinator.default_session_timeout",
+        _SESSION_KEYS,
+        lambda s: bool(_sessions(s)) and s.coordinator.default_session_timeout_ms not in _sessions(s),
+        _session_words,
+        "members that name no session timeout would all be refused",
+    ),
+    Rule(
+        "feed.session_timeout",
+        _SESSION_KEYS,
+        lambda s: bool(_sessions(s)) and s.feed.session_timeout_ms not in _sessions(s),
+        _session_words,
+        "lower coordinator.group_min_session_timeout to feed shorter sessions",
+    ),
+    Rule(
+        "feed.interval",
+        ("feed.session_timeout", "feed.jitter_share"),
+        lambda s: s.feed.interval_ms * (1 + s.feed.jitter_share) >= s.feed.session_timeout_ms,
+        lambda s: f"with its jitter is no shorter than the session of {format_duration(s.feed.session_timeout_ms)}",
+        "every member would expire; a third of the session timeout is usual",
+    ),
+    Rule(
+        "wheel.tick",
+        ("engine.trigger_interval",),
+        lambda s: s.wheel.tick_ms > s.engine.trigger_interval_ms,
+        lambda s: f"is longer than the trigger interval of {format_duration(s.engine.trigger_interval_ms)}",
+        "verdicts would be later than promise P2 allows; a tenth of the interval is usual",
+    ),
+    Rule(
+        "spark.shuffle_partitions",
+        ("engine.shards",),
+        lambda s: (s.spark.shuffle_partitions or 1) > s.engine.shards,
+        lambda s: f"is more than the {s.engine.shards} shards there are",
+        "each shard lies in one partition, and every partition costs time in every batch; take fewer",
+    ),
+    Rule(
+        "engine.members_per_group_max",
+        ("engine.members_per_shard_max",),
+        lambda s: s.engine.members_per_group_max > s.engine.members_per_shard_max,
+        lambda s: f"is more than the {s.engine.members_per_shard_max} members a shard may hold",
+        "a group lies in one shard; raise engine.members_per_shard_max",
+    ),
+)
+"""Every rule over several keys with fixed names."""
+
+OWNED: Final = {
+    "kafka.client.bootstrap.servers": "set kafka.bootstrap_servers",
+    "kafka.client.group.id": "the job reads by offsets of its checkpoint, not by a group",
+    "kafka.client.auto.offset.reset": "the job reads by offsets of its checkpoint",
+    "kafka.client.enable.auto.commit": "the job reads by offsets of its checkpoint",
+    "kafka.client.isolation.level": "the job reads committed records only",
+    "kafka.client.key.serializer": "the job writes bytes",
+    "kafka.client.key.deserializer": "the job reads bytes",
+    "kafka.client.value.serializer": "the job writes bytes",
+    "kafka.client.value.deserializer": "the job reads bytes",
+    "spark.conf.spark.master": "set spark.master",
+    "spark.conf.spark.driver.memory": "set spark.driver_memory",
+    "spark.conf.spark.sql.shuffle.partitions": "set spark.shuffle_partitions",
+}
+"""Entries of the free tables that would work against a setting or a rule of the engine, each with what to do."""
+
+
+def duplicate_topics(settings: Settings) -> Iterator[tuple[str, str]]:
+    """List the topics whose name was given to another one before, as pairs of the two keys."""
+    seen: dict[str, str] = {}
+    for key, name in settings.kafka.topics.model_dump().items():
+        path = f"kafka.topics.{key}"
+        if name in seen:
+            yield path, seen[name]
+        seen.setdefault(name, path)

@@ -1,0 +1,151 @@
+"""Loading: the layers laid over each other, checked as a whole, every problem told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+from pydantic import ValidationError
+
+from heartwheel.settings.combinations import OWNED, RULES, duplicate_topics
+from heartwheel.settings.keys import FIELDS, TABLES, table_of
+from heartwheel.settings.layers import Assignment, read_environment, read_file, read_overrides
+from heartwheel.settings.models import Settings
+from heartwheel.settings.problems import DEFAULT_ORIGIN, Origin, Problem, SettingsError, problem_of
+from heartwheel.settings.secret import shown
+
+CONFIG_VARIABLE: Final = "HEARTWHEEL_CONFIG"
+"""The environment variable that names the configuration file."""
+
+DEFAULT_CONFIG: Final = Path("conf/heartwheel.toml")
+"""The file that is read if none is named, where it exists."""
+
+
+class LoadedSettings(NamedTuple):
+    """Hold a configuration that was checked, and where each of its values comes from.
+
+    Args:
+        settings: the values.
+        origin: the layer of every key by its dotted path, entries of free tables included.
+    """
+
+    settings: Settings
+    origin: Mapping[str, Origin]
+
+    def values(self) -> dict[str, Any]:
+        """List every value by its dotted path, written as in the file."""
+        document = self.settings.model_dump(by_alias=True)
+        return {path: _get(document, path) for path in self.origin}
+
+
+def load_settings(
+    config_path: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    overrides: Sequence[str] | Mapping[str, Any] = (),
+) -> LoadedSettings:
+    """Load the configuration: defaults, then the file, then the environment, then flags; the later layer wins.
+
+    Args:
+        config_path: the file; `None` takes `$HEARTWHEEL_CONFIG` of `env`, else `conf/heartwheel.toml` if it is there.
+        env: such as `os.environ`; `None` is an empty environment.
+        overrides: `key=value` texts, or values by their dotted path.
+
+    Raises:
+        SettingsError: with everything that is wrong.
+    """
+    env = env or {}
+    problems: list[Problem] = []
+    assignments = [
+        *_read_config(config_path, env, problems),
+        *read_environment(env, problems),
+        *read_overrides(overrides, problems),
+    ]
+    winners = {assignment.path: assignment for assignment in assignments}
+    settings = _validate(winners, problems)
+    if problems:
+        raise SettingsError(problems)
+    return LoadedSettings(settings, _origins(winners))
+
+
+def _read_config(path: Path | None, env: Mapping[str, str], problems: list[Problem]) -> list[Assignment]:
+    if path is None and env.get(CONFIG_VARIABLE):
+        path = Path(env[CONFIG_VARIABLE])
+    if path is None:
+        if not DEFAULT_CONFIG.is_file():
+            return []
+        path = DEFAULT_CONFIG
+    return read_file(path, problems)
+
+
+def _origins(winners: Mapping[str, Assignment]) -> dict[str, Origin]:
+    origins = {path: DEFAULT_ORIGIN for path in FIELDS if path not in TABLES}
+    return origins | {path: assignment.origin for path, assignment in winners.items() if path not in TABLES}
+
+
+def _validate(winners: Mapping[str, Assignment], problems: list[Problem]) -> Settings:
+    """Check each value by itself, then the combinations of those that are right."""
+    settings, wrong = _try(winners.values())
+    for error in wrong:
+        path = ".".join(str(part) for part in error["loc"])
+        origin = winners[path].origin if path in winners else DEFAULT_ORIGIN
+        problems.append(problem_of(error, origin))
+    bad = {problem.path for problem in problems}
+    if settings is None:
+        settings, again = _try(assignment for path, assignment in winners.items() if path not in bad)
+        if settings is None:
+            raise AssertionError(f"problems without a key: {again}")
+    problems += _combinations(settings, winners, bad)
+    return settings
+
+
+def _try(assignments: Iterable[Assignment]) -> tuple[Settings | None, list[dict[str, Any]]]:
+    try:
+        return Settings.model_validate(_document(assignments)), []
+    except ValidationError as error:
+        return None, cast("list[dict[str, Any]]", error.errors(include_url=False))
+
+
+def _document(assignments: Iterable[Assignment]) -> dict[str, Any]:
+    document: dict[str, Any] = {}
+    for path, value, _ in assignments:
+        *parents, key = _parts(path)
+        table = document
+        for parent in parents:
+            table = table.setdefault(parent, {})
+        table[key] = value
+    return document
+
+
+def _parts(path: str) -> list[str]:
+    table = table_of(path)
+    return [*table.split("."), path.removeprefix(table + ".")] if table else path.split(".")
+
+
+def _get(document: Mapping[str, Any], path: str) -> Any:
+    value: Any = document
+    for part in _parts(path):
+        value = value[part]
+    return value
+
+
+def _combinations(settings: Settings, winners: Mapping[str, Assignment], bad: set[str]) -> list[Problem]:
+    document = settings.model_dump(by_alias=True)
+
+    def problem(path: str, message: str, hint: str) -> Problem:
+        origin = winners[path].origin if path in winners else DEFAULT_ORIGIN
+        return Problem(path, message, shown(path, _get(document, path)), origin, hint)
+
+    return [
+        *(
+            problem(rule.path, rule.message(settings), rule.hint)
+            for rule in RULES
+            if not bad.intersection((rule.path, *rule.others)) and rule.broken(settings)
+        ),
+        *(problem(path, "belongs to heartwheel", hint) for path, hint in OWNED.items() if path in winners),
+        *(
+            problem(path, f"is also the name of {other}", "give each topic a name of its own")
+            for path, other in duplicate_topics(settings)
+            if not bad.intersection((path, other))
+        ),
+    ]

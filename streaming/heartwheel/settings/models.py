@@ -1,0 +1,206 @@
+"""What can be set: one frozen model a section, with the default and the reason for every key.
+
+A key in the file names no unit, its value does (`trigger_interval = "1s"`); the attribute in code ends with the unit
+(`trigger_interval_ms`). `conf/heartwheel.toml` shows every key; tests/cli/test_settings_reference.py keeps both equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from heartwheel.settings.units import AutoInt, DurationMs, SizeBytes
+
+_INT32_MAX: Final = 2**31 - 1
+_UNIT_SUFFIXES: Final = ("_ms", "_bytes")
+
+
+def key_of(attribute: str) -> str:
+    """Name the key of a field: its attribute without the unit."""
+    for suffix in _UNIT_SUFFIXES:
+        attribute = attribute.removesuffix(suffix)
+    return attribute
+
+
+class Section(BaseModel):
+    """Hold one section of the configuration; frozen, and strict about types and keys."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        alias_generator=key_of,
+        validate_by_name=True,
+        validate_by_alias=True,
+    )
+
+
+# Kafka's own rule for names, so that a typo fails here and not at the broker.
+TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]+$", max_length=249)]
+_Server = r"[^\s,:]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}"
+BootstrapServers = Annotated[str, Field(pattern=rf"^({_Server})(,({_Server}))*$")]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class TopicSettings(Section):
+    """Name the topics in Kafka."""
+
+    heartbeats: TopicName = "consumer-heartbeats"
+    expirations: TopicName = "member-expirations"
+    triggers: TopicName = "rebalance-triggers"
+    status: TopicName = "heartwheel-status"
+    rejects: TopicName = "heartbeat-rejects"
+
+
+class KafkaSettings(Section):
+    """Say where Kafka is and how to talk to it.
+
+    Args:
+        bootstrap_servers: `host:port`, several with commas.
+        partitions: of each topic that is created.
+        topics: their names.
+        client: client properties under Kafka's dotted names, such as `security.protocol`; kept out of `repr`, as it
+            holds passwords.
+    """
+
+    bootstrap_servers: BootstrapServers = "localhost:9092"
+    partitions: Annotated[int, Field(ge=1, le=10_000)] = 8
+    topics: TopicSettings = TopicSettings()
+    client: Mapping[str, str] = Field(default={}, repr=False)
+
+
+class EngineSettings(Section):
+    """Set the engine's pace and its limits.
+
+    Args:
+        shards: coordinator partitions; fixed at the first start of a checkpoint.
+        trigger_interval_ms: time from one batch to the next.
+        skew_allowance_ms: most that the broker's clock may be behind the driver's.
+        catch_up_max_records: most records a batch reads while it catches up with a backlog.
+        at_risk_count: members nearest to expiry that a status row names.
+        value_bytes_max: longest value that is decoded.
+        members_per_shard_max: most members that one shard holds.
+        members_per_group_max: most members that one group holds.
+        output_per_batch_max: most rows that one shard writes in one batch.
+    """
+
+    shards: Annotated[int, Field(ge=1, le=1024)] = 8
+    trigger_interval_ms: Annotated[DurationMs, Field(ge=100, le=600_000)] = 1_000
+    skew_allowance_ms: Annotated[DurationMs, Field(ge=0, le=600_000)] = 500
+    catch_up_max_records: Annotated[int, Field(ge=1_000)] = 1_000_000
+    at_risk_count: Annotated[int, Field(ge=0, le=1_000)] = 10
+    value_bytes_max: Annotated[SizeBytes, Field(ge=1_024, le=2**26)] = 2**20
+    members_per_shard_max: Annotated[int, Field(ge=1, le=10_000_000)] = 250_000
+    members_per_group_max: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
+    output_per_batch_max: Annotated[int, Field(ge=1)] = 100_000
+
+
+class WheelSettings(Section):
+    """Set the geometry of the timing wheels.
+
+    Args:
+        tick_ms: resolution of the lowest level; a verdict is late by less than one tick.
+        size: buckets a level.
+    """
+
+    tick_ms: Annotated[DurationMs, Field(ge=1, le=60_000)] = 100
+    size: Annotated[int, Field(ge=2, le=4_096)] = 20
+
+
+class CoordinatorSettings(Section):
+    """Set the group rules; the names and defaults are those of Kafka's broker and consumer.
+
+    Args:
+        group_min_session_timeout_ms: shortest session timeout a member may ask for.
+        group_max_session_timeout_ms: longest session timeout a member may ask for.
+        group_initial_rebalance_delay_ms: how long the first join phase of an empty group waits for more members.
+        group_max_size: most members of a classic group.
+        new_member_join_timeout_ms: longest that a new member may hang in a join phase.
+        default_session_timeout_ms: for members that name none.
+        default_rebalance_timeout_ms: for members that name none.
+        empty_group_retention_ms: how long a group without members is remembered.
+    """
+
+    group_min_session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 6_000
+    group_max_session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 1_800_000
+    group_initial_rebalance_delay_ms: Annotated[DurationMs, Field(ge=0, le=_INT32_MAX)] = 3_000
+    group_max_size: Annotated[int, Field(ge=1, le=_INT32_MAX)] = _INT32_MAX
+    new_member_join_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 300_000
+    default_session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 45_000
+    default_rebalance_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 300_000
+    empty_group_retention_ms: Annotated[DurationMs, Field(ge=1)] = 86_400_000
+
+
+class CheckpointSettings(Section):
+    """Say where the job keeps its offsets and its state: a folder or an address that Spark can write to."""
+
+    location: Annotated[str, Field(min_length=1)] = "checkpoints/default"
+
+
+class SparkSettings(Section):
+    """Set up Spark.
+
+    Args:
+        master: where the job runs.
+        driver_memory_bytes: heap of the driver, which in local mode does all the work.
+        shuffle_partitions: partitions of the state, fixed at the first start; `None` means one a core.
+        conf: more Spark properties; kept out of `repr`, as they may hold passwords.
+    """
+
+    master: Annotated[str, Field(pattern=r"^(local(\[.+\])?|spark://.+|k8s://.+|yarn)$")] = "local[*]"
+    driver_memory_bytes: Annotated[SizeBytes, Field(ge=512 * 2**20)] = 2 * 2**30
+    shuffle_partitions: Annotated[AutoInt, Field(ge=1, le=1024)] = None
+    conf: Mapping[str, str] = Field(default={}, repr=False)
+
+
+class FeedSettings(Section):
+    """Describe the simulated members of `feed` and `demo`.
+
+    Args:
+        groups: how many groups.
+        members_per_group: members of each.
+        protocol: `presence` heartbeats know no generation; `classic` members join, sync and carry one.
+        interval_ms: time between two heartbeats of a member.
+        jitter_share: random part of each interval.
+        session_timeout_ms: what each member asks for.
+        kills_per_minute: members that fall silent for good or come back much later.
+        pauses_per_minute: members that pause for less than their session.
+        leaves_per_minute: members that say good-bye.
+        return_share: part of those gone that come back.
+        garbage_share: part of the records that are broken on purpose.
+        seed: one seed, one schedule.
+    """
+
+    groups: Annotated[int, Field(ge=1, le=100_000)] = 20
+    members_per_group: Annotated[int, Field(ge=1, le=100_000)] = 10
+    protocol: Literal["presence", "classic"] = "presence"
+    interval_ms: Annotated[DurationMs, Field(ge=50)] = 2_000
+    jitter_share: Annotated[float, Field(ge=0, le=0.9)] = 0.1
+    session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 6_000
+    kills_per_minute: Annotated[float, Field(ge=0)] = 20.0
+    pauses_per_minute: Annotated[float, Field(ge=0)] = 10.0
+    leaves_per_minute: Annotated[float, Field(ge=0)] = 5.0
+    return_share: Share = 0.5
+    garbage_share: Share = 0.0
+    seed: Annotated[int, Field(ge=0)] = 1
+
+
+class DemoSettings(Section):
+    """Set up the demo: how long it runs, `0` until it is stopped."""
+
+    duration_ms: Annotated[DurationMs, Field(ge=0)] = 0
+
+
+class Settings(Section):
+    """Hold the whole configuration, checked."""
+
+    kafka: KafkaSettings = KafkaSettings()
+    engine: EngineSettings = EngineSettings()
+    wheel: WheelSettings = WheelSettings()
+    coordinator: CoordinatorSettings = CoordinatorSettings()
+    checkpoint: CheckpointSettings = CheckpointSettings()
+    spark: SparkSettings = SparkSettings()
+    feed: FeedSettings = FeedSettings()
+    demo: DemoSettings = DemoSettings()
