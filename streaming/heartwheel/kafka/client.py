@@ -1,0 +1,123 @@
+"""Talk to a cluster through kafka-python: settings as people write them, one error for "nobody answers"."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kafka.errors import (
+    KafkaConnectionError,
+    KafkaError,
+    KafkaTimeoutError,
+    SaslAuthenticationFailedError,
+)
+
+from heartwheel.kafka.security import client_settings
+from kafka import KafkaAdminClient, KafkaConsumer
+
+CONNECT_TIMEOUT_MS: Final = 10_000
+"""How long a client looks for a first broker before it gives up, ms."""
+
+_UNREACHABLE: Final = (KafkaTimeoutError, KafkaConnectionError, OSError)
+
+
+class KafkaUnreachableError(ConnectionError):
+    """Tell that no broker answers at the given addresses."""
+
+
+class KafkaRefusedError(RuntimeError):
+    """Tell that a broker answered, and refused; the message names the error without the request's whole text."""
+
+
+@contextlib.contextmanager
+def plain_errors(bootstrap: str, doing: str) -> Iterator[None]:
+    """Turn the client's errors into two that people can act on.
+
+    Args:
+        bootstrap: the addresses that were asked, for the message.
+        doing: what was tried, such as `list the topics`.
+
+    Raises:
+        KafkaUnreachableError: if nobody answered.
+        KafkaRefusedError: for every other error of the client.
+    """
+    try:
+        yield
+    except SaslAuthenticationFailedError as error:
+        hint = "hint: check security.protocol, sasl.mechanism, sasl.username and sasl.password"
+        raise KafkaRefusedError(f"Kafka at {bootstrap} does not accept the login: {error}\n{hint}") from error
+    except _UNREACHABLE as error:
+        hint = "hint: is the broker up, is the address right, does it ask for TLS or a login (security.protocol)?"
+        raise KafkaUnreachableError(f"no Kafka answers at {bootstrap} (tried to {doing})\n{hint}") from error
+    except KafkaError as error:
+        # The client puts its whole request into the text; its class says what people need.
+        raise KafkaRefusedError(f"Kafka at {bootstrap} refused to {doing}: {type(error).__name__}") from error
+
+
+@contextlib.contextmanager
+def admin_client(
+    bootstrap: str,
+    properties: Mapping[str, str] | None = None,
+    *,
+    doing: str = "connect",
+    connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
+) -> Iterator[Any]:
+    """Open an admin client for the length of a `with` block, its errors made plain.
+
+    Args:
+        bootstrap: `host:port[,host:port]`.
+        properties: Kafka client properties in dotted style, see `heartwheel.kafka.security`.
+        doing: what it is for, for error messages.
+        connect_timeout_ms: how long to look for a broker, ms.
+
+    Raises:
+        KafkaUnreachableError: if nobody answers in time.
+        KafkaRefusedError: if the cluster refuses what the block asks for.
+    """
+    settings = client_settings(properties or {})
+    with plain_errors(bootstrap, doing):
+        client = KafkaAdminClient(
+            bootstrap_servers=bootstrap.split(","), bootstrap_timeout_ms=connect_timeout_ms, **settings
+        )
+        with contextlib.closing(client):
+            yield client
+
+
+@contextlib.contextmanager
+def reader(
+    bootstrap: str,
+    properties: Mapping[str, str] | None = None,
+    *,
+    doing: str = "read",
+    connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
+) -> Iterator[Any]:
+    """Open a consumer without a group that sees committed records only; assign partitions to it yourself.
+
+    Args:
+        bootstrap: `host:port[,host:port]`.
+        properties: Kafka client properties in dotted style.
+        doing: what it is for, for error messages.
+        connect_timeout_ms: how long to look for a broker, ms.
+
+    Raises:
+        KafkaUnreachableError: if nobody answers in time.
+        KafkaRefusedError: if the cluster refuses what the block asks for.
+    """
+    settings = client_settings(properties or {})
+    with plain_errors(bootstrap, doing):
+        consumer = KafkaConsumer(
+            bootstrap_servers=bootstrap.split(","),
+            bootstrap_timeout_ms=connect_timeout_ms,
+            group_id=None,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            isolation_level="read_committed",
+            max_poll_records=10_000,
+            max_partition_fetch_bytes=4 << 20,
+            **settings,
+        )
+        try:
+            yield consumer
+        finally:
+            consumer.close(timeout_ms=500)  # with a dead broker the default would wait for half a minute

@@ -1,0 +1,231 @@
+"""The topics of the engine: what they must be like, how to make them, and what is wrong with existing ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import TopicAlreadyExistsError
+
+from heartwheel.kafka.client import admin_client
+
+TIMESTAMP_TYPE: Final = "message.timestamp.type"
+CLEANUP_POLICY: Final = "cleanup.policy"
+
+VERIFIED_SETTINGS: Final = (TIMESTAMP_TYPE, CLEANUP_POLICY)
+"""Settings that an existing topic must have; all others (retention, segments) are its owner's business."""
+
+_HOUR_MS: Final = 3_600_000
+_DAY_MS: Final = 24 * _HOUR_MS
+_MIB: Final = 1 << 20
+
+
+class TopicNames(msgspec.Struct, frozen=True, kw_only=True):
+    """Name the topics of one engine."""
+
+    heartbeats: str = "consumer-heartbeats"
+    expirations: str = "member-expirations"
+    triggers: str = "rebalance-triggers"
+    status: str = "heartwheel-status"
+    rejects: str = "heartbeat-rejects"
+
+
+class TopicSpec(msgspec.Struct, frozen=True):
+    """Say what a topic should be like.
+
+    Args:
+        name: its name.
+        partitions: how many it is created with; an existing one may have another number.
+        settings: topic settings it is created with; `VERIFIED_SETTINGS` of them must hold for an existing one.
+        replication_factor: how many replicas it is created with; -1 leaves that to the cluster.
+    """
+
+    name: str
+    partitions: int
+    settings: Mapping[str, str]
+    replication_factor: int = -1
+
+
+class TopicState(msgspec.Struct, frozen=True):
+    """Hold what a cluster says of one topic: its partitions, replicas and all its settings."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    settings: Mapping[str, str]
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """Hold one setting of an existing topic that is not as it must be."""
+
+    topic: str
+    setting: str
+    wanted: str
+    found: str
+
+
+class TopicsReport(msgspec.Struct, frozen=True):
+    """Hold the outcome of `ensure_topics`.
+
+    Args:
+        created: names of the topics that were made now.
+        missing: names of those that are not there, and were not to be made.
+        differences: what is wrong with those that were there before.
+    """
+
+    created: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    differences: tuple[Difference, ...] = ()
+
+
+def engine_topics(  # noqa: PLR0913 - keywords only, each with a default
+    names: TopicNames | None = None,
+    *,
+    heartbeat_partitions: int = 4,
+    output_partitions: int = 4,
+    heartbeat_retention_ms: int = 12 * _HOUR_MS,
+    output_retention_ms: int = 7 * _DAY_MS,
+    replication_factor: int = -1,
+) -> list[TopicSpec]:
+    """Describe the five topics of an engine.
+
+    All take the broker's append time: it is the one clock that decides. The retention of heartbeats bounds how long the
+    engine may stand still and still catch up with everything that was sent meanwhile.
+
+    Args:
+        names: what they are called.
+        heartbeat_partitions: partitions of the heartbeats.
+        output_partitions: partitions of expirations and triggers.
+        heartbeat_retention_ms: how long heartbeats are kept, ms.
+        output_retention_ms: how long expirations, triggers and rejects are kept, ms.
+        replication_factor: replicas of each; -1 leaves that to the cluster.
+    """
+    names = names or TopicNames()
+    # Retention drops whole closed segments, so segments are cut well before a topic is as old as its retention.
+    beats = _kept(heartbeat_retention_ms) | {"segment.bytes": str(128 * _MIB)}
+    outputs = _kept(output_retention_ms)
+    # One small row a shard a second: without these a log of the last day would be read to learn the latest rows.
+    status = {
+        CLEANUP_POLICY: "compact",
+        "segment.bytes": str(16 * _MIB),
+        "segment.ms": str(10 * 60_000),
+        "max.compaction.lag.ms": str(_HOUR_MS),
+        "delete.retention.ms": str(_HOUR_MS),
+    }
+    shapes = [
+        (names.heartbeats, heartbeat_partitions, beats),
+        (names.expirations, output_partitions, outputs),
+        (names.triggers, output_partitions, outputs),
+        (names.status, 1, status),
+        (names.rejects, 1, outputs),
+    ]
+    return [
+        TopicSpec(name, partitions, {TIMESTAMP_TYPE: "LogAppendTime"} | settings, replication_factor)
+        for name, partitions, settings in shapes
+    ]
+
+
+def _kept(retention_ms: int) -> dict[str, str]:
+    segment_ms = max(60_000, retention_ms // 12)
+    return {CLEANUP_POLICY: "delete", "retention.ms": str(retention_ms), "segment.ms": str(segment_ms)}
+
+
+def ensure_topics(
+    bootstrap: str,
+    specs: Sequence[TopicSpec],
+    *,
+    create: bool = True,
+    properties: Mapping[str, str] | None = None,
+) -> TopicsReport:
+    """Make the topics that are missing, and compare those that are there; existing topics are never changed.
+
+    Args:
+        bootstrap: `host:port[,host:port]`.
+        specs: what they should be like.
+        create: whether to make missing ones.
+        properties: Kafka client properties in dotted style.
+
+    Raises:
+        KafkaUnreachableError: if nobody answers.
+        KafkaRefusedError: if the cluster refuses to describe or create them.
+    """
+    with admin_client(bootstrap, properties, doing="create the topics") as admin:
+        states = _describe(admin, [spec.name for spec in specs])
+        missing = [spec for spec in specs if spec.name not in states]
+        if create:
+            for spec in missing:
+                _create(admin, spec)
+    names = tuple(spec.name for spec in missing)
+    return TopicsReport(
+        created=names if create else (),
+        missing=() if create else names,
+        differences=tuple(differences(specs, states)),
+    )
+
+
+def describe_topics(
+    bootstrap: str, names: Sequence[str], *, properties: Mapping[str, str] | None = None
+) -> dict[str, TopicState]:
+    """Ask a cluster about topics.
+
+    Args:
+        bootstrap: `host:port[,host:port]`.
+        names: the topics.
+        properties: Kafka client properties in dotted style.
+
+    Returns:
+        What it says, by name; topics that do not exist are absent.
+
+    Raises:
+        KafkaUnreachableError: if nobody answers.
+        KafkaRefusedError: if the cluster refuses to tell.
+    """
+    with admin_client(bootstrap, properties, doing="describe the topics") as admin:
+        return _describe(admin, names)
+
+
+def differences(specs: Sequence[TopicSpec], states: Mapping[str, TopicState]) -> list[Difference]:
+    """List where existing topics are not as they must be.
+
+    Args:
+        specs: what they should be like.
+        states: what they are like, by name.
+    """
+    return [
+        Difference(spec.name, setting, spec.settings[setting], states[spec.name].settings.get(setting, ""))
+        for spec in specs
+        if spec.name in states
+        for setting in VERIFIED_SETTINGS
+        if spec.settings.get(setting) not in {None, states[spec.name].settings.get(setting)}
+    ]
+
+
+def _create(admin: Any, spec: TopicSpec) -> None:
+    options = {
+        "num_partitions": spec.partitions,
+        "replication_factor": spec.replication_factor,
+        "configs": dict(spec.settings),
+    }
+    try:
+        # Without waiting, the first records may meet a partition that has no leader yet.
+        admin.create_topics({spec.name: options}, wait_for_metadata=True)
+    except TopicAlreadyExistsError:
+        return  # somebody was quicker, which is what we wanted
+
+
+def _describe(admin: Any, names: Sequence[str]) -> dict[str, TopicState]:
+    found = {topic["name"]: topic for topic in admin.describe_topics(list(names)) if not topic["error_code"]}
+    if not found:
+        return {}
+    resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in found]
+    settings = admin.describe_configs(resources, config_filter="all").get("topic", {})
+    return {name: _state(topic, settings.get(name, {})) for name, topic in found.items()}
+
+
+def _state(topic: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]]) -> TopicState:
+    partitions = topic["partitions"]
+    replicas = min((len(partition["replica_nodes"]) for partition in partitions), default=0)
+    values = {name: str(entry["value"]) for name, entry in settings.items()}
+    return TopicState(topic["name"], len(partitions), replicas, values)

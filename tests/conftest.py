@@ -1,0 +1,31 @@
+"""Fixtures that more than one room needs: one real broker a test run, and topics that no other test has seen."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from heartwheel.kafka.embedded import EmbeddedKafka
+
+# A client that outlives a broker by a second writes dozens of lines; tests look at results, not at its log.
+logging.getLogger("kafka").setLevel(logging.CRITICAL)
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def kafka_broker() -> Iterator[EmbeddedKafka]:
+    """Run one broker for the whole test run; a test that kills or pauses a broker starts its own."""
+    with EmbeddedKafka() as broker:
+        yield broker
+
+
+@pytest.fixture
+def topics(request: pytest.FixtureRequest) -> Callable[[str], str]:
+    """Give a function that makes a topic name of this test alone: `topics("heartbeats")`; it creates nothing."""
+    test = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)[:80]
+    number = next(_numbers)
+    return lambda name: f"{name}-{test}-{number}"
