@@ -1,0 +1,28 @@
+"""What the coordinator would answer a request with."""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+
+class Answer(enum.StrEnum):
+    """Name the answer to a request by Kafka's error name; `PARKED` is a join or sync whose answer comes later."""
+
+    NONE = "NONE"
+    PARKED = "PARKED"
+    REBALANCE_IN_PROGRESS = "REBALANCE_IN_PROGRESS"
+    UNKNOWN_MEMBER_ID = "UNKNOWN_MEMBER_ID"
+    ILLEGAL_GENERATION = "ILLEGAL_GENERATION"
+    FENCED_INSTANCE_ID = "FENCED_INSTANCE_ID"
+    MEMBER_ID_REQUIRED = "MEMBER_ID_REQUIRED"
+    INVALID_SESSION_TIMEOUT = "INVALID_SESSION_TIMEOUT"
+    GROUP_MAX_SIZE_REACHED = "GROUP_MAX_SIZE_REACHED"
+    INCONSISTENT_GROUP_PROTOCOL = "INCONSISTENT_GROUP_PROTOCOL"
+    COORDINATOR_NOT_AVAILABLE = "COORDINATOR_NOT_AVAILABLE"
+    NOT_COORDINATOR = "NOT_COORDINATOR"
+    GROUP_ID_NOT_FOUND = "GROUP_ID_NOT_FOUND"
+
+
+KEEPS_ALIVE: Final = frozenset({Answer.NONE, Answer.REBALANCE_IN_PROGRESS})
+"""The answers to a heartbeat that reset the session; every other one leaves it untouched."""

@@ -1,0 +1,49 @@
+"""The coordinator's settings, by Kafka's names with underscores, and the few of our own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorConfig:
+    """Set the bounds and the delays of the rules. Times are milliseconds; the defaults are Kafka 4's.
+
+    Args:
+        group_min_session_timeout_ms: shortest session timeout that a member may ask for.
+        group_max_session_timeout_ms: longest one.
+        group_initial_rebalance_delay_ms: how long the first join phase of a group waits for more members (KIP-134).
+        group_max_size: most members of a group (KIP-389).
+        new_member_join_timeout_ms: how long a parked first join is kept; Kafka has it as a constant (KAFKA-7610).
+        default_session_timeout_ms: session timeout of members whose join was not seen or does not say.
+        default_rebalance_timeout_ms: rebalance timeout of such members.
+        empty_group_retention_ms: how long a group without members or timers is remembered, so that a group that comes
+            back carries on with its generations.
+
+    Raises:
+        ValueError: if a bound is not positive or the session timeouts are out of order.
+    """
+
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_initial_rebalance_delay_ms: int = 3_000
+    group_max_size: int = 2**31 - 1
+    new_member_join_timeout_ms: int = 300_000
+    default_session_timeout_ms: int = 45_000
+    default_rebalance_timeout_ms: int = 300_000
+    empty_group_retention_ms: int = 86_400_000
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            least = 0 if name == "group_initial_rebalance_delay_ms" else 1
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} is {getattr(self, name)}, it must be at least {least}")
+        if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:
+            raise ValueError(
+                f"group_min_session_timeout_ms is {self.group_min_session_timeout_ms}, "
+                f"more than group_max_session_timeout_ms, which is {self.group_max_session_timeout_ms}"
+            )
+
+    def accepts_session_timeout(self, timeout_ms: int) -> bool:
+        """Tell whether a member may ask for this session timeout, both bounds included."""
+        return self.group_min_session_timeout_ms <= timeout_ms <= self.group_max_session_timeout_ms

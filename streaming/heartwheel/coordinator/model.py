@@ -1,0 +1,170 @@
+"""What a coordinator knows of one group: plain data, without a rule in it.
+
+A `Group` holds the whole state of its machine, so that writing it down and reading it back (see `GroupMachine`) loses
+nothing. The names are those of Kafka's `ClassicGroup` and `ClassicGroupMember`.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+import msgspec
+
+from heartwheel.events import Protocol
+
+NEVER: Final = 2**63 - 1
+"""The deadline of a timer that is not armed, milliseconds: later than every time that can be written down."""
+
+
+class GroupKind(enum.StrEnum):
+    """Name how much of a group's life was seen, and with it the rules it is held to.
+
+    `NEW` is a group of which nothing was seen yet: its first event decides what it becomes.
+    """
+
+    NEW = "new"
+    CLASSIC = "classic"
+    LOADED = "loaded"
+    PRESENCE = "presence"
+
+
+class GroupState(enum.StrEnum):
+    """Name the state of a group as Kafka's `ClassicGroupState` does."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class TimerKind(enum.StrEnum):
+    """Name what a member's one timer stands for at the moment."""
+
+    NONE = "none"
+    SESSION = "session"
+    NEW_MEMBER = "new_member"
+    PENDING = "pending"
+
+
+class Member(msgspec.Struct, omit_defaults=True):
+    """Hold one member of a group, or one pending member that was only told its id (KIP-394).
+
+    Args:
+        member_id: the id that the coordinator handed out.
+        seq: position in the order in which the members of the group joined; ties between timers go by it.
+        group_instance_id: the instance id of a static member, else `None`.
+        client_id: shown to people.
+        client_host: shown to people.
+        session_timeout_ms: how long the member may be silent, ms.
+        rebalance_timeout_ms: how long the group waits for the member to join again, ms.
+        protocols: what it offered when it last joined; empty for a member whose join was not seen.
+        deadline_ms: when its timer fires, epoch ms; `NEVER` if it has none.
+        timer: what that timer stands for.
+        timer_ms: the length with which that timer was armed, ms.
+        last_seen_ms: effective time of the last event that kept it alive, epoch ms.
+        pending: it was told its id and has not joined with it yet.
+        is_new: it waits in its first join phase, where awaiting the join does not count as being alive.
+        awaiting_join: its JoinGroup is parked.
+        awaiting_sync: its SyncGroup is parked.
+        pending_sync: the group waits for its SyncGroup of this generation.
+        stored: it stands in the group record that a coordinator would read at a load.
+        fingerprint: the heartbeat that may be repeated without looking at a rule; 0 means none. An event with this
+            fingerprint, with nothing but such events since, only sets `last_seen_ms = t` and
+            `deadline_ms = t + session_timeout_ms` (held by `test_fingerprint_promises_a_plain_reset`).
+        fingerprint_generation: the generation that heartbeat carried.
+    """
+
+    member_id: str
+    seq: int
+    group_instance_id: str | None = None
+    client_id: str | None = None
+    client_host: str | None = None
+    session_timeout_ms: int = 0
+    rebalance_timeout_ms: int = 0
+    protocols: tuple[Protocol, ...] = ()
+    deadline_ms: int = NEVER
+    timer: TimerKind = TimerKind.NONE
+    timer_ms: int = 0
+    last_seen_ms: int = 0
+    pending: bool = False
+    is_new: bool = False
+    awaiting_join: bool = False
+    awaiting_sync: bool = False
+    pending_sync: bool = False
+    stored: bool = False
+    fingerprint: int = 0
+    fingerprint_generation: int = -1
+
+
+class Group(msgspec.Struct, omit_defaults=True):
+    """Hold one group.
+
+    Args:
+        group_id: its name.
+        kind: how much of its life was seen.
+        state: where it stands in the protocol.
+        previous_state: the state before; `Empty` tells that a join phase is an initial rebalance.
+        generation: the number of the last completed join phase.
+        protocol_type: such as `consumer`.
+        protocol_name: the assignor that the members agreed on.
+        leader: the member that assigns.
+        members: those that joined, in join order.
+        pending: those that were only told their id (KIP-394), in that order.
+        next_seq: the `Member.seq` that the next one gets.
+        table_size: capacity of the `java.util.HashMap` that Kafka would hold the members in; it never shrinks.
+        orphaned_syncs: ids of replaced static members that the group still waits for a SyncGroup of, as Kafka does.
+        join_deadline_ms: when the join phase ends at the latest, epoch ms.
+        join_delay_ms: length of the running part of the initial rebalance delay, ms.
+        join_remaining_ms: how much the initial rebalance may still be extended, ms.
+        join_is_initial: the running join timer is one of the initial rebalance.
+        new_member_added: a member joined since the initial rebalance delay was armed.
+        rebalance_started_ms: when the running or last join phase began, epoch ms.
+        sync_deadline_ms: when members that have not synced are removed, epoch ms.
+        store_deadline_ms: when the leader's assignment is stored and the group turns Stable, epoch ms.
+        store_generation: the generation of that assignment.
+        forget_deadline_ms: when an Empty (or unloaded) group is forgotten, epoch ms.
+        last_event_ms: effective time of the last event or timer; effective time never goes back.
+        partition: the partition of the heartbeat topic it was last seen in, `-1` if none; kept for the shard.
+        unloaded: its coordinator went away: no timer runs and no request counts until it is loaded again.
+        stored_generation: generation of the record that a coordinator would read at a load.
+        stored_leader: leader of that record.
+        stored_protocol_name: protocol of that record.
+        departed: members of that record that have left the group since.
+    """
+
+    group_id: str
+    kind: GroupKind = GroupKind.NEW
+    state: GroupState = GroupState.EMPTY
+    previous_state: GroupState = GroupState.DEAD
+    generation: int = 0
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    leader: str | None = None
+    members: dict[str, Member] = {}
+    pending: dict[str, Member] = {}
+    next_seq: int = 0
+    table_size: int = 0
+    orphaned_syncs: tuple[str, ...] = ()
+    join_deadline_ms: int = NEVER
+    join_delay_ms: int = 0
+    join_remaining_ms: int = 0
+    join_is_initial: bool = False
+    new_member_added: bool = False
+    rebalance_started_ms: int = 0
+    sync_deadline_ms: int = NEVER
+    store_deadline_ms: int = NEVER
+    store_generation: int = -1
+    forget_deadline_ms: int = NEVER
+    last_event_ms: int = 0
+    partition: int = -1
+    unloaded: bool = False
+    stored_generation: int = 0
+    stored_leader: str | None = None
+    stored_protocol_name: str | None = None
+    departed: dict[str, Member] = {}
+
+    def all_members(self) -> list[Member]:
+        """List the members in join order, then the pending ones in the order in which they were told their id."""
+        return [*self.members.values(), *self.pending.values()]
