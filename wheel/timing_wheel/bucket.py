@@ -1,0 +1,67 @@
+"""One bucket: the handles that are looked at together when the clock reaches its first tick."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Entries = NDArray[np.int32]
+
+_SLACK: Final = 64
+_EMPTY: Final = np.empty(0, np.int32)
+
+
+class Bucket:
+    """Hold the entries of one slot, in the order they came.
+
+    An entry may be stale: its handle was cancelled or filed elsewhere since. The bucket only knows how many are not;
+    the wheel knows which.
+
+    Args:
+        level: level of the wheel, -1 for the overdue bucket.
+        virtual_id: number of the bucket since time 0 on its level.
+        tick: first tick of the bucket, at which it is flushed.
+        entries: what it holds from the start; the array is shared, and never written to. Empty when left out.
+    """
+
+    __slots__ = ("_buffer", "_length", "level", "live", "tick", "virtual_id")
+
+    def __init__(self, level: int, virtual_id: int, tick: int, entries: Entries = _EMPTY) -> None:
+        self.level = level
+        self.virtual_id = virtual_id
+        self.tick = tick
+        self.live = len(entries)
+        self._buffer = entries
+        self._length = len(entries)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def entries(self) -> Entries:
+        """The entries, stale ones among them."""
+        return self._buffer[: self._length]
+
+    @property
+    def crowded(self) -> bool:
+        """Tell whether most entries are stale, so that dropping them pays for itself."""
+        return self._length > 2 * self.live + _SLACK
+
+    def append(self, handles: Entries) -> None:
+        """Add entries that are not stale."""
+        end = self._length + len(handles)
+        if end > len(self._buffer):
+            # A fresh buffer also when the old one is exactly full: it may belong to a snapshot.
+            buffer = np.empty(max(end, 2 * self._length), np.int32)
+            buffer[: self._length] = self.entries
+            self._buffer = buffer
+        self._buffer[self._length : end] = handles
+        self._length = end
+        self.live += len(handles)
+
+    def replace(self, handles: Entries) -> None:
+        """Put the entries that are not stale in the place of all."""
+        self._buffer = handles
+        self._length = self.live = len(handles)

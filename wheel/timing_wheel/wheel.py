@@ -1,0 +1,315 @@
+"""The hierarchical timing wheel: integer handles filed under deadlines, arrays in and arrays out.
+
+With the default geometry, a tick of 100 ms and 20 buckets a level, the levels are:
+
+| level | a bucket spans | the level covers |
+|-------|----------------|------------------|
+| 0     | 100 ms         | 2 s              |
+| 1     | 2 s            | 40 s             |
+| 2     | 40 s           | 13 min 20 s      |
+| 3     | 13 min 20 s    | 4 h 26 min 40 s  |
+| 4     | 4 h 26 min 40 s| 3 d 16 h 53 min  |
+
+and so on, on demand, until all deadlines up to `TIME_MS_MAX` are covered. A worked example:
+
+>>> wheel = TimingWheel(tick_ms=100, wheel_size=20)
+>>> wheel.file([0, 1, 2], [250, 45_000, 250])   # 250 rounds up to tick 3; 45 s is on level 2, whose buckets span 40 s
+>>> [(level.level, level.entries) for level in wheel.occupancy()]
+[(0, 2), (1, 0), (2, 1)]
+>>> wheel.touch([2], [90_000])                  # one write: the entry stays where it is ...
+>>> wheel.advance(299).tolist(), wheel.advance(300).tolist()
+([], [0])
+>>> wheel.deadline_of(2), wheel.stats.moves     # ... and moved once, when its bucket was flushed
+(90000, 1)
+>>> wheel.next_expiration_ms()                  # handle 1: its bucket is looked at when it begins
+40000
+>>> wheel.advance(44_999).tolist(), wheel.advance(45_000).tolist()
+([], [1])
+>>> len(wheel), wheel.advance(90_000).tolist(), len(wheel)
+(1, [2], 0)
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from timing_wheel import invariants
+from timing_wheel.bucket import Entries
+from timing_wheel.columns import NEVER, TIME_MS_MAX, Ints, as_deadlines, as_handles
+from timing_wheel.figures import LevelOccupancy, WheelStats
+from timing_wheel.filing import Filing
+from timing_wheel.geometry import NOT_FILED, OVERDUE_SLOT, Geometry
+from timing_wheel.ordering import sort_by_deadline
+from timing_wheel.snapshot import WheelSnapshot, refill, verify
+
+
+class TimingWheel:
+    """File handles under deadlines, and hand out those that are due as the clock advances.
+
+    A handle comes out of the first `advance` whose clock reaches its deadline **rounded up to the tick**: never early,
+    late by less than a tick. A handle that is armed at or after its deadline comes out of the next `advance`.
+
+    Re-arming to a later deadline is one write (the *lazy re-arm*): the entry stays in its bucket, and is filed again
+    under the true deadline when that bucket is flushed. So a heartbeat costs no move, and a silence at most one a
+    bucket. An entry that its handle has left is *stale*: it stays behind until its bucket is flushed or crowded.
+
+    Args:
+        tick_ms: width of a bucket of the lowest level, milliseconds.
+        wheel_size: buckets a level.
+        start_ms: the clock to start from, milliseconds.
+        capacity: how many handles to make room for; the arrays grow as needed.
+
+    Raises:
+        ValueError: the geometry makes no sense, or the start is out of range.
+    """
+
+    def __init__(self, *, tick_ms: int = 100, wheel_size: int = 20, start_ms: int = 0, capacity: int = 0) -> None:
+        if not 0 <= start_ms <= TIME_MS_MAX:
+            raise ValueError(f"start_ms is {start_ms}; a clock must be in 0..{TIME_MS_MAX}")
+        self._filing = Filing(Geometry(tick_ms, wheel_size), capacity)
+        self._clock_ms = start_ms
+        self._stats = WheelStats()
+
+    def __len__(self) -> int:
+        """Count the handles that are filed."""
+        return self._filing.filed
+
+    @property
+    def clock_ms(self) -> int:
+        """The last clock the wheel was advanced to, milliseconds."""
+        return self._clock_ms
+
+    @property
+    def geometry(self) -> Geometry:
+        """The arithmetic of its levels."""
+        return self._filing.geometry
+
+    @property
+    def stats(self) -> WheelStats:
+        """The counters since the wheel was made."""
+        return self._stats
+
+    @property
+    def overdue(self) -> int:
+        """How many handles were armed at or after their deadline, and wait for the next `advance`."""
+        bucket = self._filing.buckets.get(OVERDUE_SLOT)
+        return bucket.live if bucket else 0
+
+    def deadlines(self) -> Ints:
+        """Show the deadlines of all handles.
+
+        Returns:
+            A read-only view indexed by handle, milliseconds, `NEVER` where a handle is not filed. It is at least as
+            long as the largest handle that was ever filed, and out of date once a larger one is.
+        """
+        view = self._filing.deadline.view()
+        view.flags.writeable = False
+        return view
+
+    def deadline_of(self, handle: int) -> int:
+        """Tell one handle's deadline in milliseconds, `NEVER` when it is not filed."""
+        column = self._filing.deadline
+        return int(column[handle]) if 0 <= handle < len(column) else NEVER
+
+    def file(self, handles: ArrayLike, deadlines_ms: ArrayLike) -> None:
+        """Arm handles, whether they are filed already or not.
+
+        Args:
+            handles: integers, small and dense: arrays are indexed by them. Of one that comes twice, the last counts.
+            deadlines_ms: one deadline a handle, milliseconds; one that has passed is due at the next `advance`.
+
+        Raises:
+            TypeError: a column is not made of integers.
+            ValueError: the columns differ in length, or a value is out of range.
+        """
+        column = as_handles(handles)
+        deadlines = as_deadlines(deadlines_ms, length=len(column))
+        if not len(column):
+            return
+        self._filing.make_room(int(column.max()) + 1)
+        misplaced = self._filing.misplaced(column, deadlines, self._clock_ms)
+        self._filing.deadline[column] = deadlines
+        self._refile(misplaced)
+
+    def touch(self, handles: ArrayLike, deadlines_ms: ArrayLike) -> None:
+        """Re-arm handles that are filed: the hot path, one write each unless the deadline is before their bucket.
+
+        Args:
+            handles: filed handles. Of one that comes twice, the last counts.
+            deadlines_ms: one deadline a handle, milliseconds.
+
+        Raises:
+            KeyError: a handle is not filed; nothing was changed.
+            TypeError: a column is not made of integers.
+            ValueError: the columns differ in length, or a value is out of range.
+        """
+        column = as_handles(handles)
+        deadlines = as_deadlines(deadlines_ms, length=len(column))
+        if not len(column):
+            return
+        if int(column.max()) >= len(self._filing.where):
+            raise KeyError(f"handle {column.max()} is not filed; arm it with `file` first")
+        misplaced = self._filing.misplaced(column, deadlines, self._clock_ms)
+        if len(misplaced):
+            self._require_filed(misplaced)
+        self._filing.deadline[column] = deadlines
+        self._refile(misplaced)
+
+    def _require_filed(self, handles: Ints) -> None:
+        unknown = handles[self._filing.where[handles] == NOT_FILED]
+        if len(unknown):
+            raise KeyError(f"handle {unknown[0]} is not filed; arm it with `file` first")
+
+    def _refile(self, handles: Ints) -> None:
+        if not len(handles):
+            return
+        distinct = handles[self._filing.last_of_each(handles)]
+        filed = distinct[self._filing.where[distinct] != NOT_FILED]
+        self._filing.leave(filed)
+        self._filing.place(distinct, self._clock_ms // self.geometry.tick_ms, overdue_until=self._clock_ms)
+        self._count(moves=len(filed))
+
+    def _count(self, *, moves: int = 0, fires: int = 0, flushes: int = 0, regressions: int = 0) -> None:
+        stats = self._stats
+        self._stats = WheelStats(
+            stats.moves + moves, stats.fires + fires, stats.flushes + flushes, stats.regressions + regressions
+        )
+
+    def cancel(self, handles: ArrayLike) -> None:
+        """Take handles out; those that are not filed are ignored.
+
+        Args:
+            handles: integers; one may come twice.
+
+        Raises:
+            TypeError: the column is not made of integers.
+            ValueError: a handle is out of range.
+        """
+        column = as_handles(handles)
+        column = column[column < len(self._filing.where)]
+        column = column[self._filing.where[column] != NOT_FILED]
+        if len(column):
+            column = column[self._filing.last_of_each(column)]
+            self._filing.leave(column)
+            self._filing.forget(column)
+
+    def advance(self, clock_ms: int) -> Ints:
+        """Move the clock on, and take out what is due by then.
+
+        Every bucket that begins by then is flushed, in order, before the clock moves: were the clock moved first, a
+        handle filed for the next turn of the wheel could share a slot with one of this turn. What is flushed and not
+        due, since its deadline moved on or its bucket was coarse, is filed again under the new clock. So the work is
+        in what is due and what moves; an empty wheel jumps.
+
+        Args:
+            clock_ms: the clock, milliseconds. One that goes back is ignored, and counted.
+
+        Returns:
+            Handles in the order of deadline, then handle; they are no longer filed.
+
+        Raises:
+            ValueError: the clock is later than `TIME_MS_MAX`.
+        """
+        if clock_ms > TIME_MS_MAX:
+            raise ValueError(f"clock {clock_ms} ms is out of range, at most {TIME_MS_MAX}")
+        if clock_ms < self._clock_ms:
+            self._count(regressions=1)
+            return np.empty(0, np.int64)
+        tick = clock_ms // self.geometry.tick_ms
+        # Overdue handles may lie within the tick that has begun, which nothing else comes out of.
+        due_until = max(self._clock_ms, tick * self.geometry.tick_ms)
+        self._clock_ms = clock_ms
+        flushed = self._filing.flush(tick)
+        if not flushed:
+            return np.empty(0, np.int64)
+        handles = np.concatenate(flushed)
+        deadlines = self._filing.deadline[handles]
+        due = deadlines <= due_until
+        fired, moved = handles[due], handles[~due]
+        self._filing.forget(fired)
+        self._filing.place(moved, tick, overdue_until=due_until)
+        self._count(moves=len(moved), fires=len(fired), flushes=len(flushed))
+        return sort_by_deadline(fired, deadlines[due])
+
+    def next_expiration_ms(self) -> int | None:
+        """Tell when the earliest bucket that is not empty begins, milliseconds; `None` when nothing is filed.
+
+        Nothing is due before; but a bucket of a coarse level, or one whose handles were re-armed, may turn out to hold
+        nothing that is due at its beginning. Overdue handles count as due at the clock.
+        """
+        bucket = self._filing.earliest()
+        if bucket is None:
+            return None
+        return max(self._clock_ms, bucket.tick * self.geometry.tick_ms)
+
+    def occupancy(self, *, slots: bool = False) -> list[LevelOccupancy]:
+        """Tell how full each level is, up to the coarsest that holds anything.
+
+        Args:
+            slots: also count the handles of each slot, for a drawing.
+        """
+        buckets = [bucket for bucket in self._filing.buckets.values() if bucket.live and bucket.level >= 0]
+        size = self.geometry.wheel_size
+        counts = np.zeros((1 + max((bucket.level for bucket in buckets), default=0), size), np.int64)
+        for bucket in buckets:
+            counts[bucket.level, bucket.virtual_id % size] = bucket.live
+        return [
+            LevelOccupancy(
+                level=level,
+                tick_ms=self.geometry.spans[level] * self.geometry.tick_ms,
+                interval_ms=self.geometry.spans[level] * self.geometry.tick_ms * size,
+                slots_occupied=int(np.count_nonzero(row)),
+                entries=int(row.sum()),
+                slot_counts=tuple(row.tolist()) if slots else (),
+            )
+            for level, row in enumerate(counts)
+        ]
+
+    def check(self) -> None:
+        """Assert every invariant; for tests, since it looks at every handle."""
+        invariants.check(self._filing, self._clock_ms)
+
+    def snapshot(self) -> WheelSnapshot:
+        """Copy the wheel as plain arrays; stale entries are dropped on the way."""
+        filing = self._filing
+        slots = sorted(slot for slot, bucket in filing.buckets.items() if bucket.live)
+        entries = [filing.drop_stale(slot) for slot in slots]
+        buckets = [filing.buckets[slot] for slot in slots]
+        handles: Entries = np.concatenate(entries) if entries else np.empty(0, np.int32)
+        return WheelSnapshot(
+            tick_ms=self.geometry.tick_ms,
+            wheel_size=self.geometry.wheel_size,
+            clock_ms=self._clock_ms,
+            handles=handles,
+            deadlines_ms=filing.deadline[handles],
+            bucket_levels=np.array([bucket.level for bucket in buckets], np.int8),
+            bucket_virtual_ids=np.array([bucket.virtual_id for bucket in buckets], np.int64),
+            bucket_counts=np.array([bucket.live for bucket in buckets], np.int64),
+            stats=self._stats,
+        )
+
+    @classmethod
+    def restore(cls, snapshot: WheelSnapshot, *, capacity: int = 0) -> Self:
+        """Make a wheel that goes on exactly as the one the snapshot was taken of.
+
+        Args:
+            snapshot: its `handles` are shared with the wheel, which never writes to them; nor must anybody else.
+            capacity: how many handles to make room for at least.
+
+        Raises:
+            SnapshotError: the snapshot contradicts itself.
+            ValueError: its geometry makes no sense.
+        """
+        wheel = cls(
+            tick_ms=snapshot.tick_ms,
+            wheel_size=snapshot.wheel_size,
+            capacity=max(capacity, int(snapshot.handles.max(initial=-1)) + 1),
+        )
+        verify(snapshot, wheel.geometry)
+        wheel._clock_ms = snapshot.clock_ms
+        wheel._stats = snapshot.stats
+        refill(wheel._filing, snapshot)
+        return wheel
