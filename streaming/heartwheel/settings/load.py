@@ -8,11 +8,12 @@ from typing import Any, Final, NamedTuple, cast
 
 from pydantic import ValidationError
 
+from heartwheel.kafka.security import SUPPORTED_PROPERTIES, ClientPropertyError, check_properties
 from heartwheel.settings.combinations import OWNED, RULES, duplicate_topics
 from heartwheel.settings.keys import FIELDS, TABLES, table_of
 from heartwheel.settings.layers import Assignment, read_environment, read_file, read_overrides
 from heartwheel.settings.models import Settings
-from heartwheel.settings.problems import DEFAULT_ORIGIN, Origin, Problem, SettingsError, problem_of
+from heartwheel.settings.problems import DEFAULT_ORIGIN, Origin, Problem, SettingsError, did_you_mean, problem_of
 from heartwheel.settings.secret import shown
 
 CONFIG_VARIABLE: Final = "HEARTWHEEL_CONFIG"
@@ -96,6 +97,7 @@ def _validate(winners: Mapping[str, Assignment], problems: list[Problem]) -> Set
         if settings is None:
             raise AssertionError(f"problems without a key: {again}")
     problems += _combinations(settings, winners, bad)
+    problems += _client_properties(settings.kafka.client, winners)
     return settings
 
 
@@ -149,3 +151,20 @@ def _combinations(settings: Settings, winners: Mapping[str, Assignment], bad: se
             if not bad.intersection((path, other))
         ),
     ]
+
+
+def _client_properties(client: Mapping[str, str], winners: Mapping[str, Assignment]) -> list[Problem]:
+    """Check that both Kafka clients, Spark's and ours, can follow every property."""
+    problems = []
+    for name in client.keys() - SUPPORTED_PROPERTIES:
+        path = f"kafka.client.{name}"
+        if path not in OWNED:
+            hint = did_you_mean(name, SUPPORTED_PROPERTIES)
+            value, origin = shown(path, client[name]), winners[path].origin
+            problems.append(Problem(path, "is not a client property that is supported", value, origin, hint))
+    try:
+        check_properties({name: client[name] for name in client.keys() & SUPPORTED_PROPERTIES})
+    except ClientPropertyError as error:
+        faults, _, hint = str(error).partition("\nhint: ")
+        problems += [Problem("kafka.client", fault, hint=hint) for fault in faults.splitlines()]
+    return sorted(problems)

@@ -1,0 +1,103 @@
+"""The app: its commands, its exit codes, and how it tells errors."""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+from typing import Annotated, Final
+
+import typer
+
+from heartwheel.cli import config, doctor, topics
+from heartwheel.cli.console import print_error
+from heartwheel.errors import HeartwheelError
+from heartwheel.settings import SettingsError
+
+EXIT_FAILED: Final = 1
+"""Exit code if something failed or was found to be bad."""
+
+EXIT_USAGE: Final = 2
+"""Exit code if the command or the configuration is wrong."""
+
+EXIT_INTERRUPTED: Final = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+_ABOUT: Final = """\
+Tell who was expired from which consumer group, when and why.
+
+Members send heartbeats to a Kafka topic; heartwheel keeps their session timeouts on timing wheels in Spark
+Structured Streaming, and writes member expirations and rebalance triggers back to Kafka.
+
+First steps:
+
+\b
+    heartwheel doctor            is everything here that it needs?
+    heartwheel topics --create   make the topics
+    heartwheel feed              simulate members that beat, pause and die
+    heartwheel config            every setting, and which layer it comes from
+"""
+_CODES: Final = "Exit codes: 0 fine, 1 failed or something bad was found, 2 wrong usage or configuration, 130 Ctrl-C."
+
+app = typer.Typer(
+    name="heartwheel",
+    help=_ABOUT,
+    epilog=_CODES,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the signature of a Typer callback
+    if wanted:
+        typer.echo(f"heartwheel {metadata.version('heartwheel')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Stand for the options that come before a command; the help text is given above."""
+
+
+for _command in (topics.topics, doctor.doctor, config.config):
+    app.command()(_command)
+
+
+def main() -> None:
+    """Run the command line, and end the process with its exit code."""
+    sys.exit(run())
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        arguments: the words after the program's name; `None` takes those of the process.
+
+    Returns:
+        The exit code.
+    """
+    try:
+        app(arguments, prog_name="heartwheel")
+    except SystemExit as leave:
+        return leave.code if isinstance(leave.code, int) else EXIT_FAILED
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except Exception as error:
+        if not is_plain(error):
+            raise
+        print_error(error)
+        return EXIT_USAGE if isinstance(error, SettingsError) else EXIT_FAILED
+    return 0
+
+
+def is_plain(error: Exception) -> bool:
+    """Tell whether an error is written for people: all that heartwheel raises on purpose, no bug of ours or others'."""
+    return isinstance(error, HeartwheelError) or type(error).__module__.partition(".")[0] == "heartwheel"

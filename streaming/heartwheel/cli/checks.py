@@ -1,0 +1,157 @@
+"""The checks of `heartwheel doctor` that need no broker: each looks at one thing and says what it found."""
+
+from __future__ import annotations
+
+import enum
+import json
+import os
+import re
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from heartwheel.settings import Settings, format_size
+
+
+class Status(enum.StrEnum):
+    """Rate what a check found; only `BAD` keeps heartwheel from running."""
+
+    OK = "ok"
+    WARN = "warn"
+    BAD = "bad"
+    SKIPPED = "skipped"
+
+
+class Check(NamedTuple):
+    """Hold what one check found.
+
+    Args:
+        name: what was looked at.
+        status: how it is rated.
+        detail: what was found.
+        hint: what to do about it.
+    """
+
+    name: str
+    status: Status
+    detail: str
+    hint: str = ""
+
+
+def failed(name: str, error: Exception, status: Status = Status.BAD) -> Check:
+    """Make a check of an error that is written for people, its hint apart from its message."""
+    message, _, hint = str(error).partition("\nhint: ")
+    return Check(name, status, message, hint or getattr(error, "hint", None) or "")
+
+
+def check_java() -> Check:
+    """Look for a Java that runs Spark and the broker."""
+    from heartwheel.kafka.java import JavaError, find_java, java_version
+
+    try:
+        java = find_java()
+        return Check("java", Status.OK, f"Java {java_version(java)} at {java}")
+    except JavaError as error:
+        return failed("java", error)
+
+
+def check_packages() -> Check:
+    """Compare the installed packages with what this version of heartwheel requires."""
+    from packaging.requirements import Requirement
+
+    faults, found = [], []
+    for text in metadata.requires("heartwheel") or []:
+        requirement = Requirement(text)
+        if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        try:
+            version = metadata.version(requirement.name)
+        except metadata.PackageNotFoundError:
+            faults.append(f"{requirement.name} is not installed")
+            continue
+        found.append(f"{requirement.name} {version}")
+        if not requirement.specifier.contains(version, prereleases=True):
+            faults.append(f"{requirement.name} is {version}, needs {requirement.specifier}")
+    if faults:
+        return Check("packages", Status.BAD, "; ".join(faults), "install what requirements.lock names: make setup")
+    return Check("packages", Status.OK, ", ".join(found))
+
+
+def check_jars() -> Iterator[Check]:
+    """Verify the jars in the cache, every byte of them, without asking the network."""
+    from heartwheel.kafka.jars import JarError, default_cache_dir, fetch_jars
+
+    cache = default_cache_dir()
+    for name, purpose in (("spark", "Spark's Kafka connector"), ("broker", "the embedded broker")):
+        try:
+            jars = fetch_jars(name, cache, offline=True)
+        except JarError:
+            yield Check(
+                f"jars of {name}",
+                Status.WARN,
+                f"{purpose} is not whole in {cache}",
+                "what is missing is fetched at the first start, which needs the network",
+            )
+        else:
+            yield Check(f"jars of {name}", Status.OK, f"{len(jars)} with the right hashes in {cache}")
+
+
+CHECKPOINT_FILE: Final = "heartwheel.json"
+"""The file in a checkpoint's root that says which configuration it belongs to."""
+
+CHECKPOINT_FORMAT: Final = 1
+"""Newest layout of a checkpoint that this version reads."""
+
+
+def check_checkpoint(settings: Settings) -> Check:
+    """Look whether the checkpoint can be written, and belongs to this version and configuration."""
+    location = settings.checkpoint.location
+    if re.match(r"(?!file:)[a-z0-9+]+://", location):
+        return Check("checkpoint", Status.SKIPPED, f"{location} is not a local folder", "Spark checks it at the start")
+    root = Path(location.removeprefix("file://").removeprefix("file:"))
+    existing = next(folder for folder in (root, *root.absolute().parents) if folder.exists())
+    if not (existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)):
+        return Check("checkpoint", Status.BAD, f"{existing} can not be written", "set checkpoint.location")
+    return _check_owner(settings, root)
+
+
+def _check_owner(settings: Settings, root: Path) -> Check:
+    file = root / CHECKPOINT_FILE
+    if not file.is_file():
+        if (root / "offsets").exists():
+            hint = "give this job a checkpoint of its own"
+            return Check("checkpoint", Status.BAD, f"{root} belongs to another Spark job: no {CHECKPOINT_FILE}", hint)
+        return Check("checkpoint", Status.OK, f"{root} is new and can be written")
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+        faults = list(_checkpoint_faults(settings, document))
+    except (OSError, ValueError, AttributeError) as error:
+        hint = "restore it from a copy, or start a new checkpoint"
+        return Check("checkpoint", Status.BAD, f"{file} is not readable: {error}", hint)
+    if faults:
+        return Check("checkpoint", Status.BAD, f"{root}: {'; '.join(faults)}", "set it as before, or start a new one")
+    return Check("checkpoint", Status.OK, f"{root} has format {document['format']} and {document['shards']} shards")
+
+
+def _checkpoint_faults(settings: Settings, document: dict[str, Any]) -> Iterator[str]:
+    found = document.get("format")
+    if not isinstance(found, int) or found > CHECKPOINT_FORMAT:
+        yield f"has format {found}, this version reads up to {CHECKPOINT_FORMAT}"
+    wanted = {"shards": settings.engine.shards, "topic": settings.kafka.topics.heartbeats}
+    for key, value in wanted.items():
+        if document.get(key) != value:
+            yield f"was made with {key} {document.get(key)}, the configuration says {value}"
+
+
+def check_memory(settings: Settings, meminfo: Path = Path("/proc/meminfo")) -> Check:
+    """Compare the free memory with the heap that the driver may take."""
+    wanted = settings.spark.driver_memory_bytes
+    match = re.search(r"^MemAvailable:\s+(\d+) kB", meminfo.read_text(), re.MULTILINE) if meminfo.exists() else None
+    if match is None:
+        return Check("memory", Status.SKIPPED, "this system does not tell how much is free")
+    free = int(match[1]) * 1024
+    detail = f"{free / 2**30:.1f} GiB free, the driver may take {format_size(wanted)}"
+    if free < wanted:
+        return Check("memory", Status.WARN, detail, "lower spark.driver_memory, or free some")
+    return Check("memory", Status.OK, detail)

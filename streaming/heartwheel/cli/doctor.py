@@ -1,0 +1,57 @@
+"""`heartwheel doctor`: is everything here that heartwheel needs."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import typer
+
+from heartwheel.cli.broker_checks import check_broker
+from heartwheel.cli.checks import Status, check_checkpoint, check_jars, check_java, check_memory, check_packages
+from heartwheel.cli.console import (
+    AsJson,
+    BootstrapFlag,
+    ConfigFile,
+    SetFlags,
+    load,
+    plain_table,
+    print_json,
+    stderr,
+    stdout,
+)
+
+
+def doctor(
+    *, bootstrap_servers: BootstrapFlag = None, config: ConfigFile = None, set_: SetFlags = None, json: AsJson = False
+) -> None:
+    """Check Java, packages, jars, the checkpoint, memory, the broker, its topics and its clock.
+
+    Exit code 1 if anything is bad; a warning is none. Nothing is changed or fetched.
+
+    For example:
+
+        heartwheel doctor
+
+        heartwheel doctor --bootstrap-servers kafka:9092 --json
+    """
+    settings = load(config, set_, kafka__bootstrap_servers=bootstrap_servers).settings
+    checks = [
+        check_java(),
+        check_packages(),
+        *check_jars(),
+        check_checkpoint(settings),
+        check_memory(settings),
+        *check_broker(settings),
+    ]
+    if json:
+        print_json([check._asdict() for check in checks])
+    else:
+        table = plain_table("check", "status", "found")
+        for check in checks:
+            found = check.detail + (f"\nhint: {check.hint}" if check.hint else "")
+            table.add_row(check.name, check.status, found)
+        stdout().print(table, markup=False)
+        counts = Counter(check.status for check in checks)
+        stderr().print(", ".join(f"{count} {status}" for status, count in counts.items()))
+    if any(check.status is Status.BAD for check in checks):
+        raise typer.Exit(1)

@@ -1,0 +1,86 @@
+"""`heartwheel topics`: what the topics are like, what is wrong with them, and making the missing ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heartwheel.cli.console import (
+    AsJson,
+    BootstrapFlag,
+    ConfigFile,
+    SetFlags,
+    load,
+    plain_table,
+    print_json,
+    stderr,
+    stdout,
+)
+
+if TYPE_CHECKING:
+    from heartwheel.kafka.topics import TopicSpec
+    from heartwheel.settings import Settings
+
+
+def topic_specs(settings: Settings) -> list[TopicSpec]:
+    """Describe the topics as the configuration wants them."""
+    from heartwheel.kafka.topics import TopicNames, engine_topics
+
+    names = TopicNames(**settings.kafka.topics.model_dump())
+    partitions = settings.kafka.partitions
+    return engine_topics(names, heartbeat_partitions=partitions, output_partitions=partitions)
+
+
+def topics(
+    *,
+    create: Annotated[bool, typer.Option("--create", help="Create those that are missing.")] = False,
+    bootstrap_servers: BootstrapFlag = None,
+    config: ConfigFile = None,
+    set_: SetFlags = None,
+    json: AsJson = False,
+) -> None:
+    """Show the topics heartwheel reads and writes, and create those that are missing.
+
+    Topics that exist are never changed; what is wrong with them is listed. Exit code 1 if one is missing or wrong.
+
+    For example:
+
+        heartwheel topics
+
+        heartwheel topics --create --bootstrap-servers kafka:9092
+    """
+    from heartwheel.kafka.topics import describe_topics, ensure_topics
+
+    settings = load(config, set_, kafka__bootstrap_servers=bootstrap_servers).settings
+    bootstrap, properties = settings.kafka.bootstrap_servers, settings.kafka.client
+    specs = topic_specs(settings)
+    report = ensure_topics(bootstrap, specs, create=create, properties=properties)
+    states = describe_topics(bootstrap, [spec.name for spec in specs], properties=properties)
+    wrong = {difference.topic: difference for difference in report.differences}
+    rows = []
+    for spec in specs:
+        state, fault = states.get(spec.name), wrong.get(spec.name)
+        if state is None:
+            status = "missing"
+        elif fault:
+            status = f"wrong: {fault.setting} is {fault.found or 'not set'}, must be {fault.wanted}"
+        else:
+            status = "created" if spec.name in report.created else "ok"
+        rows.append((spec.name, state.partitions if state else 0, state.replication_factor if state else 0, status))
+    _show(rows, as_json=json)
+    if any(row[3] not in {"ok", "created"} for row in rows):
+        if report.missing:
+            stderr().print("hint: heartwheel topics --create makes the missing ones", markup=False)
+        raise typer.Exit(1)
+
+
+def _show(rows: list[tuple[str, int, int, str]], *, as_json: bool) -> None:
+    keys = ("topic", "partitions", "replicas", "status")
+    if as_json:
+        print_json([dict(zip(keys, row, strict=True)) for row in rows])
+        return
+    table = plain_table(*keys)
+    for name, partitions, replicas, status in rows:
+        table.add_row(name, str(partitions), str(replicas), status)
+    stdout().print(table, markup=False)
