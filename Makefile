@@ -1,0 +1,61 @@
+# `make` lists the targets. ARGS="..." is passed on: make demo ARGS="--duration 60s", make test ARGS="-k wheel -x".
+
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?=
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+MAKEFLAGS += --no-print-directory
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test bench check format lock clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## install everything into .venv, at the versions and hashes of requirements.lock
+
+# The lock holds the build backend too, so that nothing is installed that it does not name.
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo 'error: Python 3.11 or newer is needed'; \
+	    echo 'hint: apt install python3 python3-venv, or name another one: make setup PYTHON=python3.12'; exit 1; } >&2
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo 'error: this Python can not make virtual environments'; echo 'hint: apt install python3-venv'; exit 1; } >&2
+	@test -x "$${JAVA_HOME:-/nonexistent}/bin/java" || command -v java >/dev/null || \
+	  { echo 'error: no Java found; Spark and Kafka need 17 or newer'; \
+	    echo 'hint: apt install openjdk-17-jre-headless, or set JAVA_HOME'; exit 1; } >&2
+	@echo 'installing into $(VENV), the first time takes a minute ...'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+	@echo 'installed: $(BIN)/heartwheel --help'
+
+demo: $(STAMP) ## a broker, members that die, the job; ARGS="--duration 60s --json demo.json"
+	@$(BIN)/heartwheel demo $(ARGS)
+
+test: check ## the checks, then every test; ARGS="-k name" picks some
+	@$(BIN)/pytest $(ARGS)
+
+bench: $(STAMP) ## how fast it is on this machine, as tables and JSON
+	@for script in tests/benchmarks/*_bench.py; do echo "== $$script"; $(BIN)/python "$$script" $(ARGS) || exit 1; done
+
+check: $(STAMP) ## lint, formatting, types
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet . || \
+	  { $(BIN)/ruff format --check . | sed '$$d'; echo 'hint: make format'; exit 1; } >&2
+	@$(BIN)/mypy --no-error-summary
+
+format: $(STAMP) ## put the code into its format
+	@$(BIN)/ruff format --quiet .
+
+# No index or local folder may end up in the lock: tests/project/test_lock.py.
+lock: ## pin every dependency anew (needs uv); LOCK_ARGS="--upgrade" takes newer versions
+	@$(or $(UV),uv) pip compile pyproject.toml --quiet --all-extras --group build --universal --python-version 3.11 \
+	  --fork-strategy fewest --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --custom-compile-command 'make lock' $(LOCK_ARGS) --output-file requirements.lock
+
+clean: ## remove what was built; checkpoints and the jar cache stay
+	@rm -rf $(VENV) build dist artifacts spark-warehouse metastore_db .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find wheel streaming tests -name __pycache__ -type d -prune -exec rm -rf {} +
