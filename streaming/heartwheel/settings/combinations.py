@@ -63,9 +63,9 @@ RULES: Final = (
         "lower coordinator.group_min_session_timeout to feed shorter sessions",
     ),
     Rule(
-        "feed.interval",
-        ("feed.session_timeout", "feed.jitter_share"),
-        lambda s: s.feed.interval_ms * (1 + s.feed.jitter_share) >= s.feed.session_timeout_ms,
+        "feed.heartbeat_interval",
+        ("feed.session_timeout", "feed.jitter"),
+        lambda s: s.feed.heartbeat_interval_ms * (1 + s.feed.jitter) >= s.feed.session_timeout_ms,
         lambda s: f"with its jitter is no shorter than the session of {format_duration(s.feed.session_timeout_ms)}",
         "every member would expire; a third of the session timeout is usual",
     ),

@@ -36,7 +36,7 @@ class LoadedSettings(NamedTuple):
 
     def values(self) -> dict[str, Any]:
         """List every value by its dotted path, written as in the file."""
-        document = self.settings.model_dump(by_alias=True)
+        document = self.settings.model_dump(mode="json", by_alias=True)
         return {path: _get(document, path) for path in self.origin}
 
 
@@ -132,7 +132,7 @@ def _get(document: Mapping[str, Any], path: str) -> Any:
 
 
 def _combinations(settings: Settings, winners: Mapping[str, Assignment], bad: set[str]) -> list[Problem]:
-    document = settings.model_dump(by_alias=True)
+    document = settings.model_dump(mode="json", by_alias=True)
 
     def problem(path: str, message: str, hint: str) -> Problem:
         origin = winners[path].origin if path in winners else DEFAULT_ORIGIN

@@ -1,7 +1,8 @@
 """What can be set: one frozen model a section, with the default and the reason for every key.
 
 A key in the file names no unit, its value does (`trigger_interval = "1s"`); the attribute in code ends with the unit
-(`trigger_interval_ms`). `conf/heartwheel.toml` shows every key; tests/cli/test_settings_reference.py keeps both equal.
+(`trigger_interval_ms`), and `model_dump(mode="json", by_alias=True)` writes it back. `conf/heartwheel.toml` shows every
+key; tests/cli/test_settings_reference.py keeps both equal.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from heartwheel.settings.units import AutoInt, DurationMs, SizeBytes
+from heartwheel.settings.units import AutoPartitions, DurationMs, SizeBytes
 
 _INT32_MAX: Final = 2**31 - 1
 _UNIT_SUFFIXES: Final = ("_ms", "_bytes")
@@ -42,6 +43,7 @@ TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]+$", max_length=249)]
 _Server = r"[^\s,:]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}"
 BootstrapServers = Annotated[str, Field(pattern=rf"^({_Server})(,({_Server}))*$")]
 Share = Annotated[float, Field(ge=0, le=1)]
+Rate = Annotated[float, Field(ge=0, le=60)]
 
 
 class TopicSettings(Section):
@@ -60,6 +62,8 @@ class KafkaSettings(Section):
     Args:
         bootstrap_servers: `host:port`, several with commas.
         partitions: of each topic that is created.
+        starting_offsets: where a new checkpoint starts to read.
+        fail_on_data_loss: whether the job ends when records were deleted before it could read them.
         topics: their names.
         client: client properties under Kafka's dotted names, such as `security.protocol`; kept out of `repr`, as it
             holds passwords.
@@ -67,6 +71,8 @@ class KafkaSettings(Section):
 
     bootstrap_servers: BootstrapServers = "localhost:9092"
     partitions: Annotated[int, Field(ge=1, le=10_000)] = 8
+    starting_offsets: Literal["earliest", "latest"] = "earliest"
+    fail_on_data_loss: bool = True
     topics: TopicSettings = TopicSettings()
     client: Mapping[str, str] = Field(default={}, repr=False)
 
@@ -151,39 +157,43 @@ class SparkSettings(Section):
 
     master: Annotated[str, Field(pattern=r"^(local(\[.+\])?|spark://.+|k8s://.+|yarn)$")] = "local[*]"
     driver_memory_bytes: Annotated[SizeBytes, Field(ge=512 * 2**20)] = 2 * 2**30
-    shuffle_partitions: Annotated[AutoInt, Field(ge=1, le=1024)] = None
+    shuffle_partitions: AutoPartitions = None
     conf: Mapping[str, str] = Field(default={}, repr=False)
 
 
 class FeedSettings(Section):
-    """Describe the simulated members of `feed` and `demo`.
+    """Describe the simulated members of `feed` and `demo`; rates are probabilities a member and minute.
 
     Args:
         groups: how many groups.
         members_per_group: members of each.
         protocol: `presence` heartbeats know no generation; `classic` members join, sync and carry one.
-        interval_ms: time between two heartbeats of a member.
-        jitter_share: random part of each interval.
+        heartbeat_interval_ms: time between two heartbeats of a member.
+        jitter: how far each interval may differ from that, as a share of it.
         session_timeout_ms: what each member asks for.
-        kills_per_minute: members that fall silent for good or come back much later.
-        pauses_per_minute: members that pause for less than their session.
-        leaves_per_minute: members that say good-bye.
+        kill_rate: how often a member falls silent, for good or until it returns.
+        pause_rate: how often a member pauses.
+        long_pause_share: part of the pauses that outlast the session, so that the member must be expired.
+        leave_rate: how often a member leaves and says so.
         return_share: part of those gone that come back.
         garbage_share: part of the records that are broken on purpose.
+        group_prefix: what group ids begin with, to keep two feeds of one topic apart.
         seed: one seed, one schedule.
     """
 
     groups: Annotated[int, Field(ge=1, le=100_000)] = 20
     members_per_group: Annotated[int, Field(ge=1, le=100_000)] = 10
     protocol: Literal["presence", "classic"] = "presence"
-    interval_ms: Annotated[DurationMs, Field(ge=50)] = 2_000
-    jitter_share: Annotated[float, Field(ge=0, le=0.9)] = 0.1
+    heartbeat_interval_ms: Annotated[DurationMs, Field(ge=50)] = 2_000
+    jitter: Share = 0.1
     session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 6_000
-    kills_per_minute: Annotated[float, Field(ge=0)] = 20.0
-    pauses_per_minute: Annotated[float, Field(ge=0)] = 10.0
-    leaves_per_minute: Annotated[float, Field(ge=0)] = 5.0
+    kill_rate: Rate = 0.1
+    pause_rate: Rate = 0.1
+    long_pause_share: Share = 0.5
+    leave_rate: Rate = 0.02
     return_share: Share = 0.5
     garbage_share: Share = 0.0
+    group_prefix: Annotated[str, Field(max_length=100)] = ""
     seed: Annotated[int, Field(ge=0)] = 1
 
 

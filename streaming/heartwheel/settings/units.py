@@ -6,7 +6,7 @@ import re
 from decimal import Decimal
 from typing import Annotated, Final
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator, Field, PlainSerializer
 
 MS_PER_UNIT: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 """Milliseconds in each unit of a duration."""
@@ -85,15 +85,15 @@ def _parse_auto(value: object) -> object:
     return None if value == "auto" else value
 
 
-DurationMs = Annotated[int, BeforeValidator(parse_duration_ms), PlainSerializer(format_duration)]
+DurationMs = Annotated[int, BeforeValidator(parse_duration_ms), PlainSerializer(format_duration, when_used="json")]
 """A field that is written as a duration and held as an integer of milliseconds."""
 
-SizeBytes = Annotated[int, BeforeValidator(parse_size_bytes), PlainSerializer(format_size)]
+SizeBytes = Annotated[int, BeforeValidator(parse_size_bytes), PlainSerializer(format_size, when_used="json")]
 """A field that is written as a size and held as an integer of bytes."""
 
-AutoInt = Annotated[
-    int | None,
+AutoPartitions = Annotated[
+    Annotated[int, Field(ge=1, le=1024)] | None,
     BeforeValidator(_parse_auto),
-    PlainSerializer(lambda value: "auto" if value is None else value),
+    PlainSerializer(lambda value: "auto" if value is None else value, when_used="json"),
 ]
-"""A field that is written as an integer or `auto` and held as an integer or `None`."""
+"""A field that is written as a number of partitions or `auto`, and held as an integer or `None`."""

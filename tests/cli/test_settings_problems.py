@@ -1,0 +1,158 @@
+"""Wrong configurations: everything that is wrong is told at once, with path, value, layer and hint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from heartwheel.settings import MASK, Layer, Problem, SettingsError, load_settings
+
+
+def problems_of(*overrides: str, file: Path | None = None, env: dict[str, str] | None = None) -> dict[str, Problem]:
+    """Load a wrong configuration and give its problems by path."""
+    with pytest.raises(SettingsError) as caught:
+        load_settings(file, env, overrides)
+    return {problem.path: problem for problem in caught.value.problems}
+
+
+def test_all_problems_come_at_once(tmp_path: Path) -> None:
+    """Typos, types, bounds and impossible combinations of three layers are told in one go, each with its layer."""
+    file = tmp_path / "bad.toml"
+    file.write_text('[engine]\nshard = 4\nskew_allowance = "-1s"\n[wheel]\nsize = "20"\n')
+    env = {"HEARTWHEEL_ENGINE__TRIGGER_INTERVAL": "0"}
+    found = problems_of("coordinator.group_min_session_timeout=1h", file=file, env=env)
+    assert {path: problem.origin.layer for path, problem in found.items()} == {
+        "engine.shard": Layer.FILE,
+        "engine.skew_allowance": Layer.FILE,
+        "wheel.size": Layer.FILE,
+        "engine.trigger_interval": Layer.ENVIRONMENT,
+        "coordinator.group_min_session_timeout": Layer.FLAG,
+    }
+
+
+@pytest.mark.parametrize(
+    ("override", "meant"),
+    [
+        ("engine.shard=1", "`shards`"),
+        ("engine.trigger_interval_ms=1", "`trigger_interval`"),
+        ("kafak.partitions=1", "`kafka`"),
+        ("kafka.topics.heartbeat=x", "`heartbeats`"),
+        ("shards=1", "`engine.shards`"),
+        ("kafka.client.sasl.pasword=x", "`sasl.password`"),
+    ],
+)
+def test_typos_get_a_suggestion(override: str, meant: str) -> None:
+    """A key that does not exist is refused with the key that was probably meant."""
+    (problem,) = problems_of(override).values()
+    assert meant in problem.hint
+
+
+def test_single_underscores_are_noticed() -> None:
+    """A variable that lacks only the second underscore would be ignored in silence; it is refused instead."""
+    problem = problems_of(env={"HEARTWHEEL_ENGINE_SHARDS": "4"})["engine.shards"]
+    assert "HEARTWHEEL_ENGINE__SHARDS" in problem.hint
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("engine.shards=eight", "must be a whole number"),
+        ("engine.shards=true", "must be a whole number"),
+        ("engine.shards=0", "must be at least 1"),
+        ("engine.shards=1025", "must be at most 1024"),
+        ("engine.trigger_interval=0s", "must be at least 100ms"),
+        ("engine.trigger_interval=soon", "must be a duration"),
+        ("engine.skew_allowance=-5", "must be at least 0"),
+        ("engine.value_bytes_max=1B", "must be at least 1KiB"),
+        ("wheel.size=1", "must be at least 2"),
+        ("feed.jitter=2", "must be at most 1"),
+        ("feed.protocol=modern", "must be 'presence' or 'classic'"),
+        ("kafka.bootstrap_servers=kafka", "must be `host:port`"),
+        ("kafka.bootstrap_servers=a:1, b:2", "must be `host:port`"),
+        ("kafka.topics.status=a b", "must be a topic name"),
+        ("kafka.fail_on_data_loss=maybe", "must be true or false"),
+        ("spark.shuffle_partitions=0", "must be at least 1"),
+        ("spark.shuffle_partitions=some", "must be a whole number"),
+        ("spark.master=here", "must be a Spark master"),
+        ("engine.shards", "needs a value"),
+        ("kafka.client=x", "is a table"),
+    ],
+)
+def test_wrong_values_are_put_into_words(override: str, words: str) -> None:
+    """A wrong value says in plain words, and in the unit it was written in, what would be right."""
+    (problem,) = problems_of(override).values()
+    assert words in problem.message
+
+
+@pytest.mark.parametrize(
+    ("overrides", "path"),
+    [
+        (["coordinator.group_min_session_timeout=2h"], "coordinator.group_min_session_timeout"),
+        (["coordinator.group_max_session_timeout=40s"], "coordinator.default_session_timeout"),
+        (["feed.session_timeout=5s", "feed.heartbeat_interval=1s"], "feed.session_timeout"),
+        (["feed.heartbeat_interval=5800ms"], "feed.heartbeat_interval"),
+        (["wheel.tick=2s"], "wheel.tick"),
+        (["spark.shuffle_partitions=9"], "spark.shuffle_partitions"),
+        (["engine.members_per_shard_max=10"], "engine.members_per_group_max"),
+        (["kafka.topics.rejects=heartwheel-status"], "kafka.topics.rejects"),
+        (["kafka.client.bootstrap.servers=a:1"], "kafka.client.bootstrap.servers"),
+        (["spark.conf.spark.sql.shuffle.partitions=2"], "spark.conf.spark.sql.shuffle.partitions"),
+    ],
+)
+def test_impossible_combinations_are_refused(overrides: list[str], path: str) -> None:
+    """Values that are fine alone and can not work together are refused, and one key is blamed with a hint."""
+    (problem,) = problems_of(*overrides).values()
+    assert problem.path == path
+    assert problem.hint
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        [
+            "coordinator.group_min_session_timeout=30m",
+            "coordinator.default_session_timeout=30m",
+            "feed.session_timeout=30m",
+        ],
+        ["feed.heartbeat_interval=5400ms"],
+        ["wheel.tick=1s"],
+        ["spark.shuffle_partitions=8"],
+        ["engine.members_per_shard_max=100000"],
+    ],
+)
+def test_bounds_of_combinations_are_allowed(overrides: list[str]) -> None:
+    """The last value that works is not refused."""
+    load_settings(overrides=overrides)
+
+
+def test_a_wrong_value_breaks_no_other_rule() -> None:
+    """A key that is wrong by itself does not also show up in combinations computed from its default."""
+    assert problems_of("wheel.tick=2s", "engine.trigger_interval=x").keys() == {"engine.trigger_interval"}
+
+
+def test_secrets_are_in_no_error(tmp_path: Path) -> None:
+    """A password that is wrong by its type, or stands under a wrong key, is masked in the error."""
+    file = tmp_path / "bad.toml"
+    file.write_text("[kafka.client]\n'sasl.password' = 4711\n[kafak.client]\n'sasl.password' = 'hunter2'\n")
+    with pytest.raises(SettingsError) as caught:
+        load_settings(file)
+    assert MASK in str(caught.value)
+    assert "4711" not in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_secrets_are_in_no_repr() -> None:
+    """Settings that end up in a log or a traceback do not give away passwords."""
+    overrides = ["kafka.client.sasl.password=hunter2", "spark.conf.spark.ssl.keyPassword=hunter2"]
+    assert "hunter2" not in repr(load_settings(overrides=overrides))
+
+
+@pytest.mark.parametrize("text", ["[engine\n", "engine = 4\n", "engine.shards = 08\n", "kafka.client = 4\n"])
+def test_broken_files_are_problems(tmp_path: Path, text: str) -> None:
+    """A file that is no TOML, or has a value where a section belongs, is refused with its name."""
+    file = tmp_path / "bad.toml"
+    file.write_text(text)
+    (problem,) = problems_of(file=file).values()
+    assert problem.origin.name == str(file)
+    assert problem.hint
