@@ -27,9 +27,8 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5, help="repetitions, of which the best counts")
     arguments = parser.parse_args()
     figures = measure(arguments.members, arguments.repeat)
-    for name, value in figures.items():
-        print(f"{name:32} {value:>16,.2f}", file=sys.stderr)
-    print(json.dumps({"members": arguments.members, **figures}))
+    sys.stderr.writelines(f"{name:32} {value:>16,.2f}\n" for name, value in figures.items())
+    sys.stdout.write(json.dumps({"members": arguments.members, **figures}) + "\n")
 
 
 def measure(members: int, repeat: int) -> dict[str, float]:

@@ -2,13 +2,13 @@
 
 With the default geometry, a tick of 100 ms and 20 buckets a level, the levels are:
 
-| level | a bucket spans | the level covers |
-|-------|----------------|------------------|
-| 0     | 100 ms         | 2 s              |
-| 1     | 2 s            | 40 s             |
-| 2     | 40 s           | 13 min 20 s      |
-| 3     | 13 min 20 s    | 4 h 26 min 40 s  |
-| 4     | 4 h 26 min 40 s| 3 d 16 h 53 min  |
+| level | a bucket spans  | the level covers     |
+|-------|-----------------|----------------------|
+| 0     | 100 ms          | 2 s                  |
+| 1     | 2 s             | 40 s                 |
+| 2     | 40 s            | 13 min 20 s          |
+| 3     | 13 min 20 s     | 4 h 26 min 40 s      |
+| 4     | 4 h 26 min 40 s | 3 d 16 h 53 min 20 s |
 
 and so on, on demand, until all deadlines up to `TIME_MS_MAX` are covered. A worked example:
 

@@ -1,0 +1,226 @@
+"""Scenarios that a trusted wheel must survive: W3 to W6 and W8; and what it says to a caller who errs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from timing_wheel import HANDLE_MAX, NEVER, TIME_MS_MAX, TimingWheel
+
+DAY_MS = 86_400_000
+
+
+@given(
+    timeout_ms=st.integers(1, DAY_MS),
+    tick_ms=st.integers(1, 10_000),
+    wheel_size=st.integers(2, 64),
+    start_ms=st.integers(0, 2 * 10**12),
+)
+def test_never_early_and_late_by_less_than_a_tick(
+    timeout_ms: int, tick_ms: int, wheel_size: int, start_ms: int
+) -> None:
+    """W3: any timeout from 1 ms to a day, any tick and any start fires in [deadline, deadline + tick)."""
+    deadline = start_ms + timeout_ms
+    wheel = TimingWheel(tick_ms=tick_ms, wheel_size=wheel_size, start_ms=start_ms)
+    wheel.file([0], [deadline])
+    while (expiration := wheel.next_expiration_ms()) is not None:
+        assert not len(wheel.advance(max(wheel.clock_ms, min(expiration, deadline) - 1)))
+        due = wheel.advance(expiration)
+    assert due.tolist() == [0]
+    assert deadline <= wheel.clock_ms < deadline + tick_ms
+
+
+@given(
+    deadlines=st.lists(st.integers(0, 100_000), min_size=1, max_size=50),
+    cuts=st.lists(st.integers(0, 110_000), max_size=30),
+    tick_ms=st.sampled_from([1, 7, 100, 1_000]),
+)
+def test_one_jump_equals_many_steps(deadlines: list[int], cuts: list[int], tick_ms: int) -> None:
+    """W4: a jump hands out what small steps do, and the steps together in the same order up to ticks."""
+    handles = range(len(deadlines))
+    jumping = TimingWheel(tick_ms=tick_ms, wheel_size=4)
+    jumping.file(handles, deadlines)
+    stepping = TimingWheel(tick_ms=tick_ms, wheel_size=4)
+    stepping.file(handles, deadlines)
+    fired = [handle for clock_ms in [*sorted(cuts), 110_000] for handle in stepping.advance(clock_ms).tolist()]
+    assert fired == jumping.advance(110_000).tolist()
+    assert (len(stepping), len(jumping)) == (0, 0)
+
+
+def test_a_heartbeat_moves_nothing_and_a_flush_moves_a_member_once() -> None:
+    """W5: members who beat for an hour cost at most one move a flushed bucket, far fewer than their heartbeats."""
+    members, session_ms, beat_ms = 500, 45_000, 3_000
+    wheel = TimingWheel()
+    handles = np.arange(members)
+    wheel.file(handles, session_ms + handles * 7)
+    beats = 0
+    for clock_ms in range(beat_ms, 3_600_000, beat_ms):
+        moves = wheel.stats.moves
+        wheel.touch(handles, clock_ms + session_ms + handles * 7)
+        assert wheel.stats.moves == moves
+        beats += members
+        assert not len(wheel.advance(clock_ms))
+        assert wheel.stats.moves - moves <= members
+    moves_per_session = wheel.stats.moves / members / (3_600_000 / session_ms)
+    assert moves_per_session <= 2.5
+    assert wheel.stats.moves < beats / 6
+
+
+def test_a_hundred_thousand_members_on_one_deadline() -> None:
+    """W6: they all fire at their deadline, in the order of handles, out of one bucket."""
+    wheel = TimingWheel(capacity=100_000)
+    wheel.file(np.random.default_rng(7).permutation(100_000), np.full(100_000, 45_000))
+    assert not len(wheel.advance(44_999))
+    assert np.array_equal(wheel.advance(45_000), np.arange(100_000))
+    assert wheel.stats.fires == 100_000
+
+
+def test_a_return_in_the_firing_slot_keeps_a_member() -> None:
+    """W8: of a bucket that is due, who was cancelled or came back in time does not fire; the others do."""
+    wheel = TimingWheel()
+    wheel.file(range(5), [1_000] * 5)
+    wheel.advance(999)
+    wheel.cancel([1])
+    wheel.touch([2], [46_000])
+    wheel.cancel([3])
+    wheel.file([3], [1_000])
+    assert wheel.advance(1_000).tolist() == [0, 3, 4]
+    wheel.check()
+    assert wheel.deadlines()[:5].tolist() == [NEVER, NEVER, 46_000, NEVER, NEVER]
+
+
+def test_a_return_after_the_deadline_but_before_the_clock_moves_keeps_a_member() -> None:
+    """W8: an overdue handle that is re-armed before the next advance is alive; one that is cancelled is gone."""
+    wheel = TimingWheel(start_ms=5_000)
+    wheel.file([0, 1, 2], [4_000, 4_000, 4_000])
+    wheel.touch([1], [50_000])
+    wheel.cancel([2])
+    assert wheel.advance(5_000).tolist() == [0]
+    assert wheel.advance(50_000).tolist() == [1]
+
+
+@pytest.mark.parametrize("clock_ms", [5_000, 5_050, 5_099])
+def test_alive_before_the_deadline_and_expired_at_it(clock_ms: int) -> None:
+    """A deadline that is armed at the clock is due at once, one that is 1 ms later is not."""
+    wheel = TimingWheel(start_ms=clock_ms)
+    wheel.file([0, 1], [clock_ms, clock_ms + 1])
+    assert wheel.advance(clock_ms).tolist() == [0]
+    assert wheel.advance(5_100).tolist() == [1]
+
+
+def test_a_shorter_timeout_moves_a_member_at_once() -> None:
+    """Re-arming to an earlier deadline fires at the earlier one, and the old entry does not fire again."""
+    wheel = TimingWheel()
+    wheel.file([0], [300_000])
+    wheel.touch([0], [10_000])
+    assert wheel.stats.moves == 1
+    assert wheel.advance(10_000).tolist() == [0]
+    assert wheel.advance(400_000).tolist() == []
+
+
+@settings(deadline=None)
+@given(rounds=st.integers(1, 300))
+def test_stale_entries_are_bounded_by_the_members(rounds: int) -> None:
+    """A handle that comes and goes for ever does not make the wheel grow."""
+    wheel = TimingWheel()
+    wheel.file([0, 1], [300_000, 300_000])
+    for _ in range(rounds):
+        wheel.cancel([1])
+        wheel.file([1], [300_000])
+        wheel.file([1], [1_000])
+    wheel.check()
+    assert max(len(bucket) for bucket in wheel._filing.buckets.values()) <= 2 * 2 + 64 + 1
+    assert wheel.advance(300_000).tolist() == [1, 0]
+
+
+def test_a_clock_that_goes_back_is_ignored_and_counted() -> None:
+    """The clock stays where it was, nothing comes out, and the counter tells."""
+    wheel = TimingWheel(start_ms=10_000)
+    wheel.file([0], [9_000])
+    assert wheel.advance(9_999).tolist() == []
+    assert (wheel.clock_ms, wheel.stats.regressions, wheel.overdue) == (10_000, 1, 1)
+
+
+def test_of_a_handle_that_comes_twice_the_last_counts() -> None:
+    """A column with repetitions is the same as its rows one after the other, and is counted once."""
+    wheel = TimingWheel()
+    wheel.file([3, 3, 3], [1_000, 90_000, 2_000])
+    assert (len(wheel), wheel.deadline_of(3)) == (1, 2_000)
+    wheel.touch([3, 3], [500, 4_000])
+    wheel.check()
+    assert wheel.advance(3_999).tolist() == []
+    assert wheel.advance(4_000).tolist() == [3]
+
+
+def test_deadlines_are_shown_and_can_not_be_written() -> None:
+    """The column is indexed by handle, `NEVER` where nothing is filed, and read-only."""
+    wheel = TimingWheel()
+    wheel.file([2], [700])
+    assert wheel.deadlines().tolist()[:3] == [NEVER, NEVER, 700]
+    assert [wheel.deadline_of(handle) for handle in (-1, 0, 2, 10**6)] == [NEVER, NEVER, 700, NEVER]
+    with pytest.raises(ValueError, match="read-only"):
+        wheel.deadlines()[2] = 0
+
+
+def test_empty_columns_do_nothing() -> None:
+    """No handles, no effect, no error."""
+    wheel = TimingWheel()
+    wheel.file([], [])
+    wheel.touch([], [])
+    wheel.cancel([])
+    assert wheel.advance(10).tolist() == []
+    wheel.check()
+
+
+def test_touching_a_handle_that_is_not_filed_changes_nothing() -> None:
+    """The call is refused as a whole: the filed handle in it keeps its deadline."""
+    wheel = TimingWheel()
+    wheel.file([0, 1], [1_000, 1_000])
+    wheel.cancel([1])
+    for stranger in (1, 99_999):
+        with pytest.raises(KeyError, match=f"handle {stranger} is not filed"):
+            wheel.touch([0, stranger], [5_000, 5_000])
+    assert wheel.deadline_of(0) == 1_000
+    wheel.check()
+
+
+@pytest.mark.parametrize(
+    ("handles", "deadlines", "error", "words"),
+    [
+        ([0, 1], [5], ValueError, "2 handles came with 1 deadlines"),
+        ([-1], [5], ValueError, "handle -1 is out of range"),
+        ([HANDLE_MAX + 1], [5], ValueError, "is out of range"),
+        ([0], [TIME_MS_MAX + 1], ValueError, "out of range"),
+        ([0.5], [5], TypeError, "`handles` is a column of float64"),
+        ([0], [5.5], TypeError, "`deadlines_ms` is a column of float64"),
+        ([[0]], [5], ValueError, "2 dimensions"),
+        (np.array([2**63], np.uint64), [5], ValueError, "does not fit"),
+    ],
+)
+def test_a_bad_column_is_refused_by_name(
+    handles: object, deadlines: object, error: type[Exception], words: str
+) -> None:
+    """What is wrong is named with its value, for both ways of arming, and nothing is filed."""
+    wheel = TimingWheel()
+    for arm in (wheel.file, wheel.touch):
+        with pytest.raises(error, match=words):
+            arm(handles, deadlines)
+    assert len(wheel) == 0
+
+
+def test_a_clock_out_of_range_is_refused() -> None:
+    """A clock that sums could overflow is refused, at the start and later."""
+    with pytest.raises(ValueError, match="start_ms is -1"):
+        TimingWheel(start_ms=-1)
+    with pytest.raises(ValueError, match="out of range"):
+        TimingWheel().advance(TIME_MS_MAX + 1)
+
+
+def test_the_last_accepted_deadline_fires_at_the_last_accepted_tick() -> None:
+    """At the end of time nothing overflows: the deadline comes out at its tick, and not before."""
+    wheel = TimingWheel(tick_ms=1, start_ms=TIME_MS_MAX - 10)
+    wheel.file([0, 1], [TIME_MS_MAX, TIME_MS_MAX - 1])
+    assert wheel.advance(TIME_MS_MAX - 1).tolist() == [1]
+    assert wheel.advance(TIME_MS_MAX).tolist() == [0]
