@@ -1,0 +1,141 @@
+"""The state of a shard as text: six sections in a frame, each an Arrow IPC stream with zstd.
+
+| section        | what                                                                    | changes with         |
+|----------------|-------------------------------------------------------------------------|----------------------|
+| `members`      | the member table's columns, and the order of the fingerprints           | every heartbeat      |
+| `groups`       | the group table's columns                                               | every heartbeat      |
+| `wheel`        | handles and deadlines, bucket after bucket, and the buckets             | every heartbeat      |
+| `member_text`  | ids and details of the members                                          | joins, expirations   |
+| `group_text`   | ids and details of the groups                                           | rebalances           |
+| `counts`       | counters since the shard was made, JSON                                 | every batch          |
+
+Version history: 1, the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from heartwheel.coordinator.frame import CorruptBlobError, decode_frame, encode_frame
+from heartwheel.coordinator.tables import Table, group_table, member_table
+from heartwheel.coordinator.text import TextTable, read_batch, write_batch
+from timing_wheel import SnapshotError, TimingWheel, WheelSnapshot, WheelStats
+
+BLOB_VERSION: Final = 1
+"""The version that is written. Older ones are migrated when they are read; newer ones are refused by name."""
+
+_ORDER: Final = "fingerprint_order"
+
+
+class ShardState(NamedTuple):
+    """Hold all that a shard keeps from one batch to the next.
+
+    Args:
+        members: the member table.
+        groups: the group table.
+        wheel: the timing wheel.
+        fingerprint_order: intp (members,), rows in the order of their fingerprints; `None` where it must be made anew.
+        counts: counters by name.
+    """
+
+    members: Table
+    groups: Table
+    wheel: TimingWheel
+    fingerprint_order: NDArray[np.intp] | None
+    counts: dict[str, int]
+
+
+def encode_state(state: ShardState) -> str:
+    """Encode a shard's state as ASCII text."""
+    members = state.members.dump()
+    order = state.fingerprint_order
+    if order is None:
+        order = np.argsort(state.members["fingerprint"], kind="stable")
+    return encode_frame(
+        BLOB_VERSION,
+        {
+            "members": _write_columns({**members, _ORDER: order.astype(np.int32)}),
+            "groups": _write_columns(state.groups.dump()),
+            "wheel": _write_wheel(state.wheel.snapshot()),
+            "member_text": state.members.text.encode(state.members.rows),
+            "group_text": state.groups.text.encode(state.groups.rows),
+            "counts": msgspec.json.encode(state.counts),
+        },
+    )
+
+
+def decode_state(blob: str) -> ShardState:
+    """Decode a shard's state.
+
+    Args:
+        blob: what `encode_state` returned, of this or of an older release.
+
+    Raises:
+        CorruptBlobError: it is not whole, or contradicts itself.
+        UnknownBlobVersionError: a newer release wrote it.
+    """
+    _, sections = decode_frame(blob, newest=BLOB_VERSION)
+    try:
+        columns = _read_columns(sections["members"])
+        order = columns.pop(_ORDER).astype(np.intp)
+        members, groups = member_table(), group_table()
+        members.load(columns, TextTable(sections["member_text"]))
+        groups.load(_read_columns(sections["groups"]), TextTable(sections["group_text"]))
+        wheel = TimingWheel.restore(_read_wheel(sections["wheel"]), capacity=2 * max(members.rows, groups.rows))
+        counts = msgspec.json.decode(sections["counts"], type=dict[str, int])
+    except (KeyError, pa.ArrowInvalid, OSError, SnapshotError, msgspec.MsgspecError) as error:
+        raise CorruptBlobError(f"the state blob's checksum is right, but not its content: {error}") from error
+    return ShardState(members, groups, wheel, order, counts)
+
+
+def _write_columns(columns: Mapping[str, NDArray[Any]]) -> bytes:
+    return write_batch(pa.RecordBatch.from_pydict({name: pa.array(column) for name, column in columns.items()}))
+
+
+def _read_columns(data: bytes) -> dict[str, NDArray[Any]]:
+    batch = read_batch(data)
+    return {name: column.to_numpy(zero_copy_only=False) for name, column in zip(batch.schema.names, batch, strict=True)}
+
+
+def _write_wheel(wheel: WheelSnapshot) -> bytes:
+    # Two columns of different lengths travel as one list row each.
+    stats = wheel.stats
+    return write_batch(
+        pa.RecordBatch.from_pydict(
+            {
+                "geometry": [[wheel.tick_ms, wheel.wheel_size, wheel.clock_ms]],
+                "stats": [[stats.moves, stats.fires, stats.flushes, stats.regressions]],
+                **{
+                    name: _one_row(column)
+                    for name, column in (
+                        ("handles", wheel.handles.astype(np.int32)),
+                        ("deadlines_ms", wheel.deadlines_ms),
+                        ("bucket_levels", wheel.bucket_levels),
+                        ("bucket_virtual_ids", wheel.bucket_virtual_ids),
+                        ("bucket_counts", wheel.bucket_counts),
+                    )
+                },
+            }
+        )
+    )
+
+
+def _one_row(column: NDArray[Any]) -> pa.Array:
+    return pa.LargeListArray.from_arrays(pa.array([0, len(column)], pa.int64()), pa.array(column))
+
+
+def _read_wheel(data: bytes) -> WheelSnapshot:
+    batch = read_batch(data)
+    column = {
+        name: values.flatten().to_numpy(zero_copy_only=False)
+        for name, values in zip(batch.schema.names, batch, strict=True)
+    }
+    tick_ms, wheel_size, clock_ms = column.pop("geometry").tolist()
+    stats = WheelStats(*column.pop("stats").tolist())
+    return WheelSnapshot(tick_ms=tick_ms, wheel_size=wheel_size, clock_ms=clock_ms, stats=stats, **column)

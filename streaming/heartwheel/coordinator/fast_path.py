@@ -1,0 +1,153 @@
+"""The fast path: heartbeats that do nothing but keep a known member alive, a whole batch at a time.
+
+A group is *quiet* in a batch if all its records are heartbeats whose fingerprints the rules have accepted before, and if
+none of its timers falls due before its newest record. Then the order of its records does not matter, and all that the
+rules would do, one record at a time, is: the member was last seen at its newest record. Every other group is *busy* and
+goes to the rules. `test_shard_paths.py` holds both paths to the same verdicts.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heartwheel.coordinator.log import BatchLog
+from heartwheel.coordinator.tables import Table
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Rows = NDArray[np.intp]
+
+_NEVER_SEEN = -1
+
+
+class Route(NamedTuple):
+    """Say where the records of a batch go.
+
+    Args:
+        member: intp (entries,), the member's row, -1 where the fingerprint is not known.
+        group: intp (entries,), the group's row, -1 where the entry was refused.
+        busy: bool (groups + 1,), whether the group goes to the rules; the last element stands for no group, and is true.
+    """
+
+    member: Rows
+    group: Rows
+    busy: Flags
+
+
+class Alive(NamedTuple):
+    """Say which members a batch kept alive.
+
+    Args:
+        rows: intp (n,), the members' rows, each once.
+        seen_ms: int64 (n,), effective time of their newest record.
+        records: how many records were handled.
+        clamped: how many of them had their time raised, because their group's time never goes back.
+    """
+
+    rows: Rows
+    seen_ms: Ints
+    records: int
+    clamped: int
+
+
+def mark_busy(
+    log: BatchLog, route: Route, members: Table, groups: Table, member_deadline: Ints, group_deadline: Ints
+) -> None:
+    """Mark every group of the batch that is not quiet, in `route.busy`.
+
+    Args:
+        log: the records.
+        route: with the groups that are busy already, as some record of theirs is no known heartbeat.
+        members: the members.
+        groups: the groups.
+        member_deadline: int64 (members,), epoch ms.
+        group_deadline: int64 (groups,), of the group's own timers, epoch ms.
+    """
+    route.busy[route.group[log.stepped_back()]] = True
+    quiet = np.flatnonzero(~route.busy[route.group])
+    first, last = log.first_and_last_ms()
+    group = route.group[quiet]
+    # One more element than groups: free member rows have the group -1 and read the last one.
+    newest = np.full(groups.rows + 1, _NEVER_SEEN, np.int64)
+    oldest = np.full(groups.rows + 1, np.iinfo(np.int64).max)
+    np.maximum.at(newest, group, last[quiet])
+    np.minimum.at(oldest, group, first[quiet])
+    touched = newest != _NEVER_SEEN
+    newest[:-1][touched[:-1]] = np.maximum(newest[:-1], groups["seen_ms"])[touched[:-1]]
+    oldest[:-1] = np.maximum(oldest[:-1], groups["seen_ms"])
+    route.busy[:-1] |= group_deadline <= newest[:-1]
+
+    of_member = members["group"]
+    limit = newest[of_member]
+    due = member_deadline <= limit
+    # A member may beat, fall silent and be due all within one batch, if the batch spans its session timeout.
+    spans = touched[of_member] & (limit - oldest[of_member] >= members["timeout_ms"])
+    suspects = due | spans
+    suspects &= ~route.busy[of_member]
+    if suspects.any():
+        silent = _fell_silent(log, route, suspects, due, members, groups, member_deadline, limit)
+        route.busy[of_member[silent]] = True
+
+
+def _fell_silent(  # noqa: PLR0913, PLR0917 - the columns of one batch
+    log: BatchLog,
+    route: Route,
+    suspects: Flags,
+    due: Flags,
+    members: Table,
+    groups: Table,
+    member_deadline: Ints,
+    limit: Ints,
+) -> Rows:
+    """Name the suspects whose timer falls due before the newest record of their group, by every record of theirs."""
+    known = route.member >= 0
+    suspect_entry = np.zeros(len(route.member), np.bool_)
+    suspect_entry[known] = suspects[route.member[known]]
+    records = np.flatnonzero(suspect_entry[log.entry])
+    member = route.member[log.entry[records]]
+    time = np.maximum(log.append_ms[records], groups["seen_ms"][members["group"][member]])
+    order = np.lexsort((time, member))
+    member, time = member[order], time[order]
+
+    silent = due & suspects
+    silent[member] = False  # it has records: those decide
+    starts = np.flatnonzero(np.diff(member, prepend=-1))
+    previous_deadline = np.empty(len(time), np.int64)
+    previous_deadline[1:] = time[:-1] + members["timeout_ms"][member[:-1]]
+    previous_deadline[starts] = member_deadline[member[starts]]
+    late = time >= previous_deadline
+    silent[member[late]] = True
+    ends = np.append(starts[1:], len(member)) - 1
+    last = member[ends]
+    silent[last[time[ends] + members["timeout_ms"][last] <= limit[last]]] = True
+    return np.flatnonzero(silent)
+
+
+def keep_alive(log: BatchLog, route: Route, groups: Table) -> Alive:
+    """Compute what the records of all quiet groups come to.
+
+    Args:
+        log: the records.
+        route: after `mark_busy`.
+        groups: the groups; the effective time of the quiet ones is moved on.
+    """
+    quiet_entry = ~route.busy[route.group]
+    entries = np.flatnonzero(quiet_entry)
+    if not len(entries):
+        return Alive(np.empty(0, np.intp), np.empty(0, np.int64), 0, 0)
+    _, last = log.first_and_last_ms()
+    group, member = route.group[entries], route.member[entries]
+    seen = np.maximum(last[entries], groups["seen_ms"][group])
+    records = log.entry if len(entries) == len(quiet_entry) else log.entry[quiet_entry[log.entry]]
+    clamped = 0
+    if not (log.append_ms >= groups["seen_ms"].max(initial=_NEVER_SEEN)).all():
+        behind = log.append_ms < groups["seen_ms"][route.group[log.entry]]
+        clamped = int(np.count_nonzero(behind & quiet_entry[log.entry]))
+    rows, index = np.unique(member, return_inverse=True)
+    newest = np.full(len(rows), _NEVER_SEEN, np.int64)
+    np.maximum.at(newest, index, seen)
+    np.maximum.at(groups["seen_ms"], group, seen)
+    return Alive(rows, newest, len(records), clamped)

@@ -1,0 +1,110 @@
+"""The log of one batch of one shard: its packs put into the order of the log, and event by event where needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heartwheel.events import Event, decode_event
+from heartwheel.pack import Pack
+
+Ints = NDArray[np.int64]
+Rows = NDArray[np.intp]
+
+
+class BatchLog:
+    """Hold the records of a batch in the order of the log: by partition, then by offset.
+
+    Records refer to *entries*, the distinct values of the packs. Most work is done once an entry.
+
+    Attributes:
+        fingerprint: int64 (entries,).
+        entry_partition: int64 (entries,), the partition an entry's records come from.
+        entry: intp (records,), which entry a record has.
+        append_ms: int64 (records,), epoch ms.
+        offset: int64 (records,).
+    """
+
+    def __init__(self, packs: Sequence[Pack]) -> None:
+        ordered = sorted(packs, key=lambda pack: (pack.partition, int(pack.offset[0])))
+        sizes = [len(pack.fingerprints) for pack in ordered]
+        self._starts = np.cumsum([0, *sizes])
+        self._packs = ordered
+        self._decoded: dict[int, Event] = {}
+        self.fingerprint: Ints = _join([pack.fingerprints for pack in ordered], np.int64)
+        self.entry: Rows = _join([p.entry + at for p, at in zip(ordered, self._starts, strict=False)], np.intp)
+        self.append_ms: Ints = _join([pack.append_ms for pack in ordered], np.int64)
+        self.offset: Ints = _join([pack.offset for pack in ordered], np.int64)
+        self.entry_partition: Ints = np.repeat([pack.partition for pack in ordered], sizes).astype(np.int64)
+
+    def __len__(self) -> int:
+        return len(self.entry)
+
+    def event(self, entry: int) -> Event:
+        """Decode one entry; the map side has proved that it can be."""
+        event = self._decoded.get(entry)
+        if event is None:
+            event = decode_event(self._body(entry), size_max=2**31)
+            self._decoded[entry] = event
+        return event
+
+    def _body(self, entry: int) -> bytes:
+        pack = int(np.searchsorted(self._starts, entry, side="right")) - 1
+        return self._packs[pack].bodies[entry - int(self._starts[pack])]
+
+    def first_and_last_ms(self) -> tuple[Ints, Ints]:
+        """Return the append time of each entry's first and last record, int64 (entries,) each.
+
+        Assignment keeps the last of equal indices, so no slower minimum and maximum are needed: the records of an entry
+        come from one partition, in its order. Where append times stepped back, `stepped_back` names the entries.
+        """
+        first = np.empty(len(self.fingerprint), np.int64)
+        last = np.empty(len(self.fingerprint), np.int64)
+        last[self.entry] = self.append_ms
+        first[self.entry[::-1]] = self.append_ms[::-1]
+        return first, last
+
+    def stepped_back(self) -> Rows:
+        """Name the entries with a record whose append time is before that of an earlier record of its partition.
+
+        It happens at a change of the partition's leader. Those entries' groups need the order of the log.
+        """
+        if not len(self) or bool((self.append_ms[1:] >= self.append_ms[:-1]).all()):
+            return np.empty(0, np.intp)
+        late: list[Rows] = []
+        for start, stop in self._partition_spans():
+            times = self.append_ms[start:stop]
+            behind = np.flatnonzero(times < np.maximum.accumulate(times))
+            late.append(self.entry[start + behind])
+        return np.unique(np.concatenate(late))
+
+    def _partition_spans(self) -> list[tuple[int, int]]:
+        partitions = self.entry_partition[self.entry]
+        cuts = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
+        return list(zip(cuts[:-1], cuts[1:], strict=True))
+
+    def in_order(self, records: Rows) -> Rows:
+        """Put the records of one group into the order in which they count.
+
+        Within a partition that is the order of offsets, with append times that never go back; between partitions, where
+        a group should not be, it is by append time, then partition, then offset.
+
+        Args:
+            records: indices of records, ascending, that is by partition and offset.
+        """
+        partitions = self.entry_partition[self.entry[records]]
+        if len(records) < 2 or partitions[0] == partitions[-1]:
+            return records
+        times = self.append_ms[records]
+        for partition in np.unique(partitions):
+            here = partitions == partition
+            times[here] = np.maximum.accumulate(times[here])
+        order: Rows = np.lexsort((self.offset[records], partitions, times))
+        return records[order]
+
+
+def _join(arrays: list[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:
+    return np.concatenate(arrays) if arrays else np.empty(0, dtype)

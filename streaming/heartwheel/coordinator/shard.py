@@ -1,0 +1,399 @@
+"""The shard: one coordinator partition with its groups, their members and one timing wheel.
+
+A batch goes through it in four steps:
+
+1. *route*: each distinct value of the batch is looked up by its fingerprint; what is not known is decoded;
+2. *fast path*: the groups of which nothing but known heartbeats came, and none of whose timers falls due meanwhile, are
+   kept alive with a few array operations;
+3. *rules path*: every other group of the batch is run event by event through its `GroupMachine`;
+4. *clock*: the wheel is advanced, and the groups of what is due are run up to the clock.
+
+The list of verdicts is a function of the log and the clocks alone: it does not depend on how the log was cut into batches,
+nor on which path a group took (`test_shard_cuts.py`, `test_shard_paths.py`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heartwheel.coordinator.answer import Answer
+from heartwheel.coordinator.codec import ShardState, decode_state, encode_state
+from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.fast_path import Route, keep_alive, mark_busy
+from heartwheel.coordinator.limits import ShardLimits
+from heartwheel.coordinator.log import BatchLog
+from heartwheel.coordinator.model import NEVER, Group
+from heartwheel.coordinator.rules_path import KINDS, STATES, Loaded, Workshop, group_detail, member_handle
+from heartwheel.coordinator.tables import FREE, group_table, member_table
+from heartwheel.events import Event, RejectCause
+from heartwheel.pack import Pack
+from heartwheel.verdicts import Verdict
+from timing_wheel import LevelOccupancy, TimingWheel, WheelStats
+
+Ints = NDArray[np.int64]
+Rows = NDArray[np.intp]
+
+_GROUPS_AT_ONCE: Final = 256
+"""How many due groups are run before the limit of verdicts is looked at again."""
+
+_REFUSED: Final = {
+    Answer.INVALID_SESSION_TIMEOUT: RejectCause.INVALID_SESSION_TIMEOUT,
+    Answer.GROUP_MAX_SIZE_REACHED: RejectCause.GROUP_FULL,
+}
+"""Answers that say that a bound of the configuration was met: their events are kept as rejects."""
+
+
+class Refusal(NamedTuple):
+    """Hold one record that met a limit.
+
+    Args:
+        partition: of the heartbeat topic.
+        offset: in that partition.
+        append_ms: its append time, epoch ms.
+        cause: which limit.
+        detail: words for people.
+        event: what it said.
+    """
+
+    partition: int
+    offset: int
+    append_ms: int
+    cause: RejectCause
+    detail: str
+    event: Event
+
+
+class Outcome(NamedTuple):
+    """Hold what one batch came to.
+
+    Args:
+        verdicts: in the order in which they were reached; of each group in the order of time.
+        refused: records that met a limit.
+        counts: how often what happened in this batch, by name.
+    """
+
+    verdicts: list[Verdict]
+    refused: list[Refusal]
+    counts: Counter[str]
+
+
+class AtRisk(NamedTuple):
+    """Name a member near its expiry."""
+
+    group_id: str
+    member_id: str
+    deadline_ms: int
+
+
+class Shard:
+    """Run one coordinator partition.
+
+    Args:
+        coordinator: the rules' configuration.
+        limits: what the shard may hold and write.
+        tick_ms: resolution of a new wheel, ms; a decoded wheel keeps its own.
+        wheel_size: buckets a level of a new wheel.
+        clock_ms: the clock it was last advanced to, epoch ms; -1 if never.
+        blob: the state from `encode`, or empty for a new shard.
+
+    Raises:
+        StateBlobError: the blob can not be read.
+    """
+
+    def __init__(  # noqa: PLR0913 - keyword arguments of a plain constructor
+        self,
+        *,
+        coordinator: CoordinatorConfig,
+        limits: ShardLimits,
+        tick_ms: int = 100,
+        wheel_size: int = 20,
+        clock_ms: int = -1,
+        blob: str = "",
+    ) -> None:
+        self.clock_ms = clock_ms
+        self._config = coordinator
+        self._limits = limits
+        if blob:
+            state = decode_state(blob)
+        else:
+            wheel = TimingWheel(tick_ms=tick_ms, wheel_size=wheel_size)
+            state = ShardState(member_table(), group_table(), wheel, None, {})
+        self._members, self._groups, self._wheel = state.members, state.groups, state.wheel
+        self._fingerprint_order = state.fingerprint_order
+        self.totals: Counter[str] = Counter(state.counts)
+        self._verdicts: list[Verdict] = []
+        self._refused: list[Refusal] = []
+        self._counts: Counter[str] = Counter()
+        self._workshop = Workshop(self._members, self._groups, self._wheel, coordinator, self._verdicts.append)
+        self._room = 0
+
+    # -- what it is
+
+    @property
+    def member_count(self) -> int:
+        """How many members there are, pending ones included."""
+        return len(self._members)
+
+    @property
+    def group_count(self) -> int:
+        """How many groups there are, those without members included."""
+        return len(self._groups)
+
+    def groups_by_state(self) -> dict[str, int]:
+        """Count the groups by state."""
+        counts = np.bincount(self._groups["state"][self._groups.used()], minlength=len(STATES))
+        return {state.value: int(n) for state, n in zip(STATES, counts, strict=True) if n}
+
+    def groups_by_kind(self) -> dict[str, int]:
+        """Count the groups by kind."""
+        counts = np.bincount(self._groups["kind"][self._groups.used()], minlength=len(KINDS))
+        return {kind.value: int(n) for kind, n in zip(KINDS, counts, strict=True) if n}
+
+    def strays(self, most: int) -> dict[str, int]:
+        """Name the groups with records outside of the partition they were first seen in, most records first."""
+        strays = self._groups["strays"]
+        rows = np.flatnonzero(strays)
+        rows = rows[np.argsort(-strays[rows], kind="stable")[:most]]
+        return dict(zip(self._groups.text.ids(rows), strays[rows].tolist(), strict=True))
+
+    def at_risk(self, most: int) -> list[AtRisk]:
+        """Name the members nearest to expiry, nearest first."""
+        deadlines = self._timers(self._members.rows, 0)
+        rows = np.argpartition(deadlines, most)[:most] if most < len(deadlines) else np.arange(len(deadlines))
+        rows = rows[deadlines[rows] != NEVER]
+        rows = rows[np.lexsort((rows, deadlines[rows]))]
+        group_ids = self._groups.text.ids(self._members["group"][rows])
+        return [
+            AtRisk(*row) for row in zip(group_ids, self._members.text.ids(rows), deadlines[rows].tolist(), strict=True)
+        ]
+
+    def occupancy(self) -> list[LevelOccupancy]:
+        """Tell how full each level and slot of the wheel is."""
+        return self._wheel.occupancy(slots=True)
+
+    @property
+    def wheel_stats(self) -> WheelStats:
+        """The wheel's counters."""
+        return self._wheel.stats
+
+    def dump(self) -> list[tuple[Group, bool]]:
+        """Decode every group with its members, for people; the shard itself is not changed."""
+        return [(loaded.group, loaded.machine.is_forgettable()) for loaded in self._workshop.load(self._groups.used())]
+
+    def encode(self) -> str:
+        """Encode the state; `Shard(blob=...)` carries on from it."""
+        if self._members.wasteful():
+            self._renumber_members()
+        state = ShardState(self._members, self._groups, self._wheel, self._fingerprint_order, dict(self.totals))
+        return encode_state(state)
+
+    # -- what it does
+
+    def apply(self, packs: Sequence[Pack], clock_ms: int | None) -> Outcome:
+        """Apply the records of a batch, then fire what is due at the clock.
+
+        Args:
+            packs: the records.
+            clock_ms: up to where all records have been read, epoch ms; `None` while that is not known: then timers fire
+                only as far as the group's own records prove that time has passed.
+        """
+        self._verdicts.clear()
+        self._refused = []
+        self._counts = Counter()
+        self._room = self._limits.members_max - len(self._members)
+        clock = self._clock(clock_ms)
+        if packs:
+            log = BatchLog(packs)
+            self._counts["records"] += len(log)
+            self._apply_log(log, clock)
+        if clock is not None:
+            self._fire(clock)
+            self.clock_ms = clock
+        for verdict in self._verdicts:
+            self._counts[f"verdict_{verdict.kind}"] += 1
+        self.totals.update(self._counts)
+        return Outcome(list(self._verdicts), self._refused, self._counts)
+
+    def count(self, outcome: Outcome, more: Counter[str]) -> None:
+        """Add what was counted outside of the rules, such as rejected records, to a batch and to the totals."""
+        outcome.counts.update(more)
+        self.totals.update(more)
+
+    def _clock(self, clock_ms: int | None) -> int | None:
+        if clock_ms is not None and clock_ms < self.clock_ms:
+            self._counts["clock_stepped_back"] += 1
+            return self.clock_ms
+        return clock_ms
+
+    def _apply_log(self, log: BatchLog, clock: int | None) -> None:
+        if not self._wheel.clock_ms:
+            # A new wheel starts where the log does, so that its first deadlines are filed on fine levels.
+            self._wheel.advance(max(0, int(log.append_ms.min())))
+        route = self._route(log)
+        mark_busy(
+            log,
+            route,
+            self._members,
+            self._groups,
+            self._timers(self._members.rows, 0),
+            self._timers(self._groups.rows, 1),
+        )
+        alive = keep_alive(log, route, self._groups)
+        self._members["seen_ms"][alive.rows] = alive.seen_ms
+        self._wheel.file(member_handle(alive.rows), alive.seen_ms + self._members["timeout_ms"][alive.rows])
+        self._counts["records_fast"] += alive.records
+        self._counts["records_clamped"] += alive.clamped
+        self._run_busy(log, route, clock)
+
+    def _timers(self, rows: int, odd: int) -> Ints:
+        """Return the deadlines of all members (odd 0) or groups (odd 1), `NEVER` where there is none."""
+        deadlines = self._wheel.deadlines()[odd::2][:rows]
+        return deadlines if len(deadlines) == rows else np.append(deadlines, np.full(rows - len(deadlines), NEVER))
+
+    def _route(self, log: BatchLog) -> Route:
+        member = self._find(log.fingerprint)
+        owner = self._members["group"]
+        group = np.where(member >= 0, owner[member], FREE).astype(np.intp) if len(owner) else member.copy()
+        unknown = np.flatnonzero(member < 0).tolist()
+        if unknown:
+            used = self._groups.used()
+            row_of = dict(zip(self._groups.text.ids(used), used.tolist(), strict=True))
+            for entry in unknown:
+                group_id = log.event(entry).group_id
+                row = row_of.get(group_id)
+                if row is None and len(row_of) < self._limits.groups_max:
+                    row = row_of[group_id] = self._create(group_id, int(log.entry_partition[entry]))
+                group[entry] = FREE if row is None else row
+        busy = np.zeros(self._groups.rows + 1, np.bool_)
+        busy[group[unknown]] = True
+        busy[-1] = True
+        self._count_strays(log, group)
+        return Route(member, group, busy)
+
+    def _find(self, fingerprints: Ints) -> Rows:
+        """Look up which members' known heartbeats these are; -1 for none."""
+        known = self._members["fingerprint"]
+        if self._fingerprint_order is None or len(self._fingerprint_order) != len(known):
+            self._fingerprint_order = np.argsort(known, kind="stable")
+        if not len(known):
+            return np.full(len(fingerprints), -1, np.intp)
+        ordered = known[self._fingerprint_order]
+        at = np.minimum(np.searchsorted(ordered, fingerprints), len(ordered) - 1)
+        hit = (ordered[at] == fingerprints) & (fingerprints != 0)
+        return np.where(hit, self._fingerprint_order[at], -1)
+
+    def _create(self, group_id: str, partition: int) -> int:
+        row = self._groups.allocate()
+        self._groups["state"][row] = 0
+        self._groups["partition"][row] = partition
+        self._groups.text.write(row, group_id, group_detail(Group(group_id=group_id)))
+        return row
+
+    def _count_strays(self, log: BatchLog, group: Rows) -> None:
+        astray = (group >= 0) & (self._groups["partition"][group] != log.entry_partition)
+        if astray.any():
+            records = np.bincount(log.entry, minlength=len(group))
+            np.add.at(self._groups["strays"], group[astray], records[astray])
+            self._counts["records_astray"] += int(records[astray].sum())
+
+    def _run_busy(self, log: BatchLog, route: Route, clock: int | None) -> None:
+        group = route.group[log.entry]
+        records = np.flatnonzero(route.busy[group])
+        if not len(records):
+            return
+        records = records[np.argsort(group[records], kind="stable")]
+        rows, starts = np.unique(group[records], return_index=True)
+        spans = dict(zip(rows.tolist(), np.split(records, starts[1:]), strict=True))
+        for record in spans.pop(FREE, ()):
+            self._refuse(log, int(record), RejectCause.SHARD_FULL, f"the shard holds {self._limits.groups_max} groups")
+        done = []
+        for loaded in self._workshop.load(rows[rows >= 0]):
+            for record in log.in_order(spans[loaded.row]).tolist():
+                self._apply_record(log, record, loaded)
+            self._counts["records_clamped"] += loaded.machine.clamped
+            if clock is not None:
+                loaded.machine.advance(clock)
+            done.append(loaded)
+        self._counts["records_rules"] += len(records)
+        self._store(done)
+
+    def _apply_record(self, log: BatchLog, record: int, loaded: Loaded) -> None:
+        entry = int(log.entry[record])
+        event = log.event(entry)
+        group = loaded.group
+        before = len(group.members) + len(group.pending)
+        if (self._room <= 0 or before >= self._limits.members_per_group_max) and _is_stranger(event, group):
+            self._refuse_stranger(log, record)
+            return
+        answer = loaded.machine.apply(event, int(log.append_ms[record]), int(log.fingerprint[entry]))
+        self._counts[f"answer_{answer}"] += 1
+        self._room -= len(group.members) + len(group.pending) - before
+        if answer in _REFUSED:
+            self._refuse(log, record, _REFUSED[answer], f"the coordinator answers {answer}")
+
+    def _refuse_stranger(self, log: BatchLog, record: int) -> None:
+        if self._room <= 0:
+            full = f"the shard holds {self._limits.members_max} members"
+            self._refuse(log, record, RejectCause.SHARD_FULL, full)
+        else:
+            full = f"the group has {self._limits.members_per_group_max} members"
+            self._refuse(log, record, RejectCause.GROUP_FULL, full)
+
+    def _refuse(self, log: BatchLog, record: int, cause: RejectCause, detail: str) -> None:
+        entry = int(log.entry[record])
+        self._refused.append(
+            Refusal(
+                int(log.entry_partition[entry]),
+                int(log.offset[record]),
+                int(log.append_ms[record]),
+                cause,
+                detail,
+                log.event(entry),
+            )
+        )
+
+    def _fire(self, clock: int) -> None:
+        """Advance the wheel, and run the groups of what is due; those over the limit stay due for the next batch."""
+        deadlines = self._wheel.deadlines().copy()
+        due = self._wheel.advance(clock)
+        if not len(due):
+            return
+        # The rules, not the wheel, decide what a timer does: they find it armed, and the store re-arms or cancels it.
+        self._wheel.file(due, deadlines[due])
+        owner = due // 2
+        of_member = due % 2 == 0
+        owner[of_member] = self._members["group"][owner[of_member]]
+        _, first = np.unique(owner, return_index=True)
+        rows = owner[np.sort(first)]
+        for start in range(0, len(rows), _GROUPS_AT_ONCE):
+            if len(self._verdicts) >= self._limits.verdicts_max:
+                self._counts["groups_deferred"] += len(rows) - start
+                return
+            done = []
+            for loaded in self._workshop.load(np.sort(rows[start : start + _GROUPS_AT_ONCE])):
+                loaded.machine.advance(clock)
+                done.append(loaded)
+            self._store(done)
+
+    def _store(self, loaded: list[Loaded]) -> None:
+        if self._workshop.store(loaded):
+            self._fingerprint_order = None
+
+    def _renumber_members(self) -> None:
+        kept = self._members.used()
+        deadlines = self._timers(self._members.rows, 0)[kept]
+        self._wheel.cancel(member_handle(np.arange(self._members.rows)))
+        self._members.keep(kept)
+        armed = np.flatnonzero(deadlines != NEVER)
+        self._wheel.file(member_handle(armed), deadlines[armed])
+        self._fingerprint_order = None
+
+
+def _is_stranger(event: Event, group: Group) -> bool:
+    member_id = event.member_id or event.assigned_member_id
+    return member_id not in group.members and member_id not in group.pending

@@ -1,0 +1,123 @@
+"""The two tables of a shard: members and groups, in columns.
+
+What every heartbeat touches is a NumPy column; what only the rules touch is a detail in a `TextTable`. Deadlines are in
+neither: the wheel holds them, a member's under handle `2 * row`, a group's under `2 * row + 1`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heartwheel.coordinator.text import TextTable
+
+FREE: Final = -1
+"""The value of a table's `owner` column in a row that is not in use."""
+
+Rows = NDArray[np.intp]
+
+
+class Table:
+    """Keep rows in columns, with a free list.
+
+    Args:
+        columns: name to (initial value, dtype); the first column tells used rows from free ones, which hold `FREE`.
+    """
+
+    def __init__(self, columns: Mapping[str, tuple[int, type[np.generic]]]) -> None:
+        self._defaults = columns
+        self._owner = next(iter(columns))
+        self._columns: dict[str, NDArray[Any]] = {
+            name: np.full(16, default, dtype) for name, (default, dtype) in columns.items()
+        }
+        self._free: list[int] = []
+        self.rows = 0
+        self.text = TextTable()
+
+    def __len__(self) -> int:
+        """Count the rows in use."""
+        return self.rows - len(self._free)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Return one column, a view of `rows` values."""
+        return self._columns[name][: self.rows]
+
+    def allocate(self) -> int:
+        """Take a free row, its columns at their initial values, and return its number."""
+        if self._free:
+            return self._free.pop()
+        if self.rows == len(self._columns[self._owner]):
+            for name, (default, dtype) in self._defaults.items():
+                self._columns[name] = np.concatenate([self._columns[name], np.full(max(self.rows, 16), default, dtype)])
+        self.rows += 1
+        return self.rows - 1
+
+    def release(self, row: int) -> None:
+        """Give a row back."""
+        for name, (default, _) in self._defaults.items():
+            self._columns[name][row] = default
+        self._free.append(row)
+
+    def used(self) -> Rows:
+        """Return the rows in use, ascending."""
+        return np.flatnonzero(self[self._owner] != FREE)
+
+    def wasteful(self) -> bool:
+        """Tell whether a quarter of the rows is free, so that renumbering pays."""
+        return len(self._free) > 64 and len(self._free) * 4 > self.rows
+
+    def keep(self, rows: Rows) -> None:
+        """Renumber: row `rows[i]` becomes row `i`, all others are dropped."""
+        self._columns = {name: column[rows] for name, column in self._columns.items()}
+        self.rows = len(rows)
+        self._free = []
+        self.text.keep(rows)
+
+    def dump(self) -> dict[str, NDArray[Any]]:
+        """Return all columns by name."""
+        return {name: self[name] for name in self._columns}
+
+    def load(self, columns: Mapping[str, NDArray[Any]], text: TextTable) -> None:
+        """Replace the whole table."""
+        self._columns = {
+            name: np.array(columns[name], dtype) if name in columns else np.full(_length(columns), default, dtype)
+            for name, (default, dtype) in self._defaults.items()
+        }
+        self.rows = _length(columns)
+        self._free = np.flatnonzero(self[self._owner] == FREE)[::-1].tolist()
+        self.text = text
+
+
+def _length(columns: Mapping[str, NDArray[Any]]) -> int:
+    return len(next(iter(columns.values())))
+
+
+def member_table() -> Table:
+    """Make an empty table of members.
+
+    Columns: `group` (its row), `seen_ms` (last event that kept it alive), `timeout_ms` (session timeout), `fingerprint`
+    (of the heartbeat that does nothing but keep it alive, 0 for none).
+    """
+    return Table(
+        {"group": (FREE, np.int32), "seen_ms": (0, np.int64), "timeout_ms": (0, np.int32), "fingerprint": (0, np.int64)}
+    )
+
+
+def group_table() -> Table:
+    """Make an empty table of groups.
+
+    Columns: `state` and `kind` (indices of the enums), `seen_ms` (the group's effective time), `partition` (where it was
+    seen first), `strays` (records seen elsewhere).
+    """
+    return Table(
+        {
+            "state": (FREE, np.int8),
+            "kind": (0, np.int8),
+            "seen_ms": (-1, np.int64),
+            "partition": (-1, np.int32),
+            "strays": (0, np.int64),
+        }
+    )

@@ -1,0 +1,142 @@
+"""The life of the job: check, catch up with the backlog, go live, stop without a loss, come back after a fault."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from pyspark.errors.exceptions.base import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from heartwheel.errors import HeartwheelError
+from heartwheel.settings import Settings
+from heartwheel.spark import query as queries
+from heartwheel.spark.checkpoint import Manifest, open_checkpoint
+from heartwheel.spark.faults import explain
+from heartwheel.spark.job import JobConfig, job_config
+from heartwheel.spark.progress import Progress, ProgressReader
+from heartwheel.spark.session import session_conf, start_session
+
+_POLL_S: Final = 0.1
+_BACKOFF_S_MAX: Final = 30.0
+
+_log = logging.getLogger(__name__)
+
+
+class JobFailedError(HeartwheelError):
+    """Tell that the job ended by an error that starting again would not mend."""
+
+
+class Engine:
+    """Run the job until it is told to stop.
+
+    Args:
+        settings: the checked configuration.
+        jars: the Kafka connector's jars.
+        on_progress: called with each finished batch.
+        on_phase: called with `starting`, `catching up`, `live`, `retrying` and `stopped`.
+        log_file: where the JVM logs; `None` for its default.
+
+    Raises:
+        CheckpointError: the checkpoint does not fit the configuration.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        jars: list[Path],
+        *,
+        on_progress: Callable[[Progress], None] = lambda progress: None,
+        on_phase: Callable[[str], None] = lambda phase: None,
+        log_file: Path | None = None,
+    ) -> None:
+        self._settings = settings
+        self._manifest = open_checkpoint(settings)
+        self._config = job_config(settings, shuffle_partitions=self._manifest.shuffle_partitions)
+        self._jars = jars
+        self._on_progress = on_progress
+        self._on_phase = on_phase
+        self._log_file = log_file
+        self._stop = threading.Event()
+
+    @property
+    def config(self) -> JobConfig:
+        """The job's configuration, as the checkpoint has it."""
+        return self._config
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the checkpoint was made with."""
+        return self._manifest
+
+    def stop(self) -> None:
+        """Ask the job to end after the running batch; safe to call from a signal handler or another thread."""
+        self._stop.set()
+
+    def run(self) -> None:
+        """Run until stopped.
+
+        Raises:
+            JobFailedError: the job failed, and starting again would not help.
+        """
+        self._on_phase("starting")
+        conf = session_conf(
+            self._settings,
+            self._jars,
+            shuffle_partitions=self._manifest.shuffle_partitions,
+            log_file=self._log_file,
+        )
+        spark = start_session(conf)
+        try:
+            self._supervise(spark)
+        finally:
+            self._on_phase("stopped")
+            spark.stop()
+
+    def _supervise(self, spark: SparkSession) -> None:
+        backoff_s = 1.0
+        while not self._stop.is_set():
+            try:
+                self._catch_up(spark)
+                backoff_s = 1.0
+                if not self._stop.is_set():
+                    self._live(spark)
+            except StreamingQueryException as error:
+                fault = explain(error)
+                if not fault.passing:
+                    raise JobFailedError(fault.message, hint=fault.hint) from error
+                _log.warning("%s; trying again in %g s", fault.message, backoff_s)
+                self._on_phase("retrying")
+                self._stop.wait(backoff_s)
+                backoff_s = min(2 * backoff_s, _BACKOFF_S_MAX)
+
+    def _catch_up(self, spark: SparkSession) -> None:
+        """Read what is in the topic, in bounded batches, with the clocks held: a backlog is not silence (promise P5)."""
+        self._on_phase("catching up")
+        query = queries.start(
+            spark, self._config, held=True, records_max=self._config.catch_up_max_records, availableNow=True
+        )
+        self._watch(query, held=True)
+
+    def _live(self, spark: SparkSession) -> None:
+        """Read all that there is at every trigger, so that a batch's timestamp says what has been read."""
+        self._on_phase("live")
+        interval = f"{self._config.trigger_interval_ms} milliseconds"
+        self._watch(queries.start(spark, self._config, held=False, processingTime=interval), held=False)
+
+    def _watch(self, query: StreamingQuery, *, held: bool) -> None:
+        progress = ProgressReader(query, held=held)
+        while not query.awaitTermination(_POLL_S):  # type: ignore[arg-type]  # takes fractions of a second too
+            finished = list(progress.fresh())
+            for batch in finished:
+                self._on_progress(batch)
+            # Between two batches nothing is lost by a stop; one that is cut short would be done again at the next start.
+            if self._stop.is_set() and (finished or not query.status["isTriggerActive"]):
+                query.stop()
+                break
+        for batch in progress.fresh():
+            self._on_progress(batch)

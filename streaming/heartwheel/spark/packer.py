@@ -1,0 +1,213 @@
+"""The map side: Arrow batches of Kafka records in, one pack a shard out, undecodable records set aside by cause."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from heartwheel.coordinator.partition import shard_of
+from heartwheel.events import EventType, RejectedError, decode_event, fingerprint
+from heartwheel.pack import encode_packs
+
+REJECT_VALUE_BYTES_MAX: Final = 64 * 1024
+"""How much of a rejected record's value is kept."""
+
+PACKED_SCHEMA: Final = pa.schema([("slot", pa.int32()), ("rejected", pa.bool_()), ("payload", pa.binary())])
+"""One row a pack: the shard's slot, whether it holds rejects instead of records, and the bytes."""
+
+
+class Reject(msgspec.Struct, kw_only=True):
+    """Hold one row of the rejects topic; `conf/schemas/heartbeat-rejects.schema.json` describes it."""
+
+    topic: str
+    partition: int
+    offset: int
+    append_ms: int
+    cause: str
+    detail: str
+    key_base64: str | None
+    value_base64: str | None
+    value_bytes: int | None
+
+
+class _Known:
+    """Remember what values decode to, so that a member's heartbeats are decoded once and not once each.
+
+    Two generations of a dictionary bound the memory: when the young one is full, the old one is dropped. It is a cache of
+    a pure function of the bytes, so it may be lost at any time (`test_packer.py` holds that).
+    """
+
+    def __init__(self, shards: int, size_max: int, value_bytes_max: int) -> None:
+        self.shards = shards
+        self.size_max = size_max
+        self.value_bytes_max = value_bytes_max
+        self.young: dict[bytes, tuple[int, int]] = {}
+        self.old: dict[bytes, tuple[int, int]] = {}
+
+    def look_up(self, values: list[bytes]) -> list[tuple[int, int] | None]:
+        found = list(map(self.young.get, values))
+        if None not in found:
+            return found
+        return [hit or self._miss(value) for hit, value in zip(found, values, strict=True)]
+
+    def _miss(self, value: bytes) -> tuple[int, int] | None:
+        hit = self.old.get(value)
+        if hit is None:
+            try:
+                hit = self._decode(value)
+            except RejectedError:
+                return None
+        if len(self.young) >= self.size_max:
+            self.old, self.young = self.young, {}
+        self.young[value] = hit
+        return hit
+
+    def _decode(self, value: bytes) -> tuple[int, int]:
+        event = decode_event(value, size_max=self.value_bytes_max)
+        mark = fingerprint(event) if event.type is EventType.HEARTBEAT else 0
+        return shard_of(event.group_id, self.shards), mark
+
+
+class Packer:
+    """Pack Kafka records by shard.
+
+    Args:
+        topic: the heartbeat topic, named in rejects.
+        shards: how many shards there are.
+        value_bytes_max: longest value that is accepted.
+        remembered_max: how many distinct values are remembered, at most twice.
+    """
+
+    def __init__(
+        self, topic: str, shards: int, *, value_bytes_max: int = 1 << 20, remembered_max: int = 500_000
+    ) -> None:
+        self._topic = topic
+        self._known = _Known(shards, remembered_max, value_bytes_max)
+        self._shards = shards
+
+    def pack(self, batch: pa.RecordBatch) -> Iterator[tuple[int, bool, bytes]]:
+        """Pack one batch with the columns key, value, partition, offset and append_ms.
+
+        Yields:
+            (shard, rejected, payload) rows.
+        """
+        partitions = batch.column("partition").to_numpy(zero_copy_only=False)
+        # A task reads one partition; a batch that spans several (never seen) is cut at the seams.
+        cuts = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
+        for start, stop in zip(cuts, cuts[1:], strict=False):
+            if stop > start:
+                yield from self._pack_partition(int(partitions[start]), batch.slice(start, stop - start))
+
+    def _pack_partition(self, partition: int, batch: pa.RecordBatch) -> Iterator[tuple[int, bool, bytes]]:
+        values = batch.column("value").cast(pa.large_binary()).dictionary_encode()
+        bodies = values.dictionary
+        found = self._known.look_up(bodies.to_pylist())
+        shard = np.fromiter((hit[0] if hit else -1 for hit in found), np.int64, len(found))
+        marks = np.fromiter((hit[1] if hit else 0 for hit in found), np.int64, len(found))
+        entry = values.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
+        if values.null_count or len(shard) == 0:
+            row_shard = np.where(entry >= 0, shard[entry] if len(shard) else -1, -1)
+        else:
+            row_shard = shard[entry]
+        append_ms = batch.column("append_ms").to_numpy(zero_copy_only=False)
+        offset = batch.column("offset").to_numpy(zero_copy_only=False)
+        yield from self._by_shard(partition, bodies, shard, marks, entry, row_shard, append_ms, offset)
+        bad = np.flatnonzero(row_shard < 0)
+        if len(bad):
+            rejects = [self._reject(partition, batch, int(row)) for row in bad]
+            yield partition % self._shards, True, msgspec.json.encode(rejects)
+
+    def _by_shard(  # noqa: PLR0913 - the columns of one batch
+        self,
+        partition: int,
+        bodies: pa.Array,
+        shard: NDArray[np.int64],
+        marks: NDArray[np.int64],
+        entry: NDArray[np.intp],
+        row_shard: NDArray[np.int64],
+        append_ms: NDArray[np.int64],
+        offset: NDArray[np.int64],
+    ) -> Iterator[tuple[int, bool, bytes]]:
+        # Stable sorts keep the log's order inside a shard (`test_packer.py::test_order_is_kept`).
+        entry_order = np.argsort(shard, kind="stable")
+        row_order = np.argsort(row_shard.astype(np.int16), kind="stable")
+        entry_cuts = np.searchsorted(shard[entry_order], np.arange(self._shards + 1))
+        row_cuts = np.searchsorted(row_shard[row_order], np.arange(self._shards + 1))
+        rank = np.empty(len(shard), np.intp)
+        rank[entry_order] = np.arange(len(shard))
+        for s in range(self._shards):
+            rows = row_order[row_cuts[s] : row_cuts[s + 1]]
+            if not len(rows):
+                continue
+            mine = entry_order[entry_cuts[s] : entry_cuts[s + 1]]
+            for payload in encode_packs(
+                partition,
+                marks[mine],
+                bodies.take(pa.array(mine)),
+                rank[entry[rows]] - entry_cuts[s],
+                append_ms[rows],
+                offset[rows],
+            ):
+                yield s, False, payload
+
+    def _reject(self, partition: int, batch: pa.RecordBatch, row: int) -> Reject:
+        value: bytes | None = batch.column("value")[row].as_py()
+        key: bytes | None = batch.column("key")[row].as_py()
+        try:
+            decode_event(value, size_max=self._known.value_bytes_max)
+        except RejectedError as error:
+            cause, detail = error.cause.value, error.detail
+        else:
+            raise AssertionError("a record was set aside although it decodes")
+        return Reject(
+            topic=self._topic,
+            partition=partition,
+            offset=batch.column("offset")[row].as_py(),
+            append_ms=batch.column("append_ms")[row].as_py(),
+            cause=cause,
+            detail=detail,
+            key_base64=to_base64(key),
+            value_base64=to_base64(value),
+            value_bytes=None if value is None else len(value),
+        )
+
+
+def to_base64(data: bytes | None) -> str | None:
+    """Encode a rejected key or value, cut to what is kept of one; `None` stays `None`."""
+    return None if data is None else base64.b64encode(data[:REJECT_VALUE_BYTES_MAX]).decode()
+
+
+_packers: dict[tuple[Any, ...], Packer] = {}
+
+
+def pack_batches(
+    batches: Iterable[pa.RecordBatch], topic: str, slots: tuple[int, ...], value_bytes_max: int
+) -> Iterator[pa.RecordBatch]:
+    """Pack what `mapInArrow` hands to one task.
+
+    A worker process is used for many tasks, so its packer, and what it remembers, outlives the task.
+
+    Args:
+        batches: Arrow batches of Kafka records.
+        topic: the heartbeat topic.
+        slots: the grouping key of each shard (`heartwheel.spark.slots`).
+        value_bytes_max: longest value that is accepted.
+    """
+    key = (topic, len(slots), value_bytes_max)
+    packer = _packers.setdefault(key, Packer(topic, len(slots), value_bytes_max=value_bytes_max))
+    for batch in batches:
+        rows = list(packer.pack(batch))
+        if rows:
+            shards, rejected, payloads = zip(*rows, strict=True)
+            columns = [
+                pa.array([slots[s] for s in shards], pa.int32()),
+                pa.array(rejected, pa.bool_()),
+                pa.array(payloads, pa.binary()),
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=PACKED_SCHEMA)

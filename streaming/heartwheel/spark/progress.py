@@ -1,0 +1,111 @@
+"""Progress of the job: what one trigger did, in one readable line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """Hold what one batch did.
+
+    Args:
+        batch_id: Spark's number of the batch.
+        held: whether it was a batch of the catch-up phase.
+        heartbeats: records read from the heartbeat topic.
+        behind: records that were in the topic when the batch was planned and are not read yet.
+        members: live members of all shards.
+        groups: groups of all shards.
+        expired: expirations written.
+        triggers: rebalance triggers written.
+        rejected: records put on the rejects topic.
+        duration_ms: how long the batch took, ms.
+        read_ms: the part of it in which the data was read, decided on and written, ms.
+    """
+
+    batch_id: int
+    held: bool
+    heartbeats: int
+    behind: int
+    members: int
+    groups: int
+    expired: int
+    triggers: int
+    rejected: int
+    duration_ms: int
+    read_ms: int
+
+    def line(self) -> str:
+        """Say it in one line."""
+        parts = [
+            f"batch {self.batch_id}",
+            f"{self.heartbeats:,} heartbeats",
+            f"{self.members:,} members in {self.groups:,} groups",
+            f"{self.expired:,} expired",
+            f"{self.triggers:,} triggers",
+        ]
+        if self.rejected:
+            parts.append(f"{self.rejected:,} rejected")
+        if self.held:
+            parts.append(f"catching up, {self.behind:,} behind")
+        return f"{', '.join(parts)} in {self.duration_ms / 1000:.2f} s"
+
+
+class ProgressReader:
+    """Read a query's progress, each batch once."""
+
+    def __init__(self, query: StreamingQuery, *, held: bool) -> None:
+        self._query = query
+        self._held = held
+        self._last = -1
+
+    def fresh(self) -> Iterator[Progress]:
+        """Yield the batches that have finished since the last call."""
+        for raw in self._query.recentProgress:
+            batch_id = int(raw["batchId"])
+            if batch_id > self._last and raw["numInputRows"]:
+                self._last = batch_id
+                yield read_progress(raw, held=self._held)
+
+
+def read_progress(raw: Any, *, held: bool) -> Progress:
+    """Read one of Spark's progress reports."""
+    figures = raw["observedMetrics"].get("heartwheel")
+    kafka = raw["sources"][0]
+    duration: Mapping[str, int] = raw["durationMs"]
+
+    def figure(name: str) -> int:
+        return int(figures[name] or 0) if figures is not None else 0
+
+    return Progress(
+        batch_id=int(raw["batchId"]),
+        held=held,
+        heartbeats=int(kafka["numInputRows"]),
+        behind=_behind(kafka),
+        members=figure("members"),
+        groups=figure("groups"),
+        expired=figure("expired"),
+        triggers=figure("triggers"),
+        rejected=figure("rejected"),
+        duration_ms=int(duration.get("triggerExecution", 0)),
+        read_ms=int(duration.get("addBatch", 0)),
+    )
+
+
+def _behind(kafka: Any) -> int:
+    end, latest = _offsets(kafka["endOffset"]), _offsets(kafka["latestOffset"])
+    return sum(max(0, offset - end.get(key, 0)) for key, offset in latest.items())
+
+
+def _offsets(report: Any) -> dict[tuple[str, str], int]:
+    topics = json.loads(report) if isinstance(report, str) else report
+    return {
+        (topic, partition): int(offset)
+        for topic, partitions in (topics or {}).items()
+        for partition, offset in partitions.items()
+    }

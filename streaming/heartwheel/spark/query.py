@@ -1,0 +1,146 @@
+"""The streaming query: heartbeat topic and ticks in, shards in the middle, one Kafka sink out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own idiom
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.state import GroupStateTimeout
+
+from heartwheel.spark.job import JobConfig
+from heartwheel.spark.packer import pack_batches
+from heartwheel.spark.schema import OUTPUT, PACKED, STATE_SCHEMA
+from heartwheel.spark.state_function import state_function
+
+SOURCE_OPTIONS: Mapping[str, str] = {
+    "kafka.isolation.level": "read_committed",
+    "kafka.max.partition.fetch.bytes": str(8 << 20),
+    "kafka.fetch.max.bytes": str(64 << 20),
+    "kafka.max.poll.records": "5000",
+    "groupIdPrefix": "heartwheel",
+}
+"""What the Kafka source is always given; `[kafka.client]` of the configuration comes on top."""
+
+SINK_OPTIONS: Mapping[str, str] = {
+    "kafka.acks": "all",
+    "kafka.linger.ms": "5",
+    "kafka.batch.size": "131072",
+    "kafka.compression.type": "lz4",
+}
+"""What the Kafka sink is always given."""
+
+
+def heartbeats(spark: SparkSession, config: JobConfig, *, records_max: int | None) -> DataFrame:
+    """Read the heartbeat topic.
+
+    Args:
+        spark: the session.
+        config: the job's.
+        records_max: most records a batch, or `None` for all that there are.
+    """
+    options = {
+        **SOURCE_OPTIONS,
+        **config.kafka_options,
+        "subscribe": config.topics["heartbeats"],
+        "startingOffsets": config.starting_offsets,
+        "failOnDataLoss": str(config.fail_on_data_loss).lower(),
+    }
+    if records_max is not None:
+        options["maxOffsetsPerTrigger"] = str(records_max)
+    source = spark.readStream.format("kafka").options(**options).load()
+    return source.select("key", "value", "partition", "offset", F.unix_millis("timestamp").alias("append_ms"))
+
+
+def ticks(spark: SparkSession, config: JobConfig) -> DataFrame:
+    """Make one row a shard in every batch, so that a shard is called, and its wheel advanced, on a silent topic too.
+
+    Timeouts of `applyInPandasWithState` would do that only once some record has come after a start.
+    """
+    source = (
+        spark.readStream.format("rate-micro-batch")
+        .option("rowsPerBatch", config.shards)
+        .option("numPartitions", 1)
+        .load()
+    )
+    slots = F.array(*(F.lit(slot) for slot in config.slots))
+    slot = F.element_at(slots, (F.col("value") % config.shards + 1).cast("int"))
+    return source.select(
+        slot.alias("slot"), F.lit(False).alias("rejected"), F.lit(None).cast("binary").alias("payload")
+    )
+
+
+def verdicts(spark: SparkSession, config: JobConfig, *, held: bool, records_max: int | None = None) -> DataFrame:
+    """Build the frame of all output records.
+
+    Args:
+        spark: the session.
+        config: the job's.
+        held: whether the shards' clocks stand still, because the backlog is not read yet.
+        records_max: most records a batch.
+    """
+    pack = partial(_pack, topic=config.topics["heartbeats"], slots=config.slots, value_bytes_max=config.value_bytes_max)
+    packed = heartbeats(spark, config, records_max=records_max).mapInArrow(pack, PACKED)
+    return (
+        packed.unionByName(ticks(spark, config))
+        .groupBy("slot")
+        .applyInPandasWithState(
+            state_function(config, held=held), OUTPUT, STATE_SCHEMA, "append", GroupStateTimeout.NoTimeout
+        )
+    )
+
+
+def _pack(batches: Iterator[pa.RecordBatch], **arguments: Any) -> Iterator[pa.RecordBatch]:
+    return pack_batches(batches, **arguments)
+
+
+def observed(frame: DataFrame) -> DataFrame:
+    """Let Spark's progress carry the sums of the figures in the status rows."""
+    names = ("members", "groups", "records", "expired", "triggers", "rejected", "held")
+    return frame.observe("heartwheel", *(F.sum(name).alias(name) for name in names))
+
+
+def records(frame: DataFrame, config: JobConfig) -> DataFrame:
+    """Shape output rows as Kafka records: CloudEvents 1.0 in binary mode, attributes in headers, JSON in the value."""
+    topics = F.create_map(*(F.lit(part) for pair in config.topics.items() for part in pair))
+    time = F.date_format(F.timestamp_millis("time_ms"), "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
+    attributes = {
+        "ce_specversion": F.lit("1.0"),
+        "ce_id": F.col("id"),
+        "ce_source": F.lit("/heartwheel"),
+        "ce_type": F.col("type"),
+        "ce_time": time,
+        "content-type": F.lit("application/json"),
+    }
+    headers = F.array(
+        *(F.struct(F.lit(name).alias("key"), value.cast("binary").alias("value")) for name, value in attributes.items())
+    )
+    return frame.select(F.element_at(topics, F.col("topic")).alias("topic"), "key", "value", headers.alias("headers"))
+
+
+def start(
+    spark: SparkSession, config: JobConfig, *, held: bool, records_max: int | None = None, **trigger: Any
+) -> StreamingQuery:
+    """Start the query.
+
+    Args:
+        spark: the session.
+        config: the job's.
+        held: whether the shards' clocks stand still.
+        records_max: most records a batch.
+        trigger: the argument of `DataStreamWriter.trigger`.
+    """
+    frame = records(observed(verdicts(spark, config, held=held, records_max=records_max)), config)
+    return (
+        frame.writeStream.queryName("heartwheel")
+        .format("kafka")
+        .outputMode("append")
+        .options(**SINK_OPTIONS, **config.kafka_options)
+        .option("checkpointLocation", config.checkpoint)
+        .trigger(**trigger)
+        .start()
+    )

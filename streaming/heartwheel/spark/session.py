@@ -1,0 +1,81 @@
+"""The Spark session of the job: the settings that its behaviour depends on, with the reason for each."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from heartwheel.settings import Settings
+
+_LOCAL_FILES: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+_LOG4J: Final = Path(__file__).with_name("log4j2.properties")
+
+BASE: Final[Mapping[str, str]] = {
+    "spark.app.name": "heartwheel",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # Rows of a batch cross to the packer in frames of this size; large ones repeat fewer bodies after the shuffle.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
+    # Each batch writes the whole state of every shard: a hundred of them, Spark's default, would be gigabytes.
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    # Ticks make every batch one with data, so the batches without data that Spark adds would only double the work.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.python.worker.faulthandler.enabled": "true",
+    "spark.kafka.producer.cache.timeout": "10m",
+    # The verdict of a batch must be in Kafka before the batch is committed; a task that fails is tried again.
+    "spark.task.maxFailures": "4",
+}
+"""What every session gets; `[spark.conf]` of the configuration comes on top."""
+
+_LOCAL: Final[Mapping[str, str]] = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+def session_conf(
+    settings: Settings, jars: Sequence[Path], *, shuffle_partitions: int, log_file: Path | None = None
+) -> dict[str, str]:
+    """Assemble the session's properties.
+
+    Args:
+        settings: the checked configuration.
+        jars: the Kafka connector's.
+        shuffle_partitions: partitions of the state.
+        log_file: where the JVM logs.
+    """
+    spark = settings.spark
+    conf = dict(BASE)
+    conf["spark.master"] = spark.master
+    conf["spark.driver.memory"] = f"{spark.driver_memory_bytes // 2**20}m"
+    conf["spark.sql.shuffle.partitions"] = str(shuffle_partitions)
+    conf["spark.jars"] = ",".join(map(str, jars))
+    options = ["-XX:+UseG1GC", f"-Dlog4j2.configurationFile={_LOG4J}"]
+    if log_file is not None:
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        options.append(f"-Dheartwheel.log.file={log_file}")
+    conf["spark.driver.extraJavaOptions"] = " ".join(options)
+    if spark.master.startswith("local"):
+        conf |= _LOCAL
+    if "://" not in settings.checkpoint.location:
+        # The default manager starts a helper process for each checkpoint file where Hadoop's native libraries are missing.
+        conf["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_FILES
+    return conf | dict(spark.conf)
+
+
+def start_session(conf: Mapping[str, str]) -> SparkSession:
+    """Start Spark, its workers on the very Python that runs this."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()

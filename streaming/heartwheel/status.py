@@ -1,0 +1,104 @@
+"""The status of a shard: one row a trigger on a compacted topic, from which dashboards and metrics are fed."""
+
+from __future__ import annotations
+
+import msgspec
+
+from heartwheel.coordinator.shard import Outcome, Shard
+
+STRAYS_MAX = 10
+"""How many groups with records in more than one partition a status row names."""
+
+
+class WheelLevel(msgspec.Struct, kw_only=True):
+    """Hold how full one level of the wheel is: `slots` counts the timers of each slot."""
+
+    tick_ms: int
+    entries: int
+    slots: tuple[int, ...]
+
+
+class AtRiskMember(msgspec.Struct, kw_only=True):
+    """Hold one of the members nearest to expiry."""
+
+    group_id: str
+    member_id: str
+    deadline_ms: int
+
+
+class StatusRow(msgspec.Struct, kw_only=True):
+    """Hold one row of the status topic; `conf/schemas/heartwheel-status.schema.json` describes it.
+
+    Args:
+        shard: which shard.
+        batch_ms: timestamp of the trigger, epoch ms.
+        clock_ms: up to where timers have fired, epoch ms; -1 before the first live trigger.
+        held: whether the clock stands still, as a backlog is being read.
+        members: members, pending ones included.
+        groups: groups, those without members included.
+        groups_by_state: count by Kafka's state name.
+        groups_by_kind: count by kind of group.
+        wheel: levels, the finest first.
+        wheel_moves: timers filed again since the shard was made.
+        wheel_fires: timers that came out since the shard was made.
+        at_risk: members nearest to expiry, nearest first.
+        strays: groups with records in more than one partition, and how many.
+        counts: what happened in this batch, by name.
+        totals: the same since the shard was made.
+        state_bytes: size of the encoded state.
+    """
+
+    shard: int
+    batch_ms: int
+    clock_ms: int
+    held: bool
+    members: int
+    groups: int
+    groups_by_state: dict[str, int]
+    groups_by_kind: dict[str, int]
+    wheel: tuple[WheelLevel, ...]
+    wheel_moves: int
+    wheel_fires: int
+    at_risk: tuple[AtRiskMember, ...]
+    strays: dict[str, int]
+    counts: dict[str, int]
+    totals: dict[str, int]
+    state_bytes: int
+
+
+def status_of(  # noqa: PLR0913 - one row's parts
+    shard: Shard, outcome: Outcome, *, index: int, batch_ms: int, held: bool, at_risk_count: int, state_bytes: int
+) -> StatusRow:
+    """Describe a shard after a batch.
+
+    Args:
+        shard: after `apply`.
+        outcome: what `apply` returned.
+        index: the shard's number.
+        batch_ms: timestamp of the trigger, epoch ms.
+        held: whether its clock stands still.
+        at_risk_count: how many members nearest to expiry to name.
+        state_bytes: size of the encoded state.
+    """
+    at_risk = [] if held else shard.at_risk(at_risk_count)
+    return StatusRow(
+        shard=index,
+        batch_ms=batch_ms,
+        clock_ms=shard.clock_ms,
+        held=held,
+        members=shard.member_count,
+        groups=shard.group_count,
+        groups_by_state=shard.groups_by_state(),
+        groups_by_kind=shard.groups_by_kind(),
+        wheel=tuple(
+            WheelLevel(tick_ms=level.tick_ms, entries=level.entries, slots=level.slot_counts)
+            for level in shard.occupancy()
+        ),
+        wheel_moves=shard.wheel_stats.moves,
+        wheel_fires=shard.wheel_stats.fires,
+        at_risk=tuple(AtRiskMember(**member._asdict()) for member in at_risk),
+        strays=shard.strays(STRAYS_MAX),
+        counts=dict(outcome.counts),
+        totals=dict(shard.totals),
+        state_bytes=state_bytes,
+    )
