@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from heartwheel.cli import config, doctor, topics
+from heartwheel.cli import config, doctor, feed, topics
 from heartwheel.cli.console import print_error
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import SettingsError
@@ -66,7 +66,7 @@ def _root(
     """Stand for the options that come before a command; the help text is given above."""
 
 
-for _command in (topics.topics, doctor.doctor, config.config):
+for _command in (feed.feed, topics.topics, doctor.doctor, config.config):
     app.command()(_command)
 
 
