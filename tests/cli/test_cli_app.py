@@ -1,0 +1,133 @@
+"""The app: quick to start, self-explaining, with exit codes a script can rely on and errors without tracebacks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from heartwheel.cli import app
+from heartwheel.cli.app import run
+from heartwheel.errors import HeartwheelError
+
+COMMANDS = sorted(command.callback.__name__ for command in app.app.registered_commands if command.callback)
+HEAVY = {"pyspark", "pandas", "pyarrow", "numpy", "kafka", "msgspec", "docker"}
+
+
+def test_start_up_imports_nothing_heavy() -> None:
+    """`heartwheel --help` is quick because importing the command line loads neither Spark nor Kafka nor arrays."""
+    code = "import sys, heartwheel.cli; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) & HEAVY == set()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_shows_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The help of each command teaches by example."""
+    assert run([command, "--help"]) == 0
+    help_text = capsys.readouterr().out
+    assert f"    heartwheel {command}" in help_text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_examples_are_valid(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every option that an example uses is one that the command has."""
+    run([command, "--help"])
+    help_text = capsys.readouterr().out
+    examples, options = help_text.split("Options:")
+    used = {word for word in examples.split() if word.startswith("--")}
+    assert {option for option in used if option not in options} == set()
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--version` names the program and its version."""
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("heartwheel 0.")
+
+
+@pytest.mark.parametrize("arguments", [["confg"], ["config", "--sett", "a=b"], ["config", "--set"]])
+def test_wrong_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A typo in a command or option ends with code 2, says so on stderr and writes no data."""
+    assert run(arguments) == 2
+    out, err = capsys.readouterr()
+    assert not out
+    assert "Error" in err
+
+
+def test_unreachable_broker_is_one_error_and_one_hint() -> None:
+    """A broker that does not answer is an error with the address and a hint on stderr, not a traceback."""
+    # A process of its own: the client leaves sockets open when its constructor fails.
+    command = [sys.executable, "-c", "from heartwheel.cli import main; main()", "topics"]
+    done = subprocess.run(
+        [*command, "--bootstrap-servers", "127.0.0.1:1"], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    first, second = done.stderr.strip().splitlines()
+    assert first.startswith("error: ")
+    assert "127.0.0.1:1" in first
+    assert second.startswith("hint: ")
+
+
+def test_bugs_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only errors that are written for people are shortened; anything else is a bug and is shown whole."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(app, "app", fail)
+    with pytest.raises(ZeroDivisionError):
+        run([])
+    assert app.is_plain(HeartwheelError("x"))
+
+
+def test_interrupt_is_exit_code_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C ends with the code that shells expect."""
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(app, "app", interrupt)
+    assert run([]) == 130
+
+
+def test_config_names_the_layer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """`config` shows each value beside the layer and the variable or flag that set it."""
+    monkeypatch.setenv("HEARTWHEEL_WHEEL__SIZE", "64")
+    assert run(["config", "--set", "engine.shards=3"]) == 0
+    rows = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
+    assert rows["engine.shards"] == ["3", "flag", "--set", "engine.shards"]
+    assert rows["wheel.size"] == ["64", "environment", "HEARTWHEEL_WHEEL__SIZE"]
+    assert rows["wheel.tick"] == ['"100ms"', "default"]
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+def test_config_masks_secrets(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """No output of `config` gives away a password; that one is set can be seen."""
+    secrets = ["kafka.client.sasl.password=hunter2", "spark.conf.spark.hadoop.fs.s3a.secret.key=hunter2"]
+    assert run(["config", *flags, *(word for secret in secrets for word in ("--set", secret))]) == 0
+    out = capsys.readouterr().out
+    assert "hunter2" not in out
+    assert out.count("********") == 2
+
+
+def test_config_json_is_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
+    """`config --json` is one JSON object of value, layer and source by path."""
+    assert run(["config", "--json", "--set", "engine.trigger_interval=1500ms"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["engine.trigger_interval"] == {
+        "value": "1500ms",
+        "layer": "flag",
+        "source": "--set engine.trigger_interval",
+    }
+
+
+def test_wrong_configuration_is_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    """A wrong configuration lists all its problems on stderr and ends with code 2 before anything is started."""
+    assert run(["doctor", "--set", "engine.shards=0", "--set", "wheel.sice=1"]) == 2
+    out, err = capsys.readouterr()
+    assert not out
+    assert err.startswith("error: the configuration has 2 problems")
+    assert "did you mean `size`?" in err
+    assert "Traceback" not in err

@@ -1,0 +1,121 @@
+"""What `doctor` finds: every state of the machine it can meet is rated rightly, with a hint where something is bad."""
+
+from __future__ import annotations
+
+import json
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from heartwheel.cli.checks import Check, Status, check_checkpoint, check_jars, check_java, check_memory, check_packages
+from heartwheel.settings import Settings, load_settings
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Give the default configuration with a checkpoint below the test's folder."""
+    return load_settings(overrides=[f"checkpoint.location={tmp_path / 'checkpoint'}"]).settings
+
+
+def owned_by(settings: Settings, text: str) -> Check:
+    """Check a checkpoint whose owner's file has this text."""
+    root = Path(settings.checkpoint.location)
+    root.mkdir()
+    (root / "heartwheel.json").write_text(text)
+    return check_checkpoint(settings)
+
+
+def owner(**changes: object) -> str:
+    """Write the owner's file of the default configuration, with changes."""
+    return json.dumps({"format": 1, "shards": 8, "topic": "consumer-heartbeats", "shuffle_partitions": 2} | changes)
+
+
+def test_new_checkpoint_is_fine(settings: Settings) -> None:
+    """A folder that is not there yet, under one that can be written, is a good checkpoint; nothing is created."""
+    assert check_checkpoint(settings).status is Status.OK
+    assert not Path(settings.checkpoint.location).exists()
+
+
+def test_own_checkpoint_is_fine(settings: Settings) -> None:
+    """A checkpoint of this format, number of shards and topic is accepted."""
+    assert owned_by(settings, owner()).status is Status.OK
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (owner(shards=4), "shards 4"),
+        (owner(topic="other"), "topic other"),
+        (owner(format=99), "format 99"),
+        ("{}", "format None"),
+        ("[]", "not readable"),
+        ('{"format": 1,', "not readable"),
+    ],
+)
+def test_foreign_checkpoint_is_bad(settings: Settings, text: str, words: str) -> None:
+    """F6: a checkpoint of another configuration, a newer format or a broken file is refused by name."""
+    check = owned_by(settings, text)
+    assert check.status is Status.BAD
+    assert words in check.detail
+    assert check.hint
+
+
+def test_checkpoint_of_another_job_is_bad(settings: Settings) -> None:
+    """A Spark checkpoint without our file belongs to somebody else."""
+    (Path(settings.checkpoint.location) / "offsets").mkdir(parents=True)
+    assert check_checkpoint(settings).status is Status.BAD
+
+
+def test_checkpoint_below_a_file_is_bad(settings: Settings) -> None:
+    """A location that can not become a folder is bad."""
+    Path(settings.checkpoint.location).write_text("a file")
+    assert check_checkpoint(settings).status is Status.BAD
+
+
+def test_remote_checkpoint_is_left_to_spark() -> None:
+    """An address that only Spark can reach is skipped, not guessed at."""
+    remote = load_settings(overrides=["checkpoint.location=s3a://bucket/heartwheel"]).settings
+    assert check_checkpoint(remote).status is Status.SKIPPED
+
+
+@pytest.mark.parametrize(("free_kib", "status"), [(2**21, Status.OK), (2**21 - 1, Status.WARN)])
+def test_memory_is_compared(settings: Settings, tmp_path: Path, free_kib: int, status: Status) -> None:
+    """Less free memory than the driver may take is a warning, just enough is not."""
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text(f"MemTotal: 9 kB\nMemAvailable:   {free_kib} kB\n")
+    assert check_memory(settings, meminfo).status is status
+
+
+def test_memory_may_be_unknown(settings: Settings, tmp_path: Path) -> None:
+    """A system that does not tell its free memory is skipped."""
+    assert check_memory(settings, tmp_path / "missing").status is Status.SKIPPED
+
+
+def test_java_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Java the check is bad and says what to install."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "")
+    check = check_java()
+    assert check.status is Status.BAD
+    assert "install Java" in check.hint
+
+
+def test_packages_are_those_required(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The installed packages satisfy the project; a wrong and an absent one are named."""
+    assert check_packages().status is Status.OK
+    monkeypatch.setattr(metadata, "requires", lambda _: ["numpy>=99", "no-such-package", "pytest; extra == 'test'"])
+    check = check_packages()
+    assert check.status is Status.BAD
+    assert "needs >=99" in check.detail
+    assert "no-such-package is not installed" in check.detail
+    assert "pytest" not in check.detail
+
+
+def test_missing_jars_are_a_warning(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Jars that are not in the cache are fetched later, so they are a warning and nothing is fetched now."""
+    monkeypatch.setenv("HEARTWHEEL_CACHE", str(tmp_path))
+    monkeypatch.setenv("MAVEN_LOCAL_REPO", str(tmp_path / "none"))
+    checks = list(check_jars())
+    assert {check.status for check in checks} == {Status.WARN}
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
