@@ -7,11 +7,16 @@ import logging
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import settings
 
 from heartwheel.kafka.embedded import EmbeddedKafka
 
 # A client that outlives a broker by a second writes dozens of lines; tests look at results, not at its log.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
+
+# A busy machine makes single examples slow; speed is what benchmarks show. A failing example is printed to be run again.
+settings.register_profile("heartwheel", deadline=None, print_blob=True)
+settings.load_profile("heartwheel")
 
 _numbers = itertools.count(1)
 

@@ -167,19 +167,19 @@ def _check(event: Event) -> None:
         raise RejectedError(RejectCause.MISSING_FIELD, "`group_id` is empty")
     if event.type in _NEEDS_MEMBER and not event.member_id:
         raise RejectedError(RejectCause.MISSING_FIELD, f"a {event.type} needs a `member_id`")
-    if event.type is EventType.JOIN:
-        if not event.member_id and not event.assigned_member_id:
-            raise RejectedError(
-                RejectCause.MISSING_FIELD,
-                "a join without `member_id` needs the `assigned_member_id` it was answered with",
-            )
-        if len(event.protocols) > PROTOCOLS_MAX:
-            raise RejectedError(RejectCause.BAD_FIELD, f"{len(event.protocols)} protocols, at most {PROTOCOLS_MAX}")
-    if event.type is EventType.LEAVE:
-        if len(event.leaving) > BATCH_LEAVE_MAX:
-            raise RejectedError(RejectCause.BAD_FIELD, f"{len(event.leaving)} members leave, at most {BATCH_LEAVE_MAX}")
-        if not (event.leaving or event.member_id or event.group_instance_id):
-            raise RejectedError(RejectCause.MISSING_FIELD, "a leave names no member")
+    if event.type is EventType.JOIN and not event.member_id and not event.assigned_member_id:
+        hint = "a join without `member_id` needs the `assigned_member_id` it was answered with"
+        raise RejectedError(RejectCause.MISSING_FIELD, hint)
+    if event.type is EventType.LEAVE and not (event.leaving or event.member_id or event.group_instance_id):
+        raise RejectedError(RejectCause.MISSING_FIELD, "a leave names no member")
+    _check_sizes(event)
+
+
+def _check_sizes(event: Event) -> None:
+    if len(event.protocols) > PROTOCOLS_MAX:
+        raise RejectedError(RejectCause.BAD_FIELD, f"{len(event.protocols)} protocols, at most {PROTOCOLS_MAX}")
+    if len(event.leaving) > BATCH_LEAVE_MAX:
+        raise RejectedError(RejectCause.BAD_FIELD, f"{len(event.leaving)} members leave, at most {BATCH_LEAVE_MAX}")
     for field in _ids_of(event):
         # A character is at most 4 bytes of UTF-8, so most ids are cleared without encoding them.
         if field is not None and len(field) * 4 > ID_BYTES_MAX and len(field.encode()) > ID_BYTES_MAX:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from heartwheel.coordinator.shard import Outcome, Shard
+from heartwheel.shard.shard import Outcome, Shard
 
 STRAYS_MAX = 10
 """How many groups with records in more than one partition a status row names."""
@@ -66,7 +66,7 @@ class StatusRow(msgspec.Struct, kw_only=True):
     state_bytes: int
 
 
-def status_of(  # noqa: PLR0913 - one row's parts
+def status_of(
     shard: Shard, outcome: Outcome, *, index: int, batch_ms: int, held: bool, at_risk_count: int, state_bytes: int
 ) -> StatusRow:
     """Describe a shard after a batch.

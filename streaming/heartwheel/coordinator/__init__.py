@@ -1,1 +1,1 @@
-"""The coordinator's rules, the shard that runs them, and the state it keeps. Pure: no Spark, no Kafka, no clock."""
+"""The coordinator's rules: one state machine a group. Pure: no Spark, no Kafka, no clock."""

@@ -7,6 +7,7 @@ nothing. The names are those of Kafka's `ClassicGroup` and `ClassicGroupMember`.
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -128,6 +129,10 @@ class Group(msgspec.Struct, omit_defaults=True):
         last_event_ms: effective time of the last event or timer; effective time never goes back.
         partition: the partition of the heartbeat topic it was last seen in, `-1` if none; kept for the shard.
         unloaded: its coordinator went away: no timer runs and no request counts until it is loaded again.
+        confirmed: a request at the group's own generation was accepted since it became classic, so its beginning was
+            seen, or caught up with.
+        taken_over: members may exist that were not seen yet, because the job started in the middle of its life.
+        triggered_generation: the generation at which a loaded group was last told to rebalance.
         stored_generation: generation of the record that a coordinator would read at a load.
         stored_leader: leader of that record.
         stored_protocol_name: protocol of that record.
@@ -160,6 +165,9 @@ class Group(msgspec.Struct, omit_defaults=True):
     last_event_ms: int = 0
     partition: int = -1
     unloaded: bool = False
+    confirmed: bool = False
+    taken_over: bool = False
+    triggered_generation: int = -1
     stored_generation: int = 0
     stored_leader: str | None = None
     stored_protocol_name: str | None = None
@@ -168,3 +176,12 @@ class Group(msgspec.Struct, omit_defaults=True):
     def all_members(self) -> list[Member]:
         """List the members in join order, then the pending ones in the order in which they were told their id."""
         return [*self.members.values(), *self.pending.values()]
+
+    def adopt(self, members: Iterable[Member]) -> None:
+        """Take in members that were kept apart from the group, the counterpart of `all_members`.
+
+        Args:
+            members: joined and pending ones mixed, in any order.
+        """
+        for member in sorted(members, key=lambda member: member.seq):
+            (self.pending if member.pending else self.members)[member.member_id] = member

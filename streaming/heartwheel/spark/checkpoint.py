@@ -67,7 +67,7 @@ def read_manifest(location: str) -> Manifest | None:
         if folder.is_dir() and any(folder.iterdir()):
             raise CheckpointError(
                 f"checkpoint.location is {location}, which is not empty and has no {MANIFEST}: it is not heartwheel's",
-                hint="name an empty or a new folder, or restore the file from a backup; never start on state without it",
+                hint="name an empty or a new folder, or restore the file from a backup",
             )
         return None
     try:
@@ -112,7 +112,7 @@ def open_checkpoint(settings: Settings) -> Manifest:
     if differing:
         raise CheckpointError(
             f"checkpoint {location} belongs to another configuration: {'; '.join(differing)}",
-            hint="set the values back, or start on a new checkpoint.location: the heartbeat topic is read again from there",
+            hint="set the values back, or start on a new checkpoint.location, which reads the topic again",
         )
     return found
 

@@ -27,6 +27,10 @@ _BACKOFF_S_MAX: Final = 30.0
 _log = logging.getLogger(__name__)
 
 
+def _ignore(_: object) -> None:
+    """Stand for a listener that nobody gave."""
+
+
 class JobFailedError(HeartwheelError):
     """Tell that the job ended by an error that starting again would not mend."""
 
@@ -50,8 +54,8 @@ class Engine:
         settings: Settings,
         jars: list[Path],
         *,
-        on_progress: Callable[[Progress], None] = lambda progress: None,
-        on_phase: Callable[[str], None] = lambda phase: None,
+        on_progress: Callable[[Progress], None] = _ignore,
+        on_phase: Callable[[str], None] = _ignore,
         log_file: Path | None = None,
     ) -> None:
         self._settings = settings
@@ -115,7 +119,7 @@ class Engine:
                 backoff_s = min(2 * backoff_s, _BACKOFF_S_MAX)
 
     def _catch_up(self, spark: SparkSession) -> None:
-        """Read what is in the topic, in bounded batches, with the clocks held: a backlog is not silence (promise P5)."""
+        """Read what is in the topic, in bounded batches, clocks held: a backlog is not silence (promise P5)."""
         self._on_phase("catching up")
         query = queries.start(
             spark, self._config, held=True, records_max=self._config.catch_up_max_records, availableNow=True
@@ -134,7 +138,7 @@ class Engine:
             finished = list(progress.fresh())
             for batch in finished:
                 self._on_progress(batch)
-            # Between two batches nothing is lost by a stop; one that is cut short would be done again at the next start.
+            # Between two batches a stop costs nothing; a batch that is cut short is done again at the next start.
             if self._stop.is_set() and (finished or not query.status["isTriggerActive"]):
                 query.stop()
                 break

@@ -58,8 +58,7 @@ _KNOWN: Final = (
         True,
     ),
     (
-        r"TimeoutException|Connection to node|DisconnectException|NetworkException|NotLeader|"
-        r"NotEnoughReplicas|Coordinator|bootstrap",
+        r"TimeoutException|Connection to node|Disconnect|NetworkException|NotLeader|NotEnoughReplicas|bootstrap",
         "Kafka does not answer",
         "the job goes on as soon as Kafka is back",
         True,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.limits import ShardLimits
 from heartwheel.settings import Settings
+from heartwheel.shard.limits import ShardLimits
 from heartwheel.spark.slots import slots_of
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any, Final
 
 import msgspec
@@ -39,8 +40,8 @@ class Reject(msgspec.Struct, kw_only=True):
 class _Known:
     """Remember what values decode to, so that a member's heartbeats are decoded once and not once each.
 
-    Two generations of a dictionary bound the memory: when the young one is full, the old one is dropped. It is a cache of
-    a pure function of the bytes, so it may be lost at any time (`test_packer.py` holds that).
+    Two generations of a dictionary bound the memory: when the young one is full, the old one is dropped. It is a cache
+    of a pure function of the bytes, so it may be lost at any time (`test_a_forgotten_value_is_decoded_again`).
     """
 
     def __init__(self, shards: int, size_max: int, value_bytes_max: int) -> None:
@@ -100,7 +101,7 @@ class Packer:
         partitions = batch.column("partition").to_numpy(zero_copy_only=False)
         # A task reads one partition; a batch that spans several (never seen) is cut at the seams.
         cuts = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
-        for start, stop in zip(cuts, cuts[1:], strict=False):
+        for start, stop in pairwise(cuts):
             if stop > start:
                 yield from self._pack_partition(int(partitions[start]), batch.slice(start, stop - start))
 
@@ -123,7 +124,7 @@ class Packer:
             rejects = [self._reject(partition, batch, int(row)) for row in bad]
             yield partition % self._shards, True, msgspec.json.encode(rejects)
 
-    def _by_shard(  # noqa: PLR0913 - the columns of one batch
+    def _by_shard(
         self,
         partition: int,
         bodies: pa.Array,

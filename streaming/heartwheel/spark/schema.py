@@ -8,7 +8,7 @@ STATE_SCHEMA: Final = "version int, last_trigger_ms long, clock_ms long, members
 """The state of one shard.
 
 Spark refuses a checkpoint whose state schema differs, so this never changes: what changes is inside `blob`, which has a
-version of its own. Scalars and one string only: array and map columns of a state crash the Python worker of Spark 4.3.0.
+version of its own. Scalars and one string only: array and map columns of a state crash Spark 4.3.0's Python worker.
 """
 
 STATE_VERSION: Final = 1

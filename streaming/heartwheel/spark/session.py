@@ -66,7 +66,7 @@ def session_conf(
     if spark.master.startswith("local"):
         conf |= _LOCAL
     if "://" not in settings.checkpoint.location:
-        # The default manager starts a helper process for each checkpoint file where Hadoop's native libraries are missing.
+        # The default manager starts a process for each checkpoint file where Hadoop's native libraries are missing.
         conf["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_FILES
     return conf | dict(spark.conf)
 

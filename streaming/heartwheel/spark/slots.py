@@ -1,8 +1,9 @@
 """Grouping keys that spread the shards evenly over Spark's state partitions.
 
 Spark places a grouping key by `pmod(murmur3(key), partitions)`. With the shard's number as the key, eight shards on two
-partitions fall 5 to 3, and a batch takes as long as its fuller partition. So each shard gets a *slot*: the smallest unused
-integer that Spark places where the shard belongs. Slots are a function of two numbers that never change for a checkpoint.
+partitions fall 5 to 3, and a batch takes as long as its fuller partition. So each shard gets a *slot*: the smallest
+unused integer that Spark places where the shard belongs. Slots are a function of two numbers that never change while a
+checkpoint lives.
 """
 
 from __future__ import annotations

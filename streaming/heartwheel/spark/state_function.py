@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pandas as pd
 
-from heartwheel.coordinator.shard import Outcome, Refusal, Shard
 from heartwheel.events import encode_event
 from heartwheel.pack import decode_pack
+from heartwheel.shard.shard import Outcome, Refusal, Shard
 from heartwheel.spark.job import JobConfig
 from heartwheel.spark.packer import Reject, to_base64
 from heartwheel.spark.schema import STATE_VERSION
@@ -64,7 +64,7 @@ def state_function(config: JobConfig, *, held: bool) -> StateFunction:
     return advance
 
 
-def advance_shard(  # noqa: PLR0913 - one call of Spark's
+def advance_shard(
     config: JobConfig,
     shard_index: int,
     before: tuple[int, int, int, int, int, str],
@@ -75,9 +75,9 @@ def advance_shard(  # noqa: PLR0913 - one call of Spark's
 ) -> tuple[tuple[int, int, int, int, int, str], pd.DataFrame]:
     """Advance one shard by one batch.
 
-    The clock in a batch is the timestamp of the batch *before*, less the skew allowance. Spark fetches the end offsets and
-    then takes the batch's timestamp, so a record may be appended in between and stay unread; what was appended before the
-    previous timestamp has been read by now, whatever stalled (`test_clock.py` holds promise P1 that way).
+    The clock in a batch is the timestamp of the batch *before*, less the skew allowance. Spark fetches the end offsets
+    and then takes the batch's timestamp, so a record may be appended in between and stay unread; what was appended
+    before the previous timestamp has been read by now, whatever stalled (`test_state_function.py` holds P1 that way).
 
     Args:
         config: the job's.
@@ -195,7 +195,7 @@ def _output(outcome: Outcome, rejects: list[Reject], status: StatusRow) -> pd.Da
             *figures,
         )
     )
-    return pd.DataFrame(rows, columns=list(_COLUMNS)).astype({name: "Int64" for name in _COLUMNS[6:]})
+    return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(dict.fromkeys(_COLUMNS[6:], "Int64"))
 
 
 def _text(row: msgspec.Struct) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState, Member
-from heartwheel.coordinator.tables import Table
+from heartwheel.shard.tables import Table
 from heartwheel.verdicts import Verdict
 from timing_wheel import TimingWheel
 

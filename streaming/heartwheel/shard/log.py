@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ class BatchLog:
     def _partition_spans(self) -> list[tuple[int, int]]:
         partitions = self.entry_partition[self.entry]
         cuts = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
-        return list(zip(cuts[:-1], cuts[1:], strict=True))
+        return list(pairwise(cuts))
 
     def in_order(self, records: Rows) -> Rows:
         """Put the records of one group into the order in which they count.

@@ -22,9 +22,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from heartwheel.coordinator.frame import CorruptBlobError, decode_frame, encode_frame
-from heartwheel.coordinator.tables import Table, group_table, member_table
-from heartwheel.coordinator.text import TextTable, read_batch, write_batch
+from heartwheel.shard.frame import CorruptBlobError, decode_frame, encode_frame
+from heartwheel.shard.tables import Table, group_table, member_table
+from heartwheel.shard.text import TextTable, read_batch, write_batch
 from timing_wheel import SnapshotError, TimingWheel, WheelSnapshot, WheelStats
 
 BLOB_VERSION: Final = 1

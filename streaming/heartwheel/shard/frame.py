@@ -1,7 +1,8 @@
 """The frame of a state blob: magic, version, checksum, named sections; as ASCII text.
 
-The blob is a STRING column of Spark's state, in base64: a BINARY column would cross to Python as a latin-1 pickled string
-at twice the cost. What is inside is versioned here and never by Spark, whose state schema stays the same for ever.
+The blob is a STRING column of Spark's state, in base64: a BINARY column would cross to Python as a latin-1 pickled
+string at twice the cost. What is inside is versioned here and never by Spark, whose state schema stays the same for
+ever.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def decode_frame(text: str, *, newest: int) -> tuple[int, dict[str, bytes]]:
     _, version, count, checksum = _HEAD.unpack_from(frame)
     if version > newest:
         raise UnknownBlobVersionError(
-            f"the state blob has version {version}, this release reads up to {newest}: run the release that wrote it, or newer"
+            f"the state blob has version {version}, this release reads up to {newest}: run the release that wrote it"
         )
     body = memoryview(frame)[_HEAD.size :]
     if zlib.crc32(body) != checksum:

@@ -8,8 +8,8 @@ A batch goes through it in four steps:
 3. *rules path*: every other group of the batch is run event by event through its `GroupMachine`;
 4. *clock*: the wheel is advanced, and the groups of what is due are run up to the clock.
 
-The list of verdicts is a function of the log and the clocks alone: it does not depend on how the log was cut into batches,
-nor on which path a group took (`test_shard_cuts.py`, `test_shard_paths.py`).
+The list of verdicts is a function of the log and the clocks alone: it depends neither on how the log was cut into
+batches, nor on which path a group took (`test_shard_paths.py`).
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.coordinator.answer import Answer
-from heartwheel.coordinator.codec import ShardState, decode_state, encode_state
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.fast_path import Route, keep_alive, mark_busy
-from heartwheel.coordinator.limits import ShardLimits
-from heartwheel.coordinator.log import BatchLog
 from heartwheel.coordinator.model import NEVER, Group
-from heartwheel.coordinator.rules_path import KINDS, STATES, Loaded, Workshop, group_detail, member_handle
-from heartwheel.coordinator.tables import FREE, group_table, member_table
 from heartwheel.events import Event, RejectCause
 from heartwheel.pack import Pack
+from heartwheel.shard.codec import ShardState, decode_state, encode_state
+from heartwheel.shard.fast_path import Route, keep_alive, mark_busy
+from heartwheel.shard.limits import ShardLimits
+from heartwheel.shard.log import BatchLog
+from heartwheel.shard.rules_path import KINDS, STATES, Loaded, Workshop, group_detail, member_handle
+from heartwheel.shard.tables import FREE, group_table, member_table
 from heartwheel.verdicts import Verdict
 from timing_wheel import LevelOccupancy, TimingWheel, WheelStats
 
@@ -105,7 +105,7 @@ class Shard:
         StateBlobError: the blob can not be read.
     """
 
-    def __init__(  # noqa: PLR0913 - keyword arguments of a plain constructor
+    def __init__(
         self,
         *,
         coordinator: CoordinatorConfig,

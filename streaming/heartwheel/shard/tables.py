@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from heartwheel.coordinator.text import TextTable
+from heartwheel.shard.text import TextTable
 
 FREE: Final = -1
 """The value of a table's `owner` column in a row that is not in use."""
@@ -109,8 +109,8 @@ def member_table() -> Table:
 def group_table() -> Table:
     """Make an empty table of groups.
 
-    Columns: `state` and `kind` (indices of the enums), `seen_ms` (the group's effective time), `partition` (where it was
-    seen first), `strays` (records seen elsewhere).
+    Columns: `state` and `kind` (indices of the enums), `seen_ms` (the group's effective time), `partition` (where it
+    was seen first), `strays` (records seen elsewhere).
     """
     return Table(
         {

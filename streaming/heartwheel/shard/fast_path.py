@@ -1,9 +1,9 @@
 """The fast path: heartbeats that do nothing but keep a known member alive, a whole batch at a time.
 
-A group is *quiet* in a batch if all its records are heartbeats whose fingerprints the rules have accepted before, and if
-none of its timers falls due before its newest record. Then the order of its records does not matter, and all that the
-rules would do, one record at a time, is: the member was last seen at its newest record. Every other group is *busy* and
-goes to the rules. `test_shard_paths.py` holds both paths to the same verdicts.
+A group is *quiet* in a batch if all its records are heartbeats whose fingerprints the rules have accepted before, and
+if none of its timers falls due before its newest record. Then the order of its records does not matter, and all that
+the rules would do, one record at a time, is: the member was last seen at its newest record. Every other group is *busy*
+and goes to the rules. `test_shard_paths.py` holds both paths to the same verdicts.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heartwheel.coordinator.log import BatchLog
-from heartwheel.coordinator.tables import Table
+from heartwheel.shard.log import BatchLog
+from heartwheel.shard.tables import Table
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -29,7 +29,7 @@ class Route(NamedTuple):
     Args:
         member: intp (entries,), the member's row, -1 where the fingerprint is not known.
         group: intp (entries,), the group's row, -1 where the entry was refused.
-        busy: bool (groups + 1,), whether the group goes to the rules; the last element stands for no group, and is true.
+        busy: bool (groups + 1,), whether the group goes to the rules; the last element, for no group, is true.
     """
 
     member: Rows
@@ -92,7 +92,7 @@ def mark_busy(
         route.busy[of_member[silent]] = True
 
 
-def _fell_silent(  # noqa: PLR0913, PLR0917 - the columns of one batch
+def _fell_silent(
     log: BatchLog,
     route: Route,
     suspects: Flags,

@@ -1,0 +1,170 @@
+"""The map side: nothing is lost, nothing is reordered, what can not be decoded is set aside by name."""
+
+from __future__ import annotations
+
+import base64
+from collections import defaultdict
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heartwheel.coordinator.partition import shard_of
+from heartwheel.events import Event, EventType, encode_event, fingerprint
+from heartwheel.pack import Pack, decode_pack
+from heartwheel.shard.log import BatchLog
+from heartwheel.spark.packer import REJECT_VALUE_BYTES_MAX, Packer, Reject
+from heartwheel.testing import LogBuilder, frame_of
+
+SHARDS = 4
+
+
+def _event(group: int, member: int, kind: EventType = EventType.HEARTBEAT) -> Event:
+    return Event(type=kind, group_id=f"g{group}", member_id=f"m{member}")
+
+
+def _pack(packer: Packer, log: LogBuilder) -> tuple[dict[int, list[Pack]], list[Reject]]:
+    packs: dict[int, list[Pack]] = defaultdict(list)
+    rejects: list[Reject] = []
+    for shard, rejected, payload in packer.pack(frame_of(log.records)):
+        if rejected:
+            rejects += msgspec.json.decode(payload, type=list[Reject])
+        else:
+            packs[shard].append(decode_pack(payload))
+    return packs, rejects
+
+
+_records = st.lists(
+    st.tuples(
+        st.integers(0, 2**41),
+        st.integers(0, 5),
+        st.integers(0, 3),
+        st.sampled_from([EventType.HEARTBEAT, EventType.SYNC]),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=60,
+)
+
+
+@given(_records)
+def test_nothing_is_lost_and_order_is_kept(rows: list[tuple[int, int, int, EventType, bool]]) -> None:
+    """Every record comes out once, in its shard, in the order of the log, with its time, offset and fingerprint."""
+    log = LogBuilder()
+    for append_ms, group, member, kind, broken in rows:
+        log.add(append_ms, b"{" if broken else _event(group, member, kind))
+    packs, rejects = _pack(Packer("t", SHARDS), log)
+    expected = defaultdict(list)
+    for record, (_, group, member, kind, broken) in zip(log.records, rows, strict=True):
+        if not broken:
+            event = _event(group, member, kind)
+            mark = fingerprint(event) if kind is EventType.HEARTBEAT else 0
+            expected[shard_of(event.group_id, SHARDS)].append((record.append_ms, record.offset, event, mark))
+    for shard in range(SHARDS):
+        batch = BatchLog(packs[shard])
+        got = [
+            (int(ms), int(offset), batch.event(int(entry)), int(batch.fingerprint[entry]))
+            for ms, offset, entry in zip(batch.append_ms, batch.offset, batch.entry, strict=True)
+        ]
+        assert got == expected[shard]
+    assert [reject.offset for reject in rejects] == [
+        r.offset for r, row in zip(log.records, rows, strict=True) if row[4]
+    ]
+
+
+def test_a_value_is_sent_once() -> None:
+    """Records with the same bytes share one body, so a backlog shrinks before the shuffle."""
+    log = LogBuilder()
+    for t in range(1000):
+        log.add(t, _event(1, t % 2))
+    packs, _ = _pack(Packer("t", 1), log)
+    (pack,) = packs[0]
+    assert (len(pack.entry), len(pack.bodies)) == (1000, 2)
+
+
+def test_a_forgotten_value_is_decoded_again() -> None:
+    """The packer's memory is only a cache: with room for two values it packs the same as with room for all."""
+    log = LogBuilder()
+    for t in range(50):
+        log.add(t, _event(t % 7, t % 5))
+    log.add(50, b"not json")
+    small, large = Packer("t", SHARDS, remembered_max=2), Packer("t", SHARDS)
+    for _ in range(3):
+        assert list(small.pack(frame_of(log.records))) == list(large.pack(frame_of(log.records)))
+
+
+def test_equal_meaning_has_equal_fingerprints() -> None:
+    """Unknown fields, white space and the order of keys do not count; every field that a rule sees does."""
+    plain = b'{"group_id":"g","member_id":"m"}'
+    same = [
+        b' {"member_id" : "m", "group_id": "g", "sent_at": 17}',
+        b'{"type":"heartbeat","group_id":"g","member_id":"m"}',
+    ]
+    other = [b'{"group_id":"g","member_id":"m","generation_id":0}', b'{"group_id":"gm","member_id":""}']
+    log = LogBuilder()
+    for value in (plain, *same, *other[:1]):
+        log.add(0, value)
+    packs, _ = _pack(Packer("t", 1), log)
+    (pack,) = packs[0]
+    marks = [int(pack.fingerprints[entry]) for entry in pack.entry]
+    assert marks[0] == marks[1] == marks[2] != marks[3]
+
+
+@pytest.mark.parametrize(
+    ("value", "cause"),
+    [
+        (None, "tombstone"),
+        (b"", "not_json"),
+        (b"\xff\xfe", "not_json"),
+        (b'{"group_id":"\xff"}', "not_json"),
+        (b"[" * 100_000, "bad_field"),
+        (b'{"group_id":"g","x":' + b"[" * 100_000, "not_json"),
+        (b'{"group_id":"g","generation_id":NaN}', "not_json"),
+        (b"[]", "bad_field"),
+        (b'{"member_id":"m"}', "missing_field"),
+        (b'{"group_id":"","member_id":"m"}', "missing_field"),
+        (b'{"group_id":"g"}', "missing_field"),
+        (b'{"group_id":"g","type":"join"}', "missing_field"),
+        (b'{"group_id":"g","type":"leave"}', "missing_field"),
+        (b'{"group_id":"g","member_id":"m","type":"dance"}', "unknown_type"),
+        (b'{"group_id":"g","member_id":7}', "bad_field"),
+        (b'{"group_id":"g","member_id":"m","generation_id":9223372036854775808}', "bad_field"),
+        (b'{"group_id":"g","member_id":"m","session_timeout_ms":0}', "bad_field"),
+        (b'{"group_id":"g","member_id":"' + b"m" * 1025 + b'"}', "id_too_long"),
+        (b'{"group_id":"\\ud800","member_id":"m"}', "not_json"),
+        (b'{"group_id":"g","member_id":"m","x":"' + b"x" * (1 << 20) + b'"}', "too_large"),
+    ],
+)
+def test_bad_records_are_set_aside_by_cause(value: bytes | None, cause: str) -> None:
+    """A record that is no event is kept with where it was, why, and what it said; its neighbours are handled."""
+    log = LogBuilder()
+    log.add(5, _event(1, 1), partition=3)
+    log.add(6, value, partition=3)
+    log.add(7, _event(1, 1), partition=3)
+    packs, (reject,) = _pack(Packer("beats", SHARDS), log)
+    assert sum(len(pack.entry) for shard in packs.values() for pack in shard) == 2
+    assert (reject.topic, reject.partition, reject.offset, reject.append_ms) == ("beats", 3, 1, 6)
+    assert reject.cause == cause
+    assert reject.detail
+    kept = None if value is None else base64.b64encode(value[:REJECT_VALUE_BYTES_MAX]).decode()
+    assert (reject.value_base64, reject.value_bytes) == (kept, None if value is None else len(value))
+
+
+def test_spans_over_32_bits_are_cut() -> None:
+    """Append times or offsets that lie further apart than 32 bits go into packs of their own, still in order."""
+    log = LogBuilder()
+    for t in (0, 2**33, 2**33 + 1, 2**35):
+        log.add(t, _event(1, 1))
+    packs, _ = _pack(Packer("t", 1), log)
+    assert len(packs[0]) > 1
+    assert BatchLog(packs[0]).append_ms.tolist() == [0, 2**33, 2**33 + 1, 2**35]
+
+
+def test_a_duplicate_key_counts_by_its_last_value() -> None:
+    """JSON with a key twice is read as every common parser does."""
+    log = LogBuilder()
+    log.add(0, b'{"group_id":"a","group_id":"b","member_id":"m"}')
+    packs, _ = _pack(Packer("t", 1), log)
+    assert BatchLog(packs[0]).event(0).group_id == "b"
+    assert encode_event(BatchLog(packs[0]).event(0)) == b'{"group_id":"b","member_id":"m"}'
