@@ -93,7 +93,7 @@ def test_a_deadline_is_filed_where_kafka_files_it(
 def test_each_level_covers_up_to_its_limit(wheel_size: int, now: int) -> None:
     """W2: one tick before a level's limit is on the level, the limit on the next, and so is one tick after it."""
     geometry = Geometry(1, wheel_size)
-    limits = geometry.limits(now)
+    limits = list(geometry.limits(now))
     for level, limit in enumerate(limits[:8]):
         levels, _ = geometry.locate(np.array([limit - 1, limit, limit + 1]), now)
         # With two buckets a level, and now before the end of a span, a level may cover a single tick beyond the last.

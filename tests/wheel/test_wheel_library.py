@@ -55,7 +55,7 @@ def test_the_level_table_in_the_documentation_is_true() -> None:
     assert len(rows) == 5
     for level, spans, covers in rows:
         assert ms(spans) == geometry.spans[int(level)] * 100
-        assert ms(covers) == geometry.limits(0)[int(level)] * 100
+        assert ms(covers) == list(geometry.limits(0))[int(level)] * 100
 
 
 def test_everything_that_is_exported_exists_and_is_documented() -> None:

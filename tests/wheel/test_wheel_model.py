@@ -88,6 +88,18 @@ class WheelAgainstHeap(RuleBasedStateMachine):
         for handle in handles:
             self.model.armed.pop(handle, None)
 
+    @rule(handle=HANDLES, delay=DELAYS)
+    def file_one(self, handle: int, delay: int) -> None:
+        """File a single handle by the way that is made for one."""
+        self.wheel.file_one(handle, self.model.clock_ms + delay)
+        self.model.arm(handle, self.model.clock_ms + delay)
+
+    @rule(handle=HANDLES)
+    def cancel_one(self, handle: int) -> None:
+        """Cancel a single handle by the way that is made for one."""
+        self.wheel.cancel_one(handle)
+        self.model.armed.pop(handle, None)
+
     @rule(step=st.one_of(st.sampled_from([0, 1]), st.integers(0, 3_000), st.sampled_from([10**6, 10**9])))
     def advance(self, step: int) -> None:
         """Advance by nothing, by a little, or by a huge step."""

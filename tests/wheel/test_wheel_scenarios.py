@@ -210,6 +210,37 @@ def test_a_bad_column_is_refused_by_name(
     assert len(wheel) == 0
 
 
+@given(
+    steps=st.lists(
+        st.tuples(st.sampled_from(["file", "cancel", "advance"]), st.integers(0, 20), st.integers(-300, 100_000)),
+        max_size=80,
+    )
+)
+def test_one_handle_is_filed_as_a_column_of_one(steps: list[tuple[str, int, int]]) -> None:
+    """The two ways leave the same wheel behind: places, counters, and what comes out."""
+    columns, singles = TimingWheel(start_ms=1_000), TimingWheel(start_ms=1_000)
+    for step, handle, delay in steps:
+        if step == "file":
+            columns.file([handle], [columns.clock_ms + delay])
+            singles.file_one(handle, columns.clock_ms + delay)
+        elif step == "cancel":
+            columns.cancel([handle])
+            singles.cancel_one(handle)
+        else:
+            clock_ms = columns.clock_ms + delay
+            assert columns.advance(clock_ms).tolist() == singles.advance(clock_ms).tolist()
+        singles.check()
+        assert columns.occupancy(slots=True) == singles.occupancy(slots=True)
+        assert columns.stats == singles.stats
+
+
+@pytest.mark.parametrize(("handle", "deadline"), [(-1, 5), (HANDLE_MAX + 1, 5), (0, TIME_MS_MAX + 1)])
+def test_a_bad_single_handle_or_deadline_is_refused(handle: int, deadline: int) -> None:
+    """One handle is held to the same bounds as a column."""
+    with pytest.raises(ValueError, match="is out of range"):
+        TimingWheel().file_one(handle, deadline)
+
+
 def test_a_clock_out_of_range_is_refused() -> None:
     """A clock that sums could overflow is refused, at the start and later."""
     with pytest.raises(ValueError, match="start_ms is -1"):

@@ -52,14 +52,24 @@ class Bucket:
     def append(self, handles: Entries) -> None:
         """Add entries that are not stale."""
         end = self._length + len(handles)
-        if end > len(self._buffer):
-            # A fresh buffer also when the old one is exactly full: it may belong to a snapshot.
-            buffer = np.empty(max(end, 2 * self._length), np.int32)
-            buffer[: self._length] = self.entries
-            self._buffer = buffer
+        self._make_room(end)
         self._buffer[self._length : end] = handles
         self._length = end
         self.live += len(handles)
+
+    def append_one(self, handle: int) -> None:
+        """Add one entry that is not stale."""
+        self._make_room(self._length + 1)
+        self._buffer[self._length] = handle
+        self._length += 1
+        self.live += 1
+
+    def _make_room(self, length: int) -> None:
+        # A fresh buffer also when the old one is exactly full: it may belong to a snapshot.
+        if length > len(self._buffer):
+            buffer = np.empty(max(length, 2 * self._length), np.int32)
+            buffer[: self._length] = self.entries
+            self._buffer = buffer
 
     def replace(self, handles: Entries) -> None:
         """Put the entries that are not stale in the place of all."""

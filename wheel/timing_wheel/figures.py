@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from timing_wheel.filing import Filing
+
 
 @dataclass(frozen=True)
 class WheelStats:
@@ -41,3 +45,28 @@ class LevelOccupancy:
     slots_occupied: int
     entries: int
     slot_counts: tuple[int, ...] = ()
+
+
+def occupancy_of(filing: Filing, *, slots: bool) -> list[LevelOccupancy]:
+    """Tell how full each level is, up to the coarsest that holds anything.
+
+    Args:
+        filing: the buckets.
+        slots: also count the handles of each slot.
+    """
+    geometry = filing.geometry
+    buckets = [bucket for bucket in filing.buckets.values() if bucket.live and bucket.level >= 0]
+    counts = np.zeros((1 + max((bucket.level for bucket in buckets), default=0), geometry.wheel_size), np.int64)
+    for bucket in buckets:
+        counts[bucket.level, bucket.virtual_id % geometry.wheel_size] = bucket.live
+    return [
+        LevelOccupancy(
+            level=level,
+            tick_ms=geometry.spans[level] * geometry.tick_ms,
+            interval_ms=geometry.spans[level] * geometry.tick_ms * geometry.wheel_size,
+            slots_occupied=int(np.count_nonzero(row)),
+            entries=int(row.sum()),
+            slot_counts=tuple(row.tolist()) if slots else (),
+        )
+        for level, row in enumerate(counts)
+    ]

@@ -42,8 +42,8 @@ class Filing:
 
     def make_room(self, capacity: int) -> None:
         """Grow the columns to at least `capacity` handles, by doubling."""
-        missing = max(capacity, 2 * len(self.where)) - len(self.where)
         if capacity > len(self.where):
+            missing = max(capacity, 2 * len(self.where)) - len(self.where)
             self.deadline = np.concatenate((self.deadline, np.full(missing, NEVER, np.int64)))
             self.floor = np.concatenate((self.floor, np.full(missing, NEVER, np.int64)))
             self.where = np.concatenate((self.where, np.full(missing, NOT_FILED, np.int16)))
@@ -91,17 +91,35 @@ class Filing:
             self._append(slot, level, virtual_id, handles[start:end])
         self.filed += len(handles)
 
+    def place_one(self, handle: int, now: int, overdue_until: int) -> None:
+        """File one handle that is in no bucket, as `place` does for a column."""
+        deadline = int(self.deadline[handle])
+        tick = max(self.geometry.ticks_of(deadline), now + 1)
+        level, virtual_id = self.geometry.locate_one(tick, now)
+        slot = OVERDUE_SLOT if deadline <= overdue_until else self.geometry.slot_of(level, virtual_id)
+        bucket = self._bucket(slot, level, virtual_id)
+        bucket.append_one(handle)
+        self.where[handle] = slot
+        self.floor[handle] = self.floor_of(bucket)
+        self.filed += 1
+        if bucket.crowded:
+            self.drop_stale(slot)
+
     def _append(self, slot: int, level: int, virtual_id: int, handles: Ints) -> None:
+        bucket = self._bucket(slot, level, virtual_id)
+        bucket.append(handles.astype(np.int32))
+        self.floor[handles] = self.floor_of(bucket)
+        if bucket.crowded:
+            self.drop_stale(slot)
+
+    def _bucket(self, slot: int, level: int, virtual_id: int) -> Bucket:
         bucket = self.buckets.get(slot)
         if bucket is None:
             overdue = slot == OVERDUE_SLOT
             tick = BEFORE_ALL_TIME if overdue else virtual_id * self.geometry.spans[level]
             bucket = Bucket(-1 if overdue else level, 0 if overdue else virtual_id, tick)
             self.add(slot, bucket)
-        bucket.append(handles.astype(np.int32))
-        self.floor[handles] = self.floor_of(bucket)
-        if bucket.crowded:
-            self.drop_stale(slot)
+        return bucket
 
     def add(self, slot: int, bucket: Bucket) -> None:
         """Take a bucket into an empty slot, and into the queue."""
@@ -113,6 +131,11 @@ class Filing:
         """Tell the deadline, milliseconds, after which a handle may stay in a bucket."""
         return BEFORE_ALL_TIME if bucket.level < 0 else (bucket.tick - 1) * self.geometry.tick_ms
 
+    def leave_one(self, handle: int) -> None:
+        """Take one filed handle out of its bucket, as `leave` does for a column."""
+        self.buckets[int(self.where[handle])].live -= 1
+        self.filed -= 1
+
     def leave(self, handles: Ints) -> None:
         """Take distinct, filed handles out of their buckets; their entries stay behind as stale."""
         counts = np.bincount(self.where[handles])
@@ -120,7 +143,7 @@ class Filing:
             self.buckets[slot].live -= int(counts[slot])
         self.filed -= len(handles)
 
-    def forget(self, handles: Ints) -> None:
+    def forget(self, handles: Ints | int) -> None:
         """Mark handles as not filed."""
         self.deadline[handles] = NEVER
         self.floor[handles] = NEVER

@@ -11,12 +11,15 @@ nobody sees at its tick of 1 ms. Here `Geometry.ticks_of` rounds **up**, and it 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
 from timing_wheel.columns import TIME_MS_MAX, Ints
+
+IntsT = TypeVar("IntsT", int, Ints)
 
 NOT_FILED: Final = -1
 """Slot of a handle that is in no bucket."""
@@ -57,17 +60,20 @@ class Geometry:
             raise ValueError(f"wheel_size is {self.wheel_size}, which makes more than {SLOTS_MAX} slots; take fewer")
         object.__setattr__(self, "spans", tuple(spans))
 
-    def ticks_of(self, deadlines_ms: Ints) -> Ints:
+    def ticks_of(self, deadlines_ms: IntsT) -> IntsT:
         """Round deadlines up to whole ticks: the one place that rounds, so that nothing is ever early.
+
+        Args:
+            deadlines_ms: a column of deadlines, or a single one, milliseconds.
 
         Returns:
             For each deadline the first tick that begins at or after it.
         """
         return (deadlines_ms + (self.tick_ms - 1)) // self.tick_ms
 
-    def limits(self, now: int) -> list[int]:
-        """Tell for each level the first tick that it does not cover while the clock is at tick `now`."""
-        return [now - now % span + span * self.wheel_size for span in self.spans]
+    def limits(self, now: int) -> Iterator[int]:
+        """Tell level by level the first tick that it does not cover while the clock is at tick `now`."""
+        return (now - now % span + span * self.wheel_size for span in self.spans)
 
     def locate(self, ticks: Ints, now: int) -> tuple[Ints, Ints]:
         """Find the bucket of each tick: the lowest level that covers it.
@@ -88,12 +94,21 @@ class Geometry:
             levels += ticks >= limit
         return levels, ticks // np.array(self.spans)[levels]
 
+    def locate_one(self, tick: int, now: int) -> tuple[int, int]:
+        """Find the bucket of one tick after `now`, as `locate` does for a column."""
+        level = next(level for level, limit in enumerate(self.limits(now)) if tick < limit)
+        return level, tick // self.spans[level]
+
     def slots_of(self, levels: Ints, virtual_ids: Ints) -> Ints:
         """Number the slots of buckets; slot 0 is the overdue one.
 
         A level covers `wheel_size` consecutive virtual ids, so those that are filed at one time never share a slot.
         """
         return 1 + levels * self.wheel_size + virtual_ids % self.wheel_size
+
+    def slot_of(self, level: int, virtual_id: int) -> int:
+        """Number the slot of one bucket, as `slots_of` does for a column."""
+        return 1 + level * self.wheel_size + virtual_id % self.wheel_size
 
     def level_of(self, slot: int) -> int:
         """Tell the level of a slot; the overdue slot is at level -1."""

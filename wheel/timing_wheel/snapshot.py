@@ -48,6 +48,31 @@ class WheelSnapshot:
     stats: WheelStats = field(default_factory=WheelStats)
 
 
+def take(filing: Filing, clock_ms: int, stats: WheelStats) -> WheelSnapshot:
+    """Copy what is filed as plain arrays, dropping stale entries on the way.
+
+    Args:
+        filing: the buckets and columns.
+        clock_ms: the clock of the wheel, milliseconds.
+        stats: its counters.
+    """
+    slots = sorted(slot for slot, bucket in filing.buckets.items() if bucket.live)
+    entries = [filing.drop_stale(slot) for slot in slots]
+    buckets = [filing.buckets[slot] for slot in slots]
+    handles: Entries = np.concatenate(entries) if entries else np.empty(0, np.int32)
+    return WheelSnapshot(
+        tick_ms=filing.geometry.tick_ms,
+        wheel_size=filing.geometry.wheel_size,
+        clock_ms=clock_ms,
+        handles=handles,
+        deadlines_ms=filing.deadline[handles],
+        bucket_levels=np.array([bucket.level for bucket in buckets], np.int8),
+        bucket_virtual_ids=np.array([bucket.virtual_id for bucket in buckets], np.int64),
+        bucket_counts=np.array([bucket.live for bucket in buckets], np.int64),
+        stats=stats,
+    )
+
+
 def verify(snapshot: WheelSnapshot, geometry: Geometry) -> None:
     """Refuse a snapshot that contradicts itself; what its handles say of each other is seen while they are filed.
 
