@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from heartwheel.cli.broker_checks import rate_clock
 from heartwheel.cli.checks import Check, Status, check_checkpoint, check_jars, check_java, check_memory, check_packages
 from heartwheel.settings import Settings, load_settings
 
@@ -45,12 +46,12 @@ def test_own_checkpoint_is_fine(settings: Settings) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (owner(shards=4), "shards 4"),
-        (owner(topic="other"), "topic other"),
+        (owner(shards=4), "the checkpoint has 4"),
+        (owner(topic="other"), "the checkpoint has other"),
         (owner(format=99), "format 99"),
-        ("{}", "format None"),
-        ("[]", "not readable"),
-        ('{"format": 1,', "not readable"),
+        ("{}", "can not be read"),
+        ("[]", "can not be read"),
+        ('{"format": 1,', "can not be read"),
     ],
 )
 def test_foreign_checkpoint_is_bad(settings: Settings, text: str, words: str) -> None:
@@ -77,6 +78,22 @@ def test_remote_checkpoint_is_left_to_spark() -> None:
     """An address that only Spark can reach is skipped, not guessed at."""
     remote = load_settings(overrides=["checkpoint.location=s3a://bucket/heartwheel"]).settings
     assert check_checkpoint(remote).status is Status.SKIPPED
+
+
+@pytest.mark.parametrize(
+    ("offset_ms", "status"),
+    [
+        (3_600_000, Status.OK),
+        (0, Status.OK),
+        (-498, Status.OK),
+        (-499, Status.WARN),
+        (-501, Status.WARN),
+        (-502, Status.BAD),
+    ],
+)
+def test_clock_is_compared_with_the_allowance(offset_ms: float, status: Status) -> None:
+    """Only a broker that is surely behind by more than the allowance is bad; one that is ahead makes nothing false."""
+    assert rate_clock(offset_ms, 1.5, 500).status is status
 
 
 @pytest.mark.parametrize(("free_kib", "status"), [(2**21, Status.OK), (2**21 - 1, Status.WARN)])

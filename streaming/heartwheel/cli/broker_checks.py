@@ -1,4 +1,4 @@
-"""The checks of `heartwheel doctor` that ask the broker: and its topics."""
+"""The checks of `heartwheel doctor` that ask the broker: its topics and its clock."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from heartwheel.cli.checks import Check, Status, failed
 from heartwheel.cli.topics import topic_specs
-from heartwheel.settings import Settings
+from heartwheel.settings import Settings, format_duration
 
 
 def check_broker(settings: Settings) -> Iterator[Check]:
-    """Look whether the broker answers and what its topics are like."""
+    """Look whether the broker answers, what its topics are like, and how far its clock is off."""
     from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
     from heartwheel.kafka.topics import ensure_topics
 
@@ -19,7 +19,7 @@ def check_broker(settings: Settings) -> Iterator[Check]:
         report = ensure_topics(bootstrap, topic_specs(settings), create=False, properties=properties)
     except (KafkaUnreachableError, KafkaRefusedError) as error:
         yield failed("broker", error)
-        yield Check("topics", Status.SKIPPED, "needs the broker")
+        yield from (Check(name, Status.SKIPPED, "needs the broker") for name in ("topics", "clock"))
         return
     yield Check("broker", Status.OK, f"{bootstrap} answers")
     wrong = [f"{d.topic}: {d.setting} is {d.found or 'not set'}, must be {d.wanted}" for d in report.differences]
@@ -29,3 +29,39 @@ def check_broker(settings: Settings) -> Iterator[Check]:
         yield Check("topics", Status.BAD, f"missing: {', '.join(report.missing)}", "heartwheel topics --create")
     else:
         yield Check("topics", Status.OK, "all there, with broker append times")
+    if wrong or report.missing:
+        yield Check("clock", Status.SKIPPED, "needs the topics")
+    else:
+        yield _check_clock(settings)
+
+
+def _check_clock(settings: Settings) -> Check:
+    from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
+    from heartwheel.kafka.clock import broker_clock_offset_ms
+
+    kafka = settings.kafka
+    try:
+        measured = broker_clock_offset_ms(kafka.bootstrap_servers, kafka.topics.status, properties=kafka.client)
+    except (KafkaUnreachableError, KafkaRefusedError) as error:
+        return failed("clock", error)
+    return rate_clock(measured.offset_ms, measured.error_ms, settings.engine.skew_allowance_ms)
+
+
+def rate_clock(offset_ms: float, error_ms: float, allowance_ms: int) -> Check:
+    """Rate the difference of the clocks.
+
+    Args:
+        offset_ms: how far the broker's clock is ahead of ours, ms.
+        error_ms: how far that may be wrong either way, ms.
+        allowance_ms: most that the broker's clock may be behind, ms.
+    """
+    word = "behind" if offset_ms < 0 else "ahead of"
+    detail = f"the broker is {abs(offset_ms):.1f} ms {word} this machine (within {error_ms:.1f} ms)"
+    # A broker that is behind stamps records as older than they are, which can make an expiry false; one that is ahead
+    # only makes verdicts late.
+    if -offset_ms - error_ms > allowance_ms:
+        hint = "set engine.skew_allowance above it, or synchronise the clocks"
+        return Check("clock", Status.BAD, f"{detail}, {format_duration(allowance_ms)} are allowed", hint)
+    if -offset_ms + error_ms > allowance_ms:
+        return Check("clock", Status.WARN, f"{detail}, too near to the allowance of {format_duration(allowance_ms)}")
+    return Check("clock", Status.OK, detail)

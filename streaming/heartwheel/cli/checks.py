@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import enum
-import json
 import os
 import re
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import NamedTuple
 
 from heartwheel.settings import Settings, format_size
 
@@ -97,51 +96,25 @@ def check_jars() -> Iterator[Check]:
             yield Check(f"jars of {name}", Status.OK, f"{len(jars)} with the right hashes in {cache}")
 
 
-CHECKPOINT_FILE: Final = "heartwheel.json"
-"""The file in a checkpoint's root that says which configuration it belongs to."""
-
-CHECKPOINT_FORMAT: Final = 1
-"""Newest layout of a checkpoint that this version reads."""
-
-
 def check_checkpoint(settings: Settings) -> Check:
-    """Look whether the checkpoint can be written, and belongs to this version and configuration."""
+    """Look whether the checkpoint can be written, and belongs to this version and configuration; write nothing."""
+    from heartwheel.spark.checkpoint import CheckpointError, is_local, open_checkpoint, read_manifest
+
     location = settings.checkpoint.location
-    if re.match(r"(?!file:)[a-z0-9+]+://", location):
+    if not is_local(location):
         return Check("checkpoint", Status.SKIPPED, f"{location} is not a local folder", "Spark checks it at the start")
-    root = Path(location.removeprefix("file://").removeprefix("file:"))
-    existing = next(folder for folder in (root, *root.absolute().parents) if folder.exists())
+    try:
+        # Opening writes the manifest of a new checkpoint, so it is only done with one that has it.
+        manifest = open_checkpoint(settings) if read_manifest(location) else None
+    except CheckpointError as error:
+        return failed("checkpoint", error)
+    root = Path(location).absolute()
+    existing = next(folder for folder in (root, *root.parents) if folder.exists())
     if not (existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)):
         return Check("checkpoint", Status.BAD, f"{existing} can not be written", "set checkpoint.location")
-    return _check_owner(settings, root)
-
-
-def _check_owner(settings: Settings, root: Path) -> Check:
-    file = root / CHECKPOINT_FILE
-    if not file.is_file():
-        if (root / "offsets").exists():
-            hint = "give this job a checkpoint of its own"
-            return Check("checkpoint", Status.BAD, f"{root} belongs to another Spark job: no {CHECKPOINT_FILE}", hint)
-        return Check("checkpoint", Status.OK, f"{root} is new and can be written")
-    try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-        faults = list(_checkpoint_faults(settings, document))
-    except (OSError, ValueError, AttributeError) as error:
-        hint = "restore it from a copy, or start a new checkpoint"
-        return Check("checkpoint", Status.BAD, f"{file} is not readable: {error}", hint)
-    if faults:
-        return Check("checkpoint", Status.BAD, f"{root}: {'; '.join(faults)}", "set it as before, or start a new one")
-    return Check("checkpoint", Status.OK, f"{root} has format {document['format']} and {document['shards']} shards")
-
-
-def _checkpoint_faults(settings: Settings, document: dict[str, Any]) -> Iterator[str]:
-    found = document.get("format")
-    if not isinstance(found, int) or found > CHECKPOINT_FORMAT:
-        yield f"has format {found}, this version reads up to {CHECKPOINT_FORMAT}"
-    wanted = {"shards": settings.engine.shards, "topic": settings.kafka.topics.heartbeats}
-    for key, value in wanted.items():
-        if document.get(key) != value:
-            yield f"was made with {key} {document.get(key)}, the configuration says {value}"
+    if manifest is None:
+        return Check("checkpoint", Status.OK, f"{location} is new and can be written")
+    return Check("checkpoint", Status.OK, f"{location} has format {manifest.format} and {manifest.shards} shards")
 
 
 def check_memory(settings: Settings, meminfo: Path = Path("/proc/meminfo")) -> Check:

@@ -26,7 +26,8 @@ def doctor(
 ) -> None:
     """Check Java, packages, jars, the checkpoint, memory, the broker, its topics and its clock.
 
-    Exit code 1 if anything is bad; a warning is none. Nothing is changed or fetched.
+    Exit code 1 if anything is bad; a warning is none. Nothing is created or fetched; to read the broker's clock a few
+    tombstones are written to the status topic.
 
     For example:
 
