@@ -1,14 +1,34 @@
-"""One group's state machine: events and time in, verdicts out."""
+"""One group's state machine: events and time in, verdicts out.
+
+This is the door to the rules. It keeps time (nothing goes back, every due timer fires before the next event) and sends
+each request to the rules of the group's kind.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from heartwheel.coordinator.answer import Answer
+from heartwheel.coordinator import (
+    classic_expiry,
+    classic_heartbeat,
+    classic_join,
+    classic_leave,
+    classic_rebalance,
+    classic_sync,
+    loaded,
+    loading,
+    presence,
+)
+from heartwheel.coordinator.answer import KEEPS_ALIVE, Answer
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.model import Group
-from heartwheel.events import Event
+from heartwheel.coordinator.context import Conditions, Context
+from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState, Member
+from heartwheel.coordinator.takeover import become_classic, catch_up, is_behind, is_unseen_member, take_over
+from heartwheel.coordinator.timers import GroupTimer
+from heartwheel.events import UNCHECKED_GENERATION, Event, EventType
 from heartwheel.verdicts import Verdict
+
+__all__ = ["Answer", "GroupMachine"]
 
 
 class GroupMachine:
@@ -23,11 +43,16 @@ class GroupMachine:
         emit: called with every verdict, in order.
     """
 
-    clamped: int
-    """How many events came with an append time before the group's effective time, and were counted as at that time."""
-
     def __init__(self, group: Group, config: CoordinatorConfig, emit: Callable[[Verdict], None]) -> None:
-        raise NotImplementedError
+        self.group = group
+        self.clamped = 0
+        """How many events had an append time before the group's effective time, and were counted as at that time."""
+        self._ctx = Context(group, config, emit)
+
+    @property
+    def conditions(self) -> Conditions:
+        """What decides with a request and is not in its fields; a replay that knows better may change it."""
+        return self._ctx.conditions
 
     def apply(self, event: Event, append_ms: int, fingerprint: int = 0) -> Answer:
         """Fire every timer that is due at the event's effective time, then apply the event.
@@ -40,16 +65,165 @@ class GroupMachine:
         Returns:
             What the coordinator would have answered.
         """
-        raise NotImplementedError
+        ctx, group = self._ctx, self.group
+        now_ms = append_ms
+        if now_ms < group.last_event_ms:
+            self.clamped += 1
+            now_ms = group.last_event_ms
+        if ctx.timers.is_due(now_ms):
+            self._fire(now_ms)
+        ctx.now_ms = group.last_event_ms = now_ms
+        answer = self._handle(event, fingerprint)
+        self._remember_or_forget()
+        return answer
+
+    def refuse_over_capacity(self, event: Event, append_ms: int) -> Answer:
+        """Apply a join that is known to have found the group full, as a replay may know it from the answer."""
+        self.advance(append_ms)
+        return classic_join.refuse_over_capacity(self._ctx, event)
 
     def advance(self, clock_ms: int) -> None:
         """Fire every timer with a deadline at or before the clock (epoch ms), in order."""
-        raise NotImplementedError
+        if self._ctx.timers.is_due(clock_ms):
+            self._fire(clock_ms)
 
     def next_deadline_ms(self) -> int:
         """Tell when the next timer fires, epoch ms; `NEVER` if none is armed."""
-        raise NotImplementedError
+        return self._ctx.timers.next_deadline_ms()
 
     def is_forgettable(self) -> bool:
-        """Tell that nothing of the group is left to remember: a fresh `Group` would behave the same."""
-        raise NotImplementedError
+        """Tell that nothing of the group is left to remember: a fresh `Group` would behave the same.
+
+        An Empty group gets there by a timer, `empty_group_retention_ms` after it became Empty, so that whether it is
+        forgotten does not depend on when it is looked at.
+        """
+        return self.group.kind is GroupKind.NEW and not self.group.unloaded
+
+    # Time
+
+    def _fire(self, clock_ms: int) -> None:
+        ctx, group = self._ctx, self.group
+        while (due := ctx.timers.pop_due(clock_ms)) is not None:
+            deadline_ms, owner = due
+            ctx.now_ms = group.last_event_ms = max(deadline_ms, group.last_event_ms)
+            if isinstance(owner, Member):
+                self._fire_member(owner)
+            elif owner is GroupTimer.JOIN:
+                classic_rebalance.fire_join(ctx)
+            elif owner is GroupTimer.SYNC:
+                classic_sync.fire_sync(ctx)
+            elif owner is GroupTimer.STORE:
+                classic_sync.fire_store(ctx)
+            else:
+                self._forget()
+            self._remember_or_forget()
+
+    def _fire_member(self, member: Member) -> None:
+        kind = self.group.kind
+        if kind is GroupKind.PRESENCE:
+            presence.fire_member(self._ctx, member)
+        elif kind is GroupKind.LOADED:
+            loaded.fire_member(self._ctx, member)
+        else:
+            classic_expiry.fire_member(self._ctx, member)
+
+    def _remember_or_forget(self) -> None:
+        """Start the retention of a group that has nothing to wait for, or stop it when it has again."""
+        group = self.group
+        if group.state is not GroupState.EMPTY and not group.unloaded:
+            group.forget_deadline_ms = NEVER
+            return
+        idle = group.unloaded or (group.kind is not GroupKind.NEW and not group.members and not group.pending)
+        if not idle:
+            group.forget_deadline_ms = NEVER
+        elif group.forget_deadline_ms == NEVER:
+            group.forget_deadline_ms = self._ctx.now_ms + self._ctx.config.empty_group_retention_ms
+
+    def _forget(self) -> None:
+        fresh = Group(group_id=self.group.group_id, partition=self.group.partition)
+        for field in Group.__struct_fields__:
+            setattr(self.group, field, getattr(fresh, field))
+        self._ctx.reindex()
+
+    # Requests
+
+    def _handle(self, event: Event, fingerprint: int) -> Answer:
+        kind = event.type
+        if kind is EventType.LOAD:
+            return loading.load(self._ctx)
+        if kind is EventType.UNLOAD:
+            return loading.unload(self._ctx)
+        if self.group.unloaded:
+            return Answer.NOT_COORDINATOR
+        if kind is EventType.JOIN:
+            return self._join(event)
+        if kind is EventType.LEAVE:
+            return self._leave(event)
+        return self._request(event, fingerprint)
+
+    def _join(self, event: Event) -> Answer:
+        ctx = self._ctx
+        if not ctx.config.accepts_session_timeout(ctx.session_timeout_ms(event)):
+            return Answer.INVALID_SESSION_TIMEOUT
+        if self.group.kind is GroupKind.NEW and event.member_id:
+            # It may well be a member of a group that was not seen yet, but a join does not say at which generation:
+            # the sync or heartbeat that follows does.
+            return Answer.UNKNOWN_MEMBER_ID
+        become_classic(ctx)
+        return classic_join.join(ctx, event)
+
+    def _leave(self, event: Event) -> Answer:
+        kind = self.group.kind
+        if kind is GroupKind.PRESENCE:
+            return presence.leave(self._ctx, event)
+        if kind is GroupKind.LOADED:
+            return loaded.leave(self._ctx, event)
+        return classic_leave.leave(self._ctx, event)
+
+    def _request(self, event: Event, fingerprint: int) -> Answer:
+        """Handle a heartbeat, sync or commit."""
+        group = self.group
+        if group.kind is GroupKind.CLASSIC:
+            if group.confirmed:
+                return self._classic_request(event, fingerprint)
+            return self._unconfirmed_request(event, fingerprint)
+        if group.kind is GroupKind.NEW:
+            return self._first_request(event, fingerprint)
+        if group.kind is GroupKind.PRESENCE:
+            return presence.request(self._ctx, event, fingerprint)
+        return loaded.request(self._ctx, event, fingerprint)
+
+    def _classic_request(self, event: Event, fingerprint: int) -> Answer:
+        if event.type is EventType.HEARTBEAT:
+            return classic_heartbeat.heartbeat(self._ctx, event, fingerprint)
+        if event.type is EventType.SYNC:
+            return classic_sync.sync(self._ctx, event)
+        return classic_heartbeat.commit(self._ctx, event)
+
+    def _unconfirmed_request(self, event: Event, fingerprint: int) -> Answer:
+        """Handle a request of a classic group that may be older than its first join that was seen."""
+        group = self.group
+        if is_behind(group, event):
+            catch_up(self._ctx, event.generation_id)
+            return loaded.request(self._ctx, event, fingerprint)
+        if is_unseen_member(group, event):
+            take_over(self._ctx, event)
+        answer = self._classic_request(event, fingerprint)
+        agreed = answer in KEEPS_ALIVE or answer is Answer.PARKED
+        group.confirmed = agreed and event.generation_id != UNCHECKED_GENERATION
+        return answer
+
+    def _first_request(self, event: Event, fingerprint: int) -> Answer:
+        """Let the first request of a group decide what kind of group it is."""
+        group = self.group
+        if event.generation_id != UNCHECKED_GENERATION:
+            group.kind = GroupKind.LOADED
+            group.generation = event.generation_id
+            return loaded.request(self._ctx, event, fingerprint)
+        if event.type is EventType.HEARTBEAT:
+            answer = presence.request(self._ctx, event, fingerprint)
+            if answer is Answer.NONE:
+                group.kind = GroupKind.PRESENCE
+            return answer
+        # An unchecked commit makes no group but a place to keep offsets; a sync needs a group.
+        return Answer.NONE if event.type is EventType.COMMIT else Answer.UNKNOWN_MEMBER_ID

@@ -1,0 +1,65 @@
+"""What a member's timer does when it runs out: `GroupMetadataManager.expireClassicGroupMemberHeartbeat`."""
+
+from __future__ import annotations
+
+from heartwheel.coordinator import words
+from heartwheel.coordinator.classic_rebalance import complete_join, maybe_prepare_rebalance_or_complete_join
+from heartwheel.coordinator.context import Context
+from heartwheel.coordinator.model import GroupState, Member, TimerKind
+from heartwheel.verdicts import Cause, ExpiryReason, Kind
+
+
+def fire_member(ctx: Context, member: Member) -> None:
+    """Remove a member whose time is up, unless it only waits for the others.
+
+    A member that awaits a join or a sync has satisfied its heartbeat: its expiry is ignored and not re-armed, the end
+    of that phase does it. Only a new member is expired even so, because nobody knows whether it is still there.
+    """
+    if member.pending:
+        _expire_pending(ctx, member)
+    elif member.is_new or not (member.awaiting_join or member.awaiting_sync):
+        _expire(ctx, member)
+
+
+def _expire_pending(ctx: Context, member: Member) -> None:
+    """Drop a member that never joined with its id: `removePendingMemberAndUpdateClassicGroup`."""
+    ctx.roster.remove(member.member_id)
+    ctx.say_expired(
+        member,
+        Kind.PENDING_MEMBER_EXPIRED,
+        words.pending_failed(ctx.group.group_id, member.member_id),
+        Cause.MEMBER_EXPIRED,
+        expiry_reason=ExpiryReason.PENDING_TIMEOUT,
+        session_timeout_ms=member.timer_ms,
+    )
+    _complete_join_if_all_joined(ctx)
+
+
+def say_expired(ctx: Context, member: Member) -> None:
+    """Report a member, just removed, as expired by the timer that it had."""
+    new = member.timer is TimerKind.NEW_MEMBER
+    ctx.say_expired(
+        member,
+        Kind.MEMBER_EXPIRED,
+        words.failed(ctx.group.group_id, member.member_id),
+        Cause.MEMBER_EXPIRED,
+        expiry_reason=ExpiryReason.NEW_MEMBER_TIMEOUT if new else ExpiryReason.SESSION_TIMEOUT,
+        session_timeout_ms=member.timer_ms,
+    )
+
+
+def _expire(ctx: Context, member: Member) -> None:
+    """Remove an expired member and rebalance: `removeMemberAndUpdateClassicGroup`."""
+    ctx.roster.remove(member.member_id)
+    say_expired(ctx, member)
+    if ctx.group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+        reason = words.removing_failed(member.member_id)
+        maybe_prepare_rebalance_or_complete_join(ctx, reason, Cause.MEMBER_EXPIRED)
+    else:
+        _complete_join_if_all_joined(ctx)
+
+
+def _complete_join_if_all_joined(ctx: Context) -> None:
+    """End the join phase if nobody is missing now; unlike a leave, an expiry also ends the initial one early."""
+    if ctx.group.state is GroupState.PREPARING_REBALANCE and ctx.roster.has_all_members_joined():
+        complete_join(ctx, Cause.ALL_JOINED)

@@ -1,0 +1,59 @@
+"""Heartbeat and OffsetCommit of a classic group: what resets a session and what does not.
+
+Read beside `GroupMetadataManager` and `OffsetMetadataManager`.
+"""
+
+from __future__ import annotations
+
+from heartwheel.coordinator.answer import Answer
+from heartwheel.coordinator.context import Context
+from heartwheel.coordinator.model import GroupState
+from heartwheel.events import UNCHECKED_GENERATION, Event
+
+
+def heartbeat(ctx: Context, event: Event, fingerprint: int) -> Answer:
+    """Handle a Heartbeat: `classicGroupHeartbeatToClassicGroup`.
+
+    It resets the session in every state that has members; while members join, the answer tells to join as well.
+    """
+    refusal = _validate(ctx, event)
+    if refusal is not Answer.NONE:
+        return refusal
+    _reset(ctx, event)
+    member = ctx.group.members[event.member_id]
+    # From here on the same heartbeat does nothing but move the deadline, whatever state the group is in.
+    member.fingerprint = fingerprint
+    member.fingerprint_generation = event.generation_id
+    preparing = ctx.group.state is GroupState.PREPARING_REBALANCE
+    return Answer.REBALANCE_IN_PROGRESS if preparing else Answer.NONE
+
+
+def commit(ctx: Context, event: Event) -> Answer:
+    """Handle an OffsetCommit: `validateOffsetCommit`, then `commitOffset` resets the session (KAFKA-3470)."""
+    group = ctx.group
+    if event.generation_id == UNCHECKED_GENERATION and group.state is GroupState.EMPTY:
+        return Answer.NONE  # a consumer that only stores its offsets here
+    refusal = _validate(ctx, event)
+    if refusal is not Answer.NONE:
+        return refusal
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        return Answer.REBALANCE_IN_PROGRESS
+    _reset(ctx, event)
+    return Answer.NONE
+
+
+def _validate(ctx: Context, event: Event) -> Answer:
+    """Refuse by state, member or generation: `validateClassicGroupHeartbeat`."""
+    group = ctx.group
+    if group.state is GroupState.EMPTY:
+        return Answer.UNKNOWN_MEMBER_ID
+    refusal = ctx.roster.validate_member(event.member_id, event.group_instance_id)
+    if refusal is Answer.NONE and event.generation_id not in (UNCHECKED_GENERATION, group.generation):
+        return Answer.ILLEGAL_GENERATION
+    return refusal
+
+
+def _reset(ctx: Context, event: Event) -> None:
+    member = ctx.group.members[event.member_id]
+    member.last_seen_ms = ctx.now_ms
+    ctx.reset_session(member)

@@ -1,0 +1,85 @@
+"""LeaveGroup of a classic group, of one member or of many.
+
+Read beside `GroupMetadataManager`: every function names the method it mirrors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from heartwheel.coordinator import words
+from heartwheel.coordinator.answer import Answer
+from heartwheel.coordinator.classic_rebalance import (
+    maybe_complete_join_phase,
+    maybe_prepare_rebalance_or_complete_join,
+)
+from heartwheel.coordinator.context import Context
+from heartwheel.coordinator.model import GroupState, Member
+from heartwheel.events import Event, Leaving
+from heartwheel.verdicts import Cause, Kind
+
+
+@dataclass
+class Departures:
+    """Hold what a LeaveGroup came to.
+
+    Args:
+        named: the member ids as the accepted leavers gave them, empty for one that gave its instance id alone.
+        members: who was removed, pending members included.
+        answer: NONE if anybody left, else the last refusal.
+    """
+
+    named: list[str] = field(default_factory=list)
+    members: list[Member] = field(default_factory=list)
+    answer: Answer = Answer.UNKNOWN_MEMBER_ID
+
+
+def remove_leavers(ctx: Context, event: Event) -> Departures:
+    """Remove who leaves, the members of a batch or the sender alone, each judged by itself."""
+    alone = Leaving(event.member_id, event.group_instance_id, event.reason)
+    departures = Departures()
+    for leaver in event.leaving or (alone,):
+        member = _find_leaver(ctx, leaver)
+        if isinstance(member, Answer):
+            departures.answer = member
+            continue
+        _remove(ctx, member, leaver)
+        departures.named.append(leaver.member_id)
+        departures.members.append(member)
+    if departures.members:
+        departures.answer = Answer.NONE
+    return departures
+
+
+def _find_leaver(ctx: Context, leaver: Leaving) -> Member | Answer:
+    """Find a leaver by its member id or (an administrator's way) by its instance id alone; else say what is wrong."""
+    group, member_id = ctx.group, leaver.member_id
+    if not member_id:
+        holder = ctx.roster.static_member_id(leaver.group_instance_id) if leaver.group_instance_id else None
+        return group.members[holder] if holder is not None else Answer.UNKNOWN_MEMBER_ID
+    if member_id in group.pending:
+        return group.pending[member_id]
+    refusal = ctx.roster.validate_member(member_id, leaver.group_instance_id)
+    return group.members[member_id] if refusal is Answer.NONE else refusal
+
+
+def _remove(ctx: Context, member: Member, leaver: Leaving) -> None:
+    """Remove a member and say so: `removeCurrentMemberFromClassicGroup`; a parked join gets UNKNOWN_MEMBER_ID."""
+    ctx.roster.remove(member.member_id)
+    kind = Kind.PENDING_MEMBER_LEFT if member.pending else Kind.MEMBER_LEFT
+    ctx.say_of(member, kind, words.leave_reason(leaver.reason), Cause.MEMBER_LEFT)
+
+
+def leave(ctx: Context, event: Event) -> Answer:
+    """Handle a LeaveGroup: `classicGroupLeaveToClassicGroup`.
+
+    One rebalance follows for all that left. The leaving of a pending member also rebalances a group that is not in a
+    join phase, as the broker does; and unlike an expiry, a leave never ends the initial join phase early.
+    """
+    departures = remove_leavers(ctx, event)
+    if departures.members:
+        if ctx.group.state is GroupState.PREPARING_REBALANCE:
+            maybe_complete_join_phase(ctx)
+        elif ctx.group.state is not GroupState.EMPTY:
+            maybe_prepare_rebalance_or_complete_join(ctx, words.leaving(departures.named), Cause.MEMBER_LEFT)
+    return departures.answer

@@ -1,0 +1,209 @@
+"""The join phase of a classic group: how it starts, is extended, and ends.
+
+Read beside `GroupMetadataManager`: every function names the method it mirrors.
+"""
+
+from __future__ import annotations
+
+from heartwheel.coordinator import words
+from heartwheel.coordinator.context import Context
+from heartwheel.coordinator.java_map import walked_set
+from heartwheel.coordinator.model import NEVER, GroupState, Member
+from heartwheel.verdicts import Cause, ExpiryReason, Kind
+
+_CAN_REBALANCE = frozenset({GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY})
+
+
+def maybe_prepare_rebalance_or_complete_join(ctx: Context, reason: str, cause: Cause) -> None:
+    """Start a join phase, or see whether the running one is complete: `maybePrepareRebalanceOrCompleteJoin`."""
+    if ctx.group.state in _CAN_REBALANCE:
+        prepare_rebalance(ctx, reason, cause)
+    else:
+        maybe_complete_join_phase(ctx)
+
+
+def prepare_rebalance(ctx: Context, reason: str, cause: Cause) -> None:
+    """Start a join phase: `prepareRebalance`.
+
+    Parked SyncGroups are answered REBALANCE_IN_PROGRESS, which resets the sessions of those members.
+    """
+    group = ctx.group
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        propagate_assignment(ctx)
+    ctx.roster.clear_pending_sync()
+    group.sync_deadline_ms = group.store_deadline_ms = NEVER
+    timeout_ms = ctx.roster.rebalance_timeout_ms()
+    initial = group.state is GroupState.EMPTY
+    window_ms = max(timeout_ms, ctx.config.group_initial_rebalance_delay_ms) if initial else timeout_ms
+    ctx.say(
+        Kind.REBALANCE_STARTED,
+        reason,
+        cause,
+        deadline_ms=ctx.now_ms + window_ms,
+        awaiting=tuple(m.member_id for m in ctx.roster.not_yet_rejoined()),
+    )
+    group.rebalance_started_ms = ctx.now_ms
+    ctx.transition_to(GroupState.PREPARING_REBALANCE)
+    if initial:
+        delay_ms = ctx.config.group_initial_rebalance_delay_ms
+        _schedule_initial_join(ctx, delay_ms, max(timeout_ms - delay_ms, 0))
+    elif ctx.roster.has_all_members_joined():
+        complete_join(ctx, Cause.ALL_JOINED)
+    else:
+        schedule_join(ctx, timeout_ms)
+
+
+def schedule_join(ctx: Context, timeout_ms: int) -> None:
+    """Arm the timer that ends the join phase after the rebalance timeout."""
+    ctx.group.join_deadline_ms = ctx.now_ms + timeout_ms
+    ctx.group.join_is_initial = False
+
+
+def _schedule_initial_join(ctx: Context, delay_ms: int, remaining_ms: int) -> None:
+    group = ctx.group
+    group.join_deadline_ms = ctx.now_ms + delay_ms
+    group.join_delay_ms = delay_ms
+    group.join_remaining_ms = remaining_ms
+    group.join_is_initial = True
+
+
+def fire_join(ctx: Context) -> None:
+    """End or extend the join phase as its timer fires: `tryCompleteInitialRebalanceElseSchedule` and its plain twin.
+
+    An initial rebalance is extended while members keep coming, up to the rebalance timeout in all.
+    """
+    group = ctx.group
+    if group.join_is_initial and group.new_member_added and group.join_remaining_ms != 0:
+        group.new_member_added = False
+        delay_ms = min(ctx.config.group_initial_rebalance_delay_ms, group.join_remaining_ms)
+        _schedule_initial_join(ctx, delay_ms, max(group.join_remaining_ms - group.join_delay_ms, 0))
+    else:
+        complete_join(ctx, Cause.JOIN_TIMEOUT)
+
+
+def maybe_complete_join_phase(ctx: Context) -> None:
+    """End the join phase if all have joined, unless it is the initial one: `maybeCompleteJoinPhase`."""
+    group = ctx.group
+    if (
+        group.state is GroupState.PREPARING_REBALANCE
+        and group.previous_state is not GroupState.EMPTY
+        and ctx.roster.has_all_members_joined()
+    ):
+        complete_join(ctx, Cause.ALL_JOINED)
+
+
+def complete_join(ctx: Context, cause: Cause) -> None:
+    """End the join phase: `completeClassicGroupJoin`.
+
+    Dynamic members that did not join are removed, static ones stay; if nobody joined and somebody stays, the phase is
+    extended at the same generation.
+    """
+    group, roster = ctx.group, ctx.roster
+    group.join_deadline_ms = NEVER
+    removed = _remove_absent(ctx)
+    if not roster.maybe_elect_new_joined_leader() and group.members:
+        _extend_join(ctx)
+        return
+    group.generation += 1
+    group.orphaned_syncs = ()
+    group.taken_over = False
+    ctx.clear_checked_fingerprints()
+    group.protocol_name = roster.select_protocol()
+    if group.members:
+        _stabilize(ctx, cause, removed)
+    else:
+        become_empty(ctx, removed)
+
+
+def _remove_absent(ctx: Context) -> tuple[str, ...]:
+    absent = {m.member_id: m for m in ctx.roster.not_yet_rejoined() if m.group_instance_id is None}
+    if not absent:
+        return ()
+    removed = tuple(walked_set(absent))
+    for member in absent.values():
+        ctx.roster.remove(member.member_id)
+    words_of_all = words.removed_at_join(ctx.group.group_id, removed)
+    for member_id in removed:
+        ctx.say_expired(
+            absent[member_id],
+            Kind.MEMBER_REMOVED_AT_JOIN,
+            words_of_all,
+            Cause.JOIN_TIMEOUT,
+            expiry_reason=ExpiryReason.REBALANCE_TIMEOUT,
+            session_timeout_ms=ctx.now_ms - ctx.group.rebalance_started_ms,
+        )
+    return removed
+
+
+def _extend_join(ctx: Context) -> None:
+    group = ctx.group
+    schedule_join(ctx, ctx.roster.rebalance_timeout_ms())
+    ctx.say(
+        Kind.JOIN_EXTENDED,
+        words.nobody_joined(group.group_id),
+        Cause.JOIN_TIMEOUT,
+        deadline_ms=group.join_deadline_ms,
+        awaiting=tuple(group.members),
+    )
+
+
+def _stabilize(ctx: Context, cause: Cause, removed: tuple[str, ...]) -> None:
+    group = ctx.group
+    ctx.transition_to(GroupState.COMPLETING_REBALANCE)
+    ctx.say(
+        Kind.REBALANCE_COMPLETED,
+        words.stabilized(group.group_id, group.generation, len(group.members)),
+        cause,
+        group_state=group.previous_state.value,
+        leader=group.leader,
+        removed=removed,
+        duration_ms=ctx.now_ms - group.rebalance_started_ms,
+    )
+    for member in group.members.values():
+        _answer_join(ctx, member)
+    # schedulePendingSync: members that never send their SyncGroup are removed (KAFKA-12890).
+    group.sync_deadline_ms = ctx.now_ms + ctx.roster.rebalance_timeout_ms()
+
+
+def _answer_join(ctx: Context, member: Member) -> None:
+    ctx.roster.set_awaiting_join(member, awaiting=False)
+    ctx.reset_session(member)
+    member.is_new = False
+    ctx.roster.set_pending_sync(member, pending=True)
+
+
+def become_empty(ctx: Context, removed: tuple[str, ...] = ()) -> None:
+    """Note that no member is left, at the group's present generation, which is stored as such."""
+    group = ctx.group
+    ctx.transition_to(GroupState.EMPTY)
+    ctx.say(
+        Kind.GROUP_EMPTY,
+        words.empty(group.group_id, group.generation),
+        Cause.NO_MEMBERS,
+        group_state=group.previous_state.value,
+        removed=removed,
+        duration_ms=ctx.now_ms - group.rebalance_started_ms,
+    )
+    store_record(ctx)
+
+
+def propagate_assignment(ctx: Context) -> None:
+    """Answer the parked SyncGroups, with the assignment or an error: `propagateAssignment`.
+
+    Either way those members get a whole session: while they were parked their expiry was ignored and not re-armed.
+    """
+    for member in ctx.group.members.values():
+        if member.awaiting_sync:
+            member.awaiting_sync = False
+            ctx.reset_session(member)
+
+
+def store_record(ctx: Context) -> None:
+    """Note what a coordinator would read at a load from now on: a group record was written to the log."""
+    group = ctx.group
+    group.stored_generation = group.generation
+    group.stored_leader = group.leader
+    group.stored_protocol_name = group.protocol_name
+    group.departed = {}
+    for member in group.members.values():
+        member.stored = True

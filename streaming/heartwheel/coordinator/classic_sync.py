@@ -1,0 +1,104 @@
+"""SyncGroup of a classic group: the leader's assignment, and the time limit for everybody's.
+
+Read beside `GroupMetadataManager`: every function names the method it mirrors.
+"""
+
+from __future__ import annotations
+
+from heartwheel.coordinator import words
+from heartwheel.coordinator.answer import Answer
+from heartwheel.coordinator.classic_rebalance import prepare_rebalance, propagate_assignment, store_record
+from heartwheel.coordinator.context import Context
+from heartwheel.coordinator.model import NEVER, GroupState, Member
+from heartwheel.events import UNCHECKED_GENERATION, Event
+from heartwheel.verdicts import Cause, ExpiryReason, Kind
+
+
+def sync(ctx: Context, event: Event) -> Answer:
+    """Handle a SyncGroup: `classicGroupSyncToClassicGroup`. In Stable it does not reset the session."""
+    group = ctx.group
+    refusal = _validate_sync_group(ctx, event)
+    if refusal is not Answer.NONE:
+        return refusal
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return Answer.REBALANCE_IN_PROGRESS
+    member = group.members[event.member_id]
+    member.last_seen_ms = ctx.now_ms
+    if group.state is GroupState.STABLE:
+        _remove_pending_sync_member(ctx, member)
+        return Answer.NONE
+    member.awaiting_sync = True
+    _remove_pending_sync_member(ctx, member)
+    if group.leader == member.member_id:
+        _receive_assignment(ctx, member)
+    return Answer.PARKED if member.awaiting_sync else Answer.NONE
+
+
+def _validate_sync_group(ctx: Context, event: Event) -> Answer:
+    """Refuse a SyncGroup by member, generation or protocol: `validateSyncGroup`."""
+    group = ctx.group
+    if group.state is GroupState.EMPTY:
+        return Answer.UNKNOWN_MEMBER_ID
+    refusal = ctx.roster.validate_member(event.member_id, event.group_instance_id)
+    if refusal is not Answer.NONE:
+        return refusal
+    if event.generation_id not in (UNCHECKED_GENERATION, group.generation):
+        return Answer.ILLEGAL_GENERATION
+    if event.protocol_type is not None and group.protocol_type not in (None, event.protocol_type):
+        return Answer.INCONSISTENT_GROUP_PROTOCOL
+    return Answer.NONE
+
+
+def _remove_pending_sync_member(ctx: Context, member: Member) -> None:
+    """Stop waiting for a member's SyncGroup, and for the whole phase after the last: `removePendingSyncMember`."""
+    ctx.roster.set_pending_sync(member, pending=False)
+    if ctx.roster.has_received_sync_from_all_members():
+        ctx.group.sync_deadline_ms = NEVER
+
+
+def _receive_assignment(ctx: Context, leader: Member) -> None:
+    """Store the leader's assignment; the group is Stable as soon as the broker's log has it."""
+    group = ctx.group
+    reason = words.assignment_received(
+        leader.member_id, group.group_id, group.generation, len(group.members), ctx.roster.static_count()
+    )
+    ctx.say_of(leader, Kind.ASSIGNMENT_RECEIVED, reason)
+    store_record(ctx)
+    if ctx.conditions.append_delay_ms > 0:
+        group.store_deadline_ms = ctx.now_ms + ctx.conditions.append_delay_ms
+    else:
+        fire_store(ctx)
+
+
+def fire_store(ctx: Context) -> None:
+    """Hand the stored assignment to the members and make the group Stable: `setAndPropagateAssignment`.
+
+    A rebalance that starts in between takes the timer back, so the generation is still the assignment's.
+    """
+    propagate_assignment(ctx)
+    ctx.transition_to(GroupState.STABLE)
+
+
+def fire_sync(ctx: Context) -> None:
+    """Remove the members that never sent their SyncGroup and rebalance: `expirePendingSync` (KAFKA-12890)."""
+    group = ctx.group
+    unsynced = ctx.roster.pending_sync_ids()
+    if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not unsynced:
+        return
+    waited_ms = ctx.roster.rebalance_timeout_ms()
+    members = [(member_id, ctx.roster.remove(member_id)) for member_id in unsynced]
+    reason = words.removing_unsynced(unsynced)
+    for member_id, member in members:
+        if member is None:
+            # A static member's old id: it is nobody's any more, so nobody is reported as expired.
+            ctx.say(Kind.SYNC_TIMEOUT, reason, Cause.SYNC_EXPIRED, member_id=member_id)
+            continue
+        ctx.say_expired(
+            member,
+            Kind.SYNC_TIMEOUT,
+            reason,
+            Cause.SYNC_EXPIRED,
+            expiry_reason=ExpiryReason.SYNC_TIMEOUT,
+            session_timeout_ms=waited_ms,
+        )
+    prepare_rebalance(ctx, reason, Cause.SYNC_EXPIRED)

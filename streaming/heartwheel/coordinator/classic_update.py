@@ -1,0 +1,20 @@
+"""What a repeated JoinGroup changes in a member."""
+
+from __future__ import annotations
+
+from heartwheel.coordinator.context import Context
+from heartwheel.coordinator.model import Member
+from heartwheel.events import Event
+
+
+def update_member(ctx: Context, event: Event, member: Member) -> None:
+    """Take over what a join says, and park it: `ClassicGroup.updateMember`. The running timer is left alone."""
+    if event.protocols:
+        ctx.roster.update_protocols(member, event.protocols)
+    if event.session_timeout_ms is not None and event.session_timeout_ms != member.session_timeout_ms:
+        member.session_timeout_ms = event.session_timeout_ms
+        member.fingerprint = 0
+    if event.rebalance_timeout_ms is not None:
+        member.rebalance_timeout_ms = event.rebalance_timeout_ms
+    member.last_seen_ms = ctx.now_ms
+    ctx.roster.set_awaiting_join(member, awaiting=True)

@@ -1,0 +1,115 @@
+"""What every rule works on: one group at one moment, and the way its verdicts are spoken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.model import NEVER, Group, GroupState, Member, TimerKind
+from heartwheel.coordinator.roster import Roster
+from heartwheel.coordinator.timers import Timers
+from heartwheel.events import Event
+from heartwheel.verdicts import Cause, Kind, Verdict
+
+
+class Conditions(msgspec.Struct):
+    """Hold what decides with a request and is not in its fields; a live log does not know better than the defaults.
+
+    Args:
+        member_id_required: a dynamic join without member id is answered MEMBER_ID_REQUIRED (JoinGroup v4 and later).
+        append_delay_ms: how long the broker's log takes to store the leader's assignment, ms.
+    """
+
+    member_id_required: bool = True
+    append_delay_ms: int = 0
+
+
+class Context:
+    """Hold one group, its members' bookkeeping, its timers, and the present moment.
+
+    Args:
+        group: the state.
+        config: bounds and delays.
+        emit: called with every verdict, in order.
+    """
+
+    __slots__ = ("conditions", "config", "emit", "group", "now_ms", "roster", "timers")
+
+    def __init__(self, group: Group, config: CoordinatorConfig, emit: Callable[[Verdict], None]) -> None:
+        self.group = group
+        self.config = config
+        self.emit = emit
+        self.conditions = Conditions()
+        self.now_ms = group.last_event_ms
+        self.reindex()
+
+    def reindex(self) -> None:
+        """Count members and file timers again, after the group's fields were replaced as a whole."""
+        self.roster = Roster(self.group)
+        self.timers = Timers(self.group)
+
+    def transition_to(self, state: GroupState) -> None:
+        """Move the group to another state: `ClassicGroup.transitionTo`."""
+        self.group.previous_state = self.group.state
+        self.group.state = state
+
+    def session_timeout_ms(self, event: Event) -> int:
+        """Tell which session timeout a request asks for, ms."""
+        return self.config.default_session_timeout_ms if event.session_timeout_ms is None else event.session_timeout_ms
+
+    def rebalance_timeout_ms(self, event: Event) -> int:
+        """Tell which rebalance timeout a request asks for, ms."""
+        asked = event.rebalance_timeout_ms
+        return self.config.default_rebalance_timeout_ms if asked is None else asked
+
+    def reset_session(self, member: Member) -> None:
+        """Give a member a whole session from now: `rescheduleClassicGroupMemberHeartbeat`."""
+        self.timers.arm(member, self.now_ms, member.session_timeout_ms, TimerKind.SESSION)
+
+    def clear_checked_fingerprints(self) -> None:
+        """Take back the promises of heartbeats that carried a generation, as the generation or the rules change."""
+        for member in self.group.members.values():
+            if member.fingerprint_generation >= 0:
+                member.fingerprint = 0
+
+    def say(self, kind: Kind, reason: str, cause: Cause | None = None, **fields: Any) -> None:
+        """Emit a verdict about the group at this moment; `fields` are further fields of `Verdict`."""
+        group = self.group
+        fields.setdefault("group_state", group.state.value)
+        self.emit(
+            Verdict(
+                kind=kind,
+                group_id=group.group_id,
+                time_ms=self.now_ms,
+                generation_id=group.generation,
+                reason=reason,
+                cause=cause,
+                member_count=len(group.members),
+                **fields,
+            )
+        )
+
+    def say_of(self, member: Member, kind: Kind, reason: str, cause: Cause | None = None, **fields: Any) -> None:
+        """Emit a verdict about one member at this moment."""
+        self.say(
+            kind,
+            reason,
+            cause,
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            **fields,
+        )
+
+    def say_expired(self, member: Member, kind: Kind, reason: str, cause: Cause, **fields: Any) -> None:
+        """Emit a verdict about a member that a timer ended."""
+        self.say_of(member, kind, reason, cause, last_seen_ms=member.last_seen_ms, **fields)
+
+    def stop_group_timers(self) -> None:
+        """Stop the join phase's and the sync phase's timers."""
+        group = self.group
+        group.join_deadline_ms = group.sync_deadline_ms = group.store_deadline_ms = NEVER

@@ -1,0 +1,79 @@
+"""Loaded groups: met in mid-life by a request that carries a generation, as after a coordinator's load.
+
+Joins of such a group were not seen, so there is no join phase to run: the group stays Stable, and who speaks of its
+generation is a member.
+"""
+
+from __future__ import annotations
+
+from heartwheel.coordinator import words
+from heartwheel.coordinator.answer import Answer
+from heartwheel.coordinator.classic_expiry import say_expired
+from heartwheel.coordinator.classic_leave import remove_leavers
+from heartwheel.coordinator.classic_rebalance import become_empty
+from heartwheel.coordinator.context import Context
+from heartwheel.coordinator.model import GroupState, Member
+from heartwheel.coordinator.takeover import catch_up, is_behind, take_over
+from heartwheel.events import UNCHECKED_GENERATION, Event, EventType
+from heartwheel.verdicts import Cause, Kind
+
+
+def request(ctx: Context, event: Event, fingerprint: int) -> Answer:
+    """Handle a heartbeat, sync or commit: move on with a later generation, refuse an earlier one.
+
+    A member at the group's generation that was not seen before is taken over in silence.
+    """
+    group = ctx.group
+    if event.generation_id not in (UNCHECKED_GENERATION, group.generation):
+        if not is_behind(group, event):
+            return Answer.ILLEGAL_GENERATION
+        catch_up(ctx, event.generation_id)
+    member = group.members.get(event.member_id)
+    if member is None:
+        if len(group.members) >= ctx.config.group_max_size:
+            return Answer.GROUP_MAX_SIZE_REACHED
+        member = take_over(ctx, event)
+        if group.state is not GroupState.STABLE:
+            ctx.transition_to(GroupState.STABLE)
+    refusal = ctx.roster.validate_member(event.member_id, event.group_instance_id)
+    if refusal is Answer.FENCED_INSTANCE_ID:
+        return refusal
+    _keep_alive(ctx, event, member, fingerprint)
+    return Answer.NONE
+
+
+def _keep_alive(ctx: Context, event: Event, member: Member, fingerprint: int) -> None:
+    member.last_seen_ms = ctx.now_ms
+    if event.type is EventType.SYNC:
+        return  # as in a Stable classic group, a sync does not reset the session
+    ctx.reset_session(member)
+    if event.type is EventType.HEARTBEAT:
+        member.fingerprint = fingerprint
+        member.fingerprint_generation = event.generation_id
+
+
+def leave(ctx: Context, event: Event) -> Answer:
+    """Handle a LeaveGroup: remove who is known, and tell that the group has to rebalance."""
+    departures = remove_leavers(ctx, event)
+    if departures.members:
+        _tell_to_rebalance(ctx, words.leaving(departures.named), Cause.MEMBER_LEFT)
+    return departures.answer
+
+
+def fire_member(ctx: Context, member: Member) -> None:
+    """Remove a member whose session ran out, and tell that the group has to rebalance."""
+    ctx.roster.remove(member.member_id)
+    say_expired(ctx, member)
+    _tell_to_rebalance(ctx, words.removing_failed(member.member_id), Cause.MEMBER_EXPIRED)
+
+
+def _tell_to_rebalance(ctx: Context, reason: str, cause: Cause) -> None:
+    """Trigger a rebalance once a generation; the joins that answer it are not seen, so the group stays Stable."""
+    group = ctx.group
+    if not group.members:
+        group.generation += 1
+        become_empty(ctx)
+    elif group.triggered_generation != group.generation:
+        group.triggered_generation = group.generation
+        group.rebalance_started_ms = ctx.now_ms
+        ctx.say(Kind.REBALANCE_STARTED, reason, cause, deadline_ms=ctx.now_ms + ctx.roster.rebalance_timeout_ms())

@@ -1,0 +1,82 @@
+"""A coordinator that goes away and comes back: `GroupMetadataManager.onUnloaded`, `replay` and `onLoaded`.
+
+No timer is ever written down. What a coordinator reads is the group's last record: the members of the last assignment,
+of the last static member that came back, or of the group that was empty. All else is forgotten.
+"""
+
+from __future__ import annotations
+
+from heartwheel.coordinator import words
+from heartwheel.coordinator.answer import Answer
+from heartwheel.coordinator.classic_rebalance import prepare_rebalance
+from heartwheel.coordinator.context import Context
+from heartwheel.coordinator.java_map import grown_table, walked
+from heartwheel.coordinator.model import GroupKind, GroupState, Member
+from heartwheel.verdicts import Cause
+
+
+def unload(ctx: Context) -> Answer:
+    """Stop every timer and forget parked requests; until the load no request counts."""
+    group = ctx.group
+    group.unloaded = True
+    ctx.stop_group_timers()
+    for member in group.all_members():
+        ctx.timers.disarm(member)
+        member.fingerprint = 0
+    return Answer.NONE
+
+
+def load(ctx: Context) -> Answer:
+    """Give every member a whole fresh session; pending members and an unfinished rebalance are forgotten."""
+    group = ctx.group
+    group.unloaded = False
+    if group.kind is GroupKind.NEW:
+        return Answer.NONE
+    ctx.stop_group_timers()
+    group.pending = {}
+    if group.kind is GroupKind.CLASSIC:
+        _replay_record(ctx)
+    for member in group.members.values():
+        ctx.reset_session(member)
+        member.fingerprint = 0
+    if group.kind is GroupKind.CLASSIC and len(group.members) > ctx.config.group_max_size:
+        reason = words.over_capacity(group.group_id, len(group.members), ctx.config.group_max_size)
+        prepare_rebalance(ctx, reason, Cause.OVER_CAPACITY)
+    return Answer.NONE
+
+
+def _replay_record(ctx: Context) -> None:
+    """Put the group back to what its last record says."""
+    group = ctx.group
+    recorded = {i: m for i, m in [*group.members.items(), *group.departed.items()] if m.stored}
+    by_age = sorted(recorded, key=lambda member_id: recorded[member_id].seq)
+    # The record lists the members as Java's map yields them, and they are put into a new map in that order.
+    group.members = {}
+    for member_id in walked(by_age, group.table_size):
+        group.members[member_id] = _as_recorded(recorded[member_id], ctx.roster.new_seq(), group.stored_protocol_name)
+    group.table_size = grown_table(len(group.members), 0)
+    group.departed = {}
+    group.orphaned_syncs = ()
+    group.generation = group.stored_generation
+    group.leader = group.stored_leader
+    group.protocol_name = group.stored_protocol_name
+    group.new_member_added = False
+    group.previous_state = GroupState.DEAD
+    group.state = GroupState.STABLE if group.members else GroupState.EMPTY
+    ctx.reindex()
+
+
+def _as_recorded(member: Member, seq: int, protocol_name: str | None) -> Member:
+    """Shape a member as its record has it: it offers the one protocol that was selected, and is parked nowhere."""
+    return Member(
+        member_id=member.member_id,
+        seq=seq,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        session_timeout_ms=member.session_timeout_ms,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        protocols=tuple(p for p in member.protocols if p.name == protocol_name),
+        last_seen_ms=member.last_seen_ms,
+        stored=True,
+    )

@@ -1,0 +1,116 @@
+"""Presence groups: workers that know no protocol and only say that they are there.
+
+A first heartbeat is an arrival, silence or a leave is a departure. Each changes the generation at once, as the epoch of
+a KIP-848 group does: there is no join phase to wait for.
+"""
+
+from __future__ import annotations
+
+from heartwheel.coordinator import words
+from heartwheel.coordinator.answer import Answer
+from heartwheel.coordinator.classic_expiry import say_expired
+from heartwheel.coordinator.classic_leave import remove_leavers
+from heartwheel.coordinator.classic_rebalance import become_empty
+from heartwheel.coordinator.context import Context
+from heartwheel.coordinator.loaded import request as loaded_request
+from heartwheel.coordinator.model import GroupState, Member
+from heartwheel.coordinator.takeover import is_behind, take_over
+from heartwheel.events import Event, EventType
+from heartwheel.verdicts import Cause, Kind
+
+
+def request(ctx: Context, event: Event, fingerprint: int) -> Answer:
+    """Handle a heartbeat, sync or commit of a worker; only a heartbeat is an arrival.
+
+    A heartbeat that carries a later generation than this group has ever had comes from a member of the real protocol:
+    the group is a loaded one from then on. An earlier one is not looked at.
+    """
+    group = ctx.group
+    if is_behind(group, event):
+        return loaded_request(ctx, event, fingerprint)
+    asked = event.session_timeout_ms
+    if asked is not None and not ctx.config.accepts_session_timeout(asked):
+        return Answer.INVALID_SESSION_TIMEOUT
+    member = group.members.get(event.member_id)
+    if member is None:
+        if event.type is not EventType.HEARTBEAT:
+            return Answer.UNKNOWN_MEMBER_ID
+        if len(group.members) >= ctx.config.group_max_size:
+            return Answer.GROUP_MAX_SIZE_REACHED
+        member = _arrive(ctx, event)
+    refusal = ctx.roster.validate_member(event.member_id, event.group_instance_id)
+    if refusal is Answer.FENCED_INSTANCE_ID:
+        return refusal
+    _keep_alive(ctx, event, member, fingerprint)
+    return Answer.NONE
+
+
+def _keep_alive(ctx: Context, event: Event, member: Member, fingerprint: int) -> None:
+    """Start a whole session; a session timeout that the worker names holds at once, and until it names another."""
+    if event.session_timeout_ms is not None:
+        member.session_timeout_ms = event.session_timeout_ms
+    member.client_id = event.client_id or member.client_id
+    member.client_host = event.client_host or member.client_host
+    member.last_seen_ms = ctx.now_ms
+    ctx.reset_session(member)
+    if event.type is EventType.HEARTBEAT:
+        member.fingerprint = fingerprint
+        member.fingerprint_generation = event.generation_id
+
+
+def _arrive(ctx: Context, event: Event) -> Member:
+    instance = event.group_instance_id
+    old_id = ctx.roster.static_member_id(instance) if instance is not None else None
+    if old_id is not None:
+        # A static worker came back under another id: the group is the same, so its generation is too.
+        old = ctx.group.members[old_id]
+        reason = words.static_replaced(ctx.group.group_id, ctx.group.state.value, instance, old_id)
+        ctx.say_of(old, Kind.STATIC_REPLACED, reason, Cause.MEMBER_REJOINED)
+        return take_over(ctx, event)
+    reason = words.adding(event.member_id, instance, event.reason)
+    ctx.say(Kind.REBALANCE_STARTED, reason, Cause.MEMBER_JOINED, deadline_ms=ctx.now_ms)
+    member = take_over(ctx, event)
+    _next_generation(ctx, Cause.MEMBER_JOINED, ())
+    return member
+
+
+def leave(ctx: Context, event: Event) -> Answer:
+    """Handle a leave, of one worker or of many: one new generation for all that were there."""
+    departures = remove_leavers(ctx, event)
+    if departures.members:
+        gone = tuple(member.member_id for member in departures.members)
+        _depart(ctx, words.leaving(departures.named), Cause.MEMBER_LEFT, gone)
+    return departures.answer
+
+
+def fire_member(ctx: Context, member: Member) -> None:
+    """Take the silence of a worker for its departure."""
+    ctx.roster.remove(member.member_id)
+    say_expired(ctx, member)
+    _depart(ctx, words.removing_failed(member.member_id), Cause.MEMBER_EXPIRED, (member.member_id,))
+
+
+def _depart(ctx: Context, reason: str, cause: Cause, gone: tuple[str, ...]) -> None:
+    group = ctx.group
+    if group.members:
+        ctx.say(Kind.REBALANCE_STARTED, reason, cause, deadline_ms=ctx.now_ms)
+        _next_generation(ctx, cause, gone)
+    else:
+        group.generation += 1
+        group.rebalance_started_ms = ctx.now_ms
+        become_empty(ctx, gone)
+
+
+def _next_generation(ctx: Context, cause: Cause, gone: tuple[str, ...]) -> None:
+    group = ctx.group
+    group.generation += 1
+    group.rebalance_started_ms = ctx.now_ms
+    ctx.say(
+        Kind.REBALANCE_COMPLETED,
+        words.stabilized(group.group_id, group.generation, len(group.members)),
+        cause,
+        removed=gone,
+        duration_ms=0,
+    )
+    if group.state is not GroupState.STABLE:
+        ctx.transition_to(GroupState.STABLE)

@@ -1,0 +1,219 @@
+"""Who is in a group: Kafka's `ClassicGroup`, the bookkeeping without the timers.
+
+The group's own fields are the truth. What can be counted from them (who waits in a join, who offers which protocol,
+which instance id is whose) is counted once when the roster is made and then kept up, so that no rule walks through all
+members for a single event.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from heartwheel.coordinator.answer import Answer
+from heartwheel.coordinator.java_map import bucket_of, grown_table, walked_set
+from heartwheel.coordinator.model import Group, GroupState, Member
+from heartwheel.events import Protocol
+
+
+class Roster:
+    """Keep the members of one group; the methods are named after `ClassicGroup`'s.
+
+    Args:
+        group: the group whose members are kept.
+    """
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        members = group.members.values()
+        self._static = {m.group_instance_id: m.member_id for m in members if m.group_instance_id is not None}
+        self._offered: Counter[str] = Counter()
+        self._silent = 0
+        for member in members:
+            self._count_protocols(member, 1)
+        self.awaiting_join = sum(m.awaiting_join for m in members)
+        self._pending_sync = sum(m.pending_sync for m in members)
+
+    def new_seq(self) -> int:
+        """Hand out the next position in the join order."""
+        self._group.next_seq += 1
+        return self._group.next_seq - 1
+
+    def add(self, member: Member, protocol_type: str | None, *, awaiting_join: bool) -> None:
+        """Add a member that joined, whether or not it was pending before: `ClassicGroup.add`."""
+        group = self._group
+        group.pending.pop(member.member_id, None)
+        if not group.members or group.protocol_type is None:
+            group.protocol_type = protocol_type
+        if group.leader is None:
+            group.leader = member.member_id
+        self._put(member)
+        self._count_protocols(member, 1)
+        self.set_awaiting_join(member, awaiting=awaiting_join)
+
+    def remove(self, member_id: str) -> Member | None:
+        """Remove a member or pending member; a leader is followed by the first that Java's map yields."""
+        group = self._group
+        member = group.members.pop(member_id, None)
+        if member is not None:
+            self._forget(member)
+            if member.group_instance_id is not None:
+                del self._static[member.group_instance_id]
+        if group.leader == member_id:
+            group.leader = self._first(group.members)
+        if member_id in group.orphaned_syncs:
+            group.orphaned_syncs = tuple(i for i in group.orphaned_syncs if i != member_id)
+        return member if member is not None else group.pending.pop(member_id, None)
+
+    def replace_static_member(self, old: Member, new_id: str) -> Member:
+        """Give a static member a new id: `ClassicGroup.replaceStaticMember`.
+
+        The old id's parked join or sync is answered FENCED_INSTANCE_ID, its timer runs on without effect, and if the
+        group waits for its SyncGroup it goes on waiting for the *old* id.
+        """
+        group = self._group
+        del group.members[old.member_id]
+        self._forget(old)
+        if old.pending_sync:
+            group.orphaned_syncs += (old.member_id,)
+        new = Member(
+            member_id=new_id,
+            seq=self.new_seq(),
+            group_instance_id=old.group_instance_id,
+            client_id=old.client_id,
+            client_host=old.client_host,
+            session_timeout_ms=old.session_timeout_ms,
+            rebalance_timeout_ms=old.rebalance_timeout_ms,
+            protocols=old.protocols,
+        )
+        self._put(new)
+        self._count_protocols(new, 1)
+        if group.leader == old.member_id:
+            group.leader = new_id
+        return new
+
+    def update_protocols(self, member: Member, protocols: tuple[Protocol, ...]) -> None:
+        """Replace what a member offers: the first half of `ClassicGroup.updateMember`."""
+        self._count_protocols(member, -1)
+        member.protocols = protocols
+        self._count_protocols(member, 1)
+
+    def set_awaiting_join(self, member: Member, *, awaiting: bool) -> None:
+        """Park a member's JoinGroup, or note that it was answered."""
+        self.awaiting_join += awaiting - member.awaiting_join
+        member.awaiting_join = awaiting
+
+    def set_pending_sync(self, member: Member, *, pending: bool) -> None:
+        """Wait for a member's SyncGroup, or note that it came."""
+        self._pending_sync += pending - member.pending_sync
+        member.pending_sync = pending
+
+    def clear_pending_sync(self) -> None:
+        """Wait for nobody's SyncGroup any more."""
+        if self._pending_sync:
+            for member in self._group.members.values():
+                member.pending_sync = False
+        self._pending_sync = 0
+        self._group.orphaned_syncs = ()
+
+    def pending_sync_ids(self) -> list[str]:
+        """List whose SyncGroup the group still waits for, in the order of Java's set."""
+        waiting = [m.member_id for m in self._group.members.values() if m.pending_sync]
+        return walked_set([*waiting, *self._group.orphaned_syncs])
+
+    def has_received_sync_from_all_members(self) -> bool:
+        """Tell whether nobody's SyncGroup is waited for."""
+        return self._pending_sync == 0 and not self._group.orphaned_syncs
+
+    def has_all_members_joined(self) -> bool:
+        """Tell whether every member waits in the join phase and nobody is pending."""
+        return len(self._group.members) == self.awaiting_join and not self._group.pending
+
+    def not_yet_rejoined(self) -> list[Member]:
+        """List the members that have not sent their JoinGroup in this join phase."""
+        return [m for m in self._group.members.values() if not m.awaiting_join]
+
+    def maybe_elect_new_joined_leader(self) -> bool:
+        """Make sure that a member that joined leads; return whether there is one: `maybeElectNewJoinedLeader`."""
+        group = self._group
+        leader = group.members.get(group.leader) if group.leader is not None else None
+        if leader is not None and leader.awaiting_join:
+            return True
+        joined = self._first(m.member_id for m in group.members.values() if m.awaiting_join)
+        if joined is None:
+            return False
+        group.leader = joined
+        return True
+
+    def rebalance_timeout_ms(self) -> int:
+        """Compute how long the group waits for its members: the longest of theirs, ms."""
+        return max((m.rebalance_timeout_ms for m in self._group.members.values()), default=0)
+
+    def static_member_id(self, group_instance_id: str) -> str | None:
+        """Tell which member id holds an instance id."""
+        return self._static.get(group_instance_id)
+
+    def static_count(self) -> int:
+        """Count the static members."""
+        return len(self._static)
+
+    def validate_member(self, member_id: str, group_instance_id: str | None) -> Answer:
+        """Check that a request comes from a member, and from the one that holds its instance id: `validateMember`."""
+        if group_instance_id is not None:
+            holder = self._static.get(group_instance_id)
+            if holder is None:
+                return Answer.UNKNOWN_MEMBER_ID
+            if holder != member_id:
+                return Answer.FENCED_INSTANCE_ID
+        return Answer.NONE if member_id in self._group.members else Answer.UNKNOWN_MEMBER_ID
+
+    def supports_protocols(self, protocol_type: str | None, protocols: tuple[Protocol, ...]) -> bool:
+        """Tell whether a joining member has a protocol in common with all others: `supportsProtocols`.
+
+        A group left without members accepts any protocol of its type. Beyond Kafka: a join that says nothing of
+        protocols is accepted, and members whose join was not seen stand in nobody's way.
+        """
+        group = self._group
+        if protocol_type is None and not protocols:
+            return True
+        if group.state is GroupState.EMPTY:
+            return bool(protocol_type) and bool(protocols)
+        if group.protocol_type is not None and group.protocol_type != protocol_type:
+            return False
+        speaking = len(group.members) - self._silent
+        return any(self._offered[protocol.name] == speaking for protocol in protocols)
+
+    def select_protocol(self) -> str | None:
+        """Let every member vote for the first of its protocols that all support: `selectProtocol`."""
+        speaking = len(self._group.members) - self._silent
+        candidates = {name for name, count in self._offered.items() if count == speaking}
+        votes: Counter[str] = Counter()
+        for member in self._group.members.values():
+            vote = next((p.name for p in member.protocols if p.name in candidates), None)
+            if vote is not None:
+                votes[vote] += 1
+        # The first of several with most votes wins, in the order of Java's map of votes.
+        return max(walked_set(votes), key=votes.__getitem__, default=None)
+
+    def _put(self, member: Member) -> None:
+        group = self._group
+        group.members[member.member_id] = member
+        group.table_size = grown_table(len(group.members), group.table_size)
+        if member.group_instance_id is not None:
+            self._static[member.group_instance_id] = member.member_id
+
+    def _forget(self, member: Member) -> None:
+        self._count_protocols(member, -1)
+        self._pending_sync -= member.pending_sync
+        self.set_awaiting_join(member, awaiting=False)
+        if member.stored:
+            self._group.departed[member.member_id] = member
+
+    def _count_protocols(self, member: Member, sign: int) -> None:
+        self._silent += sign * (not member.protocols)
+        for protocol in member.protocols:
+            self._offered[protocol.name] += sign
+
+    def _first(self, member_ids: Iterable[str]) -> str | None:
+        table_size = self._group.table_size
+        return min(member_ids, key=lambda member_id: bucket_of(member_id, table_size), default=None)

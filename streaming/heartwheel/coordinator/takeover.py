@@ -1,0 +1,117 @@
+"""Groups that were met in the middle of their life, and how they are caught up with.
+
+A job that starts today sees only what its groups do from now on. It must neither report a storm of things that happened
+long ago nor miss what happens next, so what a member says about itself is believed where Kafka, which has seen
+everything, would refuse it.
+"""
+
+from __future__ import annotations
+
+from heartwheel.coordinator import words
+from heartwheel.coordinator.context import Context
+from heartwheel.coordinator.model import Group, GroupKind, GroupState, Member
+from heartwheel.events import Event
+from heartwheel.verdicts import Cause, Kind
+
+
+def take_over(ctx: Context, event: Event) -> Member:
+    """Let a member stand that must have joined before it was first seen, in silence, with a whole session from now.
+
+    A static member's new id takes the place of its old one.
+    """
+    group, instance = ctx.group, event.group_instance_id
+    holder = ctx.roster.static_member_id(instance) if instance is not None else None
+    if holder is not None:
+        member = ctx.roster.replace_static_member(group.members[holder], event.member_id)
+    else:
+        member = Member(
+            member_id=event.member_id,
+            seq=ctx.roster.new_seq(),
+            group_instance_id=instance,
+            client_id=event.client_id,
+            client_host=event.client_host,
+            session_timeout_ms=ctx.session_timeout_ms(event),
+            rebalance_timeout_ms=ctx.config.default_rebalance_timeout_ms,
+        )
+        leader = group.leader
+        ctx.roster.add(member, None, awaiting_join=False)
+        group.leader = leader  # who leads was not seen
+    member.stored = group.kind is GroupKind.CLASSIC
+    member.last_seen_ms = ctx.now_ms
+    ctx.reset_session(member)
+    return member
+
+
+def is_behind(group: Group, event: Event) -> bool:
+    """Tell whether a request proves that a rebalance was missed: it knows a later generation.
+
+    Once a classic group was seen to agree with its members, such a request is a mistake, as it is for Kafka.
+    """
+    if event.generation_id <= group.generation:
+        return False
+    return group.kind is not GroupKind.CLASSIC or not group.confirmed
+
+
+def catch_up(ctx: Context, generation: int) -> None:
+    """Move a group to the generation that a member speaks of; from then on it is a loaded group.
+
+    Members stay as they are. Those that were parked in a join phase, which must be over, get a whole session.
+    """
+    group = ctx.group
+    if group.kind is GroupKind.CLASSIC:
+        _end_join_phase(ctx)
+    silent = group.state is GroupState.EMPTY and not group.members
+    seen_before = group.generation
+    group.kind = GroupKind.LOADED
+    group.generation = generation
+    ctx.clear_checked_fingerprints()
+    if silent:
+        return
+    ctx.say(
+        Kind.REBALANCE_COMPLETED,
+        words.caught_up(group.group_id, seen_before, generation),
+        Cause.GENERATION_ADVANCED,
+        leader=group.leader,
+    )
+    if group.state is not GroupState.STABLE:
+        ctx.transition_to(GroupState.STABLE)
+
+
+def _end_join_phase(ctx: Context) -> None:
+    group = ctx.group
+    ctx.stop_group_timers()
+    ctx.roster.clear_pending_sync()
+    for member in group.members.values():
+        if member.awaiting_join or member.awaiting_sync or member.is_new:
+            ctx.roster.set_awaiting_join(member, awaiting=False)
+            member.awaiting_sync = member.is_new = False
+            ctx.reset_session(member)
+    group.pending.clear()
+    group.leader = None
+
+
+def become_classic(ctx: Context) -> None:
+    """Hold a group to the classic protocol from its first join on.
+
+    Members that were there stand as Stable members at the present generation, as after a coordinator's load.
+    """
+    group = ctx.group
+    if group.kind is GroupKind.CLASSIC:
+        return
+    group.taken_over = group.kind is GroupKind.LOADED
+    group.kind = GroupKind.CLASSIC
+    group.confirmed = False
+    group.stored_generation = group.generation
+    for member in group.members.values():
+        member.stored = True
+    ctx.clear_checked_fingerprints()
+
+
+def is_unseen_member(group: Group, event: Event) -> bool:
+    """Tell whether a request comes from a member of a taken-over group that joined before the group was seen."""
+    return (
+        group.taken_over
+        and event.generation_id == group.generation
+        and event.member_id not in group.members
+        and event.member_id not in group.pending
+    )
