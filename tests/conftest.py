@@ -21,6 +21,11 @@ settings.load_profile("heartwheel")
 _numbers = itertools.count(1)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let sockets be collected: kafka-python leaves them to that when nobody answers, in whatever test comes next."""
+    config.addinivalue_line("filterwarnings", "ignore:unclosed <socket.socket:ResourceWarning")
+
+
 @pytest.fixture(scope="session")
 def kafka_broker() -> Iterator[EmbeddedKafka]:
     """Run one broker for the whole test run; a test that kills or pauses a broker starts its own."""

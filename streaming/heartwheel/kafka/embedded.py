@@ -63,7 +63,7 @@ class EmbeddedKafka:
         stop_timeout_ms: how long an orderly stop may take before it is killed, ms.
     """
 
-    def __init__(  # noqa: PLR0913 - keywords only, each with a default
+    def __init__(
         self,
         data_dir: str | Path | None = None,
         *,

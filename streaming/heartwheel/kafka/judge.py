@@ -175,7 +175,7 @@ def judge(truth: Iterable[TruthLine], beats: Beats, expirations: Iterable[Expira
     )
 
 
-def judge_topics(  # noqa: PLR0913 - keywords only
+def judge_topics(
     bootstrap: str,
     truth_file: str | Path,
     *,

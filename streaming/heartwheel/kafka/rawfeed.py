@@ -106,7 +106,7 @@ class RawFeed:
         KafkaRefusedError: if there is no such topic.
     """
 
-    def __init__(  # noqa: PLR0913 - keywords only, each with a default
+    def __init__(
         self,
         bootstrap: str,
         topic: str,
@@ -139,7 +139,7 @@ class RawFeed:
         """Let the members beat, until the first of the given ends.
 
         Args:
-            interval_ms: every member beats once in this time, evenly spread, ms; absent: as fast as the broker takes it.
+            interval_ms: every member beats once in this time, evenly spread, ms; absent: at the broker's pace.
             seconds: how long, s.
             rounds: how many beats of every member.
             records: how many records in all, exactly.

@@ -18,6 +18,7 @@ Acknowledged = Callable[["Stamp | None"], None]
 
 _DELIVERY_TIMEOUT_MS: Final = 10_000
 _REQUEST_TIMEOUT_MS: Final = 5_000
+_RECONNECT_TIMEOUT_MS: Final = 1_000
 _BLOCK_MS_MAX: Final = 5_000
 _BATCH_BYTES: Final = 128 << 10
 _LINGER_MS: Final = 20
@@ -71,7 +72,7 @@ class Sender:
         self._settings = client_settings(properties or {}) | {"linger_ms": linger_ms}
         self._flying: collections.deque[tuple[Any, Acknowledged | None]] = collections.deque()
         with plain_errors(bootstrap, f"write to topic {topic}"):
-            self._producer = self._connect()
+            self._producer: Any = self._connect(CONNECT_TIMEOUT_MS)
             self._producer.partitions_for(topic)
 
     def send(self, key: bytes, value: bytes | None, acknowledged: Acknowledged | None = None) -> None:
@@ -83,6 +84,9 @@ class Sender:
             acknowledged: called by a later `poll` or `close`.
         """
         self.sent += 1
+        if self._producer is None:
+            self._fail(KafkaTimeoutError(), acknowledged)
+            return
         try:
             future = self._producer.send(self._topic, value, key)
         except KafkaError as error:
@@ -100,13 +104,14 @@ class Sender:
             else:
                 stuck |= isinstance(future.exception, KafkaTimeoutError)
                 self._fail(future.exception, acknowledged)
-        if stuck:
+        if stuck or self._producer is None:
             self._replace()
 
     def flush(self, timeout_ms: int = _DELIVERY_TIMEOUT_MS) -> None:
         """Wait until the fate of every record is known, or the time is up."""
-        with contextlib.suppress(KafkaTimeoutError):
-            self._producer.flush(timeout_ms / 1000)
+        if self._producer is not None:
+            with contextlib.suppress(KafkaTimeoutError):
+                self._producer.flush(timeout_ms / 1000)
         self.poll()
 
     def close(self) -> None:
@@ -137,19 +142,24 @@ class Sender:
     def _replace(self) -> None:
         self._give_up_flying()
         self._discard()
-        self._producer = self._connect()
+        # While nobody answers, records are counted as unknown at once, and every poll asks again.
+        with contextlib.suppress(KafkaError):
+            self._producer = self._connect(_RECONNECT_TIMEOUT_MS)
 
     def _discard(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is None:
+            return
         try:
-            self._producer.close(timeout=1)
+            producer.close(timeout=1)
         except KafkaError:
             # It refuses to close while records are left, and its thread would go on for ever.
-            self._producer._sender.force_close()  # noqa: SLF001 - there is no public way to say it
+            producer._sender.force_close()  # noqa: SLF001 - there is no public way to say it
 
-    def _connect(self) -> Any:
+    def _connect(self, timeout_ms: int) -> Any:
         return KafkaProducer(
             bootstrap_servers=self._bootstrap.split(","),
-            bootstrap_timeout_ms=CONNECT_TIMEOUT_MS,
+            bootstrap_timeout_ms=timeout_ms,
             max_block_ms=_BLOCK_MS_MAX,
             request_timeout_ms=_REQUEST_TIMEOUT_MS,
             delivery_timeout_ms=_DELIVERY_TIMEOUT_MS,

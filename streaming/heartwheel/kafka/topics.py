@@ -9,7 +9,7 @@ import msgspec
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import TopicAlreadyExistsError
 
-from heartwheel.kafka.client import admin_client
+from heartwheel.kafka.client import CONNECT_TIMEOUT_MS, admin_client
 
 TIMESTAMP_TYPE: Final = "message.timestamp.type"
 CLEANUP_POLICY: Final = "cleanup.policy"
@@ -80,7 +80,7 @@ class TopicsReport(msgspec.Struct, frozen=True):
     differences: tuple[Difference, ...] = ()
 
 
-def engine_topics(  # noqa: PLR0913 - keywords only, each with a default
+def engine_topics(
     names: TopicNames | None = None,
     *,
     heartbeat_partitions: int = 4,
@@ -166,7 +166,11 @@ def ensure_topics(
 
 
 def describe_topics(
-    bootstrap: str, names: Sequence[str], *, properties: Mapping[str, str] | None = None
+    bootstrap: str,
+    names: Sequence[str],
+    *,
+    properties: Mapping[str, str] | None = None,
+    connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
 ) -> dict[str, TopicState]:
     """Ask a cluster about topics.
 
@@ -174,6 +178,7 @@ def describe_topics(
         bootstrap: `host:port[,host:port]`.
         names: the topics.
         properties: Kafka client properties in dotted style.
+        connect_timeout_ms: how long to look for a broker, ms.
 
     Returns:
         What it says, by name; topics that do not exist are absent.
@@ -182,7 +187,8 @@ def describe_topics(
         KafkaUnreachableError: if nobody answers.
         KafkaRefusedError: if the cluster refuses to tell.
     """
-    with admin_client(bootstrap, properties, doing="describe the topics") as admin:
+    doing = "describe the topics"
+    with admin_client(bootstrap, properties, doing=doing, connect_timeout_ms=connect_timeout_ms) as admin:
         return _describe(admin, names)
 
 

@@ -1,0 +1,101 @@
+"""Topics are made as the engine needs them, and existing ones are compared, never changed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+
+from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
+from heartwheel.kafka.clock import CLOCK_PROBE_KEY, broker_clock_offset_ms
+from heartwheel.kafka.embedded import EmbeddedKafka
+from heartwheel.kafka.readback import read_topic
+from heartwheel.kafka.topics import (
+    Difference,
+    TopicNames,
+    TopicSpec,
+    describe_topics,
+    engine_topics,
+    ensure_topics,
+)
+
+pytestmark = pytest.mark.kafka
+
+
+def names_for(topics: Callable[[str], str]) -> TopicNames:
+    """Name the five topics for one test."""
+    return TopicNames(**{name: topics(name) for name in ("heartbeats", "expirations", "triggers", "status", "rejects")})
+
+
+def test_missing_topics_are_made_once(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
+    """The first call makes all five with append time, status compacted; the second finds nothing to do or to say."""
+    names = names_for(topics)
+    specs = engine_topics(names, heartbeat_partitions=3)
+    report = ensure_topics(kafka_broker.bootstrap, specs)
+    assert set(report.created) == {spec.name for spec in specs}
+    assert report.missing == report.differences == ()
+    states = describe_topics(kafka_broker.bootstrap, [spec.name for spec in specs])
+    assert {state.settings["message.timestamp.type"] for state in states.values()} == {"LogAppendTime"}
+    assert [name for name, state in states.items() if state.settings["cleanup.policy"] == "compact"] == [names.status]
+    assert states[names.heartbeats].partitions == 3
+    assert states[names.heartbeats].replication_factor == 1
+    assert ensure_topics(kafka_broker.bootstrap, specs) == type(report)()
+
+
+def test_differences_come_as_data(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
+    """A topic that keeps create time, or the wrong things, is told by setting; other settings are its owner's."""
+    name = topics("heartbeats")
+    ensure_topics(kafka_broker.bootstrap, [TopicSpec(name, 1, {"cleanup.policy": "compact", "retention.ms": "1000"})])
+    wanted = TopicSpec(name, 8, {"message.timestamp.type": "LogAppendTime", "cleanup.policy": "delete"})
+    report = ensure_topics(kafka_broker.bootstrap, [wanted])
+    assert report.differences == (
+        Difference(name, "message.timestamp.type", "LogAppendTime", "CreateTime"),
+        Difference(name, "cleanup.policy", "delete", "compact"),
+    )
+
+
+def test_nothing_is_made_unless_asked(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
+    """With `create=False` a missing topic is only told."""
+    name = topics("absent")
+    report = ensure_topics(kafka_broker.bootstrap, [TopicSpec(name, 1, {})], create=False)
+    assert report.missing == (name,)
+    assert describe_topics(kafka_broker.bootstrap, [name]) == {}
+
+
+def test_refused_setting_is_named_by_class_only(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
+    """A refusal says which one, without the client's dump of the whole request."""
+    with pytest.raises(KafkaRefusedError, match=r"refused to create the topics: InvalidConfigurationError$"):
+        ensure_topics(kafka_broker.bootstrap, [TopicSpec(topics("t"), 1, {"cleanup.policy": "shred"})])
+
+
+def test_nobody_there_is_one_plain_error() -> None:
+    """An address where nobody listens is told as that, with a hint."""
+    with pytest.raises(KafkaUnreachableError, match=r"no Kafka answers at 127.0.0.1:1 .*\nhint: is the broker up"):
+        describe_topics("127.0.0.1:1", ["t"], connect_timeout_ms=200)
+
+
+def test_clock_offset_on_one_machine_is_within_its_error(
+    kafka_broker: EmbeddedKafka, topics: Callable[[str], str]
+) -> None:
+    """Broker and test share a clock, so the offset is zero within the error that it states; it leaves tombstones."""
+    spec = TopicSpec(topics("status"), 1, {"message.timestamp.type": "LogAppendTime", "cleanup.policy": "compact"})
+    ensure_topics(kafka_broker.bootstrap, [spec])
+    offset = broker_clock_offset_ms(kafka_broker.bootstrap, spec.name)
+    assert abs(offset.offset_ms) <= offset.error_ms
+    records = list(read_topic(kafka_broker.bootstrap, spec.name))
+    assert {(record.key, record.value) for record in records} == {(CLOCK_PROBE_KEY, None)}
+
+
+def test_clock_needs_append_time(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
+    """A topic with create time would echo our own clock; it is refused."""
+    spec = TopicSpec(topics("status"), 1, {"message.timestamp.type": "CreateTime"})
+    ensure_topics(kafka_broker.bootstrap, [spec])
+    with pytest.raises(KafkaRefusedError, match="keeps create time"):
+        broker_clock_offset_ms(kafka_broker.bootstrap, spec.name)
+
+
+def test_missing_topic_is_told_by_the_reader(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
+    """Reading back a topic that is not there is an error, not an empty log."""
+    with pytest.raises(KafkaRefusedError, match="has no topic"):
+        list(itertools.islice(read_topic(kafka_broker.bootstrap, topics("absent")), 1))
