@@ -1,0 +1,83 @@
+"""The layout: folders that must stay folders, and imports that go one way."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+CLOCKS_AND_LOGS = {"time", "datetime", "logging", "threading", "asyncio", "random"}
+OUTSIDE = {"pyspark", "kafka", "typer", "rich", "pydantic"}
+
+ROOMS = {
+    "wheel/timing_wheel": CLOCKS_AND_LOGS | OUTSIDE | {"heartwheel", "pyarrow", "pandas", "msgspec"},
+    "streaming/heartwheel/coordinator": CLOCKS_AND_LOGS
+    | OUTSIDE
+    | {f"heartwheel.{room}" for room in ("spark", "kafka", "cli", "settings", "shard", "testing")},
+    "streaming/heartwheel/shard": CLOCKS_AND_LOGS
+    | OUTSIDE
+    | {f"heartwheel.{room}" for room in ("spark", "kafka", "cli", "settings", "testing")},
+    "streaming/heartwheel/settings": {"pyspark", "kafka", "pandas", "heartwheel.spark", "heartwheel.cli"},
+    "streaming/heartwheel/kafka": {
+        "pyspark",
+        "typer",
+        "rich",
+        "heartwheel.spark",
+        "heartwheel.shard",
+        "heartwheel.cli",
+    },
+    "streaming/heartwheel/spark": {"typer", "rich", "heartwheel.cli", "heartwheel.testing"},
+}
+"""What each room must not import."""
+
+
+def imports_of(file: Path) -> Iterator[str]:
+    """List the modules that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def is_inside(module: str, package: str) -> bool:
+    """Tell whether a module is a package or part of it."""
+    return module == package or module.startswith(package + ".")
+
+
+@pytest.mark.parametrize("folder", ["wheel", "streaming", "docker", "tests", "conf"])
+def test_folders_stay_folders(folder: str) -> None:
+    """An `__init__.py` here would make a package that hides PyPA's wheel, Docker's client, or another's tests."""
+    assert not (ROOT / folder / "__init__.py").exists()
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_imports_go_one_way(room: str) -> None:
+    """The pure rooms know no Spark, no Kafka, no clock and no log; only the command line knows the command line."""
+    wrong = [
+        f"{file.relative_to(ROOT)} imports {module}"
+        for file in sorted((ROOT / room).rglob("*.py"))
+        for module in imports_of(file)
+        if any(is_inside(module, forbidden) for forbidden in ROOMS[room])
+    ]
+    assert wrong == []
+
+
+def test_the_wheel_needs_numpy_alone() -> None:
+    """`timing_wheel` can be taken out and used by anybody: it imports the standard library, NumPy and itself."""
+    allowed = {*sys.stdlib_module_names, "numpy", "timing_wheel"}
+    found = {
+        module.partition(".")[0] for file in (ROOT / "wheel").rglob("*.py") for module in imports_of(file) if module
+    }
+    assert found - allowed == set()
+
+
+def test_rooms_are_there() -> None:
+    """A room that was renamed does not escape the rules above."""
+    assert [room for room in ROOMS if not list((ROOT / room).glob("*.py"))] == []

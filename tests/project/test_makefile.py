@@ -1,0 +1,93 @@
+"""The Makefile: what the documents name exists, and a machine that lacks something is told what to install."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from heartwheel.cli.app import app
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "checkpoints/README.md")
+MAKE = shutil.which("make") or "make"
+
+
+def code_of(document: str) -> str:
+    """Give the code blocks and code words of a document."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    words = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
+    return "\n".join([*blocks, *words])
+
+
+def targets() -> set[str]:
+    """List the targets that people call."""
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-z]+):.*##", text, re.MULTILINE))
+
+
+def setup(tmp_path: Path, python: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run `make setup` for an environment in the test's folder."""
+    command = [MAKE, "setup", f"VENV={tmp_path / 'venv'}", f"PYTHON={python}"]
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+
+
+def fake_python(tmp_path: Path, *, fails_at: str) -> str:
+    """Make a Python that only knows how to fail at a script with these words."""
+    file = tmp_path / "python"
+    file.write_text(f'#!/bin/sh\ncase "$2" in *{fails_at}*) exit 1;; esac\n')
+    file.chmod(0o755)
+    return str(file)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_documents_name_targets_that_exist(document: str) -> None:
+    """Every `make` command that a document shows is a target of the Makefile."""
+    assert set(re.findall(r"\bmake ([a-z]+)", code_of(document))) - targets() == set()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_documents_name_commands_that_exist(document: str) -> None:
+    """Every `heartwheel` command that a document shows is a command of the program."""
+    commands = {command.callback.__name__ for command in app.registered_commands if command.callback}
+    shown = set(re.findall(r"(?:^|[ /])heartwheel ([a-z]+)", code_of(document), re.MULTILINE))
+    assert shown - commands == set()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_documents_name_files_that_exist(document: str) -> None:
+    """Every file of the project that a document names is there."""
+    paths = re.findall(r"\b(?:streaming|wheel|tests|conf|docker|checkpoints)/[\w./-]+\.\w+", code_of(document))
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_help_lists_every_target() -> None:
+    """Plain `make` says what there is, in words."""
+    done = subprocess.run([MAKE], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert set(re.findall(r"^  make (\w+) +\S", done.stdout, re.MULTILINE)) == targets()
+
+
+@pytest.mark.parametrize(
+    ("fails_at", "hint"), [("version_info", "Python 3.11 or newer"), ("ensurepip", "apt install python3-venv")]
+)
+def test_wrong_python_is_told(tmp_path: Path, fails_at: str, hint: str) -> None:
+    """An old Python, or one without venv, stops the setup with what to install."""
+    done = setup(tmp_path, fake_python(tmp_path, fails_at=fails_at), PATH=os.environ["PATH"])
+    assert done.returncode != 0
+    assert hint in done.stderr
+    assert "hint: " in done.stderr
+    assert not (tmp_path / "venv").exists()
+
+
+def test_missing_java_is_told(tmp_path: Path) -> None:
+    """A machine without Java stops the setup with what to install, before anything is downloaded."""
+    done = setup(tmp_path, sys.executable, PATH=str(tmp_path))
+    assert done.returncode != 0
+    assert "openjdk-17-jre-headless" in done.stderr
+    assert not (tmp_path / "venv").exists()
