@@ -1,0 +1,118 @@
+"""`heartwheel run`: the job itself, for as long as it is wanted."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load, stderr
+from heartwheel.cli.topics import topic_specs
+from heartwheel.errors import HeartwheelError
+from heartwheel.settings import Settings
+
+if TYPE_CHECKING:
+    from heartwheel.spark.progress import Progress as BatchProgress
+
+_log = logging.getLogger("heartwheel")
+
+
+def run(
+    *,
+    checkpoint: Annotated[
+        str | None, typer.Option(help="Where offsets and state are kept (checkpoint.location).")
+    ] = None,
+    master: Annotated[str | None, typer.Option(help="Where the job runs (spark.master).")] = None,
+    bootstrap_servers: BootstrapFlag = None,
+    config: ConfigFile = None,
+    set_: SetFlags = None,
+) -> None:
+    """Run the job: heartbeats in, member expirations and rebalance triggers out, until SIGTERM or Ctrl-C.
+
+    It first reads what is in the topic, with the clock held, and then goes live. One line a trigger goes to stderr. The
+    running batch is finished before it ends. Exit code 1 if Kafka does not answer, a topic is missing, or the
+    checkpoint belongs to another configuration or version.
+
+    For example:
+
+        heartwheel run --bootstrap-servers kafka:9092 --checkpoint /var/lib/heartwheel
+
+        heartwheel run --set engine.trigger_interval=2s --set engine.shards=32
+    """
+    settings = load(
+        config,
+        set_,
+        kafka__bootstrap_servers=bootstrap_servers,
+        checkpoint__location=checkpoint,
+        spark__master=master,
+    ).settings
+    log_to_stderr()
+    require_topics(settings)
+    jars = fetch_with_progress("spark")
+    from heartwheel.spark.engine import Engine
+
+    engine = Engine(settings, jars, on_progress=_say, on_phase=_log.info, log_file=spark_log_file())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: engine.stop())
+    _log.info("reading %s at %s", settings.kafka.topics.heartbeats, settings.kafka.bootstrap_servers)
+    engine.run()
+
+
+def _say(batch: BatchProgress) -> None:
+    _log.info("%s", batch.line())
+
+
+def log_to_stderr() -> None:
+    """Send the log to stderr, one line a record, and keep the clients' chatter out of it."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(message)s")
+    logging.getLogger("kafka").setLevel(logging.ERROR)
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+
+
+def spark_log_file() -> Path:
+    """Name the file that Spark's JVM logs to."""
+    from heartwheel.kafka.jars import default_cache_dir
+
+    return default_cache_dir().parent / "logs" / "spark.log"
+
+
+def require_topics(settings: Settings) -> None:
+    """Look whether the topics are there and right, before minutes are spent on anything else.
+
+    Raises:
+        KafkaUnreachableError: nobody answers.
+        HeartwheelError: a topic is missing, or its settings would make verdicts wrong.
+    """
+    from heartwheel.kafka.topics import ensure_topics
+
+    bootstrap = settings.kafka.bootstrap_servers
+    report = ensure_topics(bootstrap, topic_specs(settings), create=False, properties=settings.kafka.client)
+    if report.missing:
+        raise HeartwheelError(
+            f"topics are missing at {bootstrap}: {', '.join(report.missing)}", hint="heartwheel topics --create"
+        )
+    wrong = [f"{d.topic}: {d.setting} is {d.found or 'not set'}, must be {d.wanted}" for d in report.differences]
+    if wrong:
+        raise HeartwheelError(
+            f"topics at {bootstrap} have the wrong settings: {'; '.join(wrong)}",
+            hint="change them with kafka-configs, or name other topics in [kafka.topics]",
+        )
+
+
+def fetch_with_progress(set_name: str) -> list[Path]:
+    """Fetch one set of the locked jars, with a bar where that takes long."""
+    from heartwheel.kafka.jars import fetch_jars
+
+    console = stderr()
+    columns = (TextColumn("fetching jars"), BarColumn(), DownloadColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
+        task = progress.add_task("jars", total=None, visible=False)
+
+        def show(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total, visible=True)
+
+        return fetch_jars(set_name, progress=show)
