@@ -67,9 +67,8 @@ class Filing:
         if not len(handles):
             return
         deadlines = self.deadline[handles]
-        # Overdue ones get some bucket as well, so that the columns stay whole; slot 0 overrules it.
-        ticks = np.maximum(self.geometry.ticks_of(deadlines), now + 1)
-        levels, virtual_ids = self.geometry.locate(ticks, now)
+        # Overdue ones get some bucket as well, so that the columns stay whole; their slot is overruled.
+        levels, virtual_ids = self.geometry.locate(self.geometry.ticks_of(deadlines), now)
         slots = self.geometry.slots_of(levels, virtual_ids)
         if int(deadlines.min()) <= overdue_until:
             slots[deadlines <= overdue_until] = OVERDUE_SLOT
@@ -94,8 +93,7 @@ class Filing:
     def place_one(self, handle: int, now: int, overdue_until: int) -> None:
         """File one handle that is in no bucket, as `place` does for a column."""
         deadline = int(self.deadline[handle])
-        tick = max(self.geometry.ticks_of(deadline), now + 1)
-        level, virtual_id = self.geometry.locate_one(tick, now)
+        level, virtual_id = self.geometry.locate_one(self.geometry.ticks_of(deadline), now)
         slot = OVERDUE_SLOT if deadline <= overdue_until else self.geometry.slot_of(level, virtual_id)
         bucket = self._bucket(slot, level, virtual_id)
         bucket.append_one(handle)

@@ -79,7 +79,7 @@ class Geometry:
         """Find the bucket of each tick: the lowest level that covers it.
 
         Args:
-            ticks: where to file, each after `now`.
+            ticks: where to file, each after `now`; what is found for others is in range, but means nothing.
             now: the tick the clock is at.
 
         Returns:
@@ -95,7 +95,7 @@ class Geometry:
         return levels, ticks // np.array(self.spans)[levels]
 
     def locate_one(self, tick: int, now: int) -> tuple[int, int]:
-        """Find the bucket of one tick after `now`, as `locate` does for a column."""
+        """Find the bucket of one tick, as `locate` does for a column."""
         level = next(level for level, limit in enumerate(self.limits(now)) if tick < limit)
         return level, tick // self.spans[level]
 

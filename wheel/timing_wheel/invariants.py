@@ -1,14 +1,21 @@
-"""What must hold of a wheel between any two calls, each as its own assert."""
+"""What must hold of a wheel, and of a purgatory, between any two calls, each as its own assert."""
 # ruff: noqa: S101 - assertions are what this module is made of
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from timing_wheel.bucket import Bucket
 from timing_wheel.columns import NEVER
+from timing_wheel.delayed_operation import DelayedOperation
 from timing_wheel.filing import Filing
 from timing_wheel.geometry import NOT_FILED, OVERDUE_SLOT
+
+if TYPE_CHECKING:
+    from timing_wheel.wheel import TimingWheel
 
 
 def check(filing: Filing, clock_ms: int) -> None:
@@ -61,3 +68,30 @@ def _check_place(filing: Filing, slot: int, bucket: Bucket, now: int) -> None:
     assert bucket.virtual_id % filing.geometry.wheel_size == (slot - 1) % filing.geometry.wheel_size, "and to its id"
     assert bucket.tick == bucket.virtual_id * span, "a bucket begins at a multiple of its span"
     assert 1 <= turns < filing.geometry.wheel_size, "no slot holds a bucket of another turn of the wheel"
+
+
+def check_purgatory(
+    wheel: TimingWheel,
+    waiting: Mapping[int, DelayedOperation],
+    watchers: Iterable[Sequence[DelayedOperation]],
+    expiring: int,
+) -> None:
+    """Assert the invariants of a purgatory.
+
+    Args:
+        wheel: its timer.
+        waiting: the operations that wait, by handle.
+        watchers: the watch lists.
+        expiring: how many operations are due, and left the wheel, but did not end.
+
+    Raises:
+        AssertionError: the purgatory is broken.
+    """
+    wheel.check()
+    watched = {id(operation) for operations in watchers for operation in operations}
+    assert all(watchers), "no watch list is empty"
+    assert not any(operation.ended for operation in waiting.values()), "what has ended does not wait"
+    assert {id(operation) for operation in waiting.values()} <= watched, "what waits is watched"
+    assert len(wheel) <= len(waiting) <= len(wheel) + expiring, "what waits is in the wheel, or about to expire"
+    for handle, operation in waiting.items():
+        assert wheel.deadline_of(handle) in {operation.deadline_ms, NEVER}, "it is filed under its deadline"
