@@ -75,7 +75,14 @@ class GroupMachine:
         ctx.now_ms = group.last_event_ms = now_ms
         answer = self._handle(event, fingerprint)
         self._remember_or_forget()
+        if self.is_forgettable():
+            # A shard may forget such a group between any two batches, so its effective time must not be remembered.
+            group.last_event_ms = 0
         return answer
+
+    def has_room_for(self, member_id: str) -> bool:
+        """Tell whether a join of this member (empty: of a new one) would be let in under `group_max_size`."""
+        return classic_join.accepts_joining_member(self._ctx, member_id)
 
     def refuse_over_capacity(self, event: Event, append_ms: int) -> Answer:
         """Apply a join that is known to have found the group full, as a replay may know it from the answer."""

@@ -1,0 +1,1 @@
+"""Replay of recorded logs: the rules alone, without Spark and Kafka."""

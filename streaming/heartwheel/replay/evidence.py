@@ -1,0 +1,156 @@
+"""Recorded answers as evidence, where a recorded order is ambiguous.
+
+The rules decide by themselves. But a recording is not as exact as a log: requests are stamped where they arrive and
+decided about a millisecond later, in an order of their own, and a broker's timer fires up to some ten milliseconds
+late. The answer to a request tells on which side of its neighbours it was decided, so a lane puts requests and timers
+that are that close together into the order that explains the answers. It never changes a rule.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+import msgspec
+
+from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.machine import GroupMachine
+from heartwheel.coordinator.model import Group, GroupState
+from heartwheel.events import EventType
+from heartwheel.replay.explain import explains
+from heartwheel.replay.recorded import Recorded
+
+WINDOW_US: Final = 3_000
+"""Requests of one group that arrive this close together may have been decided in any order, microseconds."""
+
+LATE_MS: Final = 25
+"""How late a broker's timer may act, ms; 16 was the most that was seen."""
+
+EARLY_MS: Final = 3
+"""How much earlier than ours a broker's timer may act, because it was armed by a request that ours saw later, ms."""
+
+
+class Lane:
+    """Feed one group's recorded requests to its machine.
+
+    Args:
+        machine: the group's machine.
+        config: its settings.
+    """
+
+    def __init__(self, machine: GroupMachine, config: CoordinatorConfig) -> None:
+        self._machine = machine
+        self._config = config
+        self._waiting: deque[Recorded] = deque()
+        self._completed_ms: dict[int, int] = {}
+        self.forced = 0
+        """How many join phases ended because members were answered with the next generation, against our rules."""
+
+    def feed(self, recorded: Recorded) -> None:
+        """Take the next request in the order of arrival."""
+        if recorded.had_no_effect:
+            return
+        self.settle(recorded.t_us - WINDOW_US)
+        self._note_completion(recorded)
+        self._waiting.append(recorded)
+
+    def settle(self, until_us: int) -> None:
+        """Apply what arrived up to a moment (epoch microseconds)."""
+        waiting = self._waiting
+        while waiting and waiting[0].t_us <= until_us:
+            chosen = self._choose()
+            waiting.remove(chosen)
+            self._apply(chosen)
+
+    def advance(self, clock_ms: int) -> None:
+        """Apply all that arrived up to a moment and fire the timers that are due then (epoch ms)."""
+        self.settle(clock_ms * 1000 + 999)
+        self._machine.advance(clock_ms)
+
+    def _note_completion(self, recorded: Recorded) -> None:
+        evidence = recorded.evidence
+        generation, answer_ms = evidence.response_generation_id, evidence.answer_ms
+        if recorded.event.type is not EventType.JOIN or evidence.error != "NONE" or not generation or not answer_ms:
+            return
+        if generation > self._machine.group.generation:
+            self._completed_ms.setdefault(generation, answer_ms)
+
+    def _choose(self) -> Recorded:
+        """Choose the first request of the window whose answer the group's present state explains."""
+        waiting = self._waiting
+        if len(waiting) == 1:
+            return waiting[0]
+        end_us = waiting[0].t_us + WINDOW_US
+        near = [recorded for recorded in waiting if recorded.t_us <= end_us]
+        for recorded in near:
+            if explains(self._machine, recorded, near):
+                return recorded
+        return waiting[0]
+
+    def _apply(self, recorded: Recorded) -> None:
+        machine, event, t_ms = self._machine, recorded.event, recorded.evidence.t_ms
+        self._force_completion(t_ms)
+        t_ms = self._moment(recorded, t_ms)
+        if event.type is EventType.JOIN:
+            self._apply_join(recorded, t_ms)
+            return
+        if event.type is EventType.SYNC:
+            machine.conditions.append_delay_ms = self._append_delay_ms(recorded)
+        machine.apply(event, t_ms)
+        machine.conditions.append_delay_ms = 0
+
+    def _apply_join(self, recorded: Recorded, t_ms: int) -> None:
+        machine, event, evidence = self._machine, recorded.event, recorded.evidence
+        if evidence.error == "GROUP_MAX_SIZE_REACHED":
+            machine.refuse_over_capacity(event, t_ms)
+            return
+        group = machine.group
+        present = evidence.error == "NONE" and evidence.response_generation_id == group.generation
+        if present and event.member_id and group.state is GroupState.PREPARING_REBALANCE:
+            return  # answered with the present generation, so before this join phase began, and without effect
+        machine.conditions.member_id_required = evidence.error in (None, "MEMBER_ID_REQUIRED")
+        machine.apply(event, t_ms)
+        machine.conditions.member_id_required = True
+
+    def _append_delay_ms(self, recorded: Recorded) -> int:
+        """Tell how long the leader's assignment took to be stored: the group is not Stable before the answer."""
+        evidence = recorded.evidence
+        if evidence.answer_ms is None:
+            return 0
+        interrupted = evidence.error == "REBALANCE_IN_PROGRESS"
+        return max(evidence.answer_ms - evidence.t_ms, 0) + interrupted
+
+    def _moment(self, recorded: Recorded, t_ms: int) -> int:
+        """Decide on which side of the timers around it a request was decided; return its effective time, ms."""
+        machine = self._machine
+        machine.advance(t_ms - LATE_MS)
+        deadline_ms = machine.next_deadline_ms()
+        if deadline_ms > t_ms + EARLY_MS:
+            return t_ms
+        explained = explains(machine, recorded)
+        if deadline_ms <= t_ms:
+            if explained and not explains(self._after_timers(t_ms), recorded):
+                return deadline_ms - 1  # the broker's timer acted after this request
+        elif not explained and explains(self._after_timers(t_ms + EARLY_MS), recorded):
+            machine.advance(t_ms + EARLY_MS)
+        return t_ms
+
+    def _after_timers(self, clock_ms: int) -> GroupMachine:
+        """Look ahead: what the group is like once the timers up to a moment have acted."""
+        group = msgspec.json.decode(msgspec.json.encode(self._machine.group), type=Group)
+        ahead = GroupMachine(group, self._config, lambda _: None)
+        ahead.advance(clock_ms)
+        return ahead
+
+    def _force_completion(self, t_ms: int) -> None:
+        """End a join phase that the broker, by its answers, has ended a while ago."""
+        group = self._machine.group
+        completed_ms = self._completed_ms.get(group.generation + 1)
+        if group.state is not GroupState.PREPARING_REBALANCE or completed_ms is None:
+            return
+        self._machine.advance(t_ms - LATE_MS)
+        if completed_ms + LATE_MS < t_ms and group.state is GroupState.PREPARING_REBALANCE:
+            self.forced += 1
+            group.join_is_initial = False
+            group.join_deadline_ms = completed_ms
+            self._machine.advance(completed_ms)

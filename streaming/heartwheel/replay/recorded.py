@@ -1,0 +1,114 @@
+"""Lines of a recorded log: a request, when it arrived, and, where a broker was listened to, what it answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from heartwheel.events import Event, EventType, RejectCause, RejectedError, decode_event
+
+PROMPT_MS: Final = 5
+"""An answer within this time was given at once; a later one was parked, ms."""
+
+_ACCEPTED: Final = frozenset({"NONE", "REBALANCE_IN_PROGRESS"})
+
+_CUT_SHORT: Final = frozenset({"UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID", "NOT_COORDINATOR"})
+"""Errors that a parked request may end with after it has had its effect."""
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """Hold what a broker's request log says beside the request.
+
+    Args:
+        t_ms: when the request arrived, epoch ms.
+        t_us: the same in microseconds, if known.
+        answer_ms: when it was answered, epoch ms, if known.
+        error: the answer by Kafka's name, `None` if it was not recorded.
+        response_generation_id: the generation that a join was answered with.
+        api_version: version of the request.
+    """
+
+    t_ms: int
+    t_us: int | None = None
+    answer_ms: int | None = None
+    error: str | None = None
+    response_generation_id: int | None = None
+    api_version: int | None = None
+
+
+_decode_evidence = msgspec.json.Decoder(Evidence).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Hold one line: the event and the evidence around it."""
+
+    event: Event
+    evidence: Evidence
+
+    @property
+    def t_us(self) -> int:
+        """Tell when it arrived, epoch microseconds."""
+        evidence = self.evidence
+        return evidence.t_ms * 1000 if evidence.t_us is None else evidence.t_us
+
+    @property
+    def was_prompt(self) -> bool:
+        """Tell whether it was answered at once."""
+        answer_ms = self.evidence.answer_ms
+        return answer_ms is not None and answer_ms - self.evidence.t_ms <= PROMPT_MS
+
+    @property
+    def had_no_effect(self) -> bool:
+        """Tell whether the broker refused it without any effect on the group."""
+        error, kind = self.evidence.error, self.event.type
+        if error is None or error in _ACCEPTED or kind in (EventType.LOAD, EventType.UNLOAD, EventType.LEAVE):
+            return kind is EventType.COMMIT and error == "REBALANCE_IN_PROGRESS"
+        if kind is EventType.JOIN and error in ("MEMBER_ID_REQUIRED", "GROUP_MAX_SIZE_REACHED"):
+            return False
+        if kind in (EventType.JOIN, EventType.SYNC) and error in _CUT_SHORT:
+            first_join = kind is EventType.JOIN and not self.event.member_id
+            return self.was_prompt and not first_join
+        return True
+
+
+def decode_line(line: bytes, number: int) -> Recorded | None:
+    """Decode one line of a log.
+
+    Args:
+        line: a JSON object: the fields of an event, `t_ms`, and what was recorded of the answer.
+        number: which line it is; it names a member whose id was never told to anybody.
+
+    Returns:
+        The request, or `None` for one that a broker refused because it is not a valid request.
+
+    Raises:
+        RejectedError: if it is no event and no broker has said so.
+    """
+    try:
+        evidence = _decode_evidence(line)
+    except msgspec.ValidationError as error:
+        raise RejectedError(RejectCause.BAD_FIELD, str(error)) from None
+    except msgspec.DecodeError as error:
+        raise RejectedError(RejectCause.NOT_JSON, str(error)) from None
+    try:
+        return Recorded(decode_event(line), evidence)
+    except RejectedError:
+        if evidence.error is None:
+            raise
+        return _decode_refused(line, number, evidence)
+
+
+def _decode_refused(line: bytes, number: int, evidence: Evidence) -> Recorded | None:
+    """Save a parked first join that was never told its member id; every other refused request has had no effect."""
+    fields = msgspec.json.decode(line)
+    parked = fields.get("type") == "join" and not fields.get("member_id") and evidence.error in _CUT_SHORT
+    if not parked:
+        return None
+    fields["assigned_member_id"] = f"untold-{number}"
+    try:
+        return Recorded(decode_event(msgspec.json.encode(fields)), evidence)
+    except RejectedError:
+        return None
