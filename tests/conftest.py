@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import warnings
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -14,7 +15,8 @@ from heartwheel.kafka.embedded import EmbeddedKafka
 # A client that outlives a broker by a second writes dozens of lines; tests look at results, not at its log.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
-# A busy machine makes single examples slow; speed is what benchmarks show. A failing example is printed to be run again.
+# A busy machine makes single examples slow; speed is what benchmarks show. A failing example is printed, to be run
+# again.
 settings.register_profile("heartwheel", deadline=None, print_blob=True)
 settings.load_profile("heartwheel")
 
@@ -22,8 +24,9 @@ _numbers = itertools.count(1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let sockets be collected: kafka-python leaves them to that when nobody answers, in whatever test comes next."""
-    config.addinivalue_line("filterwarnings", "ignore:unclosed <socket.socket:ResourceWarning")
+    """Let sockets be collected: kafka-python drops one at every failed connect, and any later test may find it."""
+    config.addinivalue_line("filterwarnings", "ignore:unclosed <socket.socket:ResourceWarning")  # within tests
+    warnings.filterwarnings("ignore", "unclosed <socket.socket", ResourceWarning)  # between and after them
 
 
 @pytest.fixture(scope="session")

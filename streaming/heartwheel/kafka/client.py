@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from kafka.errors import (
@@ -12,6 +12,7 @@ from kafka.errors import (
     KafkaTimeoutError,
     SaslAuthenticationFailedError,
 )
+from kafka.net.compat import KafkaNetClient
 
 from heartwheel.kafka.security import client_settings
 from kafka import KafkaAdminClient, KafkaConsumer
@@ -55,6 +56,31 @@ def plain_errors(bootstrap: str, doing: str) -> Iterator[None]:
         raise KafkaRefusedError(f"Kafka at {bootstrap} refused to {doing}: {type(error).__name__}") from error
 
 
+def connect(kind: Callable[..., Any], bootstrap: str, *, timeout_ms: int, **settings: Any) -> Any:
+    """Build one of kafka-python's clients, and close its sockets if it finds no broker: it would leave them open.
+
+    Args:
+        kind: `KafkaProducer`, `KafkaConsumer` or `KafkaAdminClient`.
+        bootstrap: `host:port[,host:port]`.
+        timeout_ms: how long to look for a broker, ms.
+        settings: its further arguments.
+    """
+    opened: list[Any] = []
+
+    def keep(**given: Any) -> Any:
+        opened.append(KafkaNetClient(**given))
+        return opened[-1]
+
+    try:
+        return kind(
+            bootstrap_servers=bootstrap.split(","), bootstrap_timeout_ms=timeout_ms, kafka_client=keep, **settings
+        )
+    except BaseException:
+        for client in opened:
+            client.close()
+        raise
+
+
 @contextlib.contextmanager
 def admin_client(
     bootstrap: str,
@@ -77,9 +103,7 @@ def admin_client(
     """
     settings = client_settings(properties or {})
     with plain_errors(bootstrap, doing):
-        client = KafkaAdminClient(
-            bootstrap_servers=bootstrap.split(","), bootstrap_timeout_ms=connect_timeout_ms, **settings
-        )
+        client = connect(KafkaAdminClient, bootstrap, timeout_ms=connect_timeout_ms, **settings)
         with contextlib.closing(client):
             yield client
 
@@ -106,9 +130,10 @@ def reader(
     """
     settings = client_settings(properties or {})
     with plain_errors(bootstrap, doing):
-        consumer = KafkaConsumer(
-            bootstrap_servers=bootstrap.split(","),
-            bootstrap_timeout_ms=connect_timeout_ms,
+        consumer = connect(
+            KafkaConsumer,
+            bootstrap,
+            timeout_ms=connect_timeout_ms,
             group_id=None,
             enable_auto_commit=False,
             auto_offset_reset="earliest",

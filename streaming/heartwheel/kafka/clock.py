@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.kafka.client import CONNECT_TIMEOUT_MS, KafkaRefusedError, plain_errors
+from heartwheel.kafka.client import CONNECT_TIMEOUT_MS, KafkaRefusedError, connect, plain_errors
 from heartwheel.kafka.security import client_settings
 from kafka import KafkaProducer
 
@@ -42,9 +42,10 @@ def broker_clock_offset_ms(bootstrap: str, topic: str, *, properties: Mapping[st
         KafkaRefusedError: if the topic is missing or keeps create time.
     """
     with plain_errors(bootstrap, f"write a clock probe to topic {topic}"):
-        producer = KafkaProducer(
-            bootstrap_servers=bootstrap.split(","),
-            bootstrap_timeout_ms=CONNECT_TIMEOUT_MS,
+        producer = connect(
+            KafkaProducer,
+            bootstrap,
+            timeout_ms=CONNECT_TIMEOUT_MS,
             max_block_ms=_SEND_TIMEOUT_MS,
             enable_idempotence=False,  # writing at all is what is asked for here, not writing once
             acks=1,

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kafka.errors import KafkaError, KafkaTimeoutError
 
-from heartwheel.kafka.client import CONNECT_TIMEOUT_MS, plain_errors
+from heartwheel.kafka.client import CONNECT_TIMEOUT_MS, connect, plain_errors
 from heartwheel.kafka.security import client_settings
 from kafka import KafkaProducer
 
@@ -157,9 +157,10 @@ class Sender:
             producer._sender.force_close()  # noqa: SLF001 - there is no public way to say it
 
     def _connect(self, timeout_ms: int) -> Any:
-        return KafkaProducer(
-            bootstrap_servers=self._bootstrap.split(","),
-            bootstrap_timeout_ms=timeout_ms,
+        return connect(
+            KafkaProducer,
+            self._bootstrap,
+            timeout_ms=timeout_ms,
             max_block_ms=_BLOCK_MS_MAX,
             request_timeout_ms=_REQUEST_TIMEOUT_MS,
             delivery_timeout_ms=_DELIVERY_TIMEOUT_MS,
