@@ -15,7 +15,8 @@ help: ## list the targets
 
 setup: $(STAMP) ## install everything into .venv, at the versions and hashes of requirements.lock
 
-# The lock holds the build backend too, so that nothing is installed that it does not name.
+# The lock holds the build backend too, so that nothing is installed that it does not name. PySpark comes as source:
+# --use-pep517 builds it apart, so that old and new versions of pip do the same.
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo 'error: Python 3.11 or newer is needed'; \
@@ -27,7 +28,8 @@ $(STAMP): requirements.lock pyproject.toml
 	    echo 'hint: apt install openjdk-17-jre-headless, or set JAVA_HOME'; exit 1; } >&2
 	@echo 'installing into $(VENV), the first time takes a minute ...'
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps --use-pep517 \
+	  -r requirements.lock
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 	@echo 'installed: $(BIN)/heartwheel --help'
