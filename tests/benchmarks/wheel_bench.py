@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from timing_wheel import TimingWheel
+from timing_wheel import DelayedOperation, Purgatory, TimingWheel
 
 SESSION_MS = 45_000
 BEAT_MS = 3_000
@@ -66,9 +66,34 @@ def measure(members: int, repeat: int) -> dict[str, float]:
         "expire_in_one_jump_per_s": members / best(repeat, lambda wheel: wheel.advance(10 * SESSION_MS), filled),
         "snapshot_100k_ms": 1_000 * best(repeat, small.snapshot),
         "restore_100k_ms": 1_000 * best(repeat, lambda: TimingWheel.restore(snapshot)),
+        "purgatory_watch_and_complete_per_s": 10_000 / best(repeat, _complete_by_key, Purgatory),
+        "purgatory_watch_and_expire_per_s": 10_000 / best(repeat, _expire_all, Purgatory),
         "file_one_per_s": 10_000 / best(repeat, _one_by_one, filled),
         "file_column_of_one_per_s": 1_000 / best(repeat, _column_by_column, filled),
     }
+
+
+class _Reply(DelayedOperation):
+    replied = False
+
+    def is_satisfied(self) -> bool:
+        return self.replied
+
+
+def _complete_by_key(purgatory: Purgatory[int, _Reply]) -> None:
+    for number in range(10_000):
+        reply = _Reply(200)
+        purgatory.try_complete_else_watch(reply, (number % 100, 100 + number % 77, 200 + number % 31), number)
+        reply.replied = True
+        purgatory.check_and_complete(number % 100)
+
+
+def _expire_all(purgatory: Purgatory[int, _Reply]) -> None:
+    for number in range(10_000):
+        purgatory.try_complete_else_watch(_Reply(200), (number % 100,), number)
+        if number % 100 == 0:
+            purgatory.advance(number)
+    purgatory.advance(20_000)
 
 
 def _one_by_one(wheel: TimingWheel) -> None:

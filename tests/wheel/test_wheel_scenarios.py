@@ -289,6 +289,26 @@ def test_a_bad_single_handle_or_deadline_is_refused(handle: int, deadline: int) 
         TimingWheel().file_one(handle, deadline)
 
 
+def test_a_time_that_is_no_integer_is_refused() -> None:
+    """A clock in seconds, or a float of milliseconds, is an error of the caller and not rounded in silence."""
+    wheel = TimingWheel()
+    with pytest.raises(TypeError):
+        wheel.advance(1.5)  # type: ignore[arg-type] - that is the test
+    with pytest.raises(TypeError):
+        wheel.file_one(0, 1.5)  # type: ignore[arg-type] - that is the test
+    with pytest.raises(TypeError):
+        TimingWheel(start_ms=1.5)  # type: ignore[arg-type] - that is the test
+    assert (len(wheel), wheel.clock_ms) == (0, 0)
+
+
+def test_numpy_integers_are_integers() -> None:
+    """Clocks and handles out of NumPy columns are as good as others."""
+    wheel = TimingWheel(start_ms=np.int64(5))  # type: ignore[arg-type] - NumPy's integers are no `int` to mypy
+    wheel.file_one(np.int32(3), np.int64(100))  # type: ignore[arg-type] - likewise
+    assert wheel.advance(np.int64(100)).tolist() == [3]  # type: ignore[arg-type] - likewise
+    assert type(wheel.clock_ms) is int
+
+
 def test_a_clock_out_of_range_is_refused() -> None:
     """A clock that sums could overflow is refused, at the start and later."""
     with pytest.raises(ValueError, match="start_ms is -1"):

@@ -31,6 +31,7 @@ and so on, on demand, until all deadlines up to `TIME_MS_MAX` are covered. A wor
 
 from __future__ import annotations
 
+from operator import index
 from typing import Self
 
 import numpy as np
@@ -69,7 +70,7 @@ class TimingWheel:
         if not 0 <= start_ms <= TIME_MS_MAX:
             raise ValueError(f"start_ms is {start_ms}; a clock must be in 0..{TIME_MS_MAX}")
         self._filing = Filing(Geometry(tick_ms, wheel_size), capacity)
-        self._clock_ms = start_ms
+        self._clock_ms = index(start_ms)
         self._stats = WheelStats()
 
     def __len__(self) -> int:
@@ -141,8 +142,10 @@ class TimingWheel:
             deadline_ms: its deadline, milliseconds.
 
         Raises:
+            TypeError: a value is no integer.
             ValueError: a value is out of range.
         """
+        handle, deadline_ms = index(handle), index(deadline_ms)
         if not 0 <= handle <= HANDLE_MAX:
             raise ValueError(f"handle {handle} is out of range, it must be in 0..{HANDLE_MAX}")
         if deadline_ms > TIME_MS_MAX:
@@ -243,8 +246,10 @@ class TimingWheel:
             Handles in the order of deadline, then handle; they are no longer filed.
 
         Raises:
-            ValueError: the clock is later than `TIME_MS_MAX`.
+            TypeError: the clock is no integer.
+            ValueError: it is later than `TIME_MS_MAX`.
         """
+        clock_ms = index(clock_ms)
         if clock_ms > TIME_MS_MAX:
             raise ValueError(f"clock {clock_ms} ms is out of range, at most {TIME_MS_MAX}")
         if clock_ms < self._clock_ms:
