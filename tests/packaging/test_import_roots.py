@@ -1,0 +1,45 @@
+"""Import roots and data folders never hide another distribution's package of the same name."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# Folder of ours, and the package of somebody else that has its name.
+SHARED_NAMES = ("wheel", "docker", "tests/kafka", "tests/docker")
+
+
+@pytest.mark.parametrize("folder", SHARED_NAMES)
+def test_folder_is_no_package(folder: str) -> None:
+    """A regular package would win over the real one; a bare folder never does."""
+    assert not (ROOT / folder / "__init__.py").exists()
+
+
+@pytest.mark.parametrize("package", ["wheel", "docker", "kafka"])
+def test_real_package_is_imported_from_the_project_folder(package: str) -> None:
+    """With the project's folders first on the path, the import still finds the installed package, if there is one."""
+    if importlib.util.find_spec(package) is None or not _installed(package):
+        pytest.skip(f"{package} is not installed here")
+    program = f"import sys, {package}; print({package}.__file__)"
+    path = f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'tests')!r}]; "
+    done = subprocess.run([sys.executable, "-c", path + program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert not Path(done.stdout.strip()).is_relative_to(ROOT / package)
+    assert "site-packages" in done.stdout
+
+
+def test_lock_of_the_jars_is_installed_with_the_package() -> None:
+    """The lock is package data: an installed package finds it beside its module."""
+    spec = importlib.util.find_spec("heartwheel.kafka")
+    assert spec is not None
+    assert spec.origin is not None
+    assert Path(spec.origin).with_name("jars.lock").is_file()
+
+
+def _installed(package: str) -> bool:
+    return package in metadata.packages_distributions()
