@@ -25,7 +25,7 @@ def test_order_is_by_deadline_then_handle(rows: list[tuple[int, int]]) -> None:
     assert sort_by_deadline(handles, deadlines).tolist() == expected
 
 
-@pytest.mark.parametrize("bits", [30, 31, 32, 61, 62])
+@pytest.mark.parametrize("bits", [30, 31, 32, 33, 34, 61, 62])
 def test_the_packed_key_ends_where_it_would_overflow(bits: int) -> None:
     """One bit before, at and after the width at which the key no longer fits, the order is the same."""
     handles = np.array([HANDLE_MAX, 1, 0, HANDLE_MAX - 1])

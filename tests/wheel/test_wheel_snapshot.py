@@ -130,6 +130,20 @@ def test_two_buckets_in_one_slot_are_refused() -> None:
         TimingWheel.restore(changed(wheel.snapshot(), "bucket_virtual_ids", 1, 5))
 
 
+@pytest.mark.parametrize(("virtual_id", "covered"), [(0, False), (1, True), (19, True), (20, False)])
+def test_a_bucket_lies_within_what_its_level_covers(virtual_id: int, covered: bool) -> None:  # noqa: FBT001 - a table
+    """At tick 0 the lowest level has the buckets 1 to 19: the ones before and after them are of another turn."""
+    wheel = TimingWheel()
+    wheel.file([0], [500])
+    wheel.touch([0], [5_000])
+    snapshot = changed(wheel.snapshot(), "bucket_virtual_ids", 0, virtual_id)
+    if covered:
+        TimingWheel.restore(snapshot).check()
+    else:
+        with pytest.raises(SnapshotError, match="outside of what its level covers"):
+            TimingWheel.restore(snapshot)
+
+
 def test_a_clock_before_time_is_refused() -> None:
     """A clock out of range is refused like any other value."""
     with pytest.raises(SnapshotError, match="the clock is at -1"):
