@@ -59,9 +59,10 @@ def test_it_waits_for_every_partition(broker: Broker) -> None:
 
 
 def test_what_is_replicated_already_completes_at_once(broker: Broker) -> None:
-    """A write below the high watermark never waits."""
+    """A write below the high watermarks of all its partitions never waits."""
     broker.replicate("topic-0", 10)
-    operation = broker.produce({"topic-0": 10})
+    broker.replicate("topic-1", 5)
+    operation = broker.produce({"topic-0": 10, "topic-1": 5})
     assert (operation.outcome, broker.purgatory.delayed) == (Outcome.COMPLETED, 0)
 
 
