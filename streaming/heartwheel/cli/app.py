@@ -9,6 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from heartwheel.cli import config, doctor, feed, topics
+from heartwheel.cli import run as run_job
 from heartwheel.cli.console import print_error
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import SettingsError
@@ -66,7 +67,7 @@ def _root(
     """Stand for the options that come before a command; the help text is given above."""
 
 
-for _command in (feed.feed, topics.topics, doctor.doctor, config.config):
+for _command in (run_job.run, feed.feed, topics.topics, doctor.doctor, config.config):
     app.command()(_command)
 
 

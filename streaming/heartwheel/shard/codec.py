@@ -40,27 +40,25 @@ class ShardState(NamedTuple):
         members: the member table.
         groups: the group table.
         wheel: the timing wheel.
-        fingerprint_order: intp (members,), rows in the order of their fingerprints; `None` where it must be made anew.
+        fingerprint_order: intp (members,), rows in the order of their fingerprints.
         counts: counters by name.
     """
 
     members: Table
     groups: Table
     wheel: TimingWheel
-    fingerprint_order: NDArray[np.intp] | None
+    fingerprint_order: NDArray[np.intp]
     counts: dict[str, int]
 
 
 def encode_state(state: ShardState) -> str:
     """Encode a shard's state as ASCII text."""
     members = state.members.dump()
-    order = state.fingerprint_order
-    if order is None:
-        order = np.argsort(state.members["fingerprint"], kind="stable")
+    order = state.fingerprint_order.astype(np.int32)
     return encode_frame(
         BLOB_VERSION,
         {
-            "members": _write_columns({**members, _ORDER: order.astype(np.int32)}),
+            "members": _write_columns({**members, _ORDER: order}),
             "groups": _write_columns(state.groups.dump()),
             "wheel": _write_wheel(state.wheel.snapshot()),
             "member_text": state.members.text.encode(state.members.rows),

@@ -107,6 +107,8 @@ def _fell_silent(
     suspect_entry = np.zeros(len(route.member), np.bool_)
     suspect_entry[known] = suspects[route.member[known]]
     records = np.flatnonzero(suspect_entry[log.entry])
+    if not len(records):
+        return np.flatnonzero(due & suspects)
     member = route.member[log.entry[records]]
     time = np.maximum(log.append_ms[records], groups["seen_ms"][members["group"][member]])
     order = np.lexsort((time, member))

@@ -122,9 +122,9 @@ class Shard:
             state = decode_state(blob)
         else:
             wheel = TimingWheel(tick_ms=tick_ms, wheel_size=wheel_size)
-            state = ShardState(member_table(), group_table(), wheel, None, {})
+            state = ShardState(member_table(), group_table(), wheel, np.empty(0, np.intp), {})
         self._members, self._groups, self._wheel = state.members, state.groups, state.wheel
-        self._fingerprint_order = state.fingerprint_order
+        self._fingerprint_order: Rows | None = state.fingerprint_order
         self.totals: Counter[str] = Counter(state.counts)
         self._verdicts: list[Verdict] = []
         self._refused: list[Refusal] = []
@@ -189,8 +189,8 @@ class Shard:
         """Encode the state; `Shard(blob=...)` carries on from it."""
         if self._members.wasteful():
             self._renumber_members()
-        state = ShardState(self._members, self._groups, self._wheel, self._fingerprint_order, dict(self.totals))
-        return encode_state(state)
+        order = self._order_of_fingerprints()
+        return encode_state(ShardState(self._members, self._groups, self._wheel, order, dict(self.totals)))
 
     # -- what it does
 
@@ -277,15 +277,19 @@ class Shard:
 
     def _find(self, fingerprints: Ints) -> Rows:
         """Look up which members' known heartbeats these are; -1 for none."""
+        known, order = self._members["fingerprint"], self._order_of_fingerprints()
+        if not len(known):
+            return np.full(len(fingerprints), -1, np.intp)
+        ordered = known[order]
+        at = np.minimum(np.searchsorted(ordered, fingerprints), len(ordered) - 1)
+        hit = (ordered[at] == fingerprints) & (fingerprints != 0)
+        return np.where(hit, order[at], -1)
+
+    def _order_of_fingerprints(self) -> Rows:
         known = self._members["fingerprint"]
         if self._fingerprint_order is None or len(self._fingerprint_order) != len(known):
             self._fingerprint_order = np.argsort(known, kind="stable")
-        if not len(known):
-            return np.full(len(fingerprints), -1, np.intp)
-        ordered = known[self._fingerprint_order]
-        at = np.minimum(np.searchsorted(ordered, fingerprints), len(ordered) - 1)
-        hit = (ordered[at] == fingerprints) & (fingerprints != 0)
-        return np.where(hit, self._fingerprint_order[at], -1)
+        return self._fingerprint_order
 
     def _create(self, group_id: str, partition: int) -> int:
         row = self._groups.allocate()

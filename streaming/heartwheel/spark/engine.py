@@ -94,7 +94,7 @@ class Engine:
             shuffle_partitions=self._manifest.shuffle_partitions,
             log_file=self._log_file,
         )
-        spark = start_session(conf)
+        spark = start_session(conf, log_file=self._log_file)
         try:
             self._supervise(spark)
         finally:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -71,11 +74,51 @@ def session_conf(
     return conf | dict(spark.conf)
 
 
-def start_session(conf: Mapping[str, str]) -> SparkSession:
-    """Start Spark, its workers on the very Python that runs this."""
+def start_session(conf: Mapping[str, str], *, log_file: Path | None = None) -> SparkSession:
+    """Start Spark, its workers on the very Python that runs this.
+
+    Args:
+        conf: from `session_conf`.
+        log_file: gets what the JVM and the workers print to stderr; `None` leaves it on this process's.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder
     for name, value in conf.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    with _ignored(signal.SIGTERM), _stderr_to(log_file):
+        return builder.getOrCreate()
+
+
+@contextlib.contextmanager
+def _stderr_to(file: Path | None) -> Iterator[None]:
+    """Let a process that is started meanwhile inherit a file as its stderr."""
+    if file is None:
+        yield
+        return
+    sys.stderr.flush()
+    mine = os.dup(2)
+    with file.open("ab") as target:
+        os.dup2(target.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(mine, 2)
+        os.close(mine)
+
+
+@contextlib.contextmanager
+def _ignored(number: signal.Signals) -> Iterator[None]:
+    """Ignore a signal while the JVM is started, which then ignores it for its whole life.
+
+    A supervisor, or a shell's `kill` of a job, signals the whole process group; were the JVM to end at once, the
+    running batch could not be finished. PySpark does the same for SIGINT.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(number, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(number, handler)

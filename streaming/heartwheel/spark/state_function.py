@@ -37,7 +37,7 @@ _COLUMNS = (
     "rejected",
     "held",
 )
-_NO_FIGURES = (None,) * 7
+_NO_FIGURES = (0,) * 7
 
 
 class StateVersionError(RuntimeError):
@@ -170,9 +170,17 @@ def _output(outcome: Outcome, rejects: list[Reject], status: StatusRow) -> pd.Da
             kind = f"heartwheel.{row.type}.v1"
         rows.append((topic.value, row.group_id, _text(row), row.id, kind, verdict.time_ms, *_NO_FIGURES))
     for reject in rejects:
-        reject_id = f"{reject.topic}/{reject.partition}/{reject.offset}"
+        place = f"{reject.topic}-{reject.partition}"
         rows.append(
-            ("rejects", None, _text(reject), reject_id, "heartwheel.record.rejected.v1", reject.append_ms, *_NO_FIGURES)
+            (
+                "rejects",
+                place,
+                _text(reject),
+                f"{place}@{reject.offset}",
+                "heartwheel.record.rejected.v1",
+                reject.append_ms,
+                *_NO_FIGURES,
+            )
         )
     figures = (
         status.members,
@@ -195,7 +203,7 @@ def _output(outcome: Outcome, rejects: list[Reject], status: StatusRow) -> pd.Da
             *figures,
         )
     )
-    return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(dict.fromkeys(_COLUMNS[6:], "Int64"))
+    return pd.DataFrame(rows, columns=list(_COLUMNS))
 
 
 def _text(row: msgspec.Struct) -> str:
