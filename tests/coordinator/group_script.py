@@ -11,7 +11,8 @@
     ! member_expired A, rebalance_started   all verdicts since the last such line
     !                                       no verdict since then
 
-Options: s= session timeout, r= rebalance timeout (ms), p= protocols as `range/roundrobin`, i= instance id, g= generation.
+Options: s= session timeout, r= rebalance timeout (ms), p= protocols as `range/roundrobin`, i= instance id,
+g= generation, why= the client's reason, type= protocol type.
 """
 
 from __future__ import annotations
@@ -51,9 +52,11 @@ class Stage:
 
     @property
     def group(self) -> Group:
+        """The group as it is now."""
         return self.machine.group
 
     def run(self, text: str) -> Stage:
+        """Run lines from here on; a failing one is named."""
         for number, line in enumerate(text.strip().splitlines(), 1):
             words = line.split("#")[0].strip()
             if words:
@@ -98,6 +101,7 @@ class Stage:
         assert not expected or answer.value == expected.strip(), f"the answer is {answer.value}"
 
     def send(self, who: str, verb: str, options: dict[str, str]) -> Answer:
+        """Send one request now."""
         self.machine.advance(self.now_ms)
         self.machine.conditions.member_id_required = verb != "first"
         return self.machine.apply(self._event(who, verb, options), self.now_ms)
@@ -147,7 +151,7 @@ STABLE_A = """
     = Stable 1 A
     ! rebalance_started, rebalance_completed, assignment_received A
 """
-"""Kafka's `joinClassicGroupAsDynamicMemberAndCompleteRebalance`: A leads a Stable group (session 5 s, rebalance 10 s)."""
+"""Kafka's `joinClassicGroupAsDynamicMemberAndCompleteRebalance`: A leads a Stable group, with 5 s and 10 s."""
 
 STABLE_AB = (
     STABLE_A

@@ -177,12 +177,12 @@ assignment_received A, pending_member_left C, rebalance_started
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_rebalances_as_upstream(name):
+def test_rebalances_as_upstream(name: str) -> None:
     """A join phase starts, is extended and ends as in the upstream test of that name."""
     play(SCRIPTS[name])
 
 
-def test_delay_rebalance_up_to_rebalance_timeout():
+def test_delay_rebalance_up_to_rebalance_timeout() -> None:
     """The initial delay is extended by new members, up to the rebalance timeout and not beyond.
 
     `testDelayRebalanceUptoRebalanceTimeout` completes at 6001, because its clock jumps from 0 to 3001 before the first
@@ -202,8 +202,11 @@ def test_delay_rebalance_up_to_rebalance_timeout():
     )
 
 
-def test_last_joining_members_are_kicked_out_of_a_group_that_is_too_big():
-    """Of a group over its size the last to join again go (`testLastJoiningMembersAreKickedOutWhenRejoiningGroupWithMaxSize`)."""
+def test_last_joining_members_are_kicked_out_of_a_group_that_is_too_big() -> None:
+    """Of a group over its size the last to join again are removed.
+
+    That is `testLastJoiningMembersAreKickedOutWhenRejoiningGroupWithMaxSize`.
+    """
     stage = play("A first -> PARKED\nB first -> PARKED\nC first -> PARKED\n+6000\nA sync -> NONE", group_max_size=3)
     smaller = play("", group_max_size=2)
     smaller.machine = type(stage.machine)(stage.group, smaller.config, smaller.verdicts.append)
@@ -220,7 +223,7 @@ def test_last_joining_members_are_kicked_out_of_a_group_that_is_too_big():
     )
 
 
-def test_max_size_refuses_new_members_of_a_stable_group():
+def test_max_size_refuses_new_members_of_a_stable_group() -> None:
     """A Stable group at its size takes no new member, pending ones are not counted (`testGroupMaxSize...`)."""
     play(
         STABLE_A
@@ -234,8 +237,8 @@ def test_max_size_refuses_new_members_of_a_stable_group():
     )
 
 
-def test_join_group_invalid_session_timeout():
-    """A session timeout outside the bounds is refused, on the bounds it is not (`testJoinGroupInvalidSessionTimeout`)."""
+def test_join_group_invalid_session_timeout() -> None:
+    """A session timeout outside the bounds is refused, one on them is not (`testJoinGroupInvalidSessionTimeout`)."""
     bounds = {"group_min_session_timeout_ms": 120, "group_max_session_timeout_ms": 50_000}
     play("A new s=119 -> INVALID_SESSION_TIMEOUT\nA new s=120 -> MEMBER_ID_REQUIRED", **bounds)
     play("A new s=50001 -> INVALID_SESSION_TIMEOUT\nA new s=50000 -> MEMBER_ID_REQUIRED", **bounds)

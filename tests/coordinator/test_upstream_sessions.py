@@ -139,12 +139,12 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_sessions_as_upstream(name):
+def test_sessions_as_upstream(name: str) -> None:
     """Sessions start, are kept and end as in the upstream test of that name."""
     play(SCRIPTS[name])
 
 
-def test_heartbeat_expiration_should_remove_member():
+def test_heartbeat_expiration_should_remove_member() -> None:
     """A parked first join is given up after five minutes (`testHeartbeatExpirationShouldRemoveMember`)."""
     play(
         """
@@ -159,7 +159,7 @@ def test_heartbeat_expiration_should_remove_member():
     )
 
 
-def test_new_member_join_expiration():
+def test_new_member_join_expiration() -> None:
     """Only the new member that waits too long is removed (`testNewMemberJoinExpiration`)."""
     stage = play(
         """
@@ -179,7 +179,7 @@ def test_new_member_join_expiration():
     assert stage.verdicts[-1].session_timeout_ms == 300_000
 
 
-def test_heartbeat_unknown_group():
+def test_heartbeat_unknown_group() -> None:
     """The first heartbeat of an unknown group makes it a loaded one, where upstream refuses it.
 
     `testHeartbeatUnknownGroup` expects UNKNOWN_MEMBER_ID: Kafka knows all its groups, a job that starts today does not.
@@ -187,7 +187,7 @@ def test_heartbeat_unknown_group():
     play("A beat g=1 -> NONE\n = Stable 1 A\n !")
 
 
-def test_rebalance_completes_before_member_joins():
+def test_rebalance_completes_before_member_joins() -> None:
     """A static member that never joins again stays until its session ends (`testRebalanceCompletesBeforeMemberJoins`).
 
     Join timer and session tie at 10,000 ms and the join timer is first. Upstream's clock jumps from 5000 to 13,000 and

@@ -155,13 +155,13 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_syncs_and_static_members_as_upstream(name):
+def test_syncs_and_static_members_as_upstream(name: str) -> None:
     """Assignments, static members and loads go as in the upstream test of that name."""
     play(SCRIPTS[name])
 
 
-def test_leader_failure_in_sync_group():
-    """A leader that dies before its assignment sends the waiting followers back to join (`testLeaderFailureInSyncGroup`).
+def test_leader_failure_in_sync_group() -> None:
+    """A leader that dies before its assignment sends those who wait back to join (`testLeaderFailureInSyncGroup`).
 
     Upstream jumps to 10,000 in one step and finds the follower alive; exactly, its session is re-armed at 5000 and, as
     it never joins again, it expires at 10,000 as well.
@@ -184,7 +184,7 @@ def test_leader_failure_in_sync_group():
     )
 
 
-def test_on_loaded_exceed_group_max_size_triggers_rebalance():
+def test_on_loaded_exceed_group_max_size_triggers_rebalance() -> None:
     """A group that is loaded with more members than allowed has to rebalance.
 
     That is `testOnLoadedExceedGroupMaxSizeTriggersRebalance`.
@@ -201,6 +201,6 @@ def test_on_loaded_exceed_group_max_size_triggers_rebalance():
     assert smaller.verdicts[0].cause == "over_capacity"
 
 
-def test_complete_join_phase_in_empty_state_skips_rebalance():
+def test_complete_join_phase_in_empty_state_skips_rebalance() -> None:
     """A join phase whose coordinator went away never completes (`testCompleteJoinPhaseInEmptyStateSkipsRebalance`)."""
     play("A first -> PARKED\n- unload\n+3000\n- load\n= Empty 0\n! rebalance_started")

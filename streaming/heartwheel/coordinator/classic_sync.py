@@ -23,10 +23,10 @@ def sync(ctx: Context, event: Event) -> Answer:
     if group.state is GroupState.PREPARING_REBALANCE:
         return Answer.REBALANCE_IN_PROGRESS
     member = group.members[event.member_id]
-    member.last_seen_ms = ctx.now_ms
     if group.state is GroupState.STABLE:
         _remove_pending_sync_member(ctx, member)
         return Answer.NONE
+    member.last_seen_ms = ctx.now_ms
     member.awaiting_sync = True
     _remove_pending_sync_member(ctx, member)
     if group.leader == member.member_id:

@@ -43,9 +43,9 @@ def request(ctx: Context, event: Event, fingerprint: int) -> Answer:
 
 
 def _keep_alive(ctx: Context, event: Event, member: Member, fingerprint: int) -> None:
-    member.last_seen_ms = ctx.now_ms
     if event.type is EventType.SYNC:
         return  # as in a Stable classic group, a sync does not reset the session
+    member.last_seen_ms = ctx.now_ms
     ctx.reset_session(member)
     if event.type is EventType.HEARTBEAT:
         member.fingerprint = fingerprint
