@@ -122,7 +122,7 @@ def _check_group(group: Group) -> None:
     members = group.members.values()
     assert [m.seq for m in members] == sorted({m.seq for m in members})
     assert all(m.seq < group.next_seq and not m.pending for m in members)
-    assert all(m.pending and m.timer is TimerKind.PENDING for m in group.pending.values())
+    assert all(m.pending for m in group.pending.values())
     assert (group.state is not GroupState.EMPTY) or not group.members
     assert group.leader is None or group.leader in group.members
     assert group.state is GroupState.PREPARING_REBALANCE or group.join_deadline_ms == NEVER

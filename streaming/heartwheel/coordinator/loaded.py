@@ -12,7 +12,7 @@ from heartwheel.coordinator.classic_expiry import say_expired
 from heartwheel.coordinator.classic_leave import remove_leavers
 from heartwheel.coordinator.classic_rebalance import become_empty
 from heartwheel.coordinator.context import Context
-from heartwheel.coordinator.model import GroupState, Member
+from heartwheel.coordinator.model import Member
 from heartwheel.coordinator.takeover import catch_up, is_behind, take_over
 from heartwheel.events import UNCHECKED_GENERATION, Event, EventType
 from heartwheel.verdicts import Cause, Kind
@@ -33,8 +33,6 @@ def request(ctx: Context, event: Event, fingerprint: int) -> Answer:
         if len(group.members) >= ctx.config.group_max_size:
             return Answer.GROUP_MAX_SIZE_REACHED
         member = take_over(ctx, event)
-        if group.state is not GroupState.STABLE:
-            ctx.transition_to(GroupState.STABLE)
     refusal = ctx.roster.validate_member(event.member_id, event.group_instance_id)
     if refusal is Answer.FENCED_INSTANCE_ID:
         return refusal

@@ -13,7 +13,7 @@ from heartwheel.coordinator.classic_leave import remove_leavers
 from heartwheel.coordinator.classic_rebalance import become_empty
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.loaded import request as loaded_request
-from heartwheel.coordinator.model import GroupState, Member
+from heartwheel.coordinator.model import Member
 from heartwheel.coordinator.takeover import is_behind, take_over
 from heartwheel.events import Event, EventType
 from heartwheel.verdicts import Cause, Kind
@@ -112,5 +112,3 @@ def _next_generation(ctx: Context, cause: Cause, gone: tuple[str, ...]) -> None:
         removed=gone,
         duration_ms=0,
     )
-    if group.state is not GroupState.STABLE:
-        ctx.transition_to(GroupState.STABLE)

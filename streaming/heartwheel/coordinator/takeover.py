@@ -17,12 +17,13 @@ from heartwheel.verdicts import Cause, Kind
 def take_over(ctx: Context, event: Event) -> Member:
     """Let a member stand that must have joined before it was first seen, in silence, with a whole session from now.
 
-    A static member's new id takes the place of its old one.
+    A static member's new id takes the place of its old one. A group that seemed Empty is Stable.
     """
     group, instance = ctx.group, event.group_instance_id
     holder = ctx.roster.static_member_id(instance) if instance is not None else None
     if holder is not None:
         member = ctx.roster.replace_static_member(group.members[holder], event.member_id)
+        group.departed.pop(holder, None)  # the record has the new id as well, as it was there before it was seen
     else:
         member = Member(
             member_id=event.member_id,
@@ -39,6 +40,8 @@ def take_over(ctx: Context, event: Event) -> Member:
     member.stored = group.kind is GroupKind.CLASSIC
     member.last_seen_ms = ctx.now_ms
     ctx.reset_session(member)
+    if group.state is GroupState.EMPTY:
+        ctx.transition_to(GroupState.STABLE)
     return member
 
 
