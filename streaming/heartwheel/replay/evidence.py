@@ -26,8 +26,8 @@ WINDOW_US: Final = 3_000
 LATE_MS: Final = 25
 """How late a broker's timer may act, ms; 16 was the most that was seen."""
 
-EARLY_MS: Final = 3
-"""How much earlier than ours a broker's timer may act, because it was armed by a request that ours saw later, ms."""
+EARLY_MS: Final = 10
+"""How much earlier than ours a broker's timer may act, because ours was armed by an answer that was seen late, ms."""
 
 
 class Lane:
@@ -76,16 +76,19 @@ class Lane:
             self._completed_ms.setdefault(generation, answer_ms)
 
     def _choose(self) -> Recorded:
-        """Choose the first request of the window whose answer the group's present state explains."""
-        waiting = self._waiting
-        if len(waiting) == 1:
-            return waiting[0]
-        end_us = waiting[0].t_us + WINDOW_US
-        near = [recorded for recorded in waiting if recorded.t_us <= end_us]
+        """Choose the first request of the window whose answer is explained by the present state, or by a timer."""
+        first = self._waiting[0]
+        if len(self._waiting) == 1:
+            return first
+        near = [recorded for recorded in self._waiting if recorded.t_us <= first.t_us + WINDOW_US]
         for recorded in near:
             if explains(self._machine, recorded, near):
                 return recorded
-        return waiting[0]
+            soon_ms = recorded.evidence.t_ms + EARLY_MS
+            due = self._machine.next_deadline_ms() <= soon_ms
+            if due and explains(self._after_timers(soon_ms), recorded, near):
+                return recorded
+        return first
 
     def _apply(self, recorded: Recorded) -> None:
         machine, event, t_ms = self._machine, recorded.event, recorded.evidence.t_ms
@@ -108,7 +111,7 @@ class Lane:
         present = evidence.error == "NONE" and evidence.response_generation_id == group.generation
         if present and event.member_id and group.state is GroupState.PREPARING_REBALANCE:
             return  # answered with the present generation, so before this join phase began, and without effect
-        machine.conditions.member_id_required = evidence.error in (None, "MEMBER_ID_REQUIRED")
+        machine.conditions.member_id_required = recorded.was_told_its_id
         machine.apply(event, t_ms)
         machine.conditions.member_id_required = True
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group, GroupState, Member
-from heartwheel.events import Event, EventType
+from heartwheel.events import Event, EventType, Leaving
 from heartwheel.replay.recorded import Recorded
+
+QUICK_MS: Final = 25
+"""An answer within this time may still be one that was given at once, by a broker that was busy, ms."""
 
 
 def explains(machine: GroupMachine, recorded: Recorded, near: Sequence[Recorded] = ()) -> bool:
@@ -25,7 +29,7 @@ def explains(machine: GroupMachine, recorded: Recorded, near: Sequence[Recorded]
     if event.type is EventType.JOIN:
         return _explains_join(machine, recorded, near)
     if event.type is EventType.LEAVE:
-        return _is_known(machine.group, event)
+        return any(_is_known(machine.group, leaver) for leaver in event.leaving or (event,))
     return _explains_request(machine.group, event, error)
 
 
@@ -39,7 +43,7 @@ def _explains_request(group: Group, event: Event, error: str) -> bool:
     return True
 
 
-def _is_known(group: Group, event: Event) -> bool:
+def _is_known(group: Group, event: Event | Leaving) -> bool:
     return not event.member_id or event.member_id in group.members or event.member_id in group.pending
 
 
@@ -49,11 +53,19 @@ def _explains_join(machine: GroupMachine, recorded: Recorded, near: Sequence[Rec
         return not any(other is not recorded and _ends_join_phase(group, other) for other in near)
     if evidence.error == "GROUP_MAX_SIZE_REACHED":
         return not machine.has_room_for(event.member_id)
-    if evidence.error != "NONE":
-        return _is_known(group, event)
+    if evidence.error == "NONE":
+        return _explains_accepted_join(machine, recorded, near)
+    # A parked join ends with an error only after a while; a quick one says that the member was gone already.
+    return _is_known(group, event) == (not event.member_id or recorded.wait_ms > QUICK_MS)
+
+
+def _explains_accepted_join(machine: GroupMachine, recorded: Recorded, near: Sequence[Recorded]) -> bool:
+    group, event = machine.group, recorded.event
     if not _is_known(group, event) or not machine.has_room_for(event.member_id):
         return False
-    ahead = (evidence.response_generation_id or 0) - group.generation
+    if group.leader is None and not recorded.came_to_lead and any(other.came_to_lead for other in near):
+        return False  # the first to join leads
+    ahead = (recorded.evidence.response_generation_id or 0) - group.generation
     if not _is_parked(group, event):
         return ahead == 0
     return ahead == 1 and _fits_its_wait(group, recorded, near)

@@ -27,6 +27,7 @@ class Evidence(msgspec.Struct, frozen=True):
         answer_ms: when it was answered, epoch ms, if known.
         error: the answer by Kafka's name, `None` if it was not recorded.
         response_generation_id: the generation that a join was answered with.
+        leader: the leader that a join was answered with.
         api_version: version of the request.
     """
 
@@ -35,6 +36,7 @@ class Evidence(msgspec.Struct, frozen=True):
     answer_ms: int | None = None
     error: str | None = None
     response_generation_id: int | None = None
+    leader: str | None = None
     api_version: int | None = None
 
 
@@ -55,10 +57,29 @@ class Recorded:
         return evidence.t_ms * 1000 if evidence.t_us is None else evidence.t_us
 
     @property
+    def wait_ms(self) -> int:
+        """Tell how long the answer took, ms; 0 if it is not known."""
+        answer_ms = self.evidence.answer_ms
+        return 0 if answer_ms is None else answer_ms - self.evidence.t_ms
+
+    @property
     def was_prompt(self) -> bool:
         """Tell whether it was answered at once."""
-        answer_ms = self.evidence.answer_ms
-        return answer_ms is not None and answer_ms - self.evidence.t_ms <= PROMPT_MS
+        return self.evidence.answer_ms is not None and self.wait_ms <= PROMPT_MS
+
+    @property
+    def came_to_lead(self) -> bool:
+        """Tell whether it is a join that was answered with its own member as the leader."""
+        leader = self.evidence.leader
+        return bool(leader) and leader in (self.event.member_id, self.event.assigned_member_id)
+
+    @property
+    def was_told_its_id(self) -> bool:
+        """Tell whether a first join was sent back with its id, as it is done from JoinGroup v4 on (KIP-394)."""
+        error, version = self.evidence.error, self.evidence.api_version
+        if error is None:
+            return version is None or version >= 4
+        return error == "MEMBER_ID_REQUIRED"
 
     @property
     def had_no_effect(self) -> bool:
