@@ -13,16 +13,13 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.events import Event, EventType, encode_event
+from heartwheel.kafka.classic import ClassicMembers
 from heartwheel.kafka.garbage import GARBAGE_KINDS, garbage
+from heartwheel.kafka.members import BEATS, Members, PresenceMembers, Sent, group_name
 from heartwheel.kafka.schedule import Action, FeedPlan, Step, steps
 from heartwheel.kafka.sender import Sender, Stamp
 from heartwheel.kafka.truth import LifeLine, Summary, TruthWriter, Turn
 
-_WORDS: Final = (
-    *("orders", "payments", "invoices", "shipping", "search", "email", "fraud", "ledger", "pricing", "stock"),
-    *("audit", "clicks"),
-)
 _TURNS: Final = {
     Action.START: Turn.STARTED,
     Action.KILL: Turn.KILLED,
@@ -31,47 +28,20 @@ _TURNS: Final = {
     Action.LEAVE: Turn.LEFT,
     Action.RETURN: Turn.RETURNED,
 }
-_BEATS: Final = frozenset({Action.START, Action.BEAT, Action.RESUME, Action.RETURN})
-_SILENT: Final = frozenset({Action.KILL, Action.LEAVE})
 _STEPS_A_POLL: Final = 512
 _NAP_MS_MAX: Final = 50
 
 
-class Member:
-    """Hold one simulated member: its ids, its encoded records, and the stamp of its last one."""
+class _Desk:
+    """Hold what the feeder keeps of one member: the stamp of its last record, and the lines that wait for the next."""
 
-    __slots__ = ("alive", "beat", "event", "key", "last", "leave", "told")
+    __slots__ = ("alive", "last", "told")
 
-    def __init__(self, plan: FeedPlan, number: int) -> None:
-        group, place = divmod(number, plan.members_per_group)
-        group_id = group_name(plan, group)
-        client_id = f"{group_id}-{place}"
-        self.event = Event(
-            group_id=group_id,
-            member_id=f"{client_id}-{plan.seed:04x}{number:08x}",
-            session_timeout_ms=plan.session_timeout_ms,
-            client_id=client_id,
-            client_host=f"/10.{group >> 8 & 255}.{group & 255}.{place % 254 + 1}",
-        )
-        self.key = group_id.encode()
-        self.beat = encode_event(self.event)
-        goodbye = Event(type=EventType.LEAVE, group_id=group_id, member_id=self.event.member_id, reason="shutdown")
-        self.leave = encode_event(goodbye)
+    def __init__(self) -> None:
         self.alive = False
         self.last: Stamp | None = None
         self.told: list[LifeLine] | None = None
         """Lines that wait for the stamp of the record in flight; absent if none is in flight."""
-
-
-def group_name(plan: FeedPlan, number: int) -> str:
-    """Name a group of a plan.
-
-    Args:
-        plan: gives the prefix.
-        number: the group's number, from 0.
-    """
-    turn, word = divmod(number, len(_WORDS))
-    return f"{plan.group_prefix}{_WORDS[word]}" + (f"-{turn + 1}" if turn else "")
 
 
 class Feeder:
@@ -100,8 +70,11 @@ class Feeder:
         self._bootstrap, self._topic, self._truth_file = bootstrap, topic, truth_file
         self._properties = properties
         self._garbage: collections.Counter[str] = collections.Counter()
-        self._members = [Member(plan, number) for number in range(plan.members)]
+        self._members: Members = ClassicMembers(plan) if plan.protocol == "classic" else PresenceMembers(plan)
+        self._keys = [group_name(plan, number).encode() for number in range(plan.groups)]
+        self._desks = [_Desk() for _ in range(plan.members)]
         self._behind_ms_max = 0.0
+        self._start = 0.0
         self._sender: Sender
         self._truth: TruthWriter
 
@@ -139,78 +112,79 @@ class Feeder:
         return summary
 
     def _feed(self, stop: threading.Event) -> None:
-        start = time.monotonic()
+        self._start = time.monotonic()
         for number, step in enumerate(steps(self._plan)):
-            ahead_ms = step.at_ms - (time.monotonic() - start) * 1000
+            ahead_ms = step.at_ms - self._elapsed_ms()
             if ahead_ms > 1 or number % _STEPS_A_POLL == 0:
                 self._sender.poll()
-                if self._wait(start + step.at_ms / 1000, stop):
+                if self._wait(step.at_ms, stop):
                     return
             self._behind_ms_max = max(self._behind_ms_max, -ahead_ms)
             self._take(step)
         if self._plan.duration_ms is not None:
-            self._wait(start + self._plan.duration_ms / 1000, stop)
+            self._wait(self._plan.duration_ms, stop)
 
     def _take(self, step: Step) -> None:
-        member = self._members[step.member]
-        if step.action in _BEATS:
-            member.alive = True
-            self._send(member, member.beat)
-        elif step.action is Action.GARBAGE:
-            self._send_garbage(member, step.draw)
-        elif step.action in _SILENT:
-            member.alive = False
-            if step.action is Action.LEAVE:
-                self._send(member, member.leave)
-        if step.action is not Action.BEAT and step.action is not Action.GARBAGE:
-            self._tell(_TURNS[step.action], member)
+        if step.action is Action.GARBAGE:
+            self._send_garbage(step.member, step.draw)
+            return
+        for sent in self._members.act(step.member, step.action, self._elapsed_ms()):
+            self._send(sent)
+        if step.action is not Action.BEAT:
+            self._desks[step.member].alive = step.action in BEATS
+            self._tell(_TURNS[step.action], step.member)
 
-    def _wait(self, until: float, stop: threading.Event) -> bool:
-        """Wait for a moment of the monotonic clock, looking at answers meanwhile; tell whether to stop."""
-        while not stop.is_set() and (left_ms := (until - time.monotonic()) * 1000) > 0:
+    def _elapsed_ms(self) -> float:
+        return (time.monotonic() - self._start) * 1000
+
+    def _wait(self, until_ms: float, stop: threading.Event) -> bool:
+        """Wait for a moment of the feed, looking at answers meanwhile; tell whether to stop."""
+        while not stop.is_set() and (left_ms := until_ms - self._elapsed_ms()) > 0:
             stop.wait(min(left_ms, _NAP_MS_MAX) / 1000)
             self._sender.poll()
         return stop.is_set()
 
-    def _send(self, member: Member, value: bytes) -> None:
+    def _send(self, sent: Sent) -> None:
+        desk = self._desks[sent.member]
         lines: list[LifeLine] = []
-        member.told = lines
-        self._sender.send(member.key, value, partial(self._landed, member, lines))
+        desk.told = lines
+        self._sender.send(self._key(sent.member), sent.value, partial(self._landed, desk, lines))
 
-    def _landed(self, member: Member, lines: list[LifeLine], stamp: Stamp | None) -> None:
-        member.last = stamp
-        if member.told is lines:
-            member.told = None
+    def _landed(self, desk: _Desk, lines: list[LifeLine], stamp: Stamp | None) -> None:
+        desk.last = stamp
+        if desk.told is lines:
+            desk.told = None
         for line in lines:
             self._truth.write(_stamped(line, stamp))
 
-    def _tell(self, turn: Turn, member: Member) -> None:
+    def _tell(self, turn: Turn, member: int) -> None:
         self.turns[turn] += 1
-        event = member.event
         line = LifeLine(
             turn=turn,
-            group_id=event.group_id,
-            member_id=event.member_id,
+            group_id=self._key(member).decode(),
+            member_id=self._members.member_id(member),
             session_timeout_ms=self._plan.session_timeout_ms,
             at_ms=_now_ms(),
         )
-        if member.told is None:
-            self._truth.write(_stamped(line, member.last))
+        desk = self._desks[member]
+        if desk.told is None:
+            self._truth.write(_stamped(line, desk.last))
         else:
-            member.told.append(line)
+            desk.told.append(line)
 
-    def _send_garbage(self, member: Member, draw: float) -> None:
+    def _key(self, member: int) -> bytes:
+        return self._keys[member // self._plan.members_per_group]
+
+    def _send_garbage(self, member: int, draw: float) -> None:
         kind = GARBAGE_KINDS[int(draw * len(GARBAGE_KINDS))]
         self._garbage[kind.value] += 1
-        event = member.event
-        self._sender.send(member.key, garbage(kind, group_id=event.group_id, member_id=event.member_id))
+        key = self._key(member)
+        self._sender.send(key, garbage(kind, group_id=key.decode(), member_id=self._members.member_id(member)))
 
     def _say_goodbye(self) -> None:
-        for member in self._members:
-            if member.alive:
-                member.alive = False
-                self._send(member, member.leave)
-                self._tell(Turn.LEFT, member)
+        for number, desk in enumerate(self._desks):
+            if desk.alive:
+                self._take(Step(self._elapsed_ms(), number, Action.LEAVE))
 
     def _summary(self, started_ms: int) -> Summary:
         sender = self._sender

@@ -133,12 +133,14 @@ class Beats:
 
     def _turn(self, member: tuple[str, str], now_ms: int, event: Event) -> None:
         deadline = self._deadlines.pop(member, None)
+        if deadline is None or now_ms >= deadline:
+            # Whoever was away is a newcomer, and what it told before is forgotten.
+            self._timeouts[member] = self._default_ms
         if deadline is not None and now_ms >= deadline:
             self._silences.add(Silence(*member, deadline))
         if event.type is EventType.LEAVE:
             return
-        known_ms = self._timeouts.get(member, self._default_ms)
-        timeout_ms = self._timeouts[member] = event.session_timeout_ms or known_ms
+        timeout_ms = self._timeouts[member] = event.session_timeout_ms or self._timeouts[member]
         self._deadlines[member] = now_ms + timeout_ms
 
 
