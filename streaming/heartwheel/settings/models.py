@@ -88,6 +88,7 @@ class EngineSettings(Section):
         at_risk_count: members nearest to expiry that a status row names.
         value_bytes_max: longest value that is decoded.
         members_per_shard_max: most members that one shard holds.
+        groups_per_shard_max: most groups that one shard holds, those without members counted too.
         members_per_group_max: most members that one group holds.
         output_per_batch_max: most rows that one shard writes in one batch.
     """
@@ -99,6 +100,7 @@ class EngineSettings(Section):
     at_risk_count: Annotated[int, Field(ge=0, le=1_000)] = 10
     value_bytes_max: Annotated[SizeBytes, Field(ge=1_024, le=2**26)] = 2**20
     members_per_shard_max: Annotated[int, Field(ge=1, le=10_000_000)] = 250_000
+    groups_per_shard_max: Annotated[int, Field(ge=1, le=10_000_000)] = 250_000
     members_per_group_max: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
     output_per_batch_max: Annotated[int, Field(ge=1)] = 100_000
 

@@ -42,10 +42,11 @@ class Manifest(msgspec.Struct, kw_only=True, frozen=True):
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """Make the manifest of a new checkpoint."""
+        shards = settings.engine.shards
         return cls(
             format=FORMAT,
-            shards=settings.engine.shards,
-            shuffle_partitions=settings.spark.shuffle_partitions or cores_of(settings.spark.master),
+            shards=shards,
+            shuffle_partitions=settings.spark.shuffle_partitions or min(shards, cores_of(settings.spark.master)),
             topic=settings.kafka.topics.heartbeats,
         )
 

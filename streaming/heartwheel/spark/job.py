@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.kafka.security import java_properties
 from heartwheel.settings import Settings
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.spark.slots import slots_of
@@ -73,7 +74,7 @@ def job_config(settings: Settings, *, shuffle_partitions: int) -> JobConfig:
         shuffle_partitions: of the checkpoint, where it exists, else of the settings.
     """
     engine, kafka = settings.engine, settings.kafka
-    options = {"bootstrap.servers": kafka.bootstrap_servers, **kafka.client}
+    options = {"bootstrap.servers": kafka.bootstrap_servers, **java_properties(kafka.client)}
     return JobConfig(
         checkpoint=settings.checkpoint.location,
         kafka_options={f"kafka.{name}": value for name, value in options.items()},
@@ -92,7 +93,7 @@ def job_config(settings: Settings, *, shuffle_partitions: int) -> JobConfig:
         limits=ShardLimits(
             members_max=engine.members_per_shard_max,
             members_per_group_max=engine.members_per_group_max,
-            groups_max=engine.members_per_shard_max,
+            groups_max=engine.groups_per_shard_max,
             verdicts_max=engine.output_per_batch_max,
         ),
     )

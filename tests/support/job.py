@@ -1,0 +1,170 @@
+"""The job as its user runs it: `heartwheel run` as a process, and the topics around it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from heartwheel.events import Event, encode_event
+from heartwheel.kafka.readback import LogRecord, read_topic
+from heartwheel.kafka.sender import Sender
+from heartwheel.kafka.topics import TopicNames, engine_topics, ensure_topics
+
+PATIENCE_S = 120.0
+"""How long a condition may take on a busy machine before a test gives up."""
+
+
+def wait_for(condition: Callable[[], Any], what: str) -> Any:
+    """Wait until a condition holds, and return what it returned."""
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(0.2)
+    raise AssertionError(f"gave up after {PATIENCE_S:g} s waiting for {what}")
+
+
+class Topics:
+    """The engine's topics under names that no other test has.
+
+    Args:
+        bootstrap: the broker.
+        name: makes a topic's name.
+        partitions: of the heartbeat topic.
+    """
+
+    def __init__(self, bootstrap: str, name: Callable[[str], str], *, partitions: int = 2) -> None:
+        self.bootstrap = bootstrap
+        logical = ("heartbeats", "expirations", "triggers", "status", "rejects")
+        self.names = {part: name(part) for part in logical}
+        specs = engine_topics(TopicNames(**self.names), heartbeat_partitions=partitions, output_partitions=partitions)
+        ensure_topics(bootstrap, specs, create=True)
+
+    def send(self, events: Iterable[Event | bytes | None], *, key: bytes = b"key") -> None:
+        """Append events, or any bytes, and wait until they are in the log."""
+        sender = Sender(self.bootstrap, self.names["heartbeats"], linger_ms=0)
+        for event in events:
+            is_event = isinstance(event, Event)
+            sender.send(event.group_id.encode() if is_event else key, encode_event(event) if is_event else event)
+        sender.close()
+        assert (sender.unknown, sum(sender.errors.values())) == (0, 0)
+
+    def read(self, topic: str) -> list[LogRecord]:
+        """Read a topic from its start."""
+        return list(read_topic(self.bootstrap, self.names[topic]))
+
+    def rows(self, topic: str) -> list[dict[str, Any]]:
+        """Read the values of a topic."""
+        return [msgspec.json.decode(record.value or b"null") for record in self.read(topic)]
+
+    def expired(self) -> list[str]:
+        """Name the expired members, sorted."""
+        return sorted(row["member_id"] for row in self.rows("expirations"))
+
+    def clock_ms(self) -> int:
+        """Tell up to where every shard has fired its timers, epoch ms."""
+        newest: dict[int, int] = {}
+        for row in self.rows("status"):
+            newest[row["shard"]] = max(row["clock_ms"], newest.get(row["shard"], -1))
+        return min(newest.values(), default=-1)
+
+
+class Job:
+    """One `heartwheel run`.
+
+    Args:
+        topics: where it reads and writes.
+        checkpoint: its checkpoint.
+        settings: `--set` texts on top of quick ones for tests.
+    """
+
+    def __init__(self, topics: Topics, checkpoint: Path, *settings: str) -> None:
+        self.topics = topics
+        flags = [
+            *(f"kafka.topics.{name}={real}" for name, real in topics.names.items()),
+            "engine.shards=2",
+            "engine.trigger_interval=500ms",
+            "engine.skew_allowance=0",
+            "coordinator.group_min_session_timeout=100ms",
+            "spark.master=local[2]",
+            "spark.driver_memory=1GiB",
+            *settings,
+        ]
+        self.command = [
+            *(sys.executable, "-m", "heartwheel", "run"),
+            *("--bootstrap-servers", topics.bootstrap, "--checkpoint", str(checkpoint)),
+            *(word for flag in flags for word in ("--set", flag)),
+        ]
+        self._log = checkpoint.with_name(f"{checkpoint.name}.log")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> str:
+        """What it has printed so far."""
+        return self._log.read_text() if self._log.exists() else ""
+
+    def start(self) -> Self:
+        """Start it, in a process group of its own."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self.command, stdout=log, stderr=log, start_new_session=True)
+        return self
+
+    def wait_for(self, condition: Callable[[], Any], what: str) -> Any:
+        """Wait for a condition while the job runs."""
+
+        def checked() -> Any:
+            assert self._process is not None
+            if self._process.poll() is not None:
+                raise AssertionError(f"the job ended with {self._process.returncode}:\n{self.log[-3000:]}")
+            return condition()
+
+        try:
+            return wait_for(checked, what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.log[-3000:]}") from None
+
+    def until_live(self) -> None:
+        """Wait until it has caught up."""
+        self.wait_for(lambda: " live" in self.log, "the job to go live")
+
+    def until_clock(self, clock_ms: int) -> None:
+        """Wait until every shard has fired its timers up to some time."""
+        self.wait_for(lambda: self.topics.clock_ms() >= clock_ms, f"the clock to reach {clock_ms}")
+
+    def end(self) -> int:
+        """Wait until it has ended by itself."""
+        assert self._process is not None
+        return self._process.wait(PATIENCE_S)
+
+    def stop(self) -> int:
+        """Stop it as a supervisor does, by a SIGTERM to its process group."""
+        return self._signal(signal.SIGTERM)
+
+    def kill(self) -> int:
+        """Kill the driver, the JVM and the workers at once, as a crash of the machine would."""
+        return self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> int:
+        assert self._process is not None
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, number)
+        return self._process.wait(PATIENCE_S)
+
+
+@contextmanager
+def running(topics: Topics, checkpoint: Path, *settings: str) -> Iterator[Job]:
+    """Run the job for the length of a block; what is left of it afterwards is killed."""
+    job = Job(topics, checkpoint, *settings).start()
+    try:
+        yield job
+    finally:
+        job.kill()
