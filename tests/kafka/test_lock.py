@@ -11,7 +11,7 @@ from heartwheel.kafka import lock
 from heartwheel.kafka.jars import JarError, read_lock
 
 POM = (
-    '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+    "<project><modelVersion>4.0.0</modelVersion>"
     "<groupId>org.example</groupId><artifactId>{name}</artifactId><version>1.0</version>{more}</project>"
 )
 NEEDS_BETA = (
