@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from heartwheel.cli import config, doctor, feed, topics
+from heartwheel.cli import config, demo, doctor, feed, topics
 from heartwheel.cli import run as run_job
 from heartwheel.cli.console import print_error
 from heartwheel.errors import HeartwheelError
@@ -32,6 +32,7 @@ Structured Streaming, and writes member expirations and rebalance triggers back 
 First steps:
 
 \b
+    heartwheel demo              watch it work, with a broker and members of its own
     heartwheel doctor            is everything here that it needs?
     heartwheel topics --create   make the topics
     heartwheel feed              simulate members that beat, pause and die
@@ -67,7 +68,7 @@ def _root(
     """Stand for the options that come before a command; the help text is given above."""
 
 
-for _command in (run_job.run, feed.feed, topics.topics, doctor.doctor, config.config):
+for _command in (demo.demo, run_job.run, feed.feed, topics.topics, doctor.doctor, config.config):
     app.command()(_command)
 
 

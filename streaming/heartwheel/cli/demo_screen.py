@@ -1,0 +1,113 @@
+"""What a person sees of the demo: events line by line, and below them the figures, kept up to date."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.rule import Rule
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from heartwheel.cli.console import stderr
+
+if TYPE_CHECKING:
+    from heartwheel.demo.tally import Tally
+
+_PLAIN_EVERY_S: Final = 10.0
+_REDRAWS_A_S: Final = 4
+
+
+class DemoScreen:
+    """Show a demo: on a terminal with figures at the bottom, elsewhere a line of figures now and then on stderr.
+
+    Args:
+        tally: the figures.
+    """
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        # On a terminal all goes through one console: two would draw over each other.
+        self._console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+        self._live = self._console.is_terminal
+        self._spinner = Spinner("dots")
+        self._display = Live(get_renderable=self._draw, console=self._console, refresh_per_second=_REDRAWS_A_S)
+        self._said_s, self._phase = 0.0, ""
+
+    def __enter__(self) -> Self:
+        if self._live:
+            self._display.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._live:
+            self._display.stop()
+
+    def say(self, line: Text) -> None:
+        """Show one line of events."""
+        self._console.print(line)
+
+    def note(self, words: str) -> None:
+        """Tell something that is no event."""
+        (self._console if self._live else stderr()).print(Text(words, style="dim"))
+
+    def refresh(self) -> None:
+        """Show a plain line of figures if it is time to; a terminal is redrawn by itself."""
+        if self._live:
+            return
+        now_s = time.monotonic()
+        changed, self._phase = self._tally.phase != self._phase, self._tally.phase
+        if changed or now_s - self._said_s >= _PLAIN_EVERY_S:
+            self._said_s = now_s
+            stderr().print(Text(plain_figures(self._tally)))
+
+    def _draw(self) -> RenderableType:
+        tally = self._tally
+        self._spinner.update(text=f" {tally.phase}, {tally.running_s:.0f} s")
+        if tally.clock_ms < 0 and not tally.sent:
+            return self._spinner
+        return Group(Rule(style="dim"), figures(tally), self._spinner)
+
+
+def figures(tally: Tally) -> Table:
+    """Lay the figures out in two rows."""
+    table = Table.grid(padding=(0, 3))
+    cells = [f"[dim]{name}[/] [bold]{value}[/]" for name, value in _pairs(tally)]
+    half = (len(cells) + 1) // 2
+    table.add_row(*cells[:half])
+    table.add_row(*cells[half:])
+    return table
+
+
+def plain_figures(tally: Tally) -> str:
+    """Say the figures in one line."""
+    parts = ", ".join(f"{name} {value}" for name, value in _pairs(tally))
+    return f"-- {tally.phase}, {tally.running_s:.0f} s: {parts}"
+
+
+def _pairs(tally: Tally) -> list[tuple[str, str]]:
+    from heartwheel.demo.tally import percentile
+
+    late = list(tally.lateness_ms)
+    pairs = [
+        ("sent", f"{tally.sent:,}"),
+        ("members", f"{tally.members:,} in {tally.groups:,} groups"),
+        ("killed", f"{tally.turns.get('killed', 0):,}"),
+        ("paused", f"{tally.turns.get('paused', 0):,}"),
+        ("left", f"{tally.turns.get('left', 0):,}"),
+        ("expired", f"{tally.expired.total():,}"),
+        ("rebalances", f"{tally.triggers['rebalance_completed']:,}"),
+        ("known late p50", f"{percentile(late, 0.5) / 1000:.1f} s"),
+        ("p99", f"{percentile(late, 0.99) / 1000:.1f} s"),
+        ("batch", f"{tally.batch_ms[-1] / 1000:.2f} s" if tally.batch_ms else "-"),
+    ]
+    nearest = tally.next_at_risk()
+    if nearest is not None:
+        left_s = nearest.deadline_ms / 1000 - time.time()
+        pairs.append(("nearest to expiry", f"{nearest.member_id} in {left_s:.0f} s"))
+    return pairs

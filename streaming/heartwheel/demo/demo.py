@@ -1,0 +1,196 @@
+"""Run the demo: broker, topics, members that die, the job, and at the end the judge.
+
+The job has the main thread, where Spark can be made to leave signals alone. Two more threads feed and follow the
+topics; whatever ends one of them ends the demo. The judge reads the topics only when nothing is written any more.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+from rich.text import Text
+
+from heartwheel.demo.folder import DemoFolder
+from heartwheel.demo.lines import expiration_line, trigger_lines
+from heartwheel.demo.report import report_of
+from heartwheel.demo.tail import follow
+from heartwheel.demo.tally import Tally
+from heartwheel.errors import HeartwheelError
+from heartwheel.kafka.feeder import Feeder
+from heartwheel.kafka.judge import judge_topics
+from heartwheel.kafka.readback import LogRecord
+from heartwheel.kafka.schedule import FeedPlan
+from heartwheel.kafka.truth import Summary
+from heartwheel.settings import Settings
+from heartwheel.spark.engine import Engine
+from heartwheel.spark.progress import Progress
+from heartwheel.status import StatusRow
+from heartwheel.verdicts import ExpirationRow, TriggerRow
+
+_PATIENCE_S: Final = 120.0
+
+_expiration = msgspec.json.Decoder(ExpirationRow).decode
+_trigger = msgspec.json.Decoder(TriggerRow).decode
+_status = msgspec.json.Decoder(StatusRow).decode
+
+
+class DemoStalledError(HeartwheelError):
+    """Tell that the job did not come to the end of what was fed."""
+
+
+class Screen(Protocol):
+    """Show a demo; called from several threads."""
+
+    def say(self, line: Text) -> None:
+        """Show one line of events."""
+
+    def refresh(self) -> None:
+        """Show the figures anew, if it is time to."""
+
+
+class Demo:
+    """Own one demo.
+
+    Args:
+        settings: the checked configuration; its broker is the running one.
+        folder: where the checkpoint, the truth and the logs go.
+        tally: counts what is seen.
+        screen: shows it.
+        plan: whom to simulate; with a duration the demo ends by itself.
+        jars: the Kafka connector's.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        folder: DemoFolder,
+        tally: Tally,
+        screen: Screen,
+        *,
+        plan: FeedPlan,
+        jars: Sequence[Path],
+    ) -> None:
+        self._settings, self._folder, self._tally, self._screen = settings, folder, tally, screen
+        topics = settings.kafka.topics
+        self.on_phase: Callable[[str], None] | None = None
+        """Called in the main thread at each phase of the job, if set."""
+        self._feeder = Feeder(plan, settings.kafka.bootstrap_servers, topics.heartbeats, folder.truth)
+        self._engine = Engine(
+            settings,
+            list(jars),
+            on_progress=self._after_batch,
+            on_phase=self._enter,
+            log_file=folder.spark_log,
+        )
+        self._stop_feeding, self._stop_following = threading.Event(), threading.Event()
+        self._fed: Future[Summary] | None = None
+        self._followed: Future[None] | None = None
+        self._judged_from_ms: int | None = None
+        self._moved = (-1, time.monotonic())
+        self._threads = ThreadPoolExecutor(2, "demo")
+
+    def stop(self) -> None:
+        """Ask the demo to end in order; safe to call from a signal handler."""
+        self._stop_feeding.set()
+        self._engine.stop()
+
+    def run(self) -> dict[str, Any] | None:
+        """Run until stopped, or until what was fed is decided on.
+
+        Returns:
+            The report; `None` if the demo was stopped before anything was fed.
+
+        Raises:
+            JobFailedError: the job failed.
+            DemoStalledError: the job stands still.
+            KafkaUnreachableError: the broker is gone.
+        """
+        topics = self._settings.kafka.topics
+        followed = (topics.expirations, topics.triggers, topics.status)
+        bootstrap = self._settings.kafka.bootstrap_servers
+        with self._threads:
+            self._followed = self._threads.submit(follow, bootstrap, followed, self._take, self._stop_following)
+            self._followed.add_done_callback(self._end_on_error)
+            try:
+                self._engine.run()
+            finally:
+                self._stop_feeding.set()
+                self._stop_following.set()
+        self._followed.result()
+        return self._judge(self._fed.result()) if self._fed else None
+
+    def _enter(self, phase: str) -> None:
+        self._tally.phase = phase
+        self._screen.refresh()
+        if self.on_phase is not None:
+            self.on_phase(phase)
+
+    def _after_batch(self, batch: Progress) -> None:
+        self._tally.add_batch(batch)
+        if not batch.held and self._fed is None and not self._stop_feeding.is_set():
+            # Not before: who dies while the job starts is known late, and lateness is what is measured here.
+            self._fed = self._threads.submit(self._feeder.run, self._stop_feeding)
+            self._fed.add_done_callback(self._after_feed)
+
+    def _after_feed(self, fed: Future[Summary]) -> None:
+        self._end_on_error(fed)
+        if fed.exception() is None:
+            # One session after the end the last silence is over, and one tick later its timer has fired.
+            self._judged_from_ms = (
+                fed.result().ended_ms + self._settings.feed.session_timeout_ms + self._settings.wheel.tick_ms
+            )
+            self._moved = (self._tally.clock_ms, time.monotonic())
+            self._tally.phase = "waiting for the last deadlines"
+
+    def _end_on_error(self, future: Future[Any]) -> None:
+        if future.exception() is not None:
+            self.stop()
+
+    def _take(self, found: Mapping[str, list[LogRecord]]) -> None:
+        topics, tally = self._settings.kafka.topics, self._tally
+        for record in found.get(topics.expirations, ()):
+            row = _expiration(record.value or b"")
+            if tally.add_expiration(row, record.append_ms):
+                self._screen.say(expiration_line(row, record.append_ms))
+        triggers = [(_trigger(record.value or b""), record.append_ms) for record in found.get(topics.triggers, ())]
+        for line in trigger_lines([pair for pair in triggers if tally.add_trigger(pair[0])]):
+            self._screen.say(line)
+        for record in found.get(topics.status, ()):
+            if record.value is not None:
+                tally.add_status(_status(record.value))
+        tally.sent, tally.turns = self._feeder.sent, {turn.value: n for turn, n in dict(self._feeder.turns).items()}
+        self._screen.refresh()
+        if self._judged_from_ms is not None:
+            self._wait_for_clock(self._judged_from_ms)
+
+    def _wait_for_clock(self, clock_ms: int) -> None:
+        """End the demo once every shard has fired its timers up to some time."""
+        now_ms = self._tally.clock_ms
+        if now_ms >= clock_ms:
+            self._engine.stop()
+        elif now_ms > self._moved[0]:
+            self._moved = (now_ms, time.monotonic())
+        elif time.monotonic() - self._moved[1] > _PATIENCE_S and not self._stop_following.is_set():
+            raise DemoStalledError(
+                f"the shards' clocks have stood still for {_PATIENCE_S:g} s, {clock_ms - now_ms} ms before the end",
+                hint=f"the log of Spark may tell why: {self._folder.spark_log}",
+            )
+
+    def _judge(self, fed: Summary) -> dict[str, Any]:
+        settings, topics = self._settings, self._settings.kafka.topics
+        judgement = judge_topics(
+            settings.kafka.bootstrap_servers,
+            self._folder.truth,
+            heartbeats=topics.heartbeats,
+            expirations=topics.expirations,
+            # Deadlines are rounded up to the tick: one within the last tick may not have fired.
+            until_ms=self._tally.clock_ms - settings.wheel.tick_ms,
+            default_session_timeout_ms=settings.coordinator.default_session_timeout_ms,
+        )
+        return report_of(settings, judgement, fed, self._tally)

@@ -1,0 +1,76 @@
+"""The demo's folder: the broker's data, the checkpoint, the truth and the logs of one demo at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from heartwheel.errors import HeartwheelError
+
+_MARK: Final = ".heartwheel-demo"
+
+
+class DemoFolder(NamedTuple):
+    """Name what is in a demo's folder."""
+
+    root: Path
+
+    @property
+    def broker(self) -> Path:
+        """The broker's data, configuration and logs."""
+        return self.root / "broker"
+
+    @property
+    def checkpoint(self) -> Path:
+        """The job's checkpoint; stays after the demo, to be inspected."""
+        return self.root / "checkpoint"
+
+    @property
+    def truth(self) -> Path:
+        """What the feeder did to its members."""
+        return self.root / "truth.jsonl"
+
+    @property
+    def spark_log(self) -> Path:
+        """What Spark logs."""
+        return self.root / "spark.log"
+
+
+class DemoFolderError(HeartwheelError):
+    """Tell that a folder can not be used for a demo."""
+
+
+@contextlib.contextmanager
+def fresh_folder(root: Path) -> Iterator[DemoFolder]:
+    """Hold a folder for one demo, with nothing left in it of the one before.
+
+    Args:
+        root: a new or empty folder, or one of an earlier demo.
+
+    Raises:
+        DemoFolderError: it holds something else, or another demo runs in it.
+    """
+    folder = DemoFolder(root.absolute())
+    mark = folder.root / _MARK
+    if folder.root.exists() and not mark.exists() and (not folder.root.is_dir() or any(folder.root.iterdir())):
+        raise DemoFolderError(
+            f"{root} holds something that is not a demo's, and a demo starts by clearing its folder",
+            hint="name a new folder: --folder artifacts/another-demo",
+        )
+    folder.root.mkdir(parents=True, exist_ok=True)
+    with mark.open("ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DemoFolderError(
+                f"another demo runs in {root}", hint="stop it, or name another folder with --folder"
+            ) from None
+        for left in (folder.broker, folder.checkpoint):
+            shutil.rmtree(left, ignore_errors=True)
+        for left in (folder.truth, folder.spark_log):
+            left.unlink(missing_ok=True)
+        yield folder

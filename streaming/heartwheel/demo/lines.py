@@ -1,0 +1,91 @@
+"""One readable line for what the engine decided: who, of which group, why, and how late it was known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
+from typing import Final
+
+from rich.text import Text
+
+from heartwheel.verdicts import ExpirationRow, TriggerRow
+
+_GROUP_WIDTH: Final = 12
+_COMPLETED: Final = "rebalance_completed"
+_EMPTY: Final = "group_empty"
+
+
+def expiration_line(row: ExpirationRow, known_ms: int) -> Text:
+    """Say who was expired.
+
+    Args:
+        row: of the expirations topic.
+        known_ms: when it was appended there, epoch ms.
+    """
+    client = f", client {row.client_id} at {row.client_host}" if row.client_id else ""
+    return Text.assemble(
+        _clock(known_ms),
+        ("expired    ", "bold red"),
+        (f"{row.group_id:<{_GROUP_WIDTH}} ", "bold"),
+        f"{row.member_id}  {_words(row.reason)}, silent for {_seconds(known_ms - row.last_seen_ms)}",
+        (f", known {_seconds(known_ms - row.deadline_ms)} after its deadline{client}", "dim"),
+    )
+
+
+def trigger_lines(rows: Iterable[tuple[TriggerRow, int]]) -> Iterator[Text]:
+    """Say what happened to each group: one line a group, however many rebalances it went through.
+
+    Args:
+        rows: of the triggers topic, those of a group in order, each with when it was appended, epoch ms.
+    """
+    by_group = sorted(rows, key=lambda pair: pair[0].group_id)  # stable: keeps the order within a group
+    for _, pairs in groupby(by_group, key=lambda pair: pair[0].group_id):
+        triggers, known = zip(*pairs, strict=True)
+        yield _group_line(triggers, known[-1])
+
+
+def _group_line(rows: Sequence[TriggerRow], known_ms: int) -> Text:
+    last = rows[-1]
+    word, style = ("empty", "yellow") if last.type == _EMPTY else ("rebalance", "cyan")
+    return Text.assemble(
+        _clock(known_ms),
+        (f"{word:<11}", style),
+        (f"{last.group_id:<{_GROUP_WIDTH}} ", "bold"),
+        f"{_generations(rows)}  {_causes(rows)}",
+        (f", {_outlook(last)}", "dim"),
+    )
+
+
+def _generations(rows: Sequence[TriggerRow]) -> str:
+    first, last = rows[0], rows[-1]
+    # A trigger carries the generation that it ends, a completion the one that it begins.
+    before = first.generation_id - (first.type != "rebalance_triggered")
+    return f"generation {before}" + (f" -> {last.generation_id}" if last.generation_id > before else " ends")
+
+
+def _causes(rows: Sequence[TriggerRow]) -> str:
+    begun = [row for row in rows if row.type != _COMPLETED] or rows
+    counts = Counter(map(attrgetter("cause"), begun))
+    return ", ".join(f"{count} x {_words(cause)}" if count > 1 else _words(cause) for cause, count in counts.items())
+
+
+def _outlook(row: TriggerRow) -> str:
+    if row.awaiting:
+        return f"waiting for {len(row.awaiting)} of {row.member_count} members"
+    members = "1 member" if row.member_count == 1 else f"{row.member_count} members"
+    return members if row.leader is None else f"{members}, leader {row.leader}"
+
+
+def _clock(time_ms: int) -> str:
+    return f"{datetime.fromtimestamp(time_ms / 1000).astimezone():%H:%M:%S}  "
+
+
+def _words(name: str | None) -> str:
+    return (name or "unknown").replace("_", " ")
+
+
+def _seconds(duration_ms: int) -> str:
+    return f"{duration_ms / 1000:.1f} s"

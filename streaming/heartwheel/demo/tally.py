@@ -1,0 +1,105 @@
+"""What was seen so far: the figures of the live summary and of the report."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from typing import Final
+
+from heartwheel.spark.progress import Progress
+from heartwheel.status import AtRiskMember, StatusRow
+from heartwheel.verdicts import ExpirationRow, TriggerRow
+
+_LATENESS_KEPT: Final = 1_000
+
+
+class Tally:
+    """Count what comes back from the engine.
+
+    Args:
+        shards: how many shards report.
+    """
+
+    def __init__(self, shards: int) -> None:
+        self.phase = "starting"
+        self.sent = 0
+        """Records sent by the feeder."""
+        self.turns: dict[str, int] = {}
+        """How often members started, died, paused and so on, by name."""
+        self.expired: Counter[str] = Counter()
+        """Expirations by reason, each id once."""
+        self.triggers: Counter[str] = Counter()
+        """Triggers by type."""
+        self.batch_ms: list[int] = []
+        """How long each live batch took, ms."""
+        self.rejected = 0
+        self.lateness_ms: deque[int] = deque(maxlen=_LATENESS_KEPT)
+        """Of the newest expirations, ms."""
+        self.first_expiration_s: float | None = None
+        """How long after the start the first expiration was seen, s."""
+        self._status: dict[int, StatusRow] = {}
+        self._ids: set[str] = set()
+        self._shards = shards
+        self._began = time.monotonic()
+
+    @property
+    def running_s(self) -> float:
+        """How long ago this was made, s."""
+        return time.monotonic() - self._began
+
+    @property
+    def clock_ms(self) -> int:
+        """Up to where every shard has fired its timers, epoch ms; -1 before all have."""
+        if len(self._status) < self._shards:
+            return -1
+        return min(row.clock_ms for row in self._status.values())
+
+    @property
+    def members(self) -> int:
+        """Members of all shards, as of their newest reports."""
+        return sum(row.members for row in list(self._status.values()))
+
+    @property
+    def groups(self) -> int:
+        """Groups of all shards, as of their newest reports."""
+        return sum(row.groups for row in list(self._status.values()))
+
+    def next_at_risk(self) -> AtRiskMember | None:
+        """Name the member nearest to its expiry, if any."""
+        nearest = [row.at_risk[0] for row in list(self._status.values()) if row.at_risk]
+        return min(nearest, key=lambda member: member.deadline_ms, default=None)
+
+    def add_expiration(self, row: ExpirationRow, known_ms: int) -> bool:
+        """Count an expiration; tell whether its id is new."""
+        if row.id in self._ids:
+            return False
+        self._ids.add(row.id)
+        self.expired[row.reason] += 1
+        self.lateness_ms.append(known_ms - row.deadline_ms)
+        if self.first_expiration_s is None:
+            self.first_expiration_s = self.running_s
+        return True
+
+    def add_trigger(self, row: TriggerRow) -> bool:
+        """Count a trigger; tell whether its id is new."""
+        if row.id in self._ids:
+            return False
+        self._ids.add(row.id)
+        self.triggers[row.type] += 1
+        return True
+
+    def add_status(self, row: StatusRow) -> None:
+        """Take the report of a shard."""
+        self._status[row.shard] = row
+
+    def add_batch(self, batch: Progress) -> None:
+        """Take the progress of a batch."""
+        self.rejected += batch.rejected
+        if not batch.held:
+            self.batch_ms.append(batch.duration_ms)
+
+
+def percentile(values: list[int], share: float) -> int:
+    """Take the nearest rank, so that every percentile is a value that was measured; 0 of nothing."""
+    ordered = sorted(values)
+    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)] if ordered else 0
