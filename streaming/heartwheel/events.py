@@ -154,6 +154,11 @@ def decode_event(value: bytes | None, *, size_max: int = 1 << 20) -> Event:
     return event
 
 
+def decode_accepted(value: bytes) -> Event:
+    """Decode a value that `decode_event` has accepted before, without checking it again."""
+    return _decode(value)
+
+
 def _validation_cause(words: str) -> RejectCause:
     if words.endswith("`$.type`"):
         return RejectCause.UNKNOWN_TYPE

@@ -55,8 +55,8 @@ class Bodies:
         return len(self._ends)
 
     def __getitem__(self, index: int) -> bytes:
-        start = int(self._ends[index - 1]) if index else 0
-        return bytes(self._buffer[start : int(self._ends[index])])
+        start = self._ends[index - 1] if index else 0
+        return bytes(self._buffer[start : self._ends[index]])
 
 
 def encode_packs(

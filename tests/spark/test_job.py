@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from heartwheel.events import Event, EventType
+from heartwheel.events import Event, EventType, Protocol
 from heartwheel.kafka.embedded import EmbeddedKafka
 from heartwheel.kafka.judge import Beats
 from heartwheel.verdicts import ExpirationRow
@@ -199,18 +199,14 @@ def test_joins_and_leaves_reach_the_triggers(engine_topics: Topics, tmp_path: Pa
     join = Event(
         type=EventType.JOIN,
         group_id="classic",
-        member_id="",
-        assigned_member_id="m1",
+        member_id="m1",
         session_timeout_ms=30_000,
         rebalance_timeout_ms=30_000,
         protocol_type="consumer",
-        protocols=(),
+        protocols=(Protocol("range"),),
     )
-    engine_topics.send([join])
-    rejoin = msgspec.structs.replace(join, member_id="m1", assigned_member_id=None)
-    engine_topics.send(
-        [msgspec.structs.replace(rejoin, protocols=msgspec.convert([{"name": "range"}], tuple[dict, ...]))]
-    )
+    first = msgspec.structs.replace(join, member_id="", assigned_member_id="m1")
+    engine_topics.send([first, join])
     with running(engine_topics, tmp_path / "checkpoint", "coordinator.group_initial_rebalance_delay=100ms") as job:
         job.wait_for(lambda: len(engine_topics.rows("triggers")) >= 2, "a join phase")
         job.stop()

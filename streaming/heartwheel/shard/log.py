@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heartwheel.events import Event, decode_event
+from heartwheel.events import Event, decode_accepted
 from heartwheel.pack import Pack
 
 Ints = NDArray[np.int64]
@@ -32,7 +33,7 @@ class BatchLog:
     def __init__(self, packs: Sequence[Pack]) -> None:
         ordered = sorted(packs, key=lambda pack: (pack.partition, int(pack.offset[0])))
         sizes = [len(pack.fingerprints) for pack in ordered]
-        self._starts = np.cumsum([0, *sizes])
+        self._starts = list(accumulate(sizes, initial=0))
         self._packs = ordered
         self._decoded: dict[int, Event] = {}
         self.fingerprint: Ints = _join([pack.fingerprints for pack in ordered], np.int64)
@@ -48,13 +49,12 @@ class BatchLog:
         """Decode one entry; the map side has proved that it can be."""
         event = self._decoded.get(entry)
         if event is None:
-            event = decode_event(self._body(entry), size_max=2**31)
-            self._decoded[entry] = event
+            event = self._decoded[entry] = decode_accepted(self._body(entry))
         return event
 
     def _body(self, entry: int) -> bytes:
-        pack = int(np.searchsorted(self._starts, entry, side="right")) - 1
-        return self._packs[pack].bodies[entry - int(self._starts[pack])]
+        pack = bisect.bisect_right(self._starts, entry) - 1
+        return self._packs[pack].bodies[entry - self._starts[pack]]
 
     def first_and_last_ms(self) -> tuple[Ints, Ints]:
         """Return the append time of each entry's first and last record, int64 (entries,) each.

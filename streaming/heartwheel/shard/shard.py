@@ -317,8 +317,7 @@ class Shard:
             self._refuse(log, int(record), RejectCause.SHARD_FULL, f"the shard holds {self._limits.groups_max} groups")
         done = []
         for loaded in self._workshop.load(rows[rows >= 0]):
-            for record in log.in_order(spans[loaded.row]).tolist():
-                self._apply_record(log, record, loaded)
+            self._apply_records(log, log.in_order(spans[loaded.row]), loaded)
             self._counts["records_clamped"] += loaded.machine.clamped
             if clock is not None:
                 loaded.machine.advance(clock)
@@ -326,19 +325,30 @@ class Shard:
         self._counts["records_rules"] += len(records)
         self._store(done)
 
-    def _apply_record(self, log: BatchLog, record: int, loaded: Loaded) -> None:
-        entry = int(log.entry[record])
-        event = log.event(entry)
-        group = loaded.group
-        before = len(group.members) + len(group.pending)
-        if (self._room <= 0 or before >= self._limits.members_per_group_max) and _is_stranger(event, group):
-            self._refuse_stranger(log, record)
-            return
-        answer = loaded.machine.apply(event, int(log.append_ms[record]), int(log.fingerprint[entry]))
-        self._counts[f"answer_{answer}"] += 1
-        self._room -= len(group.members) + len(group.pending) - before
-        if answer in _REFUSED:
-            self._refuse(log, record, _REFUSED[answer], f"the coordinator answers {answer}")
+    def _apply_records(self, log: BatchLog, records: Rows, loaded: Loaded) -> None:
+        group, machine = loaded.group, loaded.machine
+        answers: Counter[Answer] = Counter()
+        entries = log.entry[records]
+        size = len(group.members) + len(group.pending)
+        for record, entry, append_ms, mark in zip(
+            records.tolist(),
+            entries.tolist(),
+            log.append_ms[records].tolist(),
+            log.fingerprint[entries].tolist(),
+            strict=True,
+        ):
+            event = log.event(entry)
+            full = self._room <= 0 or size >= self._limits.members_per_group_max
+            if full and _is_stranger(event, group):
+                self._refuse_stranger(log, record)
+                continue
+            answer = machine.apply(event, append_ms, mark)
+            answers[answer] += 1
+            before, size = size, len(group.members) + len(group.pending)
+            self._room -= size - before
+            if answer in _REFUSED:
+                self._refuse(log, record, _REFUSED[answer], f"the coordinator answers {answer}")
+        self._counts.update({f"answer_{answer}": n for answer, n in answers.items()})
 
     def _refuse_stranger(self, log: BatchLog, record: int) -> None:
         if self._room <= 0:
