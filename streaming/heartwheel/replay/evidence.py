@@ -92,7 +92,7 @@ class Lane:
 
     def _apply(self, recorded: Recorded) -> None:
         machine, event, t_ms = self._machine, recorded.event, recorded.evidence.t_ms
-        self._force_completion(t_ms)
+        self._force_completion(recorded, t_ms)
         t_ms = self._moment(recorded, t_ms)
         if event.type is EventType.JOIN:
             self._apply_join(recorded, t_ms)
@@ -145,11 +145,14 @@ class Lane:
         ahead.advance(clock_ms)
         return ahead
 
-    def _force_completion(self, t_ms: int) -> None:
-        """End a join phase that the broker, by its answers, has ended a while ago."""
+    def _force_completion(self, recorded: Recorded, t_ms: int) -> None:
+        """End a join phase that the broker, by its answers, has ended a while ago, unless its last join comes now."""
         group = self._machine.group
         completed_ms = self._completed_ms.get(group.generation + 1)
         if group.state is not GroupState.PREPARING_REBALANCE or completed_ms is None:
+            return
+        near = [recorded, *self._waiting]
+        if any(other.evidence.response_generation_id == group.generation + 1 for other in near):
             return
         self._machine.advance(t_ms - LATE_MS)
         if completed_ms + LATE_MS < t_ms and group.state is GroupState.PREPARING_REBALANCE:
