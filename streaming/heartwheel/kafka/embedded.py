@@ -10,33 +10,23 @@ needs Java 17 and nothing else, listens on the loopback interface alone, and die
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import secrets
 import shutil
 import signal
-import socket
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
 from heartwheel.kafka.jars import fetch_jars
 from heartwheel.kafka.java import find_java
 from heartwheel.kafka.node_config import LOGGING, SMALL_NODE, properties_text
+from heartwheel.kafka.node_process import HOST, LOG_TAIL_BYTES, LogTail, NodeCommands, die_with_parent, free_port
 from heartwheel.kafka.probe import serves_requests
 
-HOST: Final = "127.0.0.1"
-
-_FORMAT_HEAP: Final = "128m"
 _POLL_MS: Final = 20
 _PORT_ATTEMPTS: Final = 3
-_TAIL_BYTES: Final = 3000
-# The first compiler alone starts a broker a third faster; it tops out at 3 million records/s, far above what we feed.
-_JVM_FLAGS: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
-_PR_SET_PDEATHSIG: Final = 1
 
 
 class KafkaStartError(RuntimeError):
@@ -114,13 +104,13 @@ class EmbeddedKafka:
         """
         if self.running:
             raise KafkaStartError(f"the broker runs already, at {self.bootstrap}")
-        command = _Command(find_java(), self._jars or fetch_jars("broker"), self.dir)
+        command = NodeCommands(find_java(), self._jars or fetch_jars("broker"), self.dir)
         self.dir.mkdir(parents=True, exist_ok=True)
         # A free port is free only until somebody takes it; one that was asked for, or is known, is not ours to change.
         for _ in range(0 if self.port else _PORT_ATTEMPTS - 1):
             with contextlib.suppress(_PortTakenError):
-                return self._start_at(_free_port(), command)
-        return self._start_at(self.port or _free_port(), command)
+                return self._start_at(free_port(), command)
+        return self._start_at(self.port or free_port(), command)
 
     def stop(self) -> int | None:
         """Stop the broker in order, so that its next start has nothing to recover.
@@ -177,7 +167,7 @@ class EmbeddedKafka:
         if self._temporary:
             shutil.rmtree(self.dir, ignore_errors=True)
 
-    def _start_at(self, port: int, command: _Command) -> Self:
+    def _start_at(self, port: int, command: NodeCommands) -> Self:
         self._configure(port)
         self._format(command)
         self._spawn(port, command)
@@ -185,7 +175,7 @@ class EmbeddedKafka:
         return self
 
     def _configure(self, port: int) -> None:
-        controller_port = _free_port()
+        controller_port = free_port()
         settings = {
             **SMALL_NODE,
             "controller.quorum.voters": f"1@{HOST}:{controller_port}",
@@ -197,18 +187,18 @@ class EmbeddedKafka:
         (self.dir / "server.properties").write_text(properties_text(settings))
         (self.dir / "log4j2.properties").write_text(LOGGING)
 
-    def _format(self, command: _Command) -> None:
+    def _format(self, command: NodeCommands) -> None:
         if (self.dir / "data" / "meta.properties").exists():
             return
         done = subprocess.run(command.format_storage(), capture_output=True, text=True, check=False)
         if done.returncode:
             raise KafkaStartError(
-                f"could not format {self.dir / 'data'}:\n{(done.stdout + done.stderr)[-_TAIL_BYTES:]}"
+                f"could not format {self.dir / 'data'}:\n{(done.stdout + done.stderr)[-LOG_TAIL_BYTES:]}"
             )
 
-    def _spawn(self, port: int, command: _Command) -> None:
+    def _spawn(self, port: int, command: NodeCommands) -> None:
         output = self.dir / "output.log"
-        tails = [_Tail(output), _Tail(self.log_file)]
+        tails = [LogTail(output), LogTail(self.log_file)]
         with output.open("ab") as sink:
             self._process = subprocess.Popen(
                 command.run_broker(self._heap),
@@ -216,7 +206,7 @@ class EmbeddedKafka:
                 stdout=sink,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C reaches us, and we stop the broker after its clients
-                preexec_fn=_die_with_parent(),  # noqa: PLW1509 - the hook takes no lock, it only makes one system call
+                preexec_fn=die_with_parent(),  # noqa: PLW1509 - the hook takes no lock, it only makes one system call
             )
         try:
             trouble = self._wait_until_ready(port, self._process)
@@ -239,60 +229,3 @@ class EmbeddedKafka:
                 return f"was not ready within {self._ready_timeout_ms} ms"
             time.sleep(_POLL_MS / 1000)
         return ""
-
-
-class _Command:
-    """Build the command lines of one node."""
-
-    def __init__(self, java: Path, jars: Sequence[Path], folder: Path) -> None:
-        self._java, self._folder = str(java), folder
-        self._class_path = ":".join(map(str, jars))
-        self._properties = str(folder / "server.properties")
-
-    def format_storage(self) -> list[str]:
-        # Hexadecimal ids are valid cluster ids, and none starts with "-", which would be read as an option.
-        cluster_id = secrets.token_hex(11)
-        arguments = ["format", "--cluster-id", cluster_id, "--config", self._properties]
-        return self._java_line(_FORMAT_HEAP, "kafka.tools.StorageTool", arguments)
-
-    def run_broker(self, heap: str) -> list[str]:
-        return self._java_line(heap, "kafka.Kafka", [self._properties])
-
-    def _java_line(self, heap: str, main: str, arguments: list[str]) -> list[str]:
-        logging = [
-            f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}",
-            f"-Dheartwheel.log={self._folder / 'server.log'}",
-        ]
-        return [self._java, f"-Xmx{heap}", *_JVM_FLAGS, *logging, "-cp", self._class_path, main, *arguments]
-
-
-class _Tail:
-    """Read what a log file got since now, at most its end."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._from = file.stat().st_size if file.exists() else 0
-
-    def read(self) -> str:
-        if not self._file.exists():
-            return ""
-        return self._file.read_bytes()[self._from :][-_TAIL_BYTES:].decode(errors="replace")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
-
-
-def _die_with_parent() -> Callable[[], None] | None:
-    """Give the hook that has the kernel kill the child with its parent thread; Linux only."""
-    if sys.platform != "linux":
-        return None
-    libc = ctypes.CDLL(None)  # loaded before the fork: loading in the child could deadlock
-
-    def hook() -> None:
-        with contextlib.suppress(Exception):
-            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-    return hook

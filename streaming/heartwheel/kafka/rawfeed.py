@@ -7,27 +7,18 @@ beside a figure that the batches are well filled, and that a member's bytes are 
 
 from __future__ import annotations
 
-import collections
-import socket
-import struct
 import time
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple, Self
+from typing import Self
 
 import msgspec
 
 from heartwheel.events import Event, encode_event
-from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
+from heartwheel.kafka.client import KafkaRefusedError
 from heartwheel.kafka.partitioner import partition_of
-from heartwheel.kafka.record_batch import Compression, encode_batch, produce_error, produce_request
+from heartwheel.kafka.produce import EncodedBatch, ProduceConnection
+from heartwheel.kafka.record_batch import Compression, encode_batch
 from heartwheel.kafka.topics import describe_topics
-
-_IN_FLIGHT_MAX: Final = 4
-_RETRIES: Final = 200
-_RETRY_MS: Final = 50
-# Unknown topic, leader not available, not the leader: what a partition says for a moment after its topic was made.
-_JUST_CREATED: Final = frozenset({3, 5, 6})
-_TIMEOUT_S: Final = 30
 
 
 class RawMembers(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,12 +29,14 @@ class RawMembers(msgspec.Struct, frozen=True, kw_only=True):
         groups: over how many groups they are spread, in turn.
         session_timeout_ms: session timeout that they tell, ms.
         first: number of the first member; feeds with other ranges are other members of the same groups.
+        generation_id: the generation that their heartbeats carry; -1 for workers that know none.
     """
 
     members: int
     groups: int = 1000
     session_timeout_ms: int = 10_000
     first: int = 0
+    generation_id: int = -1
 
     def event(self, number: int) -> Event:
         """Make the heartbeat of one member.
@@ -55,6 +48,7 @@ class RawMembers(msgspec.Struct, frozen=True, kw_only=True):
         return Event(
             group_id=f"group-{group}",
             member_id=f"member-{number}",
+            generation_id=self.generation_id,
             session_timeout_ms=self.session_timeout_ms,
             client_id=f"worker-{number}",
             client_host=f"/10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}",
@@ -80,12 +74,6 @@ class RawReport(msgspec.Struct, frozen=True):
     def records_per_s(self) -> float:
         """Say how fast it was."""
         return self.records / self.wall_s
-
-
-class _Batch(NamedTuple):
-    partition: int
-    numbers: list[int]
-    data: bytes
 
 
 class RawFeed:
@@ -121,7 +109,7 @@ class RawFeed:
             raise KafkaRefusedError(f"Kafka at {bootstrap} has no topic {topic}")
         self._topic, self._who, self._compression = topic.encode(), who, compression
         self._batches = self._encode_all(found[topic].partitions, records_per_batch)
-        self._wire = _Wire(bootstrap, self._topic)
+        self._wire = ProduceConnection(bootstrap, self._topic)
 
     @property
     def bytes_per_round(self) -> int:
@@ -177,7 +165,7 @@ class RawFeed:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _endlessly(self, total: int | None) -> Iterator[tuple[int, _Batch]]:
+    def _endlessly(self, total: int | None) -> Iterator[tuple[int, EncodedBatch]]:
         """Give the batches again and again, cut to `total` records, each with how many records came before."""
         given = 0
         while True:
@@ -191,7 +179,7 @@ class RawFeed:
                 )
                 given += min(left, len(batch.numbers))
 
-    def _encode_all(self, partitions: int, records_per_batch: int) -> list[_Batch]:
+    def _encode_all(self, partitions: int, records_per_batch: int) -> list[EncodedBatch]:
         who = self._who
         homes = [partition_of(who.event(group).group_id.encode(), partitions) for group in range(who.groups)]
         members: list[list[int]] = [[] for _ in range(partitions)]
@@ -205,71 +193,7 @@ class RawFeed:
         # In turn over the partitions, as traffic of many clients would be.
         return [self._encode(partition, numbers) for _, partition, numbers in sorted(cuts)]
 
-    def _encode(self, partition: int, numbers: list[int]) -> _Batch:
+    def _encode(self, partition: int, numbers: list[int]) -> EncodedBatch:
         events = map(self._who.event, numbers)
         records = [(event.group_id.encode(), encode_event(event)) for event in events]
-        return _Batch(partition, numbers, encode_batch(records, time.time_ns() // 1_000_000, self._compression))
-
-
-class _Wire:
-    """Speak Produce over one connection, with a few requests in flight."""
-
-    def __init__(self, bootstrap: str, topic: bytes) -> None:
-        self.confirmed = 0
-        self._bootstrap, self._topic = bootstrap, topic
-        host, _, port = bootstrap.rpartition(":")
-        try:
-            self._socket = socket.create_connection((host, int(port)), _TIMEOUT_S)
-        except OSError as error:
-            raise KafkaUnreachableError(f"no Kafka answers at {bootstrap}: {error}") from None
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._answers = self._socket.makefile("rb")
-        self._flying: collections.deque[tuple[int, _Batch]] = collections.deque()
-        self._last_id = 0
-        self._retries_left = _RETRIES
-
-    def send(self, batch: _Batch) -> None:
-        self._write(batch)
-        while len(self._flying) > _IN_FLIGHT_MAX:
-            self._read_answer()
-
-    def settle(self) -> None:
-        """Wait for the answers of everything that was sent."""
-        while self._flying:
-            self._read_answer()
-
-    def close(self) -> None:
-        self._answers.close()
-        self._socket.close()
-
-    def _write(self, batch: _Batch) -> None:
-        self._last_id = self._last_id + 1 & 0x7FFFFFFF
-        head = produce_request(self._topic, batch.partition, self._last_id, len(batch.data))
-        try:
-            self._socket.sendall(head)
-            self._socket.sendall(batch.data)
-        except OSError as error:
-            raise KafkaUnreachableError(f"Kafka at {self._bootstrap} is gone: {error}") from None
-        self._flying.append((self._last_id, batch))
-
-    def _read_answer(self) -> None:
-        sent_id, batch = self._flying.popleft()
-        (length,) = struct.unpack(">i", self._exactly(4))
-        answered_id, error = produce_error(self._exactly(length), self._topic)
-        if error in _JUST_CREATED and self._retries_left:
-            self._retries_left -= 1
-            time.sleep(_RETRY_MS / 1000)
-            self._write(batch)
-        elif error or answered_id != sent_id:
-            raise KafkaRefusedError(f"Kafka at {self._bootstrap} refused a batch: error code {error}")
-        else:
-            self.confirmed += len(batch.numbers)
-
-    def _exactly(self, count: int) -> bytes:
-        try:
-            data = self._answers.read(count)
-        except OSError as error:
-            raise KafkaUnreachableError(f"Kafka at {self._bootstrap} does not answer: {error}") from None
-        if len(data) < count:
-            raise KafkaUnreachableError(f"Kafka at {self._bootstrap} closed the connection")
-        return data
+        return EncodedBatch(partition, numbers, encode_batch(records, time.time_ns() // 1_000_000, self._compression))
