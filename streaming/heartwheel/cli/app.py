@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from heartwheel.cli import config, demo, doctor, feed, topics
+from heartwheel.cli import config, demo, doctor, feed, inspect, topics
 from heartwheel.cli import run as run_job
 from heartwheel.cli.console import print_error
 from heartwheel.errors import HeartwheelError
@@ -36,6 +36,7 @@ First steps:
     heartwheel doctor            is everything here that it needs?
     heartwheel topics --create   make the topics
     heartwheel feed              simulate members that beat, pause and die
+    heartwheel inspect           what a checkpoint holds
     heartwheel config            every setting, and which layer it comes from
 """
 _CODES: Final = "Exit codes: 0 fine, 1 failed or something bad was found, 2 wrong usage or configuration, 130 Ctrl-C."
@@ -68,7 +69,7 @@ def _root(
     """Stand for the options that come before a command; the help text is given above."""
 
 
-for _command in (demo.demo, run_job.run, feed.feed, topics.topics, doctor.doctor, config.config):
+for _command in (demo.demo, run_job.run, feed.feed, topics.topics, inspect.inspect, doctor.doctor, config.config):
     app.command()(_command)
 
 

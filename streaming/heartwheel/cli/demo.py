@@ -127,7 +127,9 @@ def _run(
         screen = stack.enter_context(DemoScreen(tally))
         for line in where_to_look(settings, place):
             screen.note(line)
-        plan = msgspec.structs.replace(feed_plan(settings, settings.demo.duration_ms or None), leave_at_end=True)
+        duration_ms = settings.demo.duration_ms or None
+        # Whoever lived to the end says so, or the last judgement would wait for the silence of everybody.
+        plan = msgspec.structs.replace(feed_plan(settings, duration_ms), leave_at_end=duration_ms is not None)
         show = Demo(settings, place, tally, screen, plan=plan, jars=spark_jars)
         with _stopped_by_signals(show):
             return show.run()

@@ -1,0 +1,237 @@
+"""`heartwheel inspect`: what a checkpoint holds, without Kafka and without the job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.table import Table
+
+from heartwheel.cli.console import AsJson, ConfigFile, SetFlags, load, plain_table, print_json, stderr, stdout
+from heartwheel.cli.progress import phase
+from heartwheel.cli.run import spark_log_file
+from heartwheel.errors import HeartwheelError
+from heartwheel.settings import format_duration
+
+if TYPE_CHECKING:
+    from heartwheel.cli.inspect_state import CheckpointView, ShardView
+    from heartwheel.coordinator.model import Group, Member
+
+_NEVER: Final = "-"
+
+
+def inspect(
+    *,
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Which checkpoint (checkpoint.location).")
+    ] = None,
+    groups: Annotated[bool, typer.Option("--groups", help="List the groups too.")] = False,
+    group: Annotated[str | None, typer.Option("--group", metavar="ID", help="Show one group and its members.")] = None,
+    config: ConfigFile = None,
+    set_: SetFlags = None,
+    json: AsJson = False,
+) -> None:
+    """Show what a checkpoint holds: its shards, their groups, and the members of a group with their deadlines.
+
+    Needs neither Kafka nor a running job, and changes nothing; Spark, which wrote the state, reads it. Exit code 1 if
+    there is no checkpoint, it can not be read, or a newer version wrote it.
+
+    For example:
+
+        heartwheel inspect
+
+        heartwheel inspect --checkpoint artifacts/demo/checkpoint --groups
+
+        heartwheel inspect --group orders --json
+    """
+    settings = load(config, set_, checkpoint__location=checkpoint).settings
+    with phase("reading the checkpoint") as say:
+        from heartwheel.cli.inspect_state import open_manifest, read_checkpoint
+
+        open_manifest(settings.checkpoint.location)  # what is wrong with the folder is told before Spark is started
+        say("starting Spark to read the state")
+        view = read_checkpoint(settings, spark_log_file())
+    if group is not None:
+        found = find_group(view, group)
+        print_json(group_document(*found)) if json else _show_group(*found)
+    elif json:
+        print_json(document(view, with_groups=groups))
+    else:
+        _show(view, with_groups=groups)
+
+
+def find_group(view: CheckpointView, group_id: str) -> tuple[ShardView, Group]:
+    """Find a group in the shard that Kafka's hash sends it to.
+
+    Raises:
+        HeartwheelError: it is not there.
+    """
+    from heartwheel.coordinator.partition import shard_of
+
+    number = shard_of(group_id, view.manifest.shards)
+    for shard in view.shards:
+        if shard.number == number:
+            for group in shard.groups():
+                if group.group_id == group_id:
+                    return shard, group
+    raise HeartwheelError(
+        f"the checkpoint {view.location} knows no group {group_id}", hint="heartwheel inspect --groups lists them"
+    )
+
+
+def document(view: CheckpointView, *, with_groups: bool) -> dict[str, Any]:
+    """Describe a checkpoint for machines; times are epoch ms."""
+    import msgspec
+
+    found: dict[str, Any] = {
+        "checkpoint": view.location,
+        "manifest": msgspec.to_builtins(view.manifest),
+        "batch_id": view.batch_id,
+        "shards": [shard_document(shard) for shard in view.shards],
+    }
+    if with_groups:
+        found["groups"] = [_group_row(shard, group) for shard in view.shards for group in shard.groups()]
+    return found
+
+
+def shard_document(view: ShardView) -> dict[str, Any]:
+    """Describe a shard for machines; times are epoch ms, -1 before the first."""
+    shard = view.shard
+    return {
+        "shard": view.number,
+        "clock_ms": view.clock_ms,
+        "last_trigger_ms": view.last_trigger_ms,
+        "members": shard.member_count,
+        "groups": shard.group_count,
+        "groups_by_state": shard.groups_by_state(),
+        "groups_by_kind": shard.groups_by_kind(),
+        "state_bytes": view.state_bytes,
+        "wheel": [{"tick_ms": level.tick_ms, "entries": level.entries} for level in shard.occupancy()],
+        "next_deadline_ms": next((member.deadline_ms for member in shard.at_risk(1)), None),
+        "totals": dict(shard.totals),
+    }
+
+
+def _group_row(view: ShardView, group: Group) -> dict[str, Any]:
+    return {
+        "group_id": group.group_id,
+        "shard": view.number,
+        "kind": group.kind.value,
+        "state": group.state.value,
+        "generation": group.generation,
+        "members": len(group.members),
+        "pending": len(group.pending),
+    }
+
+
+def group_document(view: ShardView, group: Group) -> dict[str, Any]:
+    """Describe a group with its members for machines; times are epoch ms, absent ones `None`."""
+    members = [_member_row(member) for member in group.all_members()]
+    more = {"clock_ms": view.clock_ms, "leader": group.leader, "protocol_name": group.protocol_name}
+    return _group_row(view, group) | more | {"members": members}
+
+
+def _member_row(member: Member) -> dict[str, Any]:
+    from heartwheel.coordinator.model import NEVER
+
+    return {
+        "member_id": member.member_id,
+        "group_instance_id": member.group_instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "pending": member.pending,
+        "timer": member.timer.value,
+        "session_timeout_ms": member.session_timeout_ms,
+        "last_seen_ms": member.last_seen_ms,
+        "deadline_ms": None if member.deadline_ms == NEVER else member.deadline_ms,
+    }
+
+
+def _show(view: CheckpointView, *, with_groups: bool) -> None:
+    manifest = view.manifest
+    head = _head(
+        {
+            "checkpoint": view.location,
+            "format": str(manifest.format),
+            "topic": manifest.topic,
+            "shards": f"{manifest.shards} in {manifest.shuffle_partitions} state partitions",
+            "last batch": str(view.batch_id) if view.batch_id >= 0 else "none was committed",
+        }
+    )
+    stdout().print(head, "", markup=False)
+    if view.shards:
+        stdout().print(_shard_table(view), markup=False)
+    if with_groups:
+        rows = [_group_row(shard, group) for shard in view.shards for group in shard.groups()]
+        stdout().print("", _table(rows), markup=False)
+
+
+def _head(pairs: Mapping[str, str]) -> Table:
+    table = plain_table("", "")
+    table.show_header = False
+    for name, value in pairs.items():
+        table.add_row(name, value)
+    return table
+
+
+def _shard_table(view: CheckpointView) -> Table:
+    table = plain_table("shard", "clock", "members", "groups", "by state", "state bytes", "wheel", "next deadline")
+    for shard in map(shard_document, view.shards):
+        wheel = ", ".join(
+            f"{level['entries']} at {format_duration(level['tick_ms'])}" for level in shard["wheel"] if level["entries"]
+        )
+        states = ", ".join(f"{count} {state}" for state, count in shard["groups_by_state"].items())
+        table.add_row(
+            str(shard["shard"]),
+            show_time(shard["clock_ms"]),
+            f"{shard['members']:,}",
+            f"{shard['groups']:,}",
+            states or _NEVER,
+            f"{shard['state_bytes']:,}",
+            wheel or _NEVER,
+            show_deadline(shard["next_deadline_ms"], shard["clock_ms"]),
+        )
+    return table
+
+
+def _show_group(view: ShardView, group: Group) -> None:
+    head = {name: str(value) for name, value in _group_row(view, group).items()}
+    stdout().print(_head(head | {"clock": show_time(view.clock_ms)}), "", markup=False)
+    table = plain_table("member", "client", "host", "session", "last seen", "deadline", "timer")
+    for member in map(_member_row, group.all_members()):
+        table.add_row(
+            member["member_id"],
+            member["client_id"] or _NEVER,
+            member["client_host"] or _NEVER,
+            format_duration(member["session_timeout_ms"]),
+            show_time(member["last_seen_ms"]),
+            show_deadline(member["deadline_ms"], view.clock_ms),
+            member["timer"],
+        )
+    stdout().print(table, markup=False)
+    if not group.all_members():
+        stderr().print("the group has no members", markup=False)
+
+
+def _table(rows: Iterable[Mapping[str, Any]]) -> Table:
+    rows = list(rows)
+    table = plain_table("group", "shard", "kind", "state", "generation", "members", "pending")
+    for row in rows:
+        table.add_row(*map(str, row.values()))
+    return table
+
+
+def show_time(time_ms: int) -> str:
+    """Write a time of epoch ms as a person reads it, in local time; a dash before the first."""
+    if time_ms < 0:
+        return _NEVER
+    return datetime.fromtimestamp(time_ms / 1000).astimezone().isoformat(" ", "milliseconds")
+
+
+def show_deadline(deadline_ms: int | None, clock_ms: int) -> str:
+    """Write a deadline by how far the shard's clock is from it."""
+    if deadline_ms is None:
+        return _NEVER
+    return f"{show_time(deadline_ms)}" if clock_ms < 0 else f"{(deadline_ms - clock_ms) / 1000:+.1f} s of the clock"

@@ -1,0 +1,153 @@
+"""Read what a checkpoint holds: its manifest, the last batch that was committed, and every shard's state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.model import Group
+from heartwheel.settings import Settings
+from heartwheel.shard import Shard, ShardLimits, StateBlobError
+from heartwheel.spark.checkpoint import CheckpointError, Manifest, is_local, read_manifest
+from heartwheel.spark.schema import STATE_VERSION
+from heartwheel.spark.session import session_conf, start_session
+from heartwheel.spark.slots import slots_of
+
+_RESTORE: Final = "restore the checkpoint from a backup, or start on a new one"
+_NO_LIMITS: Final = ShardLimits()
+
+
+class ShardView(NamedTuple):
+    """Hold one shard as it stood after a batch.
+
+    Args:
+        number: which shard.
+        last_trigger_ms: timestamp of its last live trigger, epoch ms; -1 if there was none.
+        clock_ms: up to where its timers have fired, epoch ms; -1 if they never did.
+        state_bytes: size of its encoded state.
+        shard: its state.
+    """
+
+    number: int
+    last_trigger_ms: int
+    clock_ms: int
+    state_bytes: int
+    shard: Shard
+
+    def groups(self) -> list[Group]:
+        """List its groups with their members, by name."""
+        return sorted((group for group, _ in self.shard.dump()), key=lambda group: group.group_id)
+
+
+class CheckpointView(NamedTuple):
+    """Hold what a checkpoint says.
+
+    Args:
+        location: where it is.
+        manifest: what it was made with.
+        batch_id: the last batch that was committed; -1 if there is none.
+        shards: as they stood after that batch, in order.
+    """
+
+    location: str
+    manifest: Manifest
+    batch_id: int
+    shards: Sequence[ShardView]
+
+
+def read_checkpoint(settings: Settings, log_file: Path) -> CheckpointView:
+    """Read the checkpoint of the settings; write nothing.
+
+    Args:
+        settings: the checked configuration.
+        log_file: where Spark logs.
+
+    Raises:
+        CheckpointError: there is none, it is not ours, it can not be read, or a newer release wrote it.
+    """
+    location = settings.checkpoint.location
+    manifest, batch_id = open_manifest(location)
+    if batch_id < 0:
+        return CheckpointView(location, manifest, batch_id, ())
+    rows = _state_rows(settings, log_file)
+    shard_of_slot = {slot: shard for shard, slot in enumerate(slots_of(manifest.shards, manifest.shuffle_partitions))}
+    views = sorted(decode_shard(shard_of_slot[slot], state) for slot, state in rows)
+    return CheckpointView(location, manifest, batch_id, views)
+
+
+def open_manifest(location: str) -> tuple[Manifest, int]:
+    """Read what a checkpoint was made with, and the last batch that was committed; -1 if there is none.
+
+    Raises:
+        CheckpointError: there is none, or it can not be read.
+    """
+    if not is_local(location):
+        raise CheckpointError(f"{location} is not a local folder", hint="copy it to one, while the job is stopped")
+    manifest = read_manifest(location)
+    if manifest is None:
+        raise CheckpointError(
+            f"there is no checkpoint at {location}", hint="name one: heartwheel inspect --checkpoint DIR"
+        )
+    batches = (file.name for file in (Path(location) / "commits").glob("*"))
+    return manifest, max((int(name) for name in batches if name.isdecimal()), default=-1)
+
+
+def decode_shard(index: int, state: tuple[int, int, int, int, int, str]) -> ShardView:
+    """Decode the state row of one shard.
+
+    Args:
+        index: the shard's number.
+        state: the row, in the order of `STATE_SCHEMA`.
+
+    Raises:
+        CheckpointError: it can not be read, or a newer release wrote it.
+    """
+    version, last_trigger_ms, clock_ms, _, _, blob = state
+    if version > STATE_VERSION:
+        raise CheckpointError(
+            f"the state of shard {index} has version {version}, this release reads up to {STATE_VERSION}",
+            hint="run the release that wrote it, or a newer one",
+        )
+    try:
+        shard = Shard(coordinator=CoordinatorConfig(), limits=_NO_LIMITS, clock_ms=clock_ms, blob=blob)
+    except StateBlobError as error:
+        raise CheckpointError(f"the state of shard {index} can not be read: {error}", hint=_RESTORE) from error
+    return ShardView(index, last_trigger_ms, clock_ms, len(blob), shard)
+
+
+def _state_rows(settings: Settings, log_file: Path) -> list[tuple[int, tuple[Any, ...]]]:
+    spark_settings = settings.spark.model_copy(update={"master": "local[1]"})
+    conf = session_conf(
+        settings.model_copy(update={"spark": spark_settings}), [], shuffle_partitions=1, log_file=log_file
+    )
+    spark = start_session({name: value for name, value in conf.items() if value}, log_file=log_file)
+    try:
+        return _collect(spark, settings.checkpoint.location, log_file)
+    finally:
+        spark.stop()
+
+
+def _collect(spark: SparkSession, location: str, log_file: Path) -> list[tuple[int, tuple[Any, ...]]]:
+    # The first look at it starts the coordinator of state stores, which the reader expects to be there.
+    _ = spark.streams
+    try:
+        frame = spark.read.format("statestore").load(str(Path(location).absolute()))
+        rows = frame.select("key.slot", "value.groupState").collect()
+    except (PySparkException, Py4JError) as error:
+        words = _cause(error).partition("\n")[0]
+        raise CheckpointError(
+            f"the state in {location} can not be read: {words}", hint=f"{_RESTORE}; the details are in {log_file}"
+        ) from error
+    return [(int(slot), tuple(state)) for slot, state in rows]
+
+
+def _cause(error: Exception) -> str:
+    """Tell the innermost cause of a Java error, which says more than the layers around it."""
+    causes = [line for line in str(error).splitlines() if line.startswith("Caused by: ")]
+    return causes[-1].removeprefix("Caused by: ") if causes else str(error)
