@@ -108,6 +108,7 @@ class RejectCause(enum.StrEnum):
     SHARD_FULL = "shard_full"
     GROUP_FULL = "group_full"
     INVALID_SESSION_TIMEOUT = "invalid_session_timeout"
+    DUPLICATE_OPERATION = "duplicate_operation"
 
 
 class RejectedError(ValueError):

@@ -22,6 +22,9 @@ ROOMS = {
     "streaming/heartwheel/shard": CLOCKS_AND_LOGS
     | OUTSIDE
     | {f"heartwheel.{room}" for room in ("spark", "kafka", "cli", "settings", "testing")},
+    "streaming/heartwheel/operations": CLOCKS_AND_LOGS
+    | OUTSIDE
+    | {f"heartwheel.{room}" for room in ("spark", "kafka", "cli", "settings", "testing")},
     "streaming/heartwheel/settings": {"pyspark", "kafka", "pandas", "heartwheel.spark", "heartwheel.cli"},
     "streaming/heartwheel/kafka": {
         "pyspark",

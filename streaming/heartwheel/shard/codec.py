@@ -14,18 +14,18 @@ Version history: 1, the first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from heartwheel.shard.arrays import read_columns, read_wheel, write_columns, write_wheel
 from heartwheel.shard.frame import CorruptBlobError, decode_frame, encode_frame
 from heartwheel.shard.tables import Table, group_table, member_table
-from heartwheel.shard.text import TextTable, read_batch, write_batch
-from timing_wheel import SnapshotError, TimingWheel, WheelSnapshot, WheelStats
+from heartwheel.shard.text import TextTable
+from timing_wheel import SnapshotError, TimingWheel
 
 BLOB_VERSION: Final = 1
 """The version that is written. Older ones are migrated when they are read; newer ones are refused by name."""
@@ -58,9 +58,9 @@ def encode_state(state: ShardState) -> str:
     return encode_frame(
         BLOB_VERSION,
         {
-            "members": _write_columns({**members, _ORDER: order}),
-            "groups": _write_columns(state.groups.dump()),
-            "wheel": _write_wheel(state.wheel.snapshot()),
+            "members": write_columns({**members, _ORDER: order}),
+            "groups": write_columns(state.groups.dump()),
+            "wheel": write_wheel(state.wheel.snapshot()),
             "member_text": state.members.text.encode(state.members.rows),
             "group_text": state.groups.text.encode(state.groups.rows),
             "counts": msgspec.json.encode(state.counts),
@@ -80,60 +80,13 @@ def decode_state(blob: str) -> ShardState:
     """
     _, sections = decode_frame(blob, newest=BLOB_VERSION)
     try:
-        columns = _read_columns(sections["members"])
+        columns = read_columns(sections["members"])
         order = columns.pop(_ORDER).astype(np.intp)
         members, groups = member_table(), group_table()
         members.load(columns, TextTable(sections["member_text"]))
-        groups.load(_read_columns(sections["groups"]), TextTable(sections["group_text"]))
-        wheel = TimingWheel.restore(_read_wheel(sections["wheel"]), capacity=2 * max(members.rows, groups.rows))
+        groups.load(read_columns(sections["groups"]), TextTable(sections["group_text"]))
+        wheel = TimingWheel.restore(read_wheel(sections["wheel"]), capacity=2 * max(members.rows, groups.rows))
         counts = msgspec.json.decode(sections["counts"], type=dict[str, int])
     except (KeyError, pa.ArrowInvalid, OSError, SnapshotError, msgspec.MsgspecError) as error:
         raise CorruptBlobError(f"the state blob's checksum is right, but not its content: {error}") from error
     return ShardState(members, groups, wheel, order, counts)
-
-
-def _write_columns(columns: Mapping[str, NDArray[Any]]) -> bytes:
-    return write_batch(pa.RecordBatch.from_pydict({name: pa.array(column) for name, column in columns.items()}))
-
-
-def _read_columns(data: bytes) -> dict[str, NDArray[Any]]:
-    batch = read_batch(data)
-    return {name: column.to_numpy(zero_copy_only=False) for name, column in zip(batch.schema.names, batch, strict=True)}
-
-
-def _write_wheel(wheel: WheelSnapshot) -> bytes:
-    # Two columns of different lengths travel as one list row each.
-    stats = wheel.stats
-    return write_batch(
-        pa.RecordBatch.from_pydict(
-            {
-                "geometry": [[wheel.tick_ms, wheel.wheel_size, wheel.clock_ms]],
-                "stats": [[stats.moves, stats.fires, stats.flushes, stats.regressions]],
-                **{
-                    name: _one_row(column)
-                    for name, column in (
-                        ("handles", wheel.handles.astype(np.int32)),
-                        ("deadlines_ms", wheel.deadlines_ms),
-                        ("bucket_levels", wheel.bucket_levels),
-                        ("bucket_virtual_ids", wheel.bucket_virtual_ids),
-                        ("bucket_counts", wheel.bucket_counts),
-                    )
-                },
-            }
-        )
-    )
-
-
-def _one_row(column: NDArray[Any]) -> pa.Array:
-    return pa.LargeListArray.from_arrays(pa.array([0, len(column)], pa.int64()), pa.array(column))
-
-
-def _read_wheel(data: bytes) -> WheelSnapshot:
-    batch = read_batch(data)
-    column = {
-        name: values.flatten().to_numpy(zero_copy_only=False)
-        for name, values in zip(batch.schema.names, batch, strict=True)
-    }
-    tick_ms, wheel_size, clock_ms = column.pop("geometry").tolist()
-    stats = WheelStats(*column.pop("stats").tolist())
-    return WheelSnapshot(tick_ms=tick_ms, wheel_size=wheel_size, clock_ms=clock_ms, stats=stats, **column)

@@ -1,0 +1,115 @@
+"""The state of a shard of operations as text: sections in the frame that all shards' states have.
+
+| section       | what                                                                             |
+|---------------|----------------------------------------------------------------------------------|
+| `operations`  | the table's columns                                                              |
+| `text`        | ids, and what each operation waits for                                           |
+| `watches`     | hashes of watched keys, and the rows that watch them                             |
+| `wheel`       | handles and deadlines, bucket after bucket, and the buckets                      |
+| `watermarks`  | high watermarks by key, MessagePack                                              |
+| `log`         | records that wait for their order, and the newest time of each partition, likewise |
+| `counts`      | counters since the shard was made, JSON                                          |
+
+Version history: 1, the first.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from heartwheel.operations.index import Ints
+from heartwheel.operations.log import Entry
+from heartwheel.operations.table import operation_table
+from heartwheel.shard.arrays import read_columns, read_wheel, write_columns, write_wheel
+from heartwheel.shard.frame import CorruptBlobError, decode_frame, encode_frame
+from heartwheel.shard.tables import Table
+from heartwheel.shard.text import TextTable
+from timing_wheel import SnapshotError, TimingWheel
+
+OPERATIONS_VERSION: Final = 1
+"""The version that is written. Older ones are migrated when they are read; newer ones are refused by name."""
+
+
+class OperationState(NamedTuple):
+    """Hold all that a shard of operations keeps from one batch to the next.
+
+    Args:
+        table: the operations.
+        wheel: the timing wheel.
+        key_hashes: int64 (watches,), hashes of watched keys.
+        key_rows: int64 (watches,), the rows that watch them.
+        watermarks: what `Watermarks.encode` returned.
+        waiting: records that wait for their order.
+        newest_ms: effective time of each partition's newest record, epoch ms.
+        counts: counters by name.
+    """
+
+    table: Table
+    wheel: TimingWheel
+    key_hashes: Ints
+    key_rows: Ints
+    watermarks: bytes
+    waiting: list[Entry]
+    newest_ms: dict[int, int]
+    counts: dict[str, int]
+
+
+class _LogSection(msgspec.Struct, array_like=True):
+    waiting: list[Entry]
+    newest_ms: dict[int, int]
+
+
+def new_state() -> OperationState:
+    """Make the state of a new shard."""
+    nothing = np.empty(0, np.int64)
+    return OperationState(operation_table(), TimingWheel(tick_ms=1), nothing, nothing, b"", [], {}, {})
+
+
+def encode_operations(state: OperationState) -> str:
+    """Encode a shard's state as ASCII text."""
+    return encode_frame(
+        OPERATIONS_VERSION,
+        {
+            "operations": write_columns(state.table.dump()),
+            "text": state.table.text.encode(state.table.rows),
+            "watches": write_columns({"key_hash": state.key_hashes, "row": state.key_rows}),
+            "wheel": write_wheel(state.wheel.snapshot()),
+            "watermarks": state.watermarks,
+            "log": msgspec.msgpack.encode(_LogSection(state.waiting, state.newest_ms)),
+            "counts": msgspec.json.encode(state.counts),
+        },
+    )
+
+
+def decode_operations(blob: str) -> OperationState:
+    """Decode a shard's state.
+
+    Args:
+        blob: what `encode_operations` returned, of this or of an older release.
+
+    Raises:
+        CorruptBlobError: it is not whole, or contradicts itself.
+        UnknownBlobVersionError: a newer release wrote it.
+    """
+    _, sections = decode_frame(blob, newest=OPERATIONS_VERSION)
+    try:
+        table = operation_table()
+        table.load(read_columns(sections["operations"]), TextTable(sections["text"]))
+        watches = read_columns(sections["watches"])
+        log = msgspec.msgpack.decode(sections["log"], type=_LogSection)
+        return OperationState(
+            table=table,
+            wheel=TimingWheel.restore(read_wheel(sections["wheel"]), capacity=table.rows),
+            key_hashes=watches["key_hash"],
+            key_rows=watches["row"],
+            watermarks=sections["watermarks"],
+            waiting=log.waiting,
+            newest_ms=log.newest_ms,
+            counts=msgspec.json.decode(sections["counts"], type=dict[str, int]),
+        )
+    except (KeyError, pa.ArrowInvalid, OSError, SnapshotError, msgspec.MsgspecError) as error:
+        raise CorruptBlobError(f"the state blob's checksum is right, but not its content: {error}") from error

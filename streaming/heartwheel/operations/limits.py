@@ -1,0 +1,24 @@
+"""The limits of a shard of operations (promise P6), and how long it remembers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperationLimits:
+    """Bound what one shard holds.
+
+    Args:
+        operations_max: most operations, those that ended and are remembered counted too.
+        watermarks_max: most high watermarks.
+        waiting_max: most records that wait for their place in the order of the log.
+        timeout_ms_max: longest timeout of an operation, ms.
+        remembered_ms: how long the id of an operation that ended, and a high watermark, are remembered, ms.
+    """
+
+    operations_max: int = 250_000
+    watermarks_max: int = 100_000
+    waiting_max: int = 1_000_000
+    timeout_ms_max: int = 86_400_000
+    remembered_ms: int = 3_600_000

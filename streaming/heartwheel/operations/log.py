@@ -1,0 +1,126 @@
+"""The order of the log over all partitions, and how far it is known.
+
+Within a partition records count in the order of their offsets, at an *effective time* that never goes back: the newest
+append time up to there. Between partitions they count by effective time, then partition, then offset. So "before" has
+one meaning for any two records, wherever they are, and it does not depend on which batch read them.
+
+A batch may read a completion and leave a watch that came before it unread in another partition. So a record is applied
+only behind the *frontier*: the time before which every record of every partition has been read. Later ones wait in the
+state. The frontier is
+
+- live, the shard's clock (the timestamp of the batch before, less the skew allowance);
+- while catching up, the least progress of the partitions that the batch read from: Spark's rate limit takes a part of
+  every partition with a backlog into every batch, so a partition it did not read from has none. The skew allowance is
+  taken off here too, for brokers whose clocks differ.
+
+A record that comes from behind the frontier all the same (a broker's clock further off than the skew allowance) counts
+as if it were at the frontier, and is counted as late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+
+class PackedRecord(NamedTuple):
+    """Hold one record on its way to a shard.
+
+    Args:
+        time_ms: the newest append time of its partition up to it, as far as its task has seen, epoch ms.
+        offset: its offset.
+        value: what it says, proved to decode.
+    """
+
+    time_ms: int
+    offset: int
+    value: bytes
+
+
+class Packet(msgspec.Struct, frozen=True, array_like=True):
+    """Hold what one task read of one partition, for one shard; every shard is told the progress.
+
+    Args:
+        partition: the partition.
+        first_offset: offset of the first record read, whomever it was for.
+        newest_ms: newest append time read, epoch ms.
+        records: those for this shard, by offset.
+    """
+
+    partition: int
+    first_offset: int
+    newest_ms: int
+    records: tuple[PackedRecord, ...] = ()
+
+
+class Entry(NamedTuple):
+    """Hold one record where it stands in the order of the log: tuples compare in that order.
+
+    Args:
+        time_ms: its effective time, epoch ms.
+        partition: its partition.
+        offset: its offset.
+        value: what it says.
+    """
+
+    time_ms: int
+    partition: int
+    offset: int
+    value: bytes
+
+
+class Log:
+    """Put records in order, and hold back those that are not behind the frontier yet.
+
+    Args:
+        waiting: the records held back so far.
+        newest_ms: effective time of each partition's newest record, epoch ms.
+    """
+
+    def __init__(self, waiting: Iterable[Entry] = (), newest_ms: dict[int, int] | None = None) -> None:
+        self.waiting = list(waiting)
+        self.newest_ms = dict(newest_ms or {})
+
+    def add(self, packets: Sequence[Packet], *, not_before_ms: int) -> int:
+        """Take in what a batch read.
+
+        Args:
+            packets: in any order.
+            not_before_ms: the frontier so far, epoch ms.
+
+        Returns:
+            How many records came from behind it.
+        """
+        late = 0
+        for packet in sorted(packets, key=lambda packet: (packet.partition, packet.first_offset)):
+            before_ms = self.newest_ms.get(packet.partition, packet.newest_ms)
+            for record in packet.records:
+                # What the task saw of its partition begins with the batch; what came before is known here.
+                time_ms = max(record.time_ms, self.newest_ms.get(packet.partition, record.time_ms))
+                late += time_ms < not_before_ms
+                self.waiting.append(Entry(max(time_ms, not_before_ms), packet.partition, record.offset, record.value))
+            self.newest_ms[packet.partition] = max(packet.newest_ms, before_ms)
+        return late
+
+    def proven_ms(self, packets: Iterable[Packet]) -> int | None:
+        """Tell up to where everything has been read, by what a batch read while catching up; `None` if nothing.
+
+        Args:
+            packets: the batch's, after `add`.
+        """
+        return min((self.newest_ms[packet.partition] for packet in packets), default=None)
+
+    def take(self, frontier_ms: int) -> list[Entry]:
+        """Take out what is behind the frontier, in the order of the log."""
+        self.waiting.sort()
+        ready = [entry for entry in self.waiting if entry.time_ms < frontier_ms]
+        del self.waiting[: len(ready)]
+        return ready
+
+    def cut(self, most: int) -> list[Entry]:
+        """Take out the newest of what still waits, so that no more than `most` records do."""
+        surplus = self.waiting[most:]
+        del self.waiting[most:]
+        return surplus
