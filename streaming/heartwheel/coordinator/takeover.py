@@ -23,7 +23,6 @@ def take_over(ctx: Context, event: Event) -> Member:
     holder = ctx.roster.static_member_id(instance) if instance is not None else None
     if holder is not None:
         member = ctx.roster.replace_static_member(group.members[holder], event.member_id)
-        group.departed.pop(holder, None)  # the record has the new id as well, as it was there before it was seen
     else:
         member = Member(
             member_id=event.member_id,
@@ -37,12 +36,22 @@ def take_over(ctx: Context, event: Event) -> Member:
         leader = group.leader
         ctx.roster.add(member, None, awaiting_join=False)
         group.leader = leader  # who leads was not seen
-    member.stored = group.kind is GroupKind.CLASSIC
+    if group.kind is GroupKind.CLASSIC:
+        _record(group, member)
     member.last_seen_ms = ctx.now_ms
     ctx.reset_session(member)
     if group.state is GroupState.EMPTY:
         ctx.transition_to(GroupState.STABLE)
     return member
+
+
+def _record(group: Group, member: Member) -> None:
+    """Count a member as one of the group's record, which knows a member id and an instance id only once."""
+    member.stored = True
+    for other in list(group.departed.values()):
+        same_instance = other.group_instance_id is not None and other.group_instance_id == member.group_instance_id
+        if same_instance or other.member_id == member.member_id:
+            del group.departed[other.member_id]
 
 
 def is_behind(group: Group, event: Event) -> bool:

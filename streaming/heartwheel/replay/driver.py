@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
-from heartwheel.replay.evidence import Lane
+from heartwheel.replay.evidence import Lane, LaneState
 from heartwheel.replay.recorded import decode_line
 from heartwheel.verdicts import Verdict
 
@@ -24,19 +25,28 @@ def broker_config(broker_conf: Mapping[str, int]) -> CoordinatorConfig:
     return CoordinatorConfig(**{name.replace(".", "_"): value for name, value in broker_conf.items()})
 
 
+class _Snapshot(msgspec.Struct):
+    lines: int
+    last_ms: int
+    lanes: dict[str, LaneState]
+    verdicts: list[Verdict]
+
+
 class Replay:
     """Run the rules over a log.
 
     Args:
         config: the coordinator's settings.
+        snapshot: what `snapshot` gave, to carry on from there.
     """
 
-    def __init__(self, config: CoordinatorConfig) -> None:
+    def __init__(self, config: CoordinatorConfig, snapshot: bytes | None = None) -> None:
         self._config = config
-        self._lanes: dict[str, Lane] = {}
-        self._verdicts: list[Verdict] = []
-        self._lines = 0
-        self._last_ms = 0
+        state = _Snapshot(0, 0, {}, []) if snapshot is None else msgspec.json.decode(snapshot, type=_Snapshot)
+        self._lines = state.lines
+        self._last_ms = state.last_ms
+        self._verdicts = state.verdicts
+        self._lanes = {group_id: self._lane(lane) for group_id, lane in state.lanes.items()}
 
     def feed(self, line: bytes) -> None:
         """Take the next line of the log.
@@ -52,9 +62,13 @@ class Replay:
         group_id = recorded.event.group_id
         lane = self._lanes.get(group_id)
         if lane is None:
-            machine = GroupMachine(Group(group_id), self._config, self._verdicts.append)
-            lane = self._lanes[group_id] = Lane(machine, self._config)
+            lane = self._lanes[group_id] = self._lane(LaneState(Group(group_id)))
         lane.feed(recorded)
+
+    def snapshot(self) -> bytes:
+        """Write the replay down: a `Replay` of it that is fed the rest of the log ends with the same verdicts."""
+        lanes = {group_id: lane.state() for group_id, lane in self._lanes.items()}
+        return msgspec.json.encode(_Snapshot(self._lines, self._last_ms, lanes, self._verdicts))
 
     def finish(self, until_ms: int | None = None) -> list[Verdict]:
         """Advance every group to the end and return all verdicts in the order of time.
@@ -66,7 +80,10 @@ class Replay:
         for lane in self._lanes.values():
             lane.advance(end_ms)
         # Stable: the verdicts of one group keep their order, which tells cause from effect within a millisecond.
-        return sorted(self._verdicts, key=lambda verdict: verdict.time_ms)
+        return sorted(self._verdicts, key=lambda verdict: (verdict.time_ms, verdict.group_id))
+
+    def _lane(self, state: LaneState) -> Lane:
+        return Lane(state, self._config, self._verdicts.append)
 
 
 def replay(lines: Iterable[bytes], config: CoordinatorConfig, until_ms: int | None = None) -> list[Verdict]:

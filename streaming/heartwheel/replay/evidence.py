@@ -9,6 +9,7 @@ that are that close together into the order that explains the answers. It never 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -19,6 +20,7 @@ from heartwheel.coordinator.model import Group, GroupState
 from heartwheel.events import EventType
 from heartwheel.replay.explain import explains
 from heartwheel.replay.recorded import Recorded
+from heartwheel.verdicts import Verdict
 
 WINDOW_US: Final = 3_000
 """Requests of one group that arrive this close together may have been decided in any order, microseconds."""
@@ -30,24 +32,49 @@ EARLY_MS: Final = 10
 """How much earlier than ours a broker's timer may act, because ours was armed by an answer that was seen late, ms."""
 
 
+class LaneState(msgspec.Struct, omit_defaults=True):
+    """Hold all that a lane knows, so that a replay can be written down and resumed.
+
+    Args:
+        group: the group's state.
+        waiting: requests that arrived so lately that their order may still change.
+        completed_ms: when each generation to come was complete, by the answers to its joins, epoch ms.
+        forced: how many join phases ended because members were answered with the next generation, against our rules.
+    """
+
+    group: Group
+    waiting: list[Recorded] = []
+    completed_ms: dict[int, int] = {}
+    forced: int = 0
+
+
 class Lane:
     """Feed one group's recorded requests to its machine.
 
     Args:
-        machine: the group's machine.
-        config: its settings.
+        state: what is known; the group in it is changed in place.
+        config: the coordinator's settings.
+        emit: called with every verdict, in order.
     """
 
-    def __init__(self, machine: GroupMachine, config: CoordinatorConfig) -> None:
-        self._machine = machine
+    def __init__(self, state: LaneState, config: CoordinatorConfig, emit: Callable[[Verdict], None]) -> None:
+        self._machine = GroupMachine(state.group, config, emit)
         self._config = config
-        self._waiting: deque[Recorded] = deque()
-        self._completed_ms: dict[int, int] = {}
-        self.forced = 0
-        """How many join phases ended because members were answered with the next generation, against our rules."""
+        self._waiting = deque(state.waiting)
+        self._completed_ms = dict(state.completed_ms)
+        self.forced = state.forced
+
+    def state(self) -> LaneState:
+        """Give all that the lane knows."""
+        return LaneState(self._machine.group, list(self._waiting), self._completed_ms, self.forced)
 
     def feed(self, recorded: Recorded) -> None:
-        """Take the next request in the order of arrival."""
+        """Take the next request in the order of arrival; without a recorded answer that is the order that counts."""
+        if recorded.evidence.error is None:
+            if self._waiting:
+                self.settle(self._waiting[-1].t_us)
+            self._apply_as_told(recorded, recorded.evidence.t_ms)
+            return
         if recorded.had_no_effect:
             return
         self.settle(recorded.t_us - WINDOW_US)
@@ -111,9 +138,13 @@ class Lane:
         present = evidence.error == "NONE" and evidence.response_generation_id == group.generation
         if present and event.member_id and group.state is GroupState.PREPARING_REBALANCE:
             return  # answered with the present generation, so before this join phase began, and without effect
-        machine.conditions.member_id_required = recorded.was_told_its_id
-        machine.apply(event, t_ms)
-        machine.conditions.member_id_required = True
+        self._apply_as_told(recorded, t_ms)
+
+    def _apply_as_told(self, recorded: Recorded, t_ms: int) -> None:
+        conditions = self._machine.conditions
+        conditions.member_id_required = recorded.event.type is not EventType.JOIN or recorded.was_told_its_id
+        self._machine.apply(recorded.event, t_ms)
+        conditions.member_id_required = True
 
     def _append_delay_ms(self, recorded: Recorded) -> int:
         """Tell how long the leader's assignment took to be stored: the group is not Stable before the answer."""

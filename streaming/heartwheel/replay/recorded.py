@@ -43,7 +43,7 @@ class Evidence(msgspec.Struct, frozen=True):
 _decode_evidence = msgspec.json.Decoder(Evidence).decode
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Recorded:
     """Hold one line: the event and the evidence around it."""
 

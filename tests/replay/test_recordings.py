@@ -1,0 +1,92 @@
+"""The rules decide what a real broker decided: the same groups, kinds, members and generations, within 50 ms."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heartwheel.replay.driver import Replay, broker_config, replay
+from heartwheel.verdicts import Verdict
+
+RECORDINGS = sorted(path.parent for path in (Path(__file__).parents[1] / "recordings").glob("*/meta.json"))
+TOLERANCE_MS = 50
+
+every_recording = pytest.mark.parametrize("folder", RECORDINGS, ids=lambda folder: folder.name)
+
+
+def _meta(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "meta.json").read_text())
+
+
+def _lines(folder: Path) -> list[bytes]:
+    return (folder / "events.jsonl").read_bytes().splitlines()
+
+
+def _decided(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "verdicts.jsonl").read_bytes().splitlines()]
+
+
+def _agree(recorded: dict[str, Any], verdict: Verdict) -> bool:
+    return (
+        (recorded["group_id"], recorded["kind"], recorded["member_id"])
+        == (verdict.group_id, verdict.kind.value, verdict.member_id)
+        and recorded["generation_id"] in (None, verdict.generation_id)
+        and abs(recorded["t_ms"] - verdict.time_ms) <= TOLERANCE_MS
+    )
+
+
+def _differences(recorded: list[dict[str, Any]], verdicts: list[Verdict]) -> tuple[list[Any], list[Any]]:
+    left = list(verdicts)
+    missing = []
+    for one in recorded:
+        match = next((v for v in left if _agree(one, v)), None)
+        if match is None:
+            missing.append(one)
+        else:
+            left.remove(match)
+    return missing, left
+
+
+def test_there_are_recordings() -> None:
+    """The recordings are where the tests look for them."""
+    assert {"kill-one", "never-rejoins", "static-back-in-time", "mixed-clients"} <= {
+        folder.name for folder in RECORDINGS
+    }
+
+
+@every_recording
+def test_recording_agrees(folder: Path) -> None:
+    """Every verdict of the broker is ours, and none of ours is not the broker's."""
+    meta = _meta(folder)
+    verdicts = replay(_lines(folder), broker_config(meta["broker_conf"]), meta["end_ms"])
+    assert _differences(_decided(folder), verdicts) == ([], [])
+
+
+@pytest.mark.parametrize("name", ["kill-one", "never-rejoins", "static-back-in-time"])
+def test_rules_agree_word_by_word_and_without_answers(name: str) -> None:
+    """Where nothing is ambiguous the rules need no answer, and say the broker's own words in its order."""
+    folder = next(folder for folder in RECORDINGS if folder.name == name)
+    meta = _meta(folder)
+    asked = [json.loads(line) for line in _lines(folder)]
+    for request in asked:
+        for answer in ("error", "answer_ms", "response_generation_id", "leader", "members"):
+            request.pop(answer, None)
+    verdicts = replay([json.dumps(r).encode() for r in asked], broker_config(meta["broker_conf"]), meta["end_ms"])
+    assert [(v.kind.value, v.reason) for v in verdicts] == [(d["kind"], d["reason"]) for d in _decided(folder)]
+
+
+@every_recording
+def test_replay_is_resumed_without_a_trace(folder: Path) -> None:
+    """A replay that is cut anywhere and resumed from what it wrote down ends with the same verdicts."""
+    meta, lines = _meta(folder), _lines(folder)
+    config = broker_config(meta["broker_conf"])
+    whole = replay(lines, config, meta["end_ms"])
+    run = Replay(config)
+    for number, line in enumerate(lines):
+        if number % 97 == 0:
+            run = Replay(config, run.snapshot())
+        run.feed(line)
+    assert run.finish(meta["end_ms"]) == whole
