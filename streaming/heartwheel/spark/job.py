@@ -24,6 +24,7 @@ class JobConfig:
         starting_offsets: `earliest` or `latest`, for a new checkpoint.
         fail_on_data_loss: whether unread records that are gone from the topic end the job.
         slots: the grouping key of each shard.
+        map_tasks: tasks that read and pack the heartbeat topic.
         trigger_interval_ms: time from one batch to the next, ms.
         skew_allowance_ms: most that the broker's clock may be behind the driver's, ms.
         catch_up_max_records: most records a batch while catching up.
@@ -41,6 +42,7 @@ class JobConfig:
     starting_offsets: str = "earliest"
     fail_on_data_loss: bool = True
     slots: tuple[int, ...]
+    map_tasks: int = 2
     trigger_interval_ms: int = 1_000
     skew_allowance_ms: int = 500
     catch_up_max_records: int = 1_000_000
@@ -82,6 +84,7 @@ def job_config(settings: Settings, *, shuffle_partitions: int) -> JobConfig:
         starting_offsets=kafka.starting_offsets,
         fail_on_data_loss=kafka.fail_on_data_loss,
         slots=slots_of(engine.shards, shuffle_partitions),
+        map_tasks=max(shuffle_partitions, cores_of(settings.spark.master)),
         trigger_interval_ms=engine.trigger_interval_ms,
         skew_allowance_ms=engine.skew_allowance_ms,
         catch_up_max_records=engine.catch_up_max_records,

@@ -74,6 +74,17 @@ def ticks(spark: SparkSession, config: JobConfig) -> DataFrame:
     )
 
 
+def packs(spark: SparkSession, config: JobConfig, *, records_max: int | None) -> DataFrame:
+    """Pack the heartbeat topic by shard, before the shuffle.
+
+    A Python worker costs tens of milliseconds a task and batch, so the source's partitions are gathered into as many
+    tasks as there are cores; each is still read from its start to its end, in order.
+    """
+    pack = partial(_pack, topic=config.topics["heartbeats"], slots=config.slots, value_bytes_max=config.value_bytes_max)
+    source = heartbeats(spark, config, records_max=records_max)
+    return source.coalesce(config.map_tasks).mapInArrow(pack, PACKED)
+
+
 def verdicts(spark: SparkSession, config: JobConfig, *, held: bool, records_max: int | None = None) -> DataFrame:
     """Build the frame of all output records.
 
@@ -83,10 +94,9 @@ def verdicts(spark: SparkSession, config: JobConfig, *, held: bool, records_max:
         held: whether the shards' clocks stand still, because the backlog is not read yet.
         records_max: most records a batch.
     """
-    pack = partial(_pack, topic=config.topics["heartbeats"], slots=config.slots, value_bytes_max=config.value_bytes_max)
-    packed = heartbeats(spark, config, records_max=records_max).mapInArrow(pack, PACKED)
     return (
-        packed.unionByName(ticks(spark, config))
+        packs(spark, config, records_max=records_max)
+        .unionByName(ticks(spark, config))
         .groupBy("slot")
         .applyInPandasWithState(
             state_function(config, held=held), OUTPUT, STATE_SCHEMA, "append", GroupStateTimeout.NoTimeout
