@@ -114,6 +114,7 @@ def become_classic(ctx: Context) -> None:
     group.kind = GroupKind.CLASSIC
     group.confirmed = False
     group.stored_generation = group.generation
+    group.departed = {}
     for member in group.members.values():
         member.stored = True
     ctx.clear_checked_fingerprints()
