@@ -66,7 +66,7 @@ def demo(
 
         heartwheel demo --groups 5 --members 4 --kill-rate 1 --set engine.trigger_interval=500ms
     """
-    settings = _load(
+    settings = demo_settings(
         config,
         set_,
         demo__duration=duration,
@@ -75,9 +75,8 @@ def demo(
         feed__kill_rate=kill_rate,
         feed__seed=seed,
     )
-    logging.getLogger("kafka").setLevel(
-        logging.CRITICAL
-    )  # clients outlive the broker by a moment, and say so at length
+    # The clients outlive the broker by a moment, and would say so at length.
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
     from heartwheel.demo.folder import fresh_folder
 
     broker_jars, spark_jars = fetch_shown("broker"), fetch_shown("spark")
@@ -94,7 +93,8 @@ def demo(
         raise typer.Exit(1)
 
 
-def _load(config: Path | None, set_: list[str] | None, **named: Any) -> Settings:
+def demo_settings(config: Path | None, set_: list[str] | None, **named: Any) -> Settings:
+    """Load the configuration with the demo's own defaults beneath every other layer."""
     loaded = load(config, set_, **named)
     # A default of the demo is one: whatever a file, the environment or a flag says goes over it.
     unset = [f"{path}={value}" for path, value in DEMO_DEFAULTS.items() if loaded.origin[path].layer == "default"]
@@ -187,12 +187,12 @@ def _show(report: Mapping[str, Any], place: DemoFolder) -> None:
         "heartbeats": f"{report['heartbeats']:,}",
         "members": f"{report['members']:,}",
         "killed": f"{report['killed']:,}",
-        "silences that had to end": f"{report['expected']:,}",
+        "to be expired": f"{report['expected']:,}",
         "expired": f"{report['expired']:,}",
         "false": f"{report['false']:,}",
         "missed": f"{report['missed']:,}",
         "duplicates": f"{report['duplicates']:,}",
-        "known late, p50 p99 max": f"{late['p50']:,} ms, {late['p99']:,} ms, {late['max']:,} ms",
+        "lateness p50, p99, max": f"{late['p50']:,} ms, {late['p99']:,} ms, {late['max']:,} ms",
         "first expiration seen after": f"{report['first_expiration_s']} s",
     }
     table = plain_table("judged by the log", "")

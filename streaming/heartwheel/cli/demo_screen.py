@@ -50,7 +50,7 @@ class DemoScreen:
 
     def say(self, line: Text) -> None:
         """Show one line of events."""
-        self._console.print(line)
+        self._console.print(line, no_wrap=self._live, overflow="ellipsis" if self._live else None)
 
     def note(self, words: str) -> None:
         """Tell something that is no event."""
@@ -71,7 +71,7 @@ class DemoScreen:
         self._spinner.update(text=f" {tally.phase}, {tally.running_s:.0f} s")
         if tally.clock_ms < 0 and not tally.sent:
             return self._spinner
-        return Group(Rule(style="dim"), figures(tally), self._spinner)
+        return Group(Rule(style="dim"), figures(tally), Text(nearest(tally), style="dim"), self._spinner)
 
 
 def figures(tally: Tally) -> Table:
@@ -94,7 +94,7 @@ def _pairs(tally: Tally) -> list[tuple[str, str]]:
     from heartwheel.demo.tally import percentile
 
     late = list(tally.lateness_ms)
-    pairs = [
+    return [
         ("sent", f"{tally.sent:,}"),
         ("members", f"{tally.members:,} in {tally.groups:,} groups"),
         ("killed", f"{tally.turns.get('killed', 0):,}"),
@@ -102,12 +102,18 @@ def _pairs(tally: Tally) -> list[tuple[str, str]]:
         ("left", f"{tally.turns.get('left', 0):,}"),
         ("expired", f"{tally.expired.total():,}"),
         ("rebalances", f"{tally.triggers['rebalance_completed']:,}"),
-        ("known late p50", f"{percentile(late, 0.5) / 1000:.1f} s"),
+        ("lateness p50", f"{percentile(late, 0.5) / 1000:.1f} s"),
         ("p99", f"{percentile(late, 0.99) / 1000:.1f} s"),
-        ("batch", f"{tally.batch_ms[-1] / 1000:.2f} s" if tally.batch_ms else "-"),
+        ("last batch", f"{tally.batch_ms[-1] / 1000:.2f} s" if tally.batch_ms else "-"),
     ]
-    nearest = tally.next_at_risk()
-    if nearest is not None:
-        left_s = nearest.deadline_ms / 1000 - time.time()
-        pairs.append(("nearest to expiry", f"{nearest.member_id} in {left_s:.0f} s"))
-    return pairs
+
+
+def nearest(tally: Tally) -> str:
+    """Name the member that is nearest to its expiry, as of the newest reports."""
+    member = tally.next_at_risk()
+    if member is None:
+        return ""
+    left_s = member.deadline_ms / 1000 - time.time()
+    return (
+        f"nearest to expiry: {member.member_id} of {member.group_id}, {f'{left_s:.0f} s left' if left_s > 0 else 'due'}"
+    )

@@ -25,13 +25,13 @@ def expiration_line(row: ExpirationRow, known_ms: int) -> Text:
         row: of the expirations topic.
         known_ms: when it was appended there, epoch ms.
     """
-    client = f", client {row.client_id} at {row.client_host}" if row.client_id else ""
+    place = f" at {row.client_host}" if row.client_host else ""
     return Text.assemble(
         _clock(known_ms),
         ("expired    ", "bold red"),
         (f"{row.group_id:<{_GROUP_WIDTH}} ", "bold"),
-        f"{row.member_id}  {_words(row.reason)}, silent for {_seconds(known_ms - row.last_seen_ms)}",
-        (f", known {_seconds(known_ms - row.deadline_ms)} after its deadline{client}", "dim"),
+        f"{row.member_id}{place}  {_words(row.reason)}, silent for {_seconds(known_ms - row.last_seen_ms)}",
+        (f", known {_seconds(known_ms - row.deadline_ms)} late", "dim"),
     )
 
 
@@ -55,7 +55,7 @@ def _group_line(rows: Sequence[TriggerRow], known_ms: int) -> Text:
         (f"{word:<11}", style),
         (f"{last.group_id:<{_GROUP_WIDTH}} ", "bold"),
         f"{_generations(rows)}  {_causes(rows)}",
-        (f", {_outlook(last)}", "dim"),
+        (_outlook(last), "dim"),
     )
 
 
@@ -73,9 +73,11 @@ def _causes(rows: Sequence[TriggerRow]) -> str:
 
 
 def _outlook(row: TriggerRow) -> str:
+    if not row.member_count:
+        return ""
     if row.awaiting:
-        return f"waiting for {len(row.awaiting)} of {row.member_count} members"
-    members = "1 member" if row.member_count == 1 else f"{row.member_count} members"
+        return f", waiting for {len(row.awaiting)} of {row.member_count} members"
+    members = ", 1 member" if row.member_count == 1 else f", {row.member_count} members"
     return members if row.leader is None else f"{members}, leader {row.leader}"
 
 

@@ -1,0 +1,164 @@
+"""The demo, whole: a broker, members that die, the job and the judge, as a person starts it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from heartwheel.cli import demo
+from heartwheel.cli.app import run
+from heartwheel.cli.inspect_state import open_manifest
+from heartwheel.demo.folder import DemoFolderError, fresh_folder
+from support.job import wait_for
+
+SMALL = ["--groups", "3", "--members", "4", "--kill-rate", "6", "--set", "engine.shards=2"]
+"""Few members, of whom one in a beat of two seconds and five dies."""
+
+
+class Ended(NamedTuple):
+    """Hold a demo that has ended: its exit code, what it printed, its report, where it was."""
+
+    code: int
+    out: str
+    err: str
+    report: dict[str, Any]
+    folder: Path
+
+
+def _command(folder: Path, *more: str) -> list[str]:
+    return [sys.executable, "-m", "heartwheel", "demo", "--folder", str(folder), *SMALL, *more]
+
+
+def _ended(process: subprocess.Popen[bytes], folder: Path, report: Path) -> Ended:
+    process.wait()
+    out, err = (folder.with_suffix(suffix).read_text() for suffix in (".out", ".err"))
+    return Ended(process.returncode, out, err, json.loads(report.read_text()), folder)
+
+
+def _run_demo(root: Path, *more: str, until: Callable[[str], bool] | None = None) -> Ended:
+    folder, report = root / "demo", root / "reports" / "demo.json"
+    command = _command(folder, "--json", str(report), *more)
+    with (
+        folder.with_suffix(".out").open("wb") as out,
+        folder.with_suffix(".err").open("wb") as err,
+        subprocess.Popen(command, stdout=out, stderr=err) as process,
+    ):
+        try:
+            if until is not None:
+                seen = folder.with_suffix(".out")
+                wait_for(lambda: process.poll() is not None or until(seen.read_text()), "the demo to show it")
+                process.send_signal(signal.SIGINT)
+            return _ended(process, folder, report)
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """Run a demo that ends by itself."""
+    return _run_demo(tmp_path_factory.mktemp("finished"), "--duration", "10s")
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """Run a demo until it has shown an expiration, then press Ctrl-C."""
+    return _run_demo(tmp_path_factory.mktemp("interrupted"), until=lambda out: "  expired  " in out)
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_demo_expires_the_dead_and_nobody_else(finished: Ended) -> None:
+    """P1, P2, P3: with a duration the demo ends by itself, and every silence of the log was expired exactly once."""
+    report = finished.report
+    assert (finished.code, report["ok"]) == (0, True), finished.err
+    assert (report["false"], report["missed"], report["conflicting"], report["unread"]) == (0, 0, 0, 0)
+    assert report["killed"] > 0
+    assert report["expired"] == report["expected"] >= report["killed"]
+    assert report["members"] == 12
+    assert report["heartbeats"] == report["fed"]["acknowledged"]
+    late = report["lateness_ms"]
+    assert 0 <= late["p50"] <= late["p99"] <= late["max"]
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_demo_prints_a_line_for_each_expiration(finished: Ended) -> None:
+    """Every expiration and every group's rebalance is a line on stdout; progress and where to look go to stderr."""
+    lines = [line.split() for line in finished.out.splitlines()]
+    expired = [line for line in lines if line[1:2] == ["expired"] and line[2] != "0"]
+    assert len([line for line in expired if "silent" in line]) == finished.report["expired"]
+    assert any(line[1:2] == ["rebalance"] for line in lines)
+    for word in ("broker", "topics", "checkpoint", "logs", "live"):
+        assert word in finished.err
+    assert "Traceback" not in finished.err
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_ctrl_c_ends_the_demo_in_order(interrupted: Ended) -> None:
+    """Ctrl-C lets the running batch end, judges what is due by then, and is no failure."""
+    assert (interrupted.code, interrupted.report["ok"]) == (0, True), interrupted.err
+    assert interrupted.report["expired"] > 0
+    assert "Traceback" not in interrupted.err
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_inspect_reads_the_checkpoint_of_a_stopped_job(interrupted: Ended) -> None:
+    """`inspect` shows shards, groups and members as the job left them, with neither Kafka nor the job running."""
+    location = interrupted.folder / "checkpoint"
+    command = [sys.executable, "-m", "heartwheel", "inspect", "--checkpoint", str(location), "--groups", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    manifest, batch_id = open_manifest(str(location))
+    assert (found["manifest"], found["batch_id"]) == (msgspec.to_builtins(manifest), batch_id)
+    assert [shard["shard"] for shard in found["shards"]] == [0, 1]
+    assert {group["group_id"] for group in found["groups"]} == {"orders", "payments", "invoices"}
+    assert sum(shard["members"] for shard in found["shards"]) == sum(group["members"] for group in found["groups"]) > 0
+    for shard in found["shards"]:
+        assert shard["members"] == sum(g["members"] for g in found["groups"] if g["shard"] == shard["shard"])
+
+
+def test_a_folder_that_is_not_a_demos_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The demo clears its folder, so it refuses one that holds anything else."""
+    precious = tmp_path / "checkpoint" / "precious"
+    precious.parent.mkdir()
+    precious.touch()
+    assert run(["demo", "--folder", str(tmp_path)]) == 1
+    assert "--folder" in capsys.readouterr().err
+    assert precious.exists()
+
+
+def test_a_demo_clears_what_the_last_one_left(tmp_path: Path) -> None:
+    """Each demo starts on a checkpoint of its own; one folder holds one demo at a time."""
+    with fresh_folder(tmp_path / "demo") as folder:
+        folder.checkpoint.mkdir()
+        folder.truth.touch()
+        with pytest.raises(DemoFolderError, match="another demo runs"), fresh_folder(tmp_path / "demo"):
+            pass
+    with fresh_folder(tmp_path / "demo") as folder:
+        assert not folder.checkpoint.exists()
+        assert not folder.truth.exists()
+
+
+def test_demo_defaults_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the demo prefers is a default: a flag, the environment or a file goes over it."""
+    monkeypatch.setenv("HEARTWHEEL_SPARK__DRIVER_MEMORY", "2GiB")
+    settings = demo.demo_settings(None, ["engine.skew_allowance=300ms"])
+    assert (settings.engine.skew_allowance_ms, settings.spark.driver_memory_bytes) == (300, 2**31)
+    assert settings.feed.kill_rate == float(demo.DEMO_DEFAULTS["feed.kill_rate"])
+
+
+def test_a_duration_needs_members_that_can_be_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    """Only presence groups are judged, so a demo that ends with a judgement refuses others before it starts."""
+    assert run(["demo", "--duration", "5s", "--set", "feed.protocol=classic"]) == 1
+    assert "hint: " in capsys.readouterr().err
