@@ -30,17 +30,33 @@ def explains(machine: GroupMachine, recorded: Recorded, near: Sequence[Recorded]
         return _explains_join(machine, recorded, near)
     if event.type is EventType.LEAVE:
         return any(_is_known(machine.group, leaver) for leaver in event.leaving or (event,))
-    return _explains_request(machine.group, event, error)
+    return _explains_request(machine.group, recorded, near)
 
 
-def _explains_request(group: Group, event: Event, error: str) -> bool:
+def _explains_request(group: Group, recorded: Recorded, near: Sequence[Recorded]) -> bool:
+    event, error = recorded.event, recorded.evidence.error
     if event.member_id not in group.members or event.generation_id != group.generation:
         return False
     if event.type is EventType.COMMIT:
         return group.state is not GroupState.COMPLETING_REBALANCE
-    if event.type is EventType.SYNC and error == "NONE":
+    if event.type is not EventType.SYNC:
+        return True
+    if error == "NONE" or recorded.was_parked:
         return group.state is not GroupState.PREPARING_REBALANCE
-    return True
+    return group.state is GroupState.PREPARING_REBALANCE or not any(_starts_join_phase(group, r) for r in near)
+
+
+def _starts_join_phase(group: Group, recorded: Recorded) -> bool:
+    """Tell whether a request is a join that would send those who wait for the assignment back to join."""
+    ahead = recorded.evidence.response_generation_id == group.generation + 1
+    return group.state is GroupState.COMPLETING_REBALANCE and ahead and _is_parked(group, recorded.event)
+
+
+def _was_sent_back(group: Group, recorded: Recorded) -> bool:
+    """Tell whether a request is a sync of this generation that waited for the assignment in vain."""
+    event, refused = recorded.event, recorded.evidence.error == "REBALANCE_IN_PROGRESS"
+    sync = event.type is EventType.SYNC and event.generation_id == group.generation
+    return sync and refused and recorded.was_parked
 
 
 def _is_known(group: Group, event: Event | Leaving) -> bool:
@@ -65,6 +81,8 @@ def _explains_accepted_join(machine: GroupMachine, recorded: Recorded, near: Seq
         return False
     if group.leader is None and not recorded.came_to_lead and any(other.came_to_lead for other in near):
         return False  # the first to join leads
+    if _starts_join_phase(group, recorded) and any(_was_sent_back(group, other) for other in near):
+        return False
     ahead = (recorded.evidence.response_generation_id or 0) - group.generation
     if not _is_parked(group, event):
         return ahead == 0

@@ -12,6 +12,9 @@ from heartwheel.events import Event, EventType, RejectCause, RejectedError, deco
 PROMPT_MS: Final = 5
 """An answer within this time was given at once; a later one was parked, ms."""
 
+PARKED_US: Final = 1_000
+"""A refusal is given in less time than this, microseconds."""
+
 _ACCEPTED: Final = frozenset({"NONE", "REBALANCE_IN_PROGRESS"})
 
 _CUT_SHORT: Final = frozenset({"UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID", "NOT_COORDINATOR"})
@@ -25,6 +28,7 @@ class Evidence(msgspec.Struct, frozen=True):
         t_ms: when the request arrived, epoch ms.
         t_us: the same in microseconds, if known.
         answer_ms: when it was answered, epoch ms, if known.
+        answer_us: the same in microseconds, if known.
         error: the answer by Kafka's name, `None` if it was not recorded.
         response_generation_id: the generation that a join was answered with.
         leader: the leader that a join was answered with.
@@ -34,6 +38,7 @@ class Evidence(msgspec.Struct, frozen=True):
     t_ms: int
     t_us: int | None = None
     answer_ms: int | None = None
+    answer_us: int | None = None
     error: str | None = None
     response_generation_id: int | None = None
     leader: str | None = None
@@ -66,6 +71,12 @@ class Recorded:
     def was_prompt(self) -> bool:
         """Tell whether it was answered at once."""
         return self.evidence.answer_ms is not None and self.wait_ms <= PROMPT_MS
+
+    @property
+    def was_parked(self) -> bool:
+        """Tell whether it waited for something else to happen, so far as microseconds tell that."""
+        answer_us = self.evidence.answer_us
+        return answer_us is not None and answer_us - self.t_us >= PARKED_US
 
     @property
     def came_to_lead(self) -> bool:
