@@ -32,6 +32,7 @@ def _config(**changes: Any) -> JobConfig:
     fields: dict[str, Any] = {
         "checkpoint": "unused",
         "kafka_options": {},
+        "source": "consumer-heartbeats",
         "topics": {"heartbeats": "consumer-heartbeats"},
         "slots": (0,),
         "skew_allowance_ms": 0,

@@ -31,7 +31,7 @@ class Manifest(msgspec.Struct, kw_only=True, frozen=True):
         format: version of the checkpoint's layout.
         shards: coordinator partitions.
         shuffle_partitions: partitions of Spark's state.
-        topic: the heartbeat topic.
+        topic: the topic that is read.
     """
 
     format: int
@@ -40,14 +40,14 @@ class Manifest(msgspec.Struct, kw_only=True, frozen=True):
     topic: str
 
     @classmethod
-    def of(cls, settings: Settings) -> Self:
-        """Make the manifest of a new checkpoint."""
+    def of(cls, settings: Settings, *, topic: str | None = None) -> Self:
+        """Make the manifest of a new checkpoint; the topic that is read is that of the heartbeats if left out."""
         shards = settings.engine.shards
         return cls(
             format=FORMAT,
             shards=shards,
             shuffle_partitions=settings.spark.shuffle_partitions or min(shards, cores_of(settings.spark.master)),
-            topic=settings.kafka.topics.heartbeats,
+            topic=topic or settings.kafka.topics.heartbeats,
         )
 
 
@@ -85,14 +85,21 @@ def read_manifest(location: str) -> Manifest | None:
     return manifest
 
 
-def open_checkpoint(settings: Settings) -> Manifest:
+def open_checkpoint(
+    settings: Settings, *, topic: str | None = None, topic_key: str = "kafka.topics.heartbeats"
+) -> Manifest:
     """Check that the configuration fits the checkpoint, and write the manifest of a new one.
+
+    Args:
+        settings: the checked configuration.
+        topic: the topic that is read; the heartbeats if left out.
+        topic_key: the setting that names it.
 
     Raises:
         CheckpointError: with every value that differs, or why the folder can not be used.
     """
     location = settings.checkpoint.location
-    wanted = Manifest.of(settings)
+    wanted = Manifest.of(settings, topic=topic)
     found = read_manifest(location)
     if found is None:
         _write(Path(location), wanted)
@@ -101,7 +108,7 @@ def open_checkpoint(settings: Settings) -> Manifest:
         f"{name} is {ours}, the checkpoint has {theirs}"
         for name, ours, theirs in (
             ("engine.shards", wanted.shards, found.shards),
-            ("kafka.topics.heartbeats", wanted.topic, found.topic),
+            (topic_key, wanted.topic, found.topic),
         )
         if ours != theirs
     ]

@@ -14,10 +14,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings
-from heartwheel.spark import query as queries
-from heartwheel.spark.checkpoint import Manifest, open_checkpoint
+from heartwheel.spark.checkpoint import Manifest
 from heartwheel.spark.faults import explain
-from heartwheel.spark.job import JobConfig, job_config
+from heartwheel.spark.job import StreamConfig
+from heartwheel.spark.jobs import HeartbeatJob, Job
 from heartwheel.spark.progress import Progress, ProgressReader
 from heartwheel.spark.session import session_conf, start_session
 
@@ -36,10 +36,10 @@ class JobFailedError(HeartwheelError):
 
 
 class Engine:
-    """Run the job until it is told to stop.
+    """Run a job until it is told to stop.
 
     Args:
-        settings: the checked configuration.
+        job: which one; settings stand for the heartbeat job.
         jars: the Kafka connector's jars.
         on_progress: called with each finished batch.
         on_phase: called with `starting`, `catching up`, `live`, `retrying` and `stopped`.
@@ -51,16 +51,14 @@ class Engine:
 
     def __init__(
         self,
-        settings: Settings,
+        job: Job | Settings,
         jars: list[Path],
         *,
         on_progress: Callable[[Progress], None] = _ignore,
         on_phase: Callable[[str], None] = _ignore,
         log_file: Path | None = None,
     ) -> None:
-        self._settings = settings
-        self._manifest = open_checkpoint(settings)
-        self._config = job_config(settings, shuffle_partitions=self._manifest.shuffle_partitions)
+        self._job: Job = HeartbeatJob(job) if isinstance(job, Settings) else job
         self._jars = jars
         self._on_progress = on_progress
         self._on_phase = on_phase
@@ -68,14 +66,14 @@ class Engine:
         self._stop = threading.Event()
 
     @property
-    def config(self) -> JobConfig:
+    def config(self) -> StreamConfig:
         """The job's configuration, as the checkpoint has it."""
-        return self._config
+        return self._job.config
 
     @property
     def manifest(self) -> Manifest:
         """What the checkpoint was made with."""
-        return self._manifest
+        return self._job.manifest
 
     def stop(self) -> None:
         """Ask the job to end after the running batch; safe to call from a signal handler or another thread."""
@@ -89,9 +87,9 @@ class Engine:
         """
         self._on_phase("starting")
         conf = session_conf(
-            self._settings,
+            self._job.settings,
             self._jars,
-            shuffle_partitions=self._manifest.shuffle_partitions,
+            shuffle_partitions=self._job.manifest.shuffle_partitions,
             log_file=self._log_file,
         )
         spark = start_session(conf, log_file=self._log_file)
@@ -121,16 +119,14 @@ class Engine:
     def _catch_up(self, spark: SparkSession) -> None:
         """Read what is in the topic, in bounded batches, clocks held: a backlog is not silence (promise P5)."""
         self._on_phase("catching up")
-        query = queries.start(
-            spark, self._config, held=True, records_max=self._config.catch_up_max_records, availableNow=True
-        )
+        query = self._job.start(spark, held=True, records_max=self._job.config.catch_up_max_records, availableNow=True)
         self._watch(query, held=True)
 
     def _live(self, spark: SparkSession) -> None:
         """Read all that there is at every trigger, so that a batch's timestamp says what has been read."""
         self._on_phase("live")
-        interval = f"{self._config.trigger_interval_ms} milliseconds"
-        self._watch(queries.start(spark, self._config, held=False, processingTime=interval), held=False)
+        interval = f"{self._job.config.trigger_interval_ms} milliseconds"
+        self._watch(self._job.start(spark, held=False, processingTime=interval), held=False)
 
     def _watch(self, query: StreamingQuery, *, held: bool) -> None:
         progress = ProgressReader(query, held=held)

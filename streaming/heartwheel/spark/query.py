@@ -12,10 +12,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own idiom
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupStateTimeout
 
-from heartwheel.spark.job import JobConfig
+from heartwheel.spark.job import JobConfig, StreamConfig
 from heartwheel.spark.packer import pack_batches
 from heartwheel.spark.schema import OUTPUT, PACKED, STATE_SCHEMA
-from heartwheel.spark.state_function import state_function
+from heartwheel.spark.state_function import StateFunction, advance_shard, state_function
 
 SOURCE_OPTIONS: Mapping[str, str] = {
     "kafka.isolation.level": "read_committed",
@@ -35,8 +35,8 @@ SINK_OPTIONS: Mapping[str, str] = {
 """What the Kafka sink is always given."""
 
 
-def heartbeats(spark: SparkSession, config: JobConfig, *, records_max: int | None) -> DataFrame:
-    """Read the heartbeat topic.
+def heartbeats(spark: SparkSession, config: StreamConfig, *, records_max: int | None) -> DataFrame:
+    """Read the topic of a job.
 
     Args:
         spark: the session.
@@ -46,7 +46,7 @@ def heartbeats(spark: SparkSession, config: JobConfig, *, records_max: int | Non
     options = {
         **SOURCE_OPTIONS,
         **config.kafka_options,
-        "subscribe": config.topics["heartbeats"],
+        "subscribe": config.source,
         "startingOffsets": config.starting_offsets,
         "failOnDataLoss": str(config.fail_on_data_loss).lower(),
     }
@@ -56,7 +56,7 @@ def heartbeats(spark: SparkSession, config: JobConfig, *, records_max: int | Non
     return source.select("key", "value", "partition", "offset", F.unix_millis("timestamp").alias("append_ms"))
 
 
-def ticks(spark: SparkSession, config: JobConfig) -> DataFrame:
+def ticks(spark: SparkSession, config: StreamConfig) -> DataFrame:
     """Make one row a shard in every batch, so that a shard is called, and its wheel advanced, on a silent topic too.
 
     Timeouts of `applyInPandasWithState` would do that only once some record has come after a start.
@@ -80,7 +80,7 @@ def packs(spark: SparkSession, config: JobConfig, *, records_max: int | None) ->
     A Python worker costs tens of milliseconds a task and batch, so the source's partitions are gathered into as many
     tasks as there are cores; each is still read from its start to its end, in order.
     """
-    pack = partial(_pack, topic=config.topics["heartbeats"], slots=config.slots, value_bytes_max=config.value_bytes_max)
+    pack = partial(_pack, topic=config.source, slots=config.slots, value_bytes_max=config.value_bytes_max)
     source = heartbeats(spark, config, records_max=records_max)
     return source.coalesce(config.map_tasks).mapInArrow(pack, PACKED)
 
@@ -94,13 +94,23 @@ def verdicts(spark: SparkSession, config: JobConfig, *, held: bool, records_max:
         held: whether the shards' clocks stand still, because the backlog is not read yet.
         records_max: most records a batch.
     """
+    packed = packs(spark, config, records_max=records_max)
+    return advanced(spark, config, packed, state_function(config, advance_shard, held=held))
+
+
+def advanced(spark: SparkSession, config: StreamConfig, packed: DataFrame, function: StateFunction) -> DataFrame:
+    """Call a state function once for every shard in every batch.
+
+    Args:
+        spark: the session.
+        config: the job's.
+        packed: rows of `PACKED`.
+        function: from `state_function`.
+    """
     return (
-        packs(spark, config, records_max=records_max)
-        .unionByName(ticks(spark, config))
+        packed.unionByName(ticks(spark, config))
         .groupBy("slot")
-        .applyInPandasWithState(
-            state_function(config, held=held), OUTPUT, STATE_SCHEMA, "append", GroupStateTimeout.NoTimeout
-        )
+        .applyInPandasWithState(function, OUTPUT, STATE_SCHEMA, "append", GroupStateTimeout.NoTimeout)
     )
 
 
@@ -114,7 +124,7 @@ def observed(frame: DataFrame) -> DataFrame:
     return frame.observe("heartwheel", *(F.sum(name).alias(name) for name in names))
 
 
-def records(frame: DataFrame, config: JobConfig) -> DataFrame:
+def records(frame: DataFrame, config: StreamConfig) -> DataFrame:
     """Shape output rows as Kafka records: CloudEvents 1.0 in binary mode, attributes in headers, JSON in the value."""
     topics = F.create_map(*(F.lit(part) for pair in config.topics.items() for part in pair))
     time = F.date_format(F.timestamp_millis("time_ms"), "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
@@ -144,9 +154,22 @@ def start(
         records_max: most records a batch.
         trigger: the argument of `DataStreamWriter.trigger`.
     """
-    frame = records(observed(verdicts(spark, config, held=held, records_max=records_max)), config)
+    frame = verdicts(spark, config, held=held, records_max=records_max)
+    return write(frame, config, name="heartwheel", **trigger)
+
+
+def write(frame: DataFrame, config: StreamConfig, *, name: str, **trigger: Any) -> StreamingQuery:
+    """Write output rows to their topics.
+
+    Args:
+        frame: rows of `OUTPUT`; those without a topic carry figures only.
+        config: the job's.
+        name: the query's, in Spark's own log.
+        trigger: the argument of `DataStreamWriter.trigger`.
+    """
     return (
-        frame.writeStream.queryName("heartwheel")
+        records(observed(frame).where(F.col("topic").isNotNull()), config)
+        .writeStream.queryName(name)
         .format("kafka")
         .outputMode("append")
         .options(**SINK_OPTIONS, **config.kafka_options)

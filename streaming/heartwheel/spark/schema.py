@@ -25,3 +25,6 @@ OUTPUT: Final = (
 
 The columns after `time_ms` are figures for the progress line; they are set in the row of the status topic only.
 """
+
+OUTPUT_COLUMNS: Final = tuple(column.split()[0] for column in OUTPUT.split(", "))
+"""The names of the columns of `OUTPUT`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pandas as pd
@@ -12,31 +12,21 @@ import pandas as pd
 from heartwheel.events import encode_event
 from heartwheel.pack import decode_pack
 from heartwheel.shard.shard import Outcome, Refusal, Shard
-from heartwheel.spark.job import JobConfig
+from heartwheel.spark.job import JobConfig, StreamConfig
 from heartwheel.spark.packer import Reject, to_base64
-from heartwheel.spark.schema import STATE_VERSION
+from heartwheel.spark.schema import OUTPUT_COLUMNS, STATE_VERSION
 from heartwheel.status import StatusRow, status_of
 from heartwheel.verdicts import ExpirationRow, row_of, topic_of
 
 _encode = msgspec.json.Encoder().encode
 
 StateFunction = Callable[[tuple[Any, ...], Iterable[pd.DataFrame], Any], Iterator[pd.DataFrame]]
+StateRow = tuple[int, int, int, int, int, str]
+AdvanceOne = Callable[..., tuple[StateRow, pd.DataFrame]]
 
-_COLUMNS = (
-    "topic",
-    "key",
-    "value",
-    "id",
-    "type",
-    "time_ms",
-    "members",
-    "groups",
-    "records",
-    "expired",
-    "triggers",
-    "rejected",
-    "held",
-)
+NEW_STATE: Final[StateRow] = (STATE_VERSION, -1, -1, 0, 0, "")
+"""The state row of a shard that was never called."""
+
 _NO_FIGURES = (0,) * 7
 
 
@@ -44,11 +34,12 @@ class StateVersionError(RuntimeError):
     """Tell that a newer release wrote the state row."""
 
 
-def state_function(config: JobConfig, *, held: bool) -> StateFunction:
+def state_function(config: StreamConfig, advance_one: AdvanceOne, *, held: bool) -> StateFunction:
     """Make the function for `applyInPandasWithState`.
 
     Args:
         config: the job's.
+        advance_one: advances one shard of the job by one batch, with the parameters of `advance_shard`.
         held: whether the shards' clocks stand still.
     """
     shard_of_slot = {slot: shard for shard, slot in enumerate(config.slots)}
@@ -56,23 +47,50 @@ def state_function(config: JobConfig, *, held: bool) -> StateFunction:
     def advance(key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
         shard_index = shard_of_slot[int(key[0])]
         batch_ms = int(state.getCurrentProcessingTimeMs())
-        before = state.get if state.exists else (STATE_VERSION, -1, -1, 0, 0, "")
-        row, output = advance_shard(config, shard_index, before, frames, batch_ms=batch_ms, held=held)
+        before = state.get if state.exists else NEW_STATE
+        row, output = advance_one(config, shard_index, before, frames, batch_ms=batch_ms, held=held)
         state.update(row)
         yield output
 
     return advance
 
 
+def require_known_version(row: StateRow, shard_index: int) -> None:
+    """Refuse a state row that a newer release wrote.
+
+    Raises:
+        StateVersionError: it is newer than this release knows.
+    """
+    if row[0] > STATE_VERSION:
+        raise StateVersionError(
+            f"the state of shard {shard_index} has version {row[0]}, this release reads up to {STATE_VERSION}"
+        )
+
+
+def split(frames: Iterable[pd.DataFrame]) -> tuple[list[bytes], list[Reject]]:
+    """Take the payloads of records, and the rejects, out of what came for a shard; ticks have neither."""
+    payloads: list[bytes] = []
+    rejects: list[Reject] = []
+    for frame in frames:
+        for rejected, payload in zip(frame["rejected"], frame["payload"], strict=True):
+            if payload is None:
+                continue
+            if rejected:
+                rejects += msgspec.json.decode(payload, type=list[Reject])
+            else:
+                payloads.append(payload)
+    return payloads, rejects
+
+
 def advance_shard(
     config: JobConfig,
     shard_index: int,
-    before: tuple[int, int, int, int, int, str],
+    before: StateRow,
     frames: Iterable[pd.DataFrame],
     *,
     batch_ms: int,
     held: bool,
-) -> tuple[tuple[int, int, int, int, int, str], pd.DataFrame]:
+) -> tuple[StateRow, pd.DataFrame]:
     """Advance one shard by one batch.
 
     The clock in a batch is the timestamp of the batch *before*, less the skew allowance. Spark fetches the end offsets
@@ -91,20 +109,9 @@ def advance_shard(
         StateVersionError: a newer release wrote the state row.
         StateBlobError: the state's blob can not be read.
     """
-    version, last_trigger_ms, clock_ms, _, _, blob = before
-    if version > STATE_VERSION:
-        raise StateVersionError(
-            f"the state of shard {shard_index} has version {version}, this release reads up to {STATE_VERSION}"
-        )
-    packs, rejects = [], []
-    for frame in frames:
-        for rejected, payload in zip(frame["rejected"], frame["payload"], strict=True):
-            if payload is None:
-                continue
-            if rejected:
-                rejects += msgspec.json.decode(payload, type=list[Reject])
-            else:
-                packs.append(decode_pack(payload))
+    require_known_version(before, shard_index)
+    _, last_trigger_ms, clock_ms, _, _, blob = before
+    payloads, rejects = split(frames)
     shard = Shard(
         coordinator=config.coordinator,
         limits=config.limits,
@@ -114,7 +121,9 @@ def advance_shard(
         blob=blob,
     )
     live = not held and last_trigger_ms >= 0
-    outcome = shard.apply(packs, last_trigger_ms - config.skew_allowance_ms if live else None)
+    outcome = shard.apply(
+        [decode_pack(payload) for payload in payloads], last_trigger_ms - config.skew_allowance_ms if live else None
+    )
     rejects += (_refused(config, refusal) for refusal in outcome.refused)
     shard.count(outcome, Counter(f"rejected_{reject.cause}" for reject in rejects))
     blob = shard.encode()
@@ -203,7 +212,7 @@ def _output(outcome: Outcome, rejects: list[Reject], status: StatusRow) -> pd.Da
             *figures,
         )
     )
-    return pd.DataFrame(rows, columns=list(_COLUMNS))
+    return pd.DataFrame(rows, columns=list(OUTPUT_COLUMNS))
 
 
 def _text(row: msgspec.Struct) -> str:
