@@ -1,7 +1,7 @@
 """Measure the job end to end on a real broker: tables on stderr, JSON on stdout.
 
 Run it as `python tests/benchmarks/job_bench.py [--members 100000 1000000] [--records 6000000] [--steady 60]`. Broker,
-raw feeder, JVM and Python workers share the machine's cores. The figures of a row are taken from the same records in the
+raw feeder, JVM and Python workers share the cores. The figures of a row are taken from the same records in the
 same run, so that they can be compared: `source` is the heartbeat topic into a no-op sink, `packed` adds the map side,
 `drain` is the whole way to verdicts in Kafka. The feeder sends well-filled batches, and a member's heartbeats are the
 same bytes each time, as real ones mostly are.

@@ -1,0 +1,112 @@
+"""The state of a shard: nothing is lost in it, little is done for it, and what is broken is refused by name."""
+
+from __future__ import annotations
+
+import binascii
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heartwheel.shard import CorruptBlobError, Shard, ShardLimits, StateBlobError, UnknownBlobVersionError
+from heartwheel.shard.codec import BLOB_VERSION
+from heartwheel.shard.frame import decode_frame, encode_frame
+from heartwheel.testing import LogBuilder, pack_records
+from support.heartbeat_logs import CONFIG, T0, heartbeat_logs
+
+ROOMY = dataclasses.replace(CONFIG, group_max_size=1_000)
+
+
+def _shard(blob: str = "") -> Shard:
+    return Shard(coordinator=ROOMY, limits=ShardLimits(), blob=blob)
+
+
+def _beats(members: int, *, at_ms: int = 0) -> LogBuilder:
+    log = LogBuilder()
+    for member in range(members):
+        log.beat(T0 + at_ms, f"g{member % 5}", f"m{member}", session_timeout_ms=4_000)
+    return log
+
+
+def _blob() -> str:
+    shard = _shard()
+    shard.apply(pack_records(_beats(20).records), None)
+    return shard.encode()
+
+
+BLOB = _blob()
+
+
+@given(heartbeat_logs())
+@settings(max_examples=100)
+def test_w7_a_state_survives_the_round_trip(log: LogBuilder) -> None:
+    """W7: decoded and encoded again the text is the same, and every group and member is as it was."""
+    shard = _shard()
+    shard.apply(pack_records(log.records), T0 + 2_000)
+    blob = shard.encode()
+    again = _shard(blob)
+    assert again.encode() == blob
+    assert (again.member_count, again.group_count) == (shard.member_count, shard.group_count)
+    assert again.dump() == shard.dump()
+    assert again.at_risk(100) == shard.at_risk(100)
+    assert again.occupancy() == shard.occupancy()
+
+
+def test_untouched_text_is_not_encoded_again() -> None:
+    """A batch of known heartbeats leaves the ids as the bytes they came in, which is most of a state."""
+    shard = _shard(BLOB)
+    shard.apply(pack_records(_beats(20, at_ms=500).records), None)
+    before, after = decode_frame(BLOB, newest=BLOB_VERSION)[1], decode_frame(shard.encode(), newest=BLOB_VERSION)[1]
+    assert before["member_text"] == after["member_text"]
+    assert before["group_text"] == after["group_text"]
+    assert before["members"] != after["members"]
+
+
+@given(st.binary(max_size=200))
+def test_w7_random_bytes_are_refused_by_name(data: bytes) -> None:
+    """W7: no bytes that are not a state are taken for one."""
+    with pytest.raises(StateBlobError):
+        _shard(binascii.b2a_base64(data, newline=False).decode() or "=")
+
+
+@given(st.data())
+def test_w7_a_changed_or_shortened_state_is_refused_by_name(data: st.DataObject) -> None:
+    """W7: a state of which anything is missing or different is refused, whatever it is."""
+    raw = binascii.a2b_base64(BLOB)
+    if data.draw(st.booleans()):
+        raw = raw[: data.draw(st.integers(1, len(raw) - 1))]
+    else:
+        at = data.draw(st.integers(0, len(raw) - 1))
+        raw = raw[:at] + bytes([raw[at] ^ data.draw(st.integers(1, 255))]) + raw[at + 1 :]
+    with pytest.raises(StateBlobError):
+        _shard(binascii.b2a_base64(raw, newline=False).decode())
+
+
+def test_w7_a_newer_version_is_refused_by_name() -> None:
+    """W7: the state of a newer release says so, with both versions."""
+    with pytest.raises(UnknownBlobVersionError, match=rf"version {BLOB_VERSION + 1}.*up to {BLOB_VERSION}"):
+        _shard(encode_frame(BLOB_VERSION + 1, {}))
+
+
+def test_w7_a_frame_without_its_sections_is_refused_by_name() -> None:
+    """W7: a whole frame with the right checksum and nothing sensible in it is refused as well."""
+    with pytest.raises(CorruptBlobError, match="members"):
+        _shard(encode_frame(BLOB_VERSION, {}))
+
+
+def test_a_shard_that_shrinks_gives_its_rows_back() -> None:
+    """After a mass expiry the tables are renumbered, and those who are left go on with their deadlines."""
+    shard = _shard()
+    shard.apply(pack_records(_beats(500).records), None)
+    full = len(shard.encode())
+    stayers = _beats(500, at_ms=3_000)
+    stayers.records = stayers.records[:10]
+    shard.apply(pack_records(stayers.records), T0 + 4_000)
+    blob = shard.encode()
+    assert shard.member_count == 10
+    assert len(blob) < full / 5
+    again = _shard(blob)
+    assert {member.deadline_ms for member in again.at_risk(100)} == {T0 + 7_000}
+    expired = [verdict.member_id for verdict in again.apply([], T0 + 7_000).verdicts if verdict.expiry_reason]
+    assert sorted(expired) == sorted(f"m{member}" for member in range(10))
