@@ -15,7 +15,7 @@ from heartwheel.shard.frame import decode_frame, encode_frame
 from heartwheel.testing import LogBuilder, pack_records
 from support.heartbeat_logs import CONFIG, T0, heartbeat_logs
 
-ROOMY = dataclasses.replace(CONFIG, group_max_size=1_000)
+ROOMY = dataclasses.replace(CONFIG, group_max_size=5_000)
 
 
 def _shard(blob: str = "") -> Shard:
@@ -98,9 +98,9 @@ def test_w7_a_frame_without_its_sections_is_refused_by_name() -> None:
 def test_a_shard_that_shrinks_gives_its_rows_back() -> None:
     """After a mass expiry the tables are renumbered, and those who are left go on with their deadlines."""
     shard = _shard()
-    shard.apply(pack_records(_beats(500).records), None)
+    shard.apply(pack_records(_beats(5_000).records), None)
     full = len(shard.encode())
-    stayers = _beats(500, at_ms=3_000)
+    stayers = _beats(5_000, at_ms=3_000)
     stayers.records = stayers.records[:10]
     shard.apply(pack_records(stayers.records), T0 + 4_000)
     blob = shard.encode()
