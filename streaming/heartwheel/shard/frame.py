@@ -39,8 +39,12 @@ def encode_frame(version: int, sections: Mapping[str, bytes]) -> str:
     """
     table = b"".join(_SECTION.pack(name.encode("ascii"), len(data)) for name, data in sections.items())
     body = b"".join((table, *sections.values()))
-    frame = _HEAD.pack(MAGIC, version, len(sections), zlib.crc32(body)) + body
+    frame = _HEAD.pack(MAGIC, version, len(sections), _checksum(version, len(sections), body)) + body
     return binascii.b2a_base64(frame, newline=False).decode("ascii")
+
+
+def _checksum(version: int, sections: int, body: bytes | memoryview) -> int:
+    return zlib.crc32(body, zlib.crc32(struct.pack("<HH", version, sections)))
 
 
 def decode_frame(text: str, *, newest: int) -> tuple[int, dict[str, bytes]]:
@@ -66,7 +70,7 @@ def decode_frame(text: str, *, newest: int) -> tuple[int, dict[str, bytes]]:
             f"the state blob has version {version}, this release reads up to {newest}: run the release that wrote it"
         )
     body = memoryview(frame)[_HEAD.size :]
-    if zlib.crc32(body) != checksum:
+    if _checksum(version, count, body) != checksum:
         raise CorruptBlobError("the state blob's checksum does not match: it was cut short or changed")
     sections: dict[str, bytes] = {}
     at = count * _SECTION.size
