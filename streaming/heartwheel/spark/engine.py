@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from pyspark.errors.exceptions.base import StreamingQueryException
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings
 from heartwheel.spark.checkpoint import Manifest
-from heartwheel.spark.faults import explain
+from heartwheel.spark.faults import Fault, explain
 from heartwheel.spark.job import StreamConfig
 from heartwheel.spark.jobs import HeartbeatJob, Job
 from heartwheel.spark.progress import Progress, ProgressReader
@@ -64,6 +66,7 @@ class Engine:
         self._on_phase = on_phase
         self._log_file = log_file
         self._stop = threading.Event()
+        self._moved = False
 
     @property
     def config(self) -> StreamConfig:
@@ -95,26 +98,37 @@ class Engine:
         spark = start_session(conf, log_file=self._log_file)
         try:
             self._supervise(spark)
+            spark.stop()
+        except (Py4JError, ConnectionError) as error:
+            raise JobFailedError(
+                "Spark's JVM has ended", hint=f"its log may say why: {self._log_file}; start the job again"
+            ) from error
+        except BaseException:
+            with contextlib.suppress(Py4JError, ConnectionError):
+                spark.stop()
+            raise
         finally:
             self._on_phase("stopped")
-            spark.stop()
 
     def _supervise(self, spark: SparkSession) -> None:
-        backoff_s = 1.0
+        tries = 0
         while not self._stop.is_set():
+            self._moved = False
             try:
                 self._catch_up(spark)
-                backoff_s = 1.0
                 if not self._stop.is_set():
                     self._live(spark)
-            except StreamingQueryException as error:
-                fault = explain(error)
-                if not fault.passing:
-                    raise JobFailedError(fault.message, hint=fault.hint) from error
-                _log.warning("%s; trying again in %g s", fault.message, backoff_s)
-                self._on_phase("retrying")
-                self._stop.wait(backoff_s)
-                backoff_s = min(2 * backoff_s, _BACKOFF_S_MAX)
+            except PySparkException as error:
+                tries = 1 if self._moved else tries + 1
+                self._wait_or_give_up(explain(error), tries, error)
+
+    def _wait_or_give_up(self, fault: Fault, tries: int, error: Exception) -> None:
+        if fault.tries_max is not None and tries > fault.tries_max:
+            raise JobFailedError(fault.message, hint=fault.hint) from error
+        backoff_s = min(2.0 ** (tries - 1), _BACKOFF_S_MAX)
+        _log.warning("%s; trying again in %g s", fault.message, backoff_s)
+        self._on_phase("retrying")
+        self._stop.wait(backoff_s)
 
     def _catch_up(self, spark: SparkSession) -> None:
         """Read what is in the topic, in bounded batches, clocks held: a backlog is not silence (promise P5)."""
@@ -132,6 +146,7 @@ class Engine:
         progress = ProgressReader(query, held=held)
         while not query.awaitTermination(_POLL_S):  # type: ignore[arg-type]  # takes fractions of a second too
             finished = list(progress.fresh())
+            self._moved |= bool(finished)
             for batch in finished:
                 self._on_progress(batch)
             # Between two batches a stop costs nothing; a batch that is cut short is done again at the next start.
