@@ -74,3 +74,12 @@ def test_p4_a_groups_expiry_comes_before_its_rebalance() -> None:
         assert kinds.index("member_expired") < len(kinds) - 1
         generations = [v.generation_id for v in of_group]
         assert generations == sorted(generations)
+
+
+@given(heartbeat_logs())
+@settings(max_examples=100)
+def test_durations_and_times_are_those_of_the_log(log: LogBuilder) -> None:
+    """No verdict lasts longer than its log, or was true before it began or after it ended."""
+    for verdict in run_rules(log, clock_ms=_end(log), config=CONFIG):
+        assert T0 - LATER <= verdict.time_ms <= _end(log)
+        assert 0 <= (verdict.duration_ms or 0) <= _end(log) - T0 + LATER

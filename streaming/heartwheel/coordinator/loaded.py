@@ -68,10 +68,12 @@ def fire_member(ctx: Context, member: Member) -> None:
 def _tell_to_rebalance(ctx: Context, reason: str, cause: Cause) -> None:
     """Trigger a rebalance once a generation; the joins that answer it are not seen, so the group stays Stable."""
     group = ctx.group
+    is_first = group.triggered_generation != group.generation
+    if is_first:
+        group.triggered_generation = group.generation
+        group.rebalance_started_ms = ctx.now_ms
     if not group.members:
         group.generation += 1
         become_empty(ctx)
-    elif group.triggered_generation != group.generation:
-        group.triggered_generation = group.generation
-        group.rebalance_started_ms = ctx.now_ms
+    elif is_first:
         ctx.say(Kind.REBALANCE_STARTED, reason, cause, deadline_ms=ctx.now_ms + ctx.roster.rebalance_timeout_ms())
