@@ -50,23 +50,22 @@ class Tally:
     @property
     def clock_ms(self) -> int:
         """Up to where every shard has fired its timers, epoch ms; -1 before all have."""
-        if len(self._status) < self._shards:
-            return -1
-        return min(row.clock_ms for row in self._status.values())
+        clocks = [row.clock_ms for row in self._reports()]
+        return min(clocks) if len(clocks) == self._shards else -1
 
     @property
     def members(self) -> int:
         """Members of all shards, as of their newest reports."""
-        return sum(row.members for row in list(self._status.values()))
+        return sum(row.members for row in self._reports())
 
     @property
     def groups(self) -> int:
         """Groups of all shards, as of their newest reports."""
-        return sum(row.groups for row in list(self._status.values()))
+        return sum(row.groups for row in self._reports())
 
     def next_at_risk(self) -> AtRiskMember | None:
         """Name the member nearest to its expiry, if any."""
-        nearest = [row.at_risk[0] for row in list(self._status.values()) if row.at_risk]
+        nearest = [row.at_risk[0] for row in self._reports() if row.at_risk]
         return min(nearest, key=lambda member: member.deadline_ms, default=None)
 
     def add_expiration(self, row: ExpirationRow, known_ms: int) -> bool:
@@ -97,6 +96,10 @@ class Tally:
         self.rejected += batch.rejected
         if not batch.held:
             self.batch_ms.append(batch.duration_ms)
+
+    def _reports(self) -> list[StatusRow]:
+        """Copy the newest reports: one thread writes them while others look."""
+        return list(self._status.values())
 
 
 def percentile(values: list[int], share: float) -> int:
