@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import strategies as st
 
 from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.machine import GroupMachine
+from heartwheel.coordinator.model import Group
 from heartwheel.events import Event, EventType, Leaving, Protocol
 
 CONFIG = CoordinatorConfig(
@@ -20,7 +23,8 @@ CONFIG = CoordinatorConfig(
 
 _MEMBERS = st.sampled_from(["a", "b", "c", "d", "e"])
 _INSTANCES = st.sampled_from([None, None, None, "x", "y"])
-_GENERATIONS = st.integers(-1, 6)
+_CURRENT = 1_000_000
+_GENERATIONS = st.one_of(st.just(_CURRENT), st.just(_CURRENT), st.integers(-1, 6))
 _WAITS = st.sampled_from([0, 0, 0, 1, 100, 299, 300, 301, 999, 1_000, 1_001, 2_000, 4_000, 6_000])
 _PROTOCOLS = st.sampled_from(
     [(Protocol("range"),), (Protocol("range"), Protocol("sticky")), (Protocol("range", "v2"),)]
@@ -75,4 +79,19 @@ def events(*, moves: bool = True) -> st.SearchStrategy[Event]:
 
 def logs(*, moves: bool = True) -> st.SearchStrategy[list[tuple[int, Event]]]:
     """Make a log: what happens after how many ms, in the order of the partition."""
-    return st.lists(st.tuples(_WAITS, events(moves=moves)), max_size=40)
+    return st.lists(st.tuples(_WAITS, events(moves=moves)), max_size=40).map(_informed)
+
+
+def _informed(log: list[tuple[int, Event]]) -> list[tuple[int, Event]]:
+    """Let well-informed members name the generation that the group has by then; guesses would hardly ever be right."""
+    machine = GroupMachine(Group("g"), CONFIG, lambda _: None)
+    now = 0
+    told = []
+    for wait, event in log:
+        now += wait
+        machine.advance(now)
+        if event.generation_id == _CURRENT:
+            event = msgspec.structs.replace(event, generation_id=machine.group.generation)  # noqa: PLW2901
+        told.append((wait, event))
+        machine.apply(event, now)
+    return told

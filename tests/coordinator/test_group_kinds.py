@@ -90,6 +90,11 @@ def test_loaded_static_member_is_followed_to_its_new_id() -> None:
     play("A beat g=7 i=x -> NONE\n+1000\nB beat g=7 i=x -> NONE\n= Stable 7 B\n+44999\nB beat\n!")
 
 
+def test_member_that_turns_out_to_be_static_is_one_from_then_on() -> None:
+    """A member that was met without its instance id is known by it as soon as it says it."""
+    play("A beat g=7 -> NONE\nA beat g=7 i=x -> NONE\nB beat g=7 i=x -> NONE\n= Stable 7 B\n!")
+
+
 def test_loaded_group_has_a_limit_of_members() -> None:
     """A group never holds more members than `group_max_size`."""
     play("A beat g=7 -> NONE\nB beat g=7 -> GROUP_MAX_SIZE_REACHED\n= Stable 7 A", group_max_size=1)

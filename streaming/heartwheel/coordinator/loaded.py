@@ -13,7 +13,7 @@ from heartwheel.coordinator.classic_leave import remove_leavers
 from heartwheel.coordinator.classic_rebalance import become_empty
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.model import Member
-from heartwheel.coordinator.takeover import catch_up, is_behind, take_over
+from heartwheel.coordinator.takeover import catch_up, is_behind, remember_heartbeat, take_over
 from heartwheel.events import UNCHECKED_GENERATION, Event, EventType
 from heartwheel.verdicts import Cause, Kind
 
@@ -46,8 +46,7 @@ def _keep_alive(ctx: Context, event: Event, member: Member, fingerprint: int) ->
     member.last_seen_ms = ctx.now_ms
     ctx.reset_session(member)
     if event.type is EventType.HEARTBEAT:
-        member.fingerprint = fingerprint
-        member.fingerprint_generation = event.generation_id
+        remember_heartbeat(ctx, event, member, fingerprint)
 
 
 def leave(ctx: Context, event: Event) -> Answer:

@@ -92,6 +92,11 @@ class Roster:
             group.leader = new_id
         return new
 
+    def make_static(self, member: Member, group_instance_id: str) -> None:
+        """Note that a member holds an instance id that nobody holds."""
+        member.group_instance_id = group_instance_id
+        self._static[group_instance_id] = member.member_id
+
     def update_protocols(self, member: Member, protocols: tuple[Protocol, ...]) -> None:
         """Replace what a member offers: the first half of `ClassicGroup.updateMember`."""
         self._count_protocols(member, -1)

@@ -54,6 +54,19 @@ def _record(group: Group, member: Member) -> None:
             del group.departed[other.member_id]
 
 
+def remember_heartbeat(ctx: Context, event: Event, member: Member, fingerprint: int) -> None:
+    """Note a heartbeat that may be repeated unseen, of a member whose joins are not seen.
+
+    Such a member may turn out to be static only by what it says; one that says a strange instance id may be fenced by
+    the owner of that id later, so its heartbeats are looked at each time.
+    """
+    instance = event.group_instance_id
+    if instance is not None and member.group_instance_id is None:
+        ctx.roster.make_static(member, instance)
+    member.fingerprint = fingerprint if instance in (None, member.group_instance_id) else 0
+    member.fingerprint_generation = event.generation_id
+
+
 def is_behind(group: Group, event: Event) -> bool:
     """Tell whether a request proves that a rebalance was missed: it knows a later generation.
 
