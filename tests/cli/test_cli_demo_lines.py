@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from heartwheel.cli.demo_screen import DemoScreen, plain_figures
-from heartwheel.demo.lines import expiration_line, trigger_lines
+from heartwheel.demo.lines import RollUp, expiration_line
 from heartwheel.demo.tally import Tally, percentile
 from heartwheel.status import AtRiskMember, StatusRow
 from heartwheel.verdicts import ExpirationRow, TriggerRow
@@ -81,7 +81,10 @@ def status(shard: int, clock_ms: int, *at_risk: AtRiskMember) -> StatusRow:
 
 def said(*rows: TriggerRow) -> list[str]:
     """Give the lines of triggers, without the time of day."""
-    return [line.plain[10:] for line in trigger_lines([(row, 8_500) for row in rows])]
+    roll_up = RollUp()
+    first = list(roll_up.add((row, 8_500) for row in rows))
+    assert first == []
+    return [line.plain[10:] for line in roll_up.add(())]
 
 
 def test_an_expiration_says_who_why_and_how_late() -> None:
@@ -114,6 +117,16 @@ def test_a_storm_is_rolled_up() -> None:
         "rebalance  orders       generation 3 -> 6  2 x member expired, member joined, 4 members",
         "rebalance  payments     generation 8 -> 9  member expired, 1 member, leader p-1",
     ]
+
+
+def test_a_rebalance_seen_in_two_parts_is_one_line() -> None:
+    """A completion that comes a poll later than its trigger joins it, and is not said again."""
+    roll_up = RollUp()
+    assert list(roll_up.add([(trigger("rebalance_triggered", 3), 8_500)])) == []
+    later = [(trigger("rebalance_completed", 4), 8_600), (trigger("group_empty", 2, group_id="other"), 8_600)]
+    assert [line.plain[34:] for line in roll_up.add(later)] == ["generation 3 -> 4  member expired, 4 members"]
+    assert [line.plain[21:26] for line in roll_up.add(())] == ["other"]
+    assert list(roll_up.add(())) == []
 
 
 def test_an_open_join_phase_says_who_is_awaited() -> None:

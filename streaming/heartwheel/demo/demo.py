@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -17,7 +17,7 @@ import msgspec
 from rich.text import Text
 
 from heartwheel.demo.folder import DemoFolder
-from heartwheel.demo.lines import expiration_line, trigger_lines
+from heartwheel.demo.lines import RollUp, expiration_line
 from heartwheel.demo.report import report_of
 from heartwheel.demo.tail import follow
 from heartwheel.demo.tally import Tally
@@ -91,6 +91,7 @@ class Demo:
         self._stop_feeding, self._stop_following = threading.Event(), threading.Event()
         self._fed: Future[Summary] | None = None
         self._followed: Future[None] | None = None
+        self._roll_up = RollUp()
         self._judged_from_ms: int | None = None
         self._moved = (-1, time.monotonic())
         self._threads = ThreadPoolExecutor(2, "demo")
@@ -123,6 +124,7 @@ class Demo:
                 self._stop_feeding.set()
                 self._stop_following.set()
         self._followed.result()
+        self._say_all(self._roll_up.add(()))
         return self._judge(self._fed.result()) if self._fed else None
 
     def _enter(self, phase: str) -> None:
@@ -159,8 +161,7 @@ class Demo:
             if tally.add_expiration(row, record.append_ms):
                 self._screen.say(expiration_line(row, record.append_ms))
         triggers = [(_trigger(record.value or b""), record.append_ms) for record in found.get(topics.triggers, ())]
-        for line in trigger_lines([pair for pair in triggers if tally.add_trigger(pair[0])]):
-            self._screen.say(line)
+        self._say_all(self._roll_up.add(pair for pair in triggers if tally.add_trigger(pair[0])))
         for record in found.get(topics.status, ()):
             if record.value is not None:
                 tally.add_status(_status(record.value))
@@ -168,6 +169,10 @@ class Demo:
         self._screen.refresh()
         if self._judged_from_ms is not None:
             self._wait_for_clock(self._judged_from_ms)
+
+    def _say_all(self, lines: Iterable[Text]) -> None:
+        for line in lines:
+            self._screen.say(line)
 
     def _wait_for_clock(self, clock_ms: int) -> None:
         """End the demo once every shard has fired its timers up to some time."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
@@ -16,6 +15,9 @@ from heartwheel.verdicts import ExpirationRow, TriggerRow
 _GROUP_WIDTH: Final = 12
 _COMPLETED: Final = "rebalance_completed"
 _EMPTY: Final = "group_empty"
+
+Known = tuple[TriggerRow, int]
+"""A row of the triggers topic, and when it was appended, epoch ms."""
 
 
 def expiration_line(row: ExpirationRow, known_ms: int) -> Text:
@@ -35,16 +37,29 @@ def expiration_line(row: ExpirationRow, known_ms: int) -> Text:
     )
 
 
-def trigger_lines(rows: Iterable[tuple[TriggerRow, int]]) -> Iterator[Text]:
-    """Say what happened to each group: one line a group, however many rebalances it went through.
+class RollUp:
+    """Make one line a group of its triggers, however many rebalances it went through at once.
 
-    Args:
-        rows: of the triggers topic, those of a group in order, each with when it was appended, epoch ms.
+    Rows are held back for one poll: topics are read one by one, so a rebalance may be seen before the expiration that
+    caused it, and a trigger before its completion.
     """
-    by_group = sorted(rows, key=lambda pair: pair[0].group_id)  # stable: keeps the order within a group
-    for _, pairs in groupby(by_group, key=lambda pair: pair[0].group_id):
-        triggers, known = zip(*pairs, strict=True)
-        yield _group_line(triggers, known[-1])
+
+    def __init__(self) -> None:
+        self._held: dict[str, list[Known]] = {}
+
+    def add(self, rows: Iterable[Known]) -> Iterator[Text]:
+        """Take what a poll has brought, and say what the one before has.
+
+        Args:
+            rows: of the triggers topic, those of a group in order, each with when it was appended, epoch ms.
+        """
+        ready, self._held = self._held, {}
+        for row in rows:
+            group_id = row[0].group_id
+            (ready if group_id in ready else self._held).setdefault(group_id, []).append(row)
+        for group_id in sorted(ready):
+            triggers, known = zip(*ready[group_id], strict=True)
+            yield _group_line(triggers, known[-1])
 
 
 def _group_line(rows: Sequence[TriggerRow], known_ms: int) -> Text:
