@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from heartwheel.events import Event
+from heartwheel.operations import OperationEvent, OutcomeRow
 from heartwheel.spark.packer import Reject
 from heartwheel.status import StatusRow
 from heartwheel.verdicts import ExpirationRow, TriggerRow
@@ -25,6 +26,8 @@ TOPICS: Final[dict[str, type[msgspec.Struct]]] = {
     "rebalance-triggers": TriggerRow,
     "heartwheel-status": StatusRow,
     "heartbeat-rejects": Reject,
+    "delayed-operations": OperationEvent,
+    "operation-outcomes": OutcomeRow,
 }
 """The type of a record's value by the default name of its topic."""
 

@@ -34,7 +34,15 @@ ROOMS = {
         "heartwheel.shard",
         "heartwheel.cli",
     },
-    "streaming/heartwheel/spark": {"typer", "rich", "heartwheel.cli", "heartwheel.testing"},
+    "streaming/heartwheel/spark": {
+        "typer",
+        "rich",
+        "heartwheel.cli",
+        "heartwheel.testing",
+        "heartwheel.operations",
+        "heartwheel.operations_job",
+    },
+    "streaming/heartwheel/operations_job": {"typer", "rich", "heartwheel.cli", "heartwheel.testing"},
 }
 """What each room must not import."""
 

@@ -11,11 +11,12 @@ import typer
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
 from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load, stderr
-from heartwheel.cli.topics import topic_specs
+from heartwheel.cli.topics import operations_specs, topic_specs
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings
 
 if TYPE_CHECKING:
+    from heartwheel.spark.engine import Engine
     from heartwheel.spark.progress import Progress as BatchProgress
 
 _log = logging.getLogger("heartwheel")
@@ -56,9 +57,14 @@ def run(
     from heartwheel.spark.engine import Engine
 
     engine = Engine(settings, jars, on_progress=_say, on_phase=_log.info, log_file=spark_log_file())
+    run_until_told(engine, settings)
+
+
+def run_until_told(engine: Engine, settings: Settings) -> None:
+    """Run an engine until SIGTERM or Ctrl-C."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: engine.stop())
-    _log.info("reading %s at %s", settings.kafka.topics.heartbeats, settings.kafka.bootstrap_servers)
+    _log.info("reading %s at %s", engine.config.source, settings.kafka.bootstrap_servers)
     engine.run()
 
 
@@ -80,8 +86,12 @@ def spark_log_file() -> Path:
     return default_cache_dir().parent / "logs" / "spark.log"
 
 
-def require_topics(settings: Settings) -> None:
+def require_topics(settings: Settings, *, operations: bool = False) -> None:
     """Look whether the topics are there and right, before minutes are spent on anything else.
+
+    Args:
+        settings: the checked configuration.
+        operations: whether those of delayed operations are meant.
 
     Raises:
         KafkaUnreachableError: nobody answers.
@@ -90,10 +100,12 @@ def require_topics(settings: Settings) -> None:
     from heartwheel.kafka.topics import ensure_topics
 
     bootstrap = settings.kafka.bootstrap_servers
-    report = ensure_topics(bootstrap, topic_specs(settings), create=False, properties=settings.kafka.client)
+    specs = operations_specs(settings) if operations else topic_specs(settings)
+    report = ensure_topics(bootstrap, specs, create=False, properties=settings.kafka.client)
     if report.missing:
         raise HeartwheelError(
-            f"topics are missing at {bootstrap}: {', '.join(report.missing)}", hint="heartwheel topics --create"
+            f"topics are missing at {bootstrap}: {', '.join(report.missing)}",
+            hint=f"heartwheel topics {'--operations ' if operations else ''}--create",
         )
     wrong = [f"{d.topic}: {d.setting} is {d.found or 'not set'}, must be {d.wanted}" for d in report.differences]
     if wrong:

@@ -32,8 +32,20 @@ def topic_specs(settings: Settings) -> list[TopicSpec]:
     return engine_topics(names, heartbeat_partitions=partitions, output_partitions=partitions)
 
 
+def operations_specs(settings: Settings) -> list[TopicSpec]:
+    """Describe the topics of delayed operations as the configuration wants them."""
+    from heartwheel.kafka.topics import operations_topics
+
+    names = settings.operations.topics
+    rejects = settings.kafka.topics.rejects
+    return operations_topics(names.requests, names.outcomes, rejects, partitions=settings.kafka.partitions)
+
+
 def topics(
     *,
+    operations: Annotated[
+        bool, typer.Option("--operations", help="Those of `heartwheel operations` instead of those of the engine.")
+    ] = False,
     create: Annotated[bool, typer.Option("--create", help="Create those that are missing.")] = False,
     bootstrap_servers: BootstrapFlag = None,
     config: ConfigFile = None,
@@ -49,12 +61,14 @@ def topics(
         heartwheel topics
 
         heartwheel topics --create --bootstrap-servers kafka:9092
+
+        heartwheel topics --operations --create
     """
     from heartwheel.kafka.topics import describe_topics, ensure_topics
 
     settings = load(config, set_, kafka__bootstrap_servers=bootstrap_servers).settings
     bootstrap, properties = settings.kafka.bootstrap_servers, settings.kafka.client
-    specs = topic_specs(settings)
+    specs = operations_specs(settings) if operations else topic_specs(settings)
     report = ensure_topics(bootstrap, specs, create=create, properties=properties)
     states = describe_topics(bootstrap, [spec.name for spec in specs], properties=properties)
     wrong = {difference.topic: difference for difference in report.differences}
@@ -71,7 +85,8 @@ def topics(
     _show(rows, as_json=json)
     if any(row[3] not in {"ok", "created"} for row in rows):
         if report.missing:
-            stderr().print("hint: heartwheel topics --create makes the missing ones", markup=False)
+            command = "heartwheel topics --operations --create" if operations else "heartwheel topics --create"
+            stderr().print(f"hint: {command} makes the missing ones", markup=False)
         raise typer.Exit(1)
 
 

@@ -127,6 +127,30 @@ def engine_topics(
     ]
 
 
+def operations_topics(
+    requests: str = "delayed-operations",
+    outcomes: str = "operation-outcomes",
+    rejects: str = "heartbeat-rejects",
+    *,
+    partitions: int = 4,
+    retention_ms: int = 7 * _DAY_MS,
+    replication_factor: int = -1,
+) -> list[TopicSpec]:
+    """Describe the topics of the job of delayed operations; the rejects topic is that of the engine.
+
+    Args:
+        requests: what the topic of watches, completions and high watermarks is called.
+        outcomes: what the topic of outcomes is called.
+        rejects: what the topic of records that could not be used is called.
+        partitions: partitions of requests and outcomes.
+        retention_ms: how long records are kept, ms.
+        replication_factor: replicas of each; -1 leaves that to the cluster.
+    """
+    settings = {TIMESTAMP_TYPE: "LogAppendTime"} | _kept(retention_ms)
+    shapes = ((requests, partitions), (outcomes, partitions), (rejects, 1))
+    return [TopicSpec(name, count, settings, replication_factor) for name, count in shapes]
+
+
 def _kept(retention_ms: int) -> dict[str, str]:
     segment_ms = max(60_000, retention_ms // 12)
     return {CLEANUP_POLICY: "delete", "retention.ms": str(retention_ms), "segment.ms": str(segment_ms)}

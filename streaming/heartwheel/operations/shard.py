@@ -123,21 +123,21 @@ class OperationShard:
             )
         )
 
-    def apply(self, packets: Sequence[Packet], clock_ms: int | None, *, skew_allowance_ms: int = 0) -> Result:
+    def apply(self, packets: Sequence[Packet], clock_ms: int | None, *, slack_ms: int = 0) -> Result:
         """Apply the records of a batch as far as their order is known, and expire what is due by then.
 
         Args:
             packets: what was read.
             clock_ms: up to where all records have been read, epoch ms; `None` while catching up: then the frontier
                 follows from the packets.
-            skew_allowance_ms: most that two brokers' clocks may differ while catching up, ms.
+            slack_ms: how far the frontier stays behind what the packets prove, ms: two brokers' clocks may differ.
         """
         self._ended, self._refused, self._counts = [], [], Counter()
         self._counts["records"] = sum(len(packet.records) for packet in packets)
         self._counts["records_late"] = self._log.add(packets, not_before_ms=self.clock_ms)
         if clock_ms is None:
             proven_ms = self._log.proven_ms(packets)
-            clock_ms = -1 if proven_ms is None else proven_ms - skew_allowance_ms
+            clock_ms = -1 if proven_ms is None else proven_ms - slack_ms
         elif clock_ms < self.clock_ms:
             self._counts["clock_stepped_back"] += 1
         self.clock_ms = max(self.clock_ms, clock_ms)

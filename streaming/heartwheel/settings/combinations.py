@@ -113,8 +113,9 @@ OWNED: Final = {
 def duplicate_topics(settings: Settings) -> Iterator[tuple[str, str]]:
     """List the topics whose name was given to another one before, as pairs of the two keys."""
     seen: dict[str, str] = {}
-    for key, name in settings.kafka.topics.model_dump().items():
-        path = f"kafka.topics.{key}"
+    tables = {"kafka.topics": settings.kafka.topics, "operations.topics": settings.operations.topics}
+    names = ((f"{table}.{key}", name) for table, topics in tables.items() for key, name in topics.model_dump().items())
+    for path, name in names:
         if name in seen:
             yield path, seen[name]
         seen.setdefault(name, path)

@@ -147,6 +147,35 @@ class CheckpointSettings(Section):
     location: Annotated[str, Field(min_length=1)] = "checkpoints/default"
 
 
+class OperationTopics(Section):
+    """Name the topics of delayed operations in Kafka; what can not be used goes to the rejects topic of all."""
+
+    requests: TopicName = "delayed-operations"
+    outcomes: TopicName = "operation-outcomes"
+
+
+class OperationSettings(Section):
+    """Set up delayed operations; shards, pace and rules of reading are those of `[engine]` and `[kafka]`.
+
+    Args:
+        topics: their names.
+        checkpoint_location: where this job keeps its offsets and its state; not that of the heartbeat job.
+        timeout_max_ms: longest timeout that a watch may ask for.
+        remember_ms: how long the id of an operation that ended, and a high watermark, are remembered.
+        operations_per_shard_max: most operations of one shard, those that ended and are remembered counted too.
+        watermarks_per_shard_max: most high watermarks that one shard remembers.
+        unordered_per_shard_max: most records of one shard that wait until what comes before them has been read.
+    """
+
+    topics: OperationTopics = OperationTopics()
+    checkpoint_location: Annotated[str, Field(min_length=1)] = "checkpoints/operations"
+    timeout_max_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 86_400_000
+    remember_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 3_600_000
+    operations_per_shard_max: Annotated[int, Field(ge=1, le=10_000_000)] = 250_000
+    watermarks_per_shard_max: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
+    unordered_per_shard_max: Annotated[int, Field(ge=1)] = 1_000_000
+
+
 class SparkSettings(Section):
     """Set up Spark.
 
@@ -213,6 +242,7 @@ class Settings(Section):
     wheel: WheelSettings = WheelSettings()
     coordinator: CoordinatorSettings = CoordinatorSettings()
     checkpoint: CheckpointSettings = CheckpointSettings()
+    operations: OperationSettings = OperationSettings()
     spark: SparkSettings = SparkSettings()
     feed: FeedSettings = FeedSettings()
     demo: DemoSettings = DemoSettings()

@@ -166,17 +166,52 @@ class Packer:
             cause, detail = error.cause.value, error.detail
         else:
             raise AssertionError("a record was set aside although it decodes")
-        return Reject(
+        return make_reject(
             topic=self._topic,
             partition=partition,
             offset=batch.column("offset")[row].as_py(),
             append_ms=batch.column("append_ms")[row].as_py(),
             cause=cause,
             detail=detail,
-            key_base64=to_base64(key),
-            value_base64=to_base64(value),
-            value_bytes=None if value is None else len(value),
+            key=key,
+            value=value,
         )
+
+
+def make_reject(
+    *,
+    topic: str,
+    partition: int,
+    offset: int,
+    append_ms: int,
+    cause: str,
+    detail: str,
+    key: bytes | None,
+    value: bytes | None,
+) -> Reject:
+    """Shape a record that could not be used as the row of the rejects topic.
+
+    Args:
+        topic: where it was read.
+        partition: in which partition.
+        offset: and where there.
+        append_ms: its append time, epoch ms.
+        cause: the enum that is counted.
+        detail: words for people.
+        key: its key.
+        value: its value.
+    """
+    return Reject(
+        topic=topic,
+        partition=partition,
+        offset=offset,
+        append_ms=append_ms,
+        cause=cause,
+        detail=detail,
+        key_base64=to_base64(key),
+        value_base64=to_base64(value),
+        value_bytes=None if value is None else len(value),
+    )
 
 
 def to_base64(data: bytes | None) -> str | None:

@@ -13,7 +13,7 @@ from heartwheel.events import encode_event
 from heartwheel.pack import decode_pack
 from heartwheel.shard.shard import Outcome, Refusal, Shard
 from heartwheel.spark.job import JobConfig, StreamConfig
-from heartwheel.spark.packer import Reject, to_base64
+from heartwheel.spark.packer import Reject, make_reject
 from heartwheel.spark.schema import OUTPUT_COLUMNS, STATE_VERSION
 from heartwheel.status import StatusRow, status_of
 from heartwheel.verdicts import ExpirationRow, row_of, topic_of
@@ -27,7 +27,8 @@ AdvanceOne = Callable[..., tuple[StateRow, pd.DataFrame]]
 NEW_STATE: Final[StateRow] = (STATE_VERSION, -1, -1, 0, 0, "")
 """The state row of a shard that was never called."""
 
-_NO_FIGURES = (0,) * 7
+NO_FIGURES: Final = (0,) * 7
+"""The figures of an output row that is no status."""
 
 
 class StateVersionError(RuntimeError):
@@ -149,17 +150,15 @@ def advance_shard(
 
 
 def _refused(config: JobConfig, refusal: Refusal) -> Reject:
-    value = encode_event(refusal.event)
-    return Reject(
+    return make_reject(
         topic=config.topics["heartbeats"],
         partition=refusal.partition,
         offset=refusal.offset,
         append_ms=refusal.append_ms,
         cause=refusal.cause.value,
         detail=refusal.detail,
-        key_base64=to_base64(refusal.event.group_id.encode()),
-        value_base64=to_base64(value),
-        value_bytes=len(value),
+        key=refusal.event.group_id.encode(),
+        value=encode_event(refusal.event),
     )
 
 
@@ -177,20 +176,8 @@ def _output(outcome: Outcome, rejects: list[Reject], status: StatusRow) -> pd.Da
         else:
             triggers += 1
             kind = f"heartwheel.{row.type}.v1"
-        rows.append((topic.value, row.group_id, _text(row), row.id, kind, verdict.time_ms, *_NO_FIGURES))
-    for reject in rejects:
-        place = f"{reject.topic}-{reject.partition}"
-        rows.append(
-            (
-                "rejects",
-                place,
-                _text(reject),
-                f"{place}@{reject.offset}",
-                "heartwheel.record.rejected.v1",
-                reject.append_ms,
-                *_NO_FIGURES,
-            )
-        )
+        rows.append((topic.value, row.group_id, json_text(row), row.id, kind, verdict.time_ms, *NO_FIGURES))
+    rows += map(reject_row, rejects)
     figures = (
         status.members,
         status.groups,
@@ -205,7 +192,7 @@ def _output(outcome: Outcome, rejects: list[Reject], status: StatusRow) -> pd.Da
         (
             "status",
             str(status.shard),
-            _text(status),
+            json_text(status),
             status_id,
             "heartwheel.shard.status.v1",
             status.batch_ms,
@@ -215,5 +202,14 @@ def _output(outcome: Outcome, rejects: list[Reject], status: StatusRow) -> pd.Da
     return pd.DataFrame(rows, columns=list(OUTPUT_COLUMNS))
 
 
-def _text(row: msgspec.Struct) -> str:
+def reject_row(reject: Reject) -> tuple[Any, ...]:
+    """Shape a reject as a row of `OUTPUT`."""
+    place = f"{reject.topic}-{reject.partition}"
+    record_id = f"{place}@{reject.offset}"
+    kind = "heartwheel.record.rejected.v1"
+    return ("rejects", place, json_text(reject), record_id, kind, reject.append_ms, *NO_FIGURES)
+
+
+def json_text(row: msgspec.Struct) -> str:
+    """Encode the value of an output record."""
     return _encode(row).decode()

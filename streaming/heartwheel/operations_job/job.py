@@ -1,0 +1,100 @@
+"""The job as the engine runs it: its checkpoint, its configuration and its query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from heartwheel.operations import OperationLimits
+from heartwheel.operations_job.advance import OperationsConfig, advance_operations
+from heartwheel.operations_job.packer import OperationPacker, pack_operations
+from heartwheel.settings import Settings
+from heartwheel.settings.models import CheckpointSettings
+from heartwheel.spark import query as queries
+from heartwheel.spark.checkpoint import open_checkpoint
+from heartwheel.spark.job import stream_config
+from heartwheel.spark.progress import Progress
+from heartwheel.spark.schema import PACKED
+from heartwheel.spark.state_function import state_function
+
+
+def operations_config(settings: Settings, *, shuffle_partitions: int) -> OperationsConfig:
+    """Shape the settings for the job.
+
+    Args:
+        settings: the checked configuration.
+        shuffle_partitions: of the checkpoint, where it exists, else of the settings.
+    """
+    operations = settings.operations
+    return OperationsConfig(
+        **stream_config(settings, shuffle_partitions=shuffle_partitions),
+        source=operations.topics.requests,
+        topics={"outcomes": operations.topics.outcomes, "rejects": settings.kafka.topics.rejects},
+        limits=OperationLimits(
+            operations_max=operations.operations_per_shard_max,
+            watermarks_max=operations.watermarks_per_shard_max,
+            waiting_max=operations.unordered_per_shard_max,
+            timeout_ms_max=operations.timeout_max_ms,
+            remembered_ms=operations.remember_ms,
+        ),
+    )
+
+
+class OperationsJob:
+    """Delayed operations in, their outcomes out.
+
+    Args:
+        settings: the checked configuration.
+
+    Raises:
+        CheckpointError: the checkpoint does not fit the configuration.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        location = settings.operations.checkpoint_location
+        self.settings = settings.model_copy(update={"checkpoint": CheckpointSettings(location=location)})
+        self.manifest = open_checkpoint(
+            self.settings, topic=settings.operations.topics.requests, topic_key="operations.topics.requests"
+        )
+        self.config = operations_config(self.settings, shuffle_partitions=self.manifest.shuffle_partitions)
+
+    def start(
+        self, spark: SparkSession, *, held: bool, records_max: int | None = None, **trigger: Any
+    ) -> StreamingQuery:
+        """Start the query, as `Job.start` has it."""
+        config = self.config
+        packer = OperationPacker(config.source, config.shards, config.value_bytes_max, config.limits.timeout_ms_max)
+        pack = partial(_pack, packer=packer, slots=config.slots)
+        source = queries.heartbeats(spark, config, records_max=records_max)
+        packed = source.coalesce(config.map_tasks).mapInArrow(pack, PACKED)
+        frame = queries.advanced(spark, config, packed, state_function(config, advance_operations, held=held))
+        return queries.write(frame, config, name="heartwheel-operations", **trigger)
+
+
+def _pack(batches: Iterator[pa.RecordBatch], **arguments: Any) -> Iterator[pa.RecordBatch]:
+    return pack_operations(batches, **arguments)
+
+
+def line_of(batch: Progress) -> str:
+    """Say in one line what a batch did; the figures stand where those of the heartbeat job do.
+
+    Args:
+        batch: of this job.
+    """
+    parts = [
+        f"batch {batch.batch_id}",
+        f"{batch.heartbeats:,} records",
+        f"{batch.members:,} operations wait",
+        f"{batch.triggers:,} completed",
+        f"{batch.expired:,} expired",
+    ]
+    if batch.rejected:
+        parts.append(f"{batch.rejected:,} rejected")
+    if batch.held:
+        parts.append(f"catching up, {batch.behind:,} behind")
+    return f"{', '.join(parts)} in {batch.duration_ms / 1000:.2f} s"

@@ -1,0 +1,111 @@
+"""The map side of delayed operations: records in, one packet a shard out, undecodable records set aside by cause.
+
+A watch, and a completion by operation id, go to the shard of the id. What is about a key goes to every shard, and so
+does the progress of the partition, which tells the shards what has been read (`heartwheel.operations.log`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from heartwheel.coordinator.partition import shard_of
+from heartwheel.events import RejectedError
+from heartwheel.operations import PackedRecord, Packet, decode_operation
+from heartwheel.spark.packer import PACKED_SCHEMA, Reject, make_reject
+
+_encode = msgspec.msgpack.Encoder().encode
+decode_packet = msgspec.msgpack.Decoder(Packet).decode
+
+
+class OperationPacker(NamedTuple):
+    """Pack records of the delayed-operations topic by shard.
+
+    Args:
+        topic: that topic, named in rejects.
+        shards: how many shards there are.
+        value_bytes_max: longest value that is accepted.
+        timeout_ms_max: longest timeout that is accepted, ms.
+    """
+
+    topic: str
+    shards: int
+    value_bytes_max: int
+    timeout_ms_max: int
+
+    def pack(self, batch: pa.RecordBatch) -> Iterator[tuple[int, bool, bytes]]:
+        """Pack one batch with the columns key, value, partition, offset and append_ms.
+
+        Yields:
+            (shard, rejected, payload) rows.
+        """
+        partitions = batch.column("partition").to_numpy(zero_copy_only=False)
+        cuts = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
+        for start, stop in pairwise(cuts):
+            if stop > start:
+                yield from self._pack_partition(int(partitions[start]), batch.slice(start, stop - start))
+
+    def _pack_partition(self, partition: int, batch: pa.RecordBatch) -> Iterator[tuple[int, bool, bytes]]:
+        offsets: list[int] = batch.column("offset").to_pylist()
+        append_ms: list[int] = batch.column("append_ms").to_pylist()
+        newest_ms = list(accumulate(append_ms, max))
+        records: list[list[PackedRecord]] = [[] for _ in range(self.shards)]
+        rejects: list[Reject] = []
+        for row, value in enumerate(batch.column("value").to_pylist()):
+            try:
+                shards = self._shards_of(value)
+            except RejectedError as error:
+                key = batch.column("key")[row].as_py()
+                rejects.append(self._reject(partition, offsets[row], append_ms[row], error, key, value))
+                continue
+            for shard in shards:
+                records[shard].append(PackedRecord(newest_ms[row], offsets[row], value))
+        for shard, mine in enumerate(records):
+            yield shard, False, _encode(Packet(partition, offsets[0], newest_ms[-1], tuple(mine)))
+        if rejects:
+            yield partition % self.shards, True, msgspec.json.encode(rejects)
+
+    def _shards_of(self, value: bytes | None) -> Iterable[int]:
+        event = decode_operation(value, size_max=self.value_bytes_max, timeout_ms_max=self.timeout_ms_max)
+        return range(self.shards) if event.key else (shard_of(event.operation_id, self.shards),)
+
+    def _reject(
+        self, partition: int, offset: int, append_ms: int, error: RejectedError, key: bytes | None, value: bytes | None
+    ) -> Reject:
+        return make_reject(
+            topic=self.topic,
+            partition=partition,
+            offset=offset,
+            append_ms=append_ms,
+            cause=error.cause.value,
+            detail=error.detail,
+            key=key,
+            value=value,
+        )
+
+
+def pack_operations(
+    batches: Iterable[pa.RecordBatch], packer: OperationPacker, slots: tuple[int, ...]
+) -> Iterator[pa.RecordBatch]:
+    """Pack what `mapInArrow` hands to one task.
+
+    Args:
+        batches: Arrow batches of Kafka records.
+        packer: with as many shards as there are slots.
+        slots: the grouping key of each shard.
+    """
+    for batch in batches:
+        rows = list(packer.pack(batch))
+        if rows:
+            shards, rejected, payloads = zip(*rows, strict=True)
+            columns = [
+                pa.array([slots[shard] for shard in shards], pa.int32()),
+                pa.array(rejected, pa.bool_()),
+                pa.array(payloads, pa.binary()),
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=PACKED_SCHEMA)
