@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from heartwheel.cli import config, demo, doctor, feed, inspect, operations, topics
+from heartwheel.cli import config, demo, doctor, feed, inspect, operations, replay, topics
 from heartwheel.cli import run as run_job
 from heartwheel.cli.console import print_error
 from heartwheel.errors import HeartwheelError
@@ -37,6 +37,7 @@ First steps:
     heartwheel topics --create   make the topics
     heartwheel feed              simulate members that beat, pause and die
     heartwheel inspect           what a checkpoint holds
+    heartwheel replay            what the coordinator decides on a log of requests
     heartwheel config            every setting, and which layer it comes from
 """
 _CODES: Final = "Exit codes: 0 fine, 1 failed or something bad was found, 2 wrong usage or configuration, 130 Ctrl-C."
@@ -75,6 +76,7 @@ for _command in (
     feed.feed,
     topics.topics,
     inspect.inspect,
+    replay.replay,
     operations.operations,
     doctor.doctor,
     config.config,

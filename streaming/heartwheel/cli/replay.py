@@ -1,0 +1,162 @@
+"""`heartwheel replay`: the verdicts of a log, without Spark and Kafka."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
+
+import typer
+
+from heartwheel.cli.console import ConfigFile, SetFlags, load, stderr
+from heartwheel.errors import HeartwheelError
+from heartwheel.settings.keys import FIELDS
+
+if TYPE_CHECKING:
+    from heartwheel.coordinator.config import CoordinatorConfig
+    from heartwheel.replay.log import LogReplay
+    from heartwheel.replay.meta import Meta
+    from heartwheel.verdicts import Verdict
+
+_STDIN: Final = "-"
+_LINES_AT_ONCE: Final = 1_000
+
+
+def replay(
+    *,
+    events: Annotated[str, typer.Argument(metavar="EVENTS", help="The log, one JSON object a line; - reads stdin.")],
+    until: Annotated[
+        int | None, typer.Option(metavar="MS", min=0, help="Advance the clock to this time at the end, epoch ms.")
+    ] = None,
+    shards: Annotated[
+        int, typer.Option(metavar="N", min=1, max=1024, help="Spread the groups over N shards; no verdict changes.")
+    ] = 1,
+    meta: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The broker's settings; else meta.json beside the log.")
+    ] = None,
+    snapshot_in: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Carry on where another replay wrote this file.")
+    ] = None,
+    snapshot_out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The log goes on: write down how far it was replayed.")
+    ] = None,
+    config: ConfigFile = None,
+    set_: SetFlags = None,
+) -> None:
+    """Tell what the coordinator decides on a log of requests: the verdicts as JSON lines, in the order of time.
+
+    Each line of the log is an event as members send them, with `t_ms`, the time it arrived. The clock stops at the last
+    event unless `--until` says otherwise. A line that is no event is named on stderr and left out; exit code 1 then.
+
+    A log that goes on is cut with `--snapshot-out` and carried on with `--snapshot-in`. Its verdicts are told when it
+    ends, or, with `--until MS`, as far as it is complete.
+
+    For example:
+
+        heartwheel replay tests/recordings/kill-one/events.jsonl
+
+        heartwheel replay - --until 1795239809743 --set coordinator.group_max_size=3
+
+        heartwheel replay monday.jsonl --snapshot-out monday.snapshot
+
+        heartwheel replay tuesday.jsonl --snapshot-in monday.snapshot
+    """
+    from heartwheel.replay.log import LogReplay
+
+    described = _describe(events, meta)
+    rules = _rules(config, set_, described)
+    run = LogReplay(rules, shards=shards, snapshot=None if snapshot_in is None else _read_file(snapshot_in))
+    with _open(events) as log:
+        bad = _feed(run, log)
+    if snapshot_out is not None:
+        _print(run.settle(until) if until is not None else [])
+        _write_file(snapshot_out, run.snapshot())
+        stderr().print(f"{run.waiting} verdicts wait in {snapshot_out} for the rest of the log", markup=False)
+    else:
+        end_ms = until if until is not None or described is None else described.end_ms
+        _print(run.finish(end_ms))
+    if bad:
+        raise typer.Exit(1)
+
+
+def _describe(events: str, path: Path | None) -> Meta | None:
+    from heartwheel.replay.meta import find_meta, read_meta
+
+    if path is None and events != _STDIN:
+        path = find_meta(Path(events))
+        if path is not None:
+            stderr().print(f"broker settings and end of the recording: {path}", markup=False)
+    return None if path is None else read_meta(path)
+
+
+def _rules(config: Path | None, set_: list[str] | None, described: Meta | None) -> CoordinatorConfig:
+    """Lay the settings of a recording between the configuration and the flags."""
+    from heartwheel.coordinator.config import CoordinatorConfig
+
+    recorded = [f"coordinator.{name}={value}" for name, value in (described.settings if described else {}).items()]
+    settings = load(config, [_in_our_words(flag) for flag in (*recorded, *(set_ or ()))]).settings
+    return CoordinatorConfig(**settings.coordinator.model_dump(by_alias=False))
+
+
+def _in_our_words(flag: str) -> str:
+    """Accept a broker's name of a duration too: it ends in `_ms`, where ours says the unit in the value."""
+    path, equals, value = flag.partition("=")
+    short = path.strip().removesuffix("_ms")
+    return f"{short}{equals}{value}" if short.startswith("coordinator.") and short in FIELDS else flag
+
+
+@contextmanager
+def _open(events: str) -> Iterator[BinaryIO]:
+    if events == _STDIN:
+        yield sys.stdin.buffer
+        return
+    try:
+        with Path(events).open("rb") as log:
+            yield log
+    except OSError as error:
+        hint = "name a file of JSON lines, or - for stdin"
+        raise HeartwheelError(f"{events} can not be read: {error.strerror}", hint=hint) from error
+
+
+def _feed(run: LogReplay, log: Iterable[bytes]) -> int:
+    """Feed a log to a replay, and return how many lines of it are bad."""
+    from heartwheel.events import RejectedError
+
+    number = bad = 0
+    for number, line in enumerate(log, start=1):
+        try:
+            run.feed(line)
+        except RejectedError as error:
+            bad += 1
+            stderr().print(f"line {number}: {error}", markup=False)
+    if bad:
+        stderr().print(f"{bad} of {number} lines are bad and were left out", markup=False)
+    return bad
+
+
+def _print(verdicts: list[Verdict]) -> None:
+    from heartwheel.replay.output import encode_verdict
+
+    for start in range(0, len(verdicts), _LINES_AT_ONCE):
+        lines = [encode_verdict(verdict) + b"\n" for verdict in verdicts[start : start + _LINES_AT_ONCE]]
+        typer.echo(b"".join(lines), nl=False)
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise HeartwheelError(f"{path} can not be read: {error.strerror}") from error
+
+
+def _write_file(path: Path, data: bytes) -> None:
+    """Write a file that is whole or not there at all."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(data)
+        part.replace(path)
+    except OSError as error:
+        raise HeartwheelError(f"{path} can not be written: {error.strerror}") from error

@@ -1,0 +1,101 @@
+"""Batches of a log: lines gathered into the packs that a shard takes."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heartwheel.coordinator.partition import shard_of
+from heartwheel.pack import Bodies, Pack
+from heartwheel.replay.lines import Request
+
+Ints = NDArray[np.int64]
+Rows = NDArray[np.intp]
+
+
+class Batch:
+    """Gather requests.
+
+    Args:
+        shards: how many shards the groups are spread over.
+    """
+
+    def __init__(self, shards: int) -> None:
+        self._shards = shards
+        self._number = 0
+        self._clear()
+
+    def __len__(self) -> int:
+        return len(self._entry)
+
+    def add(self, t_ms: int, request: Request) -> None:
+        """Put a request at the end of the batch.
+
+        Args:
+            t_ms: when it arrived, epoch ms.
+            request: what was asked.
+        """
+        if request.batch != self._number:
+            request.batch = self._number
+            request.entry = len(self._requests)
+            self._requests.append(request)
+        self._entry.append(request.entry)
+        self._t_ms.append(t_ms)
+
+    def take(self) -> list[tuple[int, Pack]]:
+        """Empty the batch.
+
+        Returns:
+            The packs, each with the number of its shard.
+        """
+        requests, entry = self._requests, np.array(self._entry, np.intp)
+        t_ms = np.array(self._t_ms, np.int64)
+        self._clear()
+        if not len(entry):
+            return []
+        entry, t_ms = _in_time_order(requests, entry, t_ms)
+        shard = np.array([shard_of(request.event.group_id, self._shards) for request in requests])
+        return [
+            (number, _pack(requests, np.flatnonzero(shard == number), entry, t_ms))
+            for number in np.unique(shard).tolist()
+        ]
+
+    def _clear(self) -> None:
+        self._number += 1
+        self._requests: list[Request] = []
+        self._entry: list[int] = []
+        self._t_ms: list[int] = []
+
+
+def _in_time_order(requests: list[Request], entry: Rows, t_ms: Ints) -> tuple[Rows, Ints]:
+    """Sort a batch by time, and leave the order within each group as it is.
+
+    Groups do not know of each other, so that changes no verdict; but where time does not step back a shard needs no
+    rules for heartbeats, and a log of several groups one after the other would be all steps back.
+    """
+    if (t_ms[1:] >= t_ms[:-1]).all():
+        return entry, t_ms
+    numbers: dict[str, int] = {}
+    group_of = np.array([numbers.setdefault(request.event.group_id, len(numbers)) for request in requests])
+    group = group_of[entry]
+    by_group = np.argsort(group, kind="stable")
+    newest = np.empty_like(t_ms)
+    starts = np.flatnonzero(np.diff(group[by_group], prepend=-1))
+    for rows in np.split(by_group, starts[1:]):
+        newest[rows] = np.maximum.accumulate(t_ms[rows])
+    order = np.argsort(newest, kind="stable")
+    return entry[order], t_ms[order]
+
+
+def _pack(requests: list[Request], mine: Rows, entry: Rows, t_ms: Ints) -> Pack:
+    """Pack the records of some of the entries, ascending in `mine`; they count as records of one partition."""
+    rank = np.full(len(requests), -1, np.intp)
+    rank[mine] = np.arange(len(mine))
+    rows = np.flatnonzero(rank[entry] >= 0)
+    chosen = [requests[number] for number in mine.tolist()]
+    bodies = b"".join(request.body for request in chosen)
+    ends = np.fromiter(accumulate(len(request.body) for request in chosen), np.int64, len(chosen))
+    fingerprints = np.fromiter((request.fingerprint for request in chosen), np.int64, len(chosen))
+    return Pack(0, fingerprints, Bodies(memoryview(bodies), ends), rank[entry[rows]], t_ms[rows], rows.astype(np.int64))

@@ -1,0 +1,129 @@
+"""Lines of a log: each is read once, and each distinct request is decoded once.
+
+A member's heartbeats differ in nothing but their time. A line that begins with `t_ms` is therefore looked up by what
+follows it, and only what was never met before is decoded
+(`test_log_lines.py::test_known_line_reads_as_a_new_one_does`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+import msgspec
+
+from heartwheel.events import Event, EventType, RejectCause, RejectedError, encode_event, fingerprint
+from heartwheel.replay.recorded import Evidence, Recorded, decode_line
+
+T_MS_MAX: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999: a later time was surely not meant as epoch milliseconds."""
+
+_HEAD: Final = re.compile(rb'\{[ \t]*"t_ms"[ \t]*:[ \t]*(0|[1-9][0-9]{0,14})[ \t]*,')
+
+
+class Request:
+    """Hold one distinct request.
+
+    Args:
+        event: what was asked.
+
+    Attributes:
+        body: the event as a shard takes it.
+        fingerprint: of a heartbeat; 0 for every other request.
+        batch: the number of the batch that it was last put into, -1 if none.
+        entry: its place in that batch.
+    """
+
+    __slots__ = ("batch", "body", "entry", "event", "fingerprint")
+
+    def __init__(self, event: Event) -> None:
+        self.event = event
+        self.body = encode_event(event)
+        self.fingerprint = fingerprint(event) if event.type is EventType.HEARTBEAT else 0
+        self.batch = -1
+        self.entry = -1
+
+
+class Line(NamedTuple):
+    """Hold one line of a log.
+
+    Args:
+        t_ms: when the request arrived, epoch ms.
+        request: what was asked.
+        evidence: what a broker recorded beside it, `None` for a line without such fields.
+    """
+
+    t_ms: int
+    request: Request
+    evidence: Evidence | None
+
+    def recorded(self) -> Recorded:
+        """Shape it for the rules that weigh evidence."""
+        return Recorded(self.request.event, self.evidence or Evidence(self.t_ms))
+
+
+class _OwnTime(msgspec.Struct):
+    t_ms: int | None = None
+
+
+_decode_own_time = msgspec.json.Decoder(_OwnTime).decode
+
+
+class LineReader:
+    """Read lines.
+
+    Args:
+        remembered_max: how many distinct requests are remembered.
+    """
+
+    def __init__(self, remembered_max: int = 500_000) -> None:
+        self._known: dict[bytes, Request] = {}
+        self._remembered_max = remembered_max
+
+    def read(self, line: bytes, number: int) -> Line | None:
+        """Read one line.
+
+        Args:
+            line: a JSON object: `t_ms`, the fields of an event, and what was recorded of the answer.
+            number: which line of the log it is.
+
+        Returns:
+            The line, or `None` if a broker refused it because it is not a valid request.
+
+        Raises:
+            RejectedError: if it is no event and no broker has said so.
+        """
+        head = _HEAD.match(line)
+        if head is None:
+            return self._decode(line, number)
+        rest = line[head.end() :]
+        request = self._known.get(rest)
+        if request is not None:
+            return _in_time(Line(int(head[1]), request, None))
+        read = self._decode(line, number)
+        # A second `t_ms` further on would be the one that counts.
+        if read is not None and read.evidence is None and _decode_own_time(b"{" + rest).t_ms is None:
+            self._remember(rest, read.request)
+        return read
+
+    def _remember(self, rest: bytes, request: Request) -> None:
+        if len(self._known) >= self._remembered_max:
+            self._known.clear()  # it is a cache of a pure function, so all of it may be lost
+        self._known[rest] = request
+
+    def _decode(self, line: bytes, number: int) -> Line | None:
+        try:
+            recorded = decode_line(line, number)
+        except (UnicodeDecodeError, RecursionError) as error:
+            raise RejectedError(RejectCause.NOT_JSON, str(error)) from None
+        if recorded is None:
+            return None
+        evidence = recorded.evidence
+        plain = evidence.error is None and evidence.api_version is None
+        return _in_time(Line(evidence.t_ms, Request(recorded.event), None if plain else evidence))
+
+
+def _in_time(line: Line) -> Line:
+    if not 0 <= line.t_ms <= T_MS_MAX:
+        raise RejectedError(RejectCause.BAD_FIELD, f"`t_ms` is {line.t_ms}, no time in milliseconds since 1970")
+    return line

@@ -1,0 +1,215 @@
+"""Replay of a whole log: shards for the groups of a plain log, lanes for those with recorded answers.
+
+The verdicts of a group depend on the order of its own lines alone, so the lines of different groups may come in any
+order, even one group after the other. That is why nothing is told before the log ends, or before somebody who knows
+says that it is complete up to a moment (`settle`): until then the next line may be an earlier one. What is told is
+sorted by time, then group, then by the order of decision within the group, which makes the output a function of the
+log: neither the size of the batches, nor the number of shards, nor a cut with a snapshot can be seen in it
+(`test_log_replay.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.model import Group
+from heartwheel.events import EventType, RejectCause, RejectedError
+from heartwheel.replay.batch import Batch
+from heartwheel.replay.evidence import Lane, LaneState
+from heartwheel.replay.lines import Line, LineReader
+from heartwheel.replay.snapshot import ShardState, Snapshot, check_fits, corrupt, read_snapshot, write_snapshot
+from heartwheel.shard import Shard, ShardLimits, StateBlobError
+from heartwheel.verdicts import Verdict
+
+BATCH_LINES: Final = 100_000
+"""How many lines go through the shards at once."""
+
+_NO_LIMIT: Final = 2**62
+_NO_LIMITS: Final = ShardLimits(
+    members_max=_NO_LIMIT, members_per_group_max=_NO_LIMIT, groups_max=_NO_LIMIT, verdicts_max=_NO_LIMIT
+)
+"""Which member meets the limit of a shard depends on the batches, and a replay must not."""
+
+_NEUTRAL: Final = frozenset({EventType.LOAD, EventType.UNLOAD})
+
+
+class LogReplay:
+    """Run the rules over a log.
+
+    Args:
+        config: the coordinator's settings.
+        shards: how many shards the groups are spread over; it changes no verdict.
+        snapshot: what `snapshot` gave, to carry on from there.
+        batch_lines: how many lines go through the shards at once; it changes no verdict.
+
+    Raises:
+        SnapshotError: the snapshot can not be read, or belongs to other settings.
+    """
+
+    def __init__(
+        self,
+        config: CoordinatorConfig,
+        *,
+        shards: int = 1,
+        snapshot: bytes | None = None,
+        batch_lines: int = BATCH_LINES,
+    ) -> None:
+        self._config = config
+        self._batch_lines = batch_lines
+        self._batch = Batch(shards)
+        self._reader = LineReader()
+        state = _fresh(config, shards) if snapshot is None else read_snapshot(snapshot)
+        check_fits(state, config, shards)
+        self._lines = state.lines
+        self._last_ms = state.last_ms
+        self._settled_ms = state.settled_ms
+        self._verdicts = state.verdicts
+        self._others = set(state.others)
+        self._lanes = {group_id: self._lane(lane) for group_id, lane in state.lanes.items()}
+        self._shards = [self._shard(shard) for shard in state.shards]
+
+    @property
+    def waiting(self) -> int:
+        """How many verdicts were decided and not told yet."""
+        return len(self._verdicts)
+
+    def feed(self, line: bytes) -> Line | None:
+        """Take the next line of the log.
+
+        Returns:
+            What it says, `None` if a broker refused it because it is not a valid request.
+
+        Raises:
+            RejectedError: if it is not an event, or comes too late; the replay goes on with the next line.
+        """
+        self._lines += 1
+        read = self._reader.read(line, self._lines)
+        if read is None:
+            return None
+        if read.t_ms <= self._settled_ms:
+            detail = f"`t_ms` is {read.t_ms}, and the log was said to be complete up to {self._settled_ms}"
+            raise RejectedError(RejectCause.BAD_FIELD, detail)
+        self._last_ms = max(self._last_ms, read.t_ms)
+        if read.evidence is None and read.request.event.group_id in self._others:
+            self._add(read)
+        else:
+            self._choose(read)
+        return read
+
+    def settle(self, until_ms: int) -> list[Verdict]:
+        """Tell all verdicts up to a moment, because every line up to then has been read.
+
+        Groups with recorded answers may still be put into another order by an answer that was not read yet. If the log
+        has any, all verdicts wait.
+
+        Args:
+            until_ms: epoch ms; a line that is not later is refused from now on.
+        """
+        self._flush()
+        if self._lanes:
+            return []
+        self._settled_ms = max(self._settled_ms, until_ms)
+        self._advance(self._settled_ms)
+        told = [verdict for verdict in self._verdicts if verdict.time_ms <= self._settled_ms]
+        self._verdicts[:] = [verdict for verdict in self._verdicts if verdict.time_ms > self._settled_ms]
+        return _in_order(told)
+
+    def finish(self, until_ms: int | None = None) -> list[Verdict]:
+        """Advance every group to the end of the log and tell all verdicts that were not told yet.
+
+        Args:
+            until_ms: the end, epoch ms; the time of the newest event if that is later, or if there is none.
+        """
+        self._flush()
+        end_ms = max(self._last_ms, self._settled_ms, -1 if until_ms is None else until_ms)
+        for lane in self._lanes.values():
+            lane.advance(end_ms)
+        self._advance(end_ms)
+        told, self._verdicts[:] = _in_order(self._verdicts), []
+        return told
+
+    def snapshot(self) -> bytes:
+        """Write the replay down: a `LogReplay` of it that is fed the rest of the log tells the rest."""
+        self._flush()
+        return write_snapshot(
+            Snapshot(
+                config=self._config,
+                lines=self._lines,
+                last_ms=self._last_ms,
+                settled_ms=self._settled_ms,
+                shards=[ShardState(shard.clock_ms, shard.encode()) for shard in self._shards],
+                lanes={group_id: lane.state() for group_id, lane in self._lanes.items()},
+                others=sorted(self._others),
+                verdicts=self._verdicts,
+            )
+        )
+
+    def _choose(self, line: Line) -> None:
+        """Decide once for a group, by its first request, whether its answers are weighed."""
+        event = line.request.event
+        if event.group_id not in self._others and event.group_id not in self._lanes:
+            # A lane is right in any case, and a shard only without answers: coordinators coming and going do not tell.
+            if line.evidence is None and event.type not in _NEUTRAL:
+                self._others.add(event.group_id)
+            else:
+                self._lanes[event.group_id] = self._lane(LaneState(Group(event.group_id)))
+        lane = self._lanes.get(event.group_id)
+        if lane is None:
+            self._add(line)
+        else:
+            lane.feed(line.recorded())
+
+    def _add(self, line: Line) -> None:
+        self._batch.add(line.t_ms, line.request)
+        if len(self._batch) >= self._batch_lines:
+            self._flush()
+
+    def _flush(self) -> None:
+        for number, pack in self._batch.take():
+            # Without a clock timers fire only as far as a group's own lines prove that time has passed.
+            self._verdicts += self._shards[number].apply([pack], None).verdicts
+
+    def _advance(self, clock_ms: int) -> None:
+        for shard in self._shards:
+            self._verdicts += shard.apply([], max(clock_ms, 0)).verdicts
+
+    def _lane(self, state: LaneState) -> Lane:
+        return Lane(state, self._config, self._verdicts.append)
+
+    def _shard(self, state: ShardState) -> Shard:
+        try:
+            return Shard(coordinator=self._config, limits=_NO_LIMITS, clock_ms=state.clock_ms, blob=state.blob)
+        except StateBlobError as error:
+            raise corrupt(error) from error
+
+
+def _fresh(config: CoordinatorConfig, shards: int) -> Snapshot:
+    return Snapshot(
+        config=config,
+        lines=0,
+        last_ms=-1,
+        settled_ms=-1,
+        shards=[ShardState(-1, "") for _ in range(shards)],
+        lanes={},
+        others=[],
+        verdicts=[],
+    )
+
+
+def _in_order(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    # Stable: the verdicts of one group keep their order, which tells cause from effect within a millisecond.
+    return sorted(verdicts, key=lambda verdict: (verdict.time_ms, verdict.group_id))
+
+
+def replay_log(lines: Iterable[bytes], config: CoordinatorConfig, until_ms: int | None = None) -> list[Verdict]:
+    """Run the rules over a whole log; see `LogReplay`.
+
+    Raises:
+        RejectedError: if a line is not an event.
+    """
+    run = LogReplay(config)
+    for line in lines:
+        run.feed(line)
+    return run.finish(until_ms)
