@@ -213,3 +213,14 @@ def test_joins_and_leaves_reach_the_triggers(engine_topics: Topics, tmp_path: Pa
     started, completed = engine_topics.rows("triggers")[:2]
     assert (started["type"], started["cause"], started["generation_id"]) == ("rebalance_triggered", "member_joined", 0)
     assert (completed["type"], completed["generation_id"], completed["leader"]) == ("rebalance_completed", 1, "m1")
+
+
+def test_ctrl_c_ends_the_job_in_order(engine_topics: Topics, tmp_path: Path) -> None:
+    """Ctrl-C, which a terminal sends to the whole process group, finishes the running batch and exits with 0."""
+    with running(engine_topics, tmp_path / "checkpoint") as job:
+        job.until_live()
+        engine_topics.send(_beats("orders", 2, session_ms=600_000))
+        job.wait_for(lambda: "2 members" in job.log, "a live batch")
+        assert job.interrupt() == 0
+    assert "Traceback" not in job.log
+    assert job.log.rstrip().endswith("stopped")

@@ -29,7 +29,7 @@ def wait_for(condition: Callable[[], Any], what: str) -> Any:
     while time.monotonic() < end:
         if found := condition():
             return found
-        time.sleep(0.2)
+        time.sleep(0.5)
     raise AssertionError(f"gave up after {PATIENCE_S:g} s waiting for {what}")
 
 
@@ -148,6 +148,10 @@ class Job:
     def stop(self) -> int:
         """Stop it as a supervisor does, by a SIGTERM to its process group."""
         return self._signal(signal.SIGTERM)
+
+    def interrupt(self) -> int:
+        """Stop it as Ctrl-C in a terminal does, by a SIGINT to its process group."""
+        return self._signal(signal.SIGINT)
 
     def kill(self) -> int:
         """Kill the driver, the JVM and the workers at once, as a crash of the machine would."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import json as jsonlib
 import logging
-import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -16,12 +15,12 @@ from heartwheel.cli.console import ConfigFile, SetFlags, load, plain_table, stde
 from heartwheel.cli.demo_screen import DemoScreen
 from heartwheel.cli.feed import feed_plan
 from heartwheel.cli.progress import fetch_shown, phase
+from heartwheel.cli.signals import stopped_by_signals
 from heartwheel.cli.topics import topic_specs
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings
 
 if TYPE_CHECKING:
-    from heartwheel.demo.demo import Demo
     from heartwheel.demo.folder import DemoFolder
 
 DEMO_DEFAULTS: Final[Mapping[str, str]] = {
@@ -131,7 +130,7 @@ def _run(
         # Whoever lived to the end says so, or the last judgement would wait for the silence of everybody.
         plan = msgspec.structs.replace(feed_plan(settings, duration_ms), leave_at_end=duration_ms is not None)
         show = Demo(settings, place, tally, screen, plan=plan, jars=spark_jars)
-        with _stopped_by_signals(show):
+        with stopped_by_signals(show.stop):
             return show.run()
 
 
@@ -156,29 +155,6 @@ def where_to_look(settings: Settings, place: DemoFolder) -> list[str]:
 def _shown(path: Path) -> str:
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
-
-
-@contextlib.contextmanager
-def _stopped_by_signals(show: Demo) -> Iterator[None]:
-    """Let the first signal end the demo in order, and a second one at once."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def end(number: int, _: object) -> None:
-        signal.signal(number, before[signal.Signals(number)])
-        show.stop()
-
-    def install(_: str = "") -> None:
-        for number in before:
-            signal.signal(number, end)
-
-    # Spark puts a handler of its own on Ctrl-C when it starts, so ours is put back in the phases that follow.
-    show.on_phase = install
-    install()
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _show(report: Mapping[str, Any], place: DemoFolder) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load
-from heartwheel.cli.run import fetch_with_progress, log_to_stderr, require_topics, run_until_told, spark_log_file
+from heartwheel.cli.progress import fetch_shown
+from heartwheel.cli.run import log_to_stderr, require_topics, run_until_told, spark_log_file
 
 if TYPE_CHECKING:
     from heartwheel.spark.progress import Progress
@@ -51,7 +52,7 @@ def operations(
     ).settings
     log_to_stderr()
     require_topics(settings, operations=True)
-    jars = fetch_with_progress("spark")
+    jars = fetch_shown("spark")
     from heartwheel.operations_job.job import OperationsJob, line_of
     from heartwheel.spark.engine import Engine
 

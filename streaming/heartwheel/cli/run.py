@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
-from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load, stderr
+from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load
+from heartwheel.cli.progress import fetch_shown
+from heartwheel.cli.signals import stopped_by_signals
 from heartwheel.cli.topics import operations_specs, topic_specs
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings
@@ -53,7 +53,7 @@ def run(
     ).settings
     log_to_stderr()
     require_topics(settings)
-    jars = fetch_with_progress("spark")
+    jars = fetch_shown("spark")
     from heartwheel.spark.engine import Engine
 
     engine = Engine(settings, jars, on_progress=_say, on_phase=_log.info, log_file=spark_log_file())
@@ -62,10 +62,9 @@ def run(
 
 def run_until_told(engine: Engine, settings: Settings) -> None:
     """Run an engine until SIGTERM or Ctrl-C."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: engine.stop())
     _log.info("reading %s at %s", engine.config.source, settings.kafka.bootstrap_servers)
-    engine.run()
+    with stopped_by_signals(engine.stop):
+        engine.run()
 
 
 def _say(batch: BatchProgress) -> None:
@@ -113,18 +112,3 @@ def require_topics(settings: Settings, *, operations: bool = False) -> None:
             f"topics at {bootstrap} have the wrong settings: {'; '.join(wrong)}",
             hint="change them with kafka-configs, or name other topics in [kafka.topics]",
         )
-
-
-def fetch_with_progress(set_name: str) -> list[Path]:
-    """Fetch one set of the locked jars, with a bar where that takes long."""
-    from heartwheel.kafka.jars import fetch_jars
-
-    console = stderr()
-    columns = (TextColumn("fetching jars"), BarColumn(), DownloadColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        task = progress.add_task("jars", total=None, visible=False)
-
-        def show(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total, visible=True)
-
-        return fetch_jars(set_name, progress=show)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -78,8 +78,6 @@ class Demo:
     ) -> None:
         self._settings, self._folder, self._tally, self._screen = settings, folder, tally, screen
         topics = settings.kafka.topics
-        self.on_phase: Callable[[str], None] | None = None
-        """Called in the main thread at each phase of the job, if set."""
         self._feeder = Feeder(plan, settings.kafka.bootstrap_servers, topics.heartbeats, folder.truth)
         self._engine = Engine(
             settings,
@@ -130,8 +128,6 @@ class Demo:
     def _enter(self, phase: str) -> None:
         self._tally.phase = phase
         self._screen.refresh()
-        if self.on_phase is not None:
-            self.on_phase(phase)
 
     def _after_batch(self, batch: Progress) -> None:
         self._tally.add_batch(batch)

@@ -86,7 +86,7 @@ def start_session(conf: Mapping[str, str], *, log_file: Path | None = None) -> S
     builder = SparkSession.builder
     for name, value in conf.items():
         builder = builder.config(name, value)
-    with _ignored(signal.SIGTERM), _stderr_to(log_file):
+    with _no_signals(), _stderr_to(log_file):
         return builder.getOrCreate()
 
 
@@ -108,17 +108,20 @@ def _stderr_to(file: Path | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _ignored(number: signal.Signals) -> Iterator[None]:
-    """Ignore a signal while the JVM is started, which then ignores it for its whole life.
+def _no_signals() -> Iterator[None]:
+    """Keep SIGTERM from the JVM for its whole life, and PySpark from Ctrl-C.
 
     A supervisor, or a shell's `kill` of a job, signals the whole process group; were the JVM to end at once, the
-    running batch could not be finished. PySpark does the same for SIGINT.
+    running batch could not be finished. What is ignored when it starts, it ignores for ever; for SIGINT PySpark sees to
+    that, but it also puts a handler of its own in this process, which would cancel the running batch.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handler = signal.signal(number, signal.SIG_IGN)
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    on_terminate = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         yield
     finally:
-        signal.signal(number, handler)
+        signal.signal(signal.SIGINT, on_interrupt)
+        signal.signal(signal.SIGTERM, on_terminate)
