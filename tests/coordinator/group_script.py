@@ -23,7 +23,7 @@ from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
-from heartwheel.events import Event, EventType, Leaving, Protocol
+from heartwheel.events import Event, EventType, Leaving, Protocol, fingerprint
 from heartwheel.verdicts import Verdict
 
 UPSTREAM = {"group_min_session_timeout_ms": 10, "group_max_session_timeout_ms": 600_000}
@@ -104,7 +104,8 @@ class Stage:
         """Send one request now."""
         self.machine.advance(self.now_ms)
         self.machine.conditions.member_id_required = verb != "first"
-        return self.machine.apply(self._event(who, verb, options), self.now_ms)
+        event = self._event(who, verb, options)
+        return self.machine.apply(event, self.now_ms, fingerprint(event) if verb == "beat" else 0)
 
     def _event(self, who: str, verb: str, options: dict[str, str]) -> Event:
         kind = EventType("join" if verb in _FIRST_JOINS else "heartbeat" if verb == "beat" else verb)

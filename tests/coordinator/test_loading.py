@@ -86,6 +86,22 @@ def test_many_loads_in_a_row_expire_nobody_and_keep_nobody_for_ever() -> None:
     play(STABLE_A + "- load\n+4999\n" * 20 + "!\n+1\n! member_expired A, rebalance_started, group_empty")
 
 
+def test_record_begins_when_a_group_becomes_classic() -> None:
+    """What was recorded before a group was lost sight of does not come back beside those who took its place."""
+    stage = play(
+        """
+        A beat g=0 i=x
+        A join
+        B beat g=2 i=x -> NONE
+        = Stable 2 B
+        B join
+        - load
+        = Stable 2 B
+        """
+    )
+    assert stage.group.departed == {}
+
+
 def test_loaded_and_presence_groups_keep_their_members() -> None:
     """Groups that are not classic have no record; they come back as they were, with fresh sessions."""
     stage = play("A beat g=7\n+44999\n" + GONE + "= Stable 7 A")

@@ -41,9 +41,6 @@ class Timers:
     def arm(self, member: Member, now_ms: int, length_ms: int, kind: TimerKind) -> None:
         """Start a member's timer afresh, replacing the one that runs.
 
-        A timer that is not the plain session, or not of the member's present session timeout, also takes back the
-        promise that a heartbeat may be repeated unseen: that one would leave `timer` and `timer_ms` behind.
-
         Args:
             member: a member or pending member of the group.
             now_ms: when it starts: the time of an event, or the deadline of the timer that fired.
@@ -52,8 +49,6 @@ class Timers:
         """
         member.timer = kind
         member.timer_ms = length_ms
-        if kind is not TimerKind.SESSION or length_ms != member.session_timeout_ms:
-            member.fingerprint = 0
         deadline = now_ms + length_ms
         member.deadline_ms = deadline
         if deadline < self._filed.get(member.seq, NEVER):
