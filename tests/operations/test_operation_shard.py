@@ -103,6 +103,26 @@ def test_before_means_append_time_then_partition(
     assert [each[1] for each in run(*rows)] == [ending]
 
 
+def test_equal_times_wait_for_every_partition() -> None:
+    """A watch is read before a completion of the same millisecond that stands before it: it was still too early."""
+    log = [OperationRecord(T0 + 10, 1, watch("op", "k")), OperationRecord(T0 + 10, 0, done("k"))]
+    job = Shards(log, 1)
+    job.batch({1: 1}, T0 + 10)
+    job.batch({0: 1}, END)
+    assert [each.ending for each in job.ended] == [Ending.EXPIRED]
+
+
+def test_c5_time_never_goes_back_within_a_partition() -> None:
+    """C5: append time steps back at a change of leader, right where the log is cut: the newest time so far counts."""
+    log = [OperationRecord(T0 + 500, 0, done("x")), OperationRecord(T0 + 493, 0, watch("op", "k"))]
+    for cuts in ([2], [1, 1]):
+        job = Shards(log, 1)
+        for records in cuts:
+            job.batch({0: records}, T0 + 400)
+        job.batch({}, END)
+        assert [each.time_ms - T0 for each in job.ended] == [1_500]
+
+
 def test_a_completion_before_the_watch_does_not_count_but_a_high_watermark_does() -> None:
     """What happened to a key before the watch is over; how far a partition is replicated is remembered."""
     outcomes = run((0, done("k")), (0, mark("t-0", 5)), (1, watch("op", "k")), (1, produce("write", {"t-0": 5})))

@@ -155,15 +155,14 @@ class OperationShard:
         """Expire and forget what is due; what is remembered from a deadline long past may be due again at once."""
         wheel = self._operations.wheel
         while now_ms > wheel.clock_ms or wheel.overdue:
-            for row in wheel.advance(max(now_ms, wheel.clock_ms)).tolist():
-                self._due(row)
+            self._due(wheel.advance(max(now_ms, wheel.clock_ms)).tolist())
 
-    def _due(self, row: int) -> None:
-        if not self._operations.waits(row):
+    def _due(self, rows: list[int]) -> None:
+        expired = [row for row in rows if self._operations.waits(row)]
+        for row in set(rows).difference(expired):
             self._operations.forget(row)
-            return
-        operation = self._operations.read(row)
-        self._end(row, operation, Ending.EXPIRED, operation.deadline_ms)
+        for row, operation in zip(expired, self._operations.read_all(expired), strict=True):
+            self._end(row, operation, Ending.EXPIRED, operation.deadline_ms)
 
     def _apply_entry(self, entry: Entry) -> None:
         event = decode_operation(entry.value, size_max=2**31)

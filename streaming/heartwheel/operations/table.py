@@ -84,6 +84,10 @@ class Operations:
         """Read an operation that waits."""
         return _decode(self.table.text.read([row])[0][1])
 
+    def read_all(self, rows: list[int]) -> list[Watched]:
+        """Read many operations that wait, at a fraction of what reading each would cost."""
+        return [_decode(detail) for _, detail in self.table.text.read(rows)]
+
     def write(self, row: int, operation: Watched) -> None:
         """Write what has changed of an operation that waits."""
         self.table.text.write(row, operation.operation_id, _encode(operation))
