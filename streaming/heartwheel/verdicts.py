@@ -109,6 +109,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     duration_ms: int | None = None
 
 
+NAMES_MAX: Final = 100
+"""Most members that a row of the triggers topic names; a group of ten thousand must not make a huge row (P6)."""
+
 TRIGGER_TYPES: Final = {
     Kind.REBALANCE_STARTED: "rebalance_triggered",
     Kind.REBALANCE_COMPLETED: "rebalance_completed",
@@ -164,7 +167,10 @@ class ExpirationRow(msgspec.Struct, kw_only=True):
 
 
 class TriggerRow(msgspec.Struct, kw_only=True):
-    """Hold one row of the triggers topic; `conf/schemas/rebalance-triggers.schema.json` describes it."""
+    """Hold one row of the triggers topic; `conf/schemas/rebalance-triggers.schema.json` describes it.
+
+    `awaiting` and `removed` name the first `NAMES_MAX` members; their counts tell how many there are.
+    """
 
     id: str
     type: str
@@ -175,9 +181,11 @@ class TriggerRow(msgspec.Struct, kw_only=True):
     time_ms: int
     deadline_ms: int | None
     awaiting: tuple[str, ...]
+    awaiting_count: int
     leader: str | None
     member_count: int
     removed: tuple[str, ...]
+    removed_count: int
     duration_ms: int | None
     detected_ms: int
     shard: int
@@ -218,10 +226,12 @@ def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow |
         cause=verdict.cause.value if verdict.cause else None,
         time_ms=verdict.time_ms,
         deadline_ms=verdict.deadline_ms,
-        awaiting=verdict.awaiting,
+        awaiting=verdict.awaiting[:NAMES_MAX],
+        awaiting_count=len(verdict.awaiting),
         leader=verdict.leader,
         member_count=verdict.member_count,
-        removed=verdict.removed,
+        removed=verdict.removed[:NAMES_MAX],
+        removed_count=len(verdict.removed),
         duration_ms=verdict.duration_ms,
         detected_ms=detected_ms,
         shard=shard,
