@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
 import typer
 
-from heartwheel.cli.console import ConfigFile, SetFlags, load, stderr
+from heartwheel.cli.console import ConfigFile, SetFlags, stderr
 from heartwheel.errors import HeartwheelError
-from heartwheel.settings.keys import FIELDS
 
 if TYPE_CHECKING:
-    from heartwheel.coordinator.config import CoordinatorConfig
     from heartwheel.replay.log import LogReplay
     from heartwheel.replay.meta import Meta
     from heartwheel.verdicts import Verdict
@@ -64,10 +62,11 @@ def replay(
 
         heartwheel replay tuesday.jsonl --snapshot-in monday.snapshot
     """
+    from heartwheel.cli.replay_rules import rules_of
     from heartwheel.replay.log import LogReplay
 
     described = _describe(events, meta)
-    rules = _rules(config, set_, described)
+    rules = rules_of(config, set_ or (), described.settings if described else {}, f"{meta or 'meta.json'}")
     run = LogReplay(rules, shards=shards, snapshot=None if snapshot_in is None else _read_file(snapshot_in))
     with _open(events) as log:
         bad = _feed(run, log)
@@ -90,22 +89,6 @@ def _describe(events: str, path: Path | None) -> Meta | None:
         if path is not None:
             stderr().print(f"broker settings and end of the recording: {path}", markup=False)
     return None if path is None else read_meta(path)
-
-
-def _rules(config: Path | None, set_: list[str] | None, described: Meta | None) -> CoordinatorConfig:
-    """Lay the settings of a recording between the configuration and the flags."""
-    from heartwheel.coordinator.config import CoordinatorConfig
-
-    recorded = [f"coordinator.{name}={value}" for name, value in (described.settings if described else {}).items()]
-    settings = load(config, [_in_our_words(flag) for flag in (*recorded, *(set_ or ()))]).settings
-    return CoordinatorConfig(**settings.coordinator.model_dump(by_alias=False))
-
-
-def _in_our_words(flag: str) -> str:
-    """Accept a broker's name of a duration too: it ends in `_ms`, where ours says the unit in the value."""
-    path, equals, value = flag.partition("=")
-    short = path.strip().removesuffix("_ms")
-    return f"{short}{equals}{value}" if short.startswith("coordinator.") and short in FIELDS else flag
 
 
 @contextmanager

@@ -94,8 +94,7 @@ def _pack(requests: list[Request], mine: Rows, entry: Rows, t_ms: Ints) -> Pack:
     rank = np.full(len(requests), -1, np.intp)
     rank[mine] = np.arange(len(mine))
     rows = np.flatnonzero(rank[entry] >= 0)
-    chosen = [requests[number] for number in mine.tolist()]
-    bodies = b"".join(request.body for request in chosen)
-    ends = np.fromiter(accumulate(len(request.body) for request in chosen), np.int64, len(chosen))
-    fingerprints = np.fromiter((request.fingerprint for request in chosen), np.int64, len(chosen))
-    return Pack(0, fingerprints, Bodies(memoryview(bodies), ends), rank[entry[rows]], t_ms[rows], rows.astype(np.int64))
+    marks, bodies = zip(*(requests[number].encoded() for number in mine.tolist()), strict=True)
+    ends = np.fromiter(accumulate(map(len, bodies)), np.int64, len(mine))
+    values = Bodies(memoryview(b"".join(bodies)), ends)
+    return Pack(0, np.array(marks, np.int64), values, rank[entry[rows]], t_ms[rows], rows.astype(np.int64))

@@ -1,7 +1,7 @@
 """Lines of a log: each is read once, and each distinct request is decoded once.
 
-A member's heartbeats differ in nothing but their time. A line that begins with `t_ms` is therefore looked up by what
-follows it, and only what was never met before is decoded
+A member's heartbeats differ in nothing but their time. A line is therefore looked up by what is left when its time is
+cut out, and only what was never met before is decoded
 (`test_log_lines.py::test_known_line_reads_as_a_new_one_does`).
 """
 
@@ -18,7 +18,7 @@ from heartwheel.replay.recorded import Evidence, Recorded, decode_line
 T_MS_MAX: Final = 253_402_300_799_999
 """The last millisecond of the year 9999: a later time was surely not meant as epoch milliseconds."""
 
-_HEAD: Final = re.compile(rb'\{[ \t]*"t_ms"[ \t]*:[ \t]*(0|[1-9][0-9]{0,14})[ \t]*,')
+_TIME: Final = re.compile(rb'"t_ms"[ \t]*:[ \t]*(0|[1-9][0-9]{0,14})(?=[ \t]*[,}])')
 
 
 class Request:
@@ -28,20 +28,24 @@ class Request:
         event: what was asked.
 
     Attributes:
-        body: the event as a shard takes it.
-        fingerprint: of a heartbeat; 0 for every other request.
         batch: the number of the batch that it was last put into, -1 if none.
         entry: its place in that batch.
     """
 
-    __slots__ = ("batch", "body", "entry", "event", "fingerprint")
+    __slots__ = ("_encoded", "batch", "entry", "event")
 
     def __init__(self, event: Event) -> None:
         self.event = event
-        self.body = encode_event(event)
-        self.fingerprint = fingerprint(event) if event.type is EventType.HEARTBEAT else 0
         self.batch = -1
         self.entry = -1
+        self._encoded: tuple[int, bytes] | None = None
+
+    def encoded(self) -> tuple[int, bytes]:
+        """Encode it as a shard takes it: the fingerprint, 0 if it is no heartbeat, and the event."""
+        if self._encoded is None:
+            mark = fingerprint(self.event) if self.event.type is EventType.HEARTBEAT else 0
+            self._encoded = mark, encode_event(self.event)
+        return self._encoded
 
 
 class Line(NamedTuple):
@@ -62,11 +66,11 @@ class Line(NamedTuple):
         return Recorded(self.request.event, self.evidence or Evidence(self.t_ms))
 
 
-class _OwnTime(msgspec.Struct):
-    t_ms: int | None = None
+class _Time(msgspec.Struct):
+    t_ms: int | None
 
 
-_decode_own_time = msgspec.json.Decoder(_OwnTime).decode
+_decode_time = msgspec.json.Decoder(_Time).decode
 
 
 class LineReader:
@@ -93,23 +97,24 @@ class LineReader:
         Raises:
             RejectedError: if it is no event and no broker has said so.
         """
-        head = _HEAD.match(line)
-        if head is None:
+        time = _TIME.search(line)
+        if time is None:
             return self._decode(line, number)
-        rest = line[head.end() :]
-        request = self._known.get(rest)
+        start, end = time.span(1)
+        before, after = line[:start], line[end:]
+        request = self._known.get(before + after)
         if request is not None:
-            return _in_time(Line(int(head[1]), request, None))
+            return _in_time(Line(int(time[1]), request, None))
         read = self._decode(line, number)
-        # A second `t_ms` further on would be the one that counts.
-        if read is not None and read.evidence is None and _decode_own_time(b"{" + rest).t_ms is None:
-            self._remember(rest, read.request)
+        # The time that was cut out may be one inside of another field; then the line has one of its own left.
+        if read is not None and read.evidence is None and _decode_time(before + b"null" + after).t_ms is None:
+            self._remember(before + after, read.request)
         return read
 
-    def _remember(self, rest: bytes, request: Request) -> None:
+    def _remember(self, line: bytes, request: Request) -> None:
         if len(self._known) >= self._remembered_max:
             self._known.clear()  # it is a cache of a pure function, so all of it may be lost
-        self._known[rest] = request
+        self._known[line] = request
 
     def _decode(self, line: bytes, number: int) -> Line | None:
         try:
