@@ -22,9 +22,9 @@ SOURCE_OPTIONS: Mapping[str, str] = {
     "kafka.max.partition.fetch.bytes": str(8 << 20),
     "kafka.fetch.max.bytes": str(64 << 20),
     "kafka.max.poll.records": "5000",
-    # At the end of a batch's range the consumer asks for what comes next, and the broker holds that answer back for half
-    # a second by default: the next batch on that consumer would wait for it (tests/benchmarks/job_bench.py: 0.91 against
-    # 0.66 s a batch at 33 thousand heartbeats a second).
+    # At the end of a batch's range the consumer asks for what comes next, and the broker holds that answer back for
+    # half a second by default: the next batch on that consumer would wait for it (measured with
+    # tests/benchmarks/job_bench.py: 0.91 against 0.65 s a batch at 33 thousand heartbeats a second).
     "kafka.fetch.max.wait.ms": "20",
     "groupIdPrefix": "heartwheel",
 }
