@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
 import typer
 
-from heartwheel.cli.console import ConfigFile, SetFlags, stderr
+from heartwheel.cli.console import AsJson, ConfigFile, SetFlags, print_json, stderr
 from heartwheel.errors import HeartwheelError
+from heartwheel.settings import parse_duration_ms
 
 if TYPE_CHECKING:
     from heartwheel.replay.log import LogReplay
     from heartwheel.replay.meta import Meta
+    from heartwheel.replay.signs import Signs
     from heartwheel.verdicts import Verdict
 
 _STDIN: Final = "-"
@@ -41,8 +43,13 @@ def replay(
     snapshot_out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The log goes on: write down how far it was replayed.")
     ] = None,
+    what_if: Annotated[
+        str | None,
+        typer.Option(metavar="session_timeout=10s,20s", help="Tell what other session timeouts would have come to."),
+    ] = None,
     config: ConfigFile = None,
     set_: SetFlags = None,
+    json: AsJson = False,
 ) -> None:
     """Tell what the coordinator decides on a log of requests: the verdicts as JSON lines, in the order of time.
 
@@ -51,6 +58,9 @@ def replay(
 
     A log that goes on is cut with `--snapshot-out` and carried on with `--snapshot-in`. Its verdicts are told when it
     ends, or, with `--until MS`, as far as it is complete.
+
+    `--what-if` prints a table instead: for each session timeout how often members would have been expired, how many of
+    them falsely, and how long it would have taken to notice the others.
 
     For example:
 
@@ -61,24 +71,58 @@ def replay(
         heartwheel replay monday.jsonl --snapshot-out monday.snapshot
 
         heartwheel replay tuesday.jsonl --snapshot-in monday.snapshot
+
+        heartwheel replay monday.jsonl --what-if session_timeout=10s,20s,45s,60s
     """
+    timeouts_ms = _timeouts(what_if, whole=snapshot_in is None and snapshot_out is None)
+    from msgspec import to_builtins
+
     from heartwheel.cli.replay_rules import rules_of
+    from heartwheel.cli.replay_table import show_what_if
     from heartwheel.replay.log import LogReplay
+    from heartwheel.replay.signs import Signs
+    from heartwheel.replay.what_if import what_if as answer_what_if
 
     described = _describe(events, meta)
     rules = rules_of(config, set_ or (), described.settings if described else {}, f"{meta or 'meta.json'}")
     run = LogReplay(rules, shards=shards, snapshot=None if snapshot_in is None else _read_file(snapshot_in))
+    signs = Signs() if timeouts_ms else None
     with _open(events) as log:
-        bad = _feed(run, log)
-    if snapshot_out is not None:
+        bad = _feed(run, log, signs)
+    end_ms = until if until is not None or described is None else described.end_ms
+    if signs is not None:
+        answer = answer_what_if(signs, run.finish(end_ms), timeouts_ms, run.end_ms)
+        print_json(to_builtins(answer)) if json else show_what_if(answer)
+    elif snapshot_out is not None:
         _print(run.settle(until) if until is not None else [])
         _write_file(snapshot_out, run.snapshot())
         stderr().print(f"{run.waiting} verdicts wait in {snapshot_out} for the rest of the log", markup=False)
     else:
-        end_ms = until if until is not None or described is None else described.end_ms
         _print(run.finish(end_ms))
     if bad:
         raise typer.Exit(1)
+
+
+def _timeouts(what_if: str | None, *, whole: bool) -> list[int]:
+    """Read the timeouts of `--what-if`, ms; none if it was not asked for."""
+    if what_if is None:
+        return []
+    name, _, values = what_if.partition("=")
+    if name.strip() != "session_timeout":
+        raise typer.BadParameter(f"{name} is not known; write session_timeout=10s,20s", param_hint="--what-if")
+    if not whole:
+        raise typer.BadParameter("it looks at a whole log, so it goes with no snapshot", param_hint="--what-if")
+    try:
+        timeouts_ms = [parse_duration_ms(int(value) if value.isdecimal() else value) for value in _split(values)]
+    except ValueError as error:
+        raise typer.BadParameter(f"{values}: each {error}", param_hint="--what-if") from None
+    if min(timeouts_ms) < 1:
+        raise typer.BadParameter(f"{values}: a session timeout is at least 1ms", param_hint="--what-if")
+    return timeouts_ms
+
+
+def _split(values: str) -> list[str]:
+    return [value.strip() for value in values.split(",")]
 
 
 def _describe(events: str, path: Path | None) -> Meta | None:
@@ -104,14 +148,16 @@ def _open(events: str) -> Iterator[BinaryIO]:
         raise HeartwheelError(f"{events} can not be read: {error.strerror}", hint=hint) from error
 
 
-def _feed(run: LogReplay, log: Iterable[bytes]) -> int:
+def _feed(run: LogReplay, log: Iterable[bytes], signs: Signs | None) -> int:
     """Feed a log to a replay, and return how many lines of it are bad."""
     from heartwheel.events import RejectedError
 
     number = bad = 0
     for number, line in enumerate(log, start=1):
         try:
-            run.feed(line)
+            read = run.feed(line)
+            if signs is not None and read is not None:
+                signs.add(read)
         except RejectedError as error:
             bad += 1
             stderr().print(f"line {number}: {error}", markup=False)

@@ -65,6 +65,7 @@ class LogReplay:
         self._lines = state.lines
         self._last_ms = state.last_ms
         self._settled_ms = state.settled_ms
+        self._end_ms = -1
         self._verdicts = state.verdicts
         self._others = set(state.others)
         self._lanes = {group_id: self._lane(lane) for group_id, lane in state.lanes.items()}
@@ -74,6 +75,11 @@ class LogReplay:
     def waiting(self) -> int:
         """How many verdicts were decided and not told yet."""
         return len(self._verdicts)
+
+    @property
+    def end_ms(self) -> int:
+        """The clock that the replay was advanced to, or the newest time that was read, epoch ms; -1 before that."""
+        return max(self._last_ms, self._settled_ms, self._end_ms)
 
     def feed(self, line: bytes) -> Line | None:
         """Take the next line of the log.
@@ -123,10 +129,10 @@ class LogReplay:
             until_ms: the end, epoch ms; the time of the newest event if that is later, or if there is none.
         """
         self._flush()
-        end_ms = max(self._last_ms, self._settled_ms, -1 if until_ms is None else until_ms)
+        self._end_ms = -1 if until_ms is None else until_ms
         for lane in self._lanes.values():
-            lane.advance(end_ms)
-        self._advance(end_ms)
+            lane.advance(self.end_ms)
+        self._advance(self.end_ms)
         told, self._verdicts[:] = _in_order(self._verdicts), []
         return told
 

@@ -1,0 +1,203 @@
+"""Signs of life: what each member was heard to do, in the order of time, with what the coordinator did to it."""
+
+from __future__ import annotations
+
+import bisect
+import enum
+from array import array
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heartwheel.coordinator.answer import KEEPS_ALIVE
+from heartwheel.events import UNCHECKED_GENERATION, Event, EventType
+from heartwheel.replay.lines import Line
+from heartwheel.verdicts import Cause, ExpiryReason, Kind, Verdict
+
+Ints = NDArray[np.int64]
+
+
+class Sign(enum.IntEnum):
+    """Name a row, in the order in which rows of one millisecond count: timers, then requests, then what follows."""
+
+    EXPIRED = 0
+    """The session ran out. Silence goes on: it is the member's, not the coordinator's."""
+    REMOVED = 1
+    """The member was removed by another timer: its session ends there."""
+    BEAT = 2
+    """A heartbeat or commit."""
+    JOIN = 3
+    SYNC = 4
+    REFUSED = 5
+    """A request that a broker is known to have refused: a sign of life that starts no session."""
+    LEAVE = 6
+    GONE = 7
+    """The member left, or a static member was replaced."""
+
+
+_OF_EVENT: Final = {
+    EventType.HEARTBEAT: Sign.BEAT,
+    EventType.COMMIT: Sign.BEAT,
+    EventType.JOIN: Sign.JOIN,
+    EventType.SYNC: Sign.SYNC,
+}
+_OF_VERDICT: Final = {
+    Kind.MEMBER_REMOVED_AT_JOIN: Sign.REMOVED,
+    Kind.SYNC_TIMEOUT: Sign.REMOVED,
+    Kind.MEMBER_LEFT: Sign.GONE,
+    Kind.STATIC_REPLACED: Sign.GONE,
+}
+_PHASES: Final = frozenset(
+    {Kind.REBALANCE_STARTED, Kind.REBALANCE_COMPLETED, Kind.ASSIGNMENT_RECEIVED, Kind.GROUP_EMPTY}
+)
+
+
+class Phases:
+    """Hold the phases of one group: when each began, and whether its coordinator was away.
+
+    Args:
+        group_id: the group.
+
+    Attributes:
+        begins: (epoch ms, kind of the verdict that began it), in the order of time.
+        absences: (unloaded, loaded), epoch ms; the second is `None` while it is away.
+        joined_ms: when the first join was seen, epoch ms, `None` if none was.
+    """
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.begins: list[tuple[int, Kind]] = []
+        self._by_expiry: set[int] = set()
+        self.absences: list[tuple[int, int | None]] = []
+        self.joined_ms: int | None = None
+
+    def is_classic(self, at_ms: int) -> bool:
+        """Tell whether the members had to join by then, so that an expired one is not let in by a mere heartbeat."""
+        return self.joined_ms is not None and self.joined_ms <= at_ms
+
+    def begin(self, verdict: Verdict) -> None:
+        """Note a phase that begins."""
+        if verdict.kind is Kind.REBALANCE_STARTED and verdict.cause is Cause.MEMBER_EXPIRED:
+            self._by_expiry.add(len(self.begins))
+        self.begins.append((verdict.time_ms, verdict.kind))
+
+    def latest(self, at_ms: int) -> int:
+        """Tell how many phases have begun by then."""
+        return bisect.bisect_right(self.begins, at_ms, key=lambda begin: begin[0])
+
+    def is_joining_anyway(self, at_ms: int) -> bool:
+        """Tell whether a join phase was running then that had another cause than an expiration."""
+        number = self.latest(at_ms) - 1
+        joining = number >= 0 and self.begins[number][1] is Kind.REBALANCE_STARTED and self.is_classic(at_ms)
+        return joining and number not in self._by_expiry
+
+    def note(self, event: Event, t_ms: int) -> None:
+        """Note a request that is about the whole group."""
+        if event.type is EventType.JOIN and self.joined_ms is None:
+            self.joined_ms = t_ms
+        elif event.type is EventType.UNLOAD and (not self.absences or self.absences[-1][1] is not None):
+            self.absences.append((t_ms, None))
+        elif event.type is EventType.LOAD and self.absences and self.absences[-1][1] is None:
+            self.absences[-1] = (self.absences[-1][0], t_ms)
+
+
+class Rows:
+    """Hold all signs as columns, sorted by member, then by time.
+
+    Attributes:
+        member: int64 (rows,), the member's number.
+        t_ms: int64 (rows,), epoch ms.
+        sign: int64 (rows,), the values of `Sign`.
+        generation: int64 (rows,), `UNCHECKED_GENERATION` where the request names none.
+    """
+
+    def __init__(self, columns: Iterable[array[int]]) -> None:
+        member, t_ms, sign, generation = (np.array(column, np.int64) for column in columns)
+        line = (sign >= Sign.BEAT) & (sign <= Sign.LEAVE)
+        rank = np.where(line, int(Sign.BEAT), sign)
+        order = np.lexsort((np.arange(len(member)), rank, t_ms, member))
+        self.member: Ints = member[order]
+        self.t_ms: Ints = t_ms[order]
+        self.sign: Ints = sign[order]
+        self.generation: Ints = generation[order]
+
+    def __len__(self) -> int:
+        return len(self.member)
+
+
+class Signs:
+    """Collect the signs of life of a log.
+
+    Attributes:
+        members: (group, member id) by member number.
+        phases: the groups by id.
+    """
+
+    def __init__(self) -> None:
+        self.members: list[tuple[str, str]] = []
+        self.phases: dict[str, Phases] = {}
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._columns = (array("q"), array("q"), array("q"), array("q"))
+
+    def add(self, line: Line) -> None:
+        """Take a line of the log."""
+        event = line.request.event
+        sign = _sign_of(line)
+        if sign is Sign.BEAT:
+            self._put(event.group_id, event.member_id, line.t_ms, sign, event.generation_id)
+            return
+        self._phases(event.group_id).note(event, line.t_ms)
+        if event.type is EventType.LEAVE:
+            for leaver in event.leaving or (event,):
+                if leaver.member_id:
+                    self._put(event.group_id, leaver.member_id, line.t_ms, Sign.LEAVE, UNCHECKED_GENERATION)
+        elif sign is not None:
+            member_id = event.member_id or _id_of_a_member(line)
+            if member_id:
+                self._put(event.group_id, member_id, line.t_ms, sign, event.generation_id)
+
+    def judge(self, verdicts: Iterable[Verdict]) -> None:
+        """Take what the coordinator decided on the whole log, in the order of time."""
+        for verdict in verdicts:
+            if verdict.kind in _PHASES:
+                self._phases(verdict.group_id).begin(verdict)
+            expired = verdict.expiry_reason is ExpiryReason.SESSION_TIMEOUT
+            sign = Sign.EXPIRED if expired else _OF_VERDICT.get(verdict.kind)
+            if sign is not None and verdict.member_id:
+                self._put(verdict.group_id, verdict.member_id, verdict.time_ms, sign, verdict.generation_id)
+
+    def rows(self) -> Rows:
+        """Give all signs."""
+        return Rows(self._columns)
+
+    def _phases(self, group_id: str) -> Phases:
+        phases = self.phases.get(group_id)
+        if phases is None:
+            phases = self.phases[group_id] = Phases(group_id)
+        return phases
+
+    def _put(self, group_id: str, member_id: str, t_ms: int, sign: Sign, generation: int) -> None:
+        key = group_id, member_id
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.members)
+            self.members.append(key)
+            self._phases(group_id)
+        for column, value in zip(self._columns, (number, t_ms, sign, generation), strict=True):
+            column.append(value)
+
+
+def _sign_of(line: Line) -> Sign | None:
+    evidence = line.evidence
+    if evidence is not None and evidence.error is not None and evidence.error not in KEEPS_ALIVE:
+        return None if line.request.event.type not in _OF_EVENT else Sign.REFUSED
+    return _OF_EVENT.get(line.request.event.type)
+
+
+def _id_of_a_member(line: Line) -> str | None:
+    """Name the member that a join without member id makes; one that is only told its id (KIP-394) is none yet."""
+    event, recorded = line.request.event, line.recorded()
+    at_once = event.group_instance_id is not None or not recorded.was_told_its_id
+    return event.assigned_member_id if at_once and recorded.evidence.error in (None, "NONE") else None

@@ -1,0 +1,189 @@
+"""What if the session timeout were another one: what a log of requests says about it.
+
+A log holds what members did under the timeout that they had. Running the rules on it under another one goes astray at
+the first difference: after an expiration that did not happen the rules wait for joins that nobody had a reason to send.
+So the log is replayed once, as it was, and every silence in it (`silences`) is held against each timeout: a silence
+that reaches the timeout is an expiration, and a false one if the member was heard of again at the same generation. What
+members would have done after it can not be known: the rebalance that an expiration triggers is counted, and the join of
+a member that comes back from a false one is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from heartwheel.replay.signs import Phases, Rows, Sign, Signs
+from heartwheel.replay.silences import OPEN, Silences, find_silences, is_heard_again
+from heartwheel.verdicts import Cause, Kind, Verdict
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+class Scenario(msgspec.Struct, kw_only=True, frozen=True):
+    """Hold what one session timeout comes to.
+
+    Args:
+        session_timeout_ms: the timeout of every member, ms; `None` for the timeouts that the members had.
+        expirations: how often a session would have run out before the end of the log.
+        false_expirations: how many of them befell a member that was alive: it was heard of again.
+        detection_delay_p50_ms: from the last sign of life of a member that was not heard of again to its expiration,
+            median, ms; `None` without such members. The member died at most one heartbeat interval after that sign.
+        detection_delay_p99_ms: the same, 99th percentile.
+        rebalances: how many rebalances the expirations would have triggered: those that overlap in a group trigger one,
+            and one in a join phase that runs for another cause triggers none.
+    """
+
+    session_timeout_ms: int | None
+    expirations: int
+    false_expirations: int
+    detection_delay_p50_ms: int | None
+    detection_delay_p99_ms: int | None
+    rebalances: int
+
+
+class LongestSilence(msgspec.Struct, kw_only=True, frozen=True):
+    """Hold the longest silence that a member came back from: a timeout must be longer to expire nobody falsely."""
+
+    silence_ms: int
+    since_ms: int
+    group_id: str
+    member_id: str
+
+
+class WhatIf(msgspec.Struct, kw_only=True, frozen=True):
+    """Hold the answer.
+
+    Args:
+        recorded: what came of the timeouts that the members had.
+        scenarios: what would have come of others.
+        longest_silence: `None` if nobody was ever silent and came back.
+        heartbeat_interval_ms: the median time between two heartbeats of a member, ms; `None` without heartbeats.
+        other_rebalances: how many rebalances had other causes: members that joined or left, say.
+        members: how many members were heard of.
+        end_ms: up to when the log was looked at, epoch ms.
+    """
+
+    recorded: Scenario
+    scenarios: list[Scenario]
+    longest_silence: LongestSilence | None
+    heartbeat_interval_ms: int | None
+    other_rebalances: int
+    members: int
+    end_ms: int
+
+
+class _Expiry(NamedTuple):
+    group: Ints
+    heard_ms: Ints
+    start_ms: Ints
+    deadline_ms: Ints
+    alive: Flags
+
+
+def what_if(signs: Signs, verdicts: Sequence[Verdict], timeouts_ms: Sequence[int], end_ms: int) -> WhatIf:
+    """Hold the silences of a log against session timeouts.
+
+    Args:
+        signs: every line of the log.
+        verdicts: what the coordinator decided on it, in the order of time.
+        timeouts_ms: session timeouts, ms.
+        end_ms: the clock at the end of the log, epoch ms.
+    """
+    signs.judge(verdicts)
+    rows = signs.rows()
+    silences = find_silences(signs, rows)
+    numbers = {group_id: number for number, group_id in enumerate(signs.phases)}
+    group = np.array([numbers[group_id] for group_id, _ in signs.members], np.int64)
+    phases = list(signs.phases.values())
+    started = [verdict.cause for verdict in verdicts if verdict.kind is Kind.REBALANCE_STARTED]
+    by_expiry = started.count(Cause.MEMBER_EXPIRED)
+    return WhatIf(
+        recorded=_recorded(rows, by_expiry),
+        scenarios=[_scenario(_expirations(silences, group, ms, end_ms), phases, ms) for ms in timeouts_ms],
+        longest_silence=_longest(signs, silences),
+        heartbeat_interval_ms=_heartbeat_interval_ms(rows),
+        other_rebalances=len(started) - by_expiry,
+        members=len(signs.members),
+        end_ms=end_ms,
+    )
+
+
+def _expirations(silences: Silences, group: Ints, timeout_ms: int, end_ms: int) -> _Expiry:
+    deadline = silences.start_ms + timeout_ms
+    expired = deadline <= np.minimum(silences.stop_ms, end_ms)
+    return _Expiry(
+        group[silences.member[expired]],
+        silences.heard_ms[expired],
+        silences.start_ms[expired],
+        deadline[expired],
+        silences.alive[expired],
+    )
+
+
+def _scenario(expiry: _Expiry, phases: Sequence[Phases], timeout_ms: int) -> Scenario:
+    delays = (expiry.deadline_ms - expiry.heard_ms)[~expiry.alive]
+    return Scenario(
+        session_timeout_ms=timeout_ms,
+        expirations=len(expiry.alive),
+        false_expirations=int(np.count_nonzero(expiry.alive)),
+        detection_delay_p50_ms=_percentile(delays, 50),
+        detection_delay_p99_ms=_percentile(delays, 99),
+        rebalances=_rebalances(expiry, phases),
+    )
+
+
+def _rebalances(expiry: _Expiry, phases: Sequence[Phases]) -> int:
+    """Count the join phases: a member that is silent when one begins holds it up until its own session ends."""
+    order = np.lexsort((expiry.deadline_ms, expiry.group))
+    count, last_group, end_ms = 0, -1, 0
+    for group, start_ms, deadline_ms in zip(
+        *(column[order].tolist() for column in (expiry.group, expiry.start_ms, expiry.deadline_ms)), strict=True
+    ):
+        is_apart = group != last_group or start_ms >= end_ms
+        if is_apart and not phases[group].is_joining_anyway(deadline_ms):
+            count += 1
+        last_group, end_ms = group, deadline_ms
+    return count
+
+
+def _recorded(rows: Rows, rebalances: int) -> Scenario:
+    expired = rows.sign == Sign.EXPIRED
+    alive = is_heard_again(rows)
+    heard = (rows.sign >= Sign.BEAT) & (rows.sign <= Sign.SYNC)
+    last = np.maximum.accumulate(np.where(heard, np.arange(len(rows)), 0)) if len(rows) else rows.t_ms
+    delays = (rows.t_ms - rows.t_ms[last])[expired & ~alive & (rows.member == rows.member[last])]
+    return Scenario(
+        session_timeout_ms=None,
+        expirations=int(np.count_nonzero(expired)),
+        false_expirations=int(np.count_nonzero(expired & alive)),
+        detection_delay_p50_ms=_percentile(delays, 50),
+        detection_delay_p99_ms=_percentile(delays, 99),
+        rebalances=rebalances,
+    )
+
+
+def _percentile(values: Ints, percent: int) -> int | None:
+    return int(np.percentile(values, percent, method="higher")) if len(values) else None
+
+
+def _longest(signs: Signs, silences: Silences) -> LongestSilence | None:
+    length = np.where(silences.alive & (silences.stop_ms < OPEN), silences.stop_ms - silences.start_ms, -1)
+    if not len(length) or length.max() < 0:
+        return None
+    at = int(length.argmax())
+    group_id, member_id = signs.members[int(silences.member[at])]
+    return LongestSilence(
+        silence_ms=int(length[at]), since_ms=int(silences.start_ms[at]), group_id=group_id, member_id=member_id
+    )
+
+
+def _heartbeat_interval_ms(rows: Rows) -> int | None:
+    beat = rows.sign == Sign.BEAT
+    pairs = beat[1:] & beat[:-1] & (rows.member[1:] == rows.member[:-1])
+    return _percentile(np.diff(rows.t_ms)[pairs], 50)
