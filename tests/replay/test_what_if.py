@@ -215,7 +215,7 @@ def test_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert rows[1][:7] == ["as", "it", "was", "2", "1", "12.0s", "12.0s"]
     assert rows[2][:5] == ["10s", "2", "1", "10.0s", "10.0s"]
     assert rows[3][:5] == ["20s", "1", "0", "20.0s", "20.0s"]
-    assert "came back from: 15.0s (paused of g, from" in out
+    assert "came back from: 15s (paused of g, from" in out
 
 
 def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

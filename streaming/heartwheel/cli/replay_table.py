@@ -43,6 +43,6 @@ def _notes(answer: WhatIf) -> list[str]:
     longest = answer.longest_silence
     if longest is not None:
         who = f"{longest.member_id} of {longest.group_id}, from {show_time(longest.since_ms)}"
-        notes.append(f"Longest silence that a member came back from: {_seconds(longest.silence_ms)} ({who}).")
+        notes.append(f"Longest silence that a member came back from: {longest.silence_ms / 1000:g}s ({who}).")
         notes.append("A session timeout above that would have expired nobody falsely.")
     return notes
