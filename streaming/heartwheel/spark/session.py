@@ -17,6 +17,7 @@ from heartwheel.settings import Settings
 
 _LOCAL_FILES: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
+_JVM_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 
 BASE: Final[Mapping[str, str]] = {
@@ -65,13 +66,16 @@ def session_conf(
     if log_file is not None:
         log_file.parent.mkdir(parents=True, exist_ok=True)
         options.append(f"-Dheartwheel.log.file={log_file}")
-    conf["spark.driver.extraJavaOptions"] = " ".join(options)
+    conf[_JVM_OPTIONS] = " ".join(options)
     if spark.master.startswith("local"):
         conf |= _LOCAL
     if "://" not in settings.checkpoint.location:
         # The default manager starts a process for each checkpoint file where Hadoop's native libraries are missing.
         conf["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_FILES
-    return conf | dict(spark.conf)
+    for name, value in spark.conf.items():
+        # Options of the JVM add up: those above are needed whatever a person wants on top.
+        conf[name] = f"{conf[name]} {value}" if name == _JVM_OPTIONS else value
+    return conf
 
 
 def start_session(conf: Mapping[str, str], *, log_file: Path | None = None) -> SparkSession:
