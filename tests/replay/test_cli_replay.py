@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from heartwheel.cli.app import run
+from heartwheel.replay.lines import T_MS_MAX
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 
@@ -86,6 +87,15 @@ def test_until_advances_the_clock(
     """The clock stops at the last event, or at `--until`; a deadline is past when the clock is at it."""
     assert run(["replay", _write(tmp_path / "log", [_beat(0), _beat(8_000)]), *until]) == 0
     assert sum(v["kind"] == "member_expired" for v in _verdicts(capsys.readouterr().out)) == expired
+
+
+def test_time_ends_with_the_year_9999(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A time that can not be meant is refused on a line and as `--until` alike; the last one that can be, works."""
+    last = T_MS_MAX
+    log = _write(tmp_path / "log", [_beat(last), _beat(last + 1, "n")])
+    assert run(["replay", log, "--until", str(last)]) == 1
+    assert "line 2" in capsys.readouterr().err
+    assert run(["replay", log, "--until", str(last + 1)]) == 2
 
 
 def test_bad_lines_are_named_and_the_rest_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 
 _STDIN: Final = "-"
 _LINES_AT_ONCE: Final = 1_000
+_LAST_MS: Final = 253_402_300_799_999  # the year 9999; `test_cli_replay.py` holds that lines end there too
 
 
 def replay(
     *,
     events: Annotated[str, typer.Argument(metavar="EVENTS", help="The log, one JSON object a line; - reads stdin.")],
     until: Annotated[
-        int | None, typer.Option(metavar="MS", min=0, help="Advance the clock to this time at the end, epoch ms.")
+        int | None,
+        typer.Option(metavar="MS", min=0, max=_LAST_MS, help="Advance the clock to this time at the end, epoch ms."),
     ] = None,
     shards: Annotated[
         int, typer.Option(metavar="N", min=1, max=1024, help="Spread the groups over N shards; no verdict changes.")
@@ -54,7 +56,8 @@ def replay(
     """Tell what the coordinator decides on a log of requests: the verdicts as JSON lines, in the order of time.
 
     Each line of the log is an event as members send them, with `t_ms`, the time it arrived. The clock stops at the last
-    event unless `--until` says otherwise. A line that is no event is named on stderr and left out; exit code 1 then.
+    event (of a recording with a meta.json: at its end) unless `--until` says otherwise. A line that is no event is
+    named on stderr and left out; exit code 1 then.
 
     A log that goes on is cut with `--snapshot-out` and carried on with `--snapshot-in`. Its verdicts are told when it
     ends, or, with `--until MS`, as far as it is complete.
@@ -66,7 +69,7 @@ def replay(
 
         heartwheel replay tests/recordings/kill-one/events.jsonl
 
-        heartwheel replay - --until 1795239809743 --set coordinator.group_max_size=3
+        heartwheel replay - --set coordinator.group_max_size=3
 
         heartwheel replay monday.jsonl --snapshot-out monday.snapshot
 
