@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.shard.shard import Shard
 from heartwheel.testing import LogBuilder, by_group, pack_records, run_rules, run_shard
-from support.heartbeat_logs import CONFIG, T0, beating_logs, cuts_of, heartbeat_logs
+from support.heartbeat_logs import CONFIG, EXAMPLES, T0, beating_logs, cuts_of, heartbeat_logs
 
 LATER = 30_000
 
@@ -19,7 +19,7 @@ def _end(log: LogBuilder) -> int:
 
 
 @given(heartbeat_logs(), st.data())
-@settings(max_examples=300)
+@settings(max_examples=EXAMPLES)
 def test_p3_any_log_any_cut_gives_the_verdicts_of_the_rules(log: LogBuilder, data: st.DataObject) -> None:
     """P3: events of all types, cut anywhere, with a restart at each cut: per group the very list of the rules alone."""
     verdicts = run_shard(log, clock_ms=_end(log), cuts=data.draw(cuts_of(log)), config=CONFIG)
@@ -27,7 +27,7 @@ def test_p3_any_log_any_cut_gives_the_verdicts_of_the_rules(log: LogBuilder, dat
 
 
 @given(beating_logs(), st.data())
-@settings(max_examples=300)
+@settings(max_examples=EXAMPLES)
 def test_p3_steady_heartbeats_give_the_verdicts_of_the_rules(log: LogBuilder, data: st.DataObject) -> None:
     """P3 on the fast path: members that beat, fall silent and come back, within a batch and across batches."""
     verdicts = run_shard(log, clock_ms=_end(log), cuts=data.draw(cuts_of(log)), config=CONFIG)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 from hypothesis import strategies as st
 
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.events import Event, EventType, Leaving, Protocol
 from heartwheel.testing import LogBuilder
+
+EXAMPLES = int(os.environ.get("HEARTWHEEL_EXAMPLES", "300"))
+"""How many logs the properties of the shard are tried on; set the variable for more."""
 
 T0 = 1_795_239_789_000
 """When generated logs begin, epoch ms."""

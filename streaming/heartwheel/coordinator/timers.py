@@ -1,8 +1,15 @@
 """The timers of one group: which one is due next.
 
-A member has one timer, its `deadline_ms`; the group has a few of its own. As in the timing wheel, re-arming is lazy: a
-heartbeat only moves the deadline, and an entry that comes up too early is filed again. So a heartbeat costs no heap
+A member has one timer, its `deadline_ms`; the group has a few of its own. As in the timing wheel, re-arming is lazy:
+a heartbeat only moves the deadline, and an entry that comes up too early is filed again. So a heartbeat costs no heap
 operation, and ten thousand members that expire together cost n log n.
+
+Join, sync and session time-outs are timers under a key here, as in Kafka's new coordinator (`CoordinatorTimer`), and
+not delayed operations of a purgatory, as in its old one (`DelayedJoin`, `DelayedSync`, `DelayedHeartbeat`). An
+operation holds a condition that is tried whenever its key is touched; here every event goes through the one state
+machine of its group, which knows by itself when a phase is complete, so that the condition would be asked for in vain
+and the operation would be a second copy of the state. What is left is a deadline, replaced when it is armed anew. The
+purgatory is for those whose conditions come from elsewhere (`timing_wheel.Purgatory`, `heartwheel.operations`).
 """
 
 from __future__ import annotations

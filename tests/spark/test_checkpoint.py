@@ -1,0 +1,76 @@
+"""The manifest of a checkpoint: what does not fit is refused before Spark starts, with every value that differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from heartwheel.settings import Settings, load_settings
+from heartwheel.spark.checkpoint import FORMAT, MANIFEST, CheckpointError, Manifest, open_checkpoint, read_manifest
+
+
+def _settings(checkpoint: Path, *flags: str) -> Settings:
+    return load_settings(None, {}, [f"checkpoint.location={checkpoint}", "spark.master=local[4]", *flags]).settings
+
+
+def test_a_new_checkpoint_remembers_what_it_was_made_with(tmp_path: Path) -> None:
+    """The first start writes the manifest; later starts find the state partitions there, whatever the machine."""
+    made = open_checkpoint(_settings(tmp_path / "c", "engine.shards=16"))
+    assert made == Manifest(format=FORMAT, shards=16, shuffle_partitions=4, topic="consumer-heartbeats")
+    assert open_checkpoint(_settings(tmp_path / "c", "engine.shards=16", "spark.master=local[2]")) == made
+    assert read_manifest(str(tmp_path / "c")) == made
+
+
+def test_there_are_no_more_state_partitions_than_shards(tmp_path: Path) -> None:
+    """On a machine with many cores no state partition stays without a shard."""
+    assert open_checkpoint(_settings(tmp_path / "c", "engine.shards=3")).shuffle_partitions == 3
+
+
+def test_f6_another_configuration_is_refused_with_all_that_differs(tmp_path: Path) -> None:
+    """F6: shards, topic and state partitions of another configuration are told at once."""
+    open_checkpoint(_settings(tmp_path / "c"))
+    flags = ("engine.shards=9", "kafka.topics.heartbeats=other", "spark.shuffle_partitions=3")
+    with pytest.raises(CheckpointError) as caught:
+        open_checkpoint(_settings(tmp_path / "c", *flags))
+    for words in (
+        "engine.shards is 9, the checkpoint has 8",
+        "is other, the checkpoint has",
+        "is 3, the checkpoint has 4",
+    ):
+        assert words in str(caught.value)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"{", "can not be read"),
+        (b'{"format":1}', "can not be read"),
+        (
+            msgspec.json.encode({"format": FORMAT + 1, "shards": 8, "shuffle_partitions": 2, "topic": "t"}),
+            "has format 2",
+        ),
+    ],
+)
+def test_f6_a_manifest_that_is_broken_or_newer_is_refused(tmp_path: Path, content: bytes, words: str) -> None:
+    """F6: a damaged manifest, or that of a newer release, is refused by name."""
+    (tmp_path / MANIFEST).write_bytes(content)
+    with pytest.raises(CheckpointError, match=words):
+        open_checkpoint(_settings(tmp_path))
+
+
+def test_f6_state_without_a_manifest_is_never_taken_for_a_new_checkpoint(tmp_path: Path) -> None:
+    """F6: a folder that holds something and no manifest is refused; nothing is written into it."""
+    (tmp_path / "offsets").mkdir()
+    with pytest.raises(CheckpointError, match="not empty"):
+        open_checkpoint(_settings(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["offsets"]
+
+
+def test_a_place_that_can_not_be_written_is_named(tmp_path: Path) -> None:
+    """A checkpoint below a file can not be made: the error says where and why."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="can not be written"):
+        open_checkpoint(_settings(tmp_path / "file" / "checkpoint"))
