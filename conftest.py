@@ -27,7 +27,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Genera
 def _docker_line(reporter: pytest.TerminalReporter) -> str:
     tests = reporter.config.stash.get(DOCKER_TESTS, frozenset())
     skipped = [report for report in reporter.getreports("skipped") if report.nodeid in tests]
-    ran = tests - {report.nodeid for report in skipped}
+    ended = [*reporter.getreports("passed"), *reporter.getreports("failed")]
+    ran = tests & {report.nodeid for report in ended}
     if skipped:
         causes = sorted({_cause(report) for report in skipped})
         return f"docker suite: {len(ran)} ran, {len(skipped)} skipped: {'; '.join(causes)}"
