@@ -126,7 +126,10 @@ def advance_shard(
         [decode_pack(payload) for payload in payloads], last_trigger_ms - config.skew_allowance_ms if live else None
     )
     rejects += (_refused(config, refusal) for refusal in outcome.refused)
-    shard.count(outcome, Counter(f"rejected_{reject.cause}" for reject in rejects))
+    counts = Counter(f"rejected_{reject.cause}" for reject in rejects)
+    # The driver's clock went back: time stands still until it is where it was, for it may not be lived through twice.
+    counts["trigger_stepped_back"] += batch_ms < last_trigger_ms
+    shard.count(outcome, +counts)
     blob = shard.encode()
     status = status_of(
         shard,
