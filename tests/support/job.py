@@ -33,6 +33,18 @@ def wait_for(condition: Callable[[], Any], what: str) -> Any:
     raise AssertionError(f"gave up after {PATIENCE_S:g} s waiting for {what}")
 
 
+SESSION_MS = 1_500
+"""Session timeout of members of which nothing else is said, ms."""
+
+
+def beats_of(group: str, members: int, *, session_ms: int = SESSION_MS) -> list[Event]:
+    """Make one heartbeat of each member of a presence group."""
+    return [
+        Event(group_id=group, member_id=f"{group}-m{i}", session_timeout_ms=session_ms, client_id="c", client_host="/h")
+        for i in range(members)
+    ]
+
+
 class Topics:
     """The engine's topics under names that no other test has.
 

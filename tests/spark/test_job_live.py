@@ -1,0 +1,108 @@
+"""One live job on a real broker, fed with heartbeats, garbage and joins: what comes out of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from heartwheel.events import Event, EventType, Protocol
+from heartwheel.kafka.embedded import EmbeddedKafka
+from heartwheel.kafka.readback import LogRecord
+from heartwheel.verdicts import ExpirationRow
+from support.job import SESSION_MS, Job, Topics, beats_of, running
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+
+@pytest.fixture(scope="module")
+def live(kafka_broker: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
+    """Run one job for the tests that only feed it; each has groups of its own."""
+    topics = Topics(kafka_broker.bootstrap, lambda name: f"{name}-live")
+    with running(topics, tmp_path_factory.mktemp("live") / "checkpoint") as job:
+        job.until_live()
+        yield job
+
+
+def _of_group(topics: Topics, topic: str, group: str) -> list[LogRecord]:
+    return [record for record in topics.read(topic) if record.key == group.encode()]
+
+
+def test_heartbeats_in_expirations_and_triggers_out(live: Job) -> None:
+    """A silent member is expired after its session, not before, with the documented row, key and headers."""
+    live.topics.send(beats_of("orders", 2))
+    live.wait_for(lambda: len(_of_group(live.topics, "expirations", "orders")) == 2, "two expirations")
+    record = _of_group(live.topics, "expirations", "orders")[0]
+    row = msgspec.json.decode(record.value or b"", type=ExpirationRow)
+    beat = _of_group(live.topics, "heartbeats", "orders")[0]
+    assert (row.group_id, row.reason, row.client_host) == ("orders", "session_timeout", "/h")
+    assert row.deadline_ms == beat.append_ms + SESSION_MS == row.last_seen_ms + SESSION_MS
+    assert 0 <= row.detected_ms - row.deadline_ms == row.lateness_ms
+    assert record.append_ms >= row.deadline_ms
+    assert record.key == b"orders"
+    headers = {name: value.decode() for name, value in record.headers}
+    assert headers["ce_specversion"] == "1.0"
+    assert headers["ce_id"] == row.id
+    assert headers["ce_type"] == "heartwheel.member.expired.v1"
+    assert headers["content-type"] == "application/json"
+    last = msgspec.json.decode(_of_group(live.topics, "triggers", "orders")[-1].value or b"")
+    assert last["type"] == "group_empty"
+    live.wait_for(lambda: "2 expired" in live.log or live.log.count("1 expired") == 2, "the line that says so")
+
+
+def test_i1_bad_records_are_kept_and_counted(live: Job) -> None:
+    """I1: six kinds of garbage go to the rejects topic with their place and cause, and the good ones are handled."""
+    garbage: list[bytes | None] = [
+        b"\x00\x01 not json",
+        b'{"group_id":"g","member_id":7}',
+        b'{"group_id":"g","member_id":"m","type":"dance"}',
+        b'{"member_id":"m"}',
+        None,
+        b'{"group_id":"g","member_id":"' + b"m" * 2_000 + b'"}',
+    ]
+    live.topics.send([*garbage, *beats_of("good", 10), *garbage])
+    live.wait_for(lambda: len(_of_group(live.topics, "expirations", "good")) == 10, "the good ones")
+    rejects = live.topics.rows("rejects")
+    causes = Counter(row["cause"] for row in rejects)
+    assert causes == {
+        "not_json": 2,
+        "bad_field": 2,
+        "unknown_type": 2,
+        "missing_field": 2,
+        "tombstone": 2,
+        "id_too_long": 2,
+    }
+    places = {(row["partition"], row["offset"]) for row in rejects}
+    good = {
+        (record.partition, record.offset)
+        for record in live.topics.read("heartbeats")
+        if b"good" in (record.value or b"")
+    }
+    assert len(places) == 12
+    assert not places & good
+    totals = Counter[str]()
+    for row in live.topics.rows("status"):
+        totals.update({name: n for name, n in row["counts"].items() if name.startswith("rejected_")})
+    assert totals == {f"rejected_{cause}": n for cause, n in causes.items()}
+
+
+def test_joins_reach_the_triggers(live: Job) -> None:
+    """A classic group's join phase comes out as triggers with generation, cause and leader, keyed by the group."""
+    join = Event(
+        type=EventType.JOIN,
+        group_id="classic",
+        member_id="m1",
+        session_timeout_ms=30_000,
+        rebalance_timeout_ms=30_000,
+        protocol_type="consumer",
+        protocols=(Protocol("range"),),
+    )
+    first = msgspec.structs.replace(join, member_id="", assigned_member_id="m1")
+    live.topics.send([first, join])
+    live.wait_for(lambda: len(_of_group(live.topics, "triggers", "classic")) >= 2, "a join phase")
+    rows = [msgspec.json.decode(record.value or b"") for record in _of_group(live.topics, "triggers", "classic")]
+    started, completed = rows[:2]
+    assert (started["type"], started["cause"], started["generation_id"]) == ("rebalance_triggered", "member_joined", 0)
+    assert (completed["type"], completed["generation_id"], completed["leader"]) == ("rebalance_completed", 1, "m1")
