@@ -41,7 +41,7 @@ def _newest(folder: Path) -> int:
 
 
 def _kill_in_mid_batch(topics: Topics, checkpoint: Path, batches: int) -> None:
-    """Run the job until it works on a batch after so many others, and kill it; a batch that ended just then is no hit."""
+    """Run the job until it works on a batch after so many others, and kill it while it does."""
     for _ in range(5):
         with running(topics, checkpoint) as job:
             job.wait_for(lambda: _planned(checkpoint) > _committed(checkpoint) >= batches - 1, "a running batch")
