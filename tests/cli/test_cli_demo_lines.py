@@ -54,7 +54,8 @@ def trigger(type_: str, generation: int, **more: Any) -> TriggerRow:
         "detected_ms": 8_000,
         "shard": 0,
     }
-    return TriggerRow(**(row | more))
+    row |= more
+    return TriggerRow(awaiting_count=len(row["awaiting"]), removed_count=len(row["removed"]), **row)
 
 
 def status(shard: int, clock_ms: int, *at_risk: AtRiskMember) -> StatusRow:

@@ -90,8 +90,8 @@ def _causes(rows: Sequence[TriggerRow]) -> str:
 def _outlook(row: TriggerRow) -> str:
     if not row.member_count:
         return ""
-    if row.awaiting:
-        return f", waiting for {len(row.awaiting)} of {row.member_count} members"
+    if row.awaiting_count:
+        return f", waiting for {row.awaiting_count} of {row.member_count} members"
     members = ", 1 member" if row.member_count == 1 else f", {row.member_count} members"
     return members if row.leader is None else f"{members}, leader {row.leader}"
 
