@@ -30,7 +30,8 @@ from heartwheel.shard.codec import ShardState, decode_state, encode_state
 from heartwheel.shard.fast_path import Route, keep_alive, mark_busy
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.shard.log import BatchLog
-from heartwheel.shard.rules_path import KINDS, STATES, Loaded, Workshop, group_detail, member_handle
+from heartwheel.shard.router import Router
+from heartwheel.shard.rules_path import KINDS, STATES, Loaded, Workshop, member_handle
 from heartwheel.shard.tables import FREE, group_table, member_table
 from heartwheel.verdicts import Verdict
 from timing_wheel import LevelOccupancy, TimingWheel, WheelStats
@@ -124,7 +125,7 @@ class Shard:
             wheel = TimingWheel(tick_ms=tick_ms, wheel_size=wheel_size)
             state = ShardState(member_table(), group_table(), wheel, np.empty(0, np.intp), {})
         self._members, self._groups, self._wheel = state.members, state.groups, state.wheel
-        self._fingerprint_order: Rows | None = state.fingerprint_order
+        self._router = Router(self._members, self._groups, limits.groups_max, state.fingerprint_order)
         self.totals: Counter[str] = Counter(state.counts)
         self._verdicts: list[Verdict] = []
         self._refused: list[Refusal] = []
@@ -189,7 +190,7 @@ class Shard:
         """Encode the state; `Shard(blob=...)` carries on from it."""
         if self._members.wasteful():
             self._renumber_members()
-        order = self._order_of_fingerprints()
+        order = self._router.order()
         return encode_state(ShardState(self._members, self._groups, self._wheel, order, dict(self.totals)))
 
     # -- what it does
@@ -234,7 +235,8 @@ class Shard:
         if not self._wheel.clock_ms:
             # A new wheel starts where the log does, so that its first deadlines are filed on fine levels.
             self._wheel.advance(max(0, int(log.append_ms.min())))
-        route = self._route(log)
+        route, astray = self._router.route(log)
+        self._counts["records_astray"] += astray
         mark_busy(
             log,
             route,
@@ -254,56 +256,6 @@ class Shard:
         """Return the deadlines of all members (odd 0) or groups (odd 1), `NEVER` where there is none."""
         deadlines = self._wheel.deadlines()[odd::2][:rows]
         return deadlines if len(deadlines) == rows else np.append(deadlines, np.full(rows - len(deadlines), NEVER))
-
-    def _route(self, log: BatchLog) -> Route:
-        member = self._find(log.fingerprint)
-        owner = self._members["group"]
-        group = np.where(member >= 0, owner[member], FREE).astype(np.intp) if len(owner) else member.copy()
-        unknown = np.flatnonzero(member < 0).tolist()
-        if unknown:
-            used = self._groups.used()
-            row_of = dict(zip(self._groups.text.ids(used), used.tolist(), strict=True))
-            for entry in unknown:
-                group_id = log.event(entry).group_id
-                row = row_of.get(group_id)
-                if row is None and len(row_of) < self._limits.groups_max:
-                    row = row_of[group_id] = self._create(group_id, int(log.entry_partition[entry]))
-                group[entry] = FREE if row is None else row
-        busy = np.zeros(self._groups.rows + 1, np.bool_)
-        busy[group[unknown]] = True
-        busy[-1] = True
-        self._count_strays(log, group)
-        return Route(member, group, busy)
-
-    def _find(self, fingerprints: Ints) -> Rows:
-        """Look up which members' known heartbeats these are; -1 for none."""
-        known, order = self._members["fingerprint"], self._order_of_fingerprints()
-        if not len(known):
-            return np.full(len(fingerprints), -1, np.intp)
-        ordered = known[order]
-        at = np.minimum(np.searchsorted(ordered, fingerprints), len(ordered) - 1)
-        hit = (ordered[at] == fingerprints) & (fingerprints != 0)
-        return np.where(hit, order[at], -1)
-
-    def _order_of_fingerprints(self) -> Rows:
-        known = self._members["fingerprint"]
-        if self._fingerprint_order is None or len(self._fingerprint_order) != len(known):
-            self._fingerprint_order = np.argsort(known, kind="stable")
-        return self._fingerprint_order
-
-    def _create(self, group_id: str, partition: int) -> int:
-        row = self._groups.allocate()
-        self._groups["state"][row] = 0
-        self._groups["partition"][row] = partition
-        self._groups.text.write(row, group_id, group_detail(Group(group_id=group_id)))
-        return row
-
-    def _count_strays(self, log: BatchLog, group: Rows) -> None:
-        astray = (group >= 0) & (self._groups["partition"][group] != log.entry_partition)
-        if astray.any():
-            records = np.bincount(log.entry, minlength=len(group))
-            np.add.at(self._groups["strays"], group[astray], records[astray])
-            self._counts["records_astray"] += int(records[astray].sum())
 
     def _run_busy(self, log: BatchLog, route: Route, clock: int | None) -> None:
         group = route.group[log.entry]
@@ -396,7 +348,7 @@ class Shard:
 
     def _store(self, loaded: list[Loaded]) -> None:
         if self._workshop.store(loaded):
-            self._fingerprint_order = None
+            self._router.forget_order()
 
     def _renumber_members(self) -> None:
         kept = self._members.used()
@@ -405,7 +357,7 @@ class Shard:
         self._members.keep(kept)
         armed = np.flatnonzero(deadlines != NEVER)
         self._wheel.file(member_handle(armed), deadlines[armed])
-        self._fingerprint_order = None
+        self._router.forget_order()
 
 
 def _is_stranger(event: Event, group: Group) -> bool:

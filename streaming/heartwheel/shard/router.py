@@ -1,0 +1,108 @@
+"""Routing: which member and which group each distinct value of a batch belongs to."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heartwheel.coordinator.model import Group
+from heartwheel.shard.fast_path import Route
+from heartwheel.shard.log import BatchLog
+from heartwheel.shard.rules_path import group_detail
+from heartwheel.shard.tables import FREE, Table
+
+Ints = NDArray[np.int64]
+Rows = NDArray[np.intp]
+
+
+class Routed(NamedTuple):
+    """Hold what routing came to.
+
+    Args:
+        route: where the records go.
+        astray: how many records came from another partition than their group was first seen in.
+    """
+
+    route: Route
+    astray: int
+
+
+class Router:
+    """Route the records of batches: by fingerprint where it is known, by the group's name where it is not.
+
+    Args:
+        members: the table of members.
+        groups: the table of groups; unknown ones are given a row.
+        groups_max: most groups there may be.
+        order: intp (members,), rows of the members in the order of their fingerprints.
+    """
+
+    def __init__(self, members: Table, groups: Table, groups_max: int, order: Rows) -> None:
+        self._members = members
+        self._groups = groups
+        self._groups_max = groups_max
+        self._order: Rows | None = order
+
+    def order(self) -> Rows:
+        """Return the rows of the members in the order of their fingerprints."""
+        known = self._members["fingerprint"]
+        if self._order is None or len(self._order) != len(known):
+            self._order = np.argsort(known, kind="stable")
+        return self._order
+
+    def forget_order(self) -> None:
+        """Note that fingerprints have changed."""
+        self._order = None
+
+    def route(self, log: BatchLog) -> Routed:
+        """Route the records of a batch; what has no known fingerprint makes its group busy."""
+        member = self._find(log.fingerprint)
+        owner = self._members["group"]
+        group = np.where(member >= 0, owner[member], FREE).astype(np.intp) if len(owner) else member.copy()
+        unknown = np.flatnonzero(member < 0)
+        if len(unknown):
+            self._name_groups(log, unknown.tolist(), group)
+        busy = np.zeros(self._groups.rows + 1, np.bool_)
+        busy[group[unknown]] = True
+        busy[-1] = True
+        return Routed(Route(member, group, busy), self._count_strays(log, group))
+
+    def _find(self, fingerprints: Ints) -> Rows:
+        """Look up which members' known heartbeats these are; -1 for none."""
+        known, order = self._members["fingerprint"], self.order()
+        if not len(known):
+            return np.full(len(fingerprints), -1, np.intp)
+        ordered = known[order]
+        at = np.minimum(np.searchsorted(ordered, fingerprints), len(ordered) - 1)
+        hit = (ordered[at] == fingerprints) & (fingerprints != 0)
+        return np.where(hit, order[at], -1)
+
+    def _name_groups(self, log: BatchLog, entries: list[int], group: Rows) -> None:
+        """Fill in the groups of some entries from what they say; `FREE` where there is no room for a new one."""
+        used = self._groups.used()
+        row_of = dict(zip(self._groups.text.ids(used), used.tolist(), strict=True))
+        for entry in entries:
+            group_id = log.event(entry).group_id
+            row = row_of.get(group_id)
+            if row is None and len(row_of) < self._groups_max:
+                row = row_of[group_id] = self._create(group_id, int(log.entry_partition[entry]))
+            group[entry] = FREE if row is None else row
+
+    def _create(self, group_id: str, partition: int) -> int:
+        row = self._groups.allocate()
+        self._groups["state"][row] = 0
+        self._groups["partition"][row] = partition
+        self._groups.text.write(row, group_id, group_detail(Group(group_id=group_id)))
+        return row
+
+    def _count_strays(self, log: BatchLog, group: Rows) -> int:
+        if not len(self._groups):
+            return 0
+        astray = (group >= 0) & (self._groups["partition"][group] != log.entry_partition)
+        if not astray.any():
+            return 0
+        records = np.bincount(log.entry, minlength=len(group))
+        np.add.at(self._groups["strays"], group[astray], records[astray])
+        return int(records[astray].sum())
