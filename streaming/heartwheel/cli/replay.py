@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -80,6 +81,9 @@ def replay(
     timeouts_ms = _timeouts(what_if, whole=snapshot_in is None and snapshot_out is None)
     from msgspec import to_builtins
 
+    # A replay makes millions of small objects and hardly a cycle: looking for cycles as often as Python does by default
+    # takes a sixth of the time (tests/benchmarks/replay_bench.py).
+    gc.set_threshold(200_000, 20, 100)
     from heartwheel.cli.replay_rules import rules_of
     from heartwheel.cli.replay_table import show_what_if
     from heartwheel.replay.log import LogReplay
