@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from typing import Annotated, Final
+from collections.abc import Callable
+from typing import Annotated, Final, TypeVar
 
 import msgspec
 
@@ -125,6 +126,8 @@ class RejectedError(ValueError):
         self.detail = detail
 
 
+T = TypeVar("T")
+
 _decode = msgspec.json.Decoder(Event).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -141,18 +144,32 @@ def decode_event(value: bytes | None, *, size_max: int = 1 << 20) -> Event:
     Raises:
         RejectedError: with the cause that is counted and words for people.
     """
+    event = decode_value(value, _decode, size_max=size_max)
+    _check(event)
+    return event
+
+
+def decode_value(value: bytes | None, decode: Callable[[bytes], T], *, size_max: int) -> T:
+    """Decode one record's value by a decoder of msgspec, or say by name why it can not be decoded.
+
+    Args:
+        value: the record's value; `None` is a tombstone.
+        decode: decodes and validates JSON.
+        size_max: longest value that is accepted, bytes.
+
+    Raises:
+        RejectedError: with the cause that is counted and words for people.
+    """
     if value is None:
         raise RejectedError(RejectCause.TOMBSTONE, "the record has no value")
     if len(value) > size_max:
         raise RejectedError(RejectCause.TOO_LARGE, f"{len(value)} bytes, at most {size_max} are accepted")
     try:
-        event = _decode(value)
+        return decode(value)
     except msgspec.ValidationError as error:
         raise RejectedError(_validation_cause(str(error)), str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RejectedError(RejectCause.NOT_JSON, str(error)) from None
-    _check(event)
-    return event
 
 
 def decode_accepted(value: bytes) -> Event:

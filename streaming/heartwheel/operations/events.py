@@ -24,7 +24,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from heartwheel.events import ID_BYTES_MAX, TIMEOUT_MS_MAX, RejectCause, RejectedError
+from heartwheel.events import ID_BYTES_MAX, TIMEOUT_MS_MAX, RejectCause, RejectedError, decode_value
 
 KEYS_MAX: Final = 1_000
 """Most keys that one operation may watch."""
@@ -101,16 +101,7 @@ def decode_operation(
     Raises:
         RejectedError: with the cause that is counted and words for people.
     """
-    if value is None:
-        raise RejectedError(RejectCause.TOMBSTONE, "the record has no value")
-    if len(value) > size_max:
-        raise RejectedError(RejectCause.TOO_LARGE, f"{len(value)} bytes, at most {size_max} are accepted")
-    try:
-        event = _decode(value)
-    except msgspec.ValidationError as error:
-        raise RejectedError(_validation_cause(str(error)), str(error)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RejectedError(RejectCause.NOT_JSON, str(error)) from None
+    event = decode_value(value, _decode, size_max=size_max)
     _CHECKS[event.type](event)
     _check_sizes(event)
     if (event.timeout_ms or 0) > timeout_ms_max:
@@ -121,12 +112,6 @@ def decode_operation(
 def encode_operation(event: OperationEvent) -> bytes:
     """Encode an event as the JSON that `decode_operation` reads, fields at their default left out."""
     return _encode(event)
-
-
-def _validation_cause(words: str) -> RejectCause:
-    if words.endswith("`$.type`"):
-        return RejectCause.UNKNOWN_TYPE
-    return RejectCause.MISSING_FIELD if "missing required field" in words else RejectCause.BAD_FIELD
 
 
 def _bad(words: str) -> RejectedError:

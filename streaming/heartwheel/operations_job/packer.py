@@ -7,17 +7,16 @@ does the progress of the partition, which tells the shards what has been read (`
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 
 from heartwheel.coordinator.partition import shard_of
 from heartwheel.events import RejectedError
 from heartwheel.operations import PackedRecord, Packet, decode_operation
-from heartwheel.spark.packer import PACKED_SCHEMA, Reject, make_reject
+from heartwheel.spark.packer import PACKED_SCHEMA, Reject, by_partition, make_reject
 
 _encode = msgspec.msgpack.Encoder().encode
 decode_packet = msgspec.msgpack.Decoder(Packet).decode
@@ -44,11 +43,8 @@ class OperationPacker(NamedTuple):
         Yields:
             (shard, rejected, payload) rows.
         """
-        partitions = batch.column("partition").to_numpy(zero_copy_only=False)
-        cuts = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
-        for start, stop in pairwise(cuts):
-            if stop > start:
-                yield from self._pack_partition(int(partitions[start]), batch.slice(start, stop - start))
+        for partition, part in by_partition(batch):
+            yield from self._pack_partition(partition, part)
 
     def _pack_partition(self, partition: int, batch: pa.RecordBatch) -> Iterator[tuple[int, bool, bytes]]:
         offsets: list[int] = batch.column("offset").to_pylist()

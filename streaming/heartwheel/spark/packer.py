@@ -75,6 +75,15 @@ class _Known:
         return shard_of(event.group_id, self.shards), mark
 
 
+def by_partition(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Cut a batch at the seams between partitions: a task reads several of them, one after the other."""
+    partitions = batch.column("partition").to_numpy(zero_copy_only=False)
+    cuts = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
+    for start, stop in pairwise(cuts):
+        if stop > start:
+            yield int(partitions[start]), batch.slice(start, stop - start)
+
+
 class Packer:
     """Pack Kafka records by shard.
 
@@ -98,12 +107,8 @@ class Packer:
         Yields:
             (shard, rejected, payload) rows.
         """
-        partitions = batch.column("partition").to_numpy(zero_copy_only=False)
-        # A task reads one partition; a batch that spans several (never seen) is cut at the seams.
-        cuts = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
-        for start, stop in pairwise(cuts):
-            if stop > start:
-                yield from self._pack_partition(int(partitions[start]), batch.slice(start, stop - start))
+        for partition, part in by_partition(batch):
+            yield from self._pack_partition(partition, part)
 
     def _pack_partition(self, partition: int, batch: pa.RecordBatch) -> Iterator[tuple[int, bool, bytes]]:
         values = batch.column("value").cast(pa.large_binary()).dictionary_encode()
