@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from heartwheel.events import Event
+from heartwheel.job_row import JobRow
 from heartwheel.operations import OperationEvent, OutcomeRow
 from heartwheel.spark.packer import Reject
 from heartwheel.status import StatusRow
@@ -26,6 +27,7 @@ TOPICS: Final[dict[str, type[msgspec.Struct]]] = {
     "rebalance-triggers": TriggerRow,
     "heartwheel-status": StatusRow,
     "heartbeat-rejects": Reject,
+    "heartwheel-job": JobRow,
     "delayed-operations": OperationEvent,
     "operation-outcomes": OutcomeRow,
 }

@@ -84,6 +84,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         leader: the leader of a completed rebalance.
         member_count: members of the group just after.
         removed: members taken out by a completed join phase.
+        joined: members of a completed rebalance that were not in the generation before.
         duration_ms: how long the join phase took, ms.
     """
 
@@ -106,6 +107,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     leader: str | None = None
     member_count: int = 0
     removed: tuple[str, ...] = ()
+    joined: tuple[str, ...] = ()
     duration_ms: int | None = None
 
 
@@ -169,7 +171,7 @@ class ExpirationRow(msgspec.Struct, kw_only=True):
 class TriggerRow(msgspec.Struct, kw_only=True):
     """Hold one row of the triggers topic; `conf/schemas/rebalance-triggers.schema.json` describes it.
 
-    `awaiting` and `removed` name the first `NAMES_MAX` members; their counts tell how many there are.
+    `awaiting`, `removed` and `joined` name the first `NAMES_MAX` members; their counts tell how many there are.
     """
 
     id: str
@@ -186,6 +188,8 @@ class TriggerRow(msgspec.Struct, kw_only=True):
     member_count: int
     removed: tuple[str, ...]
     removed_count: int
+    joined: tuple[str, ...] = ()
+    joined_count: int = 0
     duration_ms: int | None
     detected_ms: int
     shard: int
@@ -232,6 +236,8 @@ def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow |
         member_count=verdict.member_count,
         removed=verdict.removed[:NAMES_MAX],
         removed_count=len(verdict.removed),
+        joined=verdict.joined[:NAMES_MAX],
+        joined_count=len(verdict.joined),
         duration_ms=verdict.duration_ms,
         detected_ms=detected_ms,
         shard=shard,

@@ -276,3 +276,20 @@ def test_group_that_is_never_loaded_again_is_forgotten() -> None:
     stage = play("A beat g=7\n- unload\n+999", empty_group_retention_ms=1000)
     assert not stage.machine.is_forgettable()
     assert stage.run("+1").machine.is_forgettable()
+
+
+# Who is new in a generation
+
+
+def test_a_worker_that_comes_back_is_named_as_joined() -> None:
+    """A generation names the worker whose arrival made it, also when it was expired before; departures name nobody."""
+    stage = play("A beat g=-1\nB beat g=-1\n+1\nB beat g=-1\n+44999\nA beat g=-1")
+    completed = [v.joined for v in stage.verdicts if v.kind == "rebalance_completed"]
+    assert completed == [("A",), ("B",), (), ("A",)]
+
+
+def test_joined_names_those_that_were_not_in_the_generation_before() -> None:
+    """A completed join phase names its new members, not those that only joined again."""
+    stage = play("A first\n+3000\nA sync\nB first\nA join")
+    completed = [v.joined for v in stage.verdicts if v.kind == "rebalance_completed"]
+    assert completed == [("A",), ("B",)]

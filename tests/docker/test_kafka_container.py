@@ -23,8 +23,8 @@ pytestmark = pytest.mark.docker
 
 @pytest.fixture
 def names(kafka_container: KafkaContainer, topics: Callable[[str], str]) -> TopicNames:
-    """Make the five topics for one test."""
-    kinds = ("heartbeats", "expirations", "triggers", "status", "rejects")
+    """Make the topics for one test."""
+    kinds = TopicNames.__struct_fields__
     names = TopicNames(**{kind: topics(kind) for kind in kinds})
     assert len(ensure_topics(kafka_container.bootstrap, engine_topics(names)).created) == len(kinds)
     return names

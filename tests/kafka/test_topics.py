@@ -24,12 +24,12 @@ pytestmark = pytest.mark.kafka
 
 
 def names_for(topics: Callable[[str], str]) -> TopicNames:
-    """Name the five topics for one test."""
-    return TopicNames(**{name: topics(name) for name in ("heartbeats", "expirations", "triggers", "status", "rejects")})
+    """Name the topics for one test."""
+    return TopicNames(**{name: topics(name) for name in TopicNames.__struct_fields__})
 
 
 def test_missing_topics_are_made_once(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
-    """The first call makes all five with append time, status compacted; the second finds nothing to do or to say."""
+    """The first call makes all six with append time, two of them compacted; the second finds nothing to do."""
     names = names_for(topics)
     specs = engine_topics(names, heartbeat_partitions=3)
     report = ensure_topics(kafka_broker.bootstrap, specs)
@@ -37,7 +37,8 @@ def test_missing_topics_are_made_once(kafka_broker: EmbeddedKafka, topics: Calla
     assert report.missing == report.differences == ()
     states = describe_topics(kafka_broker.bootstrap, [spec.name for spec in specs])
     assert {state.settings["message.timestamp.type"] for state in states.values()} == {"LogAppendTime"}
-    assert [name for name, state in states.items() if state.settings["cleanup.policy"] == "compact"] == [names.status]
+    compacted = {name for name, state in states.items() if state.settings["cleanup.policy"] == "compact"}
+    assert compacted == {names.status, names.job}
     assert states[names.heartbeats].partitions == 3
     assert states[names.heartbeats].replication_factor == 1
     assert ensure_topics(kafka_broker.bootstrap, specs) == type(report)()

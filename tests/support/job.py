@@ -56,7 +56,7 @@ class Topics:
 
     def __init__(self, bootstrap: str, name: Callable[[str], str], *, partitions: int = 2) -> None:
         self.bootstrap = bootstrap
-        logical = ("heartbeats", "expirations", "triggers", "status", "rejects")
+        logical = ("heartbeats", "expirations", "triggers", "status", "rejects", "job")
         self.names = {part: name(part) for part in logical}
         specs = engine_topics(TopicNames(**self.names), heartbeat_partitions=partitions, output_partitions=partitions)
         ensure_topics(bootstrap, specs, create=True)

@@ -157,6 +157,7 @@ def _stabilize(ctx: Context, cause: Cause, removed: tuple[str, ...]) -> None:
         group_state=group.previous_state.value,
         leader=group.leader,
         removed=removed,
+        joined=tuple(member.member_id for member in group.members.values() if member.is_new),
         duration_ms=ctx.now_ms - group.rebalance_started_ms,
     )
     for member in group.members.values():

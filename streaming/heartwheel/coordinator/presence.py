@@ -69,7 +69,7 @@ def _arrive(ctx: Context, event: Event) -> Member:
     reason = words.adding(event.member_id, instance, event.reason)
     ctx.say(Kind.REBALANCE_STARTED, reason, Cause.MEMBER_JOINED, deadline_ms=ctx.now_ms)
     member = take_over(ctx, event)
-    _next_generation(ctx, Cause.MEMBER_JOINED, ())
+    _next_generation(ctx, Cause.MEMBER_JOINED, joined=(member.member_id,))
     return member
 
 
@@ -93,14 +93,14 @@ def _depart(ctx: Context, reason: str, cause: Cause, gone: tuple[str, ...]) -> N
     group = ctx.group
     if group.members:
         ctx.say(Kind.REBALANCE_STARTED, reason, cause, deadline_ms=ctx.now_ms)
-        _next_generation(ctx, cause, gone)
+        _next_generation(ctx, cause, gone=gone)
     else:
         group.generation += 1
         group.rebalance_started_ms = ctx.now_ms
         become_empty(ctx, gone)
 
 
-def _next_generation(ctx: Context, cause: Cause, gone: tuple[str, ...]) -> None:
+def _next_generation(ctx: Context, cause: Cause, *, gone: tuple[str, ...] = (), joined: tuple[str, ...] = ()) -> None:
     group = ctx.group
     group.generation += 1
     group.rebalance_started_ms = ctx.now_ms
@@ -109,5 +109,6 @@ def _next_generation(ctx: Context, cause: Cause, gone: tuple[str, ...]) -> None:
         words.stabilized(group.group_id, group.generation, len(group.members)),
         cause,
         removed=gone,
+        joined=joined,
         duration_ms=0,
     )

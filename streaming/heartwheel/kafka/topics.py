@@ -30,6 +30,7 @@ class TopicNames(msgspec.Struct, frozen=True, kw_only=True):
     triggers: str = "rebalance-triggers"
     status: str = "heartwheel-status"
     rejects: str = "heartbeat-rejects"
+    job: str = "heartwheel-job"
 
 
 class TopicSpec(msgspec.Struct, frozen=True):
@@ -89,7 +90,7 @@ def engine_topics(
     output_retention_ms: int = 7 * _DAY_MS,
     replication_factor: int = -1,
 ) -> list[TopicSpec]:
-    """Describe the five topics of an engine.
+    """Describe the six topics of an engine.
 
     All take the broker's append time: it is the one clock that decides. The retention of heartbeats bounds how long the
     engine may stand still and still catch up with everything that was sent meanwhile.
@@ -120,6 +121,7 @@ def engine_topics(
         (names.triggers, output_partitions, outputs),
         (names.status, 1, status),
         (names.rejects, 1, outputs),
+        (names.job, 1, status),
     ]
     return [
         TopicSpec(name, partitions, {TIMESTAMP_TYPE: "LogAppendTime"} | settings, replication_factor)

@@ -54,6 +54,7 @@ class TopicSettings(Section):
     triggers: TopicName = "rebalance-triggers"
     status: TopicName = "heartwheel-status"
     rejects: TopicName = "heartbeat-rejects"
+    job: TopicName = "heartwheel-job"
 
 
 class KafkaSettings(Section):
