@@ -55,7 +55,8 @@ class JobRow(msgspec.Struct, kw_only=True):
         started_ms: when the process was started, epoch ms; another value is another run.
         phase: what it is doing.
         phase_since_ms: since when, epoch ms.
-        fault: what went wrong last, while `phase` is `retrying`; `None` otherwise.
+        fault: what went wrong, until a batch has ended again, or why it has stopped if that was no orderly stop; `None`
+            otherwise.
         faults: how many faults it came back from since it was started.
         batches: batches finished since it was started.
         records: records read since it was started.

@@ -55,9 +55,23 @@ def run(
     require_topics(settings)
     jars = fetch_shown("spark")
     from heartwheel.spark.engine import Engine
+    from heartwheel.spark.reporter import JobReporter
 
-    engine = Engine(settings, jars, on_progress=_say, on_phase=_log.info, log_file=spark_log_file())
-    run_until_told(engine, settings)
+    reporter = JobReporter(settings)
+
+    def progress(batch: BatchProgress) -> None:
+        _log.info("%s", batch.line())
+        reporter.on_progress(batch)
+
+    def phase(name: str) -> None:
+        _log.info(name)
+        reporter.on_phase(name)
+
+    engine = Engine(
+        settings, jars, on_progress=progress, on_phase=phase, on_fault=reporter.on_fault, log_file=spark_log_file()
+    )
+    with reporter:
+        run_until_told(engine, settings)
 
 
 def run_until_told(engine: Engine, settings: Settings) -> None:
@@ -65,10 +79,6 @@ def run_until_told(engine: Engine, settings: Settings) -> None:
     _log.info("reading %s at %s", engine.config.source, settings.kafka.bootstrap_servers)
     with stopped_by_signals(engine.stop):
         engine.run()
-
-
-def _say(batch: BatchProgress) -> None:
-    _log.info("%s", batch.line())
 
 
 def log_to_stderr() -> None:

@@ -45,6 +45,7 @@ class Engine:
         jars: the Kafka connector's jars.
         on_progress: called with each finished batch.
         on_phase: called with `starting`, `catching up`, `live`, `retrying` and `stopped`.
+        on_fault: called with what has ended the query, before it is tried again or given up.
         log_file: where the JVM logs; `None` for its default.
 
     Raises:
@@ -58,12 +59,14 @@ class Engine:
         *,
         on_progress: Callable[[Progress], None] = _ignore,
         on_phase: Callable[[str], None] = _ignore,
+        on_fault: Callable[[Fault], None] = _ignore,
         log_file: Path | None = None,
     ) -> None:
         self._job: Job = HeartbeatJob(job) if isinstance(job, Settings) else job
         self._jars = jars
         self._on_progress = on_progress
         self._on_phase = on_phase
+        self._on_fault = on_fault
         self._log_file = log_file
         self._stop = threading.Event()
         self._moved = False
@@ -123,6 +126,7 @@ class Engine:
                 self._wait_or_give_up(explain(error), tries, error)
 
     def _wait_or_give_up(self, fault: Fault, tries: int, error: Exception) -> None:
+        self._on_fault(fault)
         if fault.tries_max is not None and tries > fault.tries_max:
             raise JobFailedError(fault.message, hint=fault.hint) from error
         backoff_s = min(2.0 ** (tries - 1), _BACKOFF_S_MAX)

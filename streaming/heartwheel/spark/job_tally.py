@@ -1,0 +1,125 @@
+"""How the job as a whole stands, kept up to date by the engine's three listeners."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from importlib import metadata
+
+import msgspec
+
+from heartwheel.job_row import BatchFigures, JobRow, Phase
+from heartwheel.settings import Settings
+from heartwheel.settings.secret import MASK, is_secret
+from heartwheel.spark.faults import Fault
+from heartwheel.spark.progress import Progress
+
+
+def wall_ms() -> int:
+    """Read the wall clock, epoch ms."""
+    return time.time_ns() // 1_000_000
+
+
+class JobTally:
+    """Keep the row of the job topic that is true now.
+
+    One thread, the engine's, calls the listeners; any thread may ask for the row. Each change puts a new row in the
+    place of the old one, so nobody ever sees half of a change.
+
+    Args:
+        settings: the checked configuration.
+        now_ms: reads the wall clock, epoch ms.
+    """
+
+    def __init__(self, settings: Settings, *, now_ms: Callable[[], int] = wall_ms) -> None:
+        self._now_ms = now_ms
+        self._secrets = secrets_of(settings)
+        # A fault was met, and no batch has ended since.
+        self._faulty = False
+        now = now_ms()
+        self._row = JobRow(
+            at_ms=now,
+            started_ms=now,
+            phase=Phase.STARTING,
+            phase_since_ms=now,
+            fault=None,
+            faults=0,
+            batches=0,
+            records=0,
+            last_batch=None,
+            trigger_interval_ms=settings.engine.trigger_interval_ms,
+            skew_allowance_ms=settings.engine.skew_allowance_ms,
+            shards=settings.engine.shards,
+            version=metadata.version("heartwheel"),
+        )
+
+    def row(self) -> JobRow:
+        """Give the row that is true now, with the time of now."""
+        return msgspec.structs.replace(self._row, at_ms=self._now_ms())
+
+    def enter(self, phase: str) -> None:
+        """Note that the job has entered a phase."""
+        if phase != self._row.phase:
+            self._change(phase=Phase(phase), phase_since_ms=self._now_ms())
+
+    def add_batch(self, batch: Progress) -> None:
+        """Note that a batch has ended; whatever fault there was is over."""
+        row = self._row
+        self._change(
+            fault=None,
+            faults=row.faults + self._faulty,
+            batches=row.batches + 1,
+            records=row.records + batch.heartbeats,
+            last_batch=_figures(batch, self._now_ms()),
+        )
+        self._faulty = False
+
+    def add_fault(self, fault: Fault) -> None:
+        """Note what has ended the query; it stands in the row until a batch has ended again."""
+        self._faulty = True
+        self._change(fault=redacted(fault.message, self._secrets))
+
+    def _change(self, **changes: object) -> None:
+        self._row = msgspec.structs.replace(self._row, **changes)
+
+
+def _figures(batch: Progress, now_ms: int) -> BatchFigures:
+    return BatchFigures(
+        batch_id=batch.batch_id,
+        ended_ms=now_ms,
+        duration_ms=batch.duration_ms,
+        read_ms=batch.read_ms,
+        records=batch.heartbeats,
+        behind=batch.behind,
+        expired=batch.expired,
+        triggers=batch.triggers,
+        rejected=batch.rejected,
+    )
+
+
+def secrets_of(settings: Settings) -> frozenset[str]:
+    """Collect the values that must not be shown: those of secret settings, and passwords within a JAAS line."""
+    found: set[str] = set()
+    for table in (settings.kafka.client, settings.spark.conf):
+        found.update(_secrets_in(table))
+    return frozenset(found)
+
+
+def _secrets_in(table: Mapping[str, str]) -> Iterable[str]:
+    for name, value in table.items():
+        if value and is_secret(name):
+            yield value
+            yield from (quoted for quoted in re.findall(r'password="([^"]+)"', value))
+
+
+def redacted(text: str, secrets: Collection[str]) -> str:
+    """Put a mask over every secret in a text, the longest first, for one may be part of another.
+
+    Args:
+        text: what people are to see.
+        secrets: what they are not to see.
+    """
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    return text
