@@ -81,6 +81,7 @@ def test_f9_i2_members_expire_on_a_topic_that_stays_silent(engine_topics: Topics
         assert job.interrupt() == 0
         assert job.log.rstrip().endswith("stopped")
         assert "Traceback" not in job.log
+        assert engine_topics.rows("job")[-1]["phase"] == "stopped"
     assert engine_topics.expired() == []
     with running(engine_topics, checkpoint) as job:
         job.wait_for(lambda: len(engine_topics.expired()) == 3, "expirations without a heartbeat")

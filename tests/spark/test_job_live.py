@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from heartwheel.events import Event, EventType, Protocol
+from heartwheel.job_row import JobRow, Phase
 from heartwheel.kafka.embedded import EmbeddedKafka
 from heartwheel.kafka.readback import LogRecord
 from heartwheel.verdicts import ExpirationRow
@@ -106,3 +107,21 @@ def test_joins_reach_the_triggers(live: Job) -> None:
     started, completed = rows[:2]
     assert (started["type"], started["cause"], started["generation_id"]) == ("rebalance_triggered", "member_joined", 0)
     assert (completed["type"], completed["generation_id"], completed["leader"]) == ("rebalance_completed", 1, "m1")
+
+
+def test_the_job_topic_says_how_the_job_stands(live: Job) -> None:
+    """One row a batch, under one key: the newest says that the job lives, and what its last batch did."""
+    live.wait_for(lambda: any(row.phase is Phase.LIVE for row in _jobs(live.topics)), "the job to say that it lives")
+    live.topics.send(beats_of("told", 3))
+    row = live.wait_for(lambda: _job_after(live.topics, records=3), "a batch of three records in the job topic")
+    assert row.last_batch.ended_ms <= row.at_ms
+    assert (row.trigger_interval_ms, row.shards, row.fault) == (500, 2, None)
+    assert {record.key for record in live.topics.read("job")} == {b"job"}
+
+
+def _jobs(topics: Topics) -> list[JobRow]:
+    return [msgspec.json.decode(record.value or b"", type=JobRow) for record in topics.read("job")]
+
+
+def _job_after(topics: Topics, *, records: int) -> JobRow | None:
+    return next((row for row in _jobs(topics) if row.last_batch and row.last_batch.records == records), None)
