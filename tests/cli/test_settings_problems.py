@@ -94,6 +94,12 @@ def test_wrong_values_are_put_into_words(override: str, words: str) -> None:
         (["feed.heartbeat_interval=5800ms"], "feed.heartbeat_interval"),
         (["wheel.tick=2s"], "wheel.tick"),
         (["spark.shuffle_partitions=9"], "spark.shuffle_partitions"),
+        (["spark.master=yarn", "checkpoint.shared=true"], "spark.shuffle_partitions"),
+        (["spark.master=spark://m:7077", "spark.shuffle_partitions=2"], "checkpoint.location"),
+        (
+            ["spark.master=submitted", "spark.shuffle_partitions=2", "checkpoint.location=file:///c"],
+            "checkpoint.location",
+        ),
         (["engine.members_per_shard_max=10"], "engine.members_per_group_max"),
         (["kafka.topics.rejects=heartwheel-status"], "kafka.topics.rejects"),
         (["kafka.client.bootstrap.servers=a:1"], "kafka.client.bootstrap.servers"),
@@ -118,6 +124,8 @@ def test_impossible_combinations_are_refused(overrides: list[str], path: str) ->
         ["feed.heartbeat_interval=5400ms"],
         ["wheel.tick=1s"],
         ["spark.shuffle_partitions=8"],
+        ["spark.master=yarn", "spark.shuffle_partitions=8", "checkpoint.shared=true"],
+        ["spark.master=yarn", "spark.shuffle_partitions=8", "checkpoint.location=hdfs://name/heartwheel"],
         ["engine.members_per_shard_max=100000"],
     ],
 )

@@ -98,7 +98,8 @@ def check_jars() -> Iterator[Check]:
 
 def check_checkpoint(settings: Settings) -> Check:
     """Look whether the checkpoint can be written, and belongs to this version and configuration; write nothing."""
-    from heartwheel.spark.checkpoint import CheckpointError, is_local, open_checkpoint, read_manifest
+    from heartwheel.settings.places import folder_of, is_local
+    from heartwheel.spark.checkpoint import CheckpointError, open_checkpoint, read_manifest
 
     location = settings.checkpoint.location
     if not is_local(location):
@@ -108,7 +109,7 @@ def check_checkpoint(settings: Settings) -> Check:
         manifest = open_checkpoint(settings) if read_manifest(location) else None
     except CheckpointError as error:
         return failed("checkpoint", error)
-    root = Path(location).absolute()
+    root = folder_of(location).absolute()
     existing = next(folder for folder in (root, *root.parents) if folder.exists())
     if not (existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)):
         return Check("checkpoint", Status.BAD, f"{existing} can not be written", "set checkpoint.location")

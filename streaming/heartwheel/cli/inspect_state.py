@@ -13,8 +13,9 @@ from pyspark.sql import SparkSession
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.model import Group
 from heartwheel.settings import Settings
+from heartwheel.settings.places import folder_of, is_local
 from heartwheel.shard import Shard, ShardLimits, StateBlobError
-from heartwheel.spark.checkpoint import CheckpointError, Manifest, is_local, read_manifest
+from heartwheel.spark.checkpoint import CheckpointError, Manifest, read_manifest
 from heartwheel.spark.schema import STATE_VERSION
 from heartwheel.spark.session import session_conf, start_session
 from heartwheel.spark.slots import slots_of
@@ -94,7 +95,7 @@ def open_manifest(location: str) -> tuple[Manifest, int]:
         raise CheckpointError(
             f"there is no checkpoint at {location}", hint="name one: heartwheel inspect --checkpoint DIR"
         )
-    batches = (file.name for file in (Path(location) / "commits").glob("*"))
+    batches = (file.name for file in (folder_of(location) / "commits").glob("*"))
     return manifest, max((int(name) for name in batches if name.isdecimal()), default=-1)
 
 
@@ -137,7 +138,7 @@ def _collect(spark: SparkSession, location: str, log_file: Path) -> list[tuple[i
     # The first look at it starts the coordinator of state stores, which the reader expects to be there.
     _ = spark.streams
     try:
-        frame = spark.read.format("statestore").load(str(Path(location).absolute()))
+        frame = spark.read.format("statestore").load(str(folder_of(location).absolute()))
         rows = frame.select("key.slot", "value.groupState").collect()
     except (PySparkException, Py4JError) as error:
         words = _cause(error).partition("\n")[0]

@@ -15,6 +15,7 @@ from heartwheel.operations_job.advance import OperationsConfig, advance_operatio
 from heartwheel.operations_job.packer import OperationPacker, pack_operations
 from heartwheel.settings import Settings
 from heartwheel.settings.models import CheckpointSettings
+from heartwheel.settings.places import is_local
 from heartwheel.spark import query as queries
 from heartwheel.spark.checkpoint import open_checkpoint
 from heartwheel.spark.job import stream_config
@@ -57,10 +58,18 @@ class OperationsJob:
 
     def __init__(self, settings: Settings) -> None:
         location = settings.operations.checkpoint_location
-        self.settings = settings.model_copy(update={"checkpoint": CheckpointSettings(location=location)})
-        self.manifest = open_checkpoint(
-            self.settings, topic=settings.operations.topics.requests, topic_key="operations.topics.requests"
-        )
+        checkpoint = CheckpointSettings(location=location, shared=settings.checkpoint.shared)
+        self.settings = settings.model_copy(update={"checkpoint": checkpoint})
+        self._open(None)
+
+    def open(self, spark: SparkSession) -> None:
+        """Open the checkpoint, as `Job.open` has it."""
+        if not is_local(self.settings.checkpoint.location):
+            self._open(spark)
+
+    def _open(self, spark: SparkSession | None) -> None:
+        topic = self.settings.operations.topics.requests
+        self.manifest = open_checkpoint(self.settings, spark=spark, topic=topic, topic_key="operations.topics.requests")
         self.config = operations_config(self.settings, shuffle_partitions=self.manifest.shuffle_partitions)
 
     def start(

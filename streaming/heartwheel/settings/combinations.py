@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from heartwheel.settings.models import Settings
+from heartwheel.settings.places import is_local, runs_elsewhere
 from heartwheel.settings.units import format_duration
 
 
@@ -84,6 +85,21 @@ RULES: Final = (
         "each shard lies in one partition, and every partition costs time in every batch; take fewer",
     ),
     Rule(
+        "spark.shuffle_partitions",
+        ("spark.master",),
+        lambda s: runs_elsewhere(s.spark.master) and s.spark.shuffle_partitions is None,
+        lambda s: f"must be a number with spark.master {s.spark.master}",
+        "the cores of a cluster are not known before it runs; take as many as its executors have, at most one a shard",
+    ),
+    Rule(
+        "checkpoint.location",
+        ("spark.master", "checkpoint.shared"),
+        lambda s: runs_elsewhere(s.spark.master) and is_local(s.checkpoint.location) and not s.checkpoint.shared,
+        lambda s: f"is a folder of one machine, and spark.master {s.spark.master} runs on several",
+        "name an address that all of them reach, such as hdfs://... or s3a://...; "
+        "set checkpoint.shared if the folder is the same one on every machine",
+    ),
+    Rule(
         "engine.members_per_group_max",
         ("engine.members_per_shard_max",),
         lambda s: s.engine.members_per_group_max > s.engine.members_per_shard_max,
@@ -105,6 +121,7 @@ OWNED: Final = {
     "kafka.client.value.deserializer": "the job reads bytes",
     "spark.conf.spark.master": "set spark.master",
     "spark.conf.spark.driver.memory": "set spark.driver_memory",
+    "spark.conf.spark.pyspark.python": "set spark.executor_python",
     "spark.conf.spark.sql.shuffle.partitions": "set spark.shuffle_partitions",
 }
 """Entries of the free tables that would work against a setting or a rule of the engine, each with what to do."""

@@ -143,9 +143,15 @@ class CoordinatorSettings(Section):
 
 
 class CheckpointSettings(Section):
-    """Say where the job keeps its offsets and its state: a folder or an address that Spark can write to."""
+    """Say where the job keeps its offsets and its state.
+
+    Args:
+        location: a folder, or an address that Spark can write to.
+        shared: whether a folder is the same one on every machine of a cluster.
+    """
 
     location: Annotated[str, Field(min_length=1)] = "checkpoints/default"
+    shared: bool = False
 
 
 class OperationTopics(Section):
@@ -181,14 +187,16 @@ class SparkSettings(Section):
     """Set up Spark.
 
     Args:
-        master: where the job runs.
+        master: where the job runs; `submitted` takes what `spark-submit` was given.
         driver_memory_bytes: heap of the driver, which in local mode does all the work.
+        executor_python: the Python that a cluster's executors start; with a local master it is the one that runs this.
         shuffle_partitions: partitions of the state, fixed at the first start; `None` means one a core.
         conf: more Spark properties; kept out of `repr`, as they may hold passwords.
     """
 
-    master: Annotated[str, Field(pattern=r"^(local(\[.+\])?|spark://.+|k8s://.+|yarn)$")] = "local[*]"
+    master: Annotated[str, Field(pattern=r"^(local(\[.+\])?|spark://.+|k8s://.+|yarn|submitted)$")] = "local[*]"
     driver_memory_bytes: Annotated[SizeBytes, Field(ge=512 * 2**20)] = 2 * 2**30
+    executor_python: Annotated[str, Field(min_length=1)] = "python3"
     shuffle_partitions: AutoPartitions = None
     conf: Mapping[str, str] = Field(default={}, repr=False)
 

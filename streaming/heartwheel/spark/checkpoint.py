@@ -1,19 +1,22 @@
 """The manifest of a checkpoint: what can never change while it lives, written beside Spark's own folders.
 
 Spark would notice some of it late and in its own words, and some of it never: with another number of shards every group
-would silently move to a shard that has never heard of it. So it is compared before Spark starts.
+would silently move to a shard that has never heard of it. So it is compared before the query starts: before Spark does
+where the checkpoint is a folder, and as soon as there is a session where only Spark can reach it.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final, Self
 
 import msgspec
+from pyspark.sql import SparkSession
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings
+from heartwheel.settings.places import is_local, runs_elsewhere
 from heartwheel.spark.job import cores_of
+from heartwheel.spark.places import Place, place_of
 
 MANIFEST: Final = "heartwheel.json"
 FORMAT: Final = 1
@@ -51,33 +54,76 @@ class Manifest(msgspec.Struct, kw_only=True, frozen=True):
         )
 
 
-def is_local(location: str) -> bool:
-    """Tell whether a checkpoint lies in a folder of this machine."""
-    return "://" not in location
-
-
-def read_manifest(location: str) -> Manifest | None:
+def read_manifest(location: str, spark: SparkSession | None = None) -> Manifest | None:
     """Read the manifest of a checkpoint; `None` where there is no checkpoint yet.
 
+    Args:
+        location: of the checkpoint.
+        spark: a session, without which only folders can be looked into.
+
     Raises:
-        CheckpointError: the folder holds something else, or a newer release wrote it.
+        CheckpointError: the place holds something else, a newer release wrote it, or it can not be reached.
     """
-    folder = Path(location)
-    path = folder / MANIFEST
-    if not path.exists():
-        if folder.is_dir() and any(folder.iterdir()):
-            raise CheckpointError(
-                f"checkpoint.location is {location}, which is not empty and has no {MANIFEST}: it is not heartwheel's",
-                hint="name an empty or a new folder, or restore the file from a backup",
-            )
-        return None
+    place = place_of(location, spark)
+    if place is None:
+        raise CheckpointError(f"{location} is not a local folder", hint="copy it to one, while the job is stopped")
+    return _read(place, location)
+
+
+def open_checkpoint(
+    settings: Settings,
+    *,
+    spark: SparkSession | None = None,
+    topic: str | None = None,
+    topic_key: str = "kafka.topics.heartbeats",
+) -> Manifest:
+    """Check that the configuration fits the checkpoint, and write the manifest of a new one.
+
+    Args:
+        settings: the checked configuration.
+        spark: a session; without one a checkpoint that is no folder is not looked at, and taken for a new one until
+            `Job.open` comes back with it.
+        topic: the topic that is read; the heartbeats if left out.
+        topic_key: the setting that names it.
+
+    Raises:
+        CheckpointError: with every value that differs, or why the place can not be used.
+    """
+    location = settings.checkpoint.location
+    if runs_elsewhere(settings.spark.master) and is_local(location) and not settings.checkpoint.shared:
+        raise CheckpointError(
+            f"the checkpoint {location} is a folder of one machine, and spark.master {settings.spark.master} runs on "
+            "several",
+            hint="name an address that all of them reach; set checkpoint.shared if it is the same folder everywhere",
+        )
+    wanted = Manifest.of(settings, topic=topic)
+    place = place_of(location, spark)
+    if place is None:
+        return wanted
+    found = _read(place, location)
+    if found is None:
+        _write(place, location, wanted)
+        return wanted
+    _require_same(settings, wanted, found, topic_key)
+    return found
+
+
+def _read(place: Place, location: str) -> Manifest | None:
     try:
-        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+        data = place.read(MANIFEST)
+        ours_or_new = data is not None or place.is_empty()
+        manifest = None if data is None else msgspec.json.decode(data, type=Manifest)
     except (OSError, msgspec.MsgspecError) as error:
         raise CheckpointError(
-            f"{path} can not be read: {error}", hint="restore it from a backup, or start on a new checkpoint"
+            f"{location}/{MANIFEST} can not be read: {error}",
+            hint="restore it from a backup, or start on a new checkpoint",
         ) from None
-    if manifest.format > FORMAT:
+    if not ours_or_new:
+        raise CheckpointError(
+            f"checkpoint.location is {location}, which is not empty and has no {MANIFEST}: it is not heartwheel's",
+            hint="name an empty or a new folder, or restore the file from a backup",
+        )
+    if manifest is not None and manifest.format > FORMAT:
         raise CheckpointError(
             f"checkpoint {location} has format {manifest.format}, this release reads up to {FORMAT}",
             hint="run the release that wrote it, or a newer one",
@@ -85,25 +131,7 @@ def read_manifest(location: str) -> Manifest | None:
     return manifest
 
 
-def open_checkpoint(
-    settings: Settings, *, topic: str | None = None, topic_key: str = "kafka.topics.heartbeats"
-) -> Manifest:
-    """Check that the configuration fits the checkpoint, and write the manifest of a new one.
-
-    Args:
-        settings: the checked configuration.
-        topic: the topic that is read; the heartbeats if left out.
-        topic_key: the setting that names it.
-
-    Raises:
-        CheckpointError: with every value that differs, or why the folder can not be used.
-    """
-    location = settings.checkpoint.location
-    wanted = Manifest.of(settings, topic=topic)
-    found = read_manifest(location)
-    if found is None:
-        _write(Path(location), wanted)
-        return wanted
+def _require_same(settings: Settings, wanted: Manifest, found: Manifest, topic_key: str) -> None:
     differing = [
         f"{name} is {ours}, the checkpoint has {theirs}"
         for name, ours, theirs in (
@@ -119,20 +147,16 @@ def open_checkpoint(
         )
     if differing:
         raise CheckpointError(
-            f"checkpoint {location} belongs to another configuration: {'; '.join(differing)}",
+            f"checkpoint {settings.checkpoint.location} belongs to another configuration: {'; '.join(differing)}",
             hint="set the values back, or start on a new checkpoint.location, which reads the topic again",
         )
-    return found
 
 
-def _write(folder: Path, manifest: Manifest) -> None:
+def _write(place: Place, location: str, manifest: Manifest) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        draft = folder / f".{MANIFEST}.tmp"
-        draft.write_bytes(msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
-        draft.replace(folder / MANIFEST)
+        place.write(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
     except OSError as error:
         raise CheckpointError(
-            f"checkpoint {folder} can not be written: {error.strerror or error}",
-            hint="choose a folder this user may write to, with space left",
+            f"checkpoint {location} can not be written: {error.strerror or error}",
+            hint="choose a place this user may write to, with space left",
         ) from None

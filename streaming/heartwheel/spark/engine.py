@@ -100,6 +100,7 @@ class Engine:
         )
         spark = start_session(conf, log_file=self._log_file)
         try:
+            self._job.open(spark)
             self._supervise(spark)
             spark.stop()
         except (Py4JError, ConnectionError) as error:

@@ -10,6 +10,7 @@ from typing import Any
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.kafka.security import java_properties
 from heartwheel.settings import Settings
+from heartwheel.settings.places import runs_elsewhere
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.spark.slots import slots_of
 
@@ -72,7 +73,9 @@ class JobConfig(StreamConfig):
 
 
 def cores_of(master: str) -> int:
-    """Count the cores that a local master uses; of any other master, those of this machine."""
+    """Count the cores that a local master uses; 1 for a cluster, whose cores nobody knows before it runs."""
+    if runs_elsewhere(master):
+        return 1
     if master.startswith("local[") and not master.startswith("local[*"):
         return int(master[6:].rstrip("]").split(",")[0])
     if master == "local":

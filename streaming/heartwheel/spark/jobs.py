@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from heartwheel.settings import Settings
+from heartwheel.settings.places import is_local
 from heartwheel.spark import query as queries
 from heartwheel.spark.checkpoint import Manifest, open_checkpoint
 from heartwheel.spark.job import JobConfig, StreamConfig, job_config
@@ -29,6 +30,14 @@ class Job(Protocol):
     @property
     def config(self) -> StreamConfig:
         """The configuration of the run, as the checkpoint has it."""
+        ...
+
+    def open(self, spark: SparkSession) -> None:
+        """Open the checkpoint where that takes a session.
+
+        Raises:
+            CheckpointError: the checkpoint does not fit the configuration.
+        """
         ...
 
     def start(
@@ -57,8 +66,16 @@ class HeartbeatJob:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.manifest = open_checkpoint(settings)
-        self.config: JobConfig = job_config(settings, shuffle_partitions=self.manifest.shuffle_partitions)
+        self._open(None)
+
+    def open(self, spark: SparkSession) -> None:
+        """Open the checkpoint, as `Job.open` has it."""
+        if not is_local(self.settings.checkpoint.location):
+            self._open(spark)
+
+    def _open(self, spark: SparkSession | None) -> None:
+        self.manifest = open_checkpoint(self.settings, spark=spark)
+        self.config: JobConfig = job_config(self.settings, shuffle_partitions=self.manifest.shuffle_partitions)
 
     def start(
         self, spark: SparkSession, *, held: bool, records_max: int | None = None, **trigger: Any

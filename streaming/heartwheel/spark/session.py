@@ -14,10 +14,13 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from heartwheel.settings import Settings
+from heartwheel.settings.places import is_local, runs_elsewhere
+from heartwheel.spark.shipping import ship_code
 
 _LOCAL_FILES: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 _JVM_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_PYTHON: Final = "spark.pyspark.python"
 _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 
 BASE: Final[Mapping[str, str]] = {
@@ -58,7 +61,8 @@ def session_conf(
     """
     spark = settings.spark
     conf = dict(BASE)
-    conf["spark.master"] = spark.master
+    if spark.master != "submitted":
+        conf["spark.master"] = spark.master
     conf["spark.driver.memory"] = f"{spark.driver_memory_bytes // 2**20}m"
     conf["spark.sql.shuffle.partitions"] = str(shuffle_partitions)
     conf["spark.jars"] = ",".join(map(str, jars))
@@ -67,9 +71,11 @@ def session_conf(
         log_file.parent.mkdir(parents=True, exist_ok=True)
         options.append(f"-Dheartwheel.log.file={log_file}")
     conf[_JVM_OPTIONS] = " ".join(options)
-    if spark.master.startswith("local"):
+    if runs_elsewhere(spark.master):
+        conf[_PYTHON] = spark.executor_python
+    else:
         conf |= _LOCAL
-    if "://" not in settings.checkpoint.location:
+    if is_local(settings.checkpoint.location):
         # The default manager starts a process for each checkpoint file where Hadoop's native libraries are missing.
         conf["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_FILES
     for name, value in spark.conf.items():
@@ -79,19 +85,24 @@ def session_conf(
 
 
 def start_session(conf: Mapping[str, str], *, log_file: Path | None = None) -> SparkSession:
-    """Start Spark, its workers on the very Python that runs this.
+    """Start Spark: workers of this machine on the very Python that runs this, those of a cluster with this very code.
 
     Args:
         conf: from `session_conf`.
         log_file: gets what the JVM and the workers print to stderr; `None` leaves it on this process's.
     """
+    if _PYTHON in conf:
+        os.environ["PYSPARK_PYTHON"] = conf[_PYTHON]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder
     for name, value in conf.items():
         builder = builder.config(name, value)
     with _no_signals(), _stderr_to(log_file):
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+    if _PYTHON in conf:
+        ship_code(session.sparkContext)
+    return session
 
 
 @contextlib.contextmanager

@@ -1,0 +1,115 @@
+"""Where a checkpoint's manifest lies: in a folder, or at an address that only Spark's own file systems can reach."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from heartwheel.settings.places import folder_of, is_local
+
+
+class Place(Protocol):
+    """Hold the files at one location."""
+
+    def read(self, name: str) -> bytes | None:
+        """Read a file; `None` if there is none.
+
+        Raises:
+            OSError: it can not be read.
+        """
+        ...
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file, whole or not at all.
+
+        Raises:
+            OSError: it can not be written.
+        """
+        ...
+
+    def is_empty(self) -> bool:
+        """Tell whether nothing is there, the location itself included."""
+        ...
+
+
+def place_of(location: str, spark: SparkSession | None) -> Place | None:
+    """Open a location; `None` if that takes a Spark session and there is none yet.
+
+    Args:
+        location: a folder or an address.
+        spark: the session.
+    """
+    if is_local(location):
+        return _Folder(location)
+    return _Address(location, spark) if spark is not None else None
+
+
+class _Folder:
+    def __init__(self, location: str) -> None:
+        self._folder = folder_of(location)
+
+    def read(self, name: str) -> bytes | None:
+        path = self._folder / name
+        return path.read_bytes() if path.exists() else None
+
+    def write(self, name: str, data: bytes) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        draft = self._folder / f".{name}.tmp"
+        draft.write_bytes(data)
+        draft.replace(self._folder / name)
+
+    def is_empty(self) -> bool:
+        return not (self._folder.is_dir() and any(self._folder.iterdir()))
+
+
+class _Address:
+    """Reach a location through Hadoop's file systems, inside Spark's JVM."""
+
+    def __init__(self, location: str, spark: SparkSession) -> None:
+        jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way to Hadoop's file systems
+        configuration = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - likewise
+        self._location = location
+        self._path = jvm.org.apache.hadoop.fs.Path
+        self._read_all = jvm.org.apache.commons.io.IOUtils.toByteArray
+        self._root = self._path(location)
+        try:
+            self._files = self._root.getFileSystem(configuration)
+        except Py4JJavaError as error:
+            raise _os_error(error) from error
+
+    def read(self, name: str) -> bytes | None:
+        path = self._path(self._root, name)
+        try:
+            if not self._files.exists(path):
+                return None
+            stream = self._files.open(path)
+            try:
+                return bytes(self._read_all(stream))
+            finally:
+                stream.close()
+        except Py4JJavaError as error:
+            raise _os_error(error) from error
+
+    def write(self, name: str, data: bytes) -> None:
+        # Object stores show a file when it is closed, whole; the others get it under its name by a rename.
+        draft, path = self._path(self._root, f".{name}.tmp"), self._path(self._root, name)
+        try:
+            stream = self._files.create(draft, True)
+            stream.write(bytearray(data))
+            stream.close()
+            if not self._files.rename(draft, path):
+                raise OSError(f"{path} can not be put in its place")
+        except Py4JJavaError as error:
+            raise _os_error(error) from error
+
+    def is_empty(self) -> bool:
+        try:
+            return not (self._files.exists(self._root) and len(self._files.listStatus(self._root)))
+        except Py4JJavaError as error:
+            raise _os_error(error) from error
+
+
+def _os_error(error: Py4JJavaError) -> OSError:
+    return OSError(str(error.java_exception.toString()).partition("\n")[0])

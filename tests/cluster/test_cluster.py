@@ -1,0 +1,116 @@
+"""The job on a cluster of real processes whose Python has never heard of heartwheel, while parts of it are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from heartwheel.kafka.embedded import EmbeddedKafka
+from support.checkpoints import newest_batch
+from support.cluster import Cluster, cluster, python_archive
+from support.job import Job, Topics, beats_of, running
+from support.verdicts import assert_exact
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+STEADY_MS = 20_000
+"""Session timeout of members that beat all the time; far longer than a stall of this test."""
+
+
+def _settings(made: Cluster, archive: Path) -> tuple[str, ...]:
+    return (
+        f"spark.master={made.address}",
+        "spark.shuffle_partitions=2",
+        "checkpoint.shared=true",
+        "spark.executor_python=environment/bin/python",
+        f"spark.conf.spark.archives={archive}#environment",
+        "spark.conf.spark.driver.host=127.0.0.1",
+        "spark.conf.spark.executor.memory=512m",
+        "spark.conf.spark.executor.cores=1",
+        "spark.conf.spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1",
+    )
+
+
+class Beating:
+    """Members that beat once a second, whatever happens to the job."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(1):
+            self._topics.send(beats_of("steady", 10, session_ms=STEADY_MS))
+
+
+def _kill_executor_in_mid_batch(job: Job, made: Cluster, checkpoint: Path) -> None:
+    """Kill an executor while a batch is under way; the batch is still under way when it is dead."""
+
+    def killed() -> bool:
+        executor = made.workers[0].executor()
+        planned = newest_batch(checkpoint, "offsets")
+        if executor is None or planned <= newest_batch(checkpoint, "commits"):
+            return False
+        os.kill(executor, signal.SIGKILL)
+        return newest_batch(checkpoint, "commits") < planned
+
+    end = time.monotonic() + 60
+    while not killed():
+        assert time.monotonic() < end, job.log[-3000:]
+        time.sleep(0.01)
+
+
+def _batches_on(job: Job, checkpoint: Path, count: int) -> None:
+    goal = newest_batch(checkpoint, "commits") + count
+    job.wait_for(lambda: newest_batch(checkpoint, "commits") >= goal, f"{count} more batches")
+
+
+def test_the_executors_python_has_the_dependencies_and_no_heartwheel(tmp_path: Path) -> None:
+    """What the executors of the test below start can not import heartwheel unless the driver sends it."""
+    python_archive(tmp_path)
+    command = [tmp_path / "python", "-c", "import msgspec, pyarrow, pydantic; import heartwheel"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={}, cwd=tmp_path)
+    assert "No module named 'heartwheel'" in done.stderr
+
+
+def test_p1_p3_a_cluster_loses_an_executor_and_a_machine(
+    kafka_broker: EmbeddedKafka, topics: Callable[[str], str], tmp_path: Path
+) -> None:
+    """P1, P3: an executor is killed in mid-batch, a machine dies and comes back: each silence once, nobody else."""
+    made_topics = Topics(kafka_broker.bootstrap, topics)
+    checkpoint = tmp_path / "checkpoint"
+    archive = python_archive(tmp_path)
+    with (
+        cluster(tmp_path / "cluster") as made,
+        Beating(made_topics),
+        running(made_topics, checkpoint, *_settings(made, archive)) as job,
+    ):
+        job.until_live()
+        for step in ("executor", "machine", "back"):
+            made_topics.send(beats_of(f"dies-{step}", 20, session_ms=3_000))
+            if step == "executor":
+                _kill_executor_in_mid_batch(job, made, checkpoint)
+            elif step == "machine":
+                made.workers[0].kill()
+            else:
+                made.workers[0].start()
+                job.wait_for(made.workers[0].executor, "an executor on the machine that came back")
+            _batches_on(job, checkpoint, 3)
+        job.until_clock(int(time.time() * 1000))
+        assert job.stop() == 0
+    assert_exact(made_topics, due=[f"dies-{step}" for step in ("executor", "machine", "back")], members=20)

@@ -1,0 +1,34 @@
+"""What is on the topics in the end, held against what the log of heartbeats asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from heartwheel.kafka.judge import Beats
+from support.job import Topics
+
+
+def assert_exact(topics: Topics, *, due: Iterable[str], members: int) -> None:
+    """Assert that every silence is there once by its id, that nobody else was expired, and that somebody was.
+
+    Args:
+        topics: of a job that has ended.
+        due: the groups whose members fell silent for good, long enough ago that the job has fired their timers.
+        members: how many each of them has.
+    """
+    rows = topics.rows("expirations")  # before the heartbeats: what justifies an expiration is then in what was read
+    beats = Beats()
+    for record in topics.read("heartbeats"):
+        beats.add(record)
+    justified = {(silence.member_id, silence.deadline_ms) for silence in beats.silences()}
+    clock_ms = topics.clock_ms()
+    by_id: dict[str, set[tuple[str, int]]] = {}
+    for row in rows:
+        by_id.setdefault(row["id"], set()).add((row["member_id"], row["deadline_ms"]))
+    assert all(len(silences) == 1 for silences in by_id.values())
+    expired = [silence for silences in by_id.values() for silence in silences]
+    assert len(set(expired)) == len(expired)
+    assert set(expired) - justified == set()
+    assert {silence for silence in justified if silence[1] <= clock_ms} - set(expired) == set()
+    dead = {f"{group}-m{i}" for group in due for i in range(members)}
+    assert dead - {member for member, _ in expired} == set()
