@@ -1,0 +1,58 @@
+"""Who is next: the members nearest to their expiry, as the shards last told."""
+
+from __future__ import annotations
+
+import msgspec
+
+from heartwheel.live.picture import Picture
+
+
+class AtRisk(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold a member that is near its expiry.
+
+    Args:
+        group_id: its group.
+        member_id: its id.
+        deadline_ms: it is expired if nothing is heard of it before this, epoch ms.
+        shard: which shard says so.
+        clock_ms: as of which moment of that shard's clock, epoch ms.
+    """
+
+    group_id: str
+    member_id: str
+    deadline_ms: int
+    shard: int
+    clock_ms: int
+
+
+class AtRiskList(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold the members nearest to their expiry, nearest first, and the wall clock of the answer, epoch ms."""
+
+    at_ms: int
+    rows: list[AtRisk]
+
+
+def at_risk(picture: Picture, *, now_ms: int, limit: int = 50, canary: bool = False) -> AtRiskList:
+    """List who is nearest to expiry.
+
+    Args:
+        picture: what was told.
+        now_ms: wall clock, epoch ms.
+        limit: most rows.
+        canary: whether to show the canary's members too.
+    """
+    with picture.lock:
+        rows = [
+            AtRisk(
+                group_id=member.group_id,
+                member_id=member.member_id,
+                deadline_ms=member.deadline_ms,
+                shard=row.shard,
+                clock_ms=row.clock_ms,
+            )
+            for row in picture.status.values()
+            for member in row.at_risk
+            if canary or not picture.is_canary(member.group_id)
+        ]
+    rows.sort(key=lambda row: (row.deadline_ms, row.group_id, row.member_id))
+    return AtRiskList(at_ms=now_ms, rows=rows[:limit])

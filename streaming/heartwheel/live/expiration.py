@@ -1,0 +1,74 @@
+"""An expiration as it is shown: the row of the topic, and what was learned about it since."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heartwheel.verdicts import ExpirationRow
+
+
+class Expiration(ExpirationRow, kw_only=True):
+    """Hold an expiration as the picture keeps and shows it: all fields of the topic's row, and these.
+
+    Args:
+        seq: rises by arrival; the newest has the highest.
+        append_ms: when it was in Kafka, epoch ms.
+        known_late_ms: how long after the deadline that was, ms.
+        silent_ms: how long the member had been silent when the engine decided, ms.
+        returned_ms: when the member was back in its group, epoch ms; `None` as long as it is not.
+        partition: where it is in its topic.
+        offset: likewise.
+    """
+
+    seq: int
+    append_ms: int
+    known_late_ms: int
+    silent_ms: int
+    returned_ms: int | None = None
+    partition: int
+    offset: int
+
+
+_FIELDS: Final = ExpirationRow.__struct_fields__
+
+
+def expiration_of(row: ExpirationRow, *, seq: int, append_ms: int, partition: int, offset: int) -> Expiration:
+    """Shape a row as the picture keeps it.
+
+    Args:
+        row: of the expirations topic.
+        seq: its number by arrival.
+        append_ms: when it was appended, epoch ms.
+        partition: where.
+        offset: likewise.
+    """
+    return Expiration(
+        **{name: getattr(row, name) for name in _FIELDS},
+        seq=seq,
+        append_ms=append_ms,
+        known_late_ms=append_ms - row.deadline_ms,
+        silent_ms=row.detected_ms - row.last_seen_ms,
+        partition=partition,
+        offset=offset,
+    )
+
+
+def is_same_member(one: ExpirationRow, other: ExpirationRow) -> bool:
+    """Tell whether two expirations are about the same worker, as far as the ids it is known by can tell.
+
+    A dynamic member has a new member id after every return, so its client's id and host together stand for it.
+
+    Args:
+        one: an expiration.
+        other: another one.
+    """
+    if one.group_id != other.group_id:
+        return False
+    if one.member_id == other.member_id:
+        return True
+    if one.group_instance_id or other.group_instance_id:
+        return one.group_instance_id == other.group_instance_id
+    return bool(one.client_id and one.client_host) and (one.client_id, one.client_host) == (
+        other.client_id,
+        other.client_host,
+    )

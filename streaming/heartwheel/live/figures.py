@@ -1,0 +1,43 @@
+"""Figures over lists of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+
+
+class Lateness(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold how long after its deadline an expiration was in Kafka, ms; all zero of none.
+
+    Args:
+        p50: median.
+        p99: 99th percentile.
+        max: the longest.
+        count: of how many expirations.
+        objective: what it should stay under: two trigger intervals, one more for the batch, and the skew allowance
+            (promise P2); `None` while the job's settings are not known.
+    """
+
+    p50: int
+    p99: int
+    max: int
+    count: int
+    objective: int | None
+
+
+def lateness_of(late_ms: Collection[int], objective_ms: int | None) -> Lateness:
+    """Sum up latenesses."""
+    ordered = sorted(late_ms)
+    return Lateness(
+        p50=percentile(ordered, 0.5),
+        p99=percentile(ordered, 0.99),
+        max=ordered[-1] if ordered else 0,
+        count=len(ordered),
+        objective=objective_ms,
+    )
+
+
+def percentile(ordered: list[int], share: float) -> int:
+    """Take the nearest rank of sorted numbers, so that every percentile is one that was measured; 0 of none."""
+    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)] if ordered else 0

@@ -1,0 +1,161 @@
+"""Follow the output topics in a thread of its own, over every absence of the brokers, without gap and double.
+
+The follower keeps the next offset of each partition itself. Whatever breaks, it builds a new consumer and goes on
+there, so a row is told once and in the order of its partition (tests/live/test_follower.py).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final, Self
+
+from kafka.errors import KafkaError
+
+from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError, reader
+from heartwheel.live.places import Places
+from heartwheel.live.told import Source, Told, told_by, topic_names
+from heartwheel.settings import Settings
+
+__all__ = ["Follower", "Source", "Told"]
+
+_log = logging.getLogger(__name__)
+
+_POLL_MS: Final = 200
+_PROBE_EVERY_S: Final = 2.0
+_PROBE_TIMEOUT_MS: Final = 2_000
+_LOOK_EVERY_S: Final = 2.0
+_CONNECT_TIMEOUT_MS: Final = 3_000
+_BACKOFF_S: Final = (0.5, 1.0, 2.0, 4.0)
+_BROKEN: Final = (KafkaUnreachableError, KafkaRefusedError, KafkaError, OSError)
+
+
+class Follower:
+    """Tell what the topics tell, as it comes.
+
+    Args:
+        settings: where Kafka is and what the topics are called.
+        sources: which topics to follow.
+        since_ms: where to begin in topics that are not compacted, epoch ms; `None` begins with what comes from now on.
+        tail_max: most records of a partition to begin with, however many there are since `since_ms`.
+        on_told: takes rows in the order of their partition; called from the follower's thread, never with none. What it
+            raises ends the follower.
+        on_link: told `True` once the brokers answer, `False` once they do not; called on changes only.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        sources: Collection[Source] = tuple(Source),
+        since_ms: int | None = None,
+        tail_max: int | None = None,
+        on_told: Callable[[Sequence[Told]], None],
+        on_link: Callable[[bool], None] = lambda _linked: None,
+    ) -> None:
+        names = topic_names(settings.kafka.topics)
+        self._kafka = settings.kafka
+        self._places = Places({names[source]: source for source in sources}, since_ms=since_ms, tail_max=tail_max)
+        self._on_told, self._on_link = on_told, on_link
+        self._linked: bool | None = None
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.undecodable = 0
+        """Values that were passed over, as they are no rows of their topic."""
+        self.failure: BaseException | None = None
+        """What ended the follower, if something did: a bug of its own or of `on_told`."""
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def linked(self) -> bool:
+        """Whether the brokers answered when they were last asked."""
+        return self._linked is True
+
+    @property
+    def skipped(self) -> int:
+        """Records that lay before the tail it began with."""
+        return self._places.skipped
+
+    def start(self) -> None:
+        """Begin to follow, in a daemon thread; brokers and topics may come later."""
+        self._thread = threading.Thread(target=self._run, name="heartwheel-follower", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it, and wait until it has ended; harmless when it has not begun."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        failures = 0
+        try:
+            while not self._stopping.is_set():
+                try:
+                    self._follow()
+                except _BROKEN as error:
+                    _log.debug("following is interrupted: %s", error)
+                    # Two brokers may take turns in failing; only an answer to everything resets the patience.
+                    failures = 0 if self.linked else failures + 1
+                    self._link(linked=False)
+                    self._stopping.wait(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
+        except BaseException as error:  # noqa: BLE001 - a thread that ends in silence is the worst of all
+            self.failure = error
+            _log.exception("the follower of the topics has ended")
+            self._link(linked=False)
+
+    def _follow(self) -> None:
+        with reader(
+            self._kafka.bootstrap_servers,
+            self._kafka.client,
+            doing="follow the topics",
+            connect_timeout_ms=_CONNECT_TIMEOUT_MS,
+        ) as consumer:
+            looked_s = probed_s = float("-inf")
+            while not self._stopping.is_set():
+                now_s = time.monotonic()
+                if now_s - looked_s >= _LOOK_EVERY_S:
+                    self._places.look(consumer, timeout_ms=_PROBE_TIMEOUT_MS)
+                    looked_s = now_s
+                if self._poll(consumer):
+                    probed_s = time.monotonic()
+                    self._link(linked=True)
+                elif now_s - probed_s >= _PROBE_EVERY_S:
+                    # A consumer whose brokers are gone polls on in silence: only a question tells.
+                    self._places.probe(consumer, timeout_ms=_PROBE_TIMEOUT_MS)
+                    probed_s = time.monotonic()
+                    self._link(linked=True)
+
+    def _poll(self, consumer: Any) -> bool:
+        """Tell what one poll brings; tell whether it brought anything."""
+        if not self._places.assigned:
+            self._stopping.wait(_POLL_MS / 1000)
+            return False
+        found = consumer.poll(_POLL_MS)
+        told: list[Told] = []
+        for place, records in found.items():
+            source = self._places.source_of(place)
+            self._places.passed(place, records[-1].offset + 1)
+            told += self._decoded(source, records)
+        if told:
+            self._on_told(told)
+        return bool(found)
+
+    def _decoded(self, source: Source, records: Sequence[Any]) -> list[Told]:
+        valued = [record for record in records if record.value is not None]
+        told = [each for record in valued if (each := told_by(source, record)) is not None]
+        self.undecodable += len(valued) - len(told)
+        return told
+
+    def _link(self, *, linked: bool) -> None:
+        if linked is not self._linked:
+            self._linked = linked
+            self._on_link(linked)

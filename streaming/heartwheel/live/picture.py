@@ -1,0 +1,183 @@
+"""The picture: what the topics have told, bounded, kept by one thread and looked at by others.
+
+It holds plain data; what is shown of it are pure functions of it and of the time, each in a module of its own
+(`now`, `expirations`, `groups`, `at_risk`, `wheel`, `series`, `health`). They read under `Picture.lock`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from heartwheel.job_row import JobRow
+from heartwheel.live.expiration import Expiration
+from heartwheel.live.group_book import GroupBook
+from heartwheel.live.seen import Seen
+from heartwheel.live.ticks import Ticks
+from heartwheel.live.told import Source, Told
+from heartwheel.live.window import ExpirationWindow
+from heartwheel.spark.packer import Reject
+from heartwheel.status import StatusRow
+from heartwheel.verdicts import ExpirationRow, TriggerRow
+
+CANARY_PREFIX: Final = "heartwheel-canary"
+"""What the names of the canary's groups begin with."""
+
+GROUPS_MAX: Final = 20_000
+"""Most groups that a picture knows by name."""
+
+_RETURNS_MAX: Final = 5_000
+
+
+class Changes(NamedTuple):
+    """Hold what rows have changed in a picture.
+
+    Args:
+        expirations: new ones, in the order they came.
+        returned: expirations whose member came back.
+        groups: groups of which something is new.
+        duplicates: rows that were dropped, as their ids were seen before.
+    """
+
+    expirations: list[Expiration]
+    returned: list[Expiration]
+    groups: set[str]
+    duplicates: int
+
+
+class Picture:
+    """Keep what the topics tell.
+
+    Args:
+        expirations_max: most expirations that are kept.
+        triggers_max: most rows of the triggers topic that are kept.
+        window_ms: for how long both are kept, by append time, ms.
+        canary_prefix: what the names of groups begin with that are no real ones.
+        groups_max: most groups that are known by name.
+    """
+
+    def __init__(
+        self,
+        *,
+        expirations_max: int = 20_000,
+        triggers_max: int = 20_000,
+        window_ms: int = 3_600_000,
+        canary_prefix: str = CANARY_PREFIX,
+        groups_max: int = GROUPS_MAX,
+    ) -> None:
+        self.lock = threading.RLock()
+        self.window_ms, self.canary_prefix = window_ms, canary_prefix
+        self.window = ExpirationWindow(expirations_max, window_ms)
+        self.groups = GroupBook(groups_max, triggers_max, window_ms)
+        self.ticks = Ticks(window_ms)
+        self.status: dict[int, StatusRow] = {}
+        self.job: JobRow | None = None
+        self.rejects: Counter[str] = Counter()
+        """Rejected records by cause, as far as the rejects topic was read."""
+        self.triggers_total = 0
+        self.linked: bool | None = None
+        """Whether Kafka answers; `None` before anybody has asked."""
+        self.linked_since_ms = 0
+        self.returns: list[tuple[int, Expiration]] = []
+        """The newest returns, each with its number."""
+        self.newest_return = 0
+        self._triggers_seen = Seen(2 * triggers_max)
+        self._takers: dict[Source, Callable[[Told, Changes], None]] = {
+            Source.EXPIRATIONS: self._take_expiration,
+            Source.TRIGGERS: self._take_trigger,
+            Source.STATUS: self._take_status,
+            Source.JOB: self._take_job,
+            Source.REJECTS: self._take_reject,
+        }
+
+    def is_canary(self, group_id: str) -> bool:
+        """Tell by its name whether a group is one of the canary's."""
+        return group_id.startswith(self.canary_prefix)
+
+    def apply(self, told: Sequence[Told], *, now_ms: int) -> Changes:
+        """Take rows, and let go of what is too old or too many.
+
+        Args:
+            told: rows; those of one partition in their order.
+            now_ms: wall clock, epoch ms.
+
+        Returns:
+            What has changed.
+        """
+        with self.lock:
+            before = self.window.duplicates
+            changes = Changes([], [], set(), 0)
+            for each in told:
+                self._takers[each.source](each, changes)
+            self._evict(now_ms)
+            return changes._replace(duplicates=self.window.duplicates - before)
+
+    def link(self, linked: bool, *, now_ms: int) -> None:  # noqa: FBT001 - the one thing it is told
+        """Take whether Kafka answers.
+
+        Args:
+            linked: whether it does.
+            now_ms: wall clock, epoch ms.
+        """
+        with self.lock:
+            if linked is not self.linked:
+                self.linked, self.linked_since_ms = linked, now_ms
+
+    def _evict(self, now_ms: int) -> None:
+        for gone in self.window.evict(now_ms):
+            self.groups.let_go(gone)
+        self.groups.evict(now_ms)
+        del self.returns[:-_RETURNS_MAX]
+
+    def _take_expiration(self, told: Told, changes: Changes) -> None:
+        row = told.row
+        assert isinstance(row, ExpirationRow)  # noqa: S101 - by the decoder of its source
+        kept = self.window.add(row, append_ms=told.append_ms, partition=told.partition, offset=told.offset)
+        if kept is None:
+            return
+        changes.expirations.append(kept)
+        changes.groups.add(row.group_id)
+        if not self.is_canary(row.group_id):
+            self.ticks.add_expiration(kept.append_ms, kept.known_late_ms)
+        if self.groups.add_expiration(kept):
+            self._note_return(kept, changes)
+
+    def _take_trigger(self, told: Told, changes: Changes) -> None:
+        row = told.row
+        assert isinstance(row, TriggerRow)  # noqa: S101 - by the decoder of its source
+        if not self._triggers_seen.is_new(row.id):
+            return
+        if not self.is_canary(row.group_id):
+            self.triggers_total += 1
+        changes.groups.add(row.group_id)
+        for back in self.groups.add_trigger(row, told.append_ms):
+            self._note_return(back, changes)
+
+    def _note_return(self, back: Expiration, changes: Changes) -> None:
+        changes.returned.append(back)
+        self.newest_return += 1
+        self.returns.append((self.newest_return, back))
+
+    def _take_status(self, told: Told, _changes: Changes) -> None:
+        row = told.row
+        assert isinstance(row, StatusRow)  # noqa: S101 - by the decoder of its source
+        before = self.status.get(row.shard)
+        if before is not None and row.batch_ms == before.batch_ms:
+            return  # a replayed trigger writes its rows again
+        self.status[row.shard] = row
+        self.ticks.add_records(row.batch_ms, row.counts.get("records", 0))
+
+    def _take_job(self, told: Told, _changes: Changes) -> None:
+        row = told.row
+        assert isinstance(row, JobRow)  # noqa: S101 - by the decoder of its source
+        batch = row.last_batch
+        if batch is not None and (self.job is None or batch != self.job.last_batch):
+            self.ticks.add_batch(batch)
+        self.job = row
+
+    def _take_reject(self, told: Told, _changes: Changes) -> None:
+        row = told.row
+        assert isinstance(row, Reject)  # noqa: S101 - by the decoder of its source
+        self.rejects[row.cause] += 1

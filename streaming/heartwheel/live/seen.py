@@ -1,0 +1,31 @@
+"""Which ids were seen lately, in bounded memory: a replay after a crash writes the same ones again (promise P3)."""
+
+from __future__ import annotations
+
+
+class Seen:
+    """Remember ids.
+
+    Two generations bound the memory: when the young one is full, the old one is forgotten. So at least the newest
+    `ids_max` ids are known, and at most twice as many are held.
+
+    Args:
+        ids_max: how many are known for certain.
+    """
+
+    def __init__(self, ids_max: int) -> None:
+        self._ids_max = ids_max
+        self._young: set[str] = set()
+        self._old: set[str] = set()
+
+    def is_new(self, id_: str) -> bool:
+        """Tell whether an id was not seen before, and remember it."""
+        if id_ in self._young or id_ in self._old:
+            return False
+        if len(self._young) >= self._ids_max:
+            self._old, self._young = self._young, set()
+        self._young.add(id_)
+        return True
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)

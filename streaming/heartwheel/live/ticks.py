@@ -1,0 +1,74 @@
+"""What happened when, in steps of a few seconds: the charts' memory, and the rates of just now."""
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Final
+
+from heartwheel.job_row import BatchFigures
+
+STEP_MS: Final = 5_000
+"""Length of a step, ms."""
+
+SAMPLES_MAX: Final = 500
+"""Most latenesses that a step keeps: a fair sample of what it saw, so that a storm of expirations is bounded too."""
+
+
+class Tick:
+    """Hold one step."""
+
+    __slots__ = ("batch_ms", "expirations", "lateness_ms", "records")
+
+    def __init__(self) -> None:
+        self.expirations = 0
+        self.lateness_ms: list[int] = []
+        self.records: int | None = None
+        self.batch_ms: int | None = None
+
+
+class Ticks:
+    """Keep the steps of a stretch of time.
+
+    Args:
+        window_ms: how long, ms.
+    """
+
+    def __init__(self, window_ms: int) -> None:
+        self._ticks_max = max(1, window_ms // STEP_MS) + 2
+        self._ticks: OrderedDict[int, Tick] = OrderedDict()
+        self._random = random.Random(0)  # noqa: S311 - draws samples, guards nothing
+
+    def add_expiration(self, append_ms: int, known_late_ms: int) -> None:
+        """Count an expiration, and how long after its deadline it was known."""
+        tick = self._at(append_ms)
+        tick.expirations += 1
+        if len(tick.lateness_ms) < SAMPLES_MAX:
+            tick.lateness_ms.append(known_late_ms)
+        elif (place := self._random.randrange(tick.expirations)) < SAMPLES_MAX:
+            tick.lateness_ms[place] = known_late_ms
+
+    def add_records(self, at_ms: int, records: int) -> None:
+        """Count records that were read."""
+        tick = self._at(at_ms)
+        tick.records = (tick.records or 0) + records
+
+    def add_batch(self, batch: BatchFigures) -> None:
+        """Note how long a batch took; of a step the longest counts."""
+        tick = self._at(batch.ended_ms)
+        tick.batch_ms = max(tick.batch_ms or 0, batch.duration_ms)
+
+    def steps(self, from_ms: int, to_ms: int) -> Sequence[tuple[int, Tick]]:
+        """List the steps that were seen and begin in `from_ms <= t < to_ms`."""
+        return [(at_ms, tick) for at_ms, tick in self._ticks.items() if from_ms <= at_ms < to_ms]
+
+    def _at(self, time_ms: int) -> Tick:
+        start_ms = time_ms - time_ms % STEP_MS
+        tick = self._ticks.get(start_ms)
+        if tick is None:
+            tick = self._ticks[start_ms] = Tick()
+            while len(self._ticks) > self._ticks_max:
+                del self._ticks[min(self._ticks)]
+                tick = self._ticks.get(start_ms, tick)
+        return tick

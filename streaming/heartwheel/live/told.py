@@ -1,0 +1,81 @@
+"""What the topics tell: which topic, which place, when, and the row that was decoded from it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from heartwheel.job_row import JobRow
+from heartwheel.settings import TopicSettings
+from heartwheel.spark.packer import Reject
+from heartwheel.status import StatusRow
+from heartwheel.verdicts import ExpirationRow, TriggerRow
+
+Row = ExpirationRow | TriggerRow | StatusRow | JobRow | Reject
+"""What a value of a followed topic decodes to."""
+
+
+class Source(enum.StrEnum):
+    """Name a topic that the engine writes, as `[kafka.topics]` does."""
+
+    EXPIRATIONS = "expirations"
+    TRIGGERS = "triggers"
+    STATUS = "status"
+    JOB = "job"
+    REJECTS = "rejects"
+
+
+COMPACTED: Final = frozenset({Source.STATUS, Source.JOB})
+"""Topics whose newest rows are how things stand, however old they are."""
+
+
+class Told(NamedTuple):
+    """Hold one row that a topic has told.
+
+    Args:
+        source: which topic.
+        partition: where in it.
+        offset: likewise.
+        append_ms: the broker's append time, epoch ms: when it was known.
+        row: the decoded value.
+    """
+
+    source: Source
+    partition: int
+    offset: int
+    append_ms: int
+    row: Row
+
+
+_DECODERS: Final[Mapping[Source, Callable[[bytes], Row]]] = {
+    Source.EXPIRATIONS: msgspec.json.Decoder(ExpirationRow).decode,
+    Source.TRIGGERS: msgspec.json.Decoder(TriggerRow).decode,
+    Source.STATUS: msgspec.json.Decoder(StatusRow).decode,
+    Source.JOB: msgspec.json.Decoder(JobRow).decode,
+    Source.REJECTS: msgspec.json.Decoder(Reject).decode,
+}
+
+
+def told_by(source: Source, record: Any) -> Told | None:
+    """Decode a record of kafka-python; fields of a newer release are passed over.
+
+    Args:
+        source: the topic it is from.
+        record: with a value.
+
+    Returns:
+        What it tells; `None` if its value is not a row of that topic.
+    """
+    try:
+        row = _DECODERS[source](record.value)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return Told(source, record.partition, record.offset, record.timestamp, row)
+
+
+def topic_names(topics: TopicSettings) -> dict[Source, str]:
+    """Map each source to the name that its topic has in Kafka."""
+    return {source: getattr(topics, source.value) for source in Source}

@@ -1,0 +1,112 @@
+"""The timing wheel of a shard, as its newest status row shows it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from heartwheel.live.picture import Picture
+from heartwheel.status import AtRiskMember, StatusRow
+
+
+class WheelLevelView(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold one level of a wheel.
+
+    Args:
+        tick_ms: width of a slot, ms.
+        span_ms: width of the whole level, ms.
+        entries: timers on it.
+        slots: timers of each slot.
+        hand: the slot in which the clock is; `None` before the clock runs.
+    """
+
+    tick_ms: int
+    span_ms: int
+    entries: int
+    slots: tuple[int, ...]
+    hand: int | None
+
+
+class WheelView(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold the wheel of a shard.
+
+    Args:
+        shard: which.
+        shards: how many there are.
+        clock_ms: up to where timers have fired, epoch ms; -1 before the first live trigger.
+        batch_ms: timestamp of the trigger that told it, epoch ms.
+        held: whether the clock stands still, as a backlog is being read.
+        tick_ms: width of a slot of the finest level, ms; 0 while nothing is filed.
+        size: slots a level.
+        moves: timers filed again since the shard was made.
+        fires: timers that came out since the shard was made.
+        members: members of the shard.
+        levels: the finest first.
+        at_risk: members nearest to expiry.
+        state_bytes: size of the shard's encoded state.
+    """
+
+    shard: int
+    shards: int
+    clock_ms: int
+    batch_ms: int
+    held: bool
+    tick_ms: int
+    size: int
+    moves: int
+    fires: int
+    members: int
+    levels: list[WheelLevelView]
+    at_risk: list[AtRiskMember]
+    state_bytes: int
+
+
+def shards_of(picture: Picture) -> int:
+    """Tell how many shards there are, as far as is known."""
+    known = max(picture.status, default=-1) + 1
+    return max(known, picture.job.shards if picture.job else 0)
+
+
+def wheel_of(picture: Picture, shard: int, *, canary: bool = False) -> WheelView | None:
+    """Show the wheel of a shard.
+
+    Args:
+        picture: what was told.
+        shard: which shard.
+        canary: whether to name the canary's members too.
+
+    Returns:
+        The wheel; `None` if that shard has told nothing yet.
+    """
+    with picture.lock:
+        row, shards = picture.status.get(shard), shards_of(picture)
+    if row is None:
+        return None
+    return WheelView(
+        shard=shard,
+        shards=shards,
+        clock_ms=row.clock_ms,
+        batch_ms=row.batch_ms,
+        held=row.held,
+        tick_ms=row.wheel[0].tick_ms if row.wheel else 0,
+        size=len(row.wheel[0].slots) if row.wheel else 0,
+        moves=row.wheel_moves,
+        fires=row.wheel_fires,
+        members=row.members,
+        levels=_levels(row),
+        at_risk=[member for member in row.at_risk if canary or not picture.is_canary(member.group_id)],
+        state_bytes=row.state_bytes,
+    )
+
+
+def _levels(row: StatusRow) -> list[WheelLevelView]:
+    return [
+        WheelLevelView(
+            tick_ms=level.tick_ms,
+            span_ms=level.tick_ms * len(level.slots),
+            entries=level.entries,
+            slots=level.slots,
+            # A slot is the deadline's tick modulo the slots there are, so the clock's own place follows.
+            hand=row.clock_ms // level.tick_ms % len(level.slots) if row.clock_ms >= 0 and level.slots else None,
+        )
+        for level in row.wheel
+    ]
