@@ -80,3 +80,12 @@ class JobRow(msgspec.Struct, kw_only=True):
     skew_allowance_ms: int
     shards: int
     version: str
+
+    @property
+    def lateness_objective_ms(self) -> int:
+        """How long after its deadline an expiration should be in Kafka at the latest, ms.
+
+        Promise P2: two trigger intervals, one batch and the skew allowance. A job that keeps its pace spends at most
+        one more interval on a batch.
+        """
+        return 3 * self.trigger_interval_ms + self.skew_allowance_ms

@@ -237,6 +237,38 @@ class FeedSettings(Section):
     seed: Annotated[int, Field(ge=0)] = 1
 
 
+class MetricsSettings(Section):
+    """Set up what Prometheus reads.
+
+    Args:
+        host: where the job listens for it.
+        port: likewise; `0` is off. The dashboard serves its own metrics beside its page.
+        groups_max: groups that get a label of their own, in the order they are seen; the others share one.
+    """
+
+    host: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 0
+    groups_max: Annotated[int, Field(ge=0, le=10_000)] = 100
+
+
+class CanarySettings(Section):
+    """Describe the canary: members of its own that fall silent on schedule, to see whether they are expired in time.
+
+    Args:
+        enabled: whether `heartwheel dashboard` runs it.
+        heartbeat_interval_ms: time between two heartbeats of one of its members.
+        period_ms: each shard is tried once in so long.
+        missed_after_ms: how long after its deadline an expiration counts as missed.
+        group_prefix: what its group ids begin with.
+    """
+
+    enabled: bool = False
+    heartbeat_interval_ms: Annotated[DurationMs, Field(ge=50, le=60_000)] = 1_000
+    period_ms: Annotated[DurationMs, Field(ge=1_000, le=3_600_000)] = 30_000
+    missed_after_ms: Annotated[DurationMs, Field(ge=1_000, le=3_600_000)] = 30_000
+    group_prefix: Annotated[str, Field(min_length=1, max_length=100)] = "heartwheel-canary"
+
+
 class DemoSettings(Section):
     """Set up the demo: how long it runs, `0` until it is stopped."""
 
@@ -255,3 +287,5 @@ class Settings(Section):
     spark: SparkSettings = SparkSettings()
     feed: FeedSettings = FeedSettings()
     demo: DemoSettings = DemoSettings()
+    metrics: MetricsSettings = MetricsSettings()
+    canary: CanarySettings = CanarySettings()
