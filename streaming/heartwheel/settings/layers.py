@@ -24,7 +24,7 @@ from heartwheel.settings.keys import (
     unknown,
 )
 from heartwheel.settings.problems import Layer, Origin, Problem
-from heartwheel.settings.secret import shown
+from heartwheel.settings.secret import is_reference, is_secret, shown
 
 
 class Assignment(NamedTuple):
@@ -164,11 +164,22 @@ def read_overrides(overrides: Sequence[str] | Mapping[str, Any], problems: list[
 def _split(texts: Iterable[str], problems: list[Problem]) -> Iterator[tuple[str, str]]:
     for text in texts:
         path, equals, value = text.partition("=")
-        if equals:
+        if equals and is_secret(path) and not is_reference(value.strip()):
+            problems.append(_told_to_all(path.strip(), value))
+        elif equals:
             yield path.strip(), value.strip()
         else:
             origin = Origin(Layer.FLAG, "--set")
             problems.append(Problem(text, "needs a value", "", origin, f"write --set {text}=VALUE"))
+
+
+def _told_to_all(path: str, value: str) -> Problem:
+    """Refuse a secret in a flag: every user of a machine can read the command lines of all its processes."""
+    table = table_of(path)
+    parts = [table, path.removeprefix(f"{table}.").replace(".", "_")] if table else [path]
+    hint = f"set {env_name('.'.join(parts))} in the environment, or write --set {path}=file:PATH"
+    message = "is a secret, and a command line can be read by every user of this machine"
+    return Problem(path, message, shown(path, value), Origin(Layer.FLAG, f"--set {path}"), hint)
 
 
 def _literal(path: str, text: str) -> Any:

@@ -14,7 +14,7 @@ from heartwheel.settings.keys import FIELDS, TABLES, table_of
 from heartwheel.settings.layers import Assignment, read_environment, read_file, read_overrides
 from heartwheel.settings.models import Settings
 from heartwheel.settings.problems import DEFAULT_ORIGIN, Origin, Problem, SettingsError, did_you_mean, problem_of
-from heartwheel.settings.secret import shown
+from heartwheel.settings.secret import is_reference, is_secret, read_reference, shown
 
 CONFIG_VARIABLE: Final = "HEARTWHEEL_CONFIG"
 """The environment variable that names the configuration file."""
@@ -62,7 +62,7 @@ def load_settings(
         *read_environment(env, problems),
         *read_overrides(overrides, problems),
     ]
-    winners = {assignment.path: assignment for assignment in assignments}
+    winners = {assignment.path: _with_secret(assignment, problems) for assignment in assignments}
     settings = _validate(winners, problems)
     if problems:
         raise SettingsError(problems)
@@ -77,6 +77,21 @@ def _read_config(path: Path | None, env: Mapping[str, str], problems: list[Probl
             return []
         path = DEFAULT_CONFIG
     return read_file(path, problems)
+
+
+def _with_secret(assignment: Assignment, problems: list[Problem]) -> Assignment:
+    """Put in the secret where a value names the file that it lies in."""
+    path, value, origin = assignment
+    if not (is_secret(path) and is_reference(value)):
+        return assignment
+    try:
+        return assignment._replace(value=read_reference(value))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        problems.append(
+            Problem(path, f"can not be read: {why}", f'"{value}"', origin, "name a file that this user may read")
+        )
+        return assignment
 
 
 def _origins(winners: Mapping[str, Assignment]) -> dict[str, Origin]:

@@ -269,6 +269,38 @@ class CanarySettings(Section):
     group_prefix: Annotated[str, Field(min_length=1, max_length=100)] = "heartwheel-canary"
 
 
+class NotifySettings(Section):
+    """Set up the webhook notifier.
+
+    Args:
+        url: where to post; shown nowhere, as such addresses often are secrets.
+        secret: to sign with; from the environment, for files and flags are seen by others.
+        secret_file: a file with secrets, one a line.
+        state_dir: folder of positions, open incidents and dead letters; one notifier, one folder.
+        gather_ms: from the first expiration of a group to the first message.
+        min_interval_ms: shortest time between two messages about one incident.
+        close_after_ms: how long after its newest expiration an incident is closed, if not all came back.
+        per_minute: most messages in the long run.
+        burst: most messages at once.
+        timeout_ms: how long the receiver may take to answer.
+        give_up_after_ms: how long a message is retried.
+        incidents_max: most groups with an incident of their own.
+    """
+
+    url: Annotated[str, Field(pattern=r"^(https?://[^\s]+)?$", repr=False)] = ""
+    secret: Annotated[str, Field(repr=False)] = ""
+    secret_file: str = ""
+    state_dir: Annotated[str, Field(min_length=1)] = "checkpoints/notify"
+    gather_ms: Annotated[DurationMs, Field(ge=0, le=3_600_000)] = 5_000
+    min_interval_ms: Annotated[DurationMs, Field(ge=0, le=86_400_000)] = 60_000
+    close_after_ms: Annotated[DurationMs, Field(ge=1_000)] = 3_600_000
+    per_minute: Annotated[int, Field(ge=1, le=60_000)] = 30
+    burst: Annotated[int, Field(ge=1, le=1_000)] = 10
+    timeout_ms: Annotated[DurationMs, Field(ge=100, le=120_000)] = 10_000
+    give_up_after_ms: Annotated[DurationMs, Field(ge=0)] = 3_600_000
+    incidents_max: Annotated[int, Field(ge=1, le=100_000)] = 1_000
+
+
 class DemoSettings(Section):
     """Set up the demo: how long it runs, `0` until it is stopped."""
 
@@ -286,6 +318,7 @@ class Settings(Section):
     operations: OperationSettings = OperationSettings()
     spark: SparkSettings = SparkSettings()
     feed: FeedSettings = FeedSettings()
+    notify: NotifySettings = NotifySettings()
     demo: DemoSettings = DemoSettings()
     metrics: MetricsSettings = MetricsSettings()
     canary: CanarySettings = CanarySettings()

@@ -101,6 +101,7 @@ _WANTED: Final = {
 }
 _PATTERNS: Final = {
     "kafka.bootstrap_servers": "must be `host:port`, several with commas and no spaces",
+    "notify.url": "must be an address that begins with https:// or http://",
     "kafka.topics": "must be a topic name of letters, digits, `.`, `_` and `-`",
     "spark.master": 'must be a Spark master, such as "local[*]", "spark://host:7077", "yarn"',
 }

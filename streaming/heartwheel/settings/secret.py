@@ -1,21 +1,44 @@
-"""Which values are secrets: shown nowhere, neither by `config` nor in an error."""
+"""Which values are secrets: shown nowhere, neither by `config` nor in an error; and those that lie in files."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Final
 
 MASK: Final = "********"
 """What is shown in place of a secret."""
 
 _SECRET: Final = re.compile(
-    r"pass(word|phrase|wd)|secret|token|credential|jaas|access[._-]?key|\.key$|\.pem$", re.IGNORECASE
+    r"pass(word|phrase|wd)|secret(?!_file)|token|credential|jaas|access[._-]?key|\.key$|\.pem$|^notify\.url$",
+    re.IGNORECASE,
 )
 
 
 def is_secret(path: str) -> bool:
     """Tell by its name whether a setting holds a secret, such as a password or a JAAS line."""
     return _SECRET.search(path) is not None
+
+
+def is_reference(value: object) -> bool:
+    """Tell whether a secret's value names the file that it lies in."""
+    return isinstance(value, str) and value.startswith(FILE_PREFIX)
+
+
+def read_reference(value: str) -> str:
+    """Read a secret from the file that its value names; line breaks at the end do not count.
+
+    Args:
+        value: `file:` and a path.
+
+    Raises:
+        OSError: the file can not be read.
+        ValueError: it is empty, or no text.
+    """
+    text = Path(value.removeprefix(FILE_PREFIX)).read_text(encoding="utf-8").rstrip("\r\n")
+    if not text:
+        raise ValueError("the file is empty")
+    return text
 
 
 def shown(path: str, value: object) -> str:
