@@ -274,8 +274,7 @@ class NotifySettings(Section):
 
     Args:
         url: where to post; shown nowhere, as such addresses often are secrets.
-        secret: to sign with; from the environment, for files and flags are seen by others.
-        secret_file: a file with secrets, one a line.
+        secret: to sign with; several, one a line, while they are changed.
         state_dir: folder of positions, open incidents and dead letters; one notifier, one folder.
         gather_ms: from the first expiration of a group to the first message.
         min_interval_ms: shortest time between two messages about one incident.
@@ -289,7 +288,6 @@ class NotifySettings(Section):
 
     url: Annotated[str, Field(pattern=r"^(https?://[^\s]+)?$", repr=False)] = ""
     secret: Annotated[str, Field(repr=False)] = ""
-    secret_file: str = ""
     state_dir: Annotated[str, Field(min_length=1)] = "checkpoints/notify"
     gather_ms: Annotated[DurationMs, Field(ge=0, le=3_600_000)] = 5_000
     min_interval_ms: Annotated[DurationMs, Field(ge=0, le=86_400_000)] = 60_000

@@ -10,7 +10,7 @@ MASK: Final = "********"
 """What is shown in place of a secret."""
 
 _SECRET: Final = re.compile(
-    r"pass(word|phrase|wd)|secret(?!_file)|token|credential|jaas|access[._-]?key|\.key$|\.pem$|^notify\.url$",
+    r"pass(word|phrase|wd)|secret|token|credential|jaas|access[._-]?key|\.key$|\.pem$|^notify\.url$",
     re.IGNORECASE,
 )
 
