@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, Self
 
 from kafka.errors import KafkaError
@@ -40,6 +40,7 @@ class Follower:
         sources: which topics to follow.
         since_ms: where to begin in topics that are not compacted, epoch ms; `None` begins with what comes from now on.
         tail_max: most records of a partition to begin with, however many there are since `since_ms`.
+        positions: where to go on in partitions that were read before, by source and partition; wins over the two above.
         on_told: takes rows in the order of their partition; called from the follower's thread, never with none. What it
             raises ends the follower.
         on_link: told `True` once the brokers answer, `False` once they do not; called on changes only.
@@ -52,12 +53,14 @@ class Follower:
         sources: Collection[Source] = tuple(Source),
         since_ms: int | None = None,
         tail_max: int | None = None,
+        positions: Mapping[tuple[Source, int], int] | None = None,
         on_told: Callable[[Sequence[Told]], None],
         on_link: Callable[[bool], None] = lambda _linked: None,
     ) -> None:
         names = topic_names(settings.kafka.topics)
         self._kafka = settings.kafka
-        self._places = Places({names[source]: source for source in sources}, since_ms=since_ms, tail_max=tail_max)
+        topics = {names[source]: source for source in sources}
+        self._places = Places(topics, since_ms=since_ms, tail_max=tail_max, positions=positions)
         self._on_told, self._on_link = on_told, on_link
         self._linked: bool | None = None
         self._stopping = threading.Event()
@@ -81,7 +84,7 @@ class Follower:
 
     @property
     def skipped(self) -> int:
-        """Records that lay before the tail it began with."""
+        """Records that lay before the tail it began with, or were deleted before they could be read."""
         return self._places.skipped
 
     def start(self) -> None:

@@ -20,11 +20,20 @@ class Places:
         sources: what each topic is, by its name.
         since_ms: where to begin in topics that are not compacted, epoch ms; `None` is their end.
         tail_max: most records of a partition to begin with; `None` is no limit.
+        positions: the next offset of partitions, by source and number, that were read before.
     """
 
-    def __init__(self, sources: Mapping[str, Source], *, since_ms: int | None, tail_max: int | None) -> None:
+    def __init__(
+        self,
+        sources: Mapping[str, Source],
+        *,
+        since_ms: int | None,
+        tail_max: int | None,
+        positions: Mapping[tuple[Source, int], int] | None = None,
+    ) -> None:
         self._sources = dict(sources)
         self._since_ms, self._tail_max = since_ms, tail_max
+        self._positions = dict(positions or {})
         self._next: dict[Any, int] = {}
         self._looked = False
         self._assigned_to: Any = None
@@ -79,7 +88,8 @@ class Places:
     def _beginnings(self, consumer: Any, new: list[Any], timeout_ms: int) -> dict[Any, int]:
         firsts = consumer.beginning_offsets(new, timeout_ms=timeout_ms)
         if self._looked:
-            return dict(firsts)  # what appears later holds only what nobody has read yet
+            # What appears later holds only what nobody has read yet, but for what was read before.
+            return {place: max(first, self._position(place) or 0) for place, first in firsts.items()}
         ends = consumer.end_offsets(new, timeout_ms=timeout_ms)
         since = self._since(consumer, new, ends, timeout_ms)
         return {place: self._begin(place, firsts[place], since[place], ends[place]) for place in new}
@@ -91,9 +101,22 @@ class Places:
         return {place: ends[place] if at is None else at.offset for place, at in found.items()}
 
     def _begin(self, place: Any, first: int, since: int, end: int) -> int:
+        position = self._position(place)
+        if position is not None:
+            return self._go_on(position, first, end)
         if self.source_of(place) in COMPACTED:
             return max(first, end - COMPACTED_TAIL_MAX)
         start = max(first, since)
         tail = start if self._tail_max is None else max(start, end - self._tail_max)
         self.skipped += tail - start
         return tail
+
+    def _position(self, place: Any) -> int | None:
+        return self._positions.get((self.source_of(place), place.partition))
+
+    def _go_on(self, position: int, first: int, end: int) -> int:
+        """Go on where somebody stopped; a topic that is shorter than it was then was made anew, and is read whole."""
+        if position > end:
+            return first
+        self.skipped += max(0, first - position)
+        return max(first, position)

@@ -1,0 +1,273 @@
+"""The groups: their state, what happened to each last, who holds up a rebalance, and which are in a storm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+
+from heartwheel.live.expiration import Expiration
+from heartwheel.live.group_book import GroupEntry
+from heartwheel.live.picture import Picture
+from heartwheel.live.states import STATE_WORDS, ShownState, kind_of, state_of
+from heartwheel.live.storms import Storm, StormRule, storm_of
+from heartwheel.live.timeline import timeline_of
+
+EXPIRATIONS_SHOWN_MAX: Final = 100
+"""Most expirations that the detail of a group shows."""
+
+
+class LastChange(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold what the triggers topic told last of a group.
+
+    Args:
+        type: `rebalance_triggered`, `rebalance_completed` or `group_empty`.
+        cause: why the rebalance began, for machines.
+        reason: the same in Kafka's own words.
+        time_ms: when, epoch ms.
+        duration_ms: how long the join phase took, ms; `None` while it lasts.
+    """
+
+    type: str
+    cause: str | None
+    reason: str
+    time_ms: int
+    duration_ms: int | None
+
+
+class Blocked(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold whom a rebalance waits for.
+
+    Args:
+        since_ms: when it began, epoch ms.
+        deadline_ms: when those who have not joined are removed, epoch ms; `None` if that is not known.
+        awaiting: the first of those who had not joined when it began, those expired since left out.
+        awaiting_count: how many there are.
+    """
+
+    since_ms: int
+    deadline_ms: int | None
+    awaiting: list[str]
+    awaiting_count: int
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold how a group stands.
+
+    Args:
+        group_id: its name.
+        state: as Kafka names it, or `Unknown`.
+        state_words: what that means.
+        kind: `classic`, `loaded` or `presence`; `None` if its rebalances have not shown it.
+        generation_id: its generation; -1 if that is not known.
+        members: its members after the newest rebalance; `None` if that is not known.
+        last: what happened last.
+        blocked: whom a rebalance waits for, if one runs.
+        storm: the storm it is in, if any.
+        expirations: its expirations in the window.
+        last_expired_ms: the newest deadline of them, epoch ms.
+        shard: which shard decides about it.
+        version: rises with every change; what `before` takes.
+    """
+
+    group_id: str
+    state: ShownState
+    state_words: str
+    kind: str | None
+    generation_id: int
+    members: int | None
+    last: LastChange | None
+    blocked: Blocked | None
+    storm: Storm | None
+    expirations: int
+    last_expired_ms: int | None
+    shard: int | None
+    version: int
+
+
+class GroupPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold a page of groups.
+
+    Args:
+        rows: those that changed last first.
+        next: what to ask for with `before` to get the next page; `None` on the last one.
+        matched: how many known groups there are of what was asked for.
+        total: how many groups the engine has.
+        known_total: how many of them are known by name.
+        note: why those may differ.
+    """
+
+    rows: list[Group]
+    next: str | None
+    matched: int
+    total: int
+    known_total: int
+    note: str
+
+
+class GroupFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Say which groups are meant; empty fields mean all.
+
+    Args:
+        text: part of the name, upper and lower case alike.
+        state: its state.
+        storm: only those in a storm.
+        canary: whether to show the canary's too.
+    """
+
+    text: str = ""
+    state: str = ""
+    storm: bool = False
+    canary: bool = False
+
+
+class GroupDetail(Group, kw_only=True, frozen=True):
+    """Hold a group with its newest history: all its fields, and these.
+
+    Args:
+        timeline: what happened to it, newest first; each row of the topics with `time_ms`, `kind` and `text`.
+        expirations: its newest expirations, newest first, in place of their number.
+        expirations_count: their number in the window.
+    """
+
+    timeline: list[dict[str, Any]]
+    expirations: list[Expiration]  # type: ignore[assignment] # a list of groups counts them, one group shows them
+    expirations_count: int
+
+
+def group_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Group:
+    """Show how a group stands; hold the picture's lock meanwhile.
+
+    Args:
+        entry: what is known of it.
+        rule: what a storm is.
+        now_ms: wall clock, epoch ms.
+    """
+    newest, state = entry.newest, state_of(entry)
+    return Group(
+        group_id=entry.group_id,
+        state=state,
+        state_words=STATE_WORDS[state],
+        kind=kind_of(entry),
+        generation_id=newest.generation_id if newest else -1,
+        members=newest.member_count if newest else None,
+        last=_last(entry),
+        blocked=_blocked(entry),
+        storm=storm_of(entry.triggers, entry.expirations, rule, now_ms=now_ms),
+        expirations=len(entry.expirations),
+        last_expired_ms=entry.expirations[-1].deadline_ms if entry.expirations else None,
+        shard=entry.shard,
+        version=entry.version,
+    )
+
+
+def _last(entry: GroupEntry) -> LastChange | None:
+    newest = entry.newest
+    if newest is None:
+        return None
+    # A completion tells how it ended; why it began is what people ask.
+    begun = entry.begun if entry.begun is not None and newest.type == "rebalance_completed" else newest
+    return LastChange(
+        type=newest.type,
+        cause=begun.cause,
+        reason=begun.reason,
+        time_ms=newest.time_ms,
+        duration_ms=newest.duration_ms,
+    )
+
+
+def _blocked(entry: GroupEntry) -> Blocked | None:
+    begun = entry.newest
+    if begun is None or begun.type != "rebalance_triggered":
+        return None
+    gone = {each.member_id for each in entry.expirations if each.deadline_ms >= begun.time_ms}
+    awaiting = [member_id for member_id in begun.awaiting if member_id not in gone]
+    return Blocked(
+        since_ms=begun.time_ms,
+        deadline_ms=begun.deadline_ms,
+        awaiting=awaiting,
+        awaiting_count=begun.awaiting_count - (len(begun.awaiting) - len(awaiting)),
+    )
+
+
+def list_groups(
+    picture: Picture,
+    wanted: GroupFilter,
+    rule: StormRule,
+    *,
+    now_ms: int,
+    before: int | None = None,
+    limit: int = 100,
+) -> GroupPage:
+    """Show a page of groups.
+
+    Args:
+        picture: what was told.
+        wanted: which ones.
+        rule: what a storm is.
+        now_ms: wall clock, epoch ms.
+        before: only those whose `version` is below this.
+        limit: most rows.
+    """
+    with picture.lock:
+        entries = list(_matching(picture, wanted, rule, now_ms))
+        rest = entries if before is None else [entry for entry in entries if entry.version < before]
+        rows = [group_of(entry, rule, now_ms=now_ms) for entry in rest[:limit]]
+        known = sum(wanted.canary or not picture.is_canary(name) for name in picture.groups.entries)
+        total = sum(row.groups for row in picture.status.values())
+    return GroupPage(
+        rows=rows,
+        next=str(rows[-1].version) if len(rest) > len(rows) else None,
+        matched=len(entries),
+        total=max(total, known),
+        known_total=known,
+        note=_note(known, total),
+    )
+
+
+def _note(known: int, total: int) -> str:
+    if total <= known:
+        return ""
+    return (
+        f"{total - known:,} of {total:,} groups had no expiration and no rebalance in the time that is shown; "
+        "the topics name a group only when something happens to it."
+    )
+
+
+def _matching(picture: Picture, wanted: GroupFilter, rule: StormRule, now_ms: int) -> Iterator[GroupEntry]:
+    text = wanted.text.casefold()
+    for entry in reversed(picture.groups.entries.values()):
+        if (
+            (wanted.canary or not picture.is_canary(entry.group_id))
+            and text in entry.group_id.casefold()
+            and (not wanted.state or state_of(entry) == wanted.state)
+            and (not wanted.storm or storm_of(entry.triggers, (), rule, now_ms=now_ms) is not None)
+        ):
+            yield entry
+
+
+def storms(picture: Picture, rule: StormRule, *, now_ms: int, canary: bool = False) -> list[tuple[str, Storm]]:
+    """List the groups that are in a storm, the worst first; hold the picture's lock meanwhile."""
+    found = []
+    for entry in reversed(picture.groups.entries.values()):
+        if entry.newest is not None and len(entry.triggers) >= rule.rebalances:
+            storm = storm_of(entry.triggers, entry.expirations, rule, now_ms=now_ms)
+            if storm is not None and (canary or not picture.is_canary(entry.group_id)):
+                found.append((entry.group_id, storm))
+    return sorted(found, key=lambda each: -each[1].count)
+
+
+def group_detail(picture: Picture, group_id: str, rule: StormRule, *, now_ms: int) -> GroupDetail | None:
+    """Show a group and its newest history; `None` if nothing of it was seen."""
+    with picture.lock:
+        entry = picture.groups.entries.get(group_id)
+        if entry is None:
+            return None
+        group = group_of(entry, rule, now_ms=now_ms)
+        timeline = timeline_of(entry)
+        newest = list(islice(reversed(entry.expirations), EXPIRATIONS_SHOWN_MAX))
+    fields = {name: getattr(group, name) for name in Group.__struct_fields__}
+    fields |= {"timeline": timeline, "expirations": newest, "expirations_count": group.expirations}
+    return GroupDetail(**fields)

@@ -1,0 +1,189 @@
+"""Whether the engine can be trusted right now: one state, one sentence, and what to do."""
+
+from __future__ import annotations
+
+import enum
+from typing import Final, NamedTuple
+
+import msgspec
+
+from heartwheel.job_row import JobRow, Phase
+from heartwheel.live.words import ago, count
+from heartwheel.status import StatusRow
+
+STALLED_TRIGGERS: Final = 5
+"""After how many trigger intervals without a batch the job counts as stalled."""
+
+SILENT_MS_MIN: Final = 15_000
+"""How long it may be silent whatever its interval: it tells something at least every five seconds."""
+
+UNREACHABLE_MS: Final = 3_000
+"""How long Kafka may not answer before that is said."""
+
+
+class HealthState(enum.StrEnum):
+    """Name how far the engine can be trusted."""
+
+    HEALTHY = "healthy"
+    CATCHING_UP = "catching_up"
+    STALLED = "stalled"
+    WAITING = "waiting"
+    UNREACHABLE = "unreachable"
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold how far the engine can be trusted.
+
+    Args:
+        state: in one word.
+        since_ms: since when, epoch ms; `None` if that is not known.
+        sentence: the same for people.
+        hint: what to do; empty if nothing is to be done.
+        reasons: what else a person should know.
+    """
+
+    state: HealthState
+    since_ms: int | None
+    sentence: str
+    hint: str
+    reasons: list[str]
+
+    @property
+    def ready(self) -> bool:
+        """Whether what is shown can be relied on."""
+        return self.state in {HealthState.HEALTHY, HealthState.CATCHING_UP}
+
+
+class Signs(NamedTuple):
+    """Hold what health is judged by.
+
+    Args:
+        linked: whether Kafka answers; `None` before anybody has asked.
+        linked_since_ms: since when that is so, epoch ms.
+        bootstrap: the address that was asked.
+        job: the newest row of the job, if any.
+        shards: the newest row of each shard.
+        reasons: what else is wrong, in sentences.
+    """
+
+    linked: bool | None
+    linked_since_ms: int
+    bootstrap: str
+    job: JobRow | None
+    shards: tuple[StatusRow, ...]
+    reasons: tuple[str, ...] = ()
+
+
+def health_of(signs: Signs, *, now_ms: int) -> Health:
+    """Judge how far the engine can be trusted.
+
+    Args:
+        signs: what is known.
+        now_ms: wall clock, epoch ms.
+    """
+    for judge in (_unreachable, _waiting, _stopped, _retrying, _silent, _catching_up):
+        health = judge(signs, now_ms)
+        if health is not None:
+            return health
+    since_ms = signs.job.phase_since_ms if signs.job else None
+    return _health(signs, HealthState.HEALTHY, since_ms, "Healthy: every shard decides as its members fall silent.")
+
+
+def _health(signs: Signs, state: HealthState, since_ms: int | None, sentence: str, hint: str = "") -> Health:
+    return Health(state=state, since_ms=since_ms, sentence=sentence, hint=hint, reasons=list(signs.reasons))
+
+
+def _unreachable(signs: Signs, now_ms: int) -> Health | None:
+    if signs.linked is not False or now_ms - signs.linked_since_ms < UNREACHABLE_MS:
+        return None
+    since_ms = signs.linked_since_ms
+    return _health(
+        signs,
+        HealthState.UNREACHABLE,
+        since_ms,
+        f"Unreachable: Kafka at {signs.bootstrap} has not answered for {ago(since_ms, now_ms)}.",
+        "What is shown is as of then. Is the broker up, is the address right, does it ask for TLS or a login?",
+    )
+
+
+def _waiting(signs: Signs, _now_ms: int) -> Health | None:
+    if signs.job is not None or signs.shards:
+        return None
+    return _health(
+        signs,
+        HealthState.WAITING,
+        None,
+        f"Waiting: no job has told anything at {signs.bootstrap} yet.",
+        f"Start it: heartwheel run --bootstrap-servers {signs.bootstrap}",
+    )
+
+
+def _stalled(signs: Signs, since_ms: int, now_ms: int, why: str, hint: str) -> Health:
+    sentence = f"Stalled for {ago(since_ms, now_ms)}: {why}"
+    return _health(signs, HealthState.STALLED, since_ms, sentence, hint)
+
+
+def _stopped(signs: Signs, now_ms: int) -> Health | None:
+    if signs.job is None or signs.job.phase is not Phase.STOPPED:
+        return None
+    hint = "Start it again on the same checkpoint: whoever beats meanwhile is not expired."
+    return _stalled(signs, signs.job.phase_since_ms, now_ms, "the job was stopped. Nobody is expired meanwhile.", hint)
+
+
+def _retrying(signs: Signs, now_ms: int) -> Health | None:
+    if signs.job is None or signs.job.phase is not Phase.RETRYING:
+        return None
+    why = f"the job met a fault and tries again: {signs.job.fault or 'no words were given'}."
+    return _stalled(signs, signs.job.phase_since_ms, now_ms, why, "It comes back by itself if the fault goes away.")
+
+
+def _silent(signs: Signs, now_ms: int) -> Health | None:
+    """Find that no batch has ended for too long, or that the job says nothing at all any more."""
+    heard_ms = _heard_ms(signs)
+    interval_ms = _interval_ms(signs)
+    said_ms = signs.job.at_ms if signs.job else heard_ms
+    if now_ms - said_ms >= max(SILENT_MS_MIN, STALLED_TRIGGERS * interval_ms):
+        missed = (now_ms - heard_ms) // interval_ms
+        why = f"the job says nothing any more; no batch for {count(missed, 'trigger')}."
+        hint = "Is its process alive, and does it reach Kafka? After a crash start it again on the same checkpoint."
+        return _stalled(signs, heard_ms, now_ms, why, hint)
+    live = signs.job is not None and signs.job.phase is Phase.LIVE
+    batch_ms = signs.job.last_batch.duration_ms if signs.job and signs.job.last_batch else 0
+    if live and now_ms - heard_ms >= STALLED_TRIGGERS * max(interval_ms, batch_ms) + interval_ms:
+        missed = (now_ms - heard_ms) // interval_ms
+        why = f"no batch for {count(missed, 'trigger')}, though the job's process is alive."
+        return _stalled(
+            signs, heard_ms, now_ms, why, "Look at the job's log: a batch may wait for Kafka or for memory."
+        )
+    return None
+
+
+def _heard_ms(signs: Signs) -> int:
+    """Tell when the newest batch was, epoch ms."""
+    batches = [row.batch_ms for row in signs.shards]
+    if signs.job is not None:
+        batches.append(signs.job.last_batch.ended_ms if signs.job.last_batch else signs.job.phase_since_ms)
+    return max(batches)
+
+
+def _interval_ms(signs: Signs) -> int:
+    return max(1, signs.job.trigger_interval_ms if signs.job else 1_000)
+
+
+def _catching_up(signs: Signs, now_ms: int) -> Health | None:
+    job = signs.job
+    starting = job is not None and job.phase in {Phase.STARTING, Phase.CATCHING_UP}
+    # The shards' own word is only asked for where the job gives none: it is older by up to one batch.
+    if not starting and (job is not None or not any(row.held for row in signs.shards)):
+        return None
+    since_ms = job.phase_since_ms if job else None
+    behind = job.last_batch.behind if job and job.last_batch else None
+    far = "" if behind is None else f": {count(behind, 'record')} behind"
+    held = f", clocks held for {ago(since_ms, now_ms)}" if since_ms is not None else ", clocks held"
+    return _health(
+        signs,
+        HealthState.CATCHING_UP,
+        since_ms,
+        f"Catching up{far}{held}.",
+        "Nobody is expired before what was sent meanwhile has been read. Nothing is to be done.",
+    )

@@ -1,0 +1,269 @@
+"""How things stand right now, in one document: the first thing a person with a pager sees."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from heartwheel.job_row import JobRow
+from heartwheel.live.expirations import count_expirations
+from heartwheel.live.figures import Lateness, lateness_of
+from heartwheel.live.groups import storms
+from heartwheel.live.health import Health, Signs, health_of
+from heartwheel.live.picture import Picture
+from heartwheel.live.storms import Offender, StormRule
+from heartwheel.live.ticks import STEP_MS
+from heartwheel.live.wheel import shards_of
+from heartwheel.live.words import length, setting
+
+VERSION: Final = metadata.version("heartwheel")
+"""Release of heartwheel."""
+
+_RATE_MS: Final = 60_000
+_BEATS_STEPS: Final = 2
+_STORMS_MAX: Final = 20
+
+
+class LastBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold the newest batch: Spark's number of it, when it ended (epoch ms), how long it took (ms), what it read."""
+
+    batch_id: int
+    at_ms: int
+    duration_ms: int
+    records: int
+    behind: int
+
+
+class StormLine(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold a group that is in a storm; see `Storm`."""
+
+    group_id: str
+    count: int
+    window_ms: int
+    first_cause: str
+    offenders: list[Offender]
+
+
+class Window(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold what stretch of time the picture shows.
+
+    Args:
+        from_ms: expirations since then are all there, epoch ms.
+        expirations: how many are kept.
+        expirations_max: how many can be.
+        dropped: how many had to go before their time, as there were too many.
+    """
+
+    from_ms: int
+    expirations: int
+    expirations_max: int
+    dropped: int
+
+
+class Now(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold how things stand.
+
+    Args:
+        at_ms: wall clock of the answer, epoch ms.
+        version: release of heartwheel.
+        health: whether the engine can be trusted.
+        members: members of all shards.
+        groups: groups of all shards.
+        groups_by_state: count by Kafka's state name.
+        groups_by_kind: count by kind.
+        shards: how many shards there are.
+        shards_held: how many of them have their clock held.
+        expirations_per_minute: expirations that were appended in the last minute.
+        expirations_total: expirations in the window.
+        triggers_total: rows of the triggers topic that were seen.
+        lateness_ms: how long after their deadlines the expirations of the window were known.
+        clock_ms: up to where every shard has fired its timers, epoch ms; -1 before all have.
+        clock_behind_ms: how far that is behind the wall clock, ms; `None` before all have.
+        last_batch: the newest batch, if the job tells.
+        backlog: records that are yet to be read, if the job tells.
+        heartbeats_per_second: records that were read lately; `None` if nothing was told lately.
+        rejects_total: rejected records that were seen.
+        rejects_by_cause: likewise, by cause.
+        strays: groups with records in more than one partition, and how many.
+        storms: groups that rebalance again and again, the worst first.
+        canary: figures of the canary, if one runs.
+        window: what stretch of time is shown.
+        job: the newest row of the job, if any.
+    """
+
+    at_ms: int
+    version: str
+    health: Health
+    members: int
+    groups: int
+    groups_by_state: dict[str, int]
+    groups_by_kind: dict[str, int]
+    shards: int
+    shards_held: int
+    expirations_per_minute: int
+    expirations_total: int
+    triggers_total: int
+    lateness_ms: Lateness
+    clock_ms: int
+    clock_behind_ms: int | None
+    last_batch: LastBatch | None
+    backlog: int | None
+    heartbeats_per_second: float | None
+    rejects_total: int
+    rejects_by_cause: dict[str, int]
+    strays: dict[str, int]
+    storms: list[StormLine]
+    canary: Any
+    window: Window
+    job: JobRow | None
+
+
+class View(NamedTuple):
+    """Hold what a picture is looked at with.
+
+    Args:
+        bootstrap: the brokers' address, for sentences.
+        storm: what a storm is.
+        canary: the canary's figures, if one runs.
+        show_canary: whether the canary's own groups count.
+    """
+
+    bootstrap: str = ""
+    storm: StormRule = StormRule()
+    canary: Any = None
+    show_canary: bool = False
+
+
+def now_of(picture: Picture, view: View, *, now_ms: int) -> Now:
+    """Show how things stand.
+
+    Args:
+        picture: what was told.
+        view: what it is looked at with.
+        now_ms: wall clock, epoch ms.
+    """
+    with picture.lock:
+        rows = tuple(picture.status.values())
+        job, shards = picture.job, shards_of(picture)
+        kept = [row for row in picture.window.rows if view.show_canary or not picture.is_canary(row.group_id)]
+        clocks = [row.clock_ms for row in rows]
+        clock_ms = min(clocks) if clocks and len(clocks) >= shards else -1
+        lateness = lateness_of([row.known_late_ms for row in kept], objective_ms(job))
+        strays: Counter[str] = Counter()
+        for row in rows:
+            strays.update(row.strays)
+        signs = Signs(
+            linked=picture.linked,
+            linked_since_ms=picture.linked_since_ms,
+            bootstrap=view.bootstrap,
+            job=job,
+            shards=rows,
+            reasons=_reasons(lateness, strays, view.canary),
+        )
+        stormy = storms(picture, view.storm, now_ms=now_ms, canary=view.show_canary)
+        return Now(
+            at_ms=now_ms,
+            version=VERSION,
+            health=health_of(signs, now_ms=now_ms),
+            members=sum(row.members for row in rows),
+            groups=sum(row.groups for row in rows),
+            groups_by_state=_summed([row.groups_by_state for row in rows]),
+            groups_by_kind=_summed([row.groups_by_kind for row in rows]),
+            shards=shards,
+            shards_held=sum(row.held for row in rows),
+            expirations_per_minute=sum(row.append_ms > now_ms - _RATE_MS for row in kept),
+            expirations_total=len(kept),
+            triggers_total=picture.triggers_total,
+            lateness_ms=lateness,
+            clock_ms=clock_ms,
+            clock_behind_ms=now_ms - clock_ms if clock_ms >= 0 else None,
+            last_batch=_last_batch(job),
+            backlog=job.last_batch.behind if job and job.last_batch else None,
+            heartbeats_per_second=_heartbeats(picture, now_ms),
+            rejects_total=picture.rejects.total(),
+            rejects_by_cause=dict(picture.rejects),
+            strays=dict(strays),
+            storms=[_storm_line(group_id, storm) for group_id, storm in stormy[:_STORMS_MAX]],
+            canary=view.canary,
+            window=_window(picture, now_ms, count_expirations(picture, canary=True)),
+            job=job,
+        )
+
+
+def objective_ms(job: JobRow | None) -> int | None:
+    """Tell how late an expiration may be known, ms: two trigger intervals, one for the batch, the skew (promise P2)."""
+    return None if job is None else 3 * job.trigger_interval_ms + job.skew_allowance_ms
+
+
+def _storm_line(group_id: str, storm: Any) -> StormLine:
+    return StormLine(group_id=group_id, **msgspec.structs.asdict(storm))
+
+
+def _summed(counts: list[dict[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return dict(total)
+
+
+def _last_batch(job: JobRow | None) -> LastBatch | None:
+    if job is None or job.last_batch is None:
+        return None
+    batch = job.last_batch
+    return LastBatch(
+        batch_id=batch.batch_id,
+        at_ms=batch.ended_ms,
+        duration_ms=batch.duration_ms,
+        records=batch.records,
+        behind=batch.behind,
+    )
+
+
+def _heartbeats(picture: Picture, now_ms: int) -> float | None:
+    """Tell the rate of the last two whole steps: the present one has just begun."""
+    end_ms = now_ms - now_ms % STEP_MS
+    steps = picture.ticks.steps(end_ms - _BEATS_STEPS * STEP_MS, end_ms)
+    records = [tick.records for _, tick in steps if tick.records is not None]
+    return round(sum(records) * 1000 / (len(records) * STEP_MS), 1) if records else None
+
+
+def _window(picture: Picture, now_ms: int, kept: int) -> Window:
+    window = picture.window
+    from_ms = now_ms - picture.window_ms
+    # What had to go was older than all that is kept.
+    oldest_ms = window.rows[0].append_ms if window.dropped and window.rows else from_ms
+    return Window(
+        from_ms=max(from_ms, oldest_ms), expirations=kept, expirations_max=window.rows_max, dropped=window.dropped
+    )
+
+
+def _reasons(lateness: Lateness, strays: Mapping[str, int], canary: Any) -> tuple[str, ...]:
+    return tuple(line for line in (_late(lateness), _stray(strays), *_canary(canary)) if line)
+
+
+def _late(lateness: Lateness) -> str:
+    if lateness.objective is None or lateness.p99 <= lateness.objective:
+        return ""
+    return (
+        f"One expiration in a hundred was known later than {length(lateness.p99)} after its deadline; "
+        f"the objective is {setting(lateness.objective)}."
+    )
+
+
+def _stray(strays: Mapping[str, int]) -> str:
+    if not strays:
+        return ""
+    names = ", ".join(sorted(strays)[:3])
+    return f"Groups send to more than one partition: {names}. Use one partitioner (murmur2) in all producers."
+
+
+def _canary(canary: Any) -> list[str]:
+    missed, false = getattr(canary, "missed", 0), getattr(canary, "false_", 0)
+    lines = [f"The canary was not expired in time {missed} times: real members may be missed too."] if missed else []
+    if false:
+        lines.append(f"The canary was expired {false} times though it was alive: real members may be too.")
+    return lines

@@ -1,0 +1,57 @@
+"""The states of a group, worked out from what the triggers topic tells, each with a sentence for people."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Final
+
+from heartwheel.live.group_book import GroupEntry
+
+
+class ShownState(enum.StrEnum):
+    """Name the state of a group as Kafka does; `UNKNOWN` as long as only expirations of it were seen."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    STABLE = "Stable"
+    UNKNOWN = "Unknown"
+
+
+class ShownKind(enum.StrEnum):
+    """Name the rules that a group goes by."""
+
+    CLASSIC = "classic"
+    LOADED = "loaded"
+    PRESENCE = "presence"
+
+
+STATE_OF_TYPE: Final[Mapping[str, ShownState]] = {
+    "rebalance_triggered": ShownState.PREPARING_REBALANCE,
+    "rebalance_completed": ShownState.STABLE,
+    "group_empty": ShownState.EMPTY,
+}
+"""The state that a group is in after a row of the triggers topic."""
+
+STATE_WORDS: Final[Mapping[ShownState, str]] = {
+    ShownState.EMPTY: "Nobody is a member. What was committed stays; the next to join begins a new generation.",
+    ShownState.PREPARING_REBALANCE: "A rebalance has begun: nobody of the group works until all have joined again, "
+    "or the time for it is over.",
+    ShownState.STABLE: "Everybody has joined this generation. Members work on what they were assigned.",
+    ShownState.UNKNOWN: "Only expirations of this group were seen so far; its next rebalance tells its state.",
+}
+"""What each state means."""
+
+
+def state_of(entry: GroupEntry) -> ShownState:
+    """Tell the state of a group."""
+    return STATE_OF_TYPE.get(entry.newest.type, ShownState.UNKNOWN) if entry.newest else ShownState.UNKNOWN
+
+
+def kind_of(entry: GroupEntry) -> ShownKind | None:
+    """Tell the kind of a group as far as its rebalances show it: only Kafka's protocol knows leaders."""
+    if entry.newest is not None and entry.newest.cause == "generation_advanced":
+        return ShownKind.LOADED
+    if entry.leader_seen is None:
+        return None
+    return ShownKind.CLASSIC if entry.leader_seen else ShownKind.PRESENCE

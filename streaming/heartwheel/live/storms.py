@@ -1,0 +1,85 @@
+"""Storms: groups that rebalance again and again, with what began it and who keeps falling out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from heartwheel.live.expiration import Expiration
+from heartwheel.verdicts import TriggerRow
+
+OFFENDERS_MAX: Final = 5
+"""Most repeat offenders that a storm names."""
+
+
+class StormRule(NamedTuple):
+    """Say what a storm is: so many rebalances of one group within so long, ms."""
+
+    rebalances: int = 5
+    window_ms: int = 300_000
+
+
+class Offender(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold a member, or the instance or client that it is, that was expired more than once: its name, how often."""
+
+    member_id: str
+    count: int
+
+
+class Storm(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold a storm of rebalances.
+
+    Args:
+        count: how many began in the window.
+        window_ms: how long the window is, ms.
+        first_cause: the cause of the first of them.
+        offenders: whose expirations came more than once, the worst first.
+    """
+
+    count: int
+    window_ms: int
+    first_cause: str
+    offenders: list[Offender]
+
+
+def storm_of(
+    triggers: Sequence[TriggerRow], expirations: Sequence[Expiration], rule: StormRule, *, now_ms: int
+) -> Storm | None:
+    """Find whether a group is in a storm.
+
+    Args:
+        triggers: rows of the group, the oldest first.
+        expirations: of the group, the oldest first.
+        rule: what a storm is.
+        now_ms: wall clock, epoch ms.
+    """
+    from_ms = now_ms - rule.window_ms
+    begun = [row for row in triggers if row.type == "rebalance_triggered" and row.time_ms >= from_ms]
+    if len(begun) < rule.rebalances:
+        return None
+    return Storm(
+        count=len(begun),
+        window_ms=rule.window_ms,
+        first_cause=begun[0].cause or "unknown",
+        offenders=offenders_of([each for each in expirations if each.deadline_ms >= from_ms]),
+    )
+
+
+def offenders_of(expirations: Sequence[Expiration]) -> list[Offender]:
+    """Name those that were expired more than once, the worst first.
+
+    A dynamic member has a new id after each return: it goes by its instance id, or by its client's id and host.
+    """
+    counts = Counter(_name(each) for each in expirations)
+    return [Offender(member_id=name, count=n) for name, n in counts.most_common(OFFENDERS_MAX) if n > 1]
+
+
+def _name(each: Expiration) -> str:
+    if each.group_instance_id:
+        return each.group_instance_id
+    if each.client_id and each.client_host and each.member_id.startswith(f"{each.client_id}-"):
+        return f"{each.client_id} at {each.client_host}"
+    return each.member_id
