@@ -1,0 +1,116 @@
+"""`heartwheel notify`: tell a webhook who was expired, and who came back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load
+from heartwheel.cli.signals import stopped_by_signals
+from heartwheel.settings import Problem, Settings, SettingsError, env_name, parse_duration_ms
+
+if TYPE_CHECKING:
+    from heartwheel.notify.delivery import Answer
+    from heartwheel.notify.message import Message
+
+
+def _duration(text: str) -> int:
+    try:
+        return parse_duration_ms(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def notify(
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be posted, one JSON object a line; keep nothing.")
+    ] = False,
+    since: Annotated[
+        int | None,
+        typer.Option(parser=_duration, metavar="TIME", help="At the first start, begin so long ago, such as 1h."),
+    ] = None,
+    state_dir: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Positions and open incidents (notify.state_dir).")
+    ] = None,
+    bootstrap_servers: BootstrapFlag = None,
+    config: ConfigFile = None,
+    set_: SetFlags = None,
+) -> None:
+    """Post to a webhook who was expired from which group and who came back, until SIGTERM or Ctrl-C.
+
+    One incident a group: opened at the first expiration, updated as more come, closed when all are back. It goes on
+    where it stopped; what could not be delivered is retried. The address is notify.url, best set in the environment.
+    docs/webhook.md describes the messages and how to verify them.
+
+    For example:
+
+        HEARTWHEEL_NOTIFY__URL=https://chat.example/hook heartwheel notify --bootstrap-servers kafka:9092
+
+        heartwheel notify --dry-run --since 1h
+    """
+    settings = load(config, set_, kafka__bootstrap_servers=bootstrap_servers, notify__state_dir=state_dir).settings
+    from heartwheel.cli.run import log_to_stderr
+    from heartwheel.notify.notifier import wall_ms
+
+    log_to_stderr()
+    since_ms = None if since is None else wall_ms() - since
+    if dry_run:
+        _print_only(settings, since_ms)
+    else:
+        _post(settings, since_ms)
+
+
+def _post(settings: Settings, since_ms: int | None) -> None:
+    import logging
+
+    from heartwheel.notify.delivery import Delivery
+    from heartwheel.notify.notifier import Notifier, wall_ms
+    from heartwheel.notify.store import Store
+
+    keys = _keys(settings)
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every address, and that may be a secret
+    if not keys:
+        logging.getLogger("heartwheel").warning("messages are not signed: notify.secret is empty")
+    store = Store(Path(settings.notify.state_dir))
+    with store.locked(), Delivery(settings.notify.url, keys, timeout_ms=settings.notify.timeout_ms) as delivery:
+
+        def post(message: Message) -> Answer:
+            return delivery.post(message, now_ms=wall_ms())
+
+        notifier = Notifier(settings, post, store=store, since_ms=since_ms)
+        with stopped_by_signals(notifier.stop):
+            notifier.run()
+
+
+def _keys(settings: Settings) -> tuple[bytes, ...]:
+    """Read the keys, and tell everything that is missing at once."""
+    from heartwheel.notify.signature import SecretError, parse_secrets
+
+    problems: list[Problem] = []
+    keys: tuple[bytes, ...] = ()
+    if not settings.notify.url:
+        hint = f"set {env_name('notify.url')} in the environment, or try --dry-run"
+        problems.append(Problem("notify.url", "is empty: there is no address to post to", hint=hint))
+    try:
+        keys = parse_secrets(settings.notify.secret)
+    except SecretError as error:
+        problems.append(Problem("notify.secret", str(error), hint=error.hint or ""))
+    if problems:
+        raise SettingsError(problems)
+    return keys
+
+
+def _print_only(settings: Settings, since_ms: int | None) -> None:
+    from heartwheel.notify.delivery import Answer, Fate
+    from heartwheel.notify.notifier import Notifier
+
+    def show(message: Message) -> Answer:
+        typer.echo(message.body)
+        return Answer(Fate.DELIVERED)
+
+    notifier = Notifier(settings, show, store=None, since_ms=since_ms)
+    with stopped_by_signals(notifier.stop):
+        notifier.run()

@@ -1,0 +1,157 @@
+"""The book of incidents: what is open, what is to be told, and when. It reads no clock and knows no network."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+import msgspec
+
+from heartwheel.notify.incident import ClosedBy, Incident, Step, incident_id
+from heartwheel.verdicts import ExpirationRow, TriggerRow
+
+SEEN_MAX: Final = 5_000
+"""How many of the newest expirations are known by id, so that one that was written twice counts once."""
+
+ARRIVALS_MAX: Final = 2_000
+"""How many of the newest arrivals are kept for expirations that are read later: two topics have no common order."""
+
+
+class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold that somebody joined a group: when, epoch ms, and under which id."""
+
+    group_id: str
+    member_id: str
+    time_ms: int
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """Set when an incident is told.
+
+    Args:
+        gather_ms: from the first expiration to the first message.
+        min_interval_ms: shortest time between two messages about one incident.
+        close_after_ms: how long after its newest expiration an incident is closed, if not all came back.
+        incidents_max: most groups with an incident of their own.
+    """
+
+    gather_ms: int
+    min_interval_ms: int
+    close_after_ms: int
+    incidents_max: int
+
+
+class Pages(msgspec.Struct, kw_only=True):
+    """Hold what a book must not forget when the process ends.
+
+    Args:
+        incidents: those that are open, the oldest first.
+        seen: ids of the newest expirations, the oldest first.
+        arrivals: the newest arrivals that are nobody's return so far, the oldest first.
+    """
+
+    incidents: list[Incident] = []
+    seen: list[str] = []
+    arrivals: list[Arrival] = []
+
+
+class Book:
+    """Keep the incidents.
+
+    Args:
+        rules: when to tell them.
+        pages: what an earlier process wrote.
+    """
+
+    def __init__(self, rules: Rules, pages: Pages | None = None) -> None:
+        pages = pages or Pages()
+        self._rules = rules
+        self._open = {incident.group_id: incident for incident in pages.incidents}
+        self._seen = dict.fromkeys(pages.seen)
+        self._arrivals = pages.arrivals
+
+    @property
+    def incidents(self) -> Collection[Incident]:
+        """The open incidents, the oldest first."""
+        return self._open.values()
+
+    def pages(self) -> Pages:
+        """Write down what must not be forgotten."""
+        return Pages(incidents=list(self._open.values()), seen=list(self._seen), arrivals=self._arrivals)
+
+    def expired(self, row: ExpirationRow, *, now_ms: int) -> None:
+        """Take in an expiration; one that is known by its id changes nothing."""
+        if row.id in self._seen:
+            return
+        self._remember(row.id)
+        incident = self._incident_for(row, now_ms)
+        incident.add(row, now_ms=now_ms)
+        for arrival in self._arrivals:
+            if arrival.group_id == row.group_id and incident.claim(arrival.member_id, arrival.time_ms, now_ms=now_ms):
+                self._arrivals.remove(arrival)
+                break
+
+    def triggered(self, row: TriggerRow, *, now_ms: int) -> None:
+        """Take in a trigger; only completed rebalances that brought members say something."""
+        if row.type != "rebalance_completed":
+            return
+        incident = self._open.get(row.group_id)
+        for member_id in row.joined:
+            if incident is None or not incident.claim(member_id, row.time_ms, now_ms=now_ms):
+                self._arrivals.append(Arrival(group_id=row.group_id, member_id=member_id, time_ms=row.time_ms))
+        del self._arrivals[:-ARRIVALS_MAX]
+
+    def due(self, now_ms: int, *, busy: Collection[str] = ()) -> list[Incident]:
+        """List the incidents of which a message is to be sent now, the one that waits longest first.
+
+        Args:
+            now_ms: the time, epoch ms.
+            busy: ids of incidents with a message that is not delivered yet; they wait, so that messages keep their
+                order.
+        """
+        found = [one for one in self._open.values() if one.id not in busy and self.due_ms(one) <= now_ms]
+        return sorted(found, key=self.due_ms)
+
+    def due_ms(self, incident: Incident) -> int:
+        """Tell when the next message about an incident is due if nothing more happens, epoch ms."""
+        rules = self._rules
+        if not incident.sequence:
+            return incident.opened_ms + rules.gather_ms
+        news_ms = incident.expired_ms + rules.close_after_ms if incident.news_ms is None else incident.news_ms
+        return max(news_ms, incident.told_ms + rules.min_interval_ms)
+
+    def tell(self, incident: Incident, now_ms: int) -> tuple[Step, ClosedBy | None]:
+        """Note that a message about an incident was made; one that closes it takes it out of the book.
+
+        Returns:
+            What the message says, and why the incident is closed if it is.
+        """
+        closed_by = self._closed_by(incident, now_ms)
+        incident.sequence += 1
+        incident.told_ms = now_ms
+        incident.told_expired = incident.expired
+        incident.news_ms = None
+        if closed_by is not None:
+            del self._open[incident.group_id]
+            return Step.CLOSED, closed_by
+        return (Step.OPENED if incident.sequence == 1 else Step.UPDATED), None
+
+    def _incident_for(self, row: ExpirationRow, now_ms: int) -> Incident:
+        has_own = row.group_id in self._open
+        own_groups = len(self._open) - (None in self._open)
+        group = row.group_id if has_own or own_groups < self._rules.incidents_max else None
+        if group not in self._open:
+            self._open[group] = Incident(
+                id=incident_id(group, row.id), group_id=group, opened_ms=now_ms, expired_ms=now_ms
+            )
+        return self._open[group]
+
+    def _remember(self, expiration_id: str) -> None:
+        self._seen[expiration_id] = None
+        if len(self._seen) > SEEN_MAX:
+            del self._seen[next(iter(self._seen))]
+
+    def _closed_by(self, incident: Incident, now_ms: int) -> ClosedBy | None:
+        if not incident.missing:
+            return ClosedBy.RETURNED
+        return ClosedBy.QUIET if now_ms >= incident.expired_ms + self._rules.close_after_ms else None

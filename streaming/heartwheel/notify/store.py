@@ -1,0 +1,148 @@
+"""What survives the process: one file with the positions, the incidents and the outbox, and one with dead letters.
+
+Positions, incidents and outbox are written together and at once. Committed offsets of a consumer group could hold the
+positions alone: after a crash they would be ahead of the incidents, which loses some, or behind, which tells twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from heartwheel.errors import HeartwheelError
+from heartwheel.live.told import Source
+from heartwheel.notify.book import Pages
+from heartwheel.notify.outbox import Waiting
+
+FORMAT: Final = 1
+"""The format of the file; a newer one is refused."""
+
+DEAD_BYTES_MAX: Final = 4 << 20
+"""Size at which the file of dead letters is put aside; the one put aside before it is dropped, bytes."""
+
+
+class Counts(msgspec.Struct, kw_only=True):
+    """Hold what was done since the file was made.
+
+    Args:
+        delivered: messages that the receiver took.
+        failed: attempts that were or are to be repeated.
+        refused: messages that the receiver will never take, now dead letters.
+        given_up: messages that could not be delivered for too long, now dead letters.
+        skipped: records that were gone before they could be read.
+    """
+
+    delivered: int = 0
+    failed: int = 0
+    refused: int = 0
+    given_up: int = 0
+    skipped: int = 0
+
+
+class Kept(msgspec.Struct, kw_only=True):
+    """Hold what is kept from one process to the next.
+
+    Args:
+        format: of the file.
+        began_ms: from where partitions without a position are read, epoch ms: the moment of the first start.
+        positions: the next offset to read, by source and then by partition.
+        pages: the incidents.
+        waiting: the outbox.
+        counts: what was done so far.
+    """
+
+    format: int = FORMAT
+    began_ms: int = 0
+    positions: dict[Source, dict[int, int]] = {}
+    pages: Pages = msgspec.field(default_factory=Pages)
+    waiting: list[Waiting] = []
+    counts: Counts = msgspec.field(default_factory=Counts)
+
+
+class StoreError(HeartwheelError):
+    """Tell that the kept state can not be used."""
+
+
+class Store:
+    """Keep the state in a folder, for one process at a time.
+
+    Args:
+        folder: is made if it is not there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._file = folder / "state.json"
+        self._dead = folder / "dead-letters.jsonl"
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder for the length of a `with` block.
+
+        Raises:
+            StoreError: if another process holds it, or it can not be made.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = (self.folder / "lock").open("w")
+        except OSError as error:
+            raise StoreError(f"can not use {self.folder}: {error.strerror}", hint="set notify.state_dir") from None
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                hint = "stop it, or give this one a notify.state_dir of its own"
+                raise StoreError(f"another notifier uses {self.folder}", hint=hint) from None
+            yield
+
+    def load(self) -> Kept | None:
+        """Read what was kept; `None` at the first start.
+
+        Raises:
+            StoreError: if the file is damaged, or of a newer release.
+        """
+        try:
+            data = self._file.read_bytes()
+        except FileNotFoundError:
+            return None
+        hint = "move the file away to start anew: open incidents are forgotten, and reading begins at the end"
+        try:
+            found = msgspec.json.decode(data, type=_Format).format
+            if found != FORMAT:
+                raise StoreError(f"{self._file} has format {found}, this release knows {FORMAT}", hint=hint)
+            return msgspec.json.decode(data, type=Kept)
+        except msgspec.MsgspecError as error:
+            raise StoreError(f"{self._file} is damaged: {error}", hint=hint) from None
+
+    def save(self, kept: Kept) -> None:
+        """Replace the file, so that a crash leaves the old one or the new one."""
+        fresh = self._file.with_suffix(".new")
+        with fresh.open("wb") as file:
+            file.write(msgspec.json.encode(kept))
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self._file)
+
+    def bury(self, waiting: Waiting, *, now_ms: int) -> None:
+        """Append a message that will not be delivered to the dead letters.
+
+        Args:
+            waiting: the message, with its last fault.
+            now_ms: the time, epoch ms.
+        """
+        letter = {"at_ms": now_ms, "fault": waiting.fault, "attempts": waiting.attempts, "message": waiting.message}
+        line = msgspec.json.encode(letter) + b"\n"
+        if self._dead.exists() and self._dead.stat().st_size + len(line) > DEAD_BYTES_MAX:
+            self._dead.replace(self._dead.with_suffix(".1.jsonl"))
+        with self._dead.open("ab") as file:
+            file.write(line)
+
+
+class _Format(msgspec.Struct):
+    format: int
