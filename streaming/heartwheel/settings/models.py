@@ -299,6 +299,29 @@ class NotifySettings(Section):
     incidents_max: Annotated[int, Field(ge=1, le=100_000)] = 1_000
 
 
+class DashboardSettings(Section):
+    """Set up the dashboard.
+
+    Args:
+        host: where it listens.
+        port: likewise; `0` takes any that is free.
+        window_ms: for how long expirations and rebalances are shown.
+        expirations_max: most expirations that are kept, and most rebalances.
+        allow_hosts: names it may be asked under, with commas; empty means the local ones while it listens locally, and
+            any name otherwise.
+        storm_rebalances: so many rebalances of one group ...
+        storm_window_ms: ... within so long are a storm.
+    """
+
+    host: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8_484
+    window_ms: Annotated[DurationMs, Field(ge=60_000, le=86_400_000)] = 3_600_000
+    expirations_max: Annotated[int, Field(ge=100, le=1_000_000)] = 20_000
+    allow_hosts: Annotated[str, Field(pattern=r"^[^\s/]*$", max_length=4_096)] = ""
+    storm_rebalances: Annotated[int, Field(ge=2, le=10_000)] = 5
+    storm_window_ms: Annotated[DurationMs, Field(ge=1_000, le=86_400_000)] = 300_000
+
+
 class DemoSettings(Section):
     """Set up the demo: how long it runs, `0` until it is stopped."""
 
@@ -317,6 +340,7 @@ class Settings(Section):
     spark: SparkSettings = SparkSettings()
     feed: FeedSettings = FeedSettings()
     notify: NotifySettings = NotifySettings()
+    dashboard: DashboardSettings = DashboardSettings()
     demo: DemoSettings = DemoSettings()
     metrics: MetricsSettings = MetricsSettings()
     canary: CanarySettings = CanarySettings()
