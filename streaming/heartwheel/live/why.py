@@ -83,8 +83,8 @@ def _pending(row: ExpirationRow) -> list[str]:
 def _new_member(row: ExpirationRow) -> list[str]:
     return [
         (
-            f"It was new in its group and hung in the join phase for {setting(row.session_timeout_ms)}, the longest that "
-            "a new member may wait there."
+            f"It was new in its group and hung in the join phase for {setting(row.session_timeout_ms)}, the longest "
+            "that a new member may wait there."
         ),
         "Its client gave up or ended while the others of the group had not joined again; it held no partitions.",
         "Look for who held up the rebalance at that time: a high max.poll.interval.ms lets one slow member do so.",
