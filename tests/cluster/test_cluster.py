@@ -15,7 +15,7 @@ import pytest
 from heartwheel.kafka.embedded import EmbeddedKafka
 from support.checkpoints import newest_batch
 from support.cluster import Cluster, cluster, python_archive
-from support.job import Job, Topics, beats_of, running
+from support.job import Job, Topics, beats_of, ended
 from support.verdicts import assert_exact
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -24,11 +24,19 @@ STEADY_MS = 20_000
 """Session timeout of members that beat all the time; far longer than a stall of this test."""
 
 
+ADDRESS = "viewfs://shared/jobs/checkpoint"
+"""Where the checkpoint lies: an address that Hadoop's file systems alone can read, as an object store's."""
+
+
+def _shared(folder: Path) -> str:
+    """Mount a folder below the address; nobody but the mount table knows that it is on this machine."""
+    return f"spark.conf.spark.hadoop.fs.viewfs.mounttable.shared.link./jobs={folder.as_uri()}"
+
+
 def _settings(made: Cluster, archive: Path) -> tuple[str, ...]:
     return (
         f"spark.master={made.address}",
         "spark.shuffle_partitions=2",
-        "checkpoint.shared=true",
         "spark.executor_python=environment/bin/python",
         f"spark.conf.spark.archives={archive}#environment",
         "spark.conf.spark.driver.host=127.0.0.1",
@@ -36,6 +44,12 @@ def _settings(made: Cluster, archive: Path) -> tuple[str, ...]:
         "spark.conf.spark.executor.cores=1",
         "spark.conf.spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1",
     )
+
+
+def _job(topics: Topics, folder: Path, *settings: str) -> Job:
+    job = Job(topics, folder / "checkpoint", *settings, _shared(folder))
+    job.command[job.command.index("--checkpoint") + 1] = ADDRESS
+    return job
 
 
 class Beating:
@@ -98,7 +112,7 @@ def test_p1_p3_a_cluster_loses_an_executor_and_a_machine(
     with (
         cluster(tmp_path / "cluster") as made,
         Beating(made_topics),
-        running(made_topics, checkpoint, *_settings(made, archive)) as job,
+        ended(_job(made_topics, tmp_path, *_settings(made, archive)).start()) as job,
     ):
         job.until_live()
         for step in ("executor", "machine", "back"):
@@ -113,4 +127,10 @@ def test_p1_p3_a_cluster_loses_an_executor_and_a_machine(
             _batches_on(job, checkpoint, 3)
         job.until_clock(int(time.time() * 1000))
         assert job.stop() == 0
+    assert not (Path.cwd() / "viewfs:").exists()
+    # The manifest lies there too, and is looked at as soon as there is a session.
+    other = _job(made_topics, tmp_path, "engine.shards=3")
+    assert other.start().end() == 1
+    assert "engine.shards is 3, the checkpoint has 2" in other.log
+    assert "Traceback" not in other.log
     assert_exact(made_topics, due=[f"dies-{step}" for step in ("executor", "machine", "back")], members=20)

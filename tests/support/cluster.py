@@ -59,6 +59,7 @@ class Daemon:
             "JAVA_HOME": str(Path(java).resolve().parents[1]),
             "SPARK_HOME": str(_HOME),
             "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "SPARK_LOCAL_DIRS": str(self.folder / "local"),
         }
         with (self.folder / "log").open("ab") as log:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -52,18 +52,27 @@ class Topics:
         bootstrap: the broker.
         name: makes a topic's name.
         partitions: of the heartbeat topic.
+        properties: Kafka client properties, if the broker asks for some.
     """
 
-    def __init__(self, bootstrap: str, name: Callable[[str], str], *, partitions: int = 2) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        name: Callable[[str], str],
+        *,
+        partitions: int = 2,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
         self.bootstrap = bootstrap
+        self.properties = properties
         logical = ("heartbeats", "expirations", "triggers", "status", "rejects", "job")
         self.names = {part: name(part) for part in logical}
         specs = engine_topics(TopicNames(**self.names), heartbeat_partitions=partitions, output_partitions=partitions)
-        ensure_topics(bootstrap, specs, create=True)
+        ensure_topics(bootstrap, specs, create=True, properties=properties)
 
     def send(self, events: Iterable[Event | bytes | None], *, key: bytes = b"key") -> None:
         """Append events, or any bytes, and wait until they are in the log."""
-        sender = Sender(self.bootstrap, self.names["heartbeats"], linger_ms=0)
+        sender = Sender(self.bootstrap, self.names["heartbeats"], linger_ms=0, properties=self.properties)
         for event in events:
             is_event = isinstance(event, Event)
             sender.send(event.group_id.encode() if is_event else key, encode_event(event) if is_event else event)
@@ -72,7 +81,7 @@ class Topics:
 
     def read(self, topic: str) -> list[LogRecord]:
         """Read a topic from its start."""
-        return list(read_topic(self.bootstrap, self.names[topic]))
+        return list(read_topic(self.bootstrap, self.names[topic], properties=self.properties))
 
     def rows(self, topic: str) -> list[dict[str, Any]]:
         """Read the values of a topic."""
@@ -181,7 +190,13 @@ class Job:
 @contextmanager
 def running(topics: Topics, checkpoint: Path, *settings: str) -> Iterator[Job]:
     """Run the job for the length of a block; what is left of it afterwards is killed."""
-    job = Job(topics, checkpoint, *settings).start()
+    with ended(Job(topics, checkpoint, *settings).start()) as job:
+        yield job
+
+
+@contextmanager
+def ended(job: Job) -> Iterator[Job]:
+    """Kill what is left of a job that was started, after a block."""
     try:
         yield job
     finally:
