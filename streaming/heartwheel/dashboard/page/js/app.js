@@ -1,0 +1,51 @@
+// Puts the page together: the connection, the frame around every page, and the page that the address names.
+
+import { announcer } from "./announce.js";
+import { put } from "./dom.js";
+import { keyboard } from "./keyboard.js";
+import { atRiskPage } from "./pages/at_risk.js";
+import { expiredPage } from "./pages/expired.js";
+import { groupPage } from "./pages/group.js";
+import { groupsPage } from "./pages/groups.js";
+import { memberPage } from "./pages/member.js";
+import { missingPage } from "./pages/missing.js";
+import { nowPage } from "./pages/now.js";
+import { wheelPage } from "./pages/wheel.js";
+import { Router } from "./router.js";
+import { frame } from "./shell.js";
+import { Stream } from "./stream.js";
+
+const ROUTES = [
+  [/^\/$/, nowPage],
+  [/^\/expired\/?$/, expiredPage],
+  [/^\/groups\/?$/, groupsPage],
+  [/^\/groups\/([^/]+)$/, groupPage],
+  [/^\/members\/([^/]+)\/([^/]+)$/, memberPage],
+  [/^\/at-risk\/?$/, atRiskPage],
+  [/^\/wheel\/?$/, wheelPage],
+  [null, missingPage],
+];
+
+const main = document.getElementById("main");
+const stream = new Stream();
+let mounted = null;
+
+/** Take the old page down and put the new one up. Its listeners and questions end by the signal it is handed. */
+function show(page, args, { moved }) {
+  mounted?.abort.abort();
+  mounted = { abort: new AbortController(), escape: page.escape };
+  put(main);
+  document.title = `${page.title(...args)} · heartwheel`;
+  frameOf.select(page.tab);
+  page.mount(main, { args, router, stream, signal: mounted.abort.signal });
+  if (!moved) return;
+  scrollTo(0, 0);
+  main.querySelector("h1")?.focus({ preventScroll: true });
+}
+
+const router = new Router(ROUTES, show);
+const frameOf = frame(stream);
+keyboard(() => mounted.escape && router.back(mounted.escape));
+announcer(document.getElementById("announcer"), stream);
+router.start();
+if (!stream.started) stream.open(); // page Wheel has opened it already, with its shard

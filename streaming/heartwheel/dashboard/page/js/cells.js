@@ -1,0 +1,58 @@
+// Cells that several tables share. Each is made once and filled again and again: see rows.js.
+
+import { pathOf } from "./api.js";
+import { h, mark, put, write } from "./dom.js";
+import { clock, utc } from "./format.js";
+import { icon } from "./icons.js";
+
+/** Two lines: what matters, and below it what belongs to it. `read(row)` gives `{first, second, title?, titleSecond?}`. */
+export function twoLines(read, { mono = false } = {}) {
+  const first = h("span", { class: `line strong${mono ? " mono" : ""}` });
+  const second = h("span", { class: "line second" });
+  const fill = (row) => {
+    const texts = read(row);
+    write(first, texts.first);
+    write(second, texts.second ?? "");
+    mark(first, "title", texts.title ?? null);
+    mark(second, "title", texts.titleSecond ?? null);
+  };
+  return { element: h("div", {}, first, second), fill };
+}
+
+/** A link over a line of text. `read(row)` gives `{href, first, second, titleSecond?}`. */
+export function linked(read) {
+  const link = h("a", { class: "mono" });
+  const second = h("span", { class: "line second" });
+  const fill = (row) => {
+    const texts = read(row);
+    write(link, texts.first);
+    mark(link, "href", texts.href);
+    mark(link, "title", texts.first);
+    write(second, texts.second ?? "");
+    mark(second, "title", texts.titleSecond ?? texts.second ?? null);
+  };
+  return { element: h("div", {}, h("span", { class: "line" }, link), second), fill };
+}
+
+/** A tag of an icon and a word. `read(row)` gives `{icon, label, tone, title}`, or null for none. */
+export function tagged(read) {
+  const element = h("span");
+  let shown = null;
+  const fill = (row) => {
+    const words = read(row);
+    const key = words ? `${words.icon} ${words.label} ${words.tone} ${words.title}` : null;
+    if (key === shown) return;
+    shown = key;
+    put(element, words ? tag(words) : null);
+  };
+  return { element, fill };
+}
+
+/** A tag by itself. */
+export const tag = ({ icon: name, label, tone = "calm", title }) => h("span", { class: `tag tone-${tone}`, title }, icon(name), label);
+
+/** A time of day with UTC in its title. */
+export const time = (ms, options) => h("time", { datetime: ms >= 0 ? new Date(ms).toISOString() : null, title: utc(ms) }, clock(ms, options));
+
+export const groupHref = (group) => `/groups${pathOf(group)}`;
+export const memberHref = (group, member) => `/members${pathOf(group, member)}`;

@@ -1,0 +1,82 @@
+// Charts over time with uPlot: thin lines, few grid lines, colours of the theme. Each has a sentence for screen readers.
+
+import { h, put } from "./dom.js";
+
+const HEIGHT = 150;
+const clocks = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const seconds = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+
+/** Tell what colour a custom property has now: canvases know neither properties nor light-dark(). */
+export function colour(name) {
+  const probe = h("i", { hidden: true });
+  document.body.append(probe);
+  probe.style.color = `var(--${name})`;
+  const value = getComputedStyle(probe).color;
+  probe.remove();
+  return value;
+}
+
+/**
+ * Make a chart that fills its parent's width and follows the theme.
+ *
+ * `series`: `{label, colour, dash?, fill?, bars?}`; `format(value)` writes a value of the y axis;
+ * `summary(data)` says in words what is drawn. Returns `{element, show([t_ms, ...values])}`.
+ */
+export function chart({ series, format, summary, signal, height = HEIGHT, hooks = {}, ticks = clockTicks, spanGaps = false }) {
+  const canvas = h("div", { class: "chart", role: "img" });
+  let plot = null;
+  let data = null;
+  const draw = () => {
+    plot?.destroy();
+    plot = null;
+    if (!data || !canvas.clientWidth) return;
+    plot = new uPlot(options({ series, format, height, width: canvas.clientWidth, hooks, ticks, spanGaps }), data, put(canvas));
+  };
+  const resize = new ResizeObserver(() => (plot ? plot.setSize({ width: canvas.clientWidth, height }) : draw()));
+  resize.observe(canvas);
+  addEventListener("heartwheel-theme", draw, { signal });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw, { signal });
+  signal.addEventListener("abort", () => {
+    resize.disconnect();
+    plot?.destroy();
+  });
+  const show = (fresh) => {
+    data = fresh;
+    canvas.setAttribute("aria-label", summary(fresh));
+    if (plot) plot.setData(fresh);
+    else draw();
+  };
+  return { element: canvas, show };
+}
+
+function options({ series, format, height, width, hooks, ticks, spanGaps }) {
+  const faint = colour("ink-faint");
+  const axis = { stroke: faint, font: `11px ${getComputedStyle(document.body).fontFamily}`, ticks: { show: false }, grid: { stroke: colour("line"), width: 1 } };
+  return {
+    width, height, hooks, ms: 1,
+    legend: { show: false },
+    cursor: { drag: { x: false, y: false }, points: { size: 6 } },
+    padding: [8, 8, 0, 0],
+    scales: { y: { range: (_plot, _low, high) => [0, nice(high)] } },
+    axes: [
+      { ...axis, grid: { show: false }, space: 70, values: (_plot, splits) => splits.map((ms, at) => ticks(ms, at, splits)) },
+      { ...axis, size: 52, space: 34, values: (_plot, splits) => splits.map((value) => format(value)) },
+    ],
+    series: [{}, ...series.map((one) => ({
+      label: one.label, stroke: colour(one.colour), width: 1.6, dash: one.dash, spanGaps, points: { show: false },
+      fill: one.fill ? colour(one.colour).replace(/^rgb\((.*)\)$/, "rgba($1, 0.14)") : undefined,
+      paths: one.bars ? uPlot.paths.bars({ size: [0.7, 40, 1] }) : undefined,
+    }))],
+  };
+}
+
+function clockTicks(ms, _at, splits) {
+  return (splits[1] - splits[0] < 60_000 ? seconds : clocks).format(new Date(ms));
+}
+
+/** Round up to where an axis may end; something above zero also where all is zero. */
+function nice(high) {
+  if (!(high > 0)) return 1;
+  const unit = 10 ** Math.floor(Math.log10(high));
+  return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].map((step) => step * unit).find((end) => end >= high * 1.02) ?? high * 1.2;
+}

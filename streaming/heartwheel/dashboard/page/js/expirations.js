@@ -1,0 +1,82 @@
+// The list of expirations that a page shows: the newest of those that pass the filters, kept up with the stream.
+
+import { get } from "./api.js";
+import { throttled } from "./throttle.js";
+
+/** Follow the newest expirations. `changed()` is called when the list is another; `failed(error)` when it can not be had. */
+export class Expirations {
+  #stream;
+  #signal;
+  #changed;
+  #failed;
+  #ask;
+  #filters = {};
+  #asked = 0;
+  rows = [];
+  matched = 0;
+  total = 0;
+  next = null;
+  skipped = 0;
+  arrived = 0;
+  loaded = false;
+
+  constructor({ stream, signal, limit, changed, failed }) {
+    Object.assign(this, { limit });
+    this.#stream = stream;
+    this.#signal = signal;
+    this.#changed = changed;
+    this.#failed = failed;
+    this.#ask = throttled(() => this.load(), 1_000, signal);
+    stream.addEventListener("expirations", ({ detail }) => this.#hear(detail), { signal });
+    stream.addEventListener("returned", ({ detail }) => this.#mark(detail), { signal });
+    stream.addEventListener("reload", () => this.#ask(), { signal });
+  }
+
+  /** Ask for the rows of other filters; `before` is a cursor to older ones, which do not follow the stream. */
+  choose(filters) {
+    this.#filters = filters;
+    return this.load();
+  }
+
+  /** Ask the server, which alone knows what matches. Rows that the stream brought meanwhile are kept. */
+  async load() {
+    const asked = ++this.#asked;
+    const early = this.#plain ? this.rows : [];
+    try {
+      const answer = await get("/api/expirations", { ...this.#filters, limit: this.limit }, { signal: this.#signal });
+      if (asked !== this.#asked) return;
+      const known = answer.rows[0]?.seq ?? -1;
+      const newer = this.#plain ? this.rows.filter((row) => row.seq > known && !early.includes(row)) : [];
+      this.rows = [...newer, ...answer.rows].slice(0, this.limit);
+      Object.assign(this, { matched: answer.matched + newer.length, total: answer.total + newer.length, next: answer.next, loaded: true });
+      this.#changed();
+    } catch (error) {
+      if (error.name !== "AbortError" && asked === this.#asked) this.#failed(error);
+    }
+  }
+
+  get #plain() {
+    return Object.values(this.#filters).every((value) => !value);
+  }
+
+  #hear({ rows, skipped }) {
+    this.arrived += rows.length + skipped;
+    if (this.#filters.before) return;
+    if (!this.#plain) return this.#ask();
+    const known = new Set(this.rows.map(({ id }) => id));
+    const fresh = rows.filter(({ id }) => !known.has(id));
+    this.skipped += skipped;
+    this.rows = [...fresh, ...this.rows].slice(0, this.limit);
+    this.matched += fresh.length + skipped;
+    this.total += fresh.length + skipped;
+    if (skipped && rows.length < this.limit) this.#ask();
+    this.#changed();
+  }
+
+  #mark(returned) {
+    const times = new Map(returned.map(({ id, returned_ms }) => [id, returned_ms]));
+    if (!this.rows.some(({ id }) => times.has(id))) return;
+    this.rows = this.rows.map((row) => (times.has(row.id) ? { ...row, returned_ms: times.get(row.id) } : row));
+    this.#changed();
+  }
+}

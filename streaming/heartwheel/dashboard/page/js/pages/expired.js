@@ -1,0 +1,132 @@
+// Page Expired: everybody who was expired, newest first, as it happens. The filters live in the address.
+
+import { query } from "../api.js";
+import { h, mark, put } from "../dom.js";
+import { Expirations } from "../expirations.js";
+import { EXPIRATION_COLUMNS } from "../expiration_columns.js";
+import { count, counted } from "../format.js";
+import { icon } from "../icons.js";
+import { code, empty, failed, head } from "../states.js";
+import { table } from "../table.js";
+import { settled } from "../throttle.js";
+import { REASON_NAMES, reasonWords } from "../words.js";
+
+/** As many rows as are ever on the page: beyond them are older pages, by a cursor. */
+const ROWS = 100;
+
+const FILTERS = ["text", "reason", "group", "member", "before"];
+
+export const expiredPage = {
+  tab: "/expired",
+  title: () => "Expired members",
+  mount(main, { router, stream, signal }) {
+    const view = new View({ router, stream, signal });
+    main.append(head("Expired members", "Members that the engine presumes dead: each missed a deadline. Newest first, as it happens."), view.tools(), view.body, view.pager);
+    view.start();
+  },
+};
+
+class View {
+  constructor({ router, stream, signal }) {
+    Object.assign(this, { router, stream, signal, paused: false });
+    this.filters = Object.fromEntries(FILTERS.map((name) => [name, router.query.get(name) ?? ""]));
+    this.table = table({ caption: "Expired members, newest first", columns: EXPIRATION_COLUMNS, key: (row) => row.id });
+    this.body = h("div", { class: "panel flush" });
+    this.pager = h("div", { class: "pager" });
+    this.list = new Expirations({ stream, signal, limit: ROWS, changed: () => this.show(), failed: (error) => put(this.body, failed(error)) });
+  }
+
+  tools() {
+    const text = h("input", { type: "search", value: this.filters.text, placeholder: "Group, member, instance, client or host", "aria-label": "Filter by text", "data-filter": true, maxlength: 200 });
+    text.addEventListener("input", settled(() => this.filter({ text: text.value.trim() }), 250, this.signal));
+    const reason = h("select", { "aria-label": "Filter by reason" }, h("option", { value: "" }, "Every reason"),
+      REASON_NAMES.map((name) => h("option", { value: name, selected: name === this.filters.reason }, `${reasonWords(name).label} (${name})`)));
+    reason.addEventListener("change", () => this.filter({ reason: reason.value }));
+    this.pauseButton = h("button", { type: "button", class: "button", onclick: () => this.pause(!this.paused) });
+    this.downloads = ["csv", "json"].map((kind) => h("a", { class: "button", download: true }, icon("download"), kind.toUpperCase()));
+    this.narrowed = h("span", { class: "tools-note small soft" });
+    return h("div", { class: "tools" },
+      h("label", { class: "field grow" }, text, h("span", { class: "kbd", title: "Press / to filter" }, "/")),
+      h("span", { class: "field" }, reason), this.narrowed,
+      h("div", { class: "end" }, this.pauseButton, this.downloads));
+  }
+
+  start() {
+    this.table.body.addEventListener("focusin", () => this.drawPause());
+    this.table.body.addEventListener("focusout", () => setTimeout(() => this.show()));
+    this.apply();
+  }
+
+  filter(change) {
+    Object.assign(this.filters, { before: "" }, change);
+    this.router.keep(this.filters);
+    this.apply();
+  }
+
+  apply() {
+    const { before: _cursor, ...shown } = this.filters;
+    this.downloads.forEach((link, at) => mark(link, "href", `/api/expirations.${["csv", "json"][at]}${query(shown)}`));
+    const narrowed = ["group", "member"].filter((name) => this.filters[name]);
+    put(this.narrowed, narrowed.map((name) => [`${name}: `, h("span", { class: "mono" }, this.filters[name]), " "]),
+      narrowed.length ? h("button", { type: "button", class: "button quiet", onclick: () => this.filter({ group: "", member: "" }) }, "Show all") : null);
+    this.pause(false);
+    this.list.choose(this.filters);
+  }
+
+  pause(paused) {
+    this.paused = paused;
+    this.arrivedBefore = this.list.arrived;
+    this.drawPause();
+    this.show();
+  }
+
+  /** A reader who has moved into the table with the keyboard must not have the rows run away. */
+  get held() {
+    return this.paused || this.table.body.contains(document.activeElement);
+  }
+
+  drawPause() {
+    const waiting = this.list.arrived - this.arrivedBefore;
+    mark(this.pauseButton, "aria-pressed", String(this.paused));
+    put(this.pauseButton, icon(this.paused ? "play" : "pause"), this.paused ? `Go on${waiting ? `, ${count(waiting)} new` : ""}` : "Pause");
+    this.pauseButton.disabled = Boolean(this.filters.before);
+  }
+
+  show() {
+    if (this.held && this.shownOnce) return this.drawPause();
+    const { rows } = this.list;
+    if (rows.length) {
+      if (this.table.element.parentNode !== this.body) put(this.body, this.table.element);
+      this.table.show(rows);
+      this.shownOnce = true;
+    } else if (this.list.loaded) put(this.body, this.nothing());
+    return this.drawPager();
+  }
+
+  nothing() {
+    if (FILTERS.some((name) => this.filters[name])) {
+      return empty("Nobody matches these filters.", h("button", { type: "button", class: "button", onclick: () => this.clear() }, "Clear the filters"));
+    }
+    return empty("Nobody was expired yet.", "A member shows up here within moments of missing its deadline. To see some, run ", code("heartwheel demo"), ".");
+  }
+
+  clear() {
+    this.router.go("/expired");
+  }
+
+  drawPager() {
+    const { rows, matched, total, next, skipped } = this.list;
+    const of = matched === total ? count(total) : `${count(matched)} that match, of ${count(total)}`;
+    const more = skipped ? ` ${counted(skipped, "row")} came faster than could be sent one by one; the download has them.` : "";
+    put(this.pager, h("span", {}, rows.length ? `${count(rows.length)} shown of ${of}.${more}` : ""), h("span", { class: "tools-note" },
+      this.filters.before ? h("button", { type: "button", class: "button", onclick: () => this.turn("") }, "Newest") : null, " ",
+      next ? h("button", { type: "button", class: "button", onclick: () => this.turn(next) }, "Older") : null));
+  }
+
+  turn(before) {
+    this.filters.before = before;
+    this.router.keep(this.filters, { push: true });
+    this.apply();
+    scrollTo(0, 0);
+  }
+}

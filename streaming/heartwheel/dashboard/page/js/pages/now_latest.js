@@ -1,0 +1,25 @@
+// The newest few expirations on page Now.
+
+import { h, put } from "../dom.js";
+import { Expirations } from "../expirations.js";
+import { EXPIRATION_COLUMNS } from "../expiration_columns.js";
+import { empty, failed } from "../states.js";
+import { table } from "../table.js";
+
+const ROWS = 6;
+
+/** Make the panel; it loads by itself and then follows the stream. */
+export function latest({ stream, signal }) {
+  const rows = table({ caption: "The newest expirations", columns: EXPIRATION_COLUMNS, key: (row) => row.id });
+  const body = h("div");
+  const element = h("section", { class: "panel flush" },
+    h("div", { class: "panel-head" }, h("h2", {}, "Expired last"), h("a", { class: "small", href: "/expired" }, "All expired members")), body);
+  const changed = () => {
+    if (!list.rows.length) return put(body, empty("Nobody was expired yet.", "A member shows up here within moments of missing its deadline."));
+    if (rows.element.parentNode !== body) put(body, rows.element);
+    return rows.show(list.rows);
+  };
+  const list = new Expirations({ stream, signal, limit: ROWS, changed, failed: (error) => put(body, failed(error)) });
+  list.choose({});
+  return { element };
+}

@@ -1,0 +1,43 @@
+// A list of rows on the page that stays as long as its data says: elements are kept by key and used again, so that a
+// thousand new rows a second make no garbage.
+
+/** `make` returns a new element's parts, with the element itself as `element`; `fill` writes a row's data into them. */
+export class Rows {
+  #parent;
+  #key;
+  #make;
+  #fill;
+  #shown = new Map();
+
+  constructor(parent, { key, make, fill }) {
+    this.#parent = parent;
+    this.#key = key;
+    this.#make = make;
+    this.#fill = fill;
+  }
+
+  /** Show exactly these rows, in this order. Rows that are the same object as before are not written again. */
+  show(rows) {
+    const wanted = new Map(rows.map((row) => [this.#key(row), row]));
+    const free = [...this.#shown].filter(([key]) => !wanted.has(key)).map(([, entry]) => entry);
+    const next = new Map();
+    const few = this.#shown.size > 0 && wanted.size - (this.#shown.size - free.length) <= 10;
+    for (const [key, row] of wanted) next.set(key, this.#shown.get(key) ?? this.#recycled(free.pop(), few));
+    for (const { element } of free) element.remove();
+    let place = this.#parent.firstElementChild;
+    for (const [key, entry] of next) {
+      const row = wanted.get(key);
+      if (entry.row !== row) this.#fill(entry.parts, row);
+      entry.row = row;
+      if (entry.element === place) place = place.nextElementSibling;
+      else this.#parent.insertBefore(entry.element, place);
+    }
+    this.#shown = next;
+  }
+
+  #recycled(entry, fresh) {
+    const parts = entry?.parts ?? this.#make();
+    parts.element.classList.toggle("fresh", fresh);
+    return { parts, element: parts.element, row: null };
+  }
+}

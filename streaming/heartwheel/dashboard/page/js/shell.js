@@ -1,0 +1,66 @@
+// The frame around every page: which tab is open, the engine's health, the theme, and whether the connection stands.
+
+import { h, mark, put } from "./dom.js";
+import { ago, clock, duration } from "./format.js";
+import { icon } from "./icons.js";
+import { healthWords } from "./words.js";
+
+const part = (id) => document.getElementById(id);
+
+/** Bring the frame to life. Returns `select(tab)`, which marks the open page's tab. */
+export function frame(stream) {
+  stream.addEventListener("now", ({ detail }) => showHealth(detail));
+  stream.addEventListener("link", () => showLink(stream));
+  setInterval(() => {
+    stream.watch();
+    showLink(stream);
+  }, 500);
+  themeButton();
+  return { select };
+}
+
+function select(tab) {
+  for (const link of document.querySelectorAll(".tabs a")) mark(link, "aria-current", link.getAttribute("href") === tab ? "page" : null);
+}
+
+let healthShown = "";
+
+function showHealth({ health, version }) {
+  if (healthShown === health.state + health.sentence) return;
+  healthShown = health.state + health.sentence;
+  const words = healthWords(health.state);
+  const pill = part("health-pill");
+  pill.hidden = false;
+  pill.className = `health-pill tone-${words.tone}`;
+  pill.title = health.sentence;
+  put(pill, icon(words.icon), words.label);
+  put(part("foot"), h("span", {}, `heartwheel ${version}`), h("span", {}, h("a", { href: "/docs" }, "API")),
+    h("span", {}, h("a", { href: "/metrics" }, "Metrics")), h("span", {}, `Times are in ${zone()}; hover shows UTC.`));
+}
+
+const zone = () => Intl.DateTimeFormat().resolvedOptions().timeZone || "your zone";
+
+function showLink(stream) {
+  const banner = part("link-banner");
+  banner.hidden = !stream.lost;
+  if (!stream.lost) return put(banner);
+  if (!banner.firstChild) put(banner, h("div", {}, icon("plug"), h("span", {})));
+  banner.querySelector("div > span").textContent = stream.heardMs === null
+    ? `The dashboard's server does not answer for ${duration(Date.now() - stream.openedMs)}. Trying again.`
+    : `Connection lost. What you see is from ${clock(stream.heardMs)}, ${ago(Date.now() - stream.heardMs)}. Trying again.`;
+  return banner;
+}
+
+function themeButton() {
+  const button = part("theme-button");
+  const draw = () => {
+    const dark = globalThis.heartwheelTheme.dark();
+    put(button, icon(dark ? "sun" : "moon"));
+    button.setAttribute("aria-label", dark ? "Switch to light colours" : "Switch to dark colours");
+    button.title = button.getAttribute("aria-label");
+  };
+  button.addEventListener("click", () => globalThis.heartwheelTheme.set(globalThis.heartwheelTheme.dark() ? "light" : "dark"));
+  addEventListener("heartwheel-theme", draw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  draw();
+}

@@ -1,0 +1,88 @@
+// The one connection to the server's events. It resumes by itself: a short break costs nothing, as the browser sends the
+// last id it saw and the server goes on there. Only when that is impossible do pages load anew (`reload`).
+
+const EVENTS = ["hello", "now", "expirations", "returned", "groups", "at_risk", "wheel", "series", "gap"];
+
+/** After this long without a word the connection counts as lost: the server speaks once a second. */
+const QUIET_MS = 4_000;
+
+/** After this long it is made anew: a connection whose other end vanished never reports an error by itself. */
+const HUNG_MS = 15_000;
+
+/** Events: those of the server with their data in `detail`; `reload`: what is shown may have gaps; `link`: see `lost`. */
+export class Stream extends EventTarget {
+  #source = null;
+  #params = {};
+  #epoch = null;
+  #retry = 0;
+  #skewMs = 0;
+  now = null;
+  heardMs = null;
+  openedMs = Date.now();
+  lost = false;
+
+  /** Connect, or connect anew to be told other things, such as another shard's wheel. */
+  open(params = this.#params) {
+    this.#params = params;
+    this.#source?.close();
+    clearTimeout(this.#retry);
+    this.openedMs = Date.now();
+    this.#epoch = null; // a new connection knows no last id, so there may be a gap before it
+    this.#source = new EventSource(`/api/stream${params.wheel === undefined ? "" : `?wheel=${params.wheel}`}`);
+    for (const name of EVENTS) this.#source.addEventListener(name, (event) => this.#hear(name, event));
+    this.#source.addEventListener("error", () => this.#broken());
+  }
+
+  /** Look whether the connection is quiet or hangs; the page calls this a few times a second. */
+  watch() {
+    const quiet = Date.now() - Math.max(this.heardMs ?? 0, this.openedMs);
+    if (quiet > HUNG_MS) this.open();
+    this.#tell(quiet > QUIET_MS || (this.lost && this.#source?.readyState !== EventSource.OPEN));
+  }
+
+  /** Whether it was ever opened. */
+  get started() {
+    return this.#source !== null;
+  }
+
+  /** The server's clock, epoch ms: countdowns must not depend on how the reader's clock is set. */
+  serverMs() {
+    return Date.now() + this.#skewMs;
+  }
+
+  #hear(name, event) {
+    this.heardMs = Date.now();
+    const detail = JSON.parse(event.data);
+    this.#tell(false);
+    if (name === "hello") this.#greet(detail);
+    if (name === "now") this.#remember(detail);
+    if (name === "gap") this.dispatchEvent(new CustomEvent("reload"));
+    this.dispatchEvent(new CustomEvent(name, { detail }));
+  }
+
+  #greet({ epoch, now }) {
+    const resumed = epoch === this.#epoch;
+    this.#epoch = epoch;
+    if (now) this.#remember(now);
+    if (now) this.dispatchEvent(new CustomEvent("now", { detail: now }));
+    if (!resumed) this.dispatchEvent(new CustomEvent("reload"));
+  }
+
+  #remember(now) {
+    this.now = now;
+    this.#skewMs = now.at_ms - Date.now();
+  }
+
+  #broken() {
+    this.#tell(true);
+    if (this.#source.readyState !== EventSource.CLOSED) return; // the browser tries again
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => this.open(), 2_000);
+  }
+
+  #tell(lost) {
+    if (lost === this.lost) return;
+    this.lost = lost;
+    this.dispatchEvent(new CustomEvent("link"));
+  }
+}

@@ -1,0 +1,28 @@
+// A table with roles in its markup: on narrow screens its rows are drawn as cards, and must stay rows to a screen reader.
+
+import { h } from "./dom.js";
+import { Rows } from "./rows.js";
+
+/** Columns: `{label, className?, width?, cell() -> {element, fill(row)}}`. Returns the table's element and its `show(rows)`. */
+export function table({ caption, columns, key }) {
+  const body = h("tbody", { role: "rowgroup" });
+  const head = h("tr", { role: "row" }, columns.map(heading));
+  const element = h("table", { class: "table", role: "table" },
+    h("caption", { class: "visually-hidden" }, caption),
+    h("thead", { role: "rowgroup" }, head), body);
+  const rows = new Rows(body, { key, make: () => make(columns), fill: ({ cells }, row) => cells.forEach((cell) => cell.fill(row)) });
+  return { element, body, show: (list) => rows.show(list) };
+}
+
+function heading({ label, className, width, about }) {
+  const element = h("th", { role: "columnheader", scope: "col", class: className, title: about }, label);
+  if (width) element.style.width = width;
+  return element;
+}
+
+function make(columns) {
+  const cells = columns.map(({ cell }) => cell());
+  const element = h("tr", { role: "row" }, cells.map((cell, at) =>
+    h("td", { role: "cell", class: columns[at].className, dataset: { label: columns[at].label } }, cell.element)));
+  return { element, cells };
+}

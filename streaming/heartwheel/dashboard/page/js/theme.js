@@ -1,0 +1,28 @@
+// The kept choice of light or dark, set before the first paint. A classic script: modules run too late for that.
+(() => {
+  const KEY = "heartwheel.theme";
+  const kept = () => {
+    try {
+      return localStorage.getItem(KEY);
+    } catch {
+      return null; // storage may be forbidden; the scheme of the system then holds
+    }
+  };
+  const apply = (theme) => {
+    if (theme) document.documentElement.dataset.theme = theme;
+    else delete document.documentElement.dataset.theme;
+  };
+  globalThis.heartwheelTheme = {
+    dark: () => (kept() ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark",
+    set: (theme) => {
+      try {
+        localStorage.setItem(KEY, theme);
+      } catch {
+        // as above: it then lasts until the page is closed
+      }
+      apply(theme);
+      dispatchEvent(new Event("heartwheel-theme"));
+    },
+  };
+  apply(kept());
+})();

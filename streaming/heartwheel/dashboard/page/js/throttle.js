@@ -1,0 +1,45 @@
+// Work that follows a stream: at most once in a while, and always once more after the last call.
+
+/** Wrap a function so that it runs at once, then at most every `pauseMs`; it ends with the signal. */
+export function throttled(run, pauseMs, signal) {
+  let timer = 0;
+  let asked = false;
+  const work = () => {
+    asked = false;
+    run();
+    timer = setTimeout(rest, pauseMs);
+  };
+  const rest = () => {
+    timer = 0;
+    if (asked) work();
+  };
+  signal?.addEventListener("abort", () => clearTimeout(timer));
+  return () => {
+    asked = true;
+    if (!timer && !signal?.aborted) work();
+  };
+}
+
+/** Wrap a function so that it runs only when it has not been called for a while. */
+export function settled(run, pauseMs, signal) {
+  let timer = 0;
+  signal?.addEventListener("abort", () => clearTimeout(timer));
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(run, pauseMs);
+  };
+}
+
+/** Run at every frame the browser draws, at most every `pauseMs`, until the signal ends. */
+export function animated(run, pauseMs, signal) {
+  let last = 0;
+  const step = (at) => {
+    if (signal.aborted) return;
+    if (at - last >= pauseMs) {
+      last = at;
+      run();
+    }
+    requestAnimationFrame(step);
+  };
+  requestAnimationFrame(step);
+}

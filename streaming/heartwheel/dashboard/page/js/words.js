@@ -1,0 +1,51 @@
+// The words and icons for what the engine names by enums. An unknown name is shown as it is: a newer engine may have more.
+
+const REASONS = {
+  session_timeout: { label: "Silent", icon: "heart", long: "Session timeout: no heartbeat came in time." },
+  rebalance_timeout: { label: "Did not rejoin", icon: "sync", long: "Rebalance timeout: it did not rejoin before the join window ended." },
+  sync_timeout: { label: "Did not sync", icon: "hourglass", long: "Sync timeout: it joined, and never fetched its assignment." },
+  pending_timeout: { label: "Never joined", icon: "enter", long: "Pending timeout: it was given an id, and never joined with it." },
+  new_member_timeout: { label: "Gave up joining", icon: "clock", long: "New member timeout: it hung in a join phase for too long." },
+};
+
+const STATES = {
+  Empty: { icon: "dot", tone: "calm" },
+  PreparingRebalance: { label: "Preparing rebalance", icon: "hourglass", tone: "warn" },
+  CompletingRebalance: { label: "Completing rebalance", icon: "sync", tone: "warn" },
+  Stable: { icon: "check", tone: "good" },
+  Dead: { icon: "stop", tone: "calm" },
+};
+
+const HEALTH = {
+  healthy: { label: "Healthy", icon: "check", tone: "good" },
+  catching_up: { label: "Catching up", icon: "hourglass", tone: "warn" },
+  stalled: { label: "Stalled", icon: "stop", tone: "bad" },
+  waiting: { label: "Waiting", icon: "clock", tone: "calm" },
+  unreachable: { label: "Unreachable", icon: "plug", tone: "bad" },
+};
+
+/** The filter of page Expired offers these. */
+export const REASON_NAMES = Object.keys(REASONS);
+
+/** The filter of page Groups offers these. */
+export const STATE_NAMES = Object.keys(STATES);
+
+export const spaced = (name) => (name ?? "").replaceAll("_", " ");
+
+/** Give label, icon and sentence of a reason. */
+export const reasonWords = (name) => ({ label: spaced(name), icon: "dot", long: spaced(name), ...REASONS[name] });
+
+/** Give label, icon and tone of a group's state. */
+export const stateWords = (name) => ({ label: name || "Unknown", icon: "dot", tone: "calm", ...STATES[name] });
+
+/** Give label, icon and tone of the engine's health. */
+export const healthWords = (name) => ({ label: spaced(name), icon: "alert", tone: "warn", ...HEALTH[name] });
+
+const KINDS = {
+  classic: "members join, sync and carry a generation, by Kafka's classic protocol",
+  loaded: "taken over in the middle of its life, at the generation its heartbeats carry",
+  presence: "plain workers that only send heartbeats",
+};
+
+/** Say what a kind of group is. */
+export const kindWords = (name) => KINDS[name] ?? "";
