@@ -11,10 +11,11 @@ from kafka.errors import (
     KafkaError,
     KafkaTimeoutError,
     SaslAuthenticationFailedError,
+    UnsupportedSaslMechanismError,
 )
-from kafka.net.compat import KafkaNetClient
 
 from heartwheel.kafka.security import client_settings
+from heartwheel.kafka.tls_login import FirmManager, TlsError, firm_client
 from kafka import KafkaAdminClient, KafkaConsumer
 
 CONNECT_TIMEOUT_MS: Final = 10_000
@@ -45,15 +46,30 @@ def plain_errors(bootstrap: str, doing: str) -> Iterator[None]:
     """
     try:
         yield
-    except SaslAuthenticationFailedError as error:
+    except TlsError as error:
+        hint = (
+            "hint: check ssl.ca.location and that the certificate names this address; "
+            "a broker that wants a certificate of yours needs ssl.certificate.location and ssl.key.location"
+        )
+        raise KafkaRefusedError(
+            f"no trusted connection to Kafka at {bootstrap}: {_last_words(error)}\n{hint}"
+        ) from error
+    except (SaslAuthenticationFailedError, UnsupportedSaslMechanismError) as error:
         hint = "hint: check security.protocol, sasl.mechanism, sasl.username and sasl.password"
-        raise KafkaRefusedError(f"Kafka at {bootstrap} does not accept the login: {error}\n{hint}") from error
+        raise KafkaRefusedError(
+            f"Kafka at {bootstrap} does not accept the login: {_last_words(error)}\n{hint}"
+        ) from error
     except _UNREACHABLE as error:
         hint = "hint: is the broker up, is the address right, does it ask for TLS or a login (security.protocol)?"
         raise KafkaUnreachableError(f"no Kafka answers at {bootstrap} (tried to {doing})\n{hint}") from error
     except KafkaError as error:
         # The client puts its whole request into the text; its class says what people need.
         raise KafkaRefusedError(f"Kafka at {bootstrap} refused to {doing}: {type(error).__name__}") from error
+
+
+def _last_words(error: Exception) -> str:
+    """Take the names of classes, which the client puts first, off an error's text."""
+    return str(error).rpartition("Error: ")[2]
 
 
 def connect(kind: Callable[..., Any], bootstrap: str, *, timeout_ms: int, **settings: Any) -> Any:
@@ -66,18 +82,25 @@ def connect(kind: Callable[..., Any], bootstrap: str, *, timeout_ms: int, **sett
         settings: its further arguments.
     """
     opened: list[Any] = []
+    managers: list[FirmManager] = []
 
     def keep(**given: Any) -> Any:
-        opened.append(KafkaNetClient(**given))
-        return opened[-1]
+        client, manager = firm_client(**given)
+        opened.append(client)
+        managers.append(manager)
+        return client
 
     try:
         return kind(
             bootstrap_servers=bootstrap.split(","), bootstrap_timeout_ms=timeout_ms, kafka_client=keep, **settings
         )
-    except BaseException:
-        for client in opened:
+    except BaseException as error:
+        for client, manager in zip(opened, managers, strict=True):
+            manager.closed = False  # else closing would take it for done
             client.close()
+        refusals = [refusal for manager in managers for refusal in manager.refusals.values()]
+        if refusals and isinstance(error, KafkaTimeoutError):
+            raise refusals[0] from error
         raise
 
 

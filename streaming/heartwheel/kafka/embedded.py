@@ -23,6 +23,7 @@ from heartwheel.kafka.jars import fetch_jars
 from heartwheel.kafka.java import find_java
 from heartwheel.kafka.node_config import LOGGING, SMALL_NODE, properties_text
 from heartwheel.kafka.node_process import HOST, LOG_TAIL_BYTES, LogTail, NodeCommands, die_with_parent, free_port
+from heartwheel.kafka.node_security import NodeSecurity
 from heartwheel.kafka.probe import serves_requests
 
 _POLL_MS: Final = 20
@@ -48,6 +49,7 @@ class EmbeddedKafka:
         port: where it listens for clients; if absent a free one, the same again after a restart.
         heap: the JVM's `-Xmx`.
         config: broker properties that go over the defaults of `SMALL_NODE`.
+        security: the login and the certificates that clients must bring; if absent, anybody on this machine is let in.
         jars: its class path; fetched by the lock if absent.
         ready_timeout_ms: how long a start may take, ms.
         stop_timeout_ms: how long an orderly stop may take before it is killed, ms.
@@ -60,6 +62,7 @@ class EmbeddedKafka:
         port: int | None = None,
         heap: str = "384m",
         config: Mapping[str, str] | None = None,
+        security: NodeSecurity | None = None,
         jars: Sequence[Path] | None = None,
         ready_timeout_ms: int = 60_000,
         stop_timeout_ms: int = 20_000,
@@ -69,6 +72,8 @@ class EmbeddedKafka:
         self.port = port or 0
         self._heap = heap
         self._config = dict(config or {})
+        self._security = security
+        self._probed_port = 0
         self._jars = list(jars) if jars is not None else None
         self._ready_timeout_ms = ready_timeout_ms
         self._stop_timeout_ms = stop_timeout_ms
@@ -170,7 +175,7 @@ class EmbeddedKafka:
     def _start_at(self, port: int, command: NodeCommands) -> Self:
         self._configure(port)
         self._format(command)
-        self._spawn(port, command)
+        self._spawn(command)
         self.port = port
         return self
 
@@ -179,24 +184,32 @@ class EmbeddedKafka:
         settings = {
             **SMALL_NODE,
             "controller.quorum.voters": f"1@{HOST}:{controller_port}",
-            "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
-            "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+            **self._listeners(port, f"CONTROLLER://{HOST}:{controller_port}"),
             "log.dirs": str(self.dir / "data"),
             **self._config,
         }
         (self.dir / "server.properties").write_text(properties_text(settings))
         (self.dir / "log4j2.properties").write_text(LOGGING)
 
+    def _listeners(self, port: int, controller: str) -> dict[str, str]:
+        self._probed_port = port
+        if self._security is None:
+            clients = f"PLAINTEXT://{HOST}:{port}"
+            return {"listeners": f"{clients},{controller}", "advertised.listeners": clients}
+        self._probed_port = free_port()
+        return self._security.properties(HOST, port, self._probed_port, controller)
+
     def _format(self, command: NodeCommands) -> None:
         if (self.dir / "data" / "meta.properties").exists():
             return
-        done = subprocess.run(command.format_storage(), capture_output=True, text=True, check=False)
+        extra = self._security.format_arguments() if self._security else []
+        done = subprocess.run([*command.format_storage(), *extra], capture_output=True, text=True, check=False)
         if done.returncode:
             raise KafkaStartError(
                 f"could not format {self.dir / 'data'}:\n{(done.stdout + done.stderr)[-LOG_TAIL_BYTES:]}"
             )
 
-    def _spawn(self, port: int, command: NodeCommands) -> None:
+    def _spawn(self, command: NodeCommands) -> None:
         output = self.dir / "output.log"
         tails = [LogTail(output), LogTail(self.log_file)]
         with output.open("ab") as sink:
@@ -209,7 +222,7 @@ class EmbeddedKafka:
                 preexec_fn=die_with_parent(),  # noqa: PLW1509 - the hook takes no lock, it only makes one system call
             )
         try:
-            trouble = self._wait_until_ready(port, self._process)
+            trouble = self._wait_until_ready(self._probed_port, self._process)
         except BaseException:
             self.kill()
             raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 _SAME: Final = {
@@ -79,6 +80,8 @@ def java_properties(properties: Mapping[str, str]) -> dict[str, str]:
     java = {renamed.get(name, name): value for name, value in properties.items() if name not in moved}
     if "ssl.ca.location" in properties:
         java["ssl.truststore.type"] = "PEM"
+    if "ssl.certificate.location" in properties:
+        java |= _key_store(properties)
     if "sasl.username" in properties:
         java["sasl.jaas.config"] = _jaas(properties)
     if java.get("ssl.endpoint.identification.algorithm", "").lower() == "none":
@@ -102,12 +105,31 @@ def check_properties(properties: Mapping[str, str]) -> None:
     ]
     if "sasl.jaas.config" in properties and not _JAAS_LOGIN.findall(properties["sasl.jaas.config"]):
         faults.append("sasl.jaas.config: it holds no username and password")
+    if ("ssl.certificate.location" in properties) != ("ssl.key.location" in properties):
+        faults.append("ssl.certificate.location: goes together with ssl.key.location")
     if faults:
         known = ", ".join(sorted(SUPPORTED_PROPERTIES))
         raise ClientPropertyError("\n".join([*faults, f"hint: supported are {known}"]))
 
 
 _JAAS_LOGIN: Final = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+
+
+def _key_store(properties: Mapping[str, str]) -> dict[str, str]:
+    """Give Java the client's certificate and key themselves: it knows no property for the key's own file."""
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.certificate.chain": _read(properties, "ssl.certificate.location"),
+        "ssl.keystore.key": _read(properties, "ssl.key.location"),
+    }
+
+
+def _read(properties: Mapping[str, str], name: str) -> str:
+    try:
+        return Path(properties[name]).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no PEM file"
+        raise ClientPropertyError(f"{name}: can not read {properties[name]}: {why}") from None
 
 
 def _is_number(value: str | None) -> bool:
