@@ -103,10 +103,13 @@ def test_config_names_the_layer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 
 
 @pytest.mark.parametrize("flags", [[], ["--json"]])
-def test_config_masks_secrets(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_config_masks_secrets(
+    flags: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No output of `config` gives away a password; that one is set can be seen."""
-    secrets = ["kafka.client.sasl.password=hunter2", "spark.conf.spark.hadoop.fs.s3a.secret.key=hunter2"]
-    assert run(["config", *flags, *(word for secret in secrets for word in ("--set", secret))]) == 0
+    monkeypatch.setenv("HEARTWHEEL_KAFKA__CLIENT__SASL_PASSWORD", "hunter2")
+    monkeypatch.setenv("HEARTWHEEL_SPARK__CONF__SPARK_HADOOP_FS_S3A_SECRET_KEY", "hunter2")
+    assert run(["config", *flags]) == 0
     out = capsys.readouterr().out
     assert "hunter2" not in out
     assert out.count("********") == 2

@@ -152,7 +152,7 @@ def test_secrets_are_in_no_error(tmp_path: Path) -> None:
 
 def test_secrets_are_in_no_repr() -> None:
     """Settings that end up in a log or a traceback do not give away passwords."""
-    overrides = ["kafka.client.sasl.password=hunter2", "spark.conf.spark.ssl.keyPassword=hunter2"]
+    overrides = {"kafka.client.sasl.password": "hunter2", "spark.conf.spark.ssl.keyPassword": "hunter2"}
     assert "hunter2" not in repr(load_settings(overrides=overrides))
 
 

@@ -9,7 +9,7 @@ import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from heartwheel.settings.keys import (
     ENV_PREFIX,
@@ -25,6 +25,9 @@ from heartwheel.settings.keys import (
 )
 from heartwheel.settings.problems import Layer, Origin, Problem
 from heartwheel.settings.secret import is_reference, is_secret, shown
+
+_MAY_BE_FLAGS: Final = {"notify.url"}
+"""Secrets, as they are shown nowhere, that may still stand in a flag: whether an address is one depends on whose."""
 
 
 class Assignment(NamedTuple):
@@ -164,7 +167,7 @@ def read_overrides(overrides: Sequence[str] | Mapping[str, Any], problems: list[
 def _split(texts: Iterable[str], problems: list[Problem]) -> Iterator[tuple[str, str]]:
     for text in texts:
         path, equals, value = text.partition("=")
-        if equals and is_secret(path) and not is_reference(value.strip()):
+        if equals and is_secret(path) and path not in _MAY_BE_FLAGS and not is_reference(value.strip()):
             problems.append(_told_to_all(path.strip(), value))
         elif equals:
             yield path.strip(), value.strip()
@@ -175,11 +178,20 @@ def _split(texts: Iterable[str], problems: list[Problem]) -> Iterator[tuple[str,
 
 def _told_to_all(path: str, value: str) -> Problem:
     """Refuse a secret in a flag: every user of a machine can read the command lines of all its processes."""
-    table = table_of(path)
-    parts = [table, path.removeprefix(f"{table}.").replace(".", "_")] if table else [path]
-    hint = f"set {env_name('.'.join(parts))} in the environment, or write --set {path}=file:PATH"
+    hint = f"{_in_the_environment(path)}, or write --set {path}=file:PATH"
     message = "is a secret, and a command line can be read by every user of this machine"
     return Problem(path, message, shown(path, value), Origin(Layer.FLAG, f"--set {path}"), hint)
+
+
+def _in_the_environment(path: str) -> str:
+    table = table_of(path)
+    if table is None:
+        return f"set {env_name(path)} in the environment"
+    name = path.removeprefix(f"{table}.")
+    if name == name.lower() and "_" not in name:
+        return f"set {env_name(table)}{ENV_SEPARATOR}{name.replace('.', '_').upper()} in the environment"
+    # Upper and lower case would be lost in a variable's name.
+    return f"""set {env_name(table)} in the environment, to {{"{name}": "..."}}"""
 
 
 def _literal(path: str, text: str) -> Any:

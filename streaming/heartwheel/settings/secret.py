@@ -9,10 +9,16 @@ from typing import Final
 MASK: Final = "********"
 """What is shown in place of a secret."""
 
-_SECRET: Final = re.compile(
-    r"pass(word|phrase|wd)|secret|token|credential|jaas|access[._-]?key|\.key$|\.pem$|^notify\.url$",
-    re.IGNORECASE,
+FILE_PREFIX: Final = "file:"
+"""What a secret begins with that is not given itself, but lies in a file."""
+
+HIDDEN_NAMES: Final = (
+    r"(?i)pass(word|phrase|wd)|secret|token|credential|jaas|(access|account|private)[._-]?key|\.key$|\.pem$"
+    r"|^notify\.url$"
 )
+"""What the name of a secret looks like: for Python and for Java, which is told to hide such values too."""
+
+_SECRET: Final = re.compile(HIDDEN_NAMES)
 
 
 def is_secret(path: str) -> bool:

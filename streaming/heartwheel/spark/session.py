@@ -5,22 +5,27 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from heartwheel.settings import Settings
+from heartwheel.settings import Settings, is_secret
 from heartwheel.settings.places import is_local, runs_elsewhere
+from heartwheel.settings.secret import HIDDEN_NAMES
+from heartwheel.spark.secret_properties import told_in_a_file
 from heartwheel.spark.shipping import ship_code
 
 _LOCAL_FILES: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 _JVM_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _PYTHON: Final = "spark.pyspark.python"
+_LAST_WORDS_S: Final = 10
+"""How long a JVM may take from its last answer to its end."""
 _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 
 BASE: Final[Mapping[str, str]] = {
@@ -37,6 +42,11 @@ BASE: Final[Mapping[str, str]] = {
     "spark.sql.adaptive.enabled": "false",
     "spark.python.worker.faulthandler.enabled": "true",
     "spark.kafka.producer.cache.timeout": "10m",
+    # A frame must stay far below the 2 GiB that a binary column of Arrow can hold, also when all values are large.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
+    # Plans and properties that Spark shows or logs carry the options of the Kafka source, a JAAS line among them.
+    "spark.redaction.regex": HIDDEN_NAMES,
+    "spark.sql.redaction.options.regex": HIDDEN_NAMES,
     # The verdict of a batch must be in Kafka before the batch is committed; a task that fails is tried again.
     "spark.task.maxFailures": "4",
 }
@@ -66,7 +76,8 @@ def session_conf(
     conf["spark.driver.memory"] = f"{spark.driver_memory_bytes // 2**20}m"
     conf["spark.sql.shuffle.partitions"] = str(shuffle_partitions)
     conf["spark.jars"] = ",".join(map(str, jars))
-    options = ["-XX:+UseG1GC", f"-Dlog4j2.configurationFile={_LOG4J}"]
+    # Short of memory a JVM may lose a thread and live on without it; one that ends is started again by its supervisor.
+    options = ["-XX:+UseG1GC", "-XX:+ExitOnOutOfMemoryError", f"-Dlog4j2.configurationFile={_LOG4J}"]
     if log_file is not None:
         log_file.parent.mkdir(parents=True, exist_ok=True)
         options.append(f"-Dheartwheel.log.file={log_file}")
@@ -95,14 +106,30 @@ def start_session(conf: Mapping[str, str], *, log_file: Path | None = None) -> S
         os.environ["PYSPARK_PYTHON"] = conf[_PYTHON]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    secret = {name: value for name, value in conf.items() if is_secret(name)}
     builder = SparkSession.builder
-    for name, value in conf.items():
-        builder = builder.config(name, value)
-    with _no_signals(), _stderr_to(log_file):
+    for name in conf.keys() - secret.keys():
+        builder = builder.config(name, conf[name])
+    with _no_signals(), _stderr_to(log_file), told_in_a_file(secret):
         session = builder.getOrCreate()
     if _PYTHON in conf:
         ship_code(session.sparkContext)
     return session
+
+
+def jvm_exit_code(session: SparkSession) -> int | None:
+    """Tell how Spark's JVM ended, negative for a signal; `None` if it lives, or somebody else started it.
+
+    Args:
+        session: one that lost its JVM.
+    """
+    gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - PySpark keeps the process to itself
+    process: subprocess.Popen[bytes] | None = gateway.proc
+    if process is None:
+        return None
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return process.wait(_LAST_WORDS_S)
+    return None
 
 
 @contextlib.contextmanager
