@@ -1,0 +1,240 @@
+"""Incidents: when they open, what they gather, and when they close; time is passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from heartwheel.notify.book import ARRIVALS_MAX, SEEN_MAX, Book, Pages, Rules
+from heartwheel.notify.incident import MEMBERS_MAX, ClosedBy, Step
+from heartwheel.notify.told import told
+from heartwheel.notify.words import safe, sentence
+from notify.notify_rows import T0, expired, joined
+
+RULES = Rules(gather_ms=5_000, min_interval_ms=60_000, close_after_ms=600_000, incidents_max=3)
+S = 1_000
+
+Turn = tuple[int, Callable[[Book, int], None]]
+
+
+def gone(*names: str, group: str = "g", **changes: object) -> Callable[[Book, int], None]:
+    """Expire members at the moment of the turn."""
+    return lambda book, now_ms: [book.expired(expired(group, n, now_ms, **changes), now_ms=now_ms) for n in names] and None
+
+
+def back(*names: str, group: str = "g") -> Callable[[Book, int], None]:
+    """Bring members back at the moment of the turn."""
+    return lambda book, now_ms: book.triggered(joined(group, *names, at_ms=now_ms), now_ms=now_ms)
+
+
+def lines_of(book: Book, turns: list[Turn], *, until_s: int) -> list[str]:
+    """Play turns, ask every second what is due, and list what a message would say, with its second."""
+    lines = []
+    for second in range(until_s + 1):
+        now_ms = T0 + second * S
+        for at_s, turn in turns:
+            if at_s == second:
+                turn(book, now_ms)
+        for incident in book.due(now_ms):
+            before = incident.told_expired
+            step, closed_by = book.tell(incident, now_ms)
+            lines.append(f"{second} {step} {sentence(told(incident, step, closed_by, expired_before=before))}")
+    return lines
+
+
+CASES: dict[str, tuple[list[Turn], list[str]]] = {
+    "the first message waits and gathers": (
+        [(0, gone("a")), (4, gone("b", "c"))],
+        ["5 opened g: 3 members expired (session timeout): b at /10.0.0.7, c at /10.0.0.7, a at /10.0.0.7"],
+    ),
+    "updates keep their distance": (
+        [(0, gone("a")), (10, gone("b")), (20, gone("c")), (70, gone("d"))],
+        [
+            "5 opened g: 1 member expired (session timeout): a at /10.0.0.7",
+            "65 updated g: 2 more expired, 3 in all (session timeout): c at /10.0.0.7, b at /10.0.0.7, a at /10.0.0.7",
+            "125 updated g: 1 more expired, 4 in all (session timeout): "
+            "d at /10.0.0.7, c at /10.0.0.7, b at /10.0.0.7, a at /10.0.0.7",
+        ],
+    ),
+    "it closes when all are back": (
+        [(0, gone("a", "b")), (80, back("a")), (200, back("b"))],
+        [
+            "5 opened g: 2 members expired (session timeout): a at /10.0.0.7, b at /10.0.0.7",
+            "80 updated g: 2 in all (session timeout), 1 came back, 1 missing: b at /10.0.0.7",
+            "200 closed g: all are back, after 2 expirations",
+        ],
+    ),
+    "a member that flaps is one incident": (
+        [(0, gone("a")), (10, back("a")), (20, gone("a")), (30, back("a"))],
+        [
+            "5 opened g: 1 member expired (session timeout): a at /10.0.0.7",
+            "65 closed g: all are back, after 2 expirations",
+        ],
+    ),
+    "back before the first message makes one message": (
+        [(0, gone("a")), (3, back("a"))],
+        ["5 closed g: 1 member expired and came back"],
+    ),
+    "what stays away is closed when it is quiet": (
+        [(0, gone("a", "b")), (100, back("b"))],
+        [
+            "5 opened g: 2 members expired (session timeout): a at /10.0.0.7, b at /10.0.0.7",
+            "100 updated g: 2 in all (session timeout), 1 came back, 1 missing: a at /10.0.0.7",
+            "600 closed g: closed, as nothing more happened; 1 did not come back, after 2 expirations",
+        ],
+    ),
+    "after the end a new one begins": (
+        [(0, gone("a")), (10, back("a")), (100, gone("a"))],
+        [
+            "5 opened g: 1 member expired (session timeout): a at /10.0.0.7",
+            "65 closed g: all are back, after 1 expiration",
+            "105 opened g: 1 member expired (session timeout): a at /10.0.0.7",
+        ],
+    ),
+    "reasons are counted": (
+        [(0, gone("a")), (0, gone("b", reason="rebalance_timeout"))],
+        [
+            "5 opened g: 2 members expired (1 session timeout, 1 rebalance timeout): a at /10.0.0.7, b at /10.0.0.7",
+        ],
+    ),
+    "groups are told apart": (
+        [(0, gone("a")), (1, gone("a", group="h"))],
+        [
+            "5 opened g: 1 member expired (session timeout): a at /10.0.0.7",
+            "6 opened h: 1 member expired (session timeout): a at /10.0.0.7",
+        ],
+    ),
+    "too many groups share one": (
+        [(0, gone("a", group=name)) for name in ("g", "h", "i", "j", "k")],
+        [
+            *(f"5 opened {name}: 1 member expired (session timeout): a at /10.0.0.7" for name in ("g", "h", "i")),
+            "5 opened further groups: 2 members expired (session timeout)",
+            *(
+                f"600 closed {name}: closed, as nothing more happened; 1 did not come back, after 1 expiration"
+                for name in ("g", "h", "i")
+            ),
+            "600 closed further groups: closed, as nothing more happened; 2 did not come back, after 2 expirations",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_incident_is_told(case: str) -> None:
+    """Each case reads like a table: what happens at which second, and what is told at which second."""
+    turns, wanted = CASES[case]
+    last_s = int(wanted[-1].split()[0])
+    assert lines_of(Book(RULES), turns, until_s=last_s) == wanted
+
+
+def test_everything_is_told_in_the_end() -> None:
+    """After the last message of an incident nothing is left of it."""
+    book = Book(RULES)
+    lines_of(book, [(0, gone("a")), (70, gone("b"))], until_s=670)
+    assert list(book.incidents) == []
+
+
+def test_a_row_that_was_written_twice_counts_once() -> None:
+    """The job writes at least once; the same id is the same expiration (P3)."""
+    book = Book(RULES)
+    for _ in range(2):
+        book.expired(expired("g", "a"), now_ms=T0)
+    assert [incident.expired for incident in book.incidents] == [1]
+
+
+def test_a_return_may_be_read_before_its_expiration() -> None:
+    """Two topics have no common order: an arrival is remembered for an expiration that is read after it."""
+    book = Book(RULES)
+    book.triggered(joined("g", "a", at_ms=T0 + 1), now_ms=T0)
+    book.expired(expired("g", "a", T0), now_ms=T0)
+    assert [incident.missing for incident in book.incidents] == [0]
+
+
+def test_an_arrival_before_the_deadline_is_no_return() -> None:
+    """Somebody who joined before the expiration is who was expired."""
+    book = Book(RULES)
+    book.triggered(joined("g", "a", at_ms=T0 - 1), now_ms=T0)
+    book.expired(expired("g", "a", T0), now_ms=T0)
+    assert [incident.missing for incident in book.incidents] == [1]
+
+
+def test_one_arrival_is_one_return() -> None:
+    """Two members with one client id look alike; each arrival stands for one of them."""
+    uuid = "00000000-0000-0000-0000-00000000000"
+    book = Book(RULES)
+    for number in (1, 2):
+        book.expired(expired("g", f"app-{uuid}{number}", T0, client_id="app"), now_ms=T0)
+    book.triggered(joined("g", f"app-{uuid}3"), now_ms=T0)
+    assert [incident.missing for incident in book.incidents] == [1]
+    book.triggered(joined("g", f"app-{uuid}4"), now_ms=T0)
+    assert [incident.missing for incident in book.incidents] == [0]
+
+
+def test_books_are_bounded() -> None:
+    """A storm can not fill the memory (P6): members beyond the limit are counted, old ids and arrivals forgotten."""
+    book = Book(RULES)
+    for number in range(SEEN_MAX + 10):
+        book.expired(expired("g", f"m{number}"), now_ms=T0)
+    for _ in range(3):
+        book.triggered(joined("h", *(f"m{number}" for number in range(1_000))), now_ms=T0)
+    pages = book.pages()
+    assert (len(pages.seen), len(pages.arrivals)) == (SEEN_MAX, ARRIVALS_MAX)
+    (incident,) = pages.incidents
+    assert len(incident.members) == MEMBERS_MAX
+    assert (incident.expired, incident.missing) == (SEEN_MAX + 10, SEEN_MAX + 10)
+
+
+def test_a_book_goes_on_from_its_pages() -> None:
+    """Wherever a process ends, the next one tells what the first would have told."""
+    turns = [(0, gone("a", "b")), (3, back("x")), (30, gone("c")), (70, back("a", "b", "c"))]
+    whole = lines_of(Book(RULES), turns, until_s=200)
+    for cut_s in (0, 4, 40, 100):
+        book = Book(RULES)
+        first = lines_of(book, turns, until_s=cut_s)
+        pages = msgspec.json.decode(msgspec.json.encode(book.pages()), type=Pages)
+        later = [(at_s - cut_s - 1, turn) for at_s, turn in turns]
+        rest = lines_of(Book(RULES, _earlier(pages, (cut_s + 1) * S)), later, until_s=200 - cut_s - 1)
+        assert [line.split(maxsplit=1)[1] for line in first + rest] == [line.split(maxsplit=1)[1] for line in whole]
+
+
+def _earlier(pages: Pages, by_ms: int) -> Pages:
+    """Shift the clock of the notifier, as `lines_of` begins at `T0`."""
+    for incident in pages.incidents:
+        incident.opened_ms -= by_ms
+        incident.expired_ms -= by_ms
+        incident.told_ms -= by_ms
+        incident.news_ms = None if incident.news_ms is None else incident.news_ms - by_ms
+        for member in incident.members.values():
+            member.row.deadline_ms -= by_ms
+    return pages
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("<!channel>", "&lt;!channel&gt;"),
+        ("a&b", "a&amp;b"),
+        ("line\nbreak\u202e", "line\ufffdbreak\ufffd"),
+        ("x" * 200, "x" * 79 + "…"),
+    ],
+)
+def test_ids_are_harmless_in_a_chat(text: str, shown: str) -> None:
+    """An id is anybody's text: it must not ping a channel, break a line or turn the writing round."""
+    assert safe(text) == shown
+
+
+def test_an_incident_says_who_is_missing_first() -> None:
+    """Of many members a message names twenty: those that are missing, the latest first; the others are counted."""
+    book = Book(RULES)
+    for number in range(30):
+        book.expired(expired("g", f"m{number}", T0 + number), now_ms=T0)
+    book.triggered(joined("g", "m29", "m28", at_ms=T0 + 100), now_ms=T0)
+    (incident,) = book.incidents
+    shown = told(incident, Step.OPENED, None, expired_before=0)
+    assert [member.member_id for member in shown.members] == [f"m{number}" for number in range(27, 7, -1)]
+    assert (shown.members_left_out, shown.missing, shown.returned) == (10, 28, 2)
+    assert sentence(shown).endswith("m23 at /10.0.0.7 and 23 more")
+
+
