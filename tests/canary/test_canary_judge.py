@@ -47,7 +47,7 @@ class Log:
     ("late_ms", "outcome"), [(0, "in_time"), (OBJECTIVE, "in_time"), (OBJECTIVE + 1, "late"), (MISSED - 1, "late")]
 )
 def test_p2_a_silence_is_known_in_time_or_late(late_ms: int, outcome: str) -> None:
-    """P2: an expiration counts once, with the time from its deadline to its own append; the objective is still in time."""
+    """P2: an expiration counts once, by the time from its deadline to its own append; the objective is in time."""
     log = Log().beats(1_000, 2_000).at(8_000).expires(2_000, late_ms=late_ms).at(8_000 + late_ms).at(LATER)
     assert log.said == [Judged(Outcome(outcome), 8_000, late_ms)]
     assert log.judge.pending == 0
