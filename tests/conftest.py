@@ -25,8 +25,9 @@ _numbers = itertools.count(1)
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let sockets be collected: kafka-python drops one at every failed connect, and any later test may find it."""
-    config.addinivalue_line("filterwarnings", "ignore:unclosed <socket.socket:ResourceWarning")  # within tests
-    warnings.filterwarnings("ignore", "unclosed <socket.socket", ResourceWarning)  # between and after them
+    for kind in ("socket.socket", "ssl.SSLSocket"):
+        config.addinivalue_line("filterwarnings", f"ignore:unclosed <{kind}:ResourceWarning")  # within tests
+        warnings.filterwarnings("ignore", f"unclosed <{kind}", ResourceWarning)  # between and after them
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from heartwheel.cli.run import spark_log_file
 from heartwheel.kafka.embedded import EmbeddedKafka
 from heartwheel.kafka.node_process import free_port
 from heartwheel.kafka.node_security import NodeSecurity
-from heartwheel.kafka.tls_login import FirmManager
+from heartwheel.kafka.tls_login import FirmManager, refusal_of
 from support.certificates import Authority
 from support.job import Topics, beats_of, running
 
@@ -120,7 +120,12 @@ def test_wrong_login_is_tried_once(
     """What the broker refuses for good is one error with a hint, exit code 1, after one try and without a traceback."""
     tries: list[object] = []
     note = FirmManager._note
-    monkeypatch.setattr(FirmManager, "_note", lambda self, *told: (tries.append(told), note(self, *told)))
+
+    def noted(self: FirmManager, node_id: object, error: object) -> None:
+        tries.extend([error] if refusal_of(error) else [])
+        note(self, node_id, error)
+
+    monkeypatch.setattr(FirmManager, "_note", noted)
     flags = secured.flags()
     if trouble == "password":
         monkeypatch.setenv("HEARTWHEEL_KAFKA__CLIENT__SASL_PASSWORD", MARKS[1])
