@@ -1,0 +1,138 @@
+"""The world before the job: members, their coordinator, and the topic that their requests land in.
+
+Everything that moves by itself is a *walk*, a generator that yields how long it waits. The feeder wakes them in the
+order of true time, so one seed gives one log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+from itertools import count
+from random import Random
+from typing import Final
+
+import msgspec
+
+from heartwheel.coordinator.answer import Answer
+from heartwheel.coordinator.machine import GroupMachine
+from heartwheel.coordinator.model import Group, Member
+from heartwheel.events import Event, encode_event
+from heartwheel.simulation.plan import GroupPlan, Plan
+from heartwheel.simulation.story import Story
+from heartwheel.simulation.topic import Topic
+
+Walk = Iterator[int]
+
+_EDGES_MS: Final = (-1, 0, 1)
+
+
+class Feeder:
+    """Let members send, and answer them as their coordinator would.
+
+    Args:
+        plan: the history's parameters.
+        topic: where requests land.
+        story: told what happens.
+    """
+
+    def __init__(self, plan: Plan, topic: Topic, story: Story) -> None:
+        self.plan = plan
+        self.dice = Random(f"feed {plan.seed}")
+        self.topic = topic
+        self.story = story
+        self.now_ms = 0
+        self.garbage: dict[tuple[int, int], str] = {}
+        """Which records are broken, by partition and offset, and the cause by which they must be rejected."""
+        self.generations: dict[str, int] = {}
+        """The generation that members of groups in mid-life last heard of, by group."""
+        self._machines: dict[str, GroupMachine] = {}
+        self._walks: list[tuple[int, int, Walk]] = []
+        self._numbers = count()
+
+    def start(self, walk: Walk, after_ms: int = 0) -> None:
+        """Let something begin to move."""
+        heappush(self._walks, (self.now_ms + after_ms, next(self._numbers), walk))
+
+    def run(self) -> None:
+        """Let everything move until the members stop."""
+        while self._walks:
+            self.now_ms, _, walk = heappop(self._walks)
+            if self.now_ms >= self.plan.feed_ms:
+                return
+            wait_ms = next(walk, None)
+            if wait_ms is not None:
+                self.start(walk, wait_ms)
+
+    # -- for those who walk
+
+    def grain(self, wait_ms: float) -> int:
+        """Round a wait to the history's grain, never to nothing."""
+        grain_ms = self.plan.grain_ms
+        return max(1, round(wait_ms / grain_ms)) * grain_ms
+
+    def send(self, group: GroupPlan, event: Event, *, stray: bool = False) -> Answer:
+        """Append a request, sometimes twice, and answer it.
+
+        Args:
+            group: whose member asks.
+            event: what it asks.
+            stray: whether it goes to another partition than its group's.
+        """
+        record_ms = self.land(group.group_id, self._encode(event), stray=stray)
+        self.story.say(self.now_ms, "{} of {}: {} at {}", event.type, event.member_id, group.group_id, record_ms)
+        if self.dice.random() < self.plan.duplicates:
+            self.story.mark("fault duplicate record")
+            self.land(group.group_id, self._encode(event), stray=stray)
+        return self._machine(group.group_id).apply(event, record_ms)
+
+    def land(self, group_id: str, value: bytes | None, *, cause: str = "", stray: bool = False) -> int:
+        """Append a value as a record of a group, and return its append time; `cause` says how it is broken."""
+        partition = self.topic.partition_of(group_id, self.now_ms)
+        if stray:
+            partition = (partition + 1) % self.topic.count_at(self.now_ms)
+        record = self.topic.append(partition, value, self.now_ms)
+        if cause:
+            self.garbage[partition, record.offset] = cause
+        return record.append_ms
+
+    def until_append(self, group_id: str, append_ms: int) -> int:
+        """Tell how long to wait so that a record is stamped with a time, or the first one after it."""
+        partition = self.topic.partition_of(group_id, self.now_ms)
+        at_ms = self.now_ms + 1
+        while (missing := append_ms - self.topic.clock_ms(partition, at_ms)) > 0 and at_ms < self.plan.feed_ms:
+            at_ms += missing
+        return at_ms - self.now_ms
+
+    def edge(self) -> int:
+        """Choose a time just before a deadline, on it, or just after, ms."""
+        edge_ms = self.dice.choice(_EDGES_MS)
+        self.story.mark(f"pause deadline {edge_ms:+}")
+        return edge_ms
+
+    def group(self, group_id: str) -> Group:
+        """Look at a group as its coordinator has it now."""
+        machine = self._machine(group_id)
+        machine.advance(self.topic.clock_ms(self.topic.partition_of(group_id, self.now_ms), self.now_ms))
+        return machine.group
+
+    def member(self, group_id: str, member_id: str) -> Member | None:
+        """Look at a member as its coordinator has it now."""
+        return self.group(group_id).members.get(member_id)
+
+    def _machine(self, group_id: str) -> GroupMachine:
+        if group_id not in self._machines:
+            ignore: Callable[[object], None] = _ignore
+            self._machines[group_id] = GroupMachine(Group(group_id=group_id), self.plan.coordinator, ignore)
+        return self._machines[group_id]
+
+    def _encode(self, event: Event) -> bytes:
+        """Write an event as different producers do: as short as can be, or with a field that nobody knows."""
+        value = encode_event(event)
+        if self.dice.random() < 0.2:
+            return msgspec.json.encode({**msgspec.json.decode(value), "sent_at": self.now_ms})
+        return value
+
+
+def _ignore(_: object) -> None:
+    """Stand for a listener that nobody gave."""

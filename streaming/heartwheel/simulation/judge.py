@@ -1,0 +1,238 @@
+"""Hold what a job told against what it should have told: the promises, one by one."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import msgspec
+
+from heartwheel.coordinator.model import Group, Member
+from heartwheel.coordinator.partition import shard_of
+from heartwheel.events import RejectCause
+from heartwheel.shard.shard import Shard
+from heartwheel.simulation.checkpoint import Checkpoint, Told
+from heartwheel.simulation.feeder import Feeder
+from heartwheel.simulation.oracle import Entry, Expected, Place, Row, entries_of, expect
+from heartwheel.simulation.plan import Plan
+from heartwheel.spark.packer import Reject
+from heartwheel.verdicts import ExpirationRow, TriggerRow
+
+_DECODERS: Final[dict[str, Callable[[str], Row]]] = {
+    "expirations": msgspec.json.Decoder(ExpirationRow).decode,
+    "triggers": msgspec.json.Decoder(TriggerRow).decode,
+}
+_decode_reject: Final = msgspec.json.Decoder(Reject).decode
+
+_LIMITS: Final = ("the shard holds ", "the group has ")
+"""How the details of rejects begin whose records met a limit of the shard, and so never reached the rules."""
+
+
+class Problem(NamedTuple):
+    """Hold a broken promise.
+
+    Args:
+        promise: which one.
+        words: what is wrong.
+    """
+
+    promise: str
+    words: str
+
+
+class Said(NamedTuple):
+    """Hold a verdict as it was first told."""
+
+    row: Row
+    told: Told
+
+
+class Judge:
+    """Judge one history.
+
+    Args:
+        plan: its parameters.
+        feeder: with the topic and the broken records.
+        checkpoint: after the job has ended.
+    """
+
+    def __init__(self, plan: Plan, feeder: Feeder, checkpoint: Checkpoint) -> None:
+        self.plan = plan
+        self.feeder = feeder
+        self.checkpoint = checkpoint
+        self.rejects = [(_decode_reject(told.value), told) for told in checkpoint.sink if told.topic == "rejects"]
+        self.refused: set[Place] = {
+            (reject.partition, reject.offset) for reject, _ in self.rejects if reject.detail.startswith(_LIMITS)
+        }
+        self.entries: dict[str, list[Entry]] = entries_of(feeder.topic, checkpoint)
+        self.said: dict[str, list[Said]] = defaultdict(list)
+        self.seen: Counter[str] = Counter()
+        self._copies: dict[tuple[str, str | None], Row] = {}
+
+    def problems(self) -> Iterator[Problem]:
+        """List every broken promise."""
+        yield from self._read_sink()
+        states: dict[str, Group] = {}
+        for shard in range(self.plan.shards):
+            states |= self._states(shard)
+            yield from self._check_clock(shard)
+        for group_id in sorted({*self.entries, *self.said}):
+            clock_ms = self.clock_ms(group_id)
+            expected = expect(self.plan, group_id, self.entries.get(group_id, []), self.refused, clock_ms)
+            yield from self._compare(group_id, expected)
+            yield from _compare_state(expected, states.get(group_id))
+            partitions = {entry.record.partition for entry in self.entries.get(group_id, ())}
+            self.seen["group in two partitions"] += len(partitions) > 1
+        yield from self._check_rejects()
+
+    def clock_ms(self, group_id: str) -> int:
+        """Tell the clock of a group's shard at the end, epoch ms."""
+        return self.checkpoint.state(shard_of(group_id, self.plan.shards))[2]
+
+    def _states(self, shard: int) -> dict[str, Group]:
+        blob = self.checkpoint.state(shard)[5]
+        end = Shard(coordinator=self.plan.coordinator, limits=self.plan.limits, blob=blob)
+        return {group.group_id: group for group, _ in end.dump()}
+
+    def _check_clock(self, shard: int) -> Iterator[Problem]:
+        """P1 rests on it: a clock never goes back, and is never later than all records up to it were read."""
+        clocks = [self.checkpoint.state_at(batch, shard)[2] for batch in range(self.checkpoint.commits + 1)]
+        for batch, (one, other) in enumerate(pairwise(clocks)):
+            if other < one:
+                yield Problem("P1", f"the clock of shard {shard} went back from {one} to {other} in batch {batch}")
+
+    # -- the sink
+
+    def _read_sink(self) -> Iterator[Problem]:
+        for told in self.checkpoint.sink:
+            decode = _DECODERS.get(told.topic)
+            if decode is None:
+                continue
+            row = decode(told.value)
+            yield from self._check_stamp(row, told)
+            first = self._copies.get(_identity(row))
+            if first is None:
+                self._copies[_identity(row)] = row
+                self._note(row)
+                self.said[row.group_id].append(Said(row, told))
+                yield from self._check_lateness(row, told)
+            elif _content(first) != _content(row):
+                yield Problem("P3", f"one id, two contents: {first} and {row}")
+            else:
+                self.seen["told again"] += 1
+
+    def _note(self, row: Row) -> None:
+        if isinstance(row, ExpirationRow):
+            self.seen[f"expired {row.reason}"] += 1
+        else:
+            self.seen[row.type] += 1
+            self.seen[f"cause {row.cause}"] += 1
+
+    def _check_stamp(self, row: Row, told: Told) -> Iterator[Problem]:
+        batch_ms = self.checkpoint.offsets[told.batch].batch_ms
+        if row.detected_ms != batch_ms:
+            yield Problem("P3", f"detected_ms is not the batch's timestamp {batch_ms}: {row}")
+        if row.shard != shard_of(row.group_id, self.plan.shards) or row.shard != told.shard:
+            yield Problem("P3", f"told by shard {told.shard}, which it does not belong to: {row}")
+
+    def _check_lateness(self, row: Row, told: Told) -> Iterator[Problem]:
+        """P2 without a look at any clock: what is due by the clock of the batch before has been told by it.
+
+        That clock is the timestamp two triggers ago, less the skew allowance; so the verdict is in the sink two
+        triggers, the allowance, a tick of the wheel and a batch after its deadline.
+        """
+        before_ms = self.checkpoint.state_at(told.batch, told.shard)[2]
+        tick_ms = self.plan.tick_ms
+        if (
+            isinstance(row, ExpirationRow)
+            and row.deadline_ms <= before_ms // tick_ms * tick_ms
+            and self.plan.limits.verdicts_max > 1
+        ):
+            yield Problem("P2", f"was due at clock {before_ms} of the batch before: {row}")
+
+    # -- groups
+
+    def _compare(self, group_id: str, expected: Expected) -> Iterator[Problem]:
+        said = [_content(one.row) for one in self.said[group_id]]
+        wanted = [_content(row) for row in expected.rows]
+        for number, (one, other) in enumerate(zip(said, wanted, strict=False)):
+            if one != other:
+                yield Problem("P1", f"{group_id}, verdict {number}: told {one}, should be {other}")
+                return
+        if len(said) > len(wanted):
+            yield Problem("P1", f"{group_id}: told {said[len(wanted)]}, should be nothing more")
+        elif len(said) < expected.surely:
+            yield Problem("P5", f"{group_id}: missed {wanted[len(said)]}")
+
+    # -- rejects
+
+    def _check_rejects(self) -> Iterator[Problem]:
+        """P6: what is broken, and what met a limit, is on the rejects topic by name; nothing else is."""
+        read = self.checkpoint.read
+        starts = self.checkpoint.offsets[0].starts
+        broken = {
+            (partition, offset, cause)
+            for (partition, offset), cause in self.feeder.garbage.items()
+            if starts.get(partition, 0) <= offset < read.get(partition, 0)
+        }
+        told: dict[int, set[tuple[int, int, str]]] = defaultdict(set)
+        named = set()
+        for reject, at in self.rejects:
+            entry = (reject.partition, reject.offset, reject.cause)
+            told[at.batch].add(entry)
+            if reject.cause not in _BY_LIMIT:
+                named.add(entry)
+            if reject.value_base64 is None and reject.cause != RejectCause.TOMBSTONE:
+                yield Problem("P6", f"a reject without its record: {reject}")
+        for entry in {entry for of_batch in told.values() for entry in of_batch}:
+            self.seen[f"reject {entry[2]}"] += 1
+        for entry in sorted(broken ^ named):
+            yield Problem("P6", f"{'missing from' if entry in broken else 'wrongly on'} the rejects topic: {entry}")
+
+
+_BY_LIMIT: Final = {RejectCause.SHARD_FULL, RejectCause.GROUP_FULL, RejectCause.INVALID_SESSION_TIMEOUT}
+
+
+def _identity(row: Row) -> tuple[str, str | None]:
+    """Name a verdict.
+
+    By its id and its cause: two rebalances that one group starts at one millisecond and one generation, as when a
+    loaded group's member leaves and another joins at once, have one id (`test_two_causes_at_one_millisecond`).
+    """
+    return row.id, row.cause if isinstance(row, TriggerRow) else None
+
+
+def _content(row: Row) -> dict[str, object]:
+    """Show what must be the same whenever a verdict is told: all but the trigger that decided it."""
+    content = msgspec.structs.asdict(row)
+    del content["detected_ms"]
+    content.pop("lateness_ms", None)
+    return content
+
+
+def _compare_state(expected: Expected, found: Group | None) -> Iterator[Problem]:
+    """Hold the state that is left against the state of the rules: nothing lost, nothing left behind."""
+    wanted = expected.group
+    if wanted is None:
+        return
+    one, other = _plain(found), _plain(wanted)
+    if one != other:
+        yield Problem("P3", f"the state that is left: {one}, should be {other}")
+
+
+def _plain(group: Group | None) -> dict[str, object]:
+    """Show a group without what only the way there decides: where it was seen, and what was remembered for speed."""
+    content = msgspec.structs.asdict(group or Group(group_id=""))
+    for name in ("group_id", "partition", "last_event_ms"):
+        del content[name]
+    for table in ("members", "pending", "departed"):
+        content[table] = {member_id: _plain_member(member) for member_id, member in content[table].items()}
+    return content
+
+
+def _plain_member(member: Member) -> dict[str, object]:
+    content = msgspec.structs.asdict(member)
+    del content["fingerprint"], content["fingerprint_generation"]
+    return content

@@ -1,0 +1,59 @@
+"""What happens to a topic beside its members: broken records, coordinators that move, members thrown out in a batch."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heartwheel.events import Event, EventType, Leaving, RejectCause
+from heartwheel.simulation.feeder import Feeder, Walk
+from heartwheel.simulation.plan import VALUE_BYTES_MAX, GroupPlan
+
+_BROKEN: Final[tuple[tuple[RejectCause, bytes | None], ...]] = (
+    (RejectCause.TOMBSTONE, None),
+    (RejectCause.TOO_LARGE, b'{"group_id":"g","member_id":"m","x":"' + b"x" * VALUE_BYTES_MAX + b'"}'),
+    (RejectCause.NOT_JSON, b'{"group_id":"g","member_id":'),
+    (RejectCause.NOT_JSON, b"\xff\xfe\x00"),
+    (RejectCause.BAD_FIELD, b'{"group_id":"g","member_id":7}'),
+    (RejectCause.BAD_FIELD, b'{"group_id":"g","member_id":"m","session_timeout_ms":0}'),
+    (RejectCause.UNKNOWN_TYPE, b'{"group_id":"g","member_id":"m","type":"dance"}'),
+    (RejectCause.MISSING_FIELD, b'{"member_id":"m"}'),
+    (RejectCause.MISSING_FIELD, b'{"group_id":"g"}'),
+    (RejectCause.ID_TOO_LONG, b'{"group_id":"g","member_id":"' + b"m" * 1_025 + b'"}'),
+)
+
+
+def vandal(feeder: Feeder) -> Walk:
+    """Walk as a producer of broken records."""
+    for _ in range(feeder.plan.garbage):
+        yield feeder.grain(feeder.dice.randrange(1, 2 * feeder.plan.feed_ms // (feeder.plan.garbage + 1)))
+        cause, value = feeder.dice.choice(_BROKEN)
+        feeder.land(feeder.dice.choice(feeder.plan.groups).group_id, value, cause=cause)
+        feeder.story.say(feeder.now_ms, "a broken record: {}", cause)
+
+
+def too_short(feeder: Feeder, group: GroupPlan) -> Walk:
+    """Walk as a consumer that asks for a session timeout under the group's minimum, once."""
+    yield feeder.grain(feeder.dice.randrange(1, feeder.plan.feed_ms))
+    event = Event(type=EventType.JOIN, group_id=group.group_id, assigned_member_id="short", session_timeout_ms=10)
+    feeder.send(group, event)
+
+
+def mover(feeder: Feeder, group: GroupPlan) -> Walk:
+    """Walk as the coordinator of a group that goes away and comes back."""
+    while True:
+        yield feeder.grain(feeder.dice.randrange(1, feeder.plan.feed_ms // 2))
+        feeder.story.mark("fault unload")
+        feeder.send(group, Event(type=EventType.UNLOAD, group_id=group.group_id))
+        yield feeder.grain(feeder.dice.randrange(1, 1_500))
+        feeder.story.mark("fault load")
+        feeder.send(group, Event(type=EventType.LOAD, group_id=group.group_id))
+
+
+def bouncer(feeder: Feeder, group: GroupPlan) -> Walk:
+    """Walk as somebody who throws members out, several at once."""
+    yield feeder.grain(feeder.dice.randrange(1, feeder.plan.feed_ms))
+    members = list(feeder.group(group.group_id).members)[:3]
+    if members:
+        feeder.story.mark("member batch leave")
+        leaving = tuple(Leaving(member_id) for member_id in members)
+        feeder.send(group, Event(type=EventType.LEAVE, group_id=group.group_id, leaving=leaving))

@@ -1,0 +1,221 @@
+"""What one seed stands for: sizes, clocks, timeouts, faults, all drawn before anything happens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.shard.limits import ShardLimits
+from heartwheel.simulation.clocks import Clock
+
+VALUE_BYTES_MAX: Final = 1_500
+"""Longest value that the simulated job accepts, bytes: small, so that a record over it is cheap to make."""
+
+_NAMES: Final = ("orders", "clicks", "g", "größe", "注文", "\U0001f4e6-in", "a/b c")
+_SESSIONS_MS: Final = (800, 1_000, 1_500, 3_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupPlan:
+    """Say what one group is like.
+
+    Args:
+        group_id: its name.
+        kind: `presence`, `loaded` or `classic`.
+        members: how many there are at most.
+        session_ms: their session timeout.
+        rebalance_ms: their rebalance timeout.
+        static: whether they have instance ids.
+        stray: whether some of them send to another partition.
+        reloads: whether its coordinator goes away and comes back.
+    """
+
+    group_id: str
+    kind: str
+    members: int
+    session_ms: int
+    rebalance_ms: int
+    static: bool
+    stray: bool
+    reloads: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Hold one history's parameters; times are true milliseconds.
+
+    Args:
+        seed: where all of it comes from.
+        shards: coordinator partitions.
+        state_partitions: tasks after the shuffle, which write to the sink side by side.
+        partitions: of the heartbeat topic, at first.
+        grown: (when, to how many partitions), or `None`.
+        tick_ms: of the wheel.
+        wheel_size: of the wheel.
+        interval_ms: from one trigger to the next.
+        skew_allowance_ms: of the job.
+        catch_up_max: records a batch while catching up.
+        coordinator: the rules' configuration.
+        limits: of a shard.
+        brokers: the clocks of the brokers; partition 0 is led by the first.
+        leader_changes: (when, which partition, by which broker).
+        driver: the driver's clock, before it is held to the allowance.
+        grain_ms: waits are multiples of it; coarse grains make things happen at the same millisecond.
+        groups: who sends.
+        unrest: how likely a member does something else than beat, a beat.
+        garbage: how many broken records there are.
+        duplicates: how likely a record is appended twice.
+        feed_ms: until when members send.
+        start_ms: when the job is first started.
+        latest: whether it starts at the end of the topic.
+        stop_ms: until when it meets faults; later it runs undisturbed to the end of all timers.
+        crash_rate: how likely it dies at a step.
+        crashes_max: how often at most.
+        stall_rate: how likely it stalls at a step.
+    """
+
+    seed: int
+    shards: int
+    state_partitions: int
+    partitions: int
+    grown: tuple[int, int] | None
+    tick_ms: int
+    wheel_size: int
+    interval_ms: int
+    skew_allowance_ms: int
+    catch_up_max: int
+    coordinator: CoordinatorConfig
+    limits: ShardLimits
+    brokers: tuple[Clock, ...]
+    leader_changes: tuple[tuple[int, int, int], ...]
+    driver: Clock
+    grain_ms: int
+    groups: tuple[GroupPlan, ...]
+    unrest: float
+    garbage: int
+    duplicates: float
+    feed_ms: int
+    start_ms: int
+    latest: bool
+    stop_ms: int
+    crash_rate: float
+    crashes_max: int
+    stall_rate: float
+
+
+def draw_plan(seed: int) -> Plan:
+    """Draw a history's parameters; one seed, one plan."""
+    dice = Random(seed)
+    feed_ms = dice.randrange(5_000, 12_000)
+    allowance_ms = dice.choice((0, 100, 500))
+    partitions = dice.choice((1, 1, 2, 3))
+    brokers = _draw_brokers(dice, feed_ms, allowance_ms)
+    shards = dice.choice((1, 1, 2, 2, 3))
+    return Plan(
+        seed=seed,
+        shards=shards,
+        state_partitions=dice.randint(1, shards),
+        partitions=partitions,
+        grown=(dice.randrange(feed_ms), partitions + dice.randint(1, 2)) if dice.random() < 0.12 else None,
+        tick_ms=dice.choice((1, 10, 100, 250)),
+        wheel_size=dice.choice((2, 3, 20)),
+        interval_ms=dice.choice((500, 1_000, 1_000, 2_000)),
+        skew_allowance_ms=allowance_ms,
+        catch_up_max=dice.choice((7, 25, 60, 10_000, 10_000)),
+        coordinator=_draw_rules(dice),
+        limits=_draw_limits(dice),
+        brokers=brokers,
+        leader_changes=_draw_leader_changes(dice, feed_ms, partitions, len(brokers)),
+        driver=_draw_driver(dice, feed_ms),
+        grain_ms=dice.choice((1, 1, 50, 250)),
+        groups=_draw_groups(dice, partitions),
+        unrest=dice.choice((0.02, 0.1, 0.25)),
+        garbage=dice.choice((0, 0, 2, 6)),
+        duplicates=dice.choice((0.0, 0.0, 0.03)),
+        feed_ms=feed_ms,
+        start_ms=dice.choice((0, 0, dice.randrange(feed_ms))),
+        latest=dice.random() < 0.05,
+        stop_ms=dice.choice((feed_ms, feed_ms + 4_000)),
+        crash_rate=dice.choice((0.0, 0.01, 0.04, 0.12, 0.5)),
+        crashes_max=dice.choice((2, 5, 8)),
+        stall_rate=dice.choice((0.0, 0.02, 0.1)),
+    )
+
+
+def _draw_rules(dice: Random) -> CoordinatorConfig:
+    return CoordinatorConfig(
+        group_min_session_timeout_ms=200,
+        group_initial_rebalance_delay_ms=dice.choice((0, 300, 700)),
+        group_max_size=dice.choice((2**31 - 1, 2**31 - 1, 3)),
+        new_member_join_timeout_ms=2_500,
+        default_session_timeout_ms=1_200,
+        default_rebalance_timeout_ms=2_000,
+        empty_group_retention_ms=dice.choice((2_000, 60_000)),
+    )
+
+
+def _draw_limits(dice: Random) -> ShardLimits:
+    limits = ShardLimits(verdicts_max=dice.choice((1, 100_000, 100_000)))
+    if dice.random() < 0.15:
+        limits = ShardLimits(
+            members_max=dice.choice((3, 250_000)),
+            members_per_group_max=dice.choice((2, 100_000)),
+            groups_max=dice.choice((1, 250_000)),
+        )
+    return limits
+
+
+def _draw_brokers(dice: Random, feed_ms: int, allowance_ms: int) -> tuple[Clock, ...]:
+    first = Clock(drift_ppm=dice.choice((0, 0, 500, -500)), steps=_draw_broker_steps(dice, feed_ms))
+    if dice.random() < 0.5:
+        return (first,)
+    return first, Clock(ahead_ms=dice.choice((-allowance_ms, -37, -5, 5, 200)), drift_ppm=first.drift_ppm)
+
+
+def _draw_broker_steps(dice: Random, feed_ms: int) -> tuple[tuple[int, int], ...]:
+    if dice.random() < 0.8:
+        return ()
+    return ((dice.randrange(feed_ms), dice.choice((-300, -10, 40, 1_500))),)
+
+
+def _draw_leader_changes(dice: Random, feed_ms: int, partitions: int, brokers: int) -> tuple[tuple[int, int, int], ...]:
+    if brokers == 1:
+        return ()
+    changes = [
+        (dice.randrange(feed_ms), dice.randrange(partitions), dice.randrange(brokers))
+        for _ in range(dice.randint(1, 4))
+    ]
+    return tuple(sorted(changes))
+
+
+def _draw_driver(dice: Random, feed_ms: int) -> Clock:
+    when = dice.randrange(feed_ms)
+    return dice.choice(
+        (
+            Clock(),
+            Clock(),
+            Clock(ahead_ms=dice.choice((-700, 400, 5_000))),
+            Clock(drift_ppm=dice.choice((-500, 500))),
+            Clock(steps=((when, dice.choice((-1, -900, -30_000, -3_600_000))),)),
+            Clock(ahead_ms=-dice.choice((1_500, 4_000)), steps=((when, 1_400), (when + 1_000, 100))),
+        )
+    )
+
+
+def _draw_groups(dice: Random, partitions: int) -> tuple[GroupPlan, ...]:
+    names = dice.sample(_NAMES, k=dice.randint(1, 3))
+    return tuple(
+        GroupPlan(
+            group_id=f"{name}-{dice.randrange(100)}",
+            kind=dice.choice(("presence", "presence", "loaded", "classic", "classic")),
+            members=dice.randint(1, 4),
+            session_ms=dice.choice(_SESSIONS_MS),
+            rebalance_ms=dice.choice((1_000, 3_000)),
+            static=dice.random() < 0.3,
+            stray=partitions > 1 and dice.random() < 0.15,
+            reloads=dice.random() < 0.1,
+        )
+        for name in names
+    )

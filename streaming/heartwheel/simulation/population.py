@@ -1,0 +1,39 @@
+"""Who walks in a history."""
+
+from __future__ import annotations
+
+from heartwheel.simulation.consumers import consumer
+from heartwheel.simulation.feeder import Feeder
+from heartwheel.simulation.mischief import bouncer, mover, too_short, vandal
+from heartwheel.simulation.plan import GroupPlan, Plan
+from heartwheel.simulation.story import Story
+from heartwheel.simulation.topic import Topic
+from heartwheel.simulation.workers import Who, worker
+
+
+def feed(plan: Plan, story: Story) -> Feeder:
+    """Fill a topic with all that the members of a history send.
+
+    Args:
+        plan: the history's parameters.
+        story: told what happens.
+    """
+    feeder = Feeder(plan, Topic(plan), story)
+    for group in plan.groups:
+        _populate(feeder, group)
+    feeder.start(vandal(feeder))
+    feeder.run()
+    return feeder
+
+
+def _populate(feeder: Feeder, group: GroupPlan) -> None:
+    feeder.story.mark(f"group {group.kind}")
+    walk = worker if group.kind == "presence" else consumer
+    for number in range(group.members):
+        feeder.start(walk(feeder, Who(group, number)))
+    if group.kind == "classic":
+        feeder.start(too_short(feeder, group))
+    if group.reloads:
+        feeder.start(mover(feeder, group))
+    if feeder.dice.random() < 0.1:
+        feeder.start(bouncer(feeder, group))

@@ -1,0 +1,96 @@
+"""One seed, one history: members, job, faults, judgement."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import NamedTuple
+
+from heartwheel.simulation.job import Job
+from heartwheel.simulation.judge import Judge, Problem
+from heartwheel.simulation.plan import Plan, draw_plan
+from heartwheel.simulation.population import feed
+from heartwheel.simulation.story import Story
+from heartwheel.simulation.topic import Topic
+
+_LAST_TIMERS_MS = 8_000
+"""Longer than every timer that can still be running when the last member has stopped, ms."""
+
+_SETTLED_AFTER = 6
+"""Triggers after which a job that defers verdicts has told them all."""
+
+
+class History(NamedTuple):
+    """Hold what a seed came to.
+
+    Args:
+        seed: which one.
+        problems: broken promises; empty if all is well.
+        seen: what happened, by name.
+        lines: the story, if it was asked for.
+    """
+
+    seed: int
+    problems: list[Problem]
+    seen: Counter[str]
+    lines: list[str]
+
+
+def simulate(seed: int, *, told: bool = False) -> History:
+    """Simulate the history of a seed and judge it.
+
+    Args:
+        seed: which one; the same seed gives the same history, whatever the machine.
+        told: whether to keep the story's lines.
+    """
+    return simulate_plan(draw_plan(seed), told=told)
+
+
+def simulate_plan(plan: Plan, *, told: bool = False) -> History:
+    """Simulate a history of your own making and judge it.
+
+    Args:
+        plan: its parameters; `dataclasses.replace(draw_plan(seed), ...)` is the short way to some.
+        told: whether to keep the story's lines.
+    """
+    story = Story(told=told)
+    feeder = feed(plan, story)
+    job = Job(plan, feeder.topic, story)
+    job.run()
+    _finish(job, plan)
+    judge = Judge(plan, feeder, job.checkpoint)
+    problems = list(judge.problems())
+    seen = story.seen + judge.seen + _kinds_of(plan, feeder.topic)
+    return History(plan.seed, problems, seen, story.lines())
+
+
+def _finish(job: Job, plan: Plan) -> None:
+    """Let every timer run out, however far the driver's clock went back."""
+    newest_ms = max((planned.batch_ms for planned in job.checkpoint.offsets), default=0)
+    behind_ms = max(0, newest_ms - job.clock_ms())
+    job.finish(_LAST_TIMERS_MS + behind_ms)
+    if plan.limits.verdicts_max == 1:
+        for _ in range(_SETTLED_AFTER):
+            job.settle()
+
+
+def _kinds_of(plan: Plan, topic: Topic) -> Counter[str]:
+    """Name the clocks and the shapes of a history."""
+    seen: Counter[str] = Counter()
+    driver = plan.driver
+    steps = [by for _, by in driver.steps]
+    seen["driver clock right"] = driver == type(driver)()
+    seen["driver clock ahead"] = driver.ahead_ms > 0
+    seen["driver clock behind"] = driver.ahead_ms < 0
+    seen["driver clock drifts"] = driver.drift_ppm != 0
+    seen["driver clock steps back"] = any(by < 0 for by in steps)
+    seen["driver clock steps forward"] = any(by > 0 for by in steps)
+    seen["broker clock drifts"] = plan.brokers[0].drift_ppm != 0
+    seen["broker clock steps back"] = any(by < 0 for _, by in plan.brokers[0].steps)
+    seen["broker clock steps forward"] = any(by > 0 for _, by in plan.brokers[0].steps)
+    seen["topic grows"] = plan.grown is not None
+    seen["job starts at the end"] = plan.latest
+    seen["append time steps back"] = sum(
+        one.record.append_ms > two.record.append_ms for log in topic.partitions for one, two in pairwise(log)
+    )
+    return +seen

@@ -1,0 +1,89 @@
+"""Many histories on all cores, and what they came to."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from heartwheel.simulation.judge import Problem
+from heartwheel.simulation.run import simulate
+
+_AT_ONCE: Final = 10
+
+
+class Failure(NamedTuple):
+    """Hold a seed whose history broke a promise.
+
+    Args:
+        seed: which one.
+        problems: the broken promises; an error of the job counts as one.
+    """
+
+    seed: int
+    problems: list[Problem]
+
+    def __str__(self) -> str:
+        """Say what is wrong, and how to see it again."""
+        first = self.problems[0]
+        more = f" (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
+        return f"seed {self.seed} breaks {first.promise}{more}: {first.words}\n  again: make simulate SEED={self.seed}"
+
+
+class Survey(NamedTuple):
+    """Hold what many seeds came to.
+
+    Args:
+        seeds: how many.
+        failures: those that broke a promise.
+        seen: what happened in all of them, by name.
+    """
+
+    seeds: int
+    failures: list[Failure]
+    seen: Counter[str]
+
+
+def survey(seeds: Sequence[int], *, workers: int, tell: Callable[[Survey], None] | None = None) -> Survey:
+    """Simulate many histories.
+
+    Args:
+        seeds: which ones.
+        workers: how many processes.
+        tell: called with what is known so far, now and then.
+    """
+    chunks = [seeds[at : at + _AT_ONCE] for at in range(0, len(seeds), _AT_ONCE)]
+    done = Survey(0, [], Counter())
+    # Arrow's threads do not survive a fork.
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=spawn, initializer=_prepare) as pool:
+        for part in pool.map(_simulate_all, chunks):
+            done = Survey(done.seeds + part.seeds, done.failures + part.failures, done.seen + part.seen)
+            if tell is not None:
+                tell(done)
+    return done
+
+
+def try_seed(seed: int) -> Survey:
+    """Simulate one history; an error of the job is a broken promise too."""
+    try:
+        history = simulate(seed)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the seed that shows it must be named
+        return Survey(1, [Failure(seed, [Problem("all", f"{type(error).__name__}: {error}")])], Counter())
+    return Survey(1, [Failure(seed, history.problems)] if history.problems else [], history.seen)
+
+
+def _simulate_all(seeds: Sequence[int]) -> Survey:
+    done = Survey(0, [], Counter())
+    for one in map(try_seed, seeds):
+        done = Survey(done.seeds + one.seeds, done.failures + one.failures, done.seen + one.seen)
+    return done
+
+
+def _prepare() -> None:
+    """Keep Arrow to one core: the blobs are tiny, and the other cores have histories of their own."""
+    pa.set_cpu_count(1)
