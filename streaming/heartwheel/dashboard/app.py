@@ -1,0 +1,191 @@
+"""The dashboard as an ASGI application: the page, the API, the stream, and what probes and Prometheus ask for."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from importlib import resources
+from typing import Any, Final
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from heartwheel.dashboard.api import ENDPOINTS, STREAM, STREAM_PARAMS
+from heartwheel.dashboard.deps import Deps, wall_clock_ms
+from heartwheel.dashboard.docs_page import docs_page
+from heartwheel.dashboard.guard import Guard, hosts_for
+from heartwheel.dashboard.hub import LISTENERS_MAX, Hub
+from heartwheel.dashboard.openapi import openapi
+from heartwheel.dashboard.params import read
+from heartwheel.dashboard.paths import Paths, raw_path
+from heartwheel.dashboard.problems import JSON, RequestError, problem_response
+from heartwheel.dashboard.stream import Listener
+from heartwheel.live.history import HistoryReader
+from heartwheel.live.now import now_of
+from heartwheel.live.picture import Picture
+from heartwheel.settings import Settings
+
+PAGES: Final = ("/", "/expired", "/groups", "/at-risk", "/wheel", "/groups/{rest:path}", "/members/{rest:path}")
+"""Addresses that are views of the one page."""
+
+METRICS_MEDIA: Final = "text/plain; version=0.0.4; charset=utf-8"
+"""The content type of Prometheus' text format."""
+
+_NO_STORE: Final = {"cache-control": "no-store"}
+
+
+def create_app(
+    picture: Picture,
+    settings: Settings,
+    *,
+    history: HistoryReader | None = None,
+    canary: Callable[[], Any] | None = None,
+    metrics: Callable[[], bytes] | None = None,
+    now_ms: Callable[[], int] = wall_clock_ms,
+) -> Starlette:
+    """Make the application.
+
+    Args:
+        picture: what is shown; somebody else feeds it.
+        settings: the checked configuration.
+        history: reads heartbeats on demand; `None` shows none.
+        canary: gives the canary's figures; `None` if none runs.
+        metrics: writes what Prometheus reads; `None` serves none.
+        now_ms: the wall clock, epoch ms.
+
+    Returns:
+        The application; `app.state.hub` is its `Hub`.
+    """
+    deps = Deps(picture, settings, history=history, canary=canary, now_ms=now_ms)
+    hub = Hub(picture, epoch=f"{now_ms():x}", view=deps.view, now_ms=now_ms)
+    asked = settings.dashboard
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        beating = asyncio.create_task(hub.run())
+        yield
+        hub.close()
+        beating.cancel()
+
+    app = Starlette(
+        routes=[
+            Route(STREAM, _stream_of(deps, hub)),
+            Route("/api/{rest:path}", _answers_of(deps)),
+            *_plain_routes(deps, metrics),
+            Mount("/page", _Assets(packages=[("heartwheel.dashboard", "page")]), name="assets"),
+            *(Route(path, _page) for path in PAGES),
+        ],
+        exception_handlers={RequestError: _told, 404: _not_found, 405: _not_found, 500: _failed},
+        lifespan=lifespan,
+    )
+    app.state.hub = hub
+    app.add_middleware(Guard, hosts=hosts_for(asked.host, asked.allow_hosts))
+    return app
+
+
+class _Assets(StaticFiles):
+    """Serve the page's files, to be asked for anew each time: they change with the release, not with their names."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["cache-control"] = "no-cache"
+        return response
+
+
+def _answers_of(deps: Deps) -> Callable[[Request], Any]:
+    paths = Paths(ENDPOINTS)
+
+    async def answer(request: Request) -> Response:
+        found = paths.find(request.scope)
+        if found is None:
+            raise _unknown(request.scope)
+        endpoint, in_path = found
+        values = in_path | read(request.query_params.multi_items(), endpoint.params)
+        body = await run_in_threadpool(lambda: _encoded(endpoint.answer(deps, values)))
+        return body if isinstance(body, Response) else Response(body, headers=_NO_STORE, media_type=JSON)
+
+    return answer
+
+
+def _encoded(body: Any) -> Response | bytes:
+    return body if isinstance(body, Response) else msgspec.json.encode(body)
+
+
+def _stream_of(deps: Deps, hub: Hub) -> Callable[[Request], Any]:
+    async def stream(request: Request) -> Response:
+        values = read(request.query_params.multi_items(), STREAM_PARAMS)
+        headers = _NO_STORE | {"x-accel-buffering": "no"}
+        media = "text/event-stream"
+        if request.method == "HEAD":
+            return Response(headers=headers, media_type=media)
+        if hub.listeners >= LISTENERS_MAX:
+            raise RequestError(503, f"{LISTENERS_MAX} listen already", "close some pages, or start another dashboard")
+        listener = Listener(
+            hub,
+            deps.picture,
+            canary=values["canary"],
+            shard=values["wheel"],
+            last_id=request.headers.get("last-event-id"),
+            now_ms=deps.now_ms(),
+        )
+        return StreamingResponse(listener.events(), headers=headers, media_type=media)
+
+    return stream
+
+
+def _plain_routes(deps: Deps, metrics: Callable[[], bytes] | None) -> list[Route]:
+    async def healthz(_request: Request) -> Response:
+        return Response(b'{"status":"alive"}', headers=_NO_STORE, media_type=JSON)
+
+    async def readyz(_request: Request) -> Response:
+        health = now_of(deps.picture, deps.view(), now_ms=deps.now_ms()).health
+        status = 200 if health.ready else 503
+        return Response(msgspec.json.encode(health), status, _NO_STORE, JSON)
+
+    async def figures(_request: Request) -> Response:
+        if metrics is None:
+            raise RequestError(404, "this dashboard serves no metrics", "start it with heartwheel dashboard")
+        return Response(await run_in_threadpool(metrics), headers=_NO_STORE | {"content-type": METRICS_MEDIA})
+
+    async def description(_request: Request) -> Response:
+        return Response(msgspec.json.encode(openapi()), media_type=JSON)
+
+    async def docs(_request: Request) -> Response:
+        return HTMLResponse(docs_page())
+
+    return [
+        Route("/healthz", healthz),
+        Route("/readyz", readyz),
+        Route("/metrics", figures),
+        Route("/openapi.json", description),
+        Route("/docs", docs),
+    ]
+
+
+async def _page(_request: Request) -> Response:
+    with resources.as_file(resources.files("heartwheel.dashboard") / "page" / "index.html") as file:
+        return FileResponse(file, headers={"cache-control": "no-cache"}, media_type="text/html")
+
+
+def _unknown(scope: Scope) -> RequestError:
+    return RequestError(404, f"nothing is at {raw_path(scope)[:100]}", "/docs lists what there is")
+
+
+async def _told(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestError)  # noqa: S101 - Starlette calls it for that class alone
+    return error.response()
+
+
+async def _not_found(request: Request, _error: Exception) -> Response:
+    return _unknown(request.scope).response()
+
+
+async def _failed(_request: Request, _error: Exception) -> Response:
+    return problem_response(500, "the dashboard has a bug: it could not answer this", "its log has the traceback")

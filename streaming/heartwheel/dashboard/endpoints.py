@@ -1,0 +1,166 @@
+"""What the API answers: one function an endpoint, from the request's checked values to a document."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar
+
+import msgspec
+from starlette.responses import Response
+
+from heartwheel.dashboard.deps import Deps
+from heartwheel.dashboard.downloads import csv_response, json_response
+from heartwheel.dashboard.problems import RequestError
+from heartwheel.live.at_risk import AtRiskList, at_risk
+from heartwheel.live.expirations import (
+    ExpirationDetail,
+    ExpirationFilter,
+    ExpirationPage,
+    expiration_detail,
+    list_expirations,
+    matching,
+)
+from heartwheel.live.groups import GroupDetail, GroupFilter, GroupPage, group_detail, list_groups
+from heartwheel.live.history import GroupTail, HistoryBusyError, MemberHistory
+from heartwheel.live.members import MemberView, member_view
+from heartwheel.live.now import Now, now_of
+from heartwheel.live.series import Series, series_of
+from heartwheel.live.ticks import STEP_MS
+from heartwheel.live.wheel import WheelView, shards_of, wheel_of
+
+T = TypeVar("T")
+
+_GONE_HINT: Final = "it may have left the window that is shown; /api/now tells how long that is"
+
+
+class GroupAnswer(GroupDetail, frozen=True, kw_only=True):
+    """Hold a group with its newest history and its members: all fields of the group, and these.
+
+    Args:
+        members_seen: who sent heartbeats lately, as the end of the heartbeat topic shows.
+        members_note: what of that could not be read, if so.
+    """
+
+    members_seen: list[Any]
+    members_note: str
+
+
+def now(deps: Deps, values: dict[str, Any]) -> Now:
+    """Tell how things stand."""
+    return now_of(deps.picture, deps.view(values["canary"]), now_ms=deps.now_ms())
+
+
+def series(deps: Deps, values: dict[str, Any]) -> Series:
+    """Tell what happened in each step of the last minutes."""
+    step_ms = values["step_ms"]
+    if step_ms % STEP_MS:
+        raise RequestError(400, f"parameter step_ms must be a multiple of {STEP_MS}", f"it is {step_ms}")
+    return series_of(deps.picture, now_ms=deps.now_ms(), points=values["points"], step_ms=step_ms)
+
+
+def expirations(deps: Deps, values: dict[str, Any]) -> ExpirationPage:
+    """List expirations, newest first."""
+    return list_expirations(deps.picture, _filter(values), before=values["before"], limit=values["limit"])
+
+
+def expirations_csv(deps: Deps, values: dict[str, Any]) -> Response:
+    """Give all expirations that match, as CSV."""
+    with deps.picture.lock:
+        rows = list(matching(deps.picture, _filter(values)))
+    return csv_response(rows)
+
+
+def expirations_json(deps: Deps, values: dict[str, Any]) -> Response:
+    """Give all expirations that match, as JSON."""
+    with deps.picture.lock:
+        rows = list(matching(deps.picture, _filter(values)))
+    return json_response(rows)
+
+
+def _filter(values: dict[str, Any]) -> ExpirationFilter:
+    return ExpirationFilter(
+        text=values["text"],
+        reasons=values["reason"],
+        group=values["group"],
+        member=values["member"],
+        since_ms=values["since_ms"],
+        canary=values["canary"],
+    )
+
+
+def expiration(deps: Deps, values: dict[str, Any]) -> ExpirationDetail:
+    """Explain one expiration."""
+    return _found(expiration_detail(deps.picture, values["id"]), "expiration", values["id"])
+
+
+def groups(deps: Deps, values: dict[str, Any]) -> GroupPage:
+    """List groups, those that changed last first."""
+    wanted = GroupFilter(text=values["text"], state=values["state"], storm=values["storm"], canary=values["canary"])
+    return list_groups(
+        deps.picture, wanted, deps.storm, now_ms=deps.now_ms(), before=values["before"], limit=values["limit"]
+    )
+
+
+def group(deps: Deps, values: dict[str, Any]) -> GroupAnswer:
+    """Show one group, what happened to it, and who sends heartbeats."""
+    group_id = values["group_id"]
+    found = _found(group_detail(deps.picture, group_id, deps.storm, now_ms=deps.now_ms()), "group", group_id)
+    tail = _read_tail(deps, group_id)
+    fields = {name: getattr(found, name) for name in GroupDetail.__struct_fields__}
+    return GroupAnswer(**fields, members_seen=list(tail.members), members_note=tail.note)
+
+
+def _read_tail(deps: Deps, group_id: str) -> GroupTail:
+    if deps.history is None:
+        return GroupTail(members=[], note="Heartbeats are not read here.")
+    try:
+        return deps.history.tail(group_id, now_ms=deps.now_ms())
+    except HistoryBusyError:
+        return GroupTail(members=[], note="Too many look at heartbeats right now; try again in some seconds.")
+
+
+def member(deps: Deps, values: dict[str, Any]) -> MemberView:
+    """Show one member: its expirations, why, whether it is back, and its last heartbeats."""
+    group_id, member_id = values["group_id"], values["member_id"]
+    with deps.picture.lock:
+        entry = deps.picture.groups.entries.get(group_id)
+        rows = [row for row in entry.expirations if row.member_id == member_id] if entry else []
+    history = _read_history(deps, group_id, member_id, rows)
+    if not rows and not history.events and not history.note:
+        _found(None, f"member of group {group_id}", member_id)
+    return member_view(group_id, member_id, rows, history)
+
+
+def _read_history(deps: Deps, group_id: str, member_id: str, rows: list[Any]) -> MemberHistory:
+    if deps.history is None:
+        return MemberHistory.nothing("Heartbeats are not read here.")
+    try:
+        return deps.history.member(group_id, member_id, newest=rows[-1] if rows else None, now_ms=deps.now_ms())
+    except HistoryBusyError:
+        return MemberHistory.nothing("Too many look at heartbeats right now; try again in some seconds.")
+
+
+def members_at_risk(deps: Deps, values: dict[str, Any]) -> AtRiskList:
+    """List who is nearest to expiry."""
+    return at_risk(deps.picture, now_ms=deps.now_ms(), limit=values["limit"], canary=values["canary"])
+
+
+def wheel(deps: Deps, values: dict[str, Any]) -> WheelView:
+    """Show the timing wheel of a shard."""
+    found = wheel_of(deps.picture, values["shard"], canary=values["canary"])
+    if found is None:
+        shards = shards_of(deps.picture)
+        hint = f"there are shards 0 to {shards - 1}" if shards else "no job has told anything yet: heartwheel run"
+        raise RequestError(404, f"nothing is known of shard {values['shard']}", hint)
+    return found
+
+
+def _found(what: T | None, kind: str, id_: str) -> T:
+    if what is None:
+        shown = id_ if len(id_) <= 60 else f"{id_[:60]}..."
+        raise RequestError(404, f"no {kind} {shown!r} is known here", _GONE_HINT)
+    return what
+
+
+def encoded(body: Any) -> bytes:
+    """Encode a document as JSON."""
+    return msgspec.json.encode(body)

@@ -1,0 +1,100 @@
+"""What every request passes: only reading, only names we go by, nothing huge, and headers that browsers obey."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from heartwheel.dashboard.problems import problem_response
+
+PATH_BYTES_MAX: Final = 8_192
+"""Longest path that is looked at: two ids of 1,024 bytes, each percent-encoded, and a little."""
+
+QUERY_BYTES_MAX: Final = 16_384
+"""Longest query that is looked at, bytes."""
+
+LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+"""Names that mean this machine."""
+
+_CSP: Final = (
+    "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'; "
+    "img-src 'self' data:"
+)
+_HEADERS: Final = {
+    "content-security-policy": _CSP,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+_ADDED: Final = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+
+
+class Guard:
+    """Turn away what must not pass, and add the headers.
+
+    Args:
+        app: what answers the rest.
+        hosts: names that it may be asked under, without port; empty means any. Asking under another name is how a
+            foreign page would read a local server (DNS rebinding).
+    """
+
+    def __init__(self, app: ASGIApp, *, hosts: Collection[str] = ()) -> None:
+        self._app, self._hosts = app, frozenset(host.lower() for host in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *_ADDED]
+            await send(message)
+
+        app = self._refusal(scope) or self._app
+        await app(scope, receive, send_with_headers)
+
+    def _refusal(self, scope: Scope) -> ASGIApp | None:
+        if scope["method"] not in {"GET", "HEAD"}:
+            hint = "it only shows; nothing can be changed here"
+            return problem_response(405, f"method {scope['method'][:20]} is not allowed", hint, {"allow": "GET, HEAD"})
+        if len(scope.get("raw_path") or scope["path"]) > PATH_BYTES_MAX:
+            return problem_response(414, f"the path is longer than {PATH_BYTES_MAX} bytes", "ids have at most 1024")
+        if len(scope["query_string"]) > QUERY_BYTES_MAX:
+            return problem_response(414, f"the query is longer than {QUERY_BYTES_MAX} bytes", "ask for less at once")
+        name = host_of(scope)
+        if self._hosts and name not in self._hosts:
+            hint = f"start the dashboard with --allow-host {name}" if name else "send a Host header"
+            return problem_response(421, "this dashboard does not go by the name it was asked under", hint)
+        return None
+
+
+def host_of(scope: Scope) -> str:
+    """Take the name, without port, that a request was sent to; empty if it names none or no possible one."""
+    value = next((value for name, value in scope["headers"] if name == b"host"), b"").decode("latin-1").lower()
+    name = value[: value.index("]") + 1] if value.startswith("[") and "]" in value else value.partition(":")[0]
+    # It is repeated in the hint, which people paste into a shell.
+    return name if name and all(letter.isalnum() or letter in "-._[]:" for letter in name) else ""
+
+
+def hosts_for(bound_to: str, allowed: str) -> frozenset[str]:
+    """Tell which names to go by.
+
+    Args:
+        bound_to: the address it listens on.
+        allowed: `dashboard.allow_hosts`.
+    """
+    named = frozenset(name.strip().lower() for name in allowed.split(",") if name.strip())
+    if is_local(bound_to):
+        return named | LOCAL_NAMES
+    return named | LOCAL_NAMES if named else frozenset()
+
+
+def is_local(host: str) -> bool:
+    """Tell whether an address can be reached from this machine alone."""
+    return host in {"localhost", "::1"} or host.startswith("127.")

@@ -1,0 +1,89 @@
+"""The description of the API (OpenAPI 3.1), made from the table of endpoints and the types they answer with."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from heartwheel.dashboard.api import ENDPOINTS, STREAM, STREAM_PARAMS, Endpoint
+from heartwheel.dashboard.params import Param
+from heartwheel.dashboard.problems import Problem
+from heartwheel.live.now import VERSION
+
+_ABOUT: Final = (
+    "Who was expired from which consumer group, when and why, and how the engine stands. All of it only reads. Times "
+    "are epoch milliseconds. The canary's own groups are left out unless `canary=true`. What is wrong with a request "
+    "is told as `{error, hint}`."
+)
+_STREAM_WORDS: Final = (
+    "Server-sent events: hello, now, expirations, returned, groups, at_risk, wheel, series, gap. At most four flushes "
+    "a second. `Last-Event-ID` goes on where a listener was; `gap` and a `hello` with another epoch mean: load anew."
+)
+_PLAIN: Final[Mapping[str, tuple[str, str]]] = {
+    "/healthz": ("Tell that the server is alive.", "application/json"),
+    "/readyz": ("Tell whether what is shown can be relied on; 503 with the reason if not.", "application/json"),
+    "/metrics": ("Figures for Prometheus.", "text/plain"),
+    "/openapi.json": ("This description.", "application/json"),
+}
+
+
+@cache
+def openapi() -> dict[str, Any]:
+    """Make the document."""
+    types = [endpoint.body for endpoint in ENDPOINTS.values() if endpoint.body is not str]
+    schemas, components = msgspec.json.schema_components([*types, Problem], ref_template="#/components/schemas/{name}")
+    answers = dict(zip([str(each) for each in [*types, Problem]], schemas, strict=True))
+    paths = {path: _path(path, endpoint, answers) for path, endpoint in ENDPOINTS.items()}
+    paths[STREAM] = _operation("stream", _STREAM_WORDS, "text/event-stream", {"type": "string"}, STREAM_PARAMS)
+    for path, (words, media) in _PLAIN.items():
+        schema = {} if media == "application/json" else {"type": "string"}
+        paths[path] = _operation(path.strip("/").replace(".", "_"), words, media, schema, ())
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "heartwheel dashboard", "version": VERSION, "description": _ABOUT},
+        "paths": paths,
+        "components": {"schemas": components},
+    }
+
+
+def _path(path: str, endpoint: Endpoint, answers: Mapping[str, Any]) -> dict[str, Any]:
+    words = inspect.getdoc(endpoint.answer) or ""
+    schema = answers.get(str(endpoint.body), {"type": "string"})
+    found = _operation(endpoint.answer.__name__, words, endpoint.media, schema, endpoint.params)
+    in_path = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in re.findall(r"{(\w+)}", path)
+    ]
+    found["get"]["parameters"] = in_path + found["get"]["parameters"]
+    if in_path:
+        found["get"]["responses"]["404"] = _problem("Nothing of that name is known.")
+    return found
+
+
+def _operation(
+    name: str, words: str, media: str, schema: Mapping[str, Any], params: tuple[Param, ...]
+) -> dict[str, Any]:
+    return {
+        "get": {
+            "operationId": name,
+            "summary": words.partition("\n")[0],
+            "parameters": [
+                {"name": each.name, "in": "query", "description": each.words, "schema": dict(each.schema)}
+                for each in params
+            ],
+            "responses": {
+                "200": {"description": "The answer.", "content": {media: {"schema": schema}}},
+                "400": _problem("A parameter is unknown or wrong."),
+            },
+        }
+    }
+
+
+def _problem(words: str) -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {"description": words, "content": {"application/json": {"schema": schema}}}

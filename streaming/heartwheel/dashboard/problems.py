@@ -1,0 +1,53 @@
+"""What is wrong with a request, in words for people, always as JSON with an error and a hint."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from starlette.responses import Response
+
+JSON: Final = "application/json"
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold what is wrong with a request.
+
+    Args:
+        error: what is wrong, with the value and the place.
+        hint: what to do about it.
+    """
+
+    error: str
+    hint: str
+
+
+class RequestError(Exception):
+    """Tell that a request can not be answered.
+
+    Args:
+        status: HTTP's status code, 4xx or 5xx.
+        error: what is wrong.
+        hint: what to do about it.
+    """
+
+    def __init__(self, status: int, error: str, hint: str) -> None:
+        super().__init__(error)
+        self.status, self.error, self.hint = status, error, hint
+
+    def response(self) -> Response:
+        """Answer with it."""
+        return problem_response(self.status, self.error, self.hint)
+
+
+def problem_response(status: int, error: str, hint: str, headers: dict[str, str] | None = None) -> Response:
+    """Answer that something is wrong.
+
+    Args:
+        status: HTTP's status code.
+        error: what is wrong.
+        hint: what to do about it.
+        headers: further headers.
+    """
+    body = msgspec.json.encode(Problem(error=error, hint=hint))
+    return Response(body, status, {"cache-control": "no-store"} | (headers or {}), JSON)
