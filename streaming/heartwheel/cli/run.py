@@ -18,6 +18,7 @@ from heartwheel.settings import Settings
 if TYPE_CHECKING:
     from heartwheel.spark.engine import Engine
     from heartwheel.spark.progress import Progress as BatchProgress
+    from heartwheel.spark.reporter import JobReporter
 
 _log = logging.getLogger("heartwheel")
 
@@ -54,10 +55,16 @@ def run(
     log_to_stderr()
     require_topics(settings)
     jars = fetch_shown("spark")
-    from heartwheel.spark.engine import Engine
+    from heartwheel.metrics.job_metrics import job_metrics
     from heartwheel.spark.reporter import JobReporter
 
-    reporter = JobReporter(settings)
+    with job_metrics(settings) as metrics, JobReporter(settings, on_row=metrics.take_job) as reporter:
+        run_until_told(_engine(settings, jars, reporter), settings)
+
+
+def _engine(settings: Settings, jars: list[Path], reporter: JobReporter) -> Engine:
+    """Make the engine, and let it tell what it does to the log and to the job topic."""
+    from heartwheel.spark.engine import Engine
 
     def progress(batch: BatchProgress) -> None:
         _log.info("%s", batch.line())
@@ -67,11 +74,9 @@ def run(
         _log.info(name)
         reporter.on_phase(name)
 
-    engine = Engine(
+    return Engine(
         settings, jars, on_progress=progress, on_phase=phase, on_fault=reporter.on_fault, log_file=spark_log_file()
     )
-    with reporter:
-        run_until_told(engine, settings)
 
 
 def run_until_told(engine: Engine, settings: Settings) -> None:

@@ -31,6 +31,10 @@ _BACKOFF_S: Final = 2.0
 _log = logging.getLogger(__name__)
 
 
+def _ignore(_: JobRow) -> None:
+    """Stand for a listener that nobody gave."""
+
+
 class RowWriter(Protocol):
     """Write rows of the job topic; every call may block and may fail as the client of Kafka does."""
 
@@ -74,7 +78,7 @@ class JobReporter:
 
     Args:
         settings: the checked configuration.
-        tally: keeps the row; one of its own if none is given.
+        on_row: told each row as it is made; it must not block.
         connect: makes the writer, each time that one is needed.
         quiet_s: longest time between two rows, seconds.
     """
@@ -83,11 +87,12 @@ class JobReporter:
         self,
         settings: Settings,
         *,
-        tally: JobTally | None = None,
+        on_row: Callable[[JobRow], None] = _ignore,
         connect: Callable[[Settings], RowWriter] = KafkaRowWriter,
         quiet_s: float = QUIET_S_MAX,
     ) -> None:
-        self.tally = tally or JobTally(settings)
+        self.tally = JobTally(settings)
+        self._on_row = on_row
         self._settings = settings
         self._connect = connect
         self._quiet_s = quiet_s
@@ -125,19 +130,21 @@ class JobReporter:
             words = str(error) if isinstance(error, HeartwheelError) else type(error).__name__
             self.tally.add_fault(Fault(words, None, None))
         self.tally.enter(Phase.STOPPED)
-        self._waiting.append(self.tally.row())
+        self._put()  # before the end is called for, or the thread might look for it too early
         self._ending.set()
         self._changed.set()
         self._thread.join(_CLOSE_S_MAX)
 
     def _put(self) -> None:
-        self._waiting.append(self.tally.row())
+        row = self.tally.row()
+        self._waiting.append(row)
         self._changed.set()
+        self._on_row(row)
 
     def _run(self) -> None:
         while not self._ending.is_set():
             if not self._changed.wait(self._quiet_s):
-                self._waiting.append(self.tally.row())
+                self._put()
             self._changed.clear()
             self._write_waiting()
         self._write_waiting()

@@ -1,0 +1,53 @@
+"""Tell Prometheus what a canary measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+
+from heartwheel.canary.figures import CanaryFigures
+from heartwheel.canary.judge import Judged, Outcome
+from heartwheel.canary.plan import Probe
+from heartwheel.metrics import catalogue
+from heartwheel.metrics.families import counter, family, histogram
+from heartwheel.metrics.verdicts import lateness_buckets
+
+
+class CanaryCollector(Collector):
+    """Count the outcomes of a canary, and look up its other figures.
+
+    Args:
+        registry: what all this is told to Prometheus by.
+        objective_ms: how late an expiration should be known at most, ms.
+    """
+
+    def __init__(self, registry: CollectorRegistry, *, objective_ms: int) -> None:
+        self._figures: Callable[[], CanaryFigures] | None = None
+        self._probes = counter(catalogue.CANARY_PROBES, registry, values=Outcome)
+        self._lateness = histogram(catalogue.CANARY_LATENESS, registry, buckets=lateness_buckets(objective_ms))
+        registry.register(self)
+
+    def watch(self, figures: Callable[[], CanaryFigures]) -> None:
+        """Name where the figures are looked up.
+
+        Args:
+            figures: `Canary.figures`.
+        """
+        self._figures = figures
+
+    def on_judged(self, _probe: Probe, judged: Judged) -> None:
+        """Count an outcome; to be given to the canary."""
+        self._probes.labels(judged.outcome.value).inc()
+        if judged.outcome in {Outcome.IN_TIME, Outcome.LATE} and judged.lateness_ms is not None:
+            self._lateness.observe(max(0, judged.lateness_ms) / 1000)
+
+    def collect(self) -> Iterable[Family]:
+        """Give the figures, as `prometheus_client` asks for them; none while no canary is watched."""
+        if self._figures is not None:
+            figures = self._figures()
+            yield family(catalogue.CANARY_PENDING, figures.pending)
+            yield family(catalogue.CANARY_HEARTBEATS, figures.beats)
+            yield family(catalogue.CANARY_UNANSWERED, figures.unknown)

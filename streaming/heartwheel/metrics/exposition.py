@@ -1,0 +1,101 @@
+"""All metrics of a process in one place: what it is fed with, and the text that Prometheus reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import prometheus_client
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+
+from heartwheel.job_row import JobRow
+from heartwheel.live.told import Told
+from heartwheel.metrics import catalogue
+from heartwheel.metrics.canary_collector import CanaryCollector
+from heartwheel.metrics.engine_collector import EngineCollector
+from heartwheel.metrics.families import family
+from heartwheel.metrics.job_collector import JobCollector
+from heartwheel.metrics.memory import MemoryCollector
+from heartwheel.metrics.verdicts import VerdictCounters
+from heartwheel.settings import Settings
+
+PLAIN: Final = "text/plain"
+"""What a reader accepts that names nothing."""
+
+
+class Metrics:
+    """Keep the metrics of one process, in a registry of their own.
+
+    One thread may feed them while another asks for the text.
+
+    Args:
+        settings: the checked configuration.
+        memory: whether to tell how much memory this process and its children hold.
+    """
+
+    def __init__(self, settings: Settings, *, memory: bool = False) -> None:
+        # The time at which a series was made would be one more series for each.
+        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's omission
+        self.registry = CollectorRegistry()
+        objective_ms = 3 * settings.engine.trigger_interval_ms + settings.engine.skew_allowance_ms
+        self._verdicts = VerdictCounters(
+            self.registry,
+            groups_max=settings.metrics.groups_max,
+            objective_ms=objective_ms,
+            canary_prefix=settings.canary.group_prefix,
+        )
+        self._engine = EngineCollector(settings.engine.shards)
+        self.registry.register(self._engine)
+        self._job = JobCollector(self.registry)
+        self._link = _LinkCollector()
+        self.registry.register(self._link)
+        self.canary = CanaryCollector(self.registry, objective_ms=objective_ms)
+        """What a canary of this process is given to."""
+        prometheus_client.ProcessCollector(registry=self.registry)
+        if memory:
+            self.registry.register(MemoryCollector())
+
+    def apply(self, told: Sequence[Told]) -> None:
+        """Take rows of the topics, as a follower tells them."""
+        self._verdicts.apply(told)
+        self._engine.apply(told)
+        for each in told:
+            if isinstance(each.row, JobRow):
+                self.take_job(each.row)
+
+    def take_job(self, row: JobRow) -> None:
+        """Take a row of the job, from the topic or from the job itself."""
+        self._job.take(row)
+        self._engine.shards = row.shards
+
+    def link(self, linked: bool) -> None:  # noqa: FBT001 - the one thing it is told
+        """Take whether the brokers answer.
+
+        Args:
+            linked: whether they do.
+        """
+        self._link.linked = linked
+
+    def text(self, accept: str = PLAIN) -> tuple[bytes, str]:
+        """Write all metrics down.
+
+        Args:
+            accept: what the reader accepts, as its header `Accept` says.
+
+        Returns:
+            The text and its content type.
+        """
+        encode, content_type = choose_encoder(accept)
+        return encode(self.registry), content_type
+
+
+class _LinkCollector(Collector):
+    def __init__(self) -> None:
+        self.linked: bool | None = None
+
+    def collect(self) -> Iterable[Family]:
+        if self.linked is not None:
+            yield family(catalogue.KAFKA_UP, self.linked)

@@ -1,0 +1,31 @@
+"""Which groups have a label of their own: a thousand groups must not become a thousand series."""
+
+from __future__ import annotations
+
+from typing import Final
+
+OTHER: Final = "other"
+"""The label that all groups share that have none of their own."""
+
+
+class GroupLabels:
+    """Give the first groups that are seen a label of their own, for good, and all others one between them.
+
+    First come stays: a label that moved from group to group would make counters that mean nothing.
+
+    Args:
+        labels_max: how many groups get their own.
+    """
+
+    def __init__(self, labels_max: int) -> None:
+        self._labels_max = labels_max
+        self._labels: set[str] = set()
+
+    def __getitem__(self, group_id: str) -> str:
+        """Give the label of a group."""
+        if group_id in self._labels:
+            return group_id
+        if len(self._labels) < self._labels_max:
+            self._labels.add(group_id)
+            return group_id
+        return OTHER

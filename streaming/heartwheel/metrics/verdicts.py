@@ -1,0 +1,78 @@
+"""Count what the engine decides, as the topics of expirations and triggers tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+
+from heartwheel.live.seen import Seen
+from heartwheel.live.told import Told
+from heartwheel.metrics import catalogue
+from heartwheel.metrics.families import counter, histogram
+from heartwheel.metrics.groups import GroupLabels
+from heartwheel.verdicts import TRIGGER_TYPES, Cause, ExpirationRow, ExpiryReason, Kind, TriggerRow
+
+LATENESS_BUCKETS_S: Final = (0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.5, 10.0, 15.0, 30.0, 60.0, 300.0)
+"""Upper bounds of latenesses, seconds; the objective is one more, so that what was in time is counted exactly."""
+
+REBALANCE_BUCKETS_S: Final = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+"""Upper bounds of the durations of join phases, seconds; Kafka's default for the longest is 300 s."""
+
+_IDS_MAX: Final = 50_000
+
+
+def lateness_buckets(objective_ms: int) -> list[float]:
+    """List the upper bounds of latenesses.
+
+    Args:
+        objective_ms: how late an expiration should be known at most, ms.
+    """
+    return sorted({*LATENESS_BUCKETS_S, objective_ms / 1000})
+
+
+class VerdictCounters:
+    """Count verdicts, each once by its id, those about the canary's members left out.
+
+    Args:
+        registry: what they are told to Prometheus by.
+        groups_max: groups that get a label of their own.
+        objective_ms: how late an expiration should be known at most, ms.
+        canary_prefix: what the canary's group ids begin with.
+    """
+
+    def __init__(self, registry: CollectorRegistry, *, groups_max: int, objective_ms: int, canary_prefix: str) -> None:
+        self._canary_prefix = canary_prefix
+        self._labels = GroupLabels(groups_max)
+        self._seen = Seen(_IDS_MAX)
+        self._expirations = counter(catalogue.EXPIRATIONS, registry, values=ExpiryReason)
+        self._group_expirations = counter(catalogue.GROUP_EXPIRATIONS, registry)
+        self._lateness = histogram(catalogue.LATENESS, registry, buckets=lateness_buckets(objective_ms))
+        self._rebalances = counter(catalogue.REBALANCES, registry, values=Cause)
+        self._group_rebalances = counter(catalogue.GROUP_REBALANCES, registry)
+        self._durations = histogram(catalogue.REBALANCE_DURATION, registry, buckets=REBALANCE_BUCKETS_S)
+
+    def apply(self, told: Sequence[Told]) -> None:
+        """Count what is new of what the topics tell; other rows are passed over."""
+        for each in told:
+            row = each.row
+            if not isinstance(row, ExpirationRow | TriggerRow) or row.group_id.startswith(self._canary_prefix):
+                continue
+            if self._seen.is_new(row.id):
+                if isinstance(row, ExpirationRow):
+                    self._expired(row, each.append_ms)
+                else:
+                    self._triggered(row)
+
+    def _expired(self, row: ExpirationRow, append_ms: int) -> None:
+        self._expirations.labels(row.reason).inc()
+        self._group_expirations.labels(self._labels[row.group_id]).inc()
+        self._lateness.observe(max(0, append_ms - row.deadline_ms) / 1000)
+
+    def _triggered(self, row: TriggerRow) -> None:
+        if row.type == TRIGGER_TYPES[Kind.REBALANCE_STARTED]:
+            self._rebalances.labels(row.cause or "").inc()
+            self._group_rebalances.labels(self._labels[row.group_id]).inc()
+        elif row.type == TRIGGER_TYPES[Kind.REBALANCE_COMPLETED] and row.duration_ms is not None:
+            self._durations.observe(row.duration_ms / 1000)
