@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Final, TypeVar
 
 import msgspec
@@ -21,6 +21,13 @@ TIMEOUT_MS_MAX: Final = 2**31 - 1
 
 BATCH_LEAVE_MAX: Final = 10_000
 """Most members that one batch leave may name."""
+
+TEXT_BYTES_MAX: Final = 16 * 1024
+"""Most UTF-8 bytes that all ids, names and words of one event may have together, those of a batch leave not counted:
+a member is remembered with what its join said, so this bounds the state."""
+
+DETAIL_CHARS_MAX: Final = 500
+"""Most characters of a reject's detail: the decoder quotes values, and a value may be a megabyte."""
 
 PROTOCOLS_MAX: Final = 64
 """Most protocols that one join may offer."""
@@ -117,13 +124,13 @@ class RejectedError(ValueError):
 
     Args:
         cause: the enum that is counted.
-        detail: what exactly was wrong, for people; it may quote field paths, never whole payloads.
+        detail: what exactly was wrong, for people; it may quote field paths, never whole payloads: it is cut.
     """
 
     def __init__(self, cause: RejectCause, detail: str) -> None:
-        super().__init__(f"{cause}: {detail}")
+        super().__init__(f"{cause}: {detail[:DETAIL_CHARS_MAX]}")
         self.cause = cause
-        self.detail = detail
+        self.detail = detail if len(detail) <= DETAIL_CHARS_MAX else f"{detail[:DETAIL_CHARS_MAX]} ..."
 
 
 T = TypeVar("T")
@@ -203,15 +210,30 @@ def _check_sizes(event: Event) -> None:
         raise RejectedError(RejectCause.BAD_FIELD, f"{len(event.protocols)} protocols, at most {PROTOCOLS_MAX}")
     if len(event.leaving) > BATCH_LEAVE_MAX:
         raise RejectedError(RejectCause.BAD_FIELD, f"{len(event.leaving)} members leave, at most {BATCH_LEAVE_MAX}")
-    for field in _ids_of(event):
+    _check_ids(kept := _kept_ids(event))
+    text_bytes = sum(_bytes_of(field) for field in kept if field) if event.protocols else 0
+    if text_bytes > TEXT_BYTES_MAX:
+        raise RejectedError(
+            RejectCause.ID_TOO_LONG, f"ids and names of {text_bytes} bytes together, at most {TEXT_BYTES_MAX}"
+        )
+    for leaver in event.leaving:
+        _check_ids((leaver.member_id, leaver.group_instance_id, leaver.reason))
+
+
+def _check_ids(fields: Iterable[str | None]) -> None:
+    for field in fields:
         # A character is at most 4 bytes of UTF-8, so most ids are cleared without encoding them.
-        if field is not None and len(field) * 4 > ID_BYTES_MAX and len(field.encode()) > ID_BYTES_MAX:
+        if field is not None and len(field) * 4 > ID_BYTES_MAX and _bytes_of(field) > ID_BYTES_MAX:
             raise RejectedError(
                 RejectCause.ID_TOO_LONG, f"an id of {len(field)} characters, at most {ID_BYTES_MAX} bytes"
             )
 
 
-def _ids_of(event: Event) -> list[str | None]:
+def _bytes_of(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def _kept_ids(event: Event) -> list[str | None]:
     ids = [
         event.group_id,
         event.member_id,
@@ -224,8 +246,6 @@ def _ids_of(event: Event) -> list[str | None]:
     ]
     for protocol in event.protocols:
         ids += (protocol.name, protocol.metadata_sha1)
-    for leaver in event.leaving:
-        ids += (leaver.member_id, leaver.group_instance_id, leaver.reason)
     return ids
 
 

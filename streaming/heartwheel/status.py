@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+
 import msgspec
 
-from heartwheel.shard.shard import Outcome, Shard
+from heartwheel.shard.shard import AtRisk, Outcome, Shard
 
 STRAYS_MAX = 10
 """How many groups with records in more than one partition a status row names."""
+
+AT_RISK_BYTES_MAX = 64 * 1024
+"""Most UTF-8 bytes of the groups and members near their expiry that a status row names, whatever `at_risk_count` says:
+the row must stay below the megabyte that a Kafka producer sends (`test_limits_of_rows.py`)."""
 
 
 class WheelLevel(msgspec.Struct, kw_only=True):
@@ -96,9 +102,14 @@ def status_of(
         ),
         wheel_moves=shard.wheel_stats.moves,
         wheel_fires=shard.wheel_stats.fires,
-        at_risk=tuple(AtRiskMember(**member._asdict()) for member in at_risk),
+        at_risk=tuple(AtRiskMember(**member._asdict()) for member in _nearest(at_risk)),
         strays=shard.strays(STRAYS_MAX),
         counts=dict(outcome.counts),
         totals=dict(shard.totals),
         state_bytes=state_bytes,
     )
+
+
+def _nearest(members: list[AtRisk]) -> list[AtRisk]:
+    ends = itertools.accumulate(len(member.group_id.encode()) + len(member.member_id.encode()) for member in members)
+    return members[: sum(end <= AT_RISK_BYTES_MAX for end in ends)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import itertools
 from typing import Final
 
 import msgspec
@@ -114,6 +115,13 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NAMES_MAX: Final = 100
 """Most members that a row of the triggers topic names; a group of ten thousand must not make a huge row (P6)."""
 
+NAMES_BYTES_MAX: Final = 32 * 1024
+"""Most UTF-8 bytes of the members that one list of a row names. JSON may write a byte as six, as in `\\u0000`; the
+longest row stays below the megabyte that a Kafka producer sends (`test_limits_of_rows.py`)."""
+
+REASON_CHARS_MAX: Final = 4096
+"""Most characters of a row's reason: Kafka's own words name every member that left or did not sync."""
+
 TRIGGER_TYPES: Final = {
     Kind.REBALANCE_STARTED: "rebalance_triggered",
     Kind.REBALANCE_COMPLETED: "rebalance_completed",
@@ -171,7 +179,8 @@ class ExpirationRow(msgspec.Struct, kw_only=True):
 class TriggerRow(msgspec.Struct, kw_only=True):
     """Hold one row of the triggers topic; `conf/schemas/rebalance-triggers.schema.json` describes it.
 
-    `awaiting`, `removed` and `joined` name the first `NAMES_MAX` members; their counts tell how many there are.
+    `awaiting`, `removed` and `joined` name the first `NAMES_MAX` members, or as many as `NAMES_BYTES_MAX` allows; their
+    counts tell how many there are.
     """
 
     id: str
@@ -226,19 +235,30 @@ def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow |
         type=TRIGGER_TYPES[verdict.kind],
         group_id=verdict.group_id,
         generation_id=verdict.generation_id,
-        reason=verdict.reason,
+        reason=_cut(verdict.reason),
         cause=verdict.cause.value if verdict.cause else None,
         time_ms=verdict.time_ms,
         deadline_ms=verdict.deadline_ms,
-        awaiting=verdict.awaiting[:NAMES_MAX],
+        awaiting=first_names(verdict.awaiting),
         awaiting_count=len(verdict.awaiting),
         leader=verdict.leader,
         member_count=verdict.member_count,
-        removed=verdict.removed[:NAMES_MAX],
+        removed=first_names(verdict.removed),
         removed_count=len(verdict.removed),
-        joined=verdict.joined[:NAMES_MAX],
+        joined=first_names(verdict.joined),
         joined_count=len(verdict.joined),
         duration_ms=verdict.duration_ms,
         detected_ms=detected_ms,
         shard=shard,
     )
+
+
+def first_names(member_ids: tuple[str, ...]) -> tuple[str, ...]:
+    """Take as many members as a row may name, in their order."""
+    first = member_ids[:NAMES_MAX]
+    ends = itertools.accumulate(len(member_id.encode()) for member_id in first)
+    return first[: sum(end <= NAMES_BYTES_MAX for end in ends)]
+
+
+def _cut(reason: str) -> str:
+    return reason if len(reason) <= REASON_CHARS_MAX else f"{reason[:REASON_CHARS_MAX]} ..."

@@ -49,10 +49,11 @@ class BatchLog:
         """Decode one entry; the map side has proved that it can be."""
         event = self._decoded.get(entry)
         if event is None:
-            event = self._decoded[entry] = decode_accepted(self._body(entry))
+            event = self._decoded[entry] = decode_accepted(self.body(entry))
         return event
 
-    def _body(self, entry: int) -> bytes:
+    def body(self, entry: int) -> bytes:
+        """Return the value of one entry as it is in the topic."""
         pack = bisect.bisect_right(self._starts, entry) - 1
         return self._packs[pack].bodies[entry - self._starts[pack]]
 

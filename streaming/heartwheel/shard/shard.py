@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.model import NEVER, Group
-from heartwheel.events import Event, RejectCause
+from heartwheel.events import Event, EventType, RejectCause
 from heartwheel.pack import Pack
 from heartwheel.shard.codec import ShardState, decode_state, encode_state
 from heartwheel.shard.fast_path import Route, keep_alive, mark_busy
@@ -49,6 +49,10 @@ _REFUSED: Final = {
 """Answers that say that a bound of the configuration was met: their events are kept as rejects."""
 
 
+_BRING_NOBODY: Final = frozenset({EventType.LEAVE, EventType.LOAD, EventType.UNLOAD})
+"""Events that a full shard and a full group take as ever: who leaves makes room."""
+
+
 class Refusal(NamedTuple):
     """Hold one record that met a limit.
 
@@ -58,7 +62,8 @@ class Refusal(NamedTuple):
         append_ms: its append time, epoch ms.
         cause: which limit.
         detail: words for people.
-        event: what it said.
+        group_id: the group it is about.
+        value: what it said, byte by byte.
     """
 
     partition: int
@@ -66,7 +71,8 @@ class Refusal(NamedTuple):
     append_ms: int
     cause: RejectCause
     detail: str
-    event: Event
+    group_id: str
+    value: bytes
 
 
 class Outcome(NamedTuple):
@@ -319,7 +325,8 @@ class Shard:
                 int(log.append_ms[record]),
                 cause,
                 detail,
-                log.event(entry),
+                log.event(entry).group_id,
+                log.body(entry),
             )
         )
 
@@ -361,5 +368,12 @@ class Shard:
 
 
 def _is_stranger(event: Event, group: Group) -> bool:
+    """Tell whether an event may bring a member that the group does not hold yet."""
+    if event.type in _BRING_NOBODY:
+        return False
     member_id = event.member_id or event.assigned_member_id
-    return member_id not in group.members and member_id not in group.pending
+    if member_id in group.members or member_id in group.pending:
+        return False
+    # A static member that comes back takes its own place again, under a new id.
+    instance_id = event.group_instance_id
+    return instance_id is None or all(member.group_instance_id != instance_id for member in group.members.values())

@@ -19,6 +19,16 @@ from heartwheel.pack import encode_packs
 REJECT_VALUE_BYTES_MAX: Final = 64 * 1024
 """How much of a rejected record's value is kept."""
 
+REJECTS_BYTES_MAX: Final = 16 << 20
+"""How much of the values rejected in one frame of records is kept together; a flood of large garbage must not fill the
+memory of the job. Of what comes after, only `REJECT_STUB_BYTES` of each are."""
+
+REJECT_STUB_BYTES: Final = 255
+"""How much of a rejected key or value is kept once its frame has kept enough; a multiple of 3, as base64 counts."""
+
+REMEMBERED_BYTES_MAX: Final = 64 << 20
+"""How many bytes of distinct values are remembered, at most twice; one value may be a megabyte."""
+
 PACKED_SCHEMA: Final = pa.schema([("slot", pa.int32()), ("rejected", pa.bool_()), ("payload", pa.binary())])
 """One row a pack: the shard's slot, whether it holds rejects instead of records, and the bytes."""
 
@@ -40,8 +50,9 @@ class Reject(msgspec.Struct, kw_only=True):
 class _Known:
     """Remember what values decode to, so that a member's heartbeats are decoded once and not once each.
 
-    Two generations of a dictionary bound the memory: when the young one is full, the old one is dropped. It is a cache
-    of a pure function of the bytes, so it may be lost at any time (`test_a_forgotten_value_is_decoded_again`).
+    Two generations of a dictionary bound the memory: when the young one is full, by number or by bytes, the old one is
+    dropped. It is a cache of a pure function of the bytes, so it may be lost at any time
+    (`test_a_forgotten_value_is_decoded_again`).
     """
 
     def __init__(self, shards: int, size_max: int, value_bytes_max: int) -> None:
@@ -50,6 +61,7 @@ class _Known:
         self.value_bytes_max = value_bytes_max
         self.young: dict[bytes, tuple[int, int]] = {}
         self.old: dict[bytes, tuple[int, int]] = {}
+        self.young_bytes = 0
 
     def look_up(self, values: list[bytes]) -> list[tuple[int, int] | None]:
         found = list(map(self.young.get, values))
@@ -64,9 +76,10 @@ class _Known:
                 hit = self._decode(value)
             except RejectedError:
                 return None
-        if len(self.young) >= self.size_max:
-            self.old, self.young = self.young, {}
+        if len(self.young) >= self.size_max or self.young_bytes >= REMEMBERED_BYTES_MAX:
+            self.old, self.young, self.young_bytes = self.young, {}, 0
         self.young[value] = hit
+        self.young_bytes += len(value)
         return hit
 
     def _decode(self, value: bytes) -> tuple[int, int]:
@@ -126,8 +139,7 @@ class Packer:
         yield from self._by_shard(partition, bodies, shard, marks, entry, row_shard, append_ms, offset)
         bad = np.flatnonzero(row_shard < 0)
         if len(bad):
-            rejects = [self._reject(partition, batch, int(row)) for row in bad]
-            yield partition % self._shards, True, msgspec.json.encode(rejects)
+            yield partition % self._shards, True, msgspec.json.encode(self._rejects(partition, batch, bad.tolist()))
 
     def _by_shard(
         self,
@@ -161,6 +173,14 @@ class Packer:
                 offset[rows],
             ):
                 yield s, False, payload
+
+    def _rejects(self, partition: int, batch: pa.RecordBatch, rows: list[int]) -> list[Reject]:
+        rejects, room = [], REJECTS_BYTES_MAX
+        for row in rows:
+            reject = self._reject(partition, batch, row)
+            rejects.append(reject if room > 0 else _stub(reject))
+            room -= len(reject.value_base64 or "") * 3 // 4
+        return rejects
 
     def _reject(self, partition: int, batch: pa.RecordBatch, row: int) -> Reject:
         value: bytes | None = batch.column("value")[row].as_py()
@@ -222,6 +242,12 @@ def make_reject(
 def to_base64(data: bytes | None) -> str | None:
     """Encode a rejected key or value, cut to what is kept of one; `None` stays `None`."""
     return None if data is None else base64.b64encode(data[:REJECT_VALUE_BYTES_MAX]).decode()
+
+
+def _stub(reject: Reject) -> Reject:
+    chars = REJECT_STUB_BYTES // 3 * 4
+    key, value = reject.key_base64, reject.value_base64
+    return msgspec.structs.replace(reject, key_base64=key and key[:chars], value_base64=value and value[:chars])
 
 
 _packers: dict[tuple[Any, ...], Packer] = {}

@@ -9,7 +9,6 @@ from typing import Any, Final
 import msgspec
 import pandas as pd
 
-from heartwheel.events import encode_event
 from heartwheel.pack import decode_pack
 from heartwheel.shard.shard import Outcome, Refusal, Shard
 from heartwheel.spark.job import JobConfig, StreamConfig
@@ -160,8 +159,9 @@ def _refused(config: JobConfig, refusal: Refusal) -> Reject:
         append_ms=refusal.append_ms,
         cause=refusal.cause.value,
         detail=refusal.detail,
-        key=refusal.event.group_id.encode(),
-        value=encode_event(refusal.event),
+        # Keys do not travel through the shuffle; by the contract they are the group's id.
+        key=refusal.group_id.encode(),
+        value=refusal.value,
     )
 
 
