@@ -1,0 +1,18 @@
+"""An independent audit: what a job told, held against what its log says, by rules that were written a second time.
+
+It shares the schemas of records and rows with the engine, and no other code (`test_audit_imports.py`).
+
+>>> from heartwheel.audit import Audit
+>>> audit = Audit()
+>>> audit.event(0, 0, 0, b'{"group_id": "orders", "member_id": "a", "session_timeout_ms": 10000}')
+>>> report = audit.finish(clock_ms=20_000)
+>>> report.ok, [(finding.kind.value, finding.member_id) for finding in report.findings][-2:]
+(False, [('missed', 'a'), ('missed', None)])
+"""
+
+from heartwheel.audit.audit import Audit, AuditStateError
+from heartwheel.audit.config import AuditConfig
+from heartwheel.audit.findings import Finding, FindingKind, Report
+from heartwheel.audit.order import in_log_order
+
+__all__ = ["Audit", "AuditConfig", "AuditStateError", "Finding", "FindingKind", "Report", "in_log_order"]

@@ -1,0 +1,326 @@
+"""The audit itself: records and rows in, a report out."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Final
+
+import msgspec
+
+from heartwheel.audit.config import AuditConfig
+from heartwheel.audit.derived import Derived, Row
+from heartwheel.audit.findings import FindingKind, Report
+from heartwheel.audit.ledger import Ledger
+from heartwheel.audit.matching import Matcher, topic_of
+from heartwheel.audit.pace import Candidate, Pace
+from heartwheel.audit.recent import Recent, key_of
+from heartwheel.audit.rejects import Rejects
+from heartwheel.audit.rules.groups import advance, apply, is_gone, next_deadline_ms
+from heartwheel.audit.rules.model import NEVER, Group
+from heartwheel.audit.state import FORMAT, Begin, Held, OpenReject, OpenRow, State
+from heartwheel.errors import HeartwheelError
+from heartwheel.events import Event, EventType, RejectedError, decode_event
+from heartwheel.verdicts import ExpirationRow, TriggerRow
+
+_VALUES_REMEMBERED_MAX: Final = 200_000
+_SWEEP_MS: Final = 1_000
+_ASSUMED_LONGEST_WAIT_MS: Final = 2**31
+
+
+class AuditStateError(HeartwheelError):
+    """Tell that a state can not be carried on."""
+
+
+class Audit:
+    """Derive every verdict of a log anew, and hold what was told against it.
+
+    Records of one partition come in the order of their offsets; a group's records in several partitions come in the
+    order of `in_log_order`. Rows and rejects may come before or after the records that they are about, except that a
+    reject of a limit (`shard_full`, `group_full`) comes before its record.
+
+    Args:
+        config: what the audited job was set to.
+        snapshot: what `snapshot` gave, to carry on from there.
+
+    Raises:
+        AuditStateError: the snapshot can not be read, or is that of another version.
+    """
+
+    def __init__(self, config: AuditConfig | None = None, *, snapshot: bytes | None = None) -> None:
+        self.config = config or AuditConfig()
+        self._state = _new(self.config) if snapshot is None else _read(snapshot)
+        self._matcher = Matcher(self._state, self.config)
+        self._rejects = Rejects(self._state, self.config)
+        self._known: dict[bytes, Event] = {}
+        self._said: list[Derived] = []
+
+    @property
+    def positions(self) -> dict[str, dict[int, int]]:
+        """The next offset of each partition of each topic, for whoever reads them; kept in the snapshot."""
+        return self._state.positions
+
+    # What is in the topics
+
+    def begins(self, partition: int, append_ms: int) -> None:
+        """Note that a partition of the heartbeat topic begins with a record that was not the first.
+
+        Whoever was there before is not in the log: groups that may be older are not judged.
+
+        Args:
+            partition: of the heartbeat topic.
+            append_ms: append time of the first record that is left, epoch ms.
+        """
+        self._state.begins[partition] = Begin(append_ms)
+
+    def event(self, append_ms: int, partition: int, offset: int, value: bytes | None) -> None:
+        """Take the next record of the heartbeat topic.
+
+        Args:
+            append_ms: its append time, epoch ms.
+            partition: where it is.
+            offset: likewise.
+            value: its value; `None` is a tombstone.
+        """
+        state = self._state
+        state.counts["events"] = state.counts.get("events", 0) + 1
+        state.newest_ms = max(state.newest_ms, append_ms)
+        event = self._known.get(value) if value is not None else None
+        if event is None:
+            try:
+                event = self._decode(value)
+            except RejectedError as error:
+                self._rejects.expect(partition, offset, append_ms, error.cause.value)
+                return
+        self._apply(event, append_ms, partition, offset)
+        if append_ms - self.config.disorder_ms - state.swept_ms >= _SWEEP_MS:
+            self._sweep(append_ms - self.config.disorder_ms)
+
+    def told(self, row: Row, partition: int, offset: int, append_ms: int) -> None:
+        """Take a row of the expirations or the triggers topic.
+
+        Args:
+            row: what it says.
+            partition: where it is.
+            offset: likewise.
+            append_ms: its append time, epoch ms.
+        """
+        expired = row if isinstance(row, ExpirationRow) else None
+        trigger = row if isinstance(row, TriggerRow) else None
+        self._matcher.tell(OpenRow(topic_of(row), partition, offset, append_ms, expired, trigger))
+
+    def unreadable(self, topic: str, partition: int, offset: int, append_ms: int, detail: str) -> None:
+        """Take a row that says nothing that a verdict can say.
+
+        Args:
+            topic: `expirations`, `triggers` or `rejects`.
+            partition: where it is.
+            offset: likewise.
+            append_ms: its append time, epoch ms.
+            detail: what is wrong with it.
+        """
+        self._state.counts["told"] = self._state.counts.get("told", 0) + 1
+        self._state.ledger.add(
+            FindingKind.FORGED, topic=topic, partition=partition, offset=offset, time_ms=append_ms, detail=detail
+        )
+
+    def rejected(
+        self,
+        partition: int,
+        offset: int,
+        cause: str,
+        *,
+        append_ms: int = -1,
+        row_partition: int = 0,
+        row_offset: int = -1,
+    ) -> None:
+        """Take a row of the rejects topic.
+
+        Args:
+            partition: of the record that it names.
+            offset: likewise.
+            cause: which cause it gives.
+            append_ms: append time of the record that it names, epoch ms.
+            row_partition: where the row itself is.
+            row_offset: likewise.
+        """
+        self._rejects.tell(partition, offset, OpenReject(cause, append_ms, row_partition, row_offset))
+
+    def batch(self, shard: int, batch_ms: int, *, held: bool) -> None:
+        """Take a status row: a shard went through a batch. Only while the job ran can a verdict be late.
+
+        Args:
+            shard: which.
+            batch_ms: the timestamp of the batch's trigger, epoch ms.
+            held: whether the clock stood still, as a backlog was read.
+        """
+        for late in self._state.pace.batch(shard, batch_ms, held=held):
+            self._note_late(late)
+
+    def paused(self, from_ms: int, to_ms: int) -> None:
+        """Note that the job is known to have been down, or held, between two moments, epoch ms."""
+        self._state.pace.pauses.append((from_ms, to_ms))
+
+    # What comes of it
+
+    def finish(self, clock_ms: int) -> Report:
+        """Judge everything up to a moment. The audit itself may carry on: what it knows is not changed by this.
+
+        Args:
+            clock_ms: the smallest clock of all shards, epoch ms: up to there the job has read and decided everything.
+        """
+        copy = Audit(self.config, snapshot=self.snapshot())
+        return copy._finish(clock_ms)
+
+    def snapshot(self) -> bytes:
+        """Write down all that is known; `Audit(config, snapshot=...)` carries on from it."""
+        return _encode(self._state)
+
+    def _finish(self, clock_ms: int) -> Report:
+        state = self._state
+        self._advance_all(clock_ms)
+        self._matcher.settle(clock_ms)
+        self._matcher.finish(clock_ms)
+        early: list[int] = []
+        self._rejects.finish(clock_ms, early)
+        for late in state.pace.rest():
+            self._note_late(late)
+        counts, faults = state.counts, state.ledger.counts
+        return Report(
+            ok=not faults,
+            clock_ms=clock_ms,
+            events=counts.get("events", 0),
+            derived=counts.get("derived", 0),
+            told=counts.get("told", 0),
+            confirmed=counts.get("confirmed", 0),
+            repeated=counts.get("repeated", 0),
+            early=counts.get("early", 0) + len(early),
+            unjudged=counts.get("unjudged", 0),
+            unsettled=state.ledger.unsettled,
+            faults={kind: faults[kind] for kind in FindingKind if kind in faults},
+            findings=tuple(state.ledger.kept),
+        )
+
+    # Inside
+
+    def _decode(self, value: bytes | None) -> Event:
+        event = decode_event(value, size_max=self.config.value_bytes_max)
+        self._name(event)
+        if event.type is EventType.HEARTBEAT and value is not None:
+            if len(self._known) >= _VALUES_REMEMBERED_MAX:
+                self._known.clear()  # it is a cache of a pure function, so all of it may be lost
+            self._known[value] = event
+        return event
+
+    def _name(self, event: Event) -> None:
+        seen = self._state.seen
+        seen.add(key_of(event.group_id))
+        for member_id in (event.member_id, event.assigned_member_id):
+            if member_id:
+                seen.add(key_of(event.group_id, member_id))
+
+    def _apply(self, event: Event, append_ms: int, partition: int, offset: int) -> None:
+        state = self._state
+        held = state.groups.get(event.group_id)
+        if state.told_rejects and self._rejects.is_left_out(partition, offset, event, held.group if held else None):
+            return
+        if held is None:
+            # A group may be forgotten and come back, and its verdicts still have an order: so it counts on.
+            group = Group(event.group_id, verdicts=state.counts.get("derived", 0))
+            held = Held(group, partition, NEVER, unknown=self._may_be_older(partition, append_ms))
+            state.groups[event.group_id] = held
+        elif held.partition != partition:
+            held.stray = True
+        cause = apply(held.group, event, append_ms, self.config, self._said)
+        if self._said:
+            self._derive()
+        if cause:
+            self._rejects.expect(partition, offset, append_ms, cause)
+        self._file(held)
+
+    def _may_be_older(self, partition: int, append_ms: int) -> bool:
+        begin = self._state.begins.get(partition)
+        if begin is None:
+            return False
+        return append_ms <= begin.append_ms + self.config.empty_group_retention_ms + _ASSUMED_LONGEST_WAIT_MS
+
+    def _derive(self) -> None:
+        for verdict in self._said:
+            self._matcher.derive(verdict)
+        self._said.clear()
+
+    def _file(self, held: Held) -> None:
+        deadline = next_deadline_ms(held.group)
+        if deadline < held.filed_ms:
+            held.filed_ms = deadline
+            heapq.heappush(self._state.due, (deadline, held.group.group_id))
+        elif deadline == NEVER and is_gone(held.group) and not held.stray:
+            del self._state.groups[held.group.group_id]
+
+    def _sweep(self, clock_ms: int) -> None:
+        """Run every group up to a moment of which everything has been read, and judge what was told of it."""
+        self._advance_all(clock_ms)
+        self._matcher.settle(clock_ms)
+        self._state.swept_ms = clock_ms
+
+    def _advance_all(self, clock_ms: int) -> None:
+        state = self._state
+        while state.due and state.due[0][0] <= clock_ms:
+            filed_ms, group_id = heapq.heappop(state.due)
+            held = state.groups.get(group_id)
+            if held is None or held.filed_ms != filed_ms:
+                continue
+            held.filed_ms = NEVER
+            advance(held.group, clock_ms, self.config, self._said)
+            self._derive()
+            self._file(held)
+
+    def _note_late(self, late: Candidate) -> None:
+        self._matcher.note(
+            FindingKind.LATE,
+            late.group_id,
+            topic=late.topic,
+            partition=late.partition,
+            offset=late.offset,
+            member_id=late.member_id,
+            time_ms=late.time_ms,
+            detail=f"known {late.append_ms - late.time_ms} ms after it was true",
+        )
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(State).decode
+
+
+def _new(config: AuditConfig) -> State:
+    most = config.remembered_max
+    return State(
+        ledger=Ledger(config.examples_max),
+        pace=Pace(config.late_ms_max),
+        confirmed=Recent(most),
+        silences=Recent(most),
+        excused=Recent(most),
+        seen=Recent(10 * most),
+        settled_rejects=Recent(most),
+    )
+
+
+def _read(snapshot: bytes) -> State:
+    try:
+        state = _decode(snapshot)
+    except msgspec.DecodeError as error:
+        hint = "start again without it: the whole log is read then"
+        raise AuditStateError(f"the audit's state can not be read: {error}", hint=hint) from None
+    if state.format != FORMAT:
+        hint = "start again without it: the whole log is read then"
+        raise AuditStateError(f"the audit's state has format {state.format}, this release writes {FORMAT}", hint=hint)
+    for held in state.groups.values():
+        _rejoin(held.group)
+    return state
+
+
+def _rejoin(group: Group) -> None:
+    """Make the record's members those of the group again, which they were before both were written down."""
+    recorded = group.record.members
+    for member_id, member in group.members.items():
+        if member_id in recorded and recorded[member_id].seq == member.seq:
+            recorded[member_id] = member

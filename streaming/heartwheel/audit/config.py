@@ -1,0 +1,50 @@
+"""What an audit has to know of the job that it judges: its rules, its limits, and how late it may be."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class AuditConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Set up an audit as the audited job was set up; times are milliseconds.
+
+    The fields that a job has too have its names and its defaults (`conf/heartwheel.toml`).
+
+    Args:
+        group_min_session_timeout_ms: shortest session timeout that a member may ask for.
+        group_max_session_timeout_ms: longest one.
+        group_initial_rebalance_delay_ms: how long the first join phase of an empty group waits for more members.
+        group_max_size: most members of a group.
+        new_member_join_timeout_ms: how long a parked first join is kept.
+        default_session_timeout_ms: for members that name none.
+        default_rebalance_timeout_ms: for members that name none.
+        empty_group_retention_ms: how long a group without members is remembered.
+        members_per_group_max: most members that the engine holds of one group, its own limit.
+        value_bytes_max: longest value that the job decodes.
+        tick_ms: resolution of the job's timing wheel: a deadline is noticed at the end of its tick.
+        late_ms_max: most that a verdict may be known after the moment it became true (P2); `None` judges no lateness.
+        disorder_ms: how far append times may step back within a partition. Groups from which nothing comes are run up
+            to the newest append time less this, so it bounds what is remembered, and never changes a verdict of a log
+            that steps back by less.
+        remembered_max: how many verdicts that were found right are remembered, to tell a repetition from a forgery.
+        judge_strays: whether groups with records in several partitions are judged like the others. Nothing promises
+            their order, as it depends on when each partition was read, so their findings are put aside by default.
+        examples_max: how many findings of a kind are kept with their place; all are counted.
+    """
+
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_initial_rebalance_delay_ms: int = 3_000
+    group_max_size: int = 2**31 - 1
+    new_member_join_timeout_ms: int = 300_000
+    default_session_timeout_ms: int = 45_000
+    default_rebalance_timeout_ms: int = 300_000
+    empty_group_retention_ms: int = 86_400_000
+    members_per_group_max: int = 100_000
+    value_bytes_max: int = 1 << 20
+    tick_ms: int = 100
+    late_ms_max: int | None = None
+    disorder_ms: int = 60_000
+    remembered_max: int = 300_000
+    judge_strays: bool = False
+    examples_max: int = 10

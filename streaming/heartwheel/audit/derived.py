@@ -1,0 +1,126 @@
+"""A verdict as the audit derives it, and the one shape in which it is compared with a row that was told.
+
+The id is computed here anew, from the rule that the README and the schemas state: a 128-bit BLAKE2b hash over the JSON
+array of group, member, generation, kind, expiry reason and time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+import msgspec
+
+from heartwheel.verdicts import ExpirationRow, TriggerRow
+
+Row = ExpirationRow | TriggerRow
+"""One row of the two topics of verdicts."""
+
+NAMES_IN_A_ROW: Final = 100
+"""Most members that one list of a trigger's row names; its count tells how many there are."""
+
+NAME_BYTES_IN_A_ROW: Final = 31 * 1024
+"""A list that names members of more bytes than these may name fewer: the next would not fit into 32 KiB."""
+
+REASON_CHARS_IN_A_ROW: Final = 4096
+"""Longer reasons are cut there."""
+
+KIND_OF_REASON: Final = {
+    "session_timeout": "member_expired",
+    "new_member_timeout": "member_expired",
+    "pending_timeout": "pending_member_expired",
+    "rebalance_timeout": "member_removed_at_join",
+    "sync_timeout": "sync_timeout",
+}
+"""What was decided, by the reason that a row of the expirations topic gives."""
+
+KIND_OF_TYPE: Final = {
+    "rebalance_triggered": "rebalance_started",
+    "rebalance_completed": "rebalance_completed",
+    "group_empty": "group_empty",
+}
+"""What was decided, by the type of a row of the triggers topic."""
+
+
+class Derived(msgspec.Struct, frozen=True):
+    """Hold one verdict that must be told.
+
+    Args:
+        order: its place among the verdicts of its group.
+        type: `expired`, or the type of a row of the triggers topic.
+        group_id: about which group.
+        time_ms: when it is true, epoch ms.
+        facts: every other field that a row has to have, by the row's names; lists of members are sorted.
+    """
+
+    order: int
+    type: str
+    group_id: str
+    time_ms: int
+    facts: dict[str, str | int | tuple[str, ...] | None]
+
+    def id(self) -> str:
+        """Compute the id that the row must have."""
+        facts = self.facts
+        if self.type != "expired":
+            return _hash(self.group_id, "", facts["generation_id"], KIND_OF_TYPE[self.type], "", self.time_ms)
+        reason = str(facts["reason"])
+        member, generation = facts["member_id"], facts["generation_id"]
+        return _hash(self.group_id, member, generation, KIND_OF_REASON[reason], reason, self.time_ms)
+
+
+def id_of(row: Row) -> str:
+    """Compute the id that a row must have by what it says; empty if it says what no verdict says."""
+    if isinstance(row, ExpirationRow):
+        kind = KIND_OF_REASON.get(row.reason)
+        if kind is None:
+            return ""
+        return _hash(row.group_id, row.member_id, row.generation_id, kind, row.reason, row.deadline_ms)
+    kind = KIND_OF_TYPE.get(row.type)
+    return "" if kind is None else _hash(row.group_id, "", row.generation_id, kind, "", row.time_ms)
+
+
+def _hash(*parts: object) -> str:
+    return hashlib.blake2b(msgspec.json.encode(parts), digest_size=16).hexdigest()
+
+
+def time_of(row: Row) -> int:
+    """Tell when a row says that it became true, epoch ms."""
+    return row.deadline_ms if isinstance(row, ExpirationRow) else row.time_ms
+
+
+def differences(derived: Derived, row: Row) -> list[str]:
+    """Name the fields in which a row differs from what was derived, each with both values."""
+    found = []
+    if derived.time_ms != time_of(row):
+        found.append(f"time is {time_of(row)}, derived {derived.time_ms}")
+    for name, expected in derived.facts.items():
+        told = getattr(row, name)
+        if isinstance(expected, tuple):
+            agree = _names_agree(expected, told, getattr(row, f"{name}_count"))
+        elif name == "reason":
+            agree = told == _as_in_a_row(str(expected))
+        else:
+            agree = told == expected
+        if not agree:
+            found.append(f"{name} is {_short(told)}, derived {_short(expected)}")
+    return found
+
+
+def _names_agree(expected: tuple[str, ...], told: tuple[str, ...], count: int) -> bool:
+    """Compare lists of members as sets: a row names the first hundred, and its count tells how many there are."""
+    if count != len(expected):
+        return False
+    if len(told) == count:
+        return sorted(told) == list(expected)
+    is_full = len(told) == NAMES_IN_A_ROW or sum(len(name.encode()) for name in told) > NAME_BYTES_IN_A_ROW
+    return is_full and len(set(told)) == len(told) and set(told) <= set(expected)
+
+
+def _as_in_a_row(reason: str) -> str:
+    return reason if len(reason) <= REASON_CHARS_IN_A_ROW else f"{reason[:REASON_CHARS_IN_A_ROW]} ..."
+
+
+def _short(value: object) -> str:
+    words = repr(value)
+    return words if len(words) <= 200 else f"{words[:200]} ..."

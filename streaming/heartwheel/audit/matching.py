@@ -1,0 +1,267 @@
+"""What was told against what is derived: each row finds its verdict, or is a finding.
+
+Rows and derived verdicts may come in any order. A row whose moment lies behind what was swept, and that has found no
+verdict by then, is false; a verdict that the end of the audit finds without a row is missed.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any, Final
+
+from heartwheel.audit.config import AuditConfig
+from heartwheel.audit.derived import Derived, Row, differences, id_of, time_of
+from heartwheel.audit.findings import FindingKind
+from heartwheel.audit.pace import Candidate
+from heartwheel.audit.recent import key_of
+from heartwheel.audit.state import Held, OpenRow, Place, State
+from heartwheel.verdicts import ExpirationRow
+
+EXPIRATIONS: Final = "expirations"
+TRIGGERS: Final = "triggers"
+_TIMER_MADE: Final = frozenset({"expired", "group_empty"})
+
+
+class Matcher:
+    """Match rows with derived verdicts.
+
+    Args:
+        state: what the audit knows; changed in place.
+        config: what the audited job was set to.
+    """
+
+    def __init__(self, state: State, config: AuditConfig) -> None:
+        self._state = state
+        self._config = config
+
+    # What the rules derive
+
+    def derive(self, verdict: Derived) -> None:
+        """Take a verdict that must be told."""
+        state, held = self._state, self._state.groups[verdict.group_id]
+        self._count("derived")
+        if held.unknown:
+            return
+        id_ = verdict.id()
+        if id_ in state.derived or key_of(id_) in state.confirmed:
+            return  # a load can bring a group back to where the very same happens again
+        rows = state.open_rows.pop(id_, None)
+        if rows is None:
+            state.derived[id_] = verdict
+            return
+        self._confirm(id_, verdict, rows[0])
+        for row in rows[1:]:
+            self._again(id_, row)
+
+    # What was told
+
+    def tell(self, row: OpenRow) -> None:
+        """Take a row that was told."""
+        self._count("told")
+        told, state = row.row, self._state
+        rightly = id_of(told)
+        if told.id != rightly:
+            self._excuse(rightly, told.id)
+            self._find(FindingKind.FORGED, row, f"its id is {told.id}, by its content {rightly or 'it has none'}")
+            return
+        verdict = state.derived.pop(told.id, None)
+        if verdict is not None:
+            self._confirm(told.id, verdict, row)
+        elif key_of(told.id) in state.confirmed:
+            self._again(told.id, row)
+        else:
+            known = state.open_rows.setdefault(told.id, [])
+            known.append(row)
+            if len(known) == 1:
+                heapq.heappush(state.open_times, (time_of(told), told.id))
+
+    def settle(self, swept_ms: int) -> None:
+        """Judge the rows whose moment has been passed without a verdict.
+
+        Args:
+            swept_ms: every group has been run up to then, and every record up to then was applied; epoch ms.
+        """
+        times = self._state.open_times
+        while times and times[0][0] <= swept_ms:
+            _, id_ = heapq.heappop(times)
+            for number, row in enumerate(self._state.open_rows.pop(id_, ())):
+                if number:
+                    self._count("repeated")
+                else:
+                    self._judge_unfounded(row)
+
+    def finish(self, clock_ms: int) -> None:
+        """Judge the verdicts that were never told, as far as the clock allows."""
+        state, tick = self._state, self._config.tick_ms
+        self._count("early", sum(map(len, state.open_rows.values())))
+        for id_, verdict in state.derived.items():
+            due_ms = -(-verdict.time_ms // tick) * tick
+            if due_ms > clock_ms:
+                self._count("early")
+            elif key_of(id_) not in state.excused:
+                self._find_missed(verdict)
+
+    # One row
+
+    def _confirm(self, id_: str, verdict: Derived, row: OpenRow) -> None:
+        state, held, told = self._state, self._state.groups.get(verdict.group_id), row.row
+        state.confirmed.add(key_of(id_), _content(told))
+        state.silences.add(_silence_of(told))
+        wrong = differences(verdict, told) + _own_differences(told)
+        if wrong:
+            self._find(FindingKind.WRONG, row, "; ".join(wrong))
+            return
+        self._count("confirmed")
+        state.pace.known(
+            Candidate(
+                time_of(told), row.append_ms, row.topic, row.partition, row.offset, told.group_id, _member_of(told)
+            ),
+            told.shard,
+        )
+        if held is not None:
+            self._check_order(held, verdict, row)
+
+    def _check_order(self, held: Held, verdict: Derived, row: OpenRow) -> None:
+        """Look whether a row stands where its verdict does among those of its group (P4)."""
+        last, order = held.places.get(row.topic), verdict.order
+        detected_order, detected_ms = held.detected
+        if (
+            last is not None
+            and last.partition == row.partition
+            and (order - last.order) * (row.offset - last.offset) < 0
+        ):
+            side = "after" if order < last.order else "before"
+            self._find(FindingKind.OUT_OF_ORDER, row, f"it stands {side} {last.partition}@{last.offset}")
+            return
+        if detected_order >= 0 and (order - detected_order) * (row.row.detected_ms - detected_ms) < 0:
+            told = f"detected at {row.row.detected_ms}, out of step with {detected_ms} of a verdict of its group"
+            self._find(FindingKind.OUT_OF_ORDER, row, told)
+            return
+        if last is None or order > last.order:
+            held.places[row.topic] = Place(order, row.partition, row.offset)
+        if order > detected_order:
+            held.detected = (order, row.row.detected_ms)
+
+    def _again(self, id_: str, row: OpenRow) -> None:
+        """Judge a row of an id that was told before."""
+        if self._state.confirmed.get(key_of(id_)) == _content(row.row):
+            self._count("repeated")
+        else:
+            self._find(FindingKind.DUPLICATE, row, f"another row with the id {id_} says something else")
+
+    def _judge_unfounded(self, row: OpenRow) -> None:
+        state, told = self._state, row.row
+        held = state.groups.get(told.group_id)
+        if (held is not None and held.unknown) or (held is None and state.begins):
+            self._count("unjudged")
+        elif key_of(told.group_id) not in state.seen:
+            self._unseen(row, f"group {told.group_id} is not in the log")
+        elif isinstance(told, ExpirationRow) and key_of(told.group_id, told.member_id) not in state.seen:
+            self._unseen(row, f"member {told.member_id} of group {told.group_id} is not in the log")
+        elif _silence_of(told) in state.silences:
+            self._find(FindingKind.DUPLICATE, row, "another row told of the same with another id")
+        else:
+            self._unfounded(row)
+
+    def _unseen(self, row: OpenRow, detail: str) -> None:
+        if self._state.seen.forgot:
+            self._count("unjudged")
+        else:
+            self._find(FindingKind.FORGED, row, detail)
+
+    def _unfounded(self, row: OpenRow) -> None:
+        """Judge a row for which there is no verdict: a missed one about the same may be what it should have been."""
+        state, told = self._state, row.row
+        silence = _silence_of(told)
+        meant = next((id_ for id_, d in state.derived.items() if _silence_derived(d) == silence), None)
+        if meant is not None:
+            verdict = state.derived.pop(meant)
+            state.confirmed.add(key_of(meant), 0)
+            self._find(FindingKind.WRONG, row, "; ".join(differences(verdict, told)))
+        elif state.confirmed.forgot:
+            self._count("unjudged")  # it may repeat a row that was confirmed and forgotten
+        else:
+            self._find(FindingKind.FALSE, row, _claim(told))
+
+    def _excuse(self, *ids: str) -> None:
+        for id_ in ids:
+            self._state.excused.add(key_of(id_))
+
+    # Findings
+
+    def _find(self, kind: FindingKind, row: OpenRow, detail: str) -> None:
+        told = row.row
+        self.note(
+            kind,
+            told.group_id,
+            topic=row.topic,
+            partition=row.partition,
+            offset=row.offset,
+            member_id=_member_of(told),
+            time_ms=time_of(told),
+            detail=detail,
+        )
+
+    def _find_missed(self, verdict: Derived) -> None:
+        member = verdict.facts.get("member_id")
+        self.note(
+            FindingKind.MISSED,
+            verdict.group_id,
+            topic="heartbeats",
+            member_id=member if isinstance(member, str) else None,
+            time_ms=verdict.time_ms,
+            detail=f"{verdict.type} {verdict.facts.get('reason')}, id {verdict.id()}",
+        )
+
+    def note(self, kind: FindingKind, group_id: str, **fields: Any) -> None:
+        """Note a finding about a group, or put it aside if nothing promises the order of the group's records."""
+        held = self._state.groups.get(group_id)
+        if held is not None and held.stray and not self._config.judge_strays and kind is not FindingKind.FORGED:
+            self._state.ledger.unsettled += 1
+        else:
+            self._state.ledger.add(kind, group_id=group_id, **fields)
+
+    def _count(self, name: str, more: int = 1) -> None:
+        counts = self._state.counts
+        counts[name] = counts.get(name, 0) + more
+
+
+def topic_of(row: Row) -> str:
+    """Name the topic that a row belongs to."""
+    return EXPIRATIONS if isinstance(row, ExpirationRow) else TRIGGERS
+
+
+def _member_of(row: Row) -> str | None:
+    return row.member_id if isinstance(row, ExpirationRow) else None
+
+
+def _content(row: Row) -> int:
+    """Hash all that a row says, but for when it was noticed, which a later trigger may tell anew."""
+    facts = [getattr(row, name) for name in row.__struct_fields__ if name not in ("detected_ms", "lateness_ms")]
+    return key_of(*facts)
+
+
+def _silence_of(row: Row) -> int:
+    """Make a key of what a row is about: the silence of a member, or the generation of a group."""
+    if isinstance(row, ExpirationRow):
+        return key_of("expired", row.group_id, row.member_id, row.last_seen_ms)
+    return key_of(row.type, row.group_id, row.generation_id)
+
+
+def _silence_derived(verdict: Derived) -> int:
+    facts = verdict.facts
+    if verdict.type == "expired":
+        return key_of("expired", verdict.group_id, facts["member_id"], facts["last_seen_ms"])
+    return key_of(verdict.type, verdict.group_id, facts["generation_id"])
+
+
+def _own_differences(row: Row) -> list[str]:
+    if isinstance(row, ExpirationRow) and row.lateness_ms != row.detected_ms - row.deadline_ms:
+        return [f"lateness_ms is {row.lateness_ms}, by its own times {row.detected_ms - row.deadline_ms}"]
+    return []
+
+
+def _claim(row: Row) -> str:
+    if isinstance(row, ExpirationRow):
+        return f"expired, {row.reason}, deadline {row.deadline_ms}, last seen {row.last_seen_ms}"
+    return f"{row.type} of generation {row.generation_id} at {row.time_ms}, {row.cause}"

@@ -1,0 +1,124 @@
+"""Records that can not be used: the audit finds them itself, and holds them against the rejects topic (P6).
+
+A record that does not decode, asks for a session timeout out of bounds, or finds its group at `group_max_size` is
+refused by the log alone, so the audit expects its reject. Whether a shard or a group was at the engine's own limit may
+depend on which timers had fired when the record was read: there the reject is believed if it can be true, and the
+record is left out.
+"""
+
+from __future__ import annotations
+
+from heartwheel.audit.config import AuditConfig
+from heartwheel.audit.findings import FindingKind
+from heartwheel.audit.ledger import Ledger
+from heartwheel.audit.recent import key_of
+from heartwheel.audit.rules.model import Group
+from heartwheel.audit.state import OpenReject, State
+from heartwheel.events import Event, EventType
+
+SHARD_FULL = "shard_full"
+GROUP_FULL = "group_full"
+
+_BRING_NOBODY = frozenset({EventType.LEAVE, EventType.LOAD, EventType.UNLOAD})
+
+
+class Rejects:
+    """Match rejects with the records that they name.
+
+    Args:
+        state: what the audit knows; changed in place.
+        config: what the audited job was set to.
+    """
+
+    def __init__(self, state: State, config: AuditConfig) -> None:
+        self._state = state
+        self._config = config
+
+    def tell(self, partition: int, offset: int, told: OpenReject) -> None:
+        """Take a row of the rejects topic.
+
+        Args:
+            partition: of the record that it names.
+            offset: likewise.
+            told: what it says, and where it is.
+        """
+        state = self._state
+        expected = state.expected_rejects.get(partition, {}).pop(offset, None)
+        if expected is not None:
+            self._settle(partition, offset, expected.cause, told)
+        elif key_of(partition, offset) not in state.settled_rejects:
+            state.told_rejects.setdefault(partition, {}).setdefault(offset, told)
+
+    def is_left_out(self, partition: int, offset: int, event: Event, group: Group | None) -> bool:
+        """Tell whether the engine was at its limit, so that it took no notice of a record."""
+        told = self._state.told_rejects.get(partition, {}).get(offset)
+        if told is None or told.cause not in (SHARD_FULL, GROUP_FULL) or not self._is_possible(told, event, group):
+            return False
+        self._settle(partition, offset, told.cause, self._state.told_rejects[partition].pop(offset))
+        return True
+
+    def _is_possible(self, told: OpenReject, event: Event, group: Group | None) -> bool:
+        if event.type in _BRING_NOBODY:
+            return False
+        if group is None:
+            return told.cause == SHARD_FULL
+        member_id = event.member_id or event.assigned_member_id
+        if member_id in group.members or member_id in group.pending or event.group_instance_id in group.static:
+            return False
+        size = len(group.members) + len(group.pending)
+        return told.cause == SHARD_FULL or size >= self._config.members_per_group_max
+
+    def expect(self, partition: int, offset: int, append_ms: int, cause: str) -> None:
+        """Expect a record to be on the rejects topic."""
+        told = self._state.told_rejects.get(partition, {}).pop(offset, None)
+        if told is not None:
+            self._settle(partition, offset, cause, told)
+        else:
+            self._state.expected_rejects.setdefault(partition, {})[offset] = OpenReject(cause, append_ms)
+
+    def _settle(self, partition: int, offset: int, cause: str, told: OpenReject) -> None:
+        self._state.settled_rejects.add(key_of(partition, offset))
+        if told.cause != cause:
+            words = f"heartbeats {partition}@{offset}: it says {told.cause}, the log {cause}"
+            _note(self._state.ledger, FindingKind.REJECT_FORGED, told, words)
+
+    def finish(self, clock_ms: int, early: list[int]) -> None:
+        """Judge what is left: records without a reject, and rejects without a record.
+
+        Args:
+            clock_ms: up to when the job has read everything, epoch ms.
+            early: takes the append times of what is too early to say.
+        """
+        for partition, expected in self._state.expected_rejects.items():
+            for offset, reject in expected.items():
+                if reject.append_ms > clock_ms:
+                    early.append(reject.append_ms)
+                else:
+                    self._state.ledger.add(
+                        FindingKind.REJECT_MISSING, topic="heartbeats", partition=partition, offset=offset,
+                        time_ms=reject.append_ms, detail=f"it is to be rejected as {reject.cause}",
+                    )  # fmt: skip
+        for partition, told in self._state.told_rejects.items():
+            for offset, reject in told.items():
+                if reject.append_ms > clock_ms:
+                    early.append(reject.append_ms)
+                elif not self._state.settled_rejects.forgot and not self._is_before_log(partition, reject):
+                    words = (
+                        f"heartbeats {partition}@{offset}: {reject.cause}, and the record can be used or is not there"
+                    )
+                    _note(self._state.ledger, FindingKind.REJECT_FORGED, reject, words)
+
+    def _is_before_log(self, partition: int, reject: OpenReject) -> bool:
+        begin = self._state.begins.get(partition)
+        return begin is not None and reject.append_ms <= begin.append_ms
+
+
+def _note(ledger: Ledger, kind: FindingKind, told: OpenReject, detail: str) -> None:
+    ledger.add(
+        kind,
+        topic="rejects",
+        partition=told.row_partition,
+        offset=told.row_offset,
+        time_ms=told.append_ms,
+        detail=detail,
+    )

@@ -1,0 +1,136 @@
+"""What every rule needs: the group, the settings, timers to start, and a place to say what was decided."""
+
+from __future__ import annotations
+
+import heapq
+
+from heartwheel.audit.config import AuditConfig
+from heartwheel.audit.derived import Derived
+from heartwheel.audit.rules.model import FORGET, JOIN, MEMBER, NEVER, SYNC, Group, Member
+from heartwheel.events import Event
+
+
+class Run:
+    """Run one group; made anew for each event, as all that lasts is in the group.
+
+    Args:
+        group: the group.
+        config: the job's settings.
+        said: takes what is decided.
+    """
+
+    __slots__ = ("config", "group", "said")
+
+    def __init__(self, group: Group, config: AuditConfig, said: list[Derived]) -> None:
+        self.group = group
+        self.config = config
+        self.said = said
+
+    # Timers
+
+    def arm(self, member: Member, length_ms: int, expiry: str) -> None:
+        """Start a member's timer afresh at the group's time."""
+        member.expiry = expiry
+        member.timer_ms = length_ms
+        member.deadline_ms = deadline = self.group.now_ms + length_ms
+        if deadline < member.filed_ms:
+            member.filed_ms = deadline
+            heapq.heappush(self.group.heap, (deadline, MEMBER, member.seq, member.member_id))
+
+    def reset(self, member: Member) -> None:
+        """Give a member a whole session from now."""
+        self.arm(member, member.session_ms, "session_timeout")
+
+    def start_join_timer(self, length_ms: int) -> None:
+        """Let the join phase end, or be extended, so much later."""
+        self.group.join_ms = self._file(length_ms, JOIN)
+
+    def start_sync_timer(self, length_ms: int) -> None:
+        """Let those be removed so much later that have not sent their sync by then."""
+        self.group.sync_ms = self._file(length_ms, SYNC)
+
+    def start_forgetting(self) -> None:
+        """Let the group be forgotten after the retention of empty groups."""
+        self.group.forget_ms = self._file(self.config.empty_group_retention_ms, FORGET)
+
+    def _file(self, length_ms: int, whose: int) -> int:
+        deadline = self.group.now_ms + length_ms
+        heapq.heappush(self.group.heap, (deadline, whose, 0, ""))
+        return deadline
+
+    def stop_phase_timers(self) -> None:
+        """Stop the timers of the join and the sync phase."""
+        self.group.join_ms = self.group.sync_ms = NEVER
+
+    # Settings
+
+    def session_of(self, event: Event) -> int:
+        """Tell the session timeout that an event asks for, ms."""
+        asked = event.session_timeout_ms
+        return self.config.default_session_timeout_ms if asked is None else asked
+
+    def rebalance_of(self, event: Event) -> int:
+        """Tell the rebalance timeout that an event asks for, ms."""
+        asked = event.rebalance_timeout_ms
+        return self.config.default_rebalance_timeout_ms if asked is None else asked
+
+    def allows_session(self, timeout_ms: int) -> bool:
+        """Tell whether a session timeout is within the bounds, both included."""
+        config = self.config
+        return config.group_min_session_timeout_ms <= timeout_ms <= config.group_max_session_timeout_ms
+
+    # What is decided
+
+    def say_expired(self, member: Member, reason: str, timer_ms: int) -> None:
+        """Say that a member, removed by now, was expired."""
+        group = self.group
+        self._say(
+            "expired",
+            {
+                "member_id": member.member_id,
+                "group_instance_id": member.instance_id,
+                "client_id": member.client_id,
+                "client_host": member.client_host,
+                "generation_id": group.generation,
+                "reason": reason,
+                "last_seen_ms": member.seen_ms,
+                "session_timeout_ms": timer_ms,
+                "group_state": group.state,
+            },
+        )
+
+    def say(  # noqa: PLR0913 - one argument a field of the row
+        self,
+        type_: str,
+        reason: str,
+        cause: str,
+        *,
+        deadline_ms: int | None = None,
+        awaiting: tuple[str, ...] = (),
+        leader: str | None = None,
+        removed: tuple[str, ...] = (),
+        joined: tuple[str, ...] = (),
+        duration_ms: int | None = None,
+    ) -> None:
+        """Say that a rebalance was triggered or completed, or that the group is empty."""
+        group = self.group
+        self._say(
+            type_,
+            {
+                "generation_id": group.generation,
+                "reason": reason,
+                "cause": cause,
+                "deadline_ms": deadline_ms,
+                "awaiting": tuple(sorted(awaiting)),
+                "leader": leader,
+                "member_count": len(group.members),
+                "removed": tuple(sorted(removed)),
+                "joined": tuple(sorted(joined)),
+                "duration_ms": duration_ms,
+            },
+        )
+
+    def _say(self, type_: str, facts: dict[str, str | int | tuple[str, ...] | None]) -> None:
+        group = self.group
+        group.verdicts += 1
+        self.said.append(Derived(group.verdicts, type_, group.group_id, group.now_ms, facts))

@@ -1,0 +1,248 @@
+"""The loop of one group: every timer that is due fires before the next event, then the event is applied."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Final
+
+from heartwheel.audit.config import AuditConfig
+from heartwheel.audit.derived import Derived
+from heartwheel.audit.rules import members as who
+from heartwheel.audit.rules.context import Run
+from heartwheel.audit.rules.java import walk
+from heartwheel.audit.rules.joins import join
+from heartwheel.audit.rules.late import become_classic
+from heartwheel.audit.rules.model import (
+    CLASSIC,
+    COMPLETING,
+    DEAD,
+    EMPTY,
+    FORGET,
+    JOIN,
+    LOADED,
+    NEVER,
+    NOBODY,
+    PRESENCE,
+    STABLE,
+    SYNC,
+    Group,
+    Member,
+)
+from heartwheel.audit.rules.phases import (
+    begin,
+    complete_if_all_joined,
+    join_timer_fires,
+    rebalance_or_complete,
+    sync_timer_fires,
+)
+from heartwheel.audit.rules.requests import BAD_TIMEOUT, depart, leave, request
+from heartwheel.events import Event, EventType
+
+_FIELDS: Final = tuple(Group.__struct_fields__)
+
+
+def apply(group: Group, event: Event, append_ms: int, config: AuditConfig, said: list[Derived]) -> str:
+    """Apply one event at its append time, or at the group's time if that is later.
+
+    Args:
+        group: changed in place.
+        event: what the record says.
+        append_ms: its append time, epoch ms.
+        config: the job's settings.
+        said: takes what is decided.
+
+    Returns:
+        The cause if the record must be on the rejects topic, else an empty text.
+    """
+    now_ms = max(append_ms, group.now_ms)
+    if group.heap and group.heap[0][0] <= now_ms:
+        advance(group, now_ms, config, said)
+    group.now_ms = now_ms
+    run = Run(group, config, said)
+    cause = _handle(run, event)
+    if group.state == EMPTY or group.away or group.forget_ms != NEVER:
+        _keep_or_forget(run)
+        if is_gone(group):
+            group.now_ms = 0
+    return cause
+
+
+def advance(group: Group, clock_ms: int, config: AuditConfig, said: list[Derived]) -> None:
+    """Fire every timer of a group with a deadline at or before the clock, in order."""
+    run = Run(group, config, said)
+    heap = group.heap
+    while heap and heap[0][0] <= clock_ms:
+        deadline, whose, seq, member_id = heapq.heappop(heap)
+        if whose in (JOIN, SYNC, FORGET):
+            _group_timer(run, deadline, whose)
+        else:
+            member = group.members.get(member_id) or group.pending.get(member_id)
+            if member is not None and member.seq == seq and member.filed_ms == deadline:
+                _member_timer(run, member, deadline)
+        heap = group.heap
+
+
+def next_deadline_ms(group: Group) -> int:
+    """Tell a moment before which no timer of a group fires, epoch ms."""
+    return group.heap[0][0] if group.heap else NEVER
+
+
+def is_gone(group: Group) -> bool:
+    """Tell that a group is like one that was never seen."""
+    return group.kind == NOBODY and not group.away
+
+
+def _group_timer(run: Run, deadline_ms: int, whose: int) -> None:
+    group = run.group
+    if whose == JOIN and group.join_ms == deadline_ms:
+        group.join_ms = NEVER
+        _at(run, deadline_ms)
+        join_timer_fires(run)
+    elif whose == SYNC and group.sync_ms == deadline_ms:
+        group.sync_ms = NEVER
+        _at(run, deadline_ms)
+        sync_timer_fires(run)
+    elif whose == FORGET and group.forget_ms == deadline_ms:
+        _at(run, deadline_ms)
+        _forget(group)
+    else:
+        return
+    _keep_or_forget(run)
+
+
+def _at(run: Run, deadline_ms: int) -> None:
+    run.group.now_ms = max(run.group.now_ms, deadline_ms)
+
+
+def _member_timer(run: Run, member: Member, filed_ms: int) -> None:
+    group = run.group
+    member.filed_ms = NEVER
+    if member.deadline_ms != filed_ms:
+        if member.deadline_ms != NEVER:
+            member.filed_ms = member.deadline_ms
+            heapq.heappush(group.heap, (member.deadline_ms, 2, member.seq, member.member_id))
+        return
+    member.deadline_ms = NEVER
+    _at(run, filed_ms)
+    _expire(run, member)
+    _keep_or_forget(run)
+
+
+def _expire(run: Run, member: Member) -> None:
+    """End a member whose timer ran out, unless it only waits for the others: `hasSatisfiedHeartbeat`."""
+    group, member_id = run.group, member.member_id
+    waits = (member.joining or member.syncing) and not member.is_new
+    if waits and group.kind == CLASSIC:
+        return
+    pending = member_id in group.pending
+    who.remove(group, member_id)
+    run.say_expired(member, member.expiry, member.timer_ms)
+    reason = f"removing member {member_id} on heartbeat expiration."
+    if group.kind in (LOADED, PRESENCE):
+        depart(run, reason, "member_expired", (member_id,))
+    elif not pending and group.state in (STABLE, COMPLETING):
+        rebalance_or_complete(run, reason, "member_expired")
+    else:
+        complete_if_all_joined(run)  # an expiry also ends the initial phase early, which a leave does not
+
+
+def _keep_or_forget(run: Run) -> None:
+    """Begin to forget a group that has nothing to wait for, or stop it."""
+    group = run.group
+    idle = group.away or (group.state == EMPTY and group.kind != NOBODY and not group.members and not group.pending)
+    if not idle:
+        group.forget_ms = NEVER
+    elif group.forget_ms == NEVER:
+        run.start_forgetting()
+
+
+def _forget(group: Group) -> None:
+    fresh = Group(group.group_id)
+    for name in _FIELDS:
+        if name != "verdicts":
+            setattr(group, name, getattr(fresh, name))
+
+
+def _handle(run: Run, event: Event) -> str:
+    group, kind = run.group, event.type
+    if kind is EventType.HEARTBEAT:
+        return "" if group.away else request(run, event)
+    if kind is EventType.LOAD:
+        _load(run)
+    elif kind is EventType.UNLOAD:
+        _unload(run)
+    elif group.away:
+        return ""
+    elif kind is EventType.JOIN:
+        return _join(run, event)
+    elif kind is EventType.LEAVE:
+        leave(run, event)
+    else:
+        return request(run, event)
+    return ""
+
+
+def _join(run: Run, event: Event) -> str:
+    if not run.allows_session(run.session_of(event)):
+        return BAD_TIMEOUT
+    if run.group.kind == NOBODY and event.member_id:
+        return ""  # it does not say at which generation its group is: what follows does
+    become_classic(run.group)
+    return join(run, event)
+
+
+def _unload(run: Run) -> None:
+    """Stop every timer: until its coordinator is back nothing of this group counts."""
+    group = run.group
+    group.away = True
+    run.stop_phase_timers()
+    for member in (*group.members.values(), *group.pending.values()):
+        member.deadline_ms = NEVER
+
+
+def _load(run: Run) -> None:
+    """Read the group as its coordinator does: whole sessions for all, and nothing that was under way."""
+    group = run.group
+    group.away = False
+    if group.kind == NOBODY:
+        return
+    run.stop_phase_timers()
+    group.pending = {}
+    if group.kind == CLASSIC:
+        _read_record(group)
+    for member in group.members.values():
+        run.reset(member)
+    size, most = len(group.members), run.config.group_max_size
+    if group.kind == CLASSIC and size > most:
+        words = f"Freshly-loaded group {group.group_id} (size {size}) is over capacity {most}. "
+        begin(run, words + "Rebalancing in order to give a chance for consumers to commit offsets", "over_capacity")
+
+
+def _read_record(group: Group) -> None:
+    record = group.record
+    by_age = sorted(record.members, key=lambda member_id: record.members[member_id].seq)
+    order = walk(by_age, group.buckets or 16)
+    group.members, group.static, group.buckets = {}, {}, 0
+    for member_id in order:
+        who.put(group, _as_read(group, record.members[member_id], record.protocol))
+    record.members = dict(group.members)
+    group.unsynced = {}
+    group.generation, group.leader, group.protocol = record.generation, record.leader, record.protocol
+    group.more_came = False
+    group.came_from = DEAD
+    group.state = STABLE if group.members else EMPTY
+
+
+def _as_read(group: Group, member: Member, protocol: str | None) -> Member:
+    """Shape a member as it is read: parked nowhere, and offering the one protocol that was selected."""
+    return Member(
+        member_id=member.member_id,
+        seq=who.take_seq(group),
+        session_ms=member.session_ms,
+        rebalance_ms=member.rebalance_ms,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        protocols=tuple(offer for offer in member.protocols if offer[0] == protocol),
+        seen_ms=member.seen_ms,
+    )

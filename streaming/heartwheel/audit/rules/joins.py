@@ -1,0 +1,159 @@
+"""JoinGroup of a classic group: new, pending, static and repeated joins.
+
+Facts of Kafka 4's `classicGroupJoinToClassicGroup` and what it calls.
+"""
+
+from __future__ import annotations
+
+from heartwheel.audit.rules import members as who
+from heartwheel.audit.rules.context import Run
+from heartwheel.audit.rules.late import take_over
+from heartwheel.audit.rules.model import COMPLETING, EMPTY, PREPARING, STABLE, Group, Member
+from heartwheel.audit.rules.phases import begin, rebalance_or_complete, write_record
+from heartwheel.events import Event
+
+FULL = "group_full"
+"""What is said of an event for which a group has no room."""
+
+
+def join(run: Run, event: Event) -> str:
+    """Apply a join of a classic group; return `group_full` if there was no room, else nothing."""
+    group, member_id = run.group, event.member_id
+    if group.met_late and member_id and member_id not in group.members and member_id not in group.pending:
+        take_over(run, event)
+    if not _has_room(run, group.members.get(member_id)):
+        who.remove(group, member_id)  # in silence: no verdict, and the join phase is not looked at
+        return FULL
+    if who.speaks(group, event):
+        if member_id:
+            _known(run, event)
+        else:
+            _new(run, event)
+    return ""
+
+
+def _has_room(run: Run, member: Member | None) -> bool:
+    group, most = run.group, run.config.group_max_size
+    if group.state == EMPTY:
+        return True
+    if group.state == PREPARING:
+        waiting = sum(other.joining for other in group.members.values())
+        return (member is not None and member.joining) or waiting < most
+    return member is not None or len(group.members) < most
+
+
+def _new(run: Run, event: Event) -> None:
+    group, new_id, instance = run.group, event.assigned_member_id or "", event.group_instance_id
+    if new_id in group.members or new_id in group.pending:
+        return  # ids are handed out once, so it is the same join again
+    if instance is None:
+        member = _member(run, event, new_id)
+        group.pending[new_id] = member
+        run.arm(member, member.session_ms, "pending_timeout")
+    elif instance in group.static:
+        _replace(run, event, group.members[group.static[instance]], new_id)
+    else:
+        _add(run, event, new_id)
+
+
+def _member(run: Run, event: Event, member_id: str) -> Member:
+    return Member(
+        member_id=member_id,
+        seq=who.take_seq(run.group),
+        session_ms=run.session_of(event),
+        rebalance_ms=run.rebalance_of(event),
+        instance_id=event.group_instance_id,
+        client_id=event.client_id,
+        client_host=event.client_host,
+        protocols=_protocols(event),
+        seen_ms=run.group.now_ms,
+    )
+
+
+def _protocols(event: Event) -> tuple[tuple[str, str], ...]:
+    return tuple((protocol.name, protocol.metadata_sha1) for protocol in event.protocols)
+
+
+def _add(run: Run, event: Event, member_id: str) -> None:
+    """Let a new member in: parked in its join it can send no heartbeat, so it has a time of its own (KAFKA-7610)."""
+    group = run.group
+    member = _member(run, event, member_id)
+    member.is_new = member.joining = True
+    if group.state == PREPARING and group.came_from == EMPTY:
+        group.more_came = True
+    if not group.members or group.protocol_type is None:
+        group.protocol_type = event.protocol_type
+    group.leader = group.leader or member_id
+    who.put(group, member)
+    run.arm(member, run.config.new_member_join_timeout_ms, "new_member_timeout")
+    rebalance_or_complete(run, adding(event, member_id), "member_joined")
+
+
+def adding(event: Event, member_id: str) -> str:
+    """Say in Kafka's words that a new member came."""
+    instance = event.group_instance_id
+    name = "null" if instance is None else instance
+    return f"Adding new member {member_id} with group instance id {name}; {_client_reason(event)}"
+
+
+def _client_reason(event: Event) -> str:
+    return f"client reason: {event.reason or 'not provided'}"
+
+
+def _known(run: Run, event: Event) -> None:
+    group, member_id = run.group, event.member_id
+    if member_id in group.pending:
+        if event.group_instance_id is None:
+            _add(run, event, member_id)
+    elif not who.refusal(group, member_id, event.group_instance_id):
+        _again(run, event, group.members[member_id])
+
+
+def _again(run: Run, event: Event, member: Member) -> None:
+    state, leads = run.group.state, run.group.leader == member.member_id
+    told = f"{member.member_id} {{}} {state}; {_client_reason(event)}"
+    if state == PREPARING:
+        _update(event, member, run.group)
+        rebalance_or_complete(run, "Member " + told.format("is joining group during"), "member_rejoined")
+    elif state == STABLE and leads:
+        _update(event, member, run.group)
+        rebalance_or_complete(run, "Leader " + told.format("re-joining group during"), "leader_rejoined")
+    elif _changes(event, member):
+        _update(event, member, run.group)
+        rebalance_or_complete(run, "Updating metadata for member " + told.format("during"), "member_updated")
+
+
+def _changes(event: Event, member: Member) -> bool:
+    silent = event.protocol_type is None and not event.protocols
+    return not silent and _protocols(event) != member.protocols
+
+
+def _update(event: Event, member: Member, group: Group) -> None:
+    """Take over what a join says, and park it; the running timer is left alone."""
+    member.protocols = _protocols(event) or member.protocols
+    member.session_ms = event.session_timeout_ms or member.session_ms
+    member.rebalance_ms = event.rebalance_timeout_ms or member.rebalance_ms
+    member.seen_ms = group.now_ms
+    member.joining = True
+
+
+def _replace(run: Run, event: Event, old: Member, new_id: str) -> None:
+    """Let a static member come back: its new id's timer runs for the old session timeout (KIP-345)."""
+    group, instance = run.group, event.group_instance_id
+    member = who.replace_static(group, old, new_id)
+    run.reset(member)
+    _update(event, member, group)
+    if group.state == COMPLETING:
+        words = f"Updating metadata for static member {new_id} with instance id {instance}; {_client_reason(event)}"
+        begin(run, words, "static_member_updated")
+    elif group.state != STABLE:
+        rebalance_or_complete(run, "", "")
+    elif who.vote(group) == group.protocol:
+        member.joining = False
+        write_record(group)
+    else:
+        words = (
+            f"Group's selectedProtocol will change because static member {new_id} with instance id {instance} "
+            f"joined with change of protocol; {_client_reason(event)}"
+        )
+        begin(run, words, "static_member_updated")

@@ -1,0 +1,132 @@
+"""Who is in a group: adding, removing and replacing members, who leads, and which protocol is selected.
+
+Facts of Kafka's `ClassicGroup`, version 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from heartwheel.audit.rules.java import buckets_for, walk
+from heartwheel.audit.rules.model import EMPTY, Group, Member
+from heartwheel.events import Event
+
+
+def put(group: Group, member: Member) -> None:
+    """Make somebody a member."""
+    group.pending.pop(member.member_id, None)
+    group.members[member.member_id] = member
+    group.buckets = buckets_for(len(group.members), group.buckets)
+    if member.instance_id is not None:
+        group.static[member.instance_id] = member.member_id
+
+
+def remove(group: Group, member_id: str) -> Member | None:
+    """Remove a member or pending member; the first in Java's order follows a leader."""
+    member = group.members.pop(member_id, None)
+    if member is not None and member.instance_id is not None:
+        del group.static[member.instance_id]
+    if group.leader == member_id:
+        group.leader = first_of(group, group.members)
+    group.unsynced.pop(member_id, None)
+    return member or group.pending.pop(member_id, None)
+
+
+def replace_static(group: Group, old: Member, new_id: str) -> Member:
+    """Give a static member its new id; its old id is still waited for if its sync was."""
+    del group.members[old.member_id]
+    new = Member(
+        member_id=new_id,
+        seq=take_seq(group),
+        session_ms=old.session_ms,
+        rebalance_ms=old.rebalance_ms,
+        instance_id=old.instance_id,
+        client_id=old.client_id,
+        client_host=old.client_host,
+        protocols=old.protocols,
+    )
+    put(group, new)
+    if group.leader == old.member_id:
+        group.leader = new_id
+    return new
+
+
+def take_seq(group: Group) -> int:
+    """Hand out the next place in the order in which members come."""
+    group.next_seq += 1
+    return group.next_seq
+
+
+def first_of(group: Group, member_ids: Iterable[str]) -> str | None:
+    """Name the first of some members in the order of Java's map."""
+    return next(iter(walk(member_ids, group.buckets or 16)), None)
+
+
+def refusal(group: Group, member_id: str, instance_id: str | None) -> str:
+    """Say why a request does not come from a member, with Kafka's error; empty if it does."""
+    if instance_id is not None:
+        holder = group.static.get(instance_id)
+        if holder is not None and holder != member_id:
+            return "FENCED_INSTANCE_ID"
+        if holder is None:
+            return "UNKNOWN_MEMBER_ID"
+    return "" if member_id in group.members else "UNKNOWN_MEMBER_ID"
+
+
+def absent(group: Group) -> list[Member]:
+    """List who has not joined again in this join phase."""
+    return [member for member in group.members.values() if not member.joining]
+
+
+def all_joined(group: Group) -> bool:
+    """Tell whether every member waits for the end of the join phase, and nobody is pending."""
+    return not group.pending and not absent(group)
+
+
+def patience_ms(group: Group) -> int:
+    """Tell how long the group waits for its members: the longest of their rebalance timeouts, ms."""
+    return max((member.rebalance_ms for member in group.members.values()), default=0)
+
+
+def elect(group: Group) -> bool:
+    """Make somebody lead who has joined; tell whether there is anybody."""
+    leader = group.members.get(group.leader or "")
+    if leader is not None and leader.joining:
+        return True
+    joined = first_of(group, [member.member_id for member in group.members.values() if member.joining])
+    if joined is not None:
+        group.leader = joined
+    return joined is not None
+
+
+def speaks(group: Group, event: Event) -> bool:
+    """Tell whether a join has the type of the group, and a protocol in common with all who named any.
+
+    A join that names nothing is accepted, which is heartwheel's own rule: sources may not know protocols.
+    """
+    if event.protocol_type is None and not event.protocols:
+        return True
+    if group.state == EMPTY:
+        return bool(event.protocol_type) and bool(event.protocols)
+    if group.protocol_type is not None and group.protocol_type != event.protocol_type:
+        return False
+    return bool({protocol.name for protocol in event.protocols} & _common(group, event))
+
+
+def _common(group: Group, event: Event | None = None) -> set[str]:
+    offers = [{name for name, _ in member.protocols} for member in group.members.values() if member.protocols]
+    if not offers:
+        return {protocol.name for protocol in event.protocols} if event is not None else set()
+    return set.intersection(*offers)
+
+
+def vote(group: Group) -> str | None:
+    """Select the protocol that most members like best of those that all offer; the first in Java's order of several."""
+    common = _common(group)
+    votes: dict[str, int] = {}
+    for member in group.members.values():
+        liked = next((name for name, _ in member.protocols if name in common), None)
+        if liked is not None:
+            votes[liked] = votes.get(liked, 0) + 1
+    ranked = walk(votes, buckets_for(len(votes)))
+    return max(ranked, key=lambda name: votes[name], default=None)

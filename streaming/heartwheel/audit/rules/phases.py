@@ -1,0 +1,167 @@
+"""The join phase and the sync phase of a classic group: how they begin, end, are extended, and run out.
+
+Facts of Kafka 4's `GroupMetadataManager`: `prepareRebalance`, `tryCompleteInitialRebalanceElseSchedule`,
+`completeClassicGroupJoin`, `propagateAssignment`, `expirePendingSync`.
+"""
+
+from __future__ import annotations
+
+from heartwheel.audit.rules import members as who
+from heartwheel.audit.rules.context import Run
+from heartwheel.audit.rules.java import buckets_for, walk
+from heartwheel.audit.rules.model import COMPLETING, EMPTY, NEVER, PREPARING, STABLE, Group, Record
+
+
+def rebalance_or_complete(run: Run, reason: str, cause: str) -> None:
+    """Begin a join phase, or, if one runs, end it if everybody has joined and it is not the initial one."""
+    if run.group.state != PREPARING:
+        begin(run, reason, cause)
+    elif run.group.came_from != EMPTY:
+        complete_if_all_joined(run)
+
+
+def begin(run: Run, reason: str, cause: str) -> None:
+    """Begin a join phase; who waits in a sync is sent back with a whole session."""
+    group = run.group
+    if group.state == COMPLETING:
+        answer_syncs(run)
+    group.unsynced = {}
+    group.sync_ms = NEVER
+    patience = who.patience_ms(group)
+    initial = group.state == EMPTY
+    delay = run.config.group_initial_rebalance_delay_ms
+    run.say(
+        "rebalance_triggered",
+        reason,
+        cause,
+        deadline_ms=group.now_ms + (max(patience, delay) if initial else patience),
+        awaiting=tuple(member.member_id for member in who.absent(group)),
+    )
+    group.phase_ms = group.now_ms
+    group.came_from, group.state = group.state, PREPARING
+    group.initial = initial
+    if initial:
+        _extend_initial(run, delay, max(patience - delay, 0))
+    elif who.all_joined(group):
+        complete(run, "all_joined")
+    else:
+        run.start_join_timer(patience)
+
+
+def _extend_initial(run: Run, delay_ms: int, left_ms: int) -> None:
+    run.group.join_delay_ms, run.group.join_left_ms = delay_ms, left_ms
+    run.start_join_timer(delay_ms)
+
+
+def join_timer_fires(run: Run) -> None:
+    """End the join phase; an initial one to which somebody came meanwhile is extended, up to the rebalance timeout."""
+    group = run.group
+    if group.initial and group.more_came and group.join_left_ms:
+        group.more_came = False
+        delay = min(run.config.group_initial_rebalance_delay_ms, group.join_left_ms)
+        _extend_initial(run, delay, max(group.join_left_ms - group.join_delay_ms, 0))
+    else:
+        complete(run, "join_timeout")
+
+
+def complete_if_all_joined(run: Run) -> None:
+    """End the join phase, the initial one too, if nobody is missing."""
+    if run.group.state == PREPARING and who.all_joined(run.group):
+        complete(run, "all_joined")
+
+
+def complete(run: Run, cause: str) -> None:
+    """End the join phase: who is absent and dynamic goes, the next generation stands or the group is empty."""
+    group = run.group
+    group.join_ms = NEVER
+    gone = _remove_absent(run)
+    if not who.elect(group) and group.members:
+        group.initial = False
+        run.start_join_timer(who.patience_ms(group))
+        return
+    group.generation += 1
+    group.unsynced = {}
+    group.met_late = False
+    group.protocol = who.vote(group)
+    if group.members:
+        _stabilize(run, cause, gone)
+    else:
+        become_empty(run, gone)
+
+
+def _remove_absent(run: Run) -> tuple[str, ...]:
+    group = run.group
+    gone = {member.member_id: member for member in who.absent(group) if member.instance_id is None}
+    for member_id in gone:
+        who.remove(group, member_id)
+    order = walk(gone, buckets_for(len(gone)))
+    for member_id in order:
+        run.say_expired(gone[member_id], "rebalance_timeout", group.now_ms - group.phase_ms)
+    return tuple(order)
+
+
+def _stabilize(run: Run, cause: str, gone: tuple[str, ...]) -> None:
+    group = run.group
+    group.came_from, group.state = group.state, COMPLETING
+    run.say(
+        "rebalance_completed",
+        stabilized(group),
+        cause,
+        leader=group.leader,
+        removed=gone,
+        joined=tuple(member.member_id for member in group.members.values() if member.is_new),
+        duration_ms=group.now_ms - group.phase_ms,
+    )
+    for member in group.members.values():
+        member.joining = member.is_new = False
+        run.reset(member)
+        group.unsynced[member.member_id] = None
+    run.start_sync_timer(who.patience_ms(group))
+
+
+def stabilized(group: Group) -> str:
+    """Say in Kafka's words that a generation stands."""
+    return f"Stabilized group {group.group_id} generation {group.generation} with {len(group.members)} members."
+
+
+def become_empty(run: Run, gone: tuple[str, ...] = ()) -> None:
+    """Note that nobody is left."""
+    group = run.group
+    group.came_from, group.state = group.state, EMPTY
+    words = f"Group {group.group_id} with generation {group.generation} is now empty."
+    run.say("group_empty", words, "no_members", removed=gone, duration_ms=group.now_ms - group.phase_ms)
+    write_record(group)
+
+
+def answer_syncs(run: Run) -> None:
+    """Answer who waits in a sync, which gives each a whole session."""
+    for member in run.group.members.values():
+        if member.syncing:
+            member.syncing = False
+            run.reset(member)
+
+
+def assign(run: Run) -> None:
+    """Take the leader's assignment: the group is Stable."""
+    write_record(run.group)
+    answer_syncs(run)
+    run.group.came_from, run.group.state = run.group.state, STABLE
+
+
+def sync_timer_fires(run: Run) -> None:
+    """Remove who has not sent its sync, and rebalance."""
+    group = run.group
+    late = walk(group.unsynced, buckets_for(len(group.unsynced)))
+    if group.state not in (COMPLETING, STABLE) or not late:
+        return
+    waited = who.patience_ms(group)
+    gone = [who.remove(group, member_id) for member_id in late]
+    for member in gone:
+        if member is not None:  # else the old id of a static member that came back: nobody's any more
+            run.say_expired(member, "sync_timeout", waited)
+    begin(run, f"Removing [{', '.join(late)}] on pending sync request expiration", "sync_expired")
+
+
+def write_record(group: Group) -> None:
+    """Note what a coordinator would read from now on: who is a member; what each asked for last holds."""
+    group.record = Record(group.generation, group.leader, group.protocol, dict(group.members))

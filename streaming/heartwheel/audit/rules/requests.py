@@ -1,0 +1,257 @@
+"""Heartbeats, syncs, commits and leaves: what each does to a group of each kind.
+
+Classic groups follow Kafka 4 (`classicGroupHeartbeatToClassicGroup`, `classicGroupSyncToClassicGroup`,
+`validateOffsetCommit`, `classicGroupLeaveToClassicGroup`); loaded and presence groups the README.
+"""
+
+from __future__ import annotations
+
+from heartwheel.audit.rules import members as who
+from heartwheel.audit.rules.context import Run
+from heartwheel.audit.rules.joins import FULL, adding
+from heartwheel.audit.rules.late import catch_up, is_ahead, take_over
+from heartwheel.audit.rules.model import (
+    CLASSIC,
+    COMPLETING,
+    EMPTY,
+    LOADED,
+    NEVER,
+    NOBODY,
+    PREPARING,
+    PRESENCE,
+    STABLE,
+    Group,
+    Member,
+)
+from heartwheel.audit.rules.phases import (
+    assign,
+    become_empty,
+    rebalance_or_complete,
+    stabilized,
+)
+from heartwheel.events import UNCHECKED_GENERATION, Event, EventType, Leaving
+
+BAD_TIMEOUT = "invalid_session_timeout"
+"""What is said of an event that asks for a session timeout out of bounds."""
+
+
+def request(run: Run, event: Event) -> str:
+    """Apply a heartbeat, sync or commit; return the cause if it must be on the rejects topic."""
+    group = run.group
+    if group.kind == PRESENCE:
+        return _of_presence(run, event)
+    if group.kind == LOADED:
+        return _of_loaded(run, event)
+    if group.kind == NOBODY:
+        return _first(run, event)
+    if not group.confirmed and is_ahead(group, event):
+        catch_up(run, event)
+        return _of_loaded(run, event)
+    _of_classic(run, event)
+    return ""
+
+
+def _first(run: Run, event: Event) -> str:
+    """Let the first event of a group decide its kind."""
+    group = run.group
+    if event.generation_id != UNCHECKED_GENERATION:
+        group.kind, group.generation = LOADED, event.generation_id
+        return _of_loaded(run, event)
+    if event.type is not EventType.HEARTBEAT:
+        return ""
+    group.kind = PRESENCE
+    cause = _of_presence(run, event)
+    if cause:
+        group.kind = NOBODY
+    return cause
+
+
+# Classic
+
+
+def _of_classic(run: Run, event: Event) -> None:
+    group, member_id = run.group, event.member_id
+    strange = member_id not in group.members and member_id not in group.pending
+    if not group.confirmed and group.met_late and strange and event.generation_id == group.generation:
+        take_over(run, event)
+    agreed = _is_accepted(group, event) and _apply(run, event, group.members[member_id])
+    if not group.confirmed:
+        group.confirmed = agreed and event.generation_id != UNCHECKED_GENERATION
+
+
+def _is_accepted(group: Group, event: Event) -> bool:
+    if group.state == EMPTY or who.refusal(group, event.member_id, event.group_instance_id):
+        return False
+    return event.generation_id in (UNCHECKED_GENERATION, group.generation)
+
+
+def _apply(run: Run, event: Event, member: Member) -> bool:
+    """Apply a request of a member; tell whether Kafka's answer shows that it is in the generation."""
+    group = run.group
+    if event.type is EventType.SYNC:
+        return _sync(run, event, member)
+    if event.type is EventType.COMMIT and group.state == COMPLETING:
+        return True
+    member.seen_ms = group.now_ms
+    run.reset(member)
+    return True
+
+
+def _sync(run: Run, event: Event, member: Member) -> bool:
+    group = run.group
+    if event.protocol_type is not None and group.protocol_type not in (None, event.protocol_type):
+        return False
+    if group.state == PREPARING:
+        return True
+    group.unsynced.pop(member.member_id, None)
+    if not group.unsynced:
+        group.sync_ms = NEVER
+    if group.state == COMPLETING:
+        member.seen_ms = group.now_ms
+        member.syncing = True
+        if group.leader == member.member_id:
+            assign(run)
+    return True
+
+
+# Loaded
+
+
+def _of_loaded(run: Run, event: Event) -> str:
+    group = run.group
+    if event.generation_id not in (UNCHECKED_GENERATION, group.generation):
+        if not is_ahead(group, event):
+            return ""
+        catch_up(run, event)
+    if event.member_id not in group.members:
+        if len(group.members) >= run.config.group_max_size:
+            return FULL
+        take_over(run, event)
+    if _is_fenced(group, event):
+        return ""
+    member = group.members[event.member_id]
+    if event.type is not EventType.SYNC:
+        _keep_alive(run, event, member)
+    return ""
+
+
+def _is_fenced(group: Group, event: Event) -> bool:
+    return who.refusal(group, event.member_id, event.group_instance_id) == "FENCED_INSTANCE_ID"
+
+
+def _keep_alive(run: Run, event: Event, member: Member) -> None:
+    group, instance = run.group, event.group_instance_id
+    member.seen_ms = group.now_ms
+    run.reset(member)
+    if event.type is EventType.HEARTBEAT and instance is not None and member.instance_id is None:
+        member.instance_id = instance
+        group.static[instance] = member.member_id
+
+
+# Presence
+
+
+def _of_presence(run: Run, event: Event) -> str:
+    group, asked = run.group, event.session_timeout_ms
+    if is_ahead(group, event):
+        return _of_loaded(run, event)
+    if asked is not None and not run.allows_session(asked):
+        return BAD_TIMEOUT
+    if event.member_id not in group.members:
+        if event.type is not EventType.HEARTBEAT:
+            return ""
+        if len(group.members) >= run.config.group_max_size:
+            return FULL
+        _arrive(run, event)
+    if _is_fenced(group, event):
+        return ""
+    member = group.members[event.member_id]
+    member.session_ms = asked or member.session_ms
+    member.client_id = event.client_id or member.client_id
+    member.client_host = event.client_host or member.client_host
+    _keep_alive(run, event, member)
+    return ""
+
+
+def _arrive(run: Run, event: Event) -> None:
+    group, instance = run.group, event.group_instance_id
+    if instance is not None and instance in group.static:
+        take_over(run, event)  # the same worker under another id: nothing has changed
+        return
+    run.say("rebalance_triggered", adding(event, event.member_id), "member_joined", deadline_ms=group.now_ms)
+    take_over(run, event)
+    _next_generation(run, "member_joined", joined=(event.member_id,))
+
+
+def _next_generation(run: Run, cause: str, *, removed: tuple[str, ...] = (), joined: tuple[str, ...] = ()) -> None:
+    group = run.group
+    group.generation += 1
+    group.phase_ms = group.now_ms
+    run.say("rebalance_completed", stabilized(group), cause, removed=removed, joined=joined, duration_ms=0)
+
+
+# Departures
+
+
+def leave(run: Run, event: Event) -> None:
+    """Apply a leave, of one member or of several."""
+    group = run.group
+    named, gone = _remove_leavers(group, event)
+    if not named:
+        return
+    reason = f"explicit `LeaveGroup` request for ({', '.join(named)}) members."
+    if group.kind in (LOADED, PRESENCE):
+        depart(run, reason, "member_left", tuple(gone))
+    elif group.state != EMPTY:
+        rebalance_or_complete(run, reason, "member_left")
+
+
+def _remove_leavers(group: Group, event: Event) -> tuple[list[str], list[str]]:
+    named, gone = [], []
+    for leaver in event.leaving or (Leaving(event.member_id, event.group_instance_id),):
+        member_id, instance = leaver.member_id, leaver.group_instance_id
+        if not member_id and instance:
+            member_id = group.static.get(instance, "")
+        elif member_id not in group.pending and who.refusal(group, member_id, instance):
+            member_id = ""
+        if member_id:
+            who.remove(group, member_id)
+            named.append(leaver.member_id)
+            gone.append(member_id)
+    return named, gone
+
+
+def depart(run: Run, reason: str, cause: str, gone: tuple[str, ...]) -> None:
+    """Note that members of a loaded or presence group, removed by now, are gone."""
+    if run.group.kind == PRESENCE:
+        _depart_from_presence(run, reason, cause, gone)
+    else:
+        _depart_from_loaded(run, reason, cause)
+
+
+def _depart_from_presence(run: Run, reason: str, cause: str, gone: tuple[str, ...]) -> None:
+    group = run.group
+    if group.members:
+        run.say("rebalance_triggered", reason, cause, deadline_ms=group.now_ms)
+        _next_generation(run, cause, removed=gone)
+    else:
+        group.generation += 1
+        group.phase_ms = group.now_ms
+        become_empty(run, gone)
+
+
+def _depart_from_loaded(run: Run, reason: str, cause: str) -> None:
+    """Trigger once a generation: the joins that follow are not seen, so the group stands as it is."""
+    group = run.group
+    first = group.told_generation != group.generation
+    if first:
+        group.told_generation = group.generation
+        group.phase_ms = group.now_ms
+    if not group.members:
+        group.generation += 1
+        become_empty(run)
+    elif first:
+        run.say("rebalance_triggered", reason, cause, deadline_ms=group.now_ms + who.patience_ms(group))
+
+
+__all__ = ["CLASSIC", "STABLE", "depart", "leave", "request"]

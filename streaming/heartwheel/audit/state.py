@@ -1,0 +1,126 @@
+"""All that an audit knows between two records: it can be written down and read again."""
+
+from __future__ import annotations
+
+import msgspec
+
+from heartwheel.audit.derived import Derived
+from heartwheel.audit.ledger import Ledger
+from heartwheel.audit.pace import Pace
+from heartwheel.audit.recent import Recent
+from heartwheel.audit.rules.model import Group
+from heartwheel.verdicts import ExpirationRow, TriggerRow
+
+FORMAT = 1
+"""The version of what is written down."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Hold where the newest row of a group is that was confirmed, in one topic."""
+
+    order: int
+    partition: int
+    offset: int
+
+
+class Held(msgspec.Struct):
+    """Hold one group and what the audit notes about it.
+
+    Args:
+        group: the group by the rules.
+        partition: where its first record was.
+        filed_ms: the earliest moment under which it is filed to be run up to the clock.
+        stray: whether it has records in another partition, too.
+        unknown: whether it may have begun before the log does.
+        places: where its newest confirmed row is, by topic.
+        detected: the order and the trigger's time of the newest confirmed row of either topic.
+    """
+
+    group: Group
+    partition: int
+    filed_ms: int
+    stray: bool = False
+    unknown: bool = False
+    places: dict[str, Place] = {}
+    detected: tuple[int, int] = (-1, -1)
+
+
+class OpenRow(msgspec.Struct, frozen=True):
+    """Hold a row that was told and is not derived yet."""
+
+    topic: str
+    partition: int
+    offset: int
+    append_ms: int
+    expired: ExpirationRow | None
+    trigger: TriggerRow | None
+
+    @property
+    def row(self) -> ExpirationRow | TriggerRow:
+        """The row itself."""
+        row = self.expired or self.trigger
+        assert row is not None, "an open row holds one of the two"  # noqa: S101 - how it is made
+        return row
+
+
+class OpenReject(msgspec.Struct, frozen=True):
+    """Hold a reject that is told and not found, or found and not told."""
+
+    cause: str
+    append_ms: int
+    row_partition: int = -1
+    row_offset: int = -1
+
+
+class Begin(msgspec.Struct, frozen=True):
+    """Hold where a partition begins whose first records are gone."""
+
+    append_ms: int
+
+
+class State(msgspec.Struct):
+    """Hold an audit.
+
+    Args:
+        ledger: the findings.
+        pace: lateness.
+        format: version of this.
+        groups: by id.
+        due: (moment, group id) of groups to be run up to the clock, as a heap.
+        derived: verdicts that are not told yet, by id.
+        open_rows: rows that are not derived yet, by id.
+        open_times: (time, id) of those rows, as a heap.
+        confirmed: what was told of each id that was confirmed.
+        silences: what each confirmed verdict was about.
+        excused: ids of verdicts whose row was forged: they are not missed on top of that.
+        seen: groups and members that were named in the log.
+        expected_rejects: records that can not be used and are not on the rejects topic yet.
+        told_rejects: rejects of records that were not read yet.
+        settled_rejects: rejects that were found right.
+        begins: partitions whose first records are gone.
+        positions: the next offset of each partition of each topic, kept for the reader.
+        newest_ms: newest append time of the heartbeat topic, epoch ms.
+        swept_ms: up to when every group was run, epoch ms.
+        counts: by name, of what the report tells.
+    """
+
+    ledger: Ledger
+    pace: Pace
+    confirmed: Recent
+    silences: Recent
+    excused: Recent
+    seen: Recent
+    settled_rejects: Recent
+    format: int = FORMAT
+    groups: dict[str, Held] = {}
+    due: list[tuple[int, str]] = []
+    derived: dict[str, Derived] = {}
+    open_rows: dict[str, list[OpenRow]] = {}
+    open_times: list[tuple[int, str]] = []
+    expected_rejects: dict[int, dict[int, OpenReject]] = {}
+    told_rejects: dict[int, dict[int, OpenReject]] = {}
+    begins: dict[int, Begin] = {}
+    positions: dict[str, dict[int, int]] = {}
+    newest_ms: int = -1
+    swept_ms: int = -1
+    counts: dict[str, int] = {}
