@@ -18,9 +18,9 @@ from heartwheel.kafka.embedded import EmbeddedKafka
 from heartwheel.kafka.sender import Sender
 from heartwheel.notify.signature import parse_secrets
 from heartwheel.verdicts import ExpirationRow, TriggerRow
-from notify.notify_rows import expired, joined
-from notify.webhook_receiver import Receiver
 from support.job import Topics, wait_for
+from support.output_rows import expired, joined
+from support.webhook_receiver import Receiver
 
 SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()
 
@@ -83,7 +83,7 @@ def write(topics: Topics, *rows: ExpirationRow | TriggerRow) -> None:
 def test_nothing_is_lost_over_crash_and_outage(
     kafka_broker: EmbeddedKafka, topics: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """Killed while rows come and the receiver is down: every expiration is told, each message counts once, all signed."""
+    """Killed while rows come and the receiver is down: every expiration is told once, and signed."""
     place = Topics(kafka_broker.bootstrap, topics)
     with Receiver(parse_secrets(SECRET)) as receiver:
         notifier = Process(place, tmp_path, receiver.url)

@@ -16,7 +16,7 @@ from heartwheel.notify.outbox import MESSAGES_MAX, Waiting
 from heartwheel.notify.pace import ASKED_PAUSE_MS_MAX, PAUSE_MS_MAX, Pause, TokenBucket
 from heartwheel.notify.store import Kept
 from heartwheel.settings import NotifySettings
-from notify.notify_rows import T0, expired, joined, told
+from support.output_rows import T0, expired, joined, told
 
 DELIVERED, FAILED, REFUSED = (Answer(fate, "fault") for fate in (Fate.DELIVERED, Fate.FAILED, Fate.REFUSED))
 S, MINUTE = 1_000, 60_000

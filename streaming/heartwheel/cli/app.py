@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from heartwheel.cli import config, demo, doctor, feed, inspect, notify, operations, replay, topics
+from heartwheel.cli import config, dashboard, demo, doctor, feed, inspect, notify, operations, replay, top, topics
 from heartwheel.cli import run as run_job
 from heartwheel.cli.console import print_error
 from heartwheel.errors import HeartwheelError
@@ -37,6 +37,8 @@ First steps:
     heartwheel topics --create   make the topics
     heartwheel feed              simulate members that beat, pause and die
     heartwheel inspect           what a checkpoint holds
+    heartwheel dashboard         who was expired, why, and who is next, in a browser
+    heartwheel top               the same picture in a terminal
     heartwheel notify            post to a webhook who was expired and who came back
     heartwheel replay            what the coordinator decides on a log of requests
     heartwheel config            every setting, and which layer it comes from
@@ -79,6 +81,8 @@ for _command in (
     inspect.inspect,
     replay.replay,
     operations.operations,
+    dashboard.dashboard,
+    top.top,
     notify.notify,
     doctor.doctor,
     config.config,

@@ -1,0 +1,210 @@
+"""Cells and lines of text: pure functions from a frame to what stands in a terminal, without markup of anybody's."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from rich.text import Text
+
+from heartwheel.live.at_risk import AtRisk
+from heartwheel.live.expiration import Expiration
+from heartwheel.live.groups import Group
+from heartwheel.live.health import HealthState
+from heartwheel.live.states import ShownState
+from heartwheel.live.words import ago, length
+from heartwheel.top.frame import Frame
+
+EXPIRED_COLUMNS: Final = ("known", "timer", "silent", "late", "group", "member", "back", "host", "client", "gen")
+"""Headings of the table of expirations; the first six fit into 80 cells."""
+
+RISK_COLUMNS: Final = ("expires in", "", "group", "member", "shard")
+"""Headings of the table of members at risk."""
+
+GROUP_COLUMNS: Final = ("group", "state", "members", "last", "waits for", "storm", "gen")
+"""Headings of the table of groups."""
+
+_SIGNS: Final = {
+    HealthState.HEALTHY: ("●", "bold green"),
+    HealthState.CATCHING_UP: ("◐", "bold yellow"),
+    HealthState.STALLED: ("▲", "bold red"),
+    HealthState.WAITING: ("○", "bold yellow"),
+    HealthState.UNREACHABLE: ("▲", "bold red"),
+}
+GROUP_CELLS: Final = 14
+"""Width of group ids in tables of a screen."""
+
+MEMBER_CELLS: Final = 25
+"""Likewise of member ids."""
+
+_UNCUT: Final = 200
+_INVISIBLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
+_STATE_NAMES: Final = {ShownState.PREPARING_REBALANCE: "rebalancing"}
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
+_BAR_CELLS: Final = 12
+_BAR_MS: Final = 12_000
+_NEAR_MS: Final = 3_000
+
+
+def plain(text: str | None, *, cells_max: int = _UNCUT) -> str:
+    """Make somebody's text fit for a terminal: nothing that moves the cursor, nothing invisible, no endless line.
+
+    What is too long loses its middle, for ids begin with a name and end with what tells them apart.
+    """
+    text = _INVISIBLE.sub("\N{REPLACEMENT CHARACTER}", text or "")
+    if len(text) <= cells_max:
+        return text
+    end = (cells_max - 1) // 2
+    return f"{text[: cells_max - 1 - end]}…{text[-end:]}"
+
+
+def clock(at_ms: int) -> str:
+    """Write a time of day in the local zone."""
+    return dt.datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%H:%M:%S")
+
+
+def head(frame: Frame) -> list[Text]:
+    """Write the lines about how things stand: whether the engine can be trusted first, then the figures."""
+    return [_health(frame), *_reasons(frame), _figures(frame), _engine(frame)]
+
+
+def _health(frame: Frame) -> Text:
+    health = frame.now.health
+    sign, style = _SIGNS[health.state]
+    return Text.assemble((f"{sign} {plain(health.sentence)}", style), (f"  {plain(health.hint)}", "dim"))
+
+
+def _reasons(frame: Frame) -> Iterator[Text]:
+    for reason in frame.now.health.reasons[:3]:
+        yield Text(f"! {plain(reason)}", "yellow")
+
+
+def _figures(frame: Frame) -> Text:
+    now = frame.now
+    late = now.lateness_ms
+    lateness = f"{length(late.p50)} / {length(late.p99)}" if late.count else "-"
+    pairs = [
+        ("members", f"{now.members:,}"),
+        ("groups", f"{now.groups:,}"),
+        ("expired/min", f"{now.expirations_per_minute:,}"),
+        ("late p50/p99", lateness),
+        ("storms", f"{len(now.storms):,}"),
+    ]
+    return _pairs(pairs)
+
+
+def _engine(frame: Frame) -> Text:
+    now = frame.now
+    beats = "-" if now.heartbeats_per_second is None else f"{now.heartbeats_per_second:,.0f}/s"
+    behind = "-" if now.clock_behind_ms is None else length(max(0, now.clock_behind_ms))
+    pairs = [
+        ("beats", beats),
+        ("clock behind", f"{behind}, {now.shards_held} of {now.shards} held" if now.shards_held else behind),
+        ("batch", length(now.last_batch.duration_ms) if now.last_batch else "-"),
+        ("backlog", "-" if now.backlog is None else f"{now.backlog:,}"),
+        ("canary", _canary(frame)),
+    ]
+    return _pairs(pairs)
+
+
+def _canary(frame: Frame) -> str:
+    if frame.canary is None:
+        return "none seen"
+    return f"{ago(frame.canary.newest_ms, frame.now.at_ms)} ago"
+
+
+def _pairs(pairs: list[tuple[str, str]]) -> Text:
+    line = Text()
+    for name, value in pairs:
+        line.append(f"{name} ", "dim").append(value, "bold").append("  ")
+    line.rstrip()
+    return line
+
+
+def expired_cells(row: Expiration, *, cut: bool = True) -> list[Text]:
+    """Write the row of an expiration.
+
+    Args:
+        row: the expiration.
+        cut: whether ids are cut to the width of a column.
+    """
+    back = "" if row.returned_ms is None else f"after {length(max(0, row.returned_ms - row.deadline_ms))}"
+    return [
+        Text(clock(row.append_ms)),
+        Text(row.reason.removesuffix("_timeout").replace("_", " "), "" if back else "red"),
+        Text(length(row.silent_ms), justify="right"),
+        Text(length(row.known_late_ms), justify="right"),
+        Text(plain(row.group_id, cells_max=GROUP_CELLS if cut else _UNCUT)),
+        Text(plain(row.member_id, cells_max=MEMBER_CELLS if cut else _UNCUT)),
+        Text(back or "no", "green" if back else ""),
+        Text(plain(row.client_host, cells_max=MEMBER_CELLS if cut else _UNCUT)),
+        Text(plain(row.group_instance_id or row.client_id, cells_max=MEMBER_CELLS if cut else _UNCUT)),
+        Text(str(row.generation_id), justify="right"),
+    ]
+
+
+def risk_cells(row: AtRisk, *, now_ms: int, cut: bool = True) -> list[Text]:
+    """Write the row of a member at risk, with a bar that shrinks as its time runs out.
+
+    Args:
+        row: the member.
+        now_ms: wall clock, epoch ms.
+        cut: whether ids are cut to the width of a column.
+    """
+    left_ms = row.deadline_ms - now_ms
+    style = "bold red" if left_ms <= 0 else "yellow" if left_ms < _NEAR_MS else ""
+    # A deadline that has passed is decided as soon as the shard's clock gets there: promise P2.
+    words = length(left_ms) if left_ms > 0 else "any moment"
+    return [
+        Text(words, style, justify="right"),
+        Text(bar(left_ms), style or "green"),
+        Text(plain(row.group_id, cells_max=GROUP_CELLS if cut else _UNCUT)),
+        Text(plain(row.member_id, cells_max=MEMBER_CELLS if cut else _UNCUT)),
+        Text(str(row.shard), justify="right"),
+    ]
+
+
+def bar(left_ms: int) -> str:
+    """Draw the time that is left: full at twelve seconds or more, a cell a second."""
+    eighths = max(0, min(_BAR_CELLS * 8, left_ms * _BAR_CELLS * 8 // _BAR_MS))
+    whole, rest = divmod(eighths, 8)
+    return ("█" * whole + _EIGHTHS[rest].strip()).ljust(_BAR_CELLS)
+
+
+def group_cells(group: Group, *, now_ms: int, cut: bool = True) -> list[Text]:
+    """Write the row of a group.
+
+    Args:
+        group: the group.
+        now_ms: wall clock, epoch ms.
+        cut: whether its id is cut to the width of a column.
+    """
+    storm = group.storm
+    return [
+        Text(plain(group.group_id, cells_max=GROUP_CELLS if cut else _UNCUT)),
+        Text(_STATE_NAMES.get(group.state, group.state.value), "yellow" if group.blocked else ""),
+        Text("-" if group.members is None else f"{group.members:,}", justify="right"),
+        Text(_last(group, now_ms)),
+        _waits_for(group, now_ms),
+        Text(f"{storm.count} rebalances, first: {storm.first_cause.replace('_', ' ')}" if storm else "", "bold red"),
+        Text(str(group.generation_id), justify="right"),
+    ]
+
+
+def _last(group: Group, now_ms: int) -> str:
+    last = group.last
+    if last is None:
+        return "-"
+    return f"{(last.cause or last.type).replace('_', ' ')}, {ago(last.time_ms, now_ms)} ago"
+
+
+def _waits_for(group: Group, now_ms: int) -> Text:
+    blocked = group.blocked
+    if blocked is None:
+        return Text("")
+    left = "" if blocked.deadline_ms is None else f", {length(max(0, blocked.deadline_ms - now_ms))} left"
+    names = ", ".join(plain(name, cells_max=30) for name in blocked.awaiting[:2])
+    more = blocked.awaiting_count - min(2, len(blocked.awaiting))
+    return Text(f"{names}{f' and {more} more' if more > 0 else ''}{left}", "yellow")

@@ -1,0 +1,73 @@
+"""The window over the screen that says why a member was expired."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from heartwheel.live.expiration import Expiration
+from heartwheel.live.why import why
+from heartwheel.live.words import length
+from heartwheel.top.cells import plain
+
+
+class Detail(ModalScreen[None]):
+    """Explain one expiration.
+
+    Args:
+        row: which.
+    """
+
+    CSS = """
+    Detail { align: center middle; }
+    Detail VerticalScroll { width: 90%; max-width: 110; height: auto; max-height: 90%; border: round $accent;
+        background: $surface; padding: 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q", "dismiss", "Back")]
+
+    def __init__(self, row: Expiration) -> None:
+        super().__init__()
+        self._row = row
+
+    def compose(self) -> ComposeResult:
+        """Lay out the window."""
+        with VerticalScroll() as box:
+            box.border_title = "why was it expired?"
+            box.border_subtitle = "Escape goes back"
+            yield Static(explanation(self._row))
+
+
+def explanation(row: Expiration) -> Text:
+    """Write everything about an expiration, the reasons first."""
+    text = Text("\n").join(Text(plain(sentence, cells_max=400)) for sentence in why(row))
+    text.append("\n")
+    for name, value in _facts(row):
+        text.append(f"\n{name:<18}", "dim").append(value)
+    return text
+
+
+def _facts(row: Expiration) -> list[tuple[str, str]]:
+    back = "not so far" if row.returned_ms is None else _moment(row.returned_ms)
+    return [
+        ("group", plain(row.group_id)),
+        ("member", plain(row.member_id)),
+        ("instance", plain(row.group_instance_id) or "-"),
+        ("client, host", f"{plain(row.client_id) or '-'}, {plain(row.client_host) or '-'}"),
+        ("last seen", _moment(row.last_seen_ms)),
+        ("deadline", _moment(row.deadline_ms)),
+        ("known", f"{_moment(row.append_ms)}, {length(row.known_late_ms)} after the deadline"),
+        ("came back", back),
+        ("generation, state", f"{row.generation_id}, {row.group_state}"),
+        ("record", f"partition {row.partition}, offset {row.offset}, id {row.id}"),
+    ]
+
+
+def _moment(at_ms: int) -> str:
+    return dt.datetime.fromtimestamp(at_ms / 1000).astimezone().isoformat(" ", "milliseconds")

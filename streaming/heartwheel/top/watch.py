@@ -1,0 +1,104 @@
+"""What the terminal looks at: a picture that a follower keeps up to date."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Final, Protocol, Self
+
+from heartwheel.errors import HeartwheelError
+from heartwheel.live.at_risk import AtRisk
+from heartwheel.live.follower import Follower
+from heartwheel.live.now import View
+from heartwheel.live.picture import Picture
+from heartwheel.live.storms import StormRule
+from heartwheel.live.told import Told
+from heartwheel.settings import Settings
+from heartwheel.top.frame import Frame, frame_of, risk_of
+
+_QUIET_S: Final = 1.0
+_PATIENCE_S: Final = 20.0
+
+
+def wall_ms() -> int:
+    """Tell the time, epoch ms."""
+    return time.time_ns() // 1_000_000
+
+
+class Frames(Protocol):
+    """Give frames; tests have one of their own."""
+
+    def frame(self, text: str = "") -> Frame:
+        """Take a frame of what matches a text."""
+        ...
+
+    def at_risk(self, text: str = "") -> list[AtRisk]:
+        """List who is next, more often than whole frames are taken."""
+        ...
+
+
+class Watch:
+    """Follow the topics and keep a picture, for the length of a `with` block.
+
+    Args:
+        settings: the whole configuration; window, limits and storms are those of the dashboard.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        board = settings.dashboard
+        self._bootstrap = settings.kafka.bootstrap_servers
+        self._picture = Picture(
+            expirations_max=board.expirations_max,
+            triggers_max=board.expirations_max,
+            window_ms=board.window_ms,
+            canary_prefix=settings.canary.group_prefix,
+        )
+        self._view = View(bootstrap=self._bootstrap, storm=StormRule(board.storm_rebalances, board.storm_window_ms))
+        self._changed = threading.Event()
+        self._follower = Follower(
+            settings,
+            since_ms=wall_ms() - board.window_ms,
+            tail_max=board.expirations_max,
+            on_told=self._take,
+            on_link=self._link,
+        )
+
+    def __enter__(self) -> Self:
+        self._follower.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._follower.stop()
+
+    def frame(self, text: str = "") -> Frame:
+        """Take a frame of what matches a text."""
+        return frame_of(self._picture, self._view, now_ms=wall_ms(), text=text)
+
+    def at_risk(self, text: str = "") -> list[AtRisk]:
+        """List who is next."""
+        return risk_of(self._picture, now_ms=wall_ms(), text=text)
+
+    def settle(self) -> None:
+        """Wait until what is in the topics by now has been read: until nothing new came for a second.
+
+        Raises:
+            HeartwheelError: if Kafka does not answer.
+        """
+        give_up_s = time.monotonic() + _PATIENCE_S
+        while not self._follower.linked:
+            if time.monotonic() > give_up_s:
+                hint = "is the broker up, is the address right, does it ask for TLS or a login (security.protocol)?"
+                raise HeartwheelError(f"no Kafka answers at {self._bootstrap}", hint=hint)
+            self._changed.wait(_QUIET_S / 10)
+        while time.monotonic() < give_up_s:
+            self._changed.clear()
+            if not self._changed.wait(_QUIET_S):
+                return
+
+    def _take(self, rows: Sequence[Told]) -> None:
+        self._picture.apply(rows, now_ms=wall_ms())
+        self._changed.set()
+
+    def _link(self, linked: bool) -> None:  # noqa: FBT001 - the signature of a listener
+        self._picture.link(linked, now_ms=wall_ms())

@@ -1,0 +1,148 @@
+"""Rows of the output topics, made from a few words."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from heartwheel.job_row import BatchFigures, JobRow, Phase
+from heartwheel.live.told import Source, Told
+from heartwheel.status import AtRiskMember, StatusRow, WheelLevel
+from heartwheel.verdicts import ExpirationRow, TriggerRow
+
+T0 = 1_795_000_000_000
+"""A moment, epoch ms."""
+
+
+def expired(group: str, member: str, at_ms: int = T0, **changes: object) -> ExpirationRow:
+    """Make the expiration of a member of a presence group, whose id is its own."""
+    fields: dict[str, object] = {
+        "id": f"{group}/{member}/{at_ms}",
+        "group_id": group,
+        "member_id": member,
+        "group_instance_id": None,
+        "client_id": None,
+        "client_host": "/10.0.0.7",
+        "generation_id": 3,
+        "reason": "session_timeout",
+        "last_seen_ms": at_ms - 6_000,
+        "session_timeout_ms": 6_000,
+        "deadline_ms": at_ms,
+        "detected_ms": at_ms + 1_200,
+        "lateness_ms": 1_200,
+        "group_state": "Stable",
+        "shard": 0,
+    }
+    return ExpirationRow(**(fields | changes))  # type: ignore[arg-type] - fields by name
+
+
+def joined(group: str, *members: str, at_ms: int = T0 + 10_000) -> TriggerRow:
+    """Make the completed rebalance that brings members into a group."""
+    return TriggerRow(
+        id=f"{group}/{members}/{at_ms}",
+        type="rebalance_completed",
+        group_id=group,
+        generation_id=4,
+        reason="all members joined",
+        cause="all_joined",
+        time_ms=at_ms,
+        deadline_ms=None,
+        awaiting=(),
+        awaiting_count=0,
+        leader=None,
+        member_count=len(members),
+        removed=(),
+        removed_count=0,
+        joined=members,
+        joined_count=len(members),
+        duration_ms=10,
+        detected_ms=at_ms + 1_000,
+        shard=0,
+    )
+
+
+_SOURCES: Final = {
+    ExpirationRow: Source.EXPIRATIONS,
+    TriggerRow: Source.TRIGGERS,
+    StatusRow: Source.STATUS,
+    JobRow: Source.JOB,
+}
+
+
+def told(*rows: ExpirationRow | TriggerRow | StatusRow | JobRow, offset: int = 0) -> list[Told]:
+    """Put rows into partition 0 of their topics, one after the other."""
+    return [Told(_SOURCES[type(row)], 0, offset + i, _known_ms(row), row) for i, row in enumerate(rows)]
+
+
+def _known_ms(row: ExpirationRow | TriggerRow | StatusRow | JobRow) -> int:
+    if isinstance(row, StatusRow):
+        return row.batch_ms
+    return row.at_ms if isinstance(row, JobRow) else row.detected_ms
+
+
+def begun(group: str, *awaiting: str, at_ms: int = T0, deadline_ms: int | None = T0 + 30_000) -> TriggerRow:
+    """Make the rebalance that an expiration begins, and that waits for members."""
+    return msgspec.structs.replace(
+        joined(group, at_ms=at_ms),
+        id=f"{group}/begun/{at_ms}",
+        type="rebalance_triggered",
+        cause="member_expired",
+        deadline_ms=deadline_ms,
+        awaiting=awaiting,
+        awaiting_count=len(awaiting),
+        duration_ms=None,
+    )
+
+
+def status(shard: int = 0, *at_risk: AtRiskMember, batch_ms: int = T0, members: int = 9) -> StatusRow:
+    """Make the status of a shard after a batch."""
+    return StatusRow(
+        shard=shard,
+        batch_ms=batch_ms,
+        clock_ms=batch_ms - 1_500,
+        held=False,
+        members=members,
+        groups=3,
+        groups_by_state={"Stable": 3},
+        groups_by_kind={"presence": 3},
+        wheel=(WheelLevel(tick_ms=100, entries=0, slots=(0,) * 20),),
+        wheel_moves=0,
+        wheel_fires=0,
+        at_risk=at_risk,
+        strays={},
+        counts={"records": 40},
+        totals={},
+        state_bytes=1_000,
+    )
+
+
+def job(at_ms: int = T0, **changes: object) -> JobRow:
+    """Make the row of a job that is live."""
+    batch = BatchFigures(
+        batch_id=7,
+        ended_ms=at_ms,
+        duration_ms=340,
+        read_ms=200,
+        records=40,
+        behind=0,
+        expired=1,
+        triggers=1,
+        rejected=0,
+    )
+    row = JobRow(
+        at_ms=at_ms,
+        started_ms=at_ms - 60_000,
+        phase=Phase.LIVE,
+        phase_since_ms=at_ms - 50_000,
+        fault=None,
+        faults=0,
+        batches=7,
+        records=280,
+        last_batch=batch,
+        trigger_interval_ms=1_000,
+        skew_allowance_ms=500,
+        shards=1,
+        version="0.1.0",
+    )
+    return msgspec.structs.replace(row, **changes)
