@@ -1,0 +1,151 @@
+"""The files for Kubernetes and Compose: what they name exists, and what they set is understood."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+import yaml
+
+from heartwheel.settings import Settings, load_settings
+
+ROOT = Path(__file__).parents[2]
+KUBERNETES = ROOT / "docker" / "kubernetes"
+
+FLAGS = {
+    "--bootstrap-servers": "kafka.bootstrap_servers",
+    "--checkpoint": "checkpoint.location",
+    "--master": "spark.master",
+}
+
+
+def _settings(words: list[str]) -> Settings:
+    """Check the arguments of `heartwheel run` as the command line does."""
+    assert words[0] == "run"
+    pairs = zip(words[1::2], words[2::2], strict=True)
+    return load_settings(overrides=[v if flag == "--set" else f"{FLAGS[flag]}={v}" for flag, v in pairs]).settings
+
+
+def _documents() -> tuple[dict[str, Any], dict[str, Any]]:
+    application, claim = yaml.safe_load_all((KUBERNETES / "spark-application.yaml").read_text())
+    return application, claim
+
+
+def test_the_application_has_what_the_operator_requires() -> None:
+    """Kind, version, type, mode, image, main file, Spark's version, and both kinds of pod with cores and memory."""
+    application, _ = _documents()
+    assert (application["apiVersion"], application["kind"]) == ("sparkoperator.k8s.io/v1beta2", "SparkApplication")
+    assert application["metadata"]["name"]
+    spec = application["spec"]
+    assert (spec["type"], spec["mode"]) == ("Python", "cluster")
+    assert spec["sparkVersion"] == pyspark.__version__
+    assert spec["image"]
+    assert spec["driver"]["serviceAccount"]
+    for role in ("driver", "executor"):
+        assert spec[role]["cores"] >= 1
+        assert re.fullmatch(r"\d+[mg]", spec[role]["memory"])
+    assert spec["executor"]["instances"] >= 2
+    assert spec["restartPolicy"]["type"] == "Always"
+
+
+def test_the_application_mounts_its_checkpoint_everywhere() -> None:
+    """Driver and executors mount the claim's volume where the checkpoint is, and the claim can be written by many."""
+    application, claim = _documents()
+    spec = application["spec"]
+    (volume,) = spec["volumes"]
+    assert volume["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
+    assert claim["metadata"]["namespace"] == application["metadata"]["namespace"]
+    assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
+    location = Path(_settings(spec["arguments"]).checkpoint.location)
+    for role in ("driver", "executor"):
+        (mount,) = spec[role]["volumeMounts"]
+        assert mount["name"] == volume["name"]
+        assert Path(mount["mountPath"]) in location.parents
+
+
+def test_the_application_has_a_core_for_each_state_partition() -> None:
+    """Its arguments are settings that exist, and its executors run all state partitions at once."""
+    spec = _documents()[0]["spec"]
+    settings = _settings(spec["arguments"])
+    assert settings.spark.master == "submitted"
+    assert settings.checkpoint.shared
+    assert settings.spark.shuffle_partitions == spec["executor"]["instances"] * spec["executor"]["cores"]
+
+
+def test_the_image_holds_what_the_application_names() -> None:
+    """The main file and the Python are where the images put them."""
+    spec = _documents()[0]["spec"]
+    main = spec["mainApplicationFile"].removeprefix("local://")
+    image = (KUBERNETES / "Dockerfile").read_text()
+    copied = re.search(r"^COPY (.+) (\S+)/$", image, re.MULTILINE)
+    assert copied is not None
+    assert main in {f"{copied[2]}/{Path(file).name}" for file in copied[1].split()}
+    assert all((ROOT / file).is_file() for file in copied[1].split())
+    python = _settings(spec["arguments"]).spark.executor_python
+    assert f"PYSPARK_PYTHON={python}" in image
+    assert f"python3 -m venv {Path(python).parents[1]}" in (ROOT / "docker" / "Dockerfile").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (
+            ["driver", "--class", "C", "main.py", "run"],
+            "spark-submit --conf spark.driver.bindAddress=10.0.0.1 --deploy-mode client --class C main.py run",
+        ),
+        (
+            ["executor"],
+            "java -Dfirst=1 -Dsecond=a b -Xms1g -Xmx1g -cp CONF:HOME/jars/*: "
+            + "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend --driver-url spark://d --executor-id 7 "
+            + "--cores 2 --app-id app --hostname 10.0.0.2 --resourceProfileId 0 --podName pod",
+        ),
+        (["heartwheel", "doctor"], "heartwheel doctor"),
+    ],
+)
+def test_the_entrypoint_starts_what_spark_asks_for(words: list[str], expected: str, tmp_path: Path) -> None:
+    """Driver, executor with its Java options in order, or any other command, each below tini."""
+    tini = tmp_path / "tini"
+    tini.write_text('#!/bin/bash\nprintf "%s\\n" "$@"\n')
+    tini.chmod(0o755)
+    environment = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "SPARK_HOME": "HOME",
+        "SPARK_CONF_DIR": "CONF",
+        "SPARK_DRIVER_BIND_ADDRESS": "10.0.0.1",
+        "SPARK_JAVA_OPT_0": "-Dfirst=1",
+        "SPARK_JAVA_OPT_1": "-Dsecond=a b",
+        "SPARK_EXECUTOR_MEMORY": "1g",
+        "SPARK_DRIVER_URL": "spark://d",
+        "SPARK_EXECUTOR_ID": "7",
+        "SPARK_EXECUTOR_CORES": "2",
+        "SPARK_APPLICATION_ID": "app",
+        "SPARK_EXECUTOR_POD_IP": "10.0.0.2",
+        "SPARK_RESOURCE_PROFILE_ID": "0",
+        "SPARK_EXECUTOR_POD_NAME": "pod",
+    }
+    command = ["bash", KUBERNETES / "entrypoint.sh", *words]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    said = done.stdout.splitlines()
+    assert said[:2] == ["-s", "--"]
+    assert " ".join(said[2:]).removeprefix("HOME/bin/") == expected
+
+
+def test_the_cluster_of_compose_fits_together() -> None:
+    """The job's master is the master service, its Python that of the image, and master and workers share its volume."""
+    services = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())["services"]
+    members = {name: service for name, service in services.items() if "cluster" in service.get("profiles", [])}
+    assert members.keys() == {"spark-master", "spark-worker", "cluster-job"}
+    settings = _settings(shlex.split(members["cluster-job"]["command"]))
+    assert settings.spark.master == "spark://spark-master:7077" == members["spark-worker"]["command"][-1]
+    assert settings.checkpoint.shared
+    assert settings.spark.shuffle_partitions == members["spark-worker"]["scale"]
+    assert settings.spark.conf["spark.driver.host"] == members["cluster-job"]["hostname"]
+    assert members["cluster-job"]["volumes"] == members["spark-worker"]["volumes"] == services["job"]["volumes"]
+    homes = [Path(mount.partition(":")[2]) for mount in members["cluster-job"]["volumes"]]
+    assert homes[0] in Path(settings.checkpoint.location).parents
