@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heartwheel.spark.faults import explain
+from heartwheel.spark.faults import explain, explain_end
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,14 @@ from heartwheel.spark.faults import explain
         ("SaslAuthenticationException: Authentication failed", "Kafka refused", 0),
         ("heartwheel.shard.frame.CorruptBlobError: the state blob is not base64", "the state in the checkpoint", 0),
         ("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update", "another job runs on the same checkpoint", 0),
+        (
+            "[CANNOT_LOAD_STATE_STORE.CANNOT_READ_DELTA_FILE_NOT_EXISTS] An error occurred during loading state.",
+            "the state in the checkpoint is damaged",
+            0,
+        ),
+        ("[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred", "the job failed: [CANNOT_LOAD", 3),
+        ("java.lang.IllegalStateException: Incomplete log file", "the offsets in the checkpoint are damaged", 0),
+        ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", "a Python worker has died", 3),
         ("java.io.IOException: No space left on device", "the disk of the checkpoint is full", None),
         ("java.lang.IllegalStateException: nobody has seen this before", "the job failed: java.lang.Illegal", 3),
     ],
@@ -37,3 +45,21 @@ def test_long_errors_are_cut_to_the_line_that_matters() -> None:
     fault = explain(RuntimeError("x" * 5_000 + "\nTimeoutException: Timed out\n" + "\tat Some.java\n" * 1_000))
     assert "\n" not in fault.message
     assert len(fault.message) < 400
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "words"),
+    [
+        (3, "ran out of memory; it had 2GiB"),
+        (52, "ran out of memory; it had 2GiB"),
+        (-9, "was ended by signal 9"),
+        (1, "ended with code 1"),
+        (None, "does not answer"),
+    ],
+)
+def test_the_end_of_the_jvm_is_explained(exit_code: int | None, words: str) -> None:
+    """A full heap is told from a kill, and each comes with what to do."""
+    fault = explain_end(exit_code, memory="2GiB", log_file=None)
+    assert fault.message == f"Spark's JVM {words}"
+    assert fault.hint
+    assert fault.tries_max == 0

@@ -15,13 +15,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from heartwheel.errors import HeartwheelError
-from heartwheel.settings import Settings
+from heartwheel.settings import Settings, format_size
 from heartwheel.spark.checkpoint import Manifest
-from heartwheel.spark.faults import Fault, explain
+from heartwheel.spark.faults import Fault, explain, explain_end
 from heartwheel.spark.job import StreamConfig
 from heartwheel.spark.jobs import HeartbeatJob, Job
 from heartwheel.spark.progress import Progress, ProgressReader
-from heartwheel.spark.session import session_conf, start_session
+from heartwheel.spark.session import jvm_exit_code, session_conf, start_session
 
 _POLL_S: Final = 0.1
 _BACKOFF_S_MAX: Final = 30.0
@@ -104,9 +104,9 @@ class Engine:
             self._supervise(spark)
             spark.stop()
         except (Py4JError, ConnectionError) as error:
-            raise JobFailedError(
-                "Spark's JVM has ended", hint=f"its log may say why: {self._log_file}; start the job again"
-            ) from error
+            memory = format_size(self._job.settings.spark.driver_memory_bytes)
+            fault = explain_end(jvm_exit_code(spark), memory=memory, log_file=self._log_file)
+            raise JobFailedError(fault.message, hint=fault.hint) from error
         except BaseException:
             with contextlib.suppress(Py4JError, ConnectionError):
                 spark.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Final, NamedTuple
 
 
@@ -24,6 +25,9 @@ _NEVER: Final = 0
 _FOR_EVER: Final = None
 _TRIES_UNEXPLAINED: Final = 3
 
+
+_OUT_OF_MEMORY: Final = frozenset({3, 52})
+"""Exit codes of a JVM told to end at once when its heap is full, and of Spark when one of its threads found it so."""
 
 _KNOWN: Final = (
     (
@@ -51,6 +55,19 @@ _KNOWN: Final = (
         _NEVER,
     ),
     (
+        # Not all of CANNOT_LOAD_STATE_STORE: a store that can not be reached for a while is no damage.
+        r"CANNOT_LOAD_STATE_STORE\.(CANNOT_|INVALID_|UNEXPECTED_)|Error reading streaming state file",
+        "the state in the checkpoint is damaged or lacks a part",
+        "restore the checkpoint from a backup, or start on a new checkpoint.location, which reads the topic again",
+        _NEVER,
+    ),
+    (
+        r"Incomplete log file|INCOMPLETE_LOG|MALFORMED_LOG_FILE|Log file was malformed|UnsupportedLogVersion",
+        "the offsets in the checkpoint are damaged, or a newer Spark wrote them",
+        "restore the checkpoint from a backup, or start on a new checkpoint.location, which reads the topic again",
+        _NEVER,
+    ),
+    (
         r"concurrentStreamLogUpdate|CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming queries are concurrently using",
         "another job runs on the same checkpoint",
         "stop one of them",
@@ -61,6 +78,12 @@ _KNOWN: Final = (
         "the disk of the checkpoint is full",
         "make room; the job goes on where it stopped",
         _FOR_EVER,
+    ),
+    (
+        r"Python worker exited unexpectedly|Failed to connect to the Python worker|Python worker failed to connect",
+        "a Python worker has died",
+        "if the system's log says that memory ran short, lower spark.driver_memory or engine.catch_up_max_records",
+        _TRIES_UNEXPLAINED,
     ),
     (
         r"TimeoutException|Connection to node|Disconnect|NetworkException|NotLeader|NotEnoughReplicas|bootstrap",
@@ -82,6 +105,29 @@ def explain(error: BaseException) -> Fault:
     named = re.search(r"^\s*(?:\[[A-Z_.]+\]|[\w.]+(?:Exception|Error)\b).*", words, re.MULTILINE)
     line = _line_with(words, named.start() if named else 0)
     return Fault(f"the job failed: {line}", "the log file of Spark has the details", _TRIES_UNEXPLAINED)
+
+
+def explain_end(exit_code: int | None, *, memory: str, log_file: Path | None) -> Fault:
+    """Explain why Spark's JVM is no more.
+
+    Args:
+        exit_code: its own, negative for the signal that ended it; `None` if it could not be told.
+        memory: the heap it had.
+        log_file: where it logged.
+    """
+    if exit_code in _OUT_OF_MEMORY:
+        return Fault(
+            f"Spark's JVM ran out of memory; it had {memory}",
+            "raise spark.driver_memory, or lower engine.catch_up_max_records; then start the job again",
+            _NEVER,
+        )
+    return Fault(f"Spark's JVM {_end(exit_code)}", f"its log may say why: {log_file}; start the job again", _NEVER)
+
+
+def _end(exit_code: int | None) -> str:
+    if exit_code is None:
+        return "does not answer"
+    return f"was ended by signal {-exit_code}" if exit_code < 0 else f"ended with code {exit_code}"
 
 
 def _line_with(words: str, at: int) -> str:
