@@ -1,0 +1,79 @@
+"""The page about metrics, the catalogue and what is really told are one and the same."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families as parsed
+
+from heartwheel.canary.flock import Flock
+from heartwheel.canary.plan import plan_of
+from heartwheel.metrics import Metrics, catalogue
+from heartwheel.metrics.catalogue import CATALOGUE, Kind, Metric
+from heartwheel.metrics.reference import page_with_reference
+from heartwheel.settings import Settings
+from support.output_rows import begun, expired, job, joined, status, told
+
+PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
+STANDARD = ("process_", "python_")
+
+
+def full() -> Metrics:
+    """Make metrics that have seen everything."""
+    settings = Settings.model_validate({"engine": {"shards": 1}})
+    of = Metrics(settings, memory=True)
+    of.apply(told(expired("orders", "a"), begun("orders"), joined("orders", "a"), status(), job()))
+    of.link(True)
+    flock = Flock(plan_of(settings), member_id="c", missed_after_ms=1, objective_ms=1)
+    of.canary.watch(lambda: flock.figures(enabled=True))
+    return of
+
+
+def test_what_is_told_is_in_the_catalogue_and_the_other_way_round() -> None:
+    """Every name, kind, help and label that Prometheus gets stands in the catalogue, and none of it is missing."""
+    found = {}
+    for family in parsed(full().text()[0].decode()):
+        if family.name.startswith(STANDARD):
+            continue
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        labels = {label for sample in family.samples for label in sample.labels} - {"le"}
+        found[name] = (family.type, family.documentation, labels)
+    assert found == {metric.name: (metric.kind.value, metric.help, set(metric.labels)) for metric in CATALOGUE}
+
+
+def test_no_metric_is_left_out_of_its_section() -> None:
+    """What is defined is listed, once."""
+    defined = [each for each in vars(catalogue).values() if isinstance(each, Metric)]
+    assert sorted(CATALOGUE) == sorted(defined)
+    assert len({metric.name for metric in CATALOGUE}) == len(CATALOGUE)
+
+
+@pytest.mark.parametrize("metric", CATALOGUE, ids=lambda metric: metric.name)
+def test_names_and_samples_follow_the_practice_of_prometheus(metric: Metric) -> None:
+    """Counters end in _total, times are seconds and sizes bytes, and the sample line is one of this metric."""
+    assert (metric.kind is Kind.COUNTER) == metric.name.endswith("_total")
+    assert not re.search(r"_(ms|minutes|kb|mb|count|sum|bucket)(_|$)", metric.name)
+    assert metric.help.endswith((".", ";"))
+    (sample,) = [each for family in parsed(metric.sample + "\n") for each in family.samples]
+    suffix, labels = ("_bucket", {"le"}) if metric.kind is Kind.HISTOGRAM else ("", set())
+    assert sample.name == metric.name + suffix
+    assert set(sample.labels) == {*metric.labels, *labels}
+
+
+def test_the_page_is_up_to_date() -> None:
+    """docs/metrics.md has the reference that the catalogue makes: python -m heartwheel.metrics.reference."""
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == page_with_reference(page)
+    assert [metric.name for metric in CATALOGUE if f"| `{metric.name}` |" not in page] == []
+
+
+def test_the_page_says_what_holds() -> None:
+    """Ports, periods and limits on the page are those of the configuration."""
+    page, settings = PAGE.read_text(encoding="utf-8"), Settings()
+    assert f"`metrics.groups_max` ({settings.metrics.groups_max})" in page
+    assert f"`canary.period` ({settings.canary.period_ms // 1000} s)" in page
+    assert f"`canary.missed_after` ({settings.canary.missed_after_ms // 1000} s)" in page
+    assert f"`{settings.canary.group_prefix}-<n>`" in page
+    assert settings.metrics.port == 0
