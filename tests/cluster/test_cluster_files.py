@@ -101,9 +101,11 @@ def test_the_image_holds_what_the_application_names() -> None:
         ),
         (
             ["executor"],
-            "java -Dfirst=1 -Dsecond=a b -Xms1g -Xmx1g -cp CONF:HOME/jars/*: "
-            + "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend --driver-url spark://d --executor-id 7 "
-            + "--cores 2 --app-id app --hostname 10.0.0.2 --resourceProfileId 0 --podName pod",
+            (
+                "java -Dfirst=1 -Dsecond=a b -Xms1g -Xmx1g -cp CONF:HOME/jars/*: "
+                "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend --driver-url spark://d "
+                "--executor-id 7 --cores 2 --app-id app --hostname 10.0.0.2 --resourceProfileId 0 --podName pod"
+            ),
         ),
         (["heartwheel", "doctor"], "heartwheel doctor"),
     ],
