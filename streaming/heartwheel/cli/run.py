@@ -89,7 +89,8 @@ def run_until_told(engine: Engine, settings: Settings) -> None:
 def log_to_stderr() -> None:
     """Send the log to stderr, one line a record, and keep the clients' chatter out of it."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(message)s")
-    logging.getLogger("kafka").setLevel(logging.ERROR)
+    # Whether Kafka answers is said by the job, once; its client says it at every attempt.
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
     logging.getLogger("py4j").setLevel(logging.ERROR)
 
 
