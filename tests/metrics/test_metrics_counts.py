@@ -21,7 +21,7 @@ from support.output_rows import T0, begun, expired, job, joined, status, told
 
 def metrics(**sections: dict[str, Any]) -> Metrics:
     """Make the metrics of a process whose job has one shard."""
-    return Metrics(Settings.model_validate({"engine": {"shards": 1}} | sections))
+    return Metrics(Settings.model_validate({"engine": {"shards": 1}} | sections), since_ms=0)
 
 
 def value(of: Metrics, name: str, **labels: str) -> float | None:
@@ -46,6 +46,14 @@ def test_p3_a_verdict_counts_once() -> None:
     assert value(of, "heartwheel_rebalances_total", cause="member_expired") == 1
     assert value(of, "heartwheel_group_rebalances_total", group="orders") == 1
     assert value(of, "heartwheel_rebalance_duration_seconds_count") == 1
+
+
+def test_what_was_before_the_start_is_not_counted() -> None:
+    """A dashboard reads the last hour when it starts, which Prometheus must not take for the last second."""
+    of = Metrics(Settings(), since_ms=T0 + 5_000)
+    of.apply(told(expired("orders", "a", T0), begun("orders", at_ms=T0), expired("orders", "a", T0 + 5_000)))
+    assert value(of, "heartwheel_expirations_total", reason="session_timeout") == 1
+    assert value(of, "heartwheel_rebalances_total", cause="member_expired") == 0
 
 
 def test_lateness_is_counted_to_the_append_of_the_expiration() -> None:

@@ -23,7 +23,7 @@ STANDARD = ("process_", "python_")
 def full() -> Metrics:
     """Make metrics that have seen everything."""
     settings = Settings.model_validate({"engine": {"shards": 1}})
-    of = Metrics(settings, memory=True)
+    of = Metrics(settings, memory=True, since_ms=0)
     of.apply(told(expired("orders", "a"), begun("orders"), joined("orders", "a"), status(), job()))
     of.link(True)
     flock = Flock(plan_of(settings), member_id="c", missed_after_ms=1, objective_ms=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -34,9 +35,11 @@ class Metrics:
     Args:
         settings: the checked configuration.
         memory: whether to tell how much memory this process and its children hold.
+        since_ms: verdicts that were appended before are not counted, epoch ms; `None` counts from now on, for what a
+            process reads of the time before its start would look like a burst.
     """
 
-    def __init__(self, settings: Settings, *, memory: bool = False) -> None:
+    def __init__(self, settings: Settings, *, memory: bool = False, since_ms: int | None = None) -> None:
         # The time at which a series was made would be one more series for each.
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's omission
         self.registry = CollectorRegistry()
@@ -46,6 +49,7 @@ class Metrics:
             groups_max=settings.metrics.groups_max,
             objective_ms=objective_ms,
             canary_prefix=settings.canary.group_prefix,
+            since_ms=time.time_ns() // 1_000_000 if since_ms is None else since_ms,
         )
         self._engine = EngineCollector(settings.engine.shards)
         self.registry.register(self._engine)
@@ -90,6 +94,10 @@ class Metrics:
         """
         encode, content_type = choose_encoder(accept)
         return encode(self.registry), content_type
+
+    def plain(self) -> bytes:
+        """Write all metrics down in Prometheus' own text format."""
+        return self.text()[0]
 
 
 class _LinkCollector(Collector):

@@ -40,10 +40,11 @@ class VerdictCounters:
         groups_max: groups that get a label of their own.
         objective_ms: how late an expiration should be known at most, ms.
         canary_prefix: what the canary's group ids begin with.
+        since_ms: verdicts that were appended before are not counted, epoch ms.
     """
 
     def __init__(self, registry: CollectorRegistry, *, groups_max: int, objective_ms: int, canary_prefix: str) -> None:
-        self._canary_prefix = canary_prefix
+        self._canary_prefix, self._since_ms = canary_prefix, since_ms
         self._labels = GroupLabels(groups_max)
         self._seen = Seen(_IDS_MAX)
         self._expirations = counter(catalogue.EXPIRATIONS, registry, values=ExpiryReason)
@@ -59,7 +60,7 @@ class VerdictCounters:
             row = each.row
             if not isinstance(row, ExpirationRow | TriggerRow) or row.group_id.startswith(self._canary_prefix):
                 continue
-            if self._seen.is_new(row.id):
+            if each.append_ms >= self._since_ms and self._seen.is_new(row.id):
                 if isinstance(row, ExpirationRow):
                     self._expired(row, each.append_ms)
                 else:
