@@ -1,0 +1,178 @@
+"""Each limit is reached, refused by name, counted, kept byte by byte among the rejects, and all others go on (P6)."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import msgspec
+import pandas as pd
+import pytest
+
+from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.shard import ShardLimits
+from heartwheel.spark.job import JobConfig
+from heartwheel.spark.packer import REJECT_STUB_BYTES, REJECTS_BYTES_MAX, Packer
+from heartwheel.spark.state_function import NEW_STATE, StateRow, advance_shard
+from heartwheel.testing import Record, frame_of
+
+T0 = 1_795_239_789_000
+SESSION_MS = 1_500
+
+
+class Shard:
+    """Run one shard batch by batch; batch n has the timestamp n seconds after T0, and its records that append time."""
+
+    def __init__(self, *, value_bytes_max: int = 1 << 20, group_max_size: int = 1_000, **limits: int) -> None:
+        self.config = JobConfig(
+            checkpoint="unused",
+            kafka_options={},
+            source="beats",
+            topics={"heartbeats": "beats"},
+            slots=(0,),
+            skew_allowance_ms=0,
+            coordinator=CoordinatorConfig(group_min_session_timeout_ms=1, group_max_size=group_max_size),
+            limits=ShardLimits(**limits),
+        )
+        self.state: StateRow = NEW_STATE
+        self.sent: list[bytes] = []
+        self.rows: dict[str, list[dict[str, Any]]] = {"expirations": [], "triggers": [], "status": [], "rejects": []}
+        self._packer = Packer("beats", 1, value_bytes_max=value_bytes_max)
+        self._now_ms = T0
+
+    def batch(self, *values: bytes) -> None:
+        """Run one batch."""
+        first, self.sent = len(self.sent), [*self.sent, *values]
+        records = [Record(self._now_ms, value, 0, first + i) for i, value in enumerate(values)]
+        packs = list(self._packer.pack(frame_of(records))) if records else []
+        frame = pd.DataFrame([*((rejected, payload) for _, rejected, payload in packs), (False, None)])
+        frame.columns = pd.Index(["rejected", "payload"])
+        self.state, output = advance_shard(self.config, 0, self.state, [frame], batch_ms=self._now_ms, held=False)
+        for row in output.to_dict("records"):
+            self.rows[row["topic"]].append(msgspec.json.decode(row["value"]))
+        self._now_ms += 1_000
+
+    def until_silent(self) -> list[str]:
+        """Run batches until all are expired, and name them."""
+        for _ in range(5):
+            self.batch()
+        assert self.state[3] == 0
+        return sorted(row["member_id"] for row in self.rows["expirations"])
+
+    def refused(self, cause: str) -> list[int]:
+        """Give the offsets of what was refused, all for one cause, and check what is told about it."""
+        rejects = self.rows["rejects"]
+        assert {row["cause"] for row in rejects} == {cause}
+        assert [base64.b64decode(row["value_base64"]) for row in rejects] == [
+            self.sent[row["offset"]] for row in rejects
+        ]
+        assert all(row["detail"] for row in rejects)
+        assert sum(row["counts"].get(f"rejected_{cause}", 0) for row in self.rows["status"]) == len(rejects)
+        assert self.rows["status"][-1]["totals"][f"rejected_{cause}"] == len(rejects)
+        return [row["offset"] for row in rejects]
+
+
+def beat(group: str, member: str, **more: object) -> bytes:
+    """Give the value of a heartbeat, with a space that only the very bytes have."""
+    document = {"group_id": group, "member_id": member, "session_timeout_ms": SESSION_MS, **more}
+    return json.dumps(document).encode() + b" "
+
+
+def join(group: str, member: str, **more: object) -> list[bytes]:
+    """Give the values of the two joins of a new member: it is told its id (KIP-394), and comes back with it."""
+    more |= {"type": "join", "protocol_type": "consumer", "protocols": [{"name": "range"}]}
+    return [beat(group, "", assigned_member_id=member, **more), beat(group, member, **more)]
+
+
+def test_p6_value_bytes_max() -> None:
+    """P6: a value of the limit is taken, one of a byte more is refused as too large."""
+    shard = Shard(value_bytes_max=100)
+    shard.batch(beat("g", "a").ljust(100), beat("g", "b").ljust(101), beat("g", "c"))
+    assert shard.refused("too_large") == [1]
+    assert shard.until_silent() == ["a", "c"]
+
+
+def test_p6_members_per_shard_max() -> None:
+    """P6: beyond the limit a new member is refused; known ones go on, whichever group they are in."""
+    shard = Shard(members_max=2)
+    shard.batch(beat("g", "a"), beat("h", "b"), beat("h", "c"), beat("g", "a"))
+    assert shard.refused("shard_full") == [2]
+    assert shard.until_silent() == ["a", "b"]
+
+
+def test_p6_groups_per_shard_max() -> None:
+    """P6: beyond the limit the records of a new group are refused; known groups take new members."""
+    shard = Shard(groups_max=2)
+    shard.batch(beat("g", "a"), beat("h", "b"), beat("i", "c"), beat("g", "d"))
+    assert shard.refused("shard_full") == [2]
+    assert shard.until_silent() == ["a", "b", "d"]
+
+
+def test_p6_members_per_group_max() -> None:
+    """P6: beyond the limit a new member of that group is refused; other groups have room."""
+    shard = Shard(members_per_group_max=2)
+    shard.batch(beat("g", "a"), beat("g", "b"), beat("g", "c"), beat("h", "d"), beat("g", "b"))
+    assert shard.refused("group_full") == [2]
+    assert shard.until_silent() == ["a", "b", "d"]
+
+
+def test_p6_group_max_size() -> None:
+    """P6: Kafka's own group.max.size: the join that is too much gets its answer, and is kept."""
+    shard = Shard(group_max_size=2)
+    shard.batch(*join("g", "a"), *join("g", "b"), *join("g", "c"), *join("h", "d"))
+    assert shard.refused("group_full") == [4, 5]
+
+
+@pytest.mark.parametrize("limit", ["members_max", "members_per_group_max"])
+def test_p6_who_leaves_a_full_shard_or_group_is_let_go(limit: str) -> None:
+    """P6: a leave, a batch leave, and a coordinator that goes and comes back are never refused for want of room."""
+    shard = Shard(**{limit: 3})
+    shard.batch(beat("g", "a"), beat("g", "b"), beat("g", "c"))
+    leave = json.dumps({"type": "leave", "group_id": "g", "leaving": [{"member_id": "a"}]}).encode()
+    shard.batch(leave, beat("g", "d"), b'{"type":"unload","group_id":"g"}', b'{"type":"load","group_id":"g"}')
+    assert shard.rows["rejects"] == []
+    assert shard.until_silent() == ["b", "c", "d"]
+
+
+def test_p6_a_static_member_comes_back_into_a_full_group() -> None:
+    """P6: a static member that starts anew takes its own place: a full group does not lock it out."""
+    shard = Shard(members_per_group_max=2)
+    static, _ = join("g", "a", group_instance_id="i")
+    again, _ = join("g", "a2", group_instance_id="i")
+    stranger, _ = join("g", "c")
+    shard.batch(static, *join("g", "b"))
+    shard.batch(again, stranger)
+    assert shard.refused("group_full") == [4]
+
+
+def test_p6_output_per_batch_max() -> None:
+    """P6: verdicts beyond the limit wait for the next batch; none is lost, and each has its true deadline."""
+    shard = Shard(verdicts_max=10)
+    members = [f"m{i:03}" for i in range(600)]
+    shard.batch(*(beat(f"g-{member}", member) for member in members))
+    assert shard.until_silent() == members
+    assert {row["deadline_ms"] for row in shard.rows["expirations"]} == {T0 + SESSION_MS}
+    assert len({row["detected_ms"] for row in shard.rows["expirations"]}) > 1
+    assert shard.rows["status"][-1]["totals"]["groups_deferred"] > 0
+
+
+def test_p6_a_flood_of_large_garbage_keeps_a_part_of_each() -> None:
+    """P6: rejects of one frame keep a bounded part of the values, and tell how long each was."""
+    value = b"x" * 65_536
+    count = REJECTS_BYTES_MAX // len(value)
+    shard = Shard()
+    shard.batch(*(value for _ in range(count + 10)))
+    kept = [len(base64.b64decode(row["value_base64"])) for row in shard.rows["rejects"]]
+    assert kept == [len(value)] * count + [REJECT_STUB_BYTES] * 10
+    assert {row["value_bytes"] for row in shard.rows["rejects"]} == {len(value)}
+
+
+def test_p6_what_is_remembered_of_large_values_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """P6: heartbeats that carry a changing megabyte do not fill the packer's memory."""
+    monkeypatch.setattr("heartwheel.spark.packer.REMEMBERED_BYTES_MAX", 10_000)
+    packer = Packer("beats", 1)
+    for i in range(100):
+        list(packer.pack(frame_of([Record(T0, beat("g", "a", noise=f"{i:01000}"), 0, i)])))
+    known = packer._known
+    assert sum(map(len, [*known.young, *known.old])) < 3 * 10_000
