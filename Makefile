@@ -3,12 +3,13 @@
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
+MINUTES ?= 5
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench check format lock clean
+.PHONY: help setup demo test bench fuzz check format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
@@ -42,6 +43,12 @@ test: check ## the checks, then every test; ARGS="-k name" picks some
 
 bench: $(STAMP) ## how fast it is on this machine, as tables and JSON
 	@for script in tests/benchmarks/*_bench.py; do echo "== $$script"; $(BIN)/python "$$script" $(ARGS) || exit 1; done
+
+# atheris is not in the lock: it has wheels for some platforms only, and without it Hypothesis does the work.
+fuzz: $(STAMP) ## throw hostile records at the decoder and the shard; MINUTES=5
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || \
+	  $(BIN)/python -m pip install -q --disable-pip-version-check --only-binary :all: 'atheris>=3,<4' || true
+	@$(BIN)/python tests/fuzz/fuzz_records.py --minutes $(MINUTES)
 
 check: $(STAMP) ## lint, formatting, types
 	@$(BIN)/ruff check --quiet .

@@ -1,0 +1,133 @@
+"""Hypothesis strategies for values that no producer should send, and for good ones beside them."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import strategies as st
+
+from heartwheel.events import EventType
+
+FIELDS = (
+    "type",
+    "group_id",
+    "member_id",
+    "generation_id",
+    "group_instance_id",
+    "session_timeout_ms",
+    "rebalance_timeout_ms",
+    "assigned_member_id",
+    "protocol_type",
+    "protocols",
+    "leaving",
+    "client_id",
+    "client_host",
+    "reason",
+    "\ud800",
+    "unknown",
+)
+
+TEXTS = (
+    '"g"',
+    '"m"',
+    '""',
+    '"\\u0000"',
+    '"\\u0000\\u001f\\"\\\\\\/"',
+    '"\\ud800"',
+    '"\\udc00\\ud800"',
+    '"\\ud83d\\ude00"',
+    '"\u2028\U0010ffff"',
+    '"' + "x" * 1024 + '"',
+    '"' + "\\u0000" * 1024 + '"',
+    '"' + "\u00e9" * 513 + '"',
+    '"' + "y" * 70_000 + '"',
+)
+NUMBERS = (
+    *("0", "-0", "1", "-1", "-2", "1.0", "1e3", "1e400", "-1e400", "0.1", "01", "+1", "0x10", ".5", "1e"),
+    *(str(n + d) for n in (2**31, 2**53, 2**63, 2**64) for d in (-1, 0, 1)),
+    *("9" * 400, "-" + "9" * 400, "NaN", "Infinity", "-Infinity", "true", "false", "null"),
+)
+LISTS = (
+    "[]",
+    "{}",
+    "[[]]",
+    "[{}]",
+    '[{"member_id":"m"},{"group_instance_id":"i","reason":null}]',
+    '[{"name":"range"}]',
+    '[{"name":"range","metadata_sha1":"\\u0000"}]',
+    "[" + ",".join(['{"name":"p"}'] * 65) + "]",
+    "[" * 2_000 + "]" * 2_000,
+    '{"a":' * 2_000 + "1" + "}" * 2_000,
+    "[" * 50_000,
+)
+WHOLE = (
+    b"",
+    b" ",
+    b"null",
+    b"[]",
+    b"{}",
+    b"7",
+    b'"g"',
+    b"\xef\xbb\xbf{}",
+    '{"group_id":"g","member_id":"m"}'.encode("utf-16"),
+    '{"group_id":"g","member_id":"m"}'.encode("utf-8-sig"),
+    b'{"group_id":"\xed\xa0\x80","member_id":"m"}',
+    b'{"group_id":"\xff","member_id":"m"}',
+    b'{"group_id":"g\x00","member_id":"m"}',
+    b'{"group_id":"g","member_id":"m"}{}',
+    b"\x00" * 100,
+    b"[" * 100_000,
+    b'{"group_id":' * 100_000,
+)
+
+_token = st.one_of(
+    st.sampled_from(TEXTS),
+    st.sampled_from(NUMBERS),
+    st.sampled_from(LISTS),
+    st.sampled_from([json.dumps(kind.value) for kind in EventType]),
+    st.text(max_size=20).map(json.dumps),
+    st.integers().map(str),
+    st.floats().map(json.dumps),
+)
+
+
+@st.composite
+def objects(draw: st.DrawFn) -> bytes:
+    """Draw the text of an object: any field with any token, keys twice, raw surrogates."""
+    pairs = draw(st.lists(st.tuples(st.sampled_from(FIELDS), _token), max_size=8))
+    named = [("group_id", draw(_token)), ("member_id", draw(_token))]
+    text = ",".join(f"{json.dumps(name)}:{token}" for name, token in [*named, *pairs])
+    return ("{" + text + "}").encode("utf-8", "surrogatepass")
+
+
+@st.composite
+def events(draw: st.DrawFn) -> bytes:
+    """Draw the text of an event that is nearly or wholly right, of few groups and members, so that they meet."""
+    document: dict[str, object] = {
+        "type": draw(st.sampled_from([kind.value for kind in EventType])),
+        "group_id": draw(st.sampled_from(["g", "h", "\0", "\U0001f600"])),
+        "member_id": draw(st.sampled_from(["a", "b", "c", "d", "", "\0\x1f", "é"])),
+    }
+    if draw(st.booleans()):
+        document["generation_id"] = draw(st.integers(-1, 3))
+    if document["type"] == "join":
+        document |= {"protocol_type": "consumer", "protocols": [{"name": "range"}], "session_timeout_ms": 1_000}
+        document["assigned_member_id"] = draw(st.sampled_from([None, "a", "e"]))
+    if document["type"] == "leave":
+        document["leaving"] = [{"member_id": "a"}]
+    return json.dumps(document).encode()
+
+
+@st.composite
+def bent(draw: st.DrawFn) -> bytes:
+    """Draw a right event with a few bytes replaced, cut out or put in."""
+    data = bytearray(draw(events()))
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(data)))
+        data[start : start + draw(st.integers(0, 4))] = draw(st.binary(max_size=4))
+    return bytes(data)
+
+
+values = st.one_of(st.none(), st.binary(max_size=60), st.sampled_from(WHOLE), objects(), events(), bent())
+keys = st.one_of(st.none(), st.binary(max_size=20))
+records = st.lists(st.tuples(keys, values), max_size=12)

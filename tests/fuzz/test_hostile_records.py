@@ -1,0 +1,74 @@
+"""Records that no producer should send: each is accepted or rejected by name, and none harms the job (I1)."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+from fuzz.hostile import records
+from fuzz.oracle import accepted, check_records
+from heartwheel.events import BATCH_LEAVE_MAX, ID_BYTES_MAX, RejectCause, RejectedError, decode_event
+
+CORPUS = Path(__file__).with_name("corpus")
+EXAMPLES = int(os.environ.get("HEARTWHEEL_EXAMPLES", "60"))
+
+
+@given(records)
+@settings(max_examples=EXAMPLES)
+def test_i1_any_records_are_accepted_or_rejected_by_name(batch: list[tuple[bytes | None, bytes | None]]) -> None:
+    """I1: nothing raises, nothing is lost, rejects keep place, cause and bytes, and rows out are safe to send."""
+    check_records(batch)
+
+
+def test_i1_what_the_fuzzer_found_stays_found() -> None:
+    """Every value of the corpus, alone and all in one batch, is taken as `check_records` demands."""
+    corpus = [file.read_bytes() for file in sorted(CORPUS.iterdir())]
+    assert len(corpus) >= 20
+    for value in corpus:
+        check_records([(None, value)])
+    check_records([(b"k", value) for value in corpus])
+
+
+def _event(**fields: object) -> bytes:
+    return json.dumps({"group_id": "g", "member_id": "m", **fields}).encode()
+
+
+@pytest.mark.parametrize(
+    ("value", "cause"),
+    [
+        (_event(type="x" * 1_000_000), RejectCause.UNKNOWN_TYPE),
+        (_event(member_id="x" * 1_000_000), RejectCause.ID_TOO_LONG),
+        (_event(type="leave", leaving=[{}] * 100_000), RejectCause.BAD_FIELD),
+        (_event(type="leave", leaving=[{"member_id": "x" * 1025}]), RejectCause.ID_TOO_LONG),
+        (_event(unknown=0)[:-2] + b"[" * 500_000, RejectCause.NOT_JSON),
+        (_event(generation_id=0)[:-2] + b"9" * 1_000_000 + b"}", RejectCause.BAD_FIELD),
+    ],
+    ids=["type", "id", "leaving", "leaving id", "depth", "digits"],
+)
+def test_huge_parts_make_small_rejects(value: bytes, cause: RejectCause) -> None:
+    """A megabyte in any part of a record is refused by name in a reject that Kafka takes."""
+    with pytest.raises(RejectedError) as caught:
+        decode_event(value)
+    assert caught.value.cause is cause
+    check_records([(None, value)])
+
+
+def test_a_huge_value_is_refused_before_it_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value above the limit costs a look at its length, however it would decode."""
+    monkeypatch.setattr("heartwheel.events._decode", pytest.fail)
+    with pytest.raises(RejectedError, match="100000000 bytes, at most 1048576"):
+        decode_event(b"[" * 100_000_000)
+
+
+def test_limits_of_ids_are_sharp() -> None:
+    """An id of 1,024 bytes is taken, one of 1,025 is not, in letters of any width; so with members that leave."""
+    assert accepted(_event(member_id="x" * ID_BYTES_MAX))
+    assert accepted(_event(member_id="é" * (ID_BYTES_MAX // 2)))
+    assert not accepted(_event(member_id="x" * (ID_BYTES_MAX + 1)))
+    assert not accepted(_event(member_id="é" * (ID_BYTES_MAX // 2) + "x"))
+    assert accepted(_event(type="leave", leaving=[{"member_id": "m"}] * BATCH_LEAVE_MAX))
+    assert not accepted(_event(type="leave", leaving=[{"member_id": "m"}] * (BATCH_LEAVE_MAX + 1)))
