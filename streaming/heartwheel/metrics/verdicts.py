@@ -43,7 +43,9 @@ class VerdictCounters:
         since_ms: verdicts that were appended before are not counted, epoch ms.
     """
 
-    def __init__(self, registry: CollectorRegistry, *, groups_max: int, objective_ms: int, canary_prefix: str) -> None:
+    def __init__(
+        self, registry: CollectorRegistry, *, groups_max: int, objective_ms: int, canary_prefix: str, since_ms: int
+    ) -> None:
         self._canary_prefix, self._since_ms = canary_prefix, since_ms
         self._labels = GroupLabels(groups_max)
         self._seen = Seen(_IDS_MAX)
