@@ -23,7 +23,11 @@ class Pane(DataTable[Text]):
         empty: what stands on the border while there is nothing to show.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select_cursor", "Why")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "select_cursor", "Why"),
+        Binding("home", "scroll_top", "First", show=False),
+        Binding("end", "scroll_bottom", "Last", show=False),
+    ]
 
     def __init__(self, title: str, columns: Sequence[str], *, id: str, empty: str) -> None:  # noqa: A002 - Textual's word
         super().__init__(id=id, cursor_type="row", zebra_stripes=False)
