@@ -5,8 +5,8 @@
 []
 """
 
-from heartwheel.simulation.judge import Problem
 from heartwheel.simulation.plan import Plan, draw_plan
+from heartwheel.simulation.problem import Problem
 from heartwheel.simulation.run import History, simulate, simulate_plan
 from heartwheel.simulation.survey import Failure, Survey, survey
 

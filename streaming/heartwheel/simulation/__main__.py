@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m heartwheel.simulation", description=main.__doc__)
     parser.add_argument("--seeds", type=_range, default=range(1_000), help="how many from 0 on, or FIRST..END")
     parser.add_argument("--seed", type=int, help="tell the history of this one")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes; 0 for none but this")
     chosen = parser.parse_args(arguments)
     return _tell(chosen.seed) if chosen.seed is not None else _survey(chosen.seeds, chosen.workers)
 

@@ -71,7 +71,7 @@ class _Membership:
                 self._feeder.story.mark(f"answered {answer}")
                 return False
             if self._dice.random() >= self._feeder.plan.unrest:
-                yield self._feeder.grain(self._who.beat_ms * self._dice.uniform(0.9, 1.1))
+                yield self._feeder.grain(self._group.beat_ms * self._dice.uniform(0.9, 1.1))
                 continue
             now_ms = self._feeder.topic.clock_ms(
                 self._feeder.topic.partition_of(group_id, self._feeder.now_ms), self._feeder.now_ms

@@ -58,7 +58,7 @@ class Faults:
         """Tell how long a step took, true ms."""
         if not self.calm and self._dice.random() < self._plan.stall_rate:
             self._story.mark("fault stall")
-            return self._dice.choice((700, 2_500))
+            return self._dice.choice((200, 700, 2_500))
         return self._dice.choice((0, 0, 1, 5, 30))
 
     def crash_at(self, step: Step, *, held: bool) -> bool:

@@ -7,8 +7,12 @@ The map side, the state function and the codec of the state are the real ones; S
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import chain
 from random import Random
+from typing import Final
 
+import msgspec
 import pandas as pd
 
 from heartwheel.simulation.checkpoint import Checkpoint, Planned, Told
@@ -20,8 +24,17 @@ from heartwheel.simulation.topic import Topic
 from heartwheel.spark.job import JobConfig
 from heartwheel.spark.packer import Packer
 from heartwheel.spark.slots import slots_of
-from heartwheel.spark.state_function import NEW_STATE, StateRow, advance_shard, state_function
+from heartwheel.spark.state_function import NEW_STATE, StateFunction, StateRow, advance_shard, state_function
 from heartwheel.testing import frame_of
+
+
+class _Counts(msgspec.Struct):
+    """Read the counts of a status row, and nothing else."""
+
+    counts: dict[str, int]
+
+
+_decode_counts: Final = msgspec.json.Decoder(_Counts).decode
 
 
 class _GroupState:
@@ -74,7 +87,7 @@ class Job:
         self._topic = topic
         self._story = story
         self._config = config_of(plan)
-        self._functions = {held: state_function(self._config, advance_shard, held=held) for held in (False, True)}
+        self._functions = self._configured(plan.skew_allowance_ms)
         self._dice = Random(f"job {plan.seed}")
         self._faults = Faults(plan, self._dice, story)
         self._clock = DriverClock(plan.driver, plan.brokers, plan.skew_allowance_ms)
@@ -97,14 +110,14 @@ class Job:
         self._faults.calm = True
         self._start()
         self.now_ms += wait_ms
-        for _ in range(2):
-            self._trigger()
-            self.now_ms += self._plan.interval_ms
+        self.trigger()
+        self.trigger()
 
-    def settle(self) -> None:
-        """Trigger once more, undisturbed."""
-        self._trigger()
-        self.now_ms += self._plan.interval_ms
+    def defers(self) -> bool:
+        """Tell whether the last batch put off verdicts, as it would have told too many."""
+        batch = self.checkpoint.commits - 1
+        newest = (told for told in self.checkpoint.sink if told.topic == "status" and told.batch == batch)
+        return any("groups_deferred" in _decode_counts(told.value).counts for told in newest)
 
     def clock_ms(self) -> int:
         """Tell what the driver's clock shows, epoch ms."""
@@ -115,15 +128,21 @@ class Job:
     def _live_once(self) -> None:
         self._start()
         while self.now_ms < self._plan.stop_ms:
-            began_ms = self.now_ms
-            self._trigger()
-            interval_ms = self._plan.interval_ms
-            self.now_ms = max(self.now_ms, (began_ms // interval_ms + 1) * interval_ms)
+            self.trigger()
+
+    def trigger(self) -> None:
+        """Run one live batch, and wait for the next trigger; after a batch that took too long it comes at once."""
+        began_ms, interval_ms = self.now_ms, self._plan.interval_ms
+        self._plan_batch(self._topic.ends_at(self.now_ms), held=False)
+        self._run(held=False)
+        self.now_ms = max(self.now_ms, (began_ms // interval_ms + 1) * interval_ms)
 
     def _start(self) -> None:
         """Begin a life: nothing is remembered but the checkpoint, and the backlog is read with clocks held."""
         self._story.say(self.now_ms, "the job starts")
         self._packer = self._new_packer()
+        # Somebody may raise the allowance while the job is down.
+        self._functions = self._configured(self._plan.skew_allowance_ms + self._dice.choice((0, 0, 300)))
         self._reach(Step.STARTED, held=True)
         if self.checkpoint.unfinished:
             self._story.mark("batch done again")
@@ -146,10 +165,6 @@ class Job:
             return ends
         # Rounded up, as every partition with a backlog must move on.
         return {p: read.get(p, 0) + min(size, -(-most * size // total)) for p, size in backlog.items()}
-
-    def _trigger(self) -> None:
-        self._plan_batch(self._topic.ends_at(self.now_ms), held=False)
-        self._run(held=False)
 
     def _plan_batch(self, ends: dict[int, int], *, held: bool) -> None:
         self._reach(Step.OFFSETS_FETCHED, held=held)
@@ -191,14 +206,14 @@ class Job:
     # -- Spark's part of a batch
 
     def _pack(self, planned: Planned) -> dict[int, list[tuple[bool, bytes]]]:
-        """Pack what is new, in frames of any size; packs reach a shard in any order."""
+        """Pack what is new: a task reads several partitions, in frames of any size; packs arrive in any order."""
         packed: dict[int, list[tuple[bool, bytes]]] = {shard: [] for shard in range(self._plan.shards)}
-        for records in self._topic.records(planned.starts, planned.ends):
-            cut = self._dice.randrange(len(records) + 1) if self._dice.random() < 0.3 else len(records)
-            for part in (records[:cut], records[cut:]):
-                if part:
-                    for shard, rejected, payload in self._packer.pack(frame_of(part)):
-                        packed[shard].append((rejected, payload))
+        records = list(chain.from_iterable(self._topic.records(planned.starts, planned.ends)))
+        cut = self._dice.randrange(len(records) + 1) if self._dice.random() < 0.4 else len(records)
+        for part in (records[:cut], records[cut:]):
+            if part:
+                for shard, rejected, payload in self._packer.pack(frame_of(part)):
+                    packed[shard].append((rejected, payload))
         for payloads in packed.values():
             self._dice.shuffle(payloads)
         return packed
@@ -249,6 +264,11 @@ class Job:
             self.checkpoint.sink.append(Told(topic, value, batch, self._attempts, shard))
             if topic != "status":
                 self._story.say(self.now_ms, "tells {}: {:.400}", topic, value)
+
+    def _configured(self, skew_allowance_ms: int) -> dict[bool, StateFunction]:
+        """Make the state functions of a process, for live and for held batches."""
+        config = replace(self._config, skew_allowance_ms=skew_allowance_ms)
+        return {held: state_function(config, advance_shard, held=held) for held in (False, True)}
 
     def _new_packer(self) -> Packer:
         """Make the map side of a new process; it remembers few values, so that it forgets some."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -15,31 +15,14 @@ from heartwheel.events import RejectCause
 from heartwheel.shard.shard import Shard
 from heartwheel.simulation.checkpoint import Checkpoint, Told
 from heartwheel.simulation.feeder import Feeder
-from heartwheel.simulation.oracle import Entry, Expected, Place, Row, entries_of, expect
+from heartwheel.simulation.oracle import Entry, Expected, Place, entries_of, expect
 from heartwheel.simulation.plan import Plan
-from heartwheel.spark.packer import Reject
+from heartwheel.simulation.problem import Problem
+from heartwheel.simulation.sink import Row, read_reject, read_row
 from heartwheel.verdicts import ExpirationRow, TriggerRow
-
-_DECODERS: Final[dict[str, Callable[[str], Row]]] = {
-    "expirations": msgspec.json.Decoder(ExpirationRow).decode,
-    "triggers": msgspec.json.Decoder(TriggerRow).decode,
-}
-_decode_reject: Final = msgspec.json.Decoder(Reject).decode
 
 _LIMITS: Final = ("the shard holds ", "the group has ")
 """How the details of rejects begin whose records met a limit of the shard, and so never reached the rules."""
-
-
-class Problem(NamedTuple):
-    """Hold a broken promise.
-
-    Args:
-        promise: which one.
-        words: what is wrong.
-    """
-
-    promise: str
-    words: str
 
 
 class Said(NamedTuple):
@@ -62,7 +45,7 @@ class Judge:
         self.plan = plan
         self.feeder = feeder
         self.checkpoint = checkpoint
-        self.rejects = [(_decode_reject(told.value), told) for told in checkpoint.sink if told.topic == "rejects"]
+        self.rejects = [(reject, told) for told in checkpoint.sink if (reject := read_reject(told)) is not None]
         self.refused: set[Place] = {
             (reject.partition, reject.offset) for reject, _ in self.rejects if reject.detail.startswith(_LIMITS)
         }
@@ -107,10 +90,9 @@ class Judge:
 
     def _read_sink(self) -> Iterator[Problem]:
         for told in self.checkpoint.sink:
-            decode = _DECODERS.get(told.topic)
-            if decode is None:
+            row = read_row(told)
+            if row is None:
                 continue
-            row = decode(told.value)
             yield from self._check_stamp(row, told)
             first = self._copies.get(_identity(row))
             if first is None:

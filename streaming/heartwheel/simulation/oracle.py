@@ -11,11 +11,11 @@ from heartwheel.coordinator.partition import shard_of
 from heartwheel.events import Event, RejectedError, decode_event
 from heartwheel.simulation.checkpoint import Checkpoint
 from heartwheel.simulation.plan import VALUE_BYTES_MAX, Plan
+from heartwheel.simulation.sink import Row
 from heartwheel.simulation.topic import Topic
 from heartwheel.testing import Record
-from heartwheel.verdicts import ExpirationRow, TriggerRow, Verdict, row_of, topic_of
+from heartwheel.verdicts import Verdict, row_of, topic_of
 
-Row = ExpirationRow | TriggerRow
 Place = tuple[int, int]
 
 

@@ -6,18 +6,20 @@ from collections import Counter
 from itertools import pairwise
 from typing import NamedTuple
 
+from heartwheel.simulation.audited import audited
 from heartwheel.simulation.job import Job
-from heartwheel.simulation.judge import Judge, Problem
+from heartwheel.simulation.judge import Judge
 from heartwheel.simulation.plan import Plan, draw_plan
 from heartwheel.simulation.population import feed
+from heartwheel.simulation.problem import Problem
 from heartwheel.simulation.story import Story
 from heartwheel.simulation.topic import Topic
 
 _LAST_TIMERS_MS = 8_000
 """Longer than every timer that can still be running when the last member has stopped, ms."""
 
-_SETTLED_AFTER = 6
-"""Triggers after which a job that defers verdicts has told them all."""
+_SETTLED_AFTER = 20
+"""Triggers after which a job that defers verdicts must have told them all."""
 
 
 class History(NamedTuple):
@@ -57,21 +59,22 @@ def simulate_plan(plan: Plan, *, told: bool = False) -> History:
     feeder = feed(plan, story)
     job = Job(plan, feeder.topic, story)
     job.run()
-    _finish(job, plan)
+    _finish(job)
     judge = Judge(plan, feeder, job.checkpoint)
-    problems = list(judge.problems())
+    problems = [*judge.problems(), *audited(plan, feeder.topic, job.checkpoint)]
     seen = story.seen + judge.seen + _kinds_of(plan, feeder.topic)
     return History(plan.seed, problems, seen, story.lines())
 
 
-def _finish(job: Job, plan: Plan) -> None:
-    """Let every timer run out, however far the driver's clock went back."""
+def _finish(job: Job) -> None:
+    """Let every timer run out, however far the driver's clock went back, and everything be told."""
     newest_ms = max((planned.batch_ms for planned in job.checkpoint.offsets), default=0)
     behind_ms = max(0, newest_ms - job.clock_ms())
     job.finish(_LAST_TIMERS_MS + behind_ms)
-    if plan.limits.verdicts_max == 1:
-        for _ in range(_SETTLED_AFTER):
-            job.settle()
+    for _ in range(_SETTLED_AFTER):
+        if not job.defers():
+            return
+        job.trigger()
 
 
 def _kinds_of(plan: Plan, topic: Topic) -> Counter[str]:

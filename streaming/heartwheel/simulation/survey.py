@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import reduce
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from heartwheel.simulation.judge import Problem
+from heartwheel.simulation.problem import Problem
 from heartwheel.simulation.run import simulate
 
 _AT_ONCE: Final = 10
@@ -53,19 +55,33 @@ def survey(seeds: Sequence[int], *, workers: int, tell: Callable[[Survey], None]
 
     Args:
         seeds: which ones.
-        workers: how many processes.
+        workers: how many processes; 0 does it all in this one.
         tell: called with what is known so far, now and then.
     """
     chunks = [seeds[at : at + _AT_ONCE] for at in range(0, len(seeds), _AT_ONCE)]
     done = Survey(0, [], Counter())
-    # Arrow's threads do not survive a fork.
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=spawn, initializer=_prepare) as pool:
-        for part in pool.map(_simulate_all, chunks):
-            done = Survey(done.seeds + part.seeds, done.failures + part.failures, done.seen + part.seen)
+    with _mapper(workers) as each:
+        for part in each(_simulate_all, chunks):
+            done = _add(done, part)
             if tell is not None:
                 tell(done)
     return done
+
+
+@contextmanager
+def _mapper(workers: int) -> Iterator[Callable[..., Iterable[Survey]]]:
+    """Give a `map` over so many processes."""
+    if workers == 0:
+        yield map
+        return
+    # Arrow's threads do not survive a fork.
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=spawn, initializer=_prepare) as pool:
+        yield pool.map
+
+
+def _add(one: Survey, other: Survey) -> Survey:
+    return Survey(one.seeds + other.seeds, one.failures + other.failures, one.seen + other.seen)
 
 
 def try_seed(seed: int) -> Survey:
@@ -78,10 +94,7 @@ def try_seed(seed: int) -> Survey:
 
 
 def _simulate_all(seeds: Sequence[int]) -> Survey:
-    done = Survey(0, [], Counter())
-    for one in map(try_seed, seeds):
-        done = Survey(done.seeds + one.seeds, done.failures + one.failures, done.seen + one.seen)
-    return done
+    return reduce(_add, map(try_seed, seeds), Survey(0, [], Counter()))
 
 
 def _prepare() -> None:

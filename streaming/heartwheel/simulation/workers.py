@@ -29,11 +29,6 @@ class Who(NamedTuple):
         """Its instance id, if it is static."""
         return f"i{self.number}" if self.group.static else None
 
-    @property
-    def beat_ms(self) -> int:
-        """How often it beats, ms."""
-        return self.group.session_ms * 2 // 5
-
 
 def worker(feeder: Feeder, who: Who) -> Walk:
     """Walk as a worker that knows no protocol."""
@@ -63,7 +58,7 @@ def _beat_on(feeder: Feeder, who: Who, life: int) -> Walk:
             session_ms = group.session_ms + dice.choice((-100, 0, 300))
         append_ms = _beat(feeder, who, life, session_ms)
         if dice.random() >= plan.unrest:
-            yield feeder.grain(who.beat_ms * dice.uniform(0.9, 1.1))
+            yield feeder.grain(group.beat_ms * dice.uniform(0.9, 1.1))
         elif dice.random() < 0.5:
             yield feeder.until_append(group.group_id, append_ms + session_ms + feeder.edge())
         else:

@@ -1,0 +1,66 @@
+"""A history before the independent audit, which shares no rule with the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from heartwheel.audit import Audit, AuditConfig, Finding, FindingKind, Report, in_log_order
+from heartwheel.simulation.checkpoint import Checkpoint
+from heartwheel.simulation.plan import VALUE_BYTES_MAX, Plan
+from heartwheel.simulation.problem import Problem
+from heartwheel.simulation.sink import read_reject, read_row
+from heartwheel.simulation.topic import Topic
+
+
+def audited(plan: Plan, topic: Topic, checkpoint: Checkpoint) -> Iterator[Problem]:
+    """List what the audit finds.
+
+    Args:
+        plan: the history's parameters.
+        topic: the heartbeats.
+        checkpoint: with the sink, after the job has ended.
+    """
+    clock_ms = min(checkpoint.state(shard)[2] for shard in range(plan.shards))
+    report = _report(plan, topic, checkpoint, clock_ms)
+    for finding in report.findings:
+        if not _is_explained(finding, plan):
+            yield Problem("audit", f"{finding.kind}, {finding.place()}: {finding.detail} {finding}")
+
+
+def _is_explained(finding: Finding, plan: Plan) -> bool:
+    """Tell whether the history explains a finding in a way that an audit of topics alone can not know."""
+    if finding.kind is FindingKind.OUT_OF_ORDER and "detected at" in finding.detail:
+        # The driver's clock is what a row is detected at, and here it may step back.
+        return any(by < 0 for _, by in plan.driver.steps)
+    # A shard that is full of groups refuses whatever is about a group that it does not have, be it a leave.
+    return finding.kind is FindingKind.REJECT_FORGED and plan.limits.groups_max == 1 and "shard_full" in finding.detail
+
+
+def _report(plan: Plan, topic: Topic, checkpoint: Checkpoint, clock_ms: int) -> Report:
+    rules = asdict(plan.coordinator)
+    audit = Audit(
+        AuditConfig(
+            **rules,
+            members_per_group_max=plan.limits.members_per_group_max,
+            value_bytes_max=VALUE_BYTES_MAX,
+            tick_ms=plan.tick_ms,
+            disorder_ms=5_000,
+        )
+    )
+    for place, told in enumerate(checkpoint.sink):
+        reject = read_reject(told)
+        if reject is not None:
+            audit.rejected(reject.partition, reject.offset, reject.cause, append_ms=reject.append_ms, row_offset=place)
+    starts = checkpoint.offsets[0].starts
+    logs = topic.records(starts, checkpoint.read)
+    for log in logs:
+        if log and log[0].offset > 0:
+            audit.begins(log[0].partition, log[0].append_ms)
+    for record in in_log_order(logs):
+        audit.event(record.append_ms, record.partition, record.offset, record.value)
+    for place, told in enumerate(checkpoint.sink):
+        row = read_row(told)
+        if row is not None:
+            audit.told(row, told.shard, place, row.detected_ms)
+    return audit.finish(clock_ms)
