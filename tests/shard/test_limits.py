@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from typing import Any
 
@@ -107,6 +108,20 @@ def test_p6_groups_per_shard_max() -> None:
     shard.batch(beat("g", "a"), beat("h", "b"), beat("i", "c"), beat("g", "d"))
     assert shard.refused("shard_full") == [2]
     assert shard.until_silent() == ["a", "b", "d"]
+
+
+def test_p6_state_bytes_max() -> None:
+    """P6: a shard whose state is too large takes no new member and no new group until it is smaller."""
+    shard = Shard(state_bytes_max=15_000)
+    known = [beat("g", hashlib.shake_256(bytes([i])).hexdigest(500)) for i in range(20)]
+    shard.batch(*known)
+    assert len(shard.state[5]) > 15_000
+    shard.batch(beat("g", "a"), beat("h", "b"), known[0])
+    assert sorted(shard.refused("shard_full")) == [20, 21]
+    assert {row["detail"] for row in shard.rows["rejects"]} == {"the shard's state has reached 15000 bytes"}
+    assert len(shard.until_silent()) == 20
+    shard.batch(beat("g", "a"), beat("h", "b"))
+    assert shard.state[3] == 2
 
 
 def test_p6_members_per_group_max() -> None:

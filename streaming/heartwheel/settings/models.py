@@ -92,6 +92,7 @@ class EngineSettings(Section):
         groups_per_shard_max: most groups that one shard holds, those without members counted too.
         members_per_group_max: most members that one group holds.
         output_per_batch_max: most rows that one shard writes in one batch.
+        state_bytes_max: size of a shard's encoded state from which on it takes nobody new.
     """
 
     shards: Annotated[int, Field(ge=1, le=1024)] = 8
@@ -104,6 +105,8 @@ class EngineSettings(Section):
     groups_per_shard_max: Annotated[int, Field(ge=1, le=10_000_000)] = 250_000
     members_per_group_max: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
     output_per_batch_max: Annotated[int, Field(ge=1)] = 100_000
+    # Spark can not hold a text of 2 GiB, and one batch may still add to what is below the limit.
+    state_bytes_max: Annotated[SizeBytes, Field(ge=2**20, le=2**30)] = 2**28
 
 
 class WheelSettings(Section):

@@ -15,9 +15,12 @@ class ShardLimits:
         groups_max: most groups, those without members counted too.
         verdicts_max: verdicts after which a batch starts no further group that is due only by the clock; those groups
             are decided in the next batch, with the same verdicts.
+        state_bytes_max: size of the encoded state, bytes, from which on no batch brings a new member or group; those
+            that are there go on. Ids and metadata may be long, so that a count of members alone bounds no memory.
     """
 
     members_max: int = 250_000
     members_per_group_max: int = 100_000
     groups_max: int = 250_000
     verdicts_max: int = 100_000
+    state_bytes_max: int = 256 << 20

@@ -131,7 +131,9 @@ class Shard:
             wheel = TimingWheel(tick_ms=tick_ms, wheel_size=wheel_size)
             state = ShardState(member_table(), group_table(), wheel, np.empty(0, np.intp), {})
         self._members, self._groups, self._wheel = state.members, state.groups, state.wheel
-        self._router = Router(self._members, self._groups, limits.groups_max, state.fingerprint_order)
+        self._heavy = len(blob) >= limits.state_bytes_max
+        groups_max = 0 if self._heavy else limits.groups_max
+        self._router = Router(self._members, self._groups, groups_max, state.fingerprint_order)
         self.totals: Counter[str] = Counter(state.counts)
         self._verdicts: list[Verdict] = []
         self._refused: list[Refusal] = []
@@ -212,7 +214,7 @@ class Shard:
         self._verdicts.clear()
         self._refused = []
         self._counts = Counter()
-        self._room = self._limits.members_max - len(self._members)
+        self._room = 0 if self._heavy else self._limits.members_max - len(self._members)
         clock = self._clock(clock_ms)
         if packs:
             log = BatchLog(packs)
@@ -272,7 +274,7 @@ class Shard:
         rows, starts = np.unique(group[records], return_index=True)
         spans = dict(zip(rows.tolist(), np.split(records, starts[1:]), strict=True))
         for record in spans.pop(FREE, ()):
-            self._refuse(log, int(record), RejectCause.SHARD_FULL, f"the shard holds {self._limits.groups_max} groups")
+            self._refuse(log, int(record), RejectCause.SHARD_FULL, self._why_full(f"{self._limits.groups_max} groups"))
         done = []
         for loaded in self._workshop.load(rows[rows >= 0]):
             self._apply_records(log, log.in_order(spans[loaded.row]), loaded)
@@ -310,11 +312,16 @@ class Shard:
 
     def _refuse_stranger(self, log: BatchLog, record: int) -> None:
         if self._room <= 0:
-            full = f"the shard holds {self._limits.members_max} members"
+            full = self._why_full(f"{self._limits.members_max} members")
             self._refuse(log, record, RejectCause.SHARD_FULL, full)
         else:
             full = f"the group has {self._limits.members_per_group_max} members"
             self._refuse(log, record, RejectCause.GROUP_FULL, full)
+
+    def _why_full(self, count: str) -> str:
+        if self._heavy:
+            return f"the shard's state has reached {self._limits.state_bytes_max} bytes"
+        return f"the shard holds {count}"
 
     def _refuse(self, log: BatchLog, record: int, cause: RejectCause, detail: str) -> None:
         entry = int(log.entry[record])

@@ -127,5 +127,6 @@ def job_config(settings: Settings, *, shuffle_partitions: int) -> JobConfig:
             members_per_group_max=engine.members_per_group_max,
             groups_max=engine.groups_per_shard_max,
             verdicts_max=engine.output_per_batch_max,
+            state_bytes_max=engine.state_bytes_max,
         ),
     )
