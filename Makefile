@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench fuzz check format lock clean
+.PHONY: help setup demo test bench fuzz simulate mutants check format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
@@ -49,6 +49,12 @@ fuzz: $(STAMP) ## throw hostile records at the decoder and the shard; MINUTES=5
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || \
 	  $(BIN)/python -m pip install -q --disable-pip-version-check --only-binary :all: 'atheris>=3,<4' || true
 	@$(BIN)/python tests/fuzz/fuzz_records.py --minutes $(MINUTES)
+
+simulate: $(STAMP) ## histories from seeds; SEEDS=100000 or SEEDS=500..900 says which; SEED=7 tells that one
+	@$(BIN)/python -m heartwheel.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),1000)) $(ARGS)
+
+mutants: $(STAMP) ## put mistakes into a copy of the engine; each must fail its test; ARGS="-k clock" picks some
+	@PYTHONPATH=tests $(BIN)/python -m mutation $(ARGS)
 
 check: $(STAMP) ## lint, formatting, types
 	@$(BIN)/ruff check --quiet .
