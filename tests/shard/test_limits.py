@@ -25,7 +25,14 @@ SESSION_MS = 1_500
 class Shard:
     """Run one shard batch by batch; batch n has the timestamp n seconds after T0, and its records that append time."""
 
-    def __init__(self, *, value_bytes_max: int = 1 << 20, group_max_size: int = 1_000, **limits: int) -> None:
+    def __init__(
+        self,
+        *,
+        value_bytes_max: int = 1 << 20,
+        group_max_size: int = 1_000,
+        empty_group_retention_ms: int = 86_400_000,
+        **limits: int,
+    ) -> None:
         self.config = JobConfig(
             checkpoint="unused",
             kafka_options={},
@@ -33,7 +40,11 @@ class Shard:
             topics={"heartbeats": "beats"},
             slots=(0,),
             skew_allowance_ms=0,
-            coordinator=CoordinatorConfig(group_min_session_timeout_ms=1, group_max_size=group_max_size),
+            coordinator=CoordinatorConfig(
+                group_min_session_timeout_ms=1,
+                group_max_size=group_max_size,
+                empty_group_retention_ms=empty_group_retention_ms,
+            ),
             limits=ShardLimits(**limits),
         )
         self.state: StateRow = NEW_STATE
@@ -112,14 +123,15 @@ def test_p6_groups_per_shard_max() -> None:
 
 def test_p6_state_bytes_max() -> None:
     """P6: a shard whose state is too large takes no new member and no new group until it is smaller."""
-    shard = Shard(state_bytes_max=15_000)
-    known = [beat("g", hashlib.shake_256(bytes([i])).hexdigest(500)) for i in range(20)]
+    shard = Shard(state_bytes_max=20_000, empty_group_retention_ms=1_000)
+    ids = [hashlib.shake_256(bytes([i])).hexdigest(500) for i in range(12)]
+    known = [beat(long_id[::-1], long_id) for long_id in ids]
     shard.batch(*known)
-    assert len(shard.state[5]) > 15_000
-    shard.batch(beat("g", "a"), beat("h", "b"), known[0])
-    assert sorted(shard.refused("shard_full")) == [20, 21]
-    assert {row["detail"] for row in shard.rows["rejects"]} == {"the shard's state has reached 15000 bytes"}
-    assert len(shard.until_silent()) == 20
+    assert len(shard.state[5]) > 20_000
+    shard.batch(beat(ids[0][::-1], "a"), beat("h", "b"), known[0])
+    assert sorted(shard.refused("shard_full")) == [12, 13]
+    assert {row["detail"] for row in shard.rows["rejects"]} == {"the shard's state has reached 20000 bytes"}
+    assert shard.until_silent() == sorted(ids)
     shard.batch(beat("g", "a"), beat("h", "b"))
     assert shard.state[3] == 2
 

@@ -198,6 +198,10 @@ class Shard:
         """Encode the state; `Shard(blob=...)` carries on from it."""
         if self._members.wasteful():
             self._renumber_members()
+        if self._heavy:
+            # A full shard must not stay full for ever of those who are gone (`test_p6_state_bytes_max`).
+            self._members.drop_free_text()
+            self._groups.drop_free_text()
         order = self._router.order()
         return encode_state(ShardState(self._members, self._groups, self._wheel, order, dict(self.totals)))
 

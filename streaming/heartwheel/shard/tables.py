@@ -61,6 +61,12 @@ class Table:
             self._columns[name][row] = default
         self._free.append(row)
 
+    def drop_free_text(self) -> None:
+        """Drop the ids and details of free rows; else they stay until their row is taken again."""
+        for row, row_id in zip(self._free, self.text.ids(self._free), strict=True):
+            if row_id:
+                self.text.write(row, "", b"")
+
     def used(self) -> Rows:
         """Return the rows in use, ascending."""
         return np.flatnonzero(self[self._owner] != FREE)
