@@ -48,7 +48,7 @@ class Audit:
 
     def __init__(self, config: AuditConfig | None = None, *, snapshot: bytes | None = None) -> None:
         self.config = config or AuditConfig()
-        self._state = _new(self.config) if snapshot is None else _read(snapshot)
+        self._state = _new(self.config) if snapshot is None else _read(snapshot, self.config)
         self._matcher = Matcher(self._state, self.config)
         self._rejects = Rejects(self._state, self.config)
         self._known: dict[bytes, Event] = {}
@@ -84,6 +84,8 @@ class Audit:
         state = self._state
         state.counts["events"] = state.counts.get("events", 0) + 1
         state.newest_ms = max(state.newest_ms, append_ms)
+        if append_ms < state.swept_ms:
+            state.counts["disordered"] = state.counts.get("disordered", 0) + 1
         event = self._known.get(value) if value is not None else None
         if event is None:
             try:
@@ -145,16 +147,26 @@ class Audit:
         """
         self._rejects.tell(partition, offset, OpenReject(cause, append_ms, row_partition, row_offset))
 
-    def batch(self, shard: int, batch_ms: int, *, held: bool) -> None:
+    def batch(self, shard: int, batch_ms: int, *, held: bool, clock_ms: int = -1) -> None:
         """Take a status row: a shard went through a batch. Only while the job ran can a verdict be late.
 
         Args:
             shard: which.
             batch_ms: the timestamp of the batch's trigger, epoch ms.
             held: whether the clock stood still, as a backlog was read.
+            clock_ms: up to where the shard has fired its timers, epoch ms.
         """
         for late in self._state.pace.batch(shard, batch_ms, held=held):
             self._note_late(late)
+        self._state.clocks.batch(shard, batch_ms, clock_ms)
+
+    def proven_clock_ms(self, shards: int) -> int:
+        """Tell up to when all verdicts must be in the topics by the status rows, epoch ms; -1 if that is not known.
+
+        Args:
+            shards: how many shards the job has.
+        """
+        return self._state.clocks.proven_ms(shards)
 
     def paused(self, from_ms: int, to_ms: int) -> None:
         """Note that the job is known to have been down, or held, between two moments, epoch ms."""
@@ -196,6 +208,7 @@ class Audit:
             early=counts.get("early", 0) + len(early),
             unjudged=counts.get("unjudged", 0),
             unsettled=state.ledger.unsettled,
+            disordered=counts.get("disordered", 0),
             faults={kind: faults[kind] for kind in FindingKind if kind in faults},
             findings=tuple(state.ledger.kept),
         )
@@ -294,6 +307,7 @@ _decode = msgspec.msgpack.Decoder(State).decode
 def _new(config: AuditConfig) -> State:
     most = config.remembered_max
     return State(
+        config=config,
         ledger=Ledger(config.examples_max),
         pace=Pace(config.late_ms_max),
         confirmed=Recent(most),
@@ -304,7 +318,7 @@ def _new(config: AuditConfig) -> State:
     )
 
 
-def _read(snapshot: bytes) -> State:
+def _read(snapshot: bytes, config: AuditConfig) -> State:
     try:
         state = _decode(snapshot)
     except msgspec.DecodeError as error:
@@ -313,6 +327,12 @@ def _read(snapshot: bytes) -> State:
     if state.format != FORMAT:
         hint = "start again without it: the whole log is read then"
         raise AuditStateError(f"the audit's state has format {state.format}, this release writes {FORMAT}", hint=hint)
+    if state.config != config:
+        changed = [
+            name for name in AuditConfig.__struct_fields__ if getattr(state.config, name) != getattr(config, name)
+        ]
+        hint = "set it as before, or start again without the state: the whole log is read then"
+        raise AuditStateError(f"the audit's state was made with another {', '.join(changed)}", hint=hint)
     for held in state.groups.values():
         _rejoin(held.group)
     return state

@@ -27,6 +27,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True):
             to the newest append time less this, so it bounds what is remembered, and never changes a verdict of a log
             that steps back by less.
         remembered_max: how many verdicts that were found right are remembered, to tell a repetition from a forgery.
+        judge_rejects: whether every record that can not be used must be on the rejects topic.
         judge_strays: whether groups with records in several partitions are judged like the others. Nothing promises
             their order, as it depends on when each partition was read, so their findings are put aside by default.
         examples_max: how many findings of a kind are kept with their place; all are counted.
@@ -46,5 +47,6 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True):
     late_ms_max: int | None = None
     disorder_ms: int = 60_000
     remembered_max: int = 300_000
+    judge_rejects: bool = True
     judge_strays: bool = False
     examples_max: int = 10

@@ -78,6 +78,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         early: rows and derived verdicts after the clock: too early to say.
         unjudged: rows about groups whose beginning is not in the log, or that are older than what is remembered.
         unsettled: findings about groups with records in several partitions, whose order nothing promises.
+        disordered: records that came after all groups had been run past their append time: the clock of a broker
+            stepped back by more than `disorder_ms`, and findings about those groups may be none.
         faults: how many findings there are of each kind.
         findings: the first of each kind.
     """
@@ -92,5 +94,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     early: int
     unjudged: int
     unsettled: int
+    disordered: int
     faults: dict[FindingKind, int]
     findings: tuple[Finding, ...]

@@ -65,15 +65,16 @@ class Rejects:
         member_id = event.member_id or event.assigned_member_id
         if member_id in group.members or member_id in group.pending or event.group_instance_id in group.static:
             return False
-        size = len(group.members) + len(group.pending)
-        return told.cause == SHARD_FULL or size >= self._config.members_per_group_max
+        if told.cause == SHARD_FULL or self._config.group_max_size > self._config.members_per_group_max:
+            return True
+        return len(group.members) + len(group.pending) >= self._config.members_per_group_max
 
     def expect(self, partition: int, offset: int, append_ms: int, cause: str) -> None:
         """Expect a record to be on the rejects topic."""
         told = self._state.told_rejects.get(partition, {}).pop(offset, None)
         if told is not None:
             self._settle(partition, offset, cause, told)
-        else:
+        elif self._config.judge_rejects:
             self._state.expected_rejects.setdefault(partition, {})[offset] = OpenReject(cause, append_ms)
 
     def _settle(self, partition: int, offset: int, cause: str, told: OpenReject) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from heartwheel.audit.clocks import Clocks
+from heartwheel.audit.config import AuditConfig
 from heartwheel.audit.derived import Derived
 from heartwheel.audit.ledger import Ledger
 from heartwheel.audit.pace import Pace
@@ -82,6 +84,7 @@ class State(msgspec.Struct):
     """Hold an audit.
 
     Args:
+        config: what the audited job was set to.
         ledger: the findings.
         pace: lateness.
         format: version of this.
@@ -97,6 +100,7 @@ class State(msgspec.Struct):
         expected_rejects: records that can not be used and are not on the rejects topic yet.
         told_rejects: rejects of records that were not read yet.
         settled_rejects: rejects that were found right.
+        clocks: how far each shard has come.
         begins: partitions whose first records are gone.
         positions: the next offset of each partition of each topic, kept for the reader.
         newest_ms: newest append time of the heartbeat topic, epoch ms.
@@ -104,6 +108,7 @@ class State(msgspec.Struct):
         counts: by name, of what the report tells.
     """
 
+    config: AuditConfig
     ledger: Ledger
     pace: Pace
     confirmed: Recent
@@ -119,6 +124,7 @@ class State(msgspec.Struct):
     open_times: list[tuple[int, str]] = []
     expected_rejects: dict[int, dict[int, OpenReject]] = {}
     told_rejects: dict[int, dict[int, OpenReject]] = {}
+    clocks: Clocks = msgspec.field(default_factory=Clocks)
     begins: dict[int, Begin] = {}
     positions: dict[str, dict[int, int]] = {}
     newest_ms: int = -1

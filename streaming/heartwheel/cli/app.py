@@ -8,7 +8,20 @@ from typing import Annotated, Final
 
 import typer
 
-from heartwheel.cli import config, dashboard, demo, doctor, feed, inspect, notify, operations, replay, top, topics
+from heartwheel.cli import (
+    audit,
+    config,
+    dashboard,
+    demo,
+    doctor,
+    feed,
+    inspect,
+    notify,
+    operations,
+    replay,
+    top,
+    topics,
+)
 from heartwheel.cli import run as run_job
 from heartwheel.cli.console import print_error
 from heartwheel.errors import HeartwheelError
@@ -41,6 +54,7 @@ First steps:
     heartwheel top               the same picture in a terminal
     heartwheel notify            post to a webhook who was expired and who came back
     heartwheel replay            what the coordinator decides on a log of requests
+    heartwheel audit             is what the job told what its log says?
     heartwheel config            every setting, and which layer it comes from
 """
 _CODES: Final = "Exit codes: 0 fine, 1 failed or something bad was found, 2 wrong usage or configuration, 130 Ctrl-C."
@@ -80,6 +94,7 @@ for _command in (
     topics.topics,
     inspect.inspect,
     replay.replay,
+    audit.audit,
     operations.operations,
     dashboard.dashboard,
     top.top,

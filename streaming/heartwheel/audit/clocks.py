@@ -1,0 +1,39 @@
+"""How far the shards of a job have come, by their status rows."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class _Shard(msgspec.Struct):
+    batch_ms: int
+    clock_ms: int
+    proven_ms: int = -1
+
+
+class Clocks(msgspec.Struct):
+    """Follow the clocks of all shards.
+
+    A batch writes its verdicts and its status rows side by side. So a status row proves the batch *before* its own: all
+    that one decided is in the topics.
+    """
+
+    shards: dict[int, _Shard] = {}
+
+    def batch(self, shard: int, batch_ms: int, clock_ms: int) -> None:
+        """Take a status row: its shard, its trigger's timestamp, and the clock after it, epoch ms."""
+        known = self.shards.get(shard)
+        if known is None:
+            self.shards[shard] = _Shard(batch_ms, clock_ms)
+        elif batch_ms > known.batch_ms:
+            known.proven_ms = max(known.proven_ms, known.clock_ms)
+            known.batch_ms, known.clock_ms = batch_ms, clock_ms
+
+    def proven_ms(self, shards: int) -> int:
+        """Tell up to when all verdicts must be in the topics, epoch ms; -1 if that is not known of every shard.
+
+        Args:
+            shards: how many there are.
+        """
+        known = self.shards
+        return min((known[shard].proven_ms if shard in known else -1 for shard in range(shards)), default=-1)

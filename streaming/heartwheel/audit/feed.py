@@ -1,0 +1,150 @@
+"""From records of topics, or lines of files, to an audit: every value is decoded here, and nowhere else."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+from typing import Final, NamedTuple
+
+import msgspec
+
+from heartwheel.audit.audit import Audit
+from heartwheel.audit.clocks import Clocks
+from heartwheel.audit.rejects import GROUP_FULL, SHARD_FULL
+from heartwheel.verdicts import ExpirationRow, TriggerRow
+
+
+class Source(enum.StrEnum):
+    """Name what is read, as the configuration names the topics."""
+
+    HEARTBEATS = "heartbeats"
+    EXPIRATIONS = "expirations"
+    TRIGGERS = "triggers"
+    STATUS = "status"
+    REJECTS = "rejects"
+
+
+class Entry(NamedTuple):
+    """Hold one record of one source.
+
+    Args:
+        append_ms: its append time, epoch ms.
+        source: what it belongs to.
+        partition: where it is.
+        offset: likewise.
+        value: its value; `None` is a tombstone.
+        stream: what it was read from: the partition, or one number for a whole file.
+        position: where in that stream: the offset, or the number of the line.
+    """
+
+    append_ms: int
+    source: Source
+    partition: int
+    offset: int
+    value: bytes | None
+    stream: int
+    position: int
+
+
+class _StatusRow(msgspec.Struct):
+    """Hold what an audit needs of a status row."""
+
+    shard: int
+    batch_ms: int
+    clock_ms: int
+    held: bool
+
+
+class _RejectRow(msgspec.Struct):
+    """Hold what an audit needs of a row of the rejects topic."""
+
+    partition: int
+    offset: int
+    append_ms: int
+    cause: str
+    topic: str = ""
+
+
+_LIMITS: Final = frozenset({SHARD_FULL, GROUP_FULL})
+_expiration = msgspec.json.Decoder(ExpirationRow).decode
+_trigger = msgspec.json.Decoder(TriggerRow).decode
+_status = msgspec.json.Decoder(_StatusRow).decode
+_reject = msgspec.json.Decoder(_RejectRow).decode
+
+
+class Feed:
+    """Feed an audit.
+
+    Args:
+        audit: what is fed.
+        heartbeats: name of the heartbeat topic; rejects of other topics are left out. Empty takes all.
+    """
+
+    def __init__(self, audit: Audit, *, heartbeats: str = "") -> None:
+        self._audit = audit
+        self._heartbeats = heartbeats
+
+    def limit(self, entry: Entry) -> None:
+        """Take a reject if it tells of a limit of the engine; those must be known before their records are read."""
+        self._rejected(entry, only_limits=True)
+
+    def clock(self, entry: Entry, clocks: Clocks) -> None:
+        """Take a status row for its clock alone."""
+        if entry.value is not None:
+            with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+                row = _status(entry.value)
+                clocks.batch(row.shard, row.batch_ms, row.clock_ms)
+
+    def take(self, entry: Entry) -> None:
+        """Take a record of any source."""
+        source = entry.source
+        if source is Source.HEARTBEATS:
+            self._audit.event(entry.append_ms, entry.partition, entry.offset, entry.value)
+        elif entry.value is None:
+            return  # a tombstone says nothing: compacted topics are cleaned by them
+        elif source is Source.STATUS:
+            self._went_through_batch(entry.value)
+        elif source is Source.REJECTS:
+            self._rejected(entry, only_limits=False)
+        else:
+            self._told(entry, entry.value)
+
+    def _told(self, entry: Entry, value: bytes) -> None:
+        row: ExpirationRow | TriggerRow
+        try:
+            row = _expiration(value) if entry.source is Source.EXPIRATIONS else _trigger(value)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            self._unreadable(entry, error)
+        else:
+            self._audit.told(row, entry.partition, entry.offset, entry.append_ms)
+
+    def _unreadable(self, entry: Entry, error: Exception) -> None:
+        self._audit.unreadable(entry.source.value, entry.partition, entry.offset, entry.append_ms, str(error)[:200])
+
+    def _went_through_batch(self, value: bytes) -> None:
+        try:
+            row = _status(value)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return  # it only helps to judge the pace
+        self._audit.batch(row.shard, row.batch_ms, held=row.held, clock_ms=row.clock_ms)
+
+    def _rejected(self, entry: Entry, *, only_limits: bool) -> None:
+        if entry.value is None:
+            return
+        try:
+            row = _reject(entry.value)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            if not only_limits:
+                self._unreadable(entry, error)
+            return
+        other = bool(self._heartbeats) and row.topic != self._heartbeats
+        if other or (only_limits and row.cause not in _LIMITS):
+            return
+        self._audit.rejected(
+            row.partition,
+            row.offset,
+            row.cause,
+            append_ms=row.append_ms,
+            row_partition=entry.partition,
+            row_offset=entry.offset,
+        )

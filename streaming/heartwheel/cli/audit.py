@@ -1,0 +1,245 @@
+"""`heartwheel audit`: what the job told, held against what its log says."""
+
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from heartwheel.cli.console import (
+    AsJson,
+    BootstrapFlag,
+    ConfigFile,
+    SetFlags,
+    load,
+    plain_table,
+    print_json,
+    stderr,
+    stdout,
+)
+from heartwheel.errors import HeartwheelError
+from heartwheel.settings import parse_duration_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from heartwheel.audit import Audit, AuditConfig, Report
+    from heartwheel.audit.feed import Source
+    from heartwheel.audit.run import Outcome
+    from heartwheel.settings import Settings
+
+_LAST_MS: Final = 253_402_300_799_999
+_BATCH_MS: Final = 10_000
+_OFF: Final = "off"
+
+_FileOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Read this file instead of the topic.")]
+
+
+def audit(
+    *,
+    until: Annotated[
+        int | None,
+        typer.Option(metavar="MS", min=0, max=_LAST_MS, help="Judge up to here, epoch ms; else the job's clock."),
+    ] = None,
+    state: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Carry on from this file if it is there, and write it anew.")
+    ] = None,
+    late: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Bound of P2 while the job runs, or off; else by the configuration."),
+    ] = None,
+    allow_late: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FROM..TO", help="The job was down then, epoch ms; can be repeated."),
+    ] = None,
+    disorder: Annotated[
+        str, typer.Option(metavar="DURATION", help="Most that append times step back in a partition.")
+    ] = "1m",
+    judge_strays: Annotated[
+        bool, typer.Option("--judge-strays", help="Judge groups in several partitions like the others.")
+    ] = False,
+    examples: Annotated[int, typer.Option(metavar="N", min=0, help="Findings of a kind that are shown.")] = 10,
+    heartbeats: _FileOption = None,
+    expirations: _FileOption = None,
+    triggers: _FileOption = None,
+    rejects: _FileOption = None,
+    status: _FileOption = None,
+    bootstrap_servers: BootstrapFlag = None,
+    config: ConfigFile = None,
+    set_: SetFlags = None,
+    json: AsJson = False,
+) -> None:
+    """Derive every verdict anew from the heartbeats, by other code, and hold what was told against it.
+
+    It finds verdicts that are false, missed, wrong, told twice differently, late, out of order or forged, and rejects
+    that are missing or forged. Exit code 1 if there is any. Audit with the configuration that the job runs with.
+
+    It judges up to the clock that the job's own status rows prove. With --state each run carries on where the last one
+    stopped, so that heartbeats may be deleted in between.
+
+    For example:
+
+        heartwheel audit --bootstrap-servers kafka:9092
+
+        heartwheel audit --state /var/lib/heartwheel/audit.state --json
+
+        heartwheel audit --heartbeats beats.jsonl --expirations gone.jsonl --triggers rebalances.jsonl --until 17000000
+    """
+    from heartwheel.audit import Audit
+
+    settings = load(config, set_, kafka__bootstrap_servers=bootstrap_servers).settings
+    files = _files(heartbeats, expirations, triggers, rejects, status)
+    has_status = not files or status is not None
+    audited = _config(
+        settings,
+        late_ms_max=_late_ms(late, settings, has_status=has_status),
+        disorder_ms=_duration(disorder, "--disorder"),
+        judge_strays=judge_strays,
+        judge_rejects=not files or rejects is not None,
+        examples_max=examples,
+    )
+    # Millions of small objects and hardly a cycle: looking for cycles as often as Python does by default costs a tenth.
+    gc.set_threshold(200_000, 20, 100)
+    run = Audit(audited, snapshot=_read(state))
+    for pause in allow_late or ():
+        run.paused(*_interval(pause))
+    outcome = _run_files(run, files, settings, until) if files else _run_topics(run, settings, until)
+    if state is not None:
+        _write(state, outcome.snapshot)
+    _show(outcome.report, as_json=json)
+    if not outcome.report.ok:
+        raise typer.Exit(1)
+
+
+def _run_topics(run: Audit, settings: Settings, until: int | None) -> Outcome:
+    from heartwheel.audit import run as auditing
+    from heartwheel.audit.topics import TopicLog
+    from heartwheel.kafka.client import reader
+
+    kafka, shards = settings.kafka, settings.engine.shards
+    with reader(kafka.bootstrap_servers, kafka.client, doing="audit the topics") as consumer:
+        log = TopicLog(consumer, kafka.topics.model_dump(), run, shards)
+        return auditing.run(run, log, shards=shards, until_ms=until)
+
+
+def _run_files(run: Audit, files: Mapping[Source, Path], settings: Settings, until: int | None) -> Outcome:
+    from heartwheel.audit import run as auditing
+    from heartwheel.audit.files import FileLog
+
+    return auditing.run(run, FileLog(files, run), shards=settings.engine.shards, until_ms=until)
+
+
+def _files(*paths: Path | None) -> dict[Source, Path]:
+    from heartwheel.audit.feed import Source
+
+    files = {source: path for source, path in zip(_ORDER, paths, strict=True) if path is not None}
+    missing = [f"--{name}" for name in _ORDER[:3] if name not in files]
+    if files and missing:
+        raise typer.BadParameter("files go together", param_hint=" ".join(missing))
+    return {Source(name): path for name, path in files.items()}
+
+
+_ORDER: Final = ("heartbeats", "expirations", "triggers", "rejects", "status")
+
+
+def _config(settings: Settings, **given: object) -> AuditConfig:
+    from msgspec import convert
+
+    from heartwheel.audit import AuditConfig
+
+    engine = settings.engine
+    return convert(
+        {
+            **settings.coordinator.model_dump(by_alias=False),
+            "members_per_group_max": engine.members_per_group_max,
+            "value_bytes_max": engine.value_bytes_max,
+            "tick_ms": settings.wheel.tick_ms,
+            **given,
+        },
+        AuditConfig,
+    )
+
+
+def _late_ms(late: str | None, settings: Settings, *, has_status: bool) -> int | None:
+    """Tell the bound of P2, ms; without status rows nothing shows that the job ran, so it must be asked for."""
+    if late == _OFF or (late is None and not has_status):
+        return None
+    if late is not None:
+        return _duration(late, "--late")
+    engine = settings.engine
+    return 2 * engine.trigger_interval_ms + engine.skew_allowance_ms + settings.wheel.tick_ms + _BATCH_MS
+
+
+def _duration(text: str, option: str) -> int:
+    try:
+        return parse_duration_ms(int(text) if text.isdecimal() else text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text}: it {error}", param_hint=option) from None
+
+
+def _interval(text: str) -> tuple[int, int]:
+    start, _, end = text.partition("..")
+    if not (start.isdecimal() and end.isdecimal() and int(start) <= int(end)):
+        raise typer.BadParameter(f"{text}: write FROM..TO, both in epoch ms", param_hint="--allow-late")
+    return int(start), int(end)
+
+
+def _read(path: Path | None) -> bytes | None:
+    if path is None or not path.exists():
+        return None
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise HeartwheelError(f"{path} can not be read: {error.strerror}") from error
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file that is whole or not there at all."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(data)
+        part.replace(path)
+    except OSError as error:
+        raise HeartwheelError(f"{path} can not be written: {error.strerror}") from error
+
+
+def _show(report: Report, *, as_json: bool) -> None:
+    from msgspec import to_builtins
+
+    if as_json:
+        print_json(to_builtins(report))
+        return
+    from heartwheel.audit.findings import MEANINGS
+
+    figures = plain_table("judged", "")
+    figures.columns[1].justify = "right"
+    for name in ("clock_ms", "events", "derived", "told", "confirmed", "repeated", "early", "unjudged", "unsettled"):
+        figures.add_row(name, str(getattr(report, name)))
+    stdout().print(figures, markup=False)
+    if report.faults:
+        stdout().print()
+        faults = plain_table("faults", "", "")
+        for kind, count in report.faults.items():
+            faults.add_row(kind.value, str(count), MEANINGS[kind])
+        stdout().print(faults, markup=False)
+        stdout().print()
+        found = plain_table("finding", "where", "group", "member", "time_ms", "what")
+        for one in report.findings:
+            about = (one.group_id or "", one.member_id or "", str(one.time_ms or ""))
+            found.add_row(one.kind.value, one.place(), *about, one.detail)
+        stdout().print(found, markup=False)
+    _warn(report)
+
+
+def _warn(report: Report) -> None:
+    if report.disordered:
+        words = (
+            f"{report.disordered} records step back by more than --disorder: findings about their groups may be none"
+        )
+        stderr().print(words, markup=False)
+    if report.ok:
+        nothing = "nothing was derived" if not report.derived else "everything that was told is what the log says"
+        stderr().print(f"clean: {nothing}", markup=False)

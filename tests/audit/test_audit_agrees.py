@@ -1,0 +1,90 @@
+"""The audit and the engine, which share no code, agree on every row of any log: the engine is right or both are wrong.
+
+HEARTWHEEL_EXAMPLES=5000 tries more logs.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from coordinator.group_logs import CONFIG as GROUP_CONFIG
+from coordinator.group_logs import logs as group_logs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from told_logs import Run, audit_config, engine_run
+
+from heartwheel.audit import Report
+from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.events import Event, decode_event
+from heartwheel.replay.driver import broker_config
+from heartwheel.shard.limits import ShardLimits
+from heartwheel.testing import LogBuilder
+from support.heartbeat_logs import CONFIG, EXAMPLES, T0, beating_logs, cuts_of, heartbeat_logs
+
+LATER = 30_000
+RECORDINGS = sorted(path.parent for path in (Path(__file__).parents[1] / "recordings").glob("*/meta.json"))
+A_THIRD = max(1, EXAMPLES // 3)
+
+
+def _end(log: LogBuilder) -> int:
+    return max([T0, *(record.append_ms for record in log.records)]) + LATER
+
+
+def _is_clean(report: Report, run: Run) -> None:
+    assert report.faults == {}, report.findings
+    assert (report.confirmed, report.early) == (len({told.row.id for told in run.told}), 0)
+
+
+@given(st.one_of(heartbeat_logs(), beating_logs()), st.data())
+@settings(max_examples=A_THIRD)
+def test_d4_any_log_any_cut_is_clean(log: LogBuilder, data: st.DataObject) -> None:
+    """D4: whatever the log, however it was cut, the audit derives the very rows and rejects that the shard told."""
+    run = engine_run(log, clock_ms=_end(log), config=CONFIG, cuts=data.draw(cuts_of(log)))
+    settled_ms = data.draw(st.sampled_from([50, 1_000, 60_000]))
+    report = run.audit(
+        told_first=data.draw(st.booleans()),
+        cut=data.draw(st.integers(0, len(log.records))),
+        disorder_ms=settled_ms,
+    )
+    _is_clean(report, run)
+
+
+@given(group_logs())
+@settings(max_examples=A_THIRD)
+def test_d4_well_informed_members_are_derived_alike(events: list[tuple[int, Event]]) -> None:
+    """D4: logs in which members name the right generation reach every state, and the audit follows through all."""
+    log, now = LogBuilder(), T0
+    for wait_ms, event in events:
+        now += wait_ms
+        log.add(now, event)
+    run = engine_run(log, clock_ms=_end(log), config=GROUP_CONFIG)
+    _is_clean(run.audit(), run)
+
+
+@given(heartbeat_logs(), st.data(), st.integers(1, 4), st.integers(1, 4))
+@settings(max_examples=A_THIRD // 2)
+def test_p6_records_beyond_the_limits_are_left_out(
+    log: LogBuilder, data: st.DataObject, most: int, of_all: int
+) -> None:
+    """P6: what the engine refused at its own limits, and said so, the audit leaves out; nothing else may be missing."""
+    limits = ShardLimits(members_per_group_max=most, members_max=of_all)
+    run = engine_run(log, clock_ms=_end(log), config=CONFIG, cuts=data.draw(cuts_of(log)), limits=limits)
+    _is_clean(run.audit(members_per_group_max=most), run)
+
+
+@pytest.mark.parametrize("folder", RECORDINGS, ids=lambda folder: folder.name)
+def test_recorded_requests_are_derived_alike(folder: Path) -> None:
+    """Requests that real clients sent to a real broker lead both to the same rows."""
+    meta = json.loads((folder / "meta.json").read_text())
+    config = broker_config(meta["broker_conf"])
+    assert isinstance(config, CoordinatorConfig)
+    log = LogBuilder()
+    for line in (folder / "events.jsonl").read_bytes().splitlines():
+        value = json.loads(line)
+        log.add(value["t_ms"], decode_event(line))
+    run = engine_run(log, clock_ms=meta["end_ms"], config=config)
+    assert run.told
+    assert audit_config(config).group_max_size == config.group_max_size
+    _is_clean(run.audit(tick_ms=1), run)
