@@ -59,8 +59,8 @@ function options({ series, format, height, width, hooks, ticks, spanGaps }) {
     padding: [8, 8, 0, 0],
     scales: { y: { range: (_plot, _low, high) => [0, nice(high)] } },
     axes: [
-      { ...axis, grid: { show: false }, space: 70, values: (_plot, splits) => splits.map((ms, at) => ticks(ms, at, splits)) },
-      { ...axis, size: 52, space: 34, values: (_plot, splits) => splits.map((value) => format(value)) },
+      { ...axis, grid: { show: false }, space: 70, size: 26, values: (_plot, splits) => splits.map((ms, at) => ticks(ms, at, splits)) },
+      { ...axis, size: 52, space: 34, values: (_plot, splits) => splits.map((value) => (value ? format(value) : "0")) },
     ],
     series: [{}, ...series.map((one) => ({
       label: one.label, stroke: colour(one.colour), width: 1.6, dash: one.dash, spanGaps, points: { show: false },

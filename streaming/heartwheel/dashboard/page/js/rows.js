@@ -1,19 +1,21 @@
 // A list of rows on the page that stays as long as its data says: elements are kept by key and used again, so that a
 // thousand new rows a second make no garbage.
 
-/** `make` returns a new element's parts, with the element itself as `element`; `fill` writes a row's data into them. */
+/** `make` returns a new element's parts, with the element itself as `element`; `fill` writes a row's data into them; `light`: new rows light up. */
 export class Rows {
   #parent;
   #key;
   #make;
   #fill;
+  #light;
   #shown = new Map();
 
-  constructor(parent, { key, make, fill }) {
+  constructor(parent, { key, make, fill, light }) {
     this.#parent = parent;
     this.#key = key;
     this.#make = make;
     this.#fill = fill;
+    this.#light = light;
   }
 
   /** Show exactly these rows, in this order. Rows that are the same object as before are not written again. */
@@ -21,7 +23,7 @@ export class Rows {
     const wanted = new Map(rows.map((row) => [this.#key(row), row]));
     const free = [...this.#shown].filter(([key]) => !wanted.has(key)).map(([, entry]) => entry);
     const next = new Map();
-    const few = this.#shown.size > 0 && wanted.size - (this.#shown.size - free.length) <= 10;
+    const few = this.#light && this.#shown.size > 0 && wanted.size - (this.#shown.size - free.length) <= 10;
     for (const [key, row] of wanted) next.set(key, this.#shown.get(key) ?? this.#recycled(free.pop(), few));
     for (const { element } of free) element.remove();
     let place = this.#parent.firstElementChild;

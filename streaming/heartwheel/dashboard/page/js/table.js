@@ -4,13 +4,13 @@ import { h } from "./dom.js";
 import { Rows } from "./rows.js";
 
 /** Columns: `{label, className?, width?, cell() -> {element, fill(row)}}`. Returns the table's element and its `show(rows)`. */
-export function table({ caption, columns, key }) {
+export function table({ caption, columns, key, light = false }) {
   const body = h("tbody", { role: "rowgroup" });
   const head = h("tr", { role: "row" }, columns.map(heading));
   const element = h("table", { class: "table", role: "table" },
     h("caption", { class: "visually-hidden" }, caption),
     h("thead", { role: "rowgroup" }, head), body);
-  const rows = new Rows(body, { key, make: () => make(columns), fill: ({ cells }, row) => cells.forEach((cell) => cell.fill(row)) });
+  const rows = new Rows(body, { key, light, make: () => make(columns), fill: ({ cells }, row) => cells.forEach((cell) => cell.fill(row)) });
   return { element, body, show: (list) => rows.show(list) };
 }
 

@@ -11,9 +11,8 @@ const REASONS = {
 const STATES = {
   Empty: { icon: "dot", tone: "calm" },
   PreparingRebalance: { label: "Preparing rebalance", icon: "hourglass", tone: "warn" },
-  CompletingRebalance: { label: "Completing rebalance", icon: "sync", tone: "warn" },
   Stable: { icon: "check", tone: "good" },
-  Dead: { icon: "stop", tone: "calm" },
+  Unknown: { icon: "dot", tone: "calm" },
 };
 
 const HEALTH = {

@@ -30,7 +30,7 @@ class View {
   constructor({ router, stream, signal }) {
     Object.assign(this, { router, stream, signal, paused: false });
     this.filters = Object.fromEntries(FILTERS.map((name) => [name, router.query.get(name) ?? ""]));
-    this.table = table({ caption: "Expired members, newest first", columns: EXPIRATION_COLUMNS, key: (row) => row.id });
+    this.table = table({ caption: "Expired members, newest first", columns: EXPIRATION_COLUMNS, key: (row) => row.id, light: true });
     this.body = h("div", { class: "panel flush" });
     this.pager = h("div", { class: "pager" });
     this.list = new Expirations({ stream, signal, limit: ROWS, changed: () => this.show(), failed: (error) => put(this.body, failed(error)) });

@@ -1,9 +1,9 @@
 // One group: what its state means, who blocks its rebalance now, whether it storms, and what happened to it.
 
-import { get, pathOf } from "../api.js";
+import { get, pathOf, query } from "../api.js";
 import { memberHref, tag, time } from "../cells.js";
 import { h, put, write } from "../dom.js";
-import { EXPIRATION_COLUMNS } from "../expiration_columns.js";
+import { COLUMNS_OF_A_GROUP } from "../expiration_columns.js";
 import { ago, count, countdown, counted, duration, NOTHING } from "../format.js";
 import { icon } from "../icons.js";
 import { empty, failed, panel } from "../states.js";
@@ -43,13 +43,13 @@ function state(group) {
     ["Kind", group.kind ? h("span", { title: kindWords(group.kind) }, group.kind) : "not known"], ["Shard", group.shard],
     ["Last change", last ? [spaced(last.cause ?? last.type), ", ", time(last.time_ms)] : "none seen"],
     ["It took", last?.duration_ms === null || last?.duration_ms === undefined ? null : duration(last.duration_ms)],
-    ["In Kafka's words", last?.reason], ["Expired in the window", count(group.expirations)],
+    ["In Kafka's words", last?.reason], ["Expired in the window", count(group.expirations_count)],
   ]));
 }
 
 function blocked({ group_id: group, blocked: { since_ms: since, deadline_ms: deadline, awaiting, awaiting_count: all } }) {
   return h("section", { class: "panel callout tone-warn" },
-    h("h2", {}, icon("hourglass"), ` Waiting for ${counted(all, "member")} to rejoin`),
+    h("h2", {}, icon("hourglass"), all ? ` Waiting for ${counted(all, "member")} to rejoin` : " A rebalance is under way"),
     h("p", {}, "Since ", time(since), ". ", deadline ? ["Who is not back in ", h("strong", { dataset: { until: deadline } }), " is taken out of the group."] : ""),
     h("ul", { class: "lines" }, awaiting.slice(0, 20).map((member) => h("li", {}, h("a", { class: "mono wrap", href: memberHref(group, member) }, member))),
       all > 20 ? h("li", { class: "soft" }, `and ${counted(all - Math.min(20, awaiting.length), "other")}`) : null));
@@ -60,35 +60,41 @@ function storm({ group_id: group, storm: { count: rebalances, window_ms: length,
     h("h2", {}, icon("storm"), ` Rebalance storm: ${counted(rebalances, "rebalance")} in ${duration(length)}`),
     h("p", {}, `It began with: ${spaced(cause) || "cause not known"}. While a group rebalances, nobody in it works.`),
     offenders?.length ? h("p", { class: "soft" }, "Expired again and again:") : null,
-    h("ul", { class: "lines" }, (offenders ?? []).map((member) => h("li", {}, h("a", { class: "mono wrap", href: memberHref(group, member.member_id) }, member.member_id), ` ${counted(member.count, "time")}`))));
+    h("ul", { class: "lines" }, (offenders ?? []).map((member) => h("li", {}, h("a", { class: "mono wrap", href: offenderHref(group, member.member_id) }, member.member_id), ` ${counted(member.count, "time")}`))));
 }
+
+// An offender goes by its instance, or by its client and host: its member id is another after each return.
+const offenderHref = (group, name) => `/expired${query({ group, text: name.replace(" at ", " ") })}`;
+
+/** More than these are on page Expired. */
+const EXPIRATIONS_SHOWN = 10;
 
 const KINDS = { expired: ["door", "bad"], triggered: ["sync", "warn"], completed: ["check", "good"], empty: ["dot", "calm"] };
 
 function timeline({ timeline: events }) {
   const element = panel("What happened", "newest first");
   const shown = [...events].sort((one, other) => other.time_ms - one.time_ms).slice(0, 60);
-  element.append(shown.length ? h("ol", { class: "timeline" }, shown.map(({ time_ms: ms, kind, text }) => {
+  element.append(shown.length ? h("ol", { class: "timeline", tabindex: "0", "aria-label": "What happened, newest first" }, shown.map(({ time_ms: ms, kind, text }) => {
     const [name, tone] = KINDS[kind] ?? ["dot", "calm"];
     return h("li", { class: `tone-${tone}` }, icon(name), time(ms), h("span", { class: "wrap" }, text));
   })) : empty("Nothing happened in the window that is kept."));
   return element;
 }
 
-function seen({ group_id: group, members_seen: members }, now) {
+function seen({ group_id: group, members_seen: members, members_note: note }, now) {
   const element = panel("Members seen", "from the end of the heartbeat topic");
   element.append(members?.length ? h("ul", { class: "lines members" }, members.slice(0, 50).map((member) => h("li", {},
     h("a", { class: "mono line", href: memberHref(group, member.member_id), title: member.member_id }, member.member_id),
     h("span", { class: "soft small nowrap" }, `${counted(member.beats, "event")}, last ${ago(Math.max(0, now - member.last_seen_ms))}`))))
-    : empty("None seen.", "No heartbeat of this group is among the newest records of its partition."));
+    : empty("None seen.", note || "No heartbeat of this group is among the newest records of its partition."));
   return element;
 }
 
-function expired({ expirations }) {
+function expired({ group_id: group, expirations, expirations_count: all }) {
   if (!expirations?.length) return null;
-  const list = table({ caption: "Expired members of this group", columns: EXPIRATION_COLUMNS, key: (row) => row.id });
-  list.show(expirations.slice(0, 50));
-  return h("section", { class: "panel flush" }, h("div", { class: "panel-head" }, h("h2", {}, "Expired members")), list.element);
+  const list = table({ caption: "Expired members of this group", columns: COLUMNS_OF_A_GROUP, key: (row) => row.id });
+  list.show(expirations.slice(0, EXPIRATIONS_SHOWN));
+  return h("section", { class: "panel flush" }, h("div", { class: "panel-head" }, h("h2", {}, "Expired last"), h("a", { class: "small", href: `/expired${query({ group })}` }, `All ${count(all)}`)), list.element);
 }
 
 function tick(body, stream) {

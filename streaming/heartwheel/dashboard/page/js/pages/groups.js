@@ -88,7 +88,12 @@ function lastRebalance({ last }, now) {
 function blockers({ blocked }, now) {
   if (!blocked) return { first: NOTHING, second: "" };
   const left = blocked.deadline_ms === null || blocked.deadline_ms === undefined ? "" : `${countdown(Math.max(0, blocked.deadline_ms - now))} left`;
-  return { first: blocked.awaiting_count === 1 ? blocked.awaiting[0] : counted(blocked.awaiting_count, "member"), second: left, title: blocked.awaiting.join("\n") };
+  return { first: waitedFor(blocked), second: left, title: blocked.awaiting.join("\n") };
+}
+
+function waitedFor({ awaiting, awaiting_count: all }) {
+  if (all === 1) return awaiting[0];
+  return all ? counted(all, "member") : "others to join";
 }
 
 function expiredCell() {

@@ -4,7 +4,7 @@ import { get, pathOf } from "../api.js";
 import { groupHref, tag, time } from "../cells.js";
 import { h, put } from "../dom.js";
 import { counted, duration } from "../format.js";
-import { EXPIRATION_COLUMNS, whoIs } from "../expiration_columns.js";
+import { COLUMNS_OF_A_MEMBER, whoIs } from "../expiration_columns.js";
 import { empty, failed, panel } from "../states.js";
 import { table } from "../table.js";
 import { throttled } from "../throttle.js";
@@ -73,7 +73,7 @@ function history({ history: told }, chart) {
   const element = panel("How long it was silent", beats ? `${counted(beats, "event")} around it, from the heartbeat topic` : null);
   if (beats < 2) element.append(empty("No heartbeats to draw.", told?.note || "The heartbeat topic no longer has them."));
   else {
-    element.append(h("p", { class: "soft small legend-text" }, `The line is the time since its last event: it falls to nothing with each one. Where it meets ${duration(told.session_timeout_ms)}, the session timeout, the member counts as gone.`), chart.element);
+    element.append(h("p", { class: "soft small legend-text" }, `The line is the time since its last event: it falls to nothing with each one.${told.session_timeout_ms ? ` Where it meets ${duration(told.session_timeout_ms)}, the session timeout, the member counts as gone.` : ""}`), chart.element);
     chart.show(told);
     element.append(eventTable(told));
     if (told.note) element.append(h("p", { class: "faint small" }, told.note));
@@ -92,7 +92,7 @@ function eventTable({ events, truncated }) {
 }
 
 function before(expirations) {
-  const list = table({ caption: "Its expirations", columns: EXPIRATION_COLUMNS, key: (row) => row.id });
+  const list = table({ caption: "Its expirations", columns: COLUMNS_OF_A_MEMBER, key: (row) => row.id });
   list.show(expirations.slice(0, 50));
   return h("section", { class: "panel flush" }, h("div", { class: "panel-head" }, h("h2", {}, `Expired ${counted(expirations.length, "time")} in the window`)), list.element);
 }

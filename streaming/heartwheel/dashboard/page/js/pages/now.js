@@ -40,25 +40,25 @@ export const nowPage = {
 function showHealth(element, { health, at_ms }) {
   const words = healthWords(health.state);
   element.className = `health tone-${words.tone}`;
-  const since = health.since_ms === null || health.since_ms === undefined ? null : h("span", { class: "soft small" }, ` since ${clock(health.since_ms)}, ${ago(Math.max(0, at_ms - health.since_ms))}`);
+  const since = health.since_ms === null || health.since_ms === undefined ? null : h("p", { class: "soft small" }, `Since ${clock(health.since_ms)}, ${ago(Math.max(0, at_ms - health.since_ms))}.`);
   put(element, icon(words.icon), h("div", {},
-    h("h2", {}, words.label, since),
-    h("p", {}, health.sentence),
+    h("h2", {}, health.sentence),
+    since,
     health.hint ? h("p", { class: "soft" }, health.hint) : null,
     health.reasons?.length ? h("ul", {}, health.reasons.map((reason) => h("li", {}, reason))) : null));
 }
 
 function canaryWords({ canary }) {
   if (!canary?.enabled) return empty("The canary is off.", "Set ", code("canary.enabled = true"), " to have the engine proved all the time.");
-  const wrong = canary.missed + canary.false_;
+  const wrong = canary.missed + canary.false;
   const words = wrong
-    ? `${count(canary.missed)} missed and ${count(canary.false_)} false: the engine's promises do not hold. Look at its log.`
+    ? `${count(canary.missed)} missed and ${count(canary.false)} false: the engine's promises do not hold. Look at its log.`
     : `Every canary that died was found, and none that lived was expired.`;
   return [
     h("p", { class: wrong ? "tone-bad" : "tone-good" }, h("span", { class: `tag tone-${wrong ? "bad" : "good"}` }, icon(wrong ? "alert" : "check"), wrong ? "Broken" : "Proved"), " ", words),
-    h("dl", { class: "facts" }, [
+    h("dl", { class: "facts tight" }, [
       ["Died on schedule", count(canary.expected)], ["Found", count(canary.known)], ["Missed", count(canary.missed)],
-      ["Expired while alive", count(canary.false_)], ["Awaited now", count(canary.pending)],
+      ["Expired while alive", count(canary.false)], ["Awaited now", count(canary.pending)],
       ["Known after, median", duration(canary.lateness_ms?.p50)], ["99 of 100 within", duration(canary.lateness_ms?.p99)], ["Longest", duration(canary.lateness_ms?.max)],
     ].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
   ];

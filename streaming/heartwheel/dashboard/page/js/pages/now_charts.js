@@ -9,7 +9,7 @@ const POINTS = 120;
 
 /** Title, what it tells, the series by their names in /api/series, how a value is written. */
 const CHARTS = [
-  { title: "Expired members", about: "a step", format: rate, series: [{ key: "expirations", label: "expired", colour: "chart-1", bars: true, fill: true }] },
+  { title: "Expired members", about: "each bar is 5 s", format: rate, series: [{ key: "expirations", label: "expired", colour: "chart-1", bars: true, fill: true }] },
   { title: "Known after the deadline", about: "", format: duration,
     series: [{ key: "lateness_p50_ms", label: "median", colour: "chart-1" }, { key: "lateness_p99_ms", label: "99 of 100", colour: "chart-2", dash: [5, 4] }] },
   { title: "Heartbeats a second", about: "", format: count, series: [{ key: "heartbeats_per_second", label: "read", colour: "chart-3", fill: true }] },

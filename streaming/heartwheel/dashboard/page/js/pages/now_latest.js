@@ -10,7 +10,7 @@ const ROWS = 6;
 
 /** Make the panel; it loads by itself and then follows the stream. */
 export function latest({ stream, signal }) {
-  const rows = table({ caption: "The newest expirations", columns: EXPIRATION_COLUMNS, key: (row) => row.id });
+  const rows = table({ caption: "The newest expirations", columns: EXPIRATION_COLUMNS, key: (row) => row.id, light: true });
   const body = h("div");
   const element = h("section", { class: "panel flush" },
     h("div", { class: "panel-head" }, h("h2", {}, "Expired last"), h("a", { class: "small", href: "/expired" }, "All expired members")), body);

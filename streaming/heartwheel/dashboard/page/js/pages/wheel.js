@@ -97,9 +97,11 @@ class View {
   }
 }
 
+const gained = (more) => (more > 0 ? `${count(more)} in the last batch` : "");
+
 function figures(wheel, before) {
-  const since = before && before.shard === wheel.shard ? `+${count(Math.max(0, wheel.moves - before.moves))} since the last batch` : "";
-  const fired = before && before.shard === wheel.shard ? `+${count(Math.max(0, wheel.fires - before.fires))} since the last batch` : "";
+  const since = before && before.shard === wheel.shard ? gained(wheel.moves - before.moves) : "";
+  const fired = before && before.shard === wheel.shard ? gained(wheel.fires - before.fires) : "";
   return facts([
     ["Members of this shard", count(wheel.members)], ["Timers", counted(wheel.levels.reduce((sum, level) => sum + level.entries, 0), "timer")],
     ["Clock", wheel.held ? `held at ${clock(wheel.clock_ms)}: a backlog is being read` : clock(wheel.clock_ms)],

@@ -1,0 +1,70 @@
+"""A real browser: Debian's Chromium, driven by Playwright; what a page complains of is kept for the test to see."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+NO_CHROMIUM: Final = "no Chromium here; apt-get install chromium"
+
+_FLAGS: Final = (
+    "--no-sandbox",  # tests run as root in containers; the page is ours
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",  # containers have little of it
+    "--enable-precise-memory-info",
+    "--js-flags=--expose-gc",
+)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Run a headless Chromium with a profile of its own, or skip by name where there is none."""
+    if CHROMIUM is None:
+        pytest.skip(NO_CHROMIUM)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(_FLAGS))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Tab:
+    """One tab, and what the browser complained of in it.
+
+    Args:
+        browser: where to open it.
+        url: what addresses are relative to.
+        context: of Playwright, such as `viewport` or `color_scheme`.
+    """
+
+    def __init__(self, browser: Browser, url: str, **context: Any) -> None:
+        wanted = {"viewport": {"width": 1280, "height": 800}, "locale": "en-GB", "timezone_id": "Europe/Berlin"}
+        self._context = browser.new_context(**{**wanted, **context})
+        self.page: Page = self._context.new_page()
+        self.page.set_default_timeout(20_000)
+        self.complaints: list[str] = []
+        self._url = url
+        self.page.on("console", lambda said: said.type in {"error", "warning"} and self.complaints.append(said.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def open(self, path: str) -> Page:
+        """Go to a page, and wait until it shows data."""
+        self.page.goto(self._url + path)
+        expect(self.page.locator("#health-pill")).to_be_visible()
+        return self.page
+
+    def close(self) -> None:
+        """Close it."""
+        self._context.close()

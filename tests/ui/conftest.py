@@ -1,0 +1,65 @@
+"""One browser for the whole run, and one dashboard with an hour of a shop's life in it for tests that only look."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+from support.browser import Tab, chromium
+from support.dashboard_scene import Scene, canary_figures
+from support.dashboard_server import DashboardServer, dashboard
+
+from heartwheel.dashboard.deps import wall_clock_ms
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Run one Chromium for all tests; each has tabs of its own."""
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def shop() -> Iterator[DashboardServer]:
+    """Run a dashboard over a shop's groups, whose shards and job go on telling how they stand."""
+    scene = Scene(wall_clock_ms())
+    with dashboard(history=scene, canary=canary_figures) as server:
+        server.tell(scene.past())
+        server.tell(scene.second(server.now_ms()))
+        over = threading.Event()
+
+        def go_on() -> None:
+            while not over.wait(1):
+                server.tell(scene.second(server.now_ms()))
+
+        thread = threading.Thread(target=go_on)
+        thread.start()
+        yield server
+        over.set()
+        thread.join()
+
+
+@pytest.fixture
+def empty_dashboard() -> Iterator[DashboardServer]:
+    """Run a dashboard that has been told nothing."""
+    with dashboard() as server:
+        yield server
+
+
+@pytest.fixture
+def tab(browser: Browser) -> Iterator[Callable[..., Tab]]:
+    """Give a function that opens a tab on a server; at the end no tab may have complained."""
+    opened: list[Tab] = []
+
+    def open_tab(server: Any, **context: Any) -> Tab:
+        opened.append(Tab(browser, server.url, **context))
+        return opened[-1]
+
+    yield open_tab
+    complaints = [text for each in opened for text in each.complaints]
+    for each in opened:
+        each.close()
+    assert complaints == []

@@ -1,0 +1,164 @@
+"""Every page, light and dark, wide and narrow: it shows its data, complains of nothing, and can be used by everybody."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from support.browser import Tab
+from support.dashboard_server import DashboardServer
+
+pytestmark = pytest.mark.ui
+
+PAGES = {
+    "now": ("/", "Now"),
+    "expired": ("/expired", "Expired members"),
+    "groups": ("/groups", "Groups"),
+    "at-risk": ("/at-risk", "At risk"),
+    "wheel": ("/wheel?shard=2", "Timing wheel"),
+    "group": ("/groups/fraud-scoring", "fraud-scoring"),
+    "waiting": ("/groups/search-indexer", "search-indexer"),
+    "member": ("", ""),  # the newest expiration's, which each run makes anew
+    "missing": ("/groups/a/b/c", "No such page"),
+}
+WIDTHS = (360, 390, 768, 1280, 1920)
+AXE = gzip.decompress((Path(__file__).parent / "vendor" / "axe.min.js.gz").read_bytes()).decode()
+AXE_ALL = "axe.run(document, {resultTypes: ['violations']})"
+AXE_COLOURS = "axe.run(document, {resultTypes: ['violations'], runOnly: ['color-contrast', 'link-in-text-block']})"
+
+
+@pytest.fixture(scope="module")
+def survey(browser: Browser, shop: DashboardServer) -> Iterator[dict[str, dict[str, Any]]]:
+    """Visit every page once, and note all that these tests ask about: a visit costs more than a question."""
+    one = Tab(browser, shop.url, color_scheme="light")
+    yield {name: look(one, shop, name) for name in PAGES}
+    one.close()
+
+
+def look(one: Tab, shop: DashboardServer, name: str) -> dict[str, Any]:
+    """Visit one page."""
+    path, heading = PAGES[name]
+    row = shop.picture.window.rows[-1]
+    page = one.open(path or f"/members/{row.group_id}/{row.member_id}")
+    expect(page.locator("h1")).to_have_text(heading or row.member_id)
+    expect(page.locator("main").locator(".table tbody tr, .empty, .rings").first).to_be_visible()
+    page.evaluate("document.getAnimations().forEach((one) => one.finish())")
+    page.evaluate(AXE)
+    found: dict[str, Any] = {"light": serious(page, AXE_ALL)}
+    page.emulate_media(color_scheme="dark")
+    found["dark"] = serious(page, AXE_COLOURS)
+    page.emulate_media(color_scheme="light")
+    found["wide"] = [width for width in WIDTHS if sticks_out(page, width)]
+    page.set_viewport_size({"width": 1280, "height": 800})
+    found["complaints"], one.complaints = one.complaints, []
+    return found
+
+
+def serious(page: Page, question: str) -> list[str]:
+    """Ask axe-core what is wrong with a page, and keep what is serious or worse."""
+    return [
+        f"{violation['id']}: {node['html'][:200]} {node['failureSummary'][:300]}"
+        for violation in page.evaluate(question)["violations"]
+        if violation["impact"] in {"serious", "critical"}
+        for node in violation["nodes"][:3]
+    ]
+
+
+def sticks_out(page: Page, width: int) -> bool:
+    """Tell whether something is wider than a screen of that width."""
+    page.set_viewport_size({"width": width, "height": 800})
+    return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth"))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_everybody_can_use_it(name: str, survey: dict[str, dict[str, Any]]) -> None:
+    """Axe finds nothing serious or critical on any page, in light and in dark."""
+    assert (survey[name]["light"], survey[name]["dark"]) == ([], [])
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_is_wider_than_the_screen(name: str, survey: dict[str, dict[str, Any]]) -> None:
+    """Nothing sticks out to the right, from a small phone to a wide screen."""
+    assert survey[name]["wide"] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_browser_has_nothing_to_complain_of(name: str, survey: dict[str, dict[str, Any]]) -> None:
+    """No page writes an error or a warning to the console, and none is refused anything by the content policy."""
+    assert survey[name]["complaints"] == []
+
+
+def test_page_now_answers_in_one_look(shop: DashboardServer, tab: Callable[..., Tab]) -> None:
+    """Page Now says in a sentence whether the engine can be trusted, and shows figures, charts, storms and the canary."""
+    page = tab(shop).open("/")
+    expect(page.locator(".health h2")).to_contain_text("Healthy")
+    expect(page.locator(".tile")).to_have_count(8)
+    expect(page.locator(".tile", has_text="Groups").locator(".figure")).to_have_text("12")
+    expect(page.locator(".chart canvas")).to_have_count(4)
+    expect(page.locator(".chart").nth(1)).to_have_attribute(
+        "aria-label", _starts("Known after the deadline. median: now")
+    )
+    expect(page.locator(".lines", has_text="fraud-scoring")).to_contain_text("rebalances")
+    expect(page.get_by_text("Every canary that died was found")).to_be_visible()
+
+
+def test_group_says_who_blocks_it_and_for_how_long(shop: DashboardServer, tab: Callable[..., Tab]) -> None:
+    """A group in a rebalance names whom it waits for, and counts down to when they are taken out."""
+    page = tab(shop).open("/groups/search-indexer")
+    callout = page.locator(".callout.tone-warn")
+    expect(callout).to_contain_text("Waiting for 2 members to rejoin")
+    left = callout.locator("[data-until]")
+    before = left.text_content() or ""
+    assert before
+    expect(left).not_to_have_text(before)
+
+
+def test_storm_is_told_with_its_cause_and_its_offenders(shop: DashboardServer, tab: Callable[..., Tab]) -> None:
+    """A group that rebalances again and again has a badge in the list, and a first cause and offenders in its view."""
+    page = tab(shop).open("/groups?storm=true")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.locator("tbody tr")).to_contain_text("storm")
+    page.get_by_role("link", name="fraud-scoring").click()
+    storm = page.locator(".callout.tone-bad")
+    expect(storm).to_contain_text("It began with: member expired")
+    storm.locator("a").first.click()
+    expect(page.locator("tbody tr").first).to_contain_text("fraud-scoring")
+
+
+def test_wheel_turns_with_the_clock(shop: DashboardServer, tab: Callable[..., Tab]) -> None:
+    """The hands go on between two updates, the numbers of the slots add up to the timers, another shard can be picked."""
+    page = tab(shop).open("/wheel?shard=2")
+    hand = page.locator(".hand").first
+    before = hand.get_attribute("transform") or ""
+    expect(hand).not_to_have_attribute("transform", before)
+    numbers = page.evaluate(
+        "[...document.querySelectorAll('.box')].reduce((sum, box) => sum + Number(box.textContent), 0)"
+    )
+    assert numbers == 90
+    page.get_by_label("Shard").select_option("5")
+    expect(page.locator(".facts")).to_contain_text("State in Spark")
+    assert page.url.endswith("/wheel?shard=5")
+
+
+def test_bars_run_down(shop: DashboardServer, tab: Callable[..., Tab]) -> None:
+    """Page At risk lists who is next, nearest first, and the bars move between two updates."""
+    page = tab(shop).open("/at-risk")
+    bar = page.locator(".bar > i").last
+    before = bar.get_attribute("style") or ""
+    expect(bar).not_to_have_attribute("style", before)
+
+
+def test_who_asks_for_less_motion_gets_less(shop: DashboardServer, tab: Callable[..., Tab]) -> None:
+    """With prefers-reduced-motion nothing is animated, and the hands jump with each batch."""
+    page = tab(shop, reduced_motion="reduce").open("/wheel?shard=2")
+    expect(page.locator(".hand").first).to_have_attribute("transform", _starts("rotate"))
+    assert page.evaluate("document.getAnimations().length") == 0
+
+
+def _starts(text: str) -> re.Pattern[str]:
+    return re.compile("^" + re.escape(text))
