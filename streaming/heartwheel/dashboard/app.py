@@ -35,8 +35,8 @@ from heartwheel.settings import Settings
 PAGES: Final = ("/", "/expired", "/groups", "/at-risk", "/wheel", "/groups/{rest:path}", "/members/{rest:path}")
 """Addresses that are views of the one page."""
 
-METRICS_MEDIA: Final = "text/plain; version=0.0.4; charset=utf-8"
-"""The content type of Prometheus' text format."""
+WriteMetrics = Callable[[str], tuple[bytes, str]]
+"""Write what Prometheus reads, in a format that it accepts; gives the text and its content type."""
 
 _NO_STORE: Final = {"cache-control": "no-store"}
 
@@ -47,7 +47,7 @@ def create_app(
     *,
     history: HistoryReader | None = None,
     canary: Callable[[], Any] | None = None,
-    metrics: Callable[[], bytes] | None = None,
+    metrics: WriteMetrics | None = None,
     now_ms: Callable[[], int] = wall_clock_ms,
 ) -> Starlette:
     """Make the application.
@@ -57,7 +57,7 @@ def create_app(
         settings: the checked configuration.
         history: reads heartbeats on demand; `None` shows none.
         canary: gives the canary's figures; `None` if none runs.
-        metrics: writes what Prometheus reads; `None` serves none.
+        metrics: writes what Prometheus reads, such as `Metrics.text`; `None` serves none.
         now_ms: the wall clock, epoch ms.
 
     Returns:
@@ -140,7 +140,7 @@ def _stream_of(deps: Deps, hub: Hub) -> Callable[[Request], Any]:
     return stream
 
 
-def _plain_routes(deps: Deps, metrics: Callable[[], bytes] | None) -> list[Route]:
+def _plain_routes(deps: Deps, metrics: WriteMetrics | None) -> list[Route]:
     async def healthz(_request: Request) -> Response:
         return Response(b'{"status":"alive"}', headers=_NO_STORE, media_type=JSON)
 
@@ -149,10 +149,11 @@ def _plain_routes(deps: Deps, metrics: Callable[[], bytes] | None) -> list[Route
         status = 200 if health.ready else 503
         return Response(msgspec.json.encode(health), status, _NO_STORE, JSON)
 
-    async def figures(_request: Request) -> Response:
+    async def figures(request: Request) -> Response:
         if metrics is None:
             raise RequestError(404, "this dashboard serves no metrics", "start it with heartwheel dashboard")
-        return Response(await run_in_threadpool(metrics), headers=_NO_STORE | {"content-type": METRICS_MEDIA})
+        body, media = await run_in_threadpool(metrics, request.headers.get("accept", "text/plain"))
+        return Response(body, headers=_NO_STORE | {"content-type": media})
 
     async def description(_request: Request) -> Response:
         return Response(msgspec.json.encode(openapi()), media_type=JSON)

@@ -1,0 +1,82 @@
+"""`heartwheel dashboard`: who was expired, why, whether the engine can be trusted, and who is next, in a browser."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load, stderr, stdout
+from heartwheel.cli.signals import stopped_by_signals
+from heartwheel.errors import HeartwheelError
+
+if TYPE_CHECKING:
+    from heartwheel.dashboard.dashboard import Dashboard
+
+
+def dashboard(
+    *,
+    host: Annotated[str | None, typer.Option(help="Where to listen (dashboard.host).")] = None,
+    port: Annotated[int | None, typer.Option(help="Likewise; 0 takes any that is free (dashboard.port).")] = None,
+    canary: Annotated[
+        bool | None,
+        typer.Option("--canary/--no-canary", help="Send members that fall silent on schedule (canary.enabled)."),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A name it may be asked under (dashboard.allow_hosts); can be repeated."),
+    ] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    bootstrap_servers: BootstrapFlag = None,
+    config: ConfigFile = None,
+    set_: SetFlags = None,
+) -> None:
+    """Show who was expired, when and why, whether the engine can be trusted, and who is next, in a browser.
+
+    It follows the topics that `heartwheel run` writes, and only reads, unless the canary is on. It starts without
+    Kafka and without a job, and says so. There is no login: keep it local, or behind a proxy that asks for one.
+
+    For example:
+
+        heartwheel dashboard --bootstrap-servers kafka:9092
+
+        heartwheel dashboard --port 0 --open
+
+        heartwheel dashboard --host 0.0.0.0 --allow-host dash.example.org --canary
+    """
+    settings = load(
+        config,
+        set_,
+        kafka__bootstrap_servers=bootstrap_servers,
+        dashboard__host=host,
+        dashboard__port=port,
+        dashboard__allow_hosts=",".join(allow_host) if allow_host else None,
+        canary__enabled=None if canary is None else str(canary).lower(),
+    ).settings
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)-7s %(message)s")
+    # Its clients say at length that a broker is away; the page says it in one sentence.
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    from heartwheel.dashboard.dashboard import Dashboard
+    from heartwheel.dashboard.guard import is_local
+
+    with Dashboard(settings) as shown:
+        stdout().print(Text(shown.url, style="bold cyan"))
+        stderr().print(f"following {settings.kafka.bootstrap_servers}; Ctrl-C ends it", markup=False)
+        if not is_local(settings.dashboard.host):
+            stderr().print(
+                f"others can reach it on {settings.dashboard.host}: it only reads, but asks for no login", markup=False
+            )
+        if open_:
+            typer.launch(shown.url)
+        _wait(shown)
+
+
+def _wait(shown: Dashboard) -> None:
+    told = threading.Event()
+    with stopped_by_signals(told.set):
+        while not told.wait(1.0):
+            if not shown.running:
+                raise HeartwheelError("the dashboard has ended by itself", hint="the lines above may tell why")

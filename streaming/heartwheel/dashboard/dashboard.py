@@ -1,0 +1,91 @@
+"""The dashboard, whole: a follower feeds a picture, a server shows it, and a canary proves the engine if wanted."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Self
+
+from heartwheel.canary.canary import Canary
+from heartwheel.dashboard.app import create_app
+from heartwheel.dashboard.deps import wall_clock_ms
+from heartwheel.dashboard.server import DashboardServer
+from heartwheel.live.follower import Follower
+from heartwheel.live.history import HistoryReader
+from heartwheel.live.picture import Picture
+from heartwheel.live.told import Told
+from heartwheel.metrics.exposition import Metrics
+from heartwheel.settings import Settings
+
+
+class Dashboard:
+    """Run a dashboard, in threads of its own; Kafka, the topics and the job may come later.
+
+    Args:
+        settings: the checked configuration.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        wanted = settings.dashboard
+        self.picture = Picture(
+            expirations_max=wanted.expirations_max,
+            triggers_max=wanted.expirations_max,
+            window_ms=wanted.window_ms,
+            canary_prefix=settings.canary.group_prefix,
+        )
+        self._metrics = Metrics(settings)
+        self._canary: Canary | None = None
+        if settings.canary.enabled:
+            self._canary = Canary(settings, on_judged=self._metrics.canary.on_judged)
+            self._metrics.canary.watch(self._canary.figures)
+        self._follower = Follower(
+            settings,
+            since_ms=wall_clock_ms() - wanted.window_ms,
+            tail_max=wanted.expirations_max,
+            on_told=self._take,
+            on_link=self._link,
+        )
+        app = create_app(
+            self.picture,
+            settings,
+            history=HistoryReader(settings),
+            canary=self._canary.figures if self._canary else None,
+            metrics=self._metrics.text,
+        )
+        self._server = DashboardServer(app, host=wanted.host, port=wanted.port)
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        """Start it.
+
+        Raises:
+            DashboardServerError: the address can not be listened on.
+        """
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._server)
+            stack.enter_context(self._follower)
+            if self._canary is not None:
+                stack.enter_context(self._canary)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        return self._server.url
+
+    @property
+    def running(self) -> bool:
+        """Whether it still serves."""
+        return self._server.running
+
+    def _take(self, told: Sequence[Told]) -> None:
+        self.picture.apply(told, now_ms=wall_clock_ms())
+        self._metrics.apply(told)
+
+    def _link(self, linked: bool) -> None:  # noqa: FBT001 - the one thing it is told
+        self.picture.link(linked, now_ms=wall_clock_ms())
+        self._metrics.link(linked)

@@ -1,0 +1,131 @@
+"""Serve an application in a thread of its own, so that it can run beside a job, a canary or a wait for Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import threading
+from typing import Final, Self
+
+import uvicorn
+from starlette.applications import Starlette
+
+from heartwheel.errors import HeartwheelError
+
+_GRACE_S: Final = 2
+_BACKLOG: Final = 128
+
+
+class DashboardServerError(HeartwheelError):
+    """Tell that the dashboard can not listen or has ended by itself."""
+
+
+class DashboardServer:
+    """Serve an application over HTTP.
+
+    Args:
+        app: made by `create_app`.
+        host: where to listen.
+        port: likewise; `0` takes any that is free.
+    """
+
+    def __init__(self, app: Starlette, *, host: str, port: int) -> None:
+        self._app, self._host, self._port = app, host, port
+        config = uvicorn.Config(
+            app,
+            http="h11",
+            loop="asyncio",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE_S,
+        )
+        self._server = uvicorn.Server(config)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._ready = threading.Event()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def url(self) -> str:
+        """The address to open in a browser on this machine; the port is known once it listens."""
+        name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self._host, self._host)  # noqa: S104 - compared, not bound
+        return f"http://{f'[{name}]' if ':' in name and not name.startswith('[') else name}:{self._port}/"
+
+    @property
+    def running(self) -> bool:
+        """Whether it serves."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self) -> None:
+        """Listen, and return once requests are answered.
+
+        Raises:
+            DashboardServerError: the address can not be listened on.
+        """
+        listening = _listen(self._host, self._port)
+        self._port = listening.getsockname()[1]
+        self._thread = threading.Thread(target=self._run, args=(listening,), name="heartwheel-dashboard", daemon=True)
+        self._thread.start()
+        while not self._server.started and self._thread.is_alive():
+            self._ready.wait(0.01)
+        if not self._server.started:
+            listening.close()
+            raise DashboardServerError("the dashboard ended as it started", hint="its log tells why")
+
+    def stop(self) -> None:
+        """Send the listeners away, end it, and wait until it has ended."""
+        if self._thread is None or self._loop is None:
+            return
+        self._server.should_exit = True
+        if self._thread.is_alive():
+            # An open stream would keep the server from ending until its grace is over.
+            self._loop.call_soon_threadsafe(self._app.state.hub.close)
+        self._thread.join()
+
+    def _run(self, listening: socket.socket) -> None:
+        async def serve() -> None:
+            self._loop = asyncio.get_running_loop()
+            await self._server.serve(sockets=[listening])
+
+        with listening:
+            asyncio.run(serve())
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise DashboardServerError(
+            f"the dashboard can not listen on {host}: {error.strerror or error}", hint="name another --host"
+        ) from error
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(_BACKLOG)
+    except OSError as error:
+        listening.close()
+        raise DashboardServerError(
+            f"the dashboard can not listen on {host}:{port}: {error.strerror or error}", hint=_hint(error, port)
+        ) from error
+    return listening
+
+
+def _hint(error: OSError, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"something listens there already, perhaps another dashboard; take another port: --port {port + 1}"
+    if error.errno == errno.EACCES:
+        return "ports below 1024 need rights; take a higher one, such as --port 8484"
+    return "name another --host or --port; --host 127.0.0.1 listens on this machine alone"
