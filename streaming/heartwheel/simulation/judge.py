@@ -18,6 +18,7 @@ from heartwheel.simulation.feeder import Feeder
 from heartwheel.simulation.oracle import Entry, Expected, Place, entries_of, expect
 from heartwheel.simulation.plan import Plan
 from heartwheel.simulation.problem import Problem
+from heartwheel.simulation.silences import falsely_expired
 from heartwheel.simulation.sink import Row, read_reject, read_row
 from heartwheel.verdicts import ExpirationRow, TriggerRow
 
@@ -66,8 +67,7 @@ class Judge:
             expected = expect(self.plan, group_id, self.entries.get(group_id, []), self.refused, clock_ms)
             yield from self._compare(group_id, expected)
             yield from _compare_state(expected, states.get(group_id))
-            partitions = {entry.record.partition for entry in self.entries.get(group_id, ())}
-            self.seen["group in two partitions"] += len(partitions) > 1
+            yield from self._check_silences(group_id)
         yield from self._check_rejects()
 
     def clock_ms(self, group_id: str) -> int:
@@ -147,6 +147,21 @@ class Judge:
             yield Problem("P1", f"{group_id}: told {said[len(wanted)]}, should be nothing more")
         elif len(said) < expected.surely:
             yield Problem("P5", f"{group_id}: missed {wanted[len(said)]}")
+
+    def _check_silences(self, group_id: str) -> Iterator[Problem]:
+        """Look for the living among the expired, without asking the rules.
+
+        A group in several partitions is only counted: while a backlog is read in bounded batches, some of its records
+        are read before others that were appended earlier.
+        """
+        entries = self.entries.get(group_id, [])
+        rows = [one.row for one in self.said[group_id]]
+        stray = len({entry.record.partition for entry in entries}) > 1
+        self.seen["group in two partitions"] += stray
+        for row in falsely_expired(self.plan, group_id, entries, self.refused, rows):
+            self.seen["false expiry of a group in two partitions"] += stray
+            if not stray:
+                yield Problem("P1", f"{group_id}: there is a heartbeat between {row.last_seen_ms} and the end of {row}")
 
     # -- rejects
 

@@ -61,7 +61,9 @@ def simulate_plan(plan: Plan, *, told: bool = False) -> History:
     job.run()
     _finish(job)
     judge = Judge(plan, feeder, job.checkpoint)
-    problems = [*judge.problems(), *audited(plan, feeder.topic, job.checkpoint)]
+    problems = list(judge.problems())
+    strays = judge.seen["group in two partitions"] > 0
+    problems += audited(plan, feeder.topic, job.checkpoint, strays=strays)
     seen = story.seen + judge.seen + _kinds_of(plan, feeder.topic)
     return History(plan.seed, problems, seen, story.lines())
 
