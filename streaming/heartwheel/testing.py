@@ -8,6 +8,9 @@ It is what heartwheel's own tests use, and is here for yours:
 >>> log.beat(3_000, "orders", "a", session_timeout_ms=10_000)
 >>> [(v.kind.value, v.member_id, v.time_ms) for v in run_shard(log, clock_ms=13_000) if v.member_id]
 [('member_expired', 'a', 13000)]
+
+`heartwheel.simulation` goes further: whole histories from a seed, with clocks that are wrong and a job that dies
+anywhere.
 """
 
 from __future__ import annotations

@@ -25,6 +25,9 @@ ROOMS = {
     "streaming/heartwheel/operations": CLOCKS_AND_LOGS
     | OUTSIDE
     | {f"heartwheel.{room}" for room in ("spark", "kafka", "cli", "settings", "testing")},
+    "streaming/heartwheel/simulation": (CLOCKS_AND_LOGS - {"random"})
+    | OUTSIDE
+    | {"heartwheel.cli", "heartwheel.kafka"},
     "streaming/heartwheel/settings": {"pyspark", "kafka", "pandas", "heartwheel.spark", "heartwheel.cli"},
     "streaming/heartwheel/kafka": {
         "pyspark",
