@@ -46,6 +46,8 @@ ROOMS = {
         "heartwheel.operations_job",
     },
     "streaming/heartwheel/operations_job": {"typer", "rich", "heartwheel.cli", "heartwheel.testing"},
+    "streaming/heartwheel/canary": {"pyspark", "typer", "rich", "heartwheel.cli", "heartwheel.dashboard"},
+    "streaming/heartwheel/metrics": {"pyspark", "typer", "rich", "heartwheel.cli", "heartwheel.dashboard"},
 }
 """What each room must not import."""
 
