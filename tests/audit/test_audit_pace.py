@@ -1,0 +1,105 @@
+"""P2: a verdict is late only while the job ran, by its own status rows; nobody is accused without them."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from rich_log import CONFIG, T0, rich_log
+from told_logs import audit_config, engine_run
+
+from heartwheel.audit import Audit, FindingKind
+from heartwheel.audit.clocks import Clocks
+from heartwheel.audit.pace import Candidate, Pace
+
+BOUND_MS = 3_000
+CLOCK_MS = T0 + 32_000
+
+
+def _candidate(time_ms: int, append_ms: int) -> Candidate:
+    return Candidate(time_ms, append_ms, "expirations", 0, 7, "g", "m")
+
+
+def _late(time_ms: int, append_ms: int, batches: list[int], held: tuple[int, ...] = ()) -> bool:
+    """Tell whether a verdict is late, in a job that went through batches at these times."""
+    pace = Pace(BOUND_MS)
+    late = []
+    for batch_ms in [at for at in batches if at < append_ms]:
+        late += pace.batch(0, batch_ms, held=batch_ms in held)
+    pace.known(_candidate(time_ms, append_ms), 0)
+    for batch_ms in [at for at in batches if at >= append_ms]:
+        late += pace.batch(0, batch_ms, held=batch_ms in held)
+    return bool(late + pace.rest())
+
+
+STEADY = list(range(0, 60_000, 1_000))
+
+
+@pytest.mark.parametrize(
+    ("append_ms", "batches", "held", "late"),
+    [
+        (23_000, STEADY, (), False),  # just within the bound
+        (23_001, STEADY, (), True),
+        (50_000, STEADY, (), True),
+        (50_000, [t for t in STEADY if t <= 21_000 or t >= 49_000], (), False),  # down meanwhile
+        (50_000, [t for t in STEADY if t <= 21_000 or t >= 40_000], (), True),  # back for longer than the bound
+        (50_000, STEADY, tuple(range(20_000, 49_000, 1_000)), False),  # a backlog was read
+        (50_000, STEADY, tuple(range(20_000, 40_000, 1_000)), True),
+        (50_000, [0, 59_000], (), False),  # rows are missing
+        (50_000, [59_000], (), False),
+        (50_000, [t for t in STEADY if t < 49_000], (), False),  # nothing shows that it ran then
+    ],
+)
+def test_p2_late_is_what_a_running_job_tells_late(
+    append_ms: int, batches: list[int], held: tuple[int, ...], *, late: bool
+) -> None:
+    """P2: a verdict that was true at 20,000 ms is late by the bound, while the status rows come in step."""
+    assert _late(20_000, append_ms, batches, held) == late
+
+
+def test_without_status_rows_all_of_the_time_counts_but_known_pauses() -> None:
+    """An audit that is told nothing of batches takes the bound at its word, but for the pauses that it is told of."""
+    assert _late(20_000, 50_000, [])
+    pace = Pace(BOUND_MS, pauses=[(19_000, 48_000)])
+    pace.known(_candidate(20_000, 50_000), 0)
+    assert pace.rest() == []
+
+
+def test_without_a_bound_nothing_is_late() -> None:
+    """The bound is for the user to set."""
+    pace = Pace(None)
+    pace.known(_candidate(0, 10**9), 0)
+    assert pace.batch(0, 10**9, held=False) + pace.rest() == []
+
+
+@pytest.mark.parametrize("number", [0, 7, -1])
+def test_p2_a_late_row_is_found(number: int) -> None:
+    """P2: of one row that stands in the topic later than the bound, just that is found, with its place."""
+    run = copy.deepcopy(engine_run(rich_log(), clock_ms=CLOCK_MS, config=CONFIG))
+    for told in run.told:
+        told.append_ms = getattr(told.row, "time_ms", told.row.deadline_ms) + 500
+    run.told[number].append_ms += BOUND_MS
+    report = run.audit(late_ms_max=BOUND_MS)
+    assert report.faults == {FindingKind.LATE: 1}
+    assert report.findings[0].offset == run.told[number].offset
+
+
+def test_a_clock_is_proven_by_the_batch_after_it() -> None:
+    """Verdicts and status rows are written side by side: only the next batch shows that a batch is all there."""
+    clocks = Clocks()
+    for shard in (0, 1):
+        clocks.batch(shard, 1_000, 400)
+    assert clocks.proven_ms(2) == -1
+    clocks.batch(0, 2_000, 1_400)
+    assert (clocks.proven_ms(1), clocks.proven_ms(2)) == (400, -1)
+    clocks.batch(1, 2_000, 1_400)
+    clocks.batch(1, 2_000, 1_400)  # the same row again
+    assert (clocks.proven_ms(2), clocks.proven_ms(3)) == (400, -1)
+
+
+def test_an_audit_knows_the_clock_of_its_job() -> None:
+    """Status rows that an audit was fed with tell it up to when it can judge."""
+    audit = Audit(audit_config(CONFIG))
+    for batch_ms in (1_000, 2_000, 3_000):
+        audit.batch(0, batch_ms, held=False, clock_ms=batch_ms - 600)
+    assert audit.proven_clock_ms(1) == 1_400
