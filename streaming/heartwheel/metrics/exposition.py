@@ -95,10 +95,6 @@ class Metrics:
         encode, content_type = choose_encoder(accept)
         return encode(self.registry), content_type
 
-    def plain(self) -> bytes:
-        """Write all metrics down in Prometheus' own text format."""
-        return self.text()[0]
-
 
 class _LinkCollector(Collector):
     def __init__(self) -> None:
