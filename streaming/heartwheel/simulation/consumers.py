@@ -7,6 +7,7 @@ a lost member id. They die at every stage, so that every timer of the protocol g
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import Final
 
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.model import Member
@@ -17,7 +18,8 @@ from heartwheel.simulation.workers import Who
 Stage = Generator[int, None, bool]
 """A part of a walk; it returns whether the member is still one."""
 
-_POLL_MS = 60
+_POLL_MS: Final = 60
+_BUSY_SHARE: Final = 0.3
 
 
 def consumer(feeder: Feeder, who: Who) -> Walk:
@@ -59,39 +61,48 @@ class _Membership:
 
     def stay(self, generation: int) -> Stage:
         """Beat in a generation that it is a member of, and join again when told to."""
-        group_id = self._group.group_id
         while True:
             generation = self._heard_of(generation)
             beat = EventType.COMMIT if self._dice.random() < 0.05 else EventType.HEARTBEAT
             answer = self._send(beat, generation_id=generation)
             if answer is Answer.REBALANCE_IN_PROGRESS:
-                yield self._soon()
-                return (yield from self._after_join(self._send(EventType.JOIN, **self._offer())))
-            if answer not in {Answer.NONE, Answer.NOT_COORDINATOR}:
+                if self._dice.random() >= _BUSY_SHARE:
+                    yield self._soon()
+                    return (yield from self._after_join(self._send(EventType.JOIN, **self._offer())))
+                # Its heartbeats come from a thread of their own, and the one that would join is busy.
+                self._feeder.story.mark("member busy")
+                yield self._feeder.grain(self._group.beat_ms)
+            elif answer not in {Answer.NONE, Answer.NOT_COORDINATOR}:
                 self._feeder.story.mark(f"answered {answer}")
                 return False
-            if self._dice.random() >= self._feeder.plan.unrest:
+            elif self._dice.random() >= self._feeder.plan.unrest:
                 yield self._feeder.grain(self._group.beat_ms * self._dice.uniform(0.9, 1.1))
-                continue
-            now_ms = self._feeder.topic.clock_ms(
-                self._feeder.topic.partition_of(group_id, self._feeder.now_ms), self._feeder.now_ms
-            )
-            deed = self._dice.choice(("die", "leave", "edge", "edge", "stale", "rejoin", "pause"))
-            if deed == "edge":
-                yield self._feeder.until_append(group_id, now_ms + self._group.session_ms + self._feeder.edge())
-                continue
-            self._feeder.story.mark(f"member {deed}")
-            if deed == "stale":
-                self._send(EventType.HEARTBEAT, generation_id=max(0, generation - 1))
-                yield self._soon()
-            elif deed == "rejoin":
-                return (yield from self._after_join(self._send(EventType.JOIN, **self._offer(changed=True))))
-            elif deed == "pause":
-                yield self._feeder.grain(self._group.session_ms * self._dice.uniform(0.9, 3.0))
             else:
-                if deed == "leave":
-                    self._send(EventType.LEAVE)
-                return False
+                stays = yield from self._do_something(generation)
+                if stays is not None:
+                    return stays
+
+    def _do_something(self, generation: int) -> Generator[int, None, bool | None]:
+        """Do something else than beat; it returns what a stage does if the membership is over, else `None`."""
+        group_id, topic, now_ms = self._group.group_id, self._feeder.topic, self._feeder.now_ms
+        append_ms = topic.clock_ms(topic.partition_of(group_id, now_ms), now_ms)
+        deed = self._dice.choice(("die", "leave", "edge", "edge", "stale", "rejoin", "pause"))
+        if deed == "edge":
+            yield self._feeder.until_append(group_id, append_ms + self._group.session_ms + self._feeder.edge())
+            return None
+        self._feeder.story.mark(f"member {deed}")
+        if deed == "rejoin":
+            return (yield from self._after_join(self._send(EventType.JOIN, **self._offer(changed=True))))
+        if deed == "stale":
+            self._send(EventType.HEARTBEAT, generation_id=max(0, generation - 1))
+            yield self._soon()
+            return None
+        if deed == "pause":
+            yield self._feeder.grain(self._group.session_ms * self._dice.uniform(0.9, 3.0))
+            return None
+        if deed == "leave":
+            self._send(EventType.LEAVE)
+        return False
 
     def _after_join(self, answer: Answer) -> Stage:
         """Wait for the generation, sync, wait for the assignment, and stay."""

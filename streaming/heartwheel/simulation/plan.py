@@ -179,7 +179,7 @@ def _draw_brokers(dice: Random, feed_ms: int, allowance_ms: int) -> tuple[Clock,
 
 
 def _draw_broker_steps(dice: Random, feed_ms: int) -> tuple[tuple[int, int], ...]:
-    if dice.random() < 0.8:
+    if dice.random() < 0.7:
         return ()
     return ((dice.randrange(feed_ms), dice.choice((-300, -10, 40, 1_500))),)
 
@@ -189,7 +189,7 @@ def _draw_leader_changes(dice: Random, feed_ms: int, partitions: int, brokers: i
         return ()
     changes = [
         (dice.randrange(feed_ms), dice.randrange(partitions), dice.randrange(brokers))
-        for _ in range(dice.randint(1, 4))
+        for _ in range(dice.randint(2, 8))
     ]
     return tuple(sorted(changes))
 
