@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -9,6 +10,8 @@ from typing import Any, ClassVar, Self
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.metrics.exposition import PLAIN, Metrics
+
+_log = logging.getLogger(__name__)
 
 
 class MetricsServer:
@@ -26,13 +29,12 @@ class MetricsServer:
     def __init__(self, metrics: Metrics, host: str, port: int) -> None:
         handler = type("Handler", (_Handler,), {"metrics": metrics})
         try:
-            self._server = ThreadingHTTPServer((host, port), handler)
+            self._server = _Server((host, port), handler)
         except OSError as error:
             raise HeartwheelError(
                 f"can not serve metrics at {host}:{port}: {error.strerror or error}",
                 hint="set metrics.host and metrics.port to an address of this machine that is free, or the port to 0",
             ) from error
-        self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, name="metrics-server", daemon=True)
 
     @property
@@ -52,6 +54,14 @@ class MetricsServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Note who went away in the middle of an answer, instead of a traceback on stderr."""
+        _log.debug("an answer to %s failed", client_address, exc_info=True)
 
 
 class _Handler(BaseHTTPRequestHandler):
