@@ -59,7 +59,7 @@ class MetricsServer:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - socketserver gives it
         """Note who went away in the middle of an answer, instead of a traceback on stderr."""
         _log.debug("an answer to %s failed", client_address, exc_info=True)
 
