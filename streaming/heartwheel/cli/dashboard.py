@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -12,9 +12,6 @@ from rich.text import Text
 from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load, stderr, stdout
 from heartwheel.cli.signals import stopped_by_signals
 from heartwheel.errors import HeartwheelError
-
-if TYPE_CHECKING:
-    from heartwheel.dashboard.dashboard import Dashboard
 
 
 def dashboard(
@@ -62,7 +59,8 @@ def dashboard(
     from heartwheel.dashboard.dashboard import Dashboard
     from heartwheel.dashboard.guard import is_local
 
-    with Dashboard(settings) as shown:
+    told = threading.Event()
+    with stopped_by_signals(told.set), Dashboard(settings) as shown:
         stdout().print(Text(shown.url, style="bold cyan"))
         stderr().print(f"following {settings.kafka.bootstrap_servers}; Ctrl-C ends it", markup=False)
         if not is_local(settings.dashboard.host):
@@ -71,12 +69,6 @@ def dashboard(
             )
         if open_:
             typer.launch(shown.url)
-        _wait(shown)
-
-
-def _wait(shown: Dashboard) -> None:
-    told = threading.Event()
-    with stopped_by_signals(told.set):
         while not told.wait(1.0):
             if not shown.running:
                 raise HeartwheelError("the dashboard has ended by itself", hint="the lines above may tell why")

@@ -18,7 +18,7 @@ from heartwheel.live.picture import Picture
 from heartwheel.live.storms import Offender, StormRule
 from heartwheel.live.ticks import STEP_MS
 from heartwheel.live.wheel import shards_of
-from heartwheel.live.words import length, setting
+from heartwheel.live.words import count, length, setting
 
 VERSION: Final = metadata.version("heartwheel")
 """Release of heartwheel."""
@@ -263,7 +263,9 @@ def _stray(strays: Mapping[str, int]) -> str:
 
 def _canary(canary: Any) -> list[str]:
     missed, false = getattr(canary, "missed", 0), getattr(canary, "false_", 0)
-    lines = [f"The canary was not expired in time {missed} times: real members may be missed too."] if missed else []
+    lines = []
+    if missed:
+        lines.append(f"The canary was not expired in time {count(missed, 'time')}: real members may be missed too.")
     if false:
-        lines.append(f"The canary was expired {false} times though it was alive: real members may be too.")
+        lines.append(f"The canary was expired {count(false, 'time')} though it was alive: real members may be too.")
     return lines

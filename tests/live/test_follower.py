@@ -1,0 +1,143 @@
+"""The follower on a real broker: over its absence without a gap and without a double, past whatever is no row."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+import msgspec
+import pytest
+
+from heartwheel.kafka.embedded import EmbeddedKafka
+from heartwheel.kafka.sender import Sender
+from heartwheel.live.follower import Follower, Source, Told
+from heartwheel.settings import Settings
+from heartwheel.verdicts import ExpirationRow
+from support.job import Topics, wait_for
+from support.output_rows import expired, status
+
+pytestmark = pytest.mark.kafka
+
+
+class Heard:
+    """Collect what a follower tells."""
+
+    def __init__(self) -> None:
+        self.told: list[Told] = []
+        self.links: list[bool] = []
+
+    def take(self, told: Sequence[Told]) -> None:
+        """Take rows."""
+        assert told
+        self.told += told
+
+    def members(self) -> list[str]:
+        """Name the members of the expirations that were told."""
+        return [each.row.member_id for each in list(self.told) if isinstance(each.row, ExpirationRow)]
+
+
+def settings_of(topics: Topics) -> Settings:
+    """Point the settings at a test's topics."""
+    settings = Settings()
+    names = settings.kafka.topics.model_copy(update=topics.names)
+    kafka = settings.kafka.model_copy(update={"bootstrap_servers": topics.bootstrap, "topics": names})
+    return settings.model_copy(update={"kafka": kafka})
+
+
+def send(topics: Topics, topic: str, *values: bytes | None) -> None:
+    """Append values to a topic, and wait until they are in the log."""
+    sender = Sender(topics.bootstrap, topics.names[topic], linger_ms=0)
+    for value in values:
+        sender.send(b"key", value)
+    sender.close()
+    assert (sender.unknown, sum(sender.errors.values())) == (0, 0)
+
+
+def rows(*members: str) -> list[bytes]:
+    """Encode expirations of some members."""
+    return [msgspec.json.encode(expired("g", member)) for member in members]
+
+
+def test_nothing_is_lost_or_doubled_over_a_restart_of_the_broker(topics: Callable[[str], str]) -> None:
+    """A broker that goes away and comes back is noticed both times, and reading goes on at the very next offset."""
+    heard = Heard()
+    with EmbeddedKafka() as broker:
+        ours = Topics(broker.bootstrap, topics, partitions=1)
+        with Follower(settings_of(ours), since_ms=0, on_told=heard.take, on_link=heard.links.append) as follower:
+            send(ours, "expirations", *rows("a", "b"))
+            wait_for(lambda: heard.members() == ["a", "b"], "the first rows")
+            broker.stop()
+            wait_for(lambda: heard.links == [True, False], "the follower to notice that the broker is gone")
+            assert not follower.linked
+            broker.start()
+            send(ours, "expirations", *rows("c", "d"))
+            wait_for(lambda: len(heard.members()) >= 4, "the rows after the restart")
+            wait_for(lambda: heard.links == [True, False, True], "the link to be told")
+    assert heard.members() == ["a", "b", "c", "d"]
+    assert [each.offset for each in heard.told] == [0, 1, 2, 3]
+    assert follower.failure is None
+
+
+def test_what_is_no_row_is_passed_over(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
+    """Tombstones and undecodable values are skipped, the latter counted; fields of a newer release do no harm."""
+    ours, heard = Topics(kafka_broker.bootstrap, topics, partitions=1), Heard()
+    newer = msgspec.json.encode(msgspec.to_builtins(expired("g", "newer")) | {"mood": "bad"})
+    send(ours, "expirations", b"{}", None, b"\xff\x00", newer)
+    send(ours, "status", None, msgspec.json.encode(status(0)))
+    with Follower(settings_of(ours), since_ms=0, on_told=heard.take) as follower:
+        wait_for(lambda: len(heard.told) == 2, "two rows")
+    assert heard.members() == ["newer"]
+    assert {each.source for each in heard.told} == {Source.EXPIRATIONS, Source.STATUS}
+    assert follower.undecodable == 2
+
+
+def test_it_begins_where_it_is_told_to(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
+    """Without a time it begins with what comes now, yet reads what is compacted; a tail has its bound."""
+    ours, late, tail = Topics(kafka_broker.bootstrap, topics, partitions=1), Heard(), Heard()
+    send(ours, "expirations", *rows("a", "b", "c"))
+    send(ours, "status", msgspec.json.encode(status(0)))
+    settings = settings_of(ours)
+    with (
+        Follower(settings, on_told=late.take),
+        Follower(settings, since_ms=0, tail_max=2, sources=[Source.EXPIRATIONS], on_told=tail.take) as follower,
+    ):
+        wait_for(lambda: late.told and len(tail.told) == 2, "the status, and the tail")
+        send(ours, "expirations", *rows("d"))
+        wait_for(lambda: late.members() and len(tail.told) == 3, "what came since")
+    assert late.members() == ["d"]
+    assert tail.members() == ["b", "c", "d"]
+    assert follower.skipped == 1
+
+
+def test_topics_and_brokers_may_come_later(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
+    """Topics that are made while it waits are read from their start; nobody must be started in an order."""
+    names = {part: topics(part) for part in ("heartbeats", "expirations", "triggers", "status", "rejects", "job")}
+    heard, told = Heard(), threading.Event()
+
+    class Missing:
+        bootstrap = kafka_broker.bootstrap
+
+    missing = Missing()
+    missing.names = names  # type: ignore[attr-defined]
+    with Follower(settings_of(missing), on_told=heard.take, on_link=lambda _: told.set()):  # type: ignore[arg-type]
+        assert told.wait(60)
+        ours = Topics(kafka_broker.bootstrap, names.__getitem__, partitions=1)
+        send(ours, "expirations", *rows("a"))
+        wait_for(lambda: heard.members() == ["a"], "the first row of a new topic")
+
+
+def test_a_listener_that_fails_ends_the_follower_aloud(
+    kafka_broker: EmbeddedKafka, topics: Callable[[str], str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A bug in who listens is logged and kept, and the link is said to be down: nothing goes on half blind."""
+    ours, links = Topics(kafka_broker.bootstrap, topics, partitions=1), list[bool]()
+
+    def fail(_told: Sequence[Told]) -> None:
+        raise ZeroDivisionError
+
+    send(ours, "expirations", *rows("a"))
+    with Follower(settings_of(ours), since_ms=0, on_told=fail, on_link=links.append) as follower:
+        wait_for(lambda: follower.failure, "the follower to end")
+    assert isinstance(follower.failure, ZeroDivisionError)
+    assert links[-1:] in ([], [False])
+    assert "has ended" in caplog.text

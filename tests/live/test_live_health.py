@@ -1,0 +1,89 @@
+"""Health: each state, from the signs that lead to it, with a sentence and something to do."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from heartwheel.job_row import JobRow, Phase
+from heartwheel.live.health import Health, HealthState, Signs, health_of
+from heartwheel.status import StatusRow
+from support.output_rows import T0, job, status
+
+MINUTE_MS = 60_000
+
+
+def judged(
+    job_row: JobRow | None = None, *shards: StatusRow, now_ms: int = T0, linked: bool | None = True, since_ms: int = 0
+) -> Health:
+    """Judge by a few signs."""
+    return health_of(Signs(linked, since_ms, "kafka:9092", job_row, shards), now_ms=now_ms)
+
+
+def test_healthy() -> None:
+    """A job that is live and whose batches come is healthy, and nothing is to be done."""
+    health = judged(job(), status())
+    assert (health.state, health.hint, health.ready) == (HealthState.HEALTHY, "", True)
+
+
+def test_waiting_says_how_to_start() -> None:
+    """Before any job was seen the page says how to start one."""
+    health = judged()
+    assert health.state is HealthState.WAITING
+    assert "heartwheel run --bootstrap-servers kafka:9092" in health.hint
+
+
+def test_unreachable_names_the_address_and_since_when() -> None:
+    """When Kafka does not answer that comes first; a moment of it is not worth a word."""
+    assert judged(job(), linked=False, since_ms=T0 - 2_999).state is HealthState.HEALTHY
+    health = judged(job(), linked=False, since_ms=T0 - 65_000)
+    assert (health.state, health.since_ms) == (HealthState.UNREACHABLE, T0 - 65_000)
+    assert "kafka:9092 has not answered for 1 min 5 s" in health.sentence
+
+
+def test_catching_up_says_how_far() -> None:
+    """While a backlog is read the page says how many records are left and since when the clocks stand."""
+    batch = job().last_batch
+    assert batch is not None
+    row = job(phase=Phase.CATCHING_UP, last_batch=msgspec.structs.replace(batch, behind=12_345))
+    health = judged(row)
+    assert (health.state, health.ready) == (HealthState.CATCHING_UP, True)
+    assert "12,345 records behind" in health.sentence
+    assert "clocks held for 50 s" in health.sentence
+
+
+def test_held_shards_of_an_older_job_are_catching_up() -> None:
+    """A job that writes no rows of its own is judged by its shards."""
+    held = msgspec.structs.replace(status(), held=True)
+    assert judged(None, held).state is HealthState.CATCHING_UP
+
+
+def test_stopped_and_retrying_are_stalled_with_the_reason() -> None:
+    """A job that was stopped, and one that meets a fault again and again, say so in their own words."""
+    stopped = judged(job(phase=Phase.STOPPED, phase_since_ms=T0 - MINUTE_MS), now_ms=T0)
+    assert (stopped.state, stopped.since_ms) == (HealthState.STALLED, T0 - MINUTE_MS)
+    assert "was stopped" in stopped.sentence
+    retrying = judged(job(phase=Phase.RETRYING, fault="no space left on device"))
+    assert retrying.state is HealthState.STALLED
+    assert "no space left on device" in retrying.sentence
+
+
+def test_a_silent_job_is_stalled() -> None:
+    """A job that was killed says nothing: its rows stop, and the page tells for how many triggers."""
+    health = judged(job(T0), status(), now_ms=T0 + MINUTE_MS)
+    assert (health.state, health.ready) == (HealthState.STALLED, False)
+    assert "says nothing any more; no batch for 60 triggers" in health.sentence
+
+
+@pytest.mark.parametrize(("now_ms", "state"), [(5_999, HealthState.HEALTHY), (6_000, HealthState.STALLED)])
+def test_no_batch_is_stalled_though_the_process_lives(now_ms: int, state: HealthState) -> None:
+    """Five triggers and one without a batch are too many, also while the job still says that it lives."""
+    row = msgspec.structs.replace(job(T0), at_ms=T0 + now_ms)
+    assert judged(row, status(batch_ms=T0), now_ms=T0 + now_ms).state is state
+
+
+def test_a_long_interval_is_no_stall() -> None:
+    """What is too long depends on the interval: with triggers of a minute, a minute of silence is nothing."""
+    row = job(T0, trigger_interval_ms=MINUTE_MS)
+    assert judged(row, status(), now_ms=T0 + 4 * MINUTE_MS).state is HealthState.HEALTHY
+    assert judged(row, status(), now_ms=T0 + 6 * MINUTE_MS).state is HealthState.STALLED

@@ -1,0 +1,59 @@
+"""Why somebody was expired: every reason has its words, its setting and something to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from heartwheel.live.why import why
+from heartwheel.live.words import ago, count, length, setting
+from heartwheel.verdicts import ExpiryReason
+from support.output_rows import expired
+
+WORDS = {
+    ExpiryReason.SESSION_TIMEOUT: ["No heartbeat", "7.2 s", "6 s", "session.timeout.ms", "heartbeat.interval.ms"],
+    ExpiryReason.REBALANCE_TIMEOUT: ["did not join again", "max.poll.interval.ms", "max.poll.records"],
+    ExpiryReason.SYNC_TIMEOUT: ["generation 3", "SyncGroup", "leader"],
+    ExpiryReason.PENDING_TIMEOUT: ["handed a member id", "session.timeout.ms", "restarts in a loop"],
+    ExpiryReason.NEW_MEMBER_TIMEOUT: ["new in its group", "join phase", "max.poll.interval.ms"],
+}
+
+
+@pytest.mark.parametrize("reason", ExpiryReason)
+def test_every_reason_is_explained(reason: ExpiryReason) -> None:
+    """What was missing, for how long, Kafka's setting that governs it, what to look at, how late it was known."""
+    sentences = why(expired("g", "m", reason=reason.value))
+    text = " ".join(sentences)
+    assert [word for word in WORDS[reason] if word not in text] == []
+    assert all(sentence[0].isupper() and sentence.endswith(".") for sentence in sentences)
+    assert "1.2 s after that" in sentences[-1]
+
+
+def test_a_reason_of_a_newer_release_is_named() -> None:
+    """A reason that is not known is said as it is, not hidden."""
+    assert "bored_timeout" in why(expired("g", "m", reason="bored_timeout"))[0]
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "words"),
+    [
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1_000, "1.0 s"),
+        (59_949, "59.9 s"),
+        (60_000, "1 min"),
+        (750_000, "12 min 30 s"),
+        (3_600_000, "1 h"),
+        (90_000_000, "1 d 1 h"),
+        (-1_500, "-1.5 s"),
+    ],
+)
+def test_lengths_read_well(duration_ms: int, words: str) -> None:
+    """A length is said as exactly as a person wants it at its size."""
+    assert length(duration_ms) == words
+
+
+def test_other_words() -> None:
+    """Settings have no digits that say nothing, a moment ahead is no time ago, and one thing is no things."""
+    assert (setting(6_000), setting(1_500)) == ("6 s", "1.5 s")
+    assert (ago(5, 0), ago(0, 8_700), ago(0, 70_000)) == ("0 s", "8 s", "1 min 10 s")
+    assert (count(1, "trigger"), count(12_345, "trigger")) == ("1 trigger", "12,345 triggers")
