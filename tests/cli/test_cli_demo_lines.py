@@ -193,3 +193,10 @@ def test_figures_are_plain_lines_in_a_log(capsys: pytest.CaptureFixture[str]) ->
     assert len(out.splitlines()) == 1
     assert [line.partition(",")[0] for line in err.splitlines()] == ["-- starting", "-- live"]
     assert "expired 1, " in plain_figures(tally)
+
+
+def test_the_page_is_named_first(capsys: pytest.CaptureFixture[str]) -> None:
+    """The address of the dashboard's page is the first line, before any event."""
+    with DemoScreen(Tally(shards=1), address="http://127.0.0.1:8484/") as screen:
+        screen.say(expiration_line(expiration(), 8_500))
+    assert capsys.readouterr().out.splitlines()[0] == "http://127.0.0.1:8484/"

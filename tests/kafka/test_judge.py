@@ -57,6 +57,15 @@ class TestSilences:
         assert log((0, beat()), (T - 1, batch)).silences() == set()
         assert log((0, beat()), (T, gone)).silences() == {silence(T)}
 
+    def test_groups_that_somebody_else_feeds_are_left_out(self) -> None:
+        """Nobody of a group whose name begins so is fed, a member, or judged; all others are."""
+        beats = Beats(left_out="canary")
+        for offset, group_id in enumerate(("canary-1", "g")):
+            event = Event(group_id=group_id, member_id="m", session_timeout_ms=T)
+            beats.add(LogRecord(0, offset, 0, b"k", encode_event(event), []))
+        assert (beats.fed, beats.members, beats.silences()) == (1, 1, {silence(T)})
+        assert (beats.judged("canary-1"), beats.judged("g")) == (False, True)
+
     def test_timeout_of_a_member_is_the_last_it_told(self) -> None:
         """A beat without a timeout keeps the one told before; a member that never told one has the default."""
         assert log((0, beat()), (10, beat(timeout_ms=None))).silences() == {silence(10 + T)}

@@ -18,9 +18,10 @@ from heartwheel.cli.progress import fetch_shown, phase
 from heartwheel.cli.signals import stopped_by_signals
 from heartwheel.cli.topics import topic_specs
 from heartwheel.errors import HeartwheelError
-from heartwheel.settings import Settings
+from heartwheel.settings import DashboardSettings, Settings
 
 if TYPE_CHECKING:
+    from heartwheel.dashboard.dashboard import Dashboard
     from heartwheel.demo.folder import DemoFolder
 
 DEMO_DEFAULTS: Final[Mapping[str, str]] = {
@@ -28,6 +29,7 @@ DEMO_DEFAULTS: Final[Mapping[str, str]] = {
     "spark.driver_memory": "1GiB",
     "feed.kill_rate": "0.3",  # with 200 members one a second
     "feed.return_share": "0.9",  # or they would soon be gone
+    "canary.enabled": "true",  # nobody else's topics are written to
 }
 """What the demo takes where nobody set anything: for one small machine, and so that there is something to see."""
 
@@ -123,7 +125,8 @@ def _run(
             say("creating the topics")
             settings = _placed(settings, broker.bootstrap, place)
             ensure_topics(broker.bootstrap, topic_specs(settings))
-        screen = stack.enter_context(DemoScreen(tally))
+        page = stack.enter_context(_dashboard(settings))
+        screen = stack.enter_context(DemoScreen(tally, address=page.url))
         for line in where_to_look(settings, place):
             screen.note(line)
         duration_ms = settings.demo.duration_ms or None
@@ -132,6 +135,17 @@ def _run(
         show = Demo(settings, place, tally, screen, plan=plan, jars=spark_jars)
         with stopped_by_signals(show.stop):
             return show.run()
+
+
+def _dashboard(settings: Settings) -> Dashboard:
+    """Start the dashboard; where its usual port is taken, on any that is free, as a demo must not fail for that."""
+    from heartwheel.dashboard.dashboard import Dashboard
+    from heartwheel.dashboard.server import is_free
+
+    wanted = settings.dashboard
+    if wanted.port == DashboardSettings().port and not is_free(wanted.host, wanted.port):
+        settings = settings.model_copy(update={"dashboard": wanted.model_copy(update={"port": 0})})
+    return Dashboard(settings)
 
 
 def _placed(settings: Settings, bootstrap: str, place: DemoFolder) -> Settings:

@@ -28,10 +28,11 @@ class DemoScreen:
 
     Args:
         tally: the figures.
+        address: of the dashboard's page; said first, and kept in sight on a terminal.
     """
 
-    def __init__(self, tally: Tally) -> None:
-        self._tally = tally
+    def __init__(self, tally: Tally, *, address: str = "") -> None:
+        self._tally, self._address = tally, address
         # On a terminal all goes through one console: two would draw over each other.
         self._console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
         self._live = self._console.is_terminal
@@ -40,6 +41,8 @@ class DemoScreen:
         self._said_s, self._phase = 0.0, ""
 
     def __enter__(self) -> Self:
+        if self._address:
+            self._console.print(Text(self._address, style="bold cyan"))
         if self._live:
             self._display.start()
         return self
@@ -69,9 +72,10 @@ class DemoScreen:
     def _draw(self) -> RenderableType:
         tally = self._tally
         self._spinner.update(text=f" {tally.phase}, {tally.running_s:.0f} s")
+        page = Text.assemble(("watch it at ", "dim"), (self._address, "bold cyan")) if self._address else Text()
         if tally.clock_ms < 0 and not tally.sent:
-            return self._spinner
-        return Group(Rule(style="dim"), figures(tally), Text(nearest(tally), style="dim"), self._spinner)
+            return Group(page, self._spinner)
+        return Group(Rule(style="dim"), page, figures(tally), Text(nearest(tally), style="dim"), self._spinner)
 
 
 def figures(tally: Tally) -> Table:

@@ -101,6 +101,15 @@ class DashboardServer:
             asyncio.run(serve())
 
 
+def is_free(host: str, port: int) -> bool:
+    """Tell whether an address can be listened on at this moment."""
+    try:
+        _listen(host, port).close()
+    except DashboardServerError:
+        return False
+    return True
+
+
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(

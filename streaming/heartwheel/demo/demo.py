@@ -30,6 +30,7 @@ from heartwheel.kafka.truth import Summary
 from heartwheel.settings import Settings
 from heartwheel.spark.engine import Engine
 from heartwheel.spark.progress import Progress
+from heartwheel.spark.reporter import JobReporter
 from heartwheel.status import StatusRow
 from heartwheel.verdicts import ExpirationRow, TriggerRow
 
@@ -79,11 +80,13 @@ class Demo:
         self._settings, self._folder, self._tally, self._screen = settings, folder, tally, screen
         topics = settings.kafka.topics
         self._feeder = Feeder(plan, settings.kafka.bootstrap_servers, topics.heartbeats, folder.truth)
+        self._reporter = JobReporter(settings)
         self._engine = Engine(
             settings,
             list(jars),
             on_progress=self._after_batch,
             on_phase=self._enter,
+            on_fault=self._reporter.on_fault,
             log_file=folder.spark_log,
         )
         self._stop_feeding, self._stop_following = threading.Event(), threading.Event()
@@ -113,7 +116,7 @@ class Demo:
         topics = self._settings.kafka.topics
         followed = (topics.expirations, topics.triggers, topics.status)
         bootstrap = self._settings.kafka.bootstrap_servers
-        with self._threads:
+        with self._threads, self._reporter:
             self._followed = self._threads.submit(follow, bootstrap, followed, self._take, self._stop_following)
             self._followed.add_done_callback(self._end_on_error)
             try:
@@ -127,10 +130,12 @@ class Demo:
 
     def _enter(self, phase: str) -> None:
         self._tally.phase = phase
+        self._reporter.on_phase(phase)
         self._screen.refresh()
 
     def _after_batch(self, batch: Progress) -> None:
         self._tally.add_batch(batch)
+        self._reporter.on_progress(batch)
         if not batch.held and self._fed is None and not self._stop_feeding.is_set():
             # Not before: who dies while the job starts is known late, and lateness is what is measured here.
             self._fed = self._threads.submit(self._feeder.run, self._stop_feeding)
@@ -154,10 +159,11 @@ class Demo:
         topics, tally = self._settings.kafka.topics, self._tally
         for record in found.get(topics.expirations, ()):
             row = _expiration(record.value or b"")
-            if tally.add_expiration(row, record.append_ms):
+            if not self._is_canary(row.group_id) and tally.add_expiration(row, record.append_ms):
                 self._screen.say(expiration_line(row, record.append_ms))
         triggers = [(_trigger(record.value or b""), record.append_ms) for record in found.get(topics.triggers, ())]
-        self._say_all(self._roll_up.add(pair for pair in triggers if tally.add_trigger(pair[0])))
+        news = (pair for pair in triggers if not self._is_canary(pair[0].group_id) and tally.add_trigger(pair[0]))
+        self._say_all(self._roll_up.add(news))
         for record in found.get(topics.status, ()):
             if record.value is not None:
                 tally.add_status(_status(record.value))
@@ -165,6 +171,10 @@ class Demo:
         self._screen.refresh()
         if self._judged_from_ms is not None:
             self._wait_for_clock(self._judged_from_ms)
+
+    def _is_canary(self, group_id: str) -> bool:
+        """Tell whether a group is none of the feeder's: the canary's page shows those, and nobody judges them here."""
+        return group_id.startswith(self._settings.canary.group_prefix)
 
     def _say_all(self, lines: Iterable[Text]) -> None:
         for line in lines:
@@ -193,5 +203,6 @@ class Demo:
             # Deadlines are rounded up to the tick: one within the last tick may not have fired.
             until_ms=self._tally.clock_ms - settings.wheel.tick_ms,
             default_session_timeout_ms=settings.coordinator.default_session_timeout_ms,
+            left_out=settings.canary.group_prefix,
         )
         return report_of(settings, judgement, fed, self._tally)

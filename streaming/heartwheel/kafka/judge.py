@@ -87,10 +87,16 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Beats:
-    """Collect the records of a heartbeat topic, partition by partition in log order, and derive every silence."""
+    """Collect the records of a heartbeat topic, partition by partition in log order, and derive every silence.
 
-    def __init__(self, default_session_timeout_ms: int = 45_000) -> None:
+    Args:
+        default_session_timeout_ms: of members that never told theirs, ms.
+        left_out: what the names of groups begin with that are not judged, as somebody else feeds them; empty for none.
+    """
+
+    def __init__(self, default_session_timeout_ms: int = 45_000, *, left_out: str = "") -> None:
         self.fed = 0
+        self._left_out = left_out
         self._default_ms = default_session_timeout_ms
         self._clocks: dict[str, int] = {}
         self._deadlines: dict[tuple[str, str], int] = {}
@@ -105,13 +111,15 @@ class Beats:
 
     def judged(self, group_id: str) -> bool:
         """Tell whether a group is one that this rule is about."""
-        return group_id not in self._not_presence
+        return group_id not in self._not_presence and not self._is_left_out(group_id)
 
     def add(self, record: LogRecord) -> None:
         """Take one record; what does not decode keeps nobody alive."""
         try:
             event = decode_event(record.value)
         except RejectedError:
+            return
+        if self._is_left_out(event.group_id):
             return
         if event.type not in _PRESENCE or event.generation_id != UNCHECKED_GENERATION:
             self._not_presence.add(event.group_id)
@@ -130,6 +138,9 @@ class Beats:
         """
         lasting = {Silence(*member, deadline) for member, deadline in self._deadlines.items()}
         return {silence for silence in self._silences | lasting if self.judged(silence.group_id)}
+
+    def _is_left_out(self, group_id: str) -> bool:
+        return bool(self._left_out) and group_id.startswith(self._left_out)
 
     def _turn(self, member: tuple[str, str], now_ms: int, event: Event) -> None:
         deadline = self._deadlines.pop(member, None)
@@ -185,6 +196,7 @@ def judge_topics(
     expirations: str,
     until_ms: int,
     default_session_timeout_ms: int = 45_000,
+    left_out: str = "",
     properties: Mapping[str, str] | None = None,
 ) -> Judgement:
     """Read both topics back and judge.
@@ -196,6 +208,7 @@ def judge_topics(
         expirations: name of the expirations topic.
         until_ms: see `judge`.
         default_session_timeout_ms: of members that never told theirs, ms.
+        left_out: what the names of groups begin with that are not judged; empty for none.
         properties: Kafka client properties in dotted style.
 
     Raises:
@@ -203,7 +216,7 @@ def judge_topics(
         KafkaRefusedError: if a topic is missing or stalls.
     """
     found = [decode_expiration(record) for record in read_topic(bootstrap, expirations, properties=properties)]
-    beats = Beats(default_session_timeout_ms)
+    beats = Beats(default_session_timeout_ms, left_out=left_out)
     for record in read_topic(bootstrap, heartbeats, properties=properties):
         beats.add(record)
     return judge(read_truth(truth_file), beats, found, until_ms=until_ms)

@@ -5,6 +5,7 @@ from heartwheel.settings.load import CONFIG_VARIABLE, DEFAULT_CONFIG, LoadedSett
 from heartwheel.settings.models import (
     CheckpointSettings,
     CoordinatorSettings,
+    DashboardSettings,
     DemoSettings,
     EngineSettings,
     FeedSettings,
@@ -26,6 +27,7 @@ __all__ = [
     "MASK",
     "CheckpointSettings",
     "CoordinatorSettings",
+    "DashboardSettings",
     "DemoSettings",
     "EngineSettings",
     "FeedSettings",
