@@ -14,7 +14,10 @@ import pytest
 from heartwheel.cli.app import app
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "checkpoints/README.md")
+DOCUMENTS = (
+    *("README.md", "CONTRIBUTING.md", "checkpoints/README.md"),
+    *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md"))),
+)
 MAKE = shutil.which("make") or "make"
 
 

@@ -1,4 +1,4 @@
-"""The page about replay shows commands that work, and what they print."""
+"""The pages show commands that work, and what they print."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ import pytest
 from heartwheel.cli.app import run
 
 ROOT = Path(__file__).parents[2]
-BLOCKS = re.findall(r"^```console\n(.*?)^```", (ROOT / "docs" / "replay.md").read_text(), re.MULTILINE | re.DOTALL)
+BLOCKS = [
+    block
+    for page in sorted((ROOT / "docs").glob("*.md"))
+    for block in re.findall(r"^```console\n(\$ heartwheel replay.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+]
 
 
 def _commands(block: str) -> list[tuple[str, list[str]]]:
@@ -33,7 +37,7 @@ def _pattern(shown: list[str]) -> str:
 def test_commands_print_what_is_shown(
     block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every command of the page succeeds and prints what stands below it."""
+    """Every replay on a page succeeds and prints what stands below it."""
     shutil.copytree(ROOT / "tests" / "recordings", tmp_path / "tests" / "recordings")
     monkeypatch.chdir(tmp_path)
     commands = _commands(block)
@@ -45,6 +49,6 @@ def test_commands_print_what_is_shown(
         assert re.fullmatch(_pattern(shown), capsys.readouterr().out), command
 
 
-def test_page_has_commands() -> None:
-    """The blocks were found."""
-    assert len(BLOCKS) == 4
+def test_pages_have_commands() -> None:
+    """The blocks were found: four on the page about replay, one on the page about timeouts."""
+    assert len(BLOCKS) == 5

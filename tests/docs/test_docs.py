@@ -1,0 +1,142 @@
+"""The pages say nothing that is not so: links lead somewhere, commands, options and settings exist."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import shlex
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from heartwheel.cli.app import app
+from heartwheel.settings import FIELDS, load_settings
+from heartwheel.settings.keys import SECTIONS, table_of
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+ids = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+
+
+def prose(page: Path) -> str:
+    """Give a page without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """Name the headings of a page as links do."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    plain = (re.sub(r"[`*]", "", heading).lower() for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
+
+
+def commands(page: Path) -> Iterator[list[str]]:
+    """List the commands of the program that a page shows, in blocks and in sentences, as words."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    blocks = re.findall(r"^```(?:sh|console)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    lines = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
+    spans = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
+    for line in lines + spans:
+        words = shlex.split(line, comments=True) if line.startswith(("heartwheel ", "HEARTWHEEL_")) else []
+        while words and re.match(r"HEARTWHEEL_\w+=", words[0]):
+            words.pop(0)
+        if words[1:]:
+            yield words[1 : words.index("|")] if "|" in words else words[1:]
+
+
+@functools.cache
+def options() -> dict[str, set[str]]:
+    """Name the options of each command of the program."""
+    program = typer.main.get_command(app)
+    return {
+        name: {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        for name, command in program.commands.items()  # type: ignore[attr-defined] # a group has commands
+    }
+
+
+@ids
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every link to a file, a heading or an image has its end; those to other sites are not asked."""
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        if "://" in target:
+            continue
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            broken.append(target)
+    assert broken == []
+
+
+@ids
+def test_commands_and_options_exist(page: Path) -> None:
+    """Every command that a page shows is one, with options that it has."""
+    for name, *words in commands(page):
+        assert name in options(), name
+        used = {word.partition("=")[0] for word in words if word.startswith("--")}
+        assert used - options()[name] == set(), name
+
+
+@ids
+def test_settings_exist(page: Path) -> None:
+    """Every setting that a page names in a flag, a variable or a sentence is one.
+
+    `replay` has names of its own, and properties of Spark look like settings of the section.
+    """
+    text = page.read_text(encoding="utf-8")
+    flags = [
+        words[at + 1].partition("=")[0]
+        for words in commands(page)
+        if words[0] != "replay"
+        for at, word in enumerate(words)
+        if word == "--set"
+    ]
+    variables = [name.lower().replace("__", ".") for name in re.findall(r"HEARTWHEEL_([A-Z_]*__[A-Z_]+)", text)]
+    sections = "|".join(sorted({section.partition(".")[0] for section in SECTIONS} - {"spark"}))
+    spoken = re.findall(rf"`((?:{sections})\.[a-z_.]+)(?:=[^`]*| = [^`]*)?`", prose(page))
+    unknown = [
+        path
+        for path in {*flags, *variables, *spoken}
+        if path not in FIELDS and path not in SECTIONS and not table_of(path)
+    ]
+    assert unknown == []
+
+
+def test_configuration_on_the_pages_is_valid(tmp_path: Path) -> None:
+    """Each block of TOML loads, with the files that it names."""
+    for page in PAGES:
+        for block in re.findall(r"^```toml\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+            file = tmp_path / "heartwheel.toml"
+            file.write_text(block.replace("/etc/heartwheel", str(tmp_path)))
+            for name in re.findall(r"/etc/heartwheel/([\w.-]+)", block):
+                (tmp_path / name).write_text("secret")
+            assert load_settings(file).settings
+            assert tomllib.loads(block)
+
+
+def test_every_page_is_in_the_index() -> None:
+    """Whoever looks for a page finds it in docs/README.md."""
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    assert [page.name for page in PAGES if page.name != "README.md" and f"]({page.name})" not in index] == []
+
+
+def test_alerts_lead_to_the_runbook() -> None:
+    """Every runbook that an alert names is a heading of the page."""
+    rules = (ROOT / "docker" / "prometheus" / "rules" / "heartwheel.yml").read_text(encoding="utf-8")
+    named = re.findall(r"runbook: docs/troubleshooting\.md#([\w-]+)", rules)
+    assert len(named) >= 5
+    assert set(named) <= anchors(ROOT / "docs" / "troubleshooting.md")
+
+
+def test_a_console_consumer_s_lines_become_a_log() -> None:
+    """The sed of the page on timeouts turns what the console consumer prints into lines that replay reads."""
+    page = (ROOT / "docs" / "tune-timeouts.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"sed -E '(.+)' >", page)
+    line = 'LogAppendTime:1795240119080\t{"group_id":"orders","member_id":"a"}\n'
+    done = subprocess.run(["sed", "-E", script], input=line, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == {"t_ms": 1795240119080, "group_id": "orders", "member_id": "a"}
