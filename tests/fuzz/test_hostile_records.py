@@ -11,7 +11,15 @@ from hypothesis import given, settings
 
 from fuzz.hostile import records
 from fuzz.oracle import accepted, check_records
-from heartwheel.events import BATCH_LEAVE_MAX, ID_BYTES_MAX, RejectCause, RejectedError, decode_event
+from heartwheel.events import (
+    BATCH_LEAVE_MAX,
+    ID_BYTES_MAX,
+    PROTOCOLS_MAX,
+    TEXT_BYTES_MAX,
+    RejectCause,
+    RejectedError,
+    decode_event,
+)
 
 CORPUS = Path(__file__).with_name("corpus")
 EXAMPLES = int(os.environ.get("HEARTWHEEL_EXAMPLES", "60"))
@@ -72,3 +80,19 @@ def test_limits_of_ids_are_sharp() -> None:
     assert not accepted(_event(member_id="é" * (ID_BYTES_MAX // 2) + "x"))
     assert accepted(_event(type="leave", leaving=[{"member_id": "m"}] * BATCH_LEAVE_MAX))
     assert not accepted(_event(type="leave", leaving=[{"member_id": "m"}] * (BATCH_LEAVE_MAX + 1)))
+
+
+def test_limits_of_a_join_are_sharp() -> None:
+    """A join may offer 64 protocols, and say 16 KiB of ids and names in all: no more of either."""
+
+    def offers(count: int, name: str) -> bytes:
+        return _event(type="join", protocol_type="consumer", protocols=[{"name": name}] * count)
+
+    assert accepted(offers(PROTOCOLS_MAX, "range"))
+    assert not accepted(offers(PROTOCOLS_MAX + 1, "range"))
+    others = len("g" + "m" + "consumer")
+    sixteen = [{"name": "x" * ID_BYTES_MAX}] * (TEXT_BYTES_MAX // ID_BYTES_MAX - 1)
+    for size, taken in ((ID_BYTES_MAX - others, True), (ID_BYTES_MAX - others + 1, False)):
+        protocols = [*sixteen, {"name": "x" * size}]
+        value = _event(type="join", protocol_type="consumer", protocols=protocols)
+        assert bool(accepted(value)) is taken
