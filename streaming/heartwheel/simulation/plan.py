@@ -189,7 +189,7 @@ def _draw_leader_changes(dice: Random, feed_ms: int, partitions: int, brokers: i
         return ()
     changes = [
         (dice.randrange(feed_ms), dice.randrange(partitions), dice.randrange(brokers))
-        for _ in range(dice.randint(2, 8))
+        for _ in range(dice.choice((3, 8, 40)))
     ]
     return tuple(sorted(changes))
 
