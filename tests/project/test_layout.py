@@ -46,6 +46,9 @@ ROOMS = {
         "heartwheel.operations_job",
     },
     "streaming/heartwheel/operations_job": {"typer", "rich", "heartwheel.cli", "heartwheel.testing"},
+    "streaming/heartwheel/live": {"pyspark", "typer", "rich", "starlette", "uvicorn"}
+    | {f"heartwheel.{room}" for room in ("cli", "dashboard", "canary", "metrics", "top", "notify", "testing")},
+    "streaming/heartwheel/dashboard": {"pyspark", "typer", "rich", "heartwheel.cli", "heartwheel.testing"},
     "streaming/heartwheel/canary": {"pyspark", "typer", "rich", "heartwheel.cli", "heartwheel.dashboard"},
     "streaming/heartwheel/metrics": {"pyspark", "typer", "rich", "heartwheel.cli", "heartwheel.dashboard"},
 }
