@@ -142,7 +142,7 @@ WHEEL_MOVES: Final = Metric(
 WHEEL_FIRES: Final = Metric(
     "heartwheel_wheel_fires_total",
     _C,
-    "Timers that came out of the wheels.",
+    "Timers that came out of the wheels; those of groups that the rules run in the same batch are cancelled instead.",
     "heartwheel_wheel_fires_total 96.0",
 )
 HEARTBEATS: Final = Metric(
