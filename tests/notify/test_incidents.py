@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from heartwheel.notify import book as book_module
 from heartwheel.notify.book import ARRIVALS_MAX, SEEN_MAX, Book, Pages, Rules
 from heartwheel.notify.incident import MEMBERS_MAX, Step
 from heartwheel.notify.told import told
@@ -185,6 +186,21 @@ def test_books_are_bounded() -> None:
     (incident,) = pages.incidents
     assert len(incident.members) == MEMBERS_MAX
     assert (incident.expired, incident.missing) == (SEEN_MAX + 10, SEEN_MAX + 10)
+
+
+def test_members_of_all_groups_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many groups of many members can not fill the memory either; a closed incident makes room (P6)."""
+    monkeypatch.setattr(book_module, "TRACKED_MAX", 5)
+    book = Book(RULES)
+    for group in ("g", "h"):
+        for name in "abcd":
+            book.expired(expired(group, name), now_ms=T0)
+    g, h = book.incidents
+    assert (len(g.members), len(h.members), h.untracked, h.missing) == (4, 1, 3, 4)
+    book.triggered(joined("g", *"abcd"), now_ms=T0)
+    book.tell(g, T0 + 5_000)
+    book.expired(expired("i", "a"), now_ms=T0)
+    assert [len(incident.members) for incident in book.incidents] == [1, 1]
 
 
 def test_a_book_goes_on_from_its_pages() -> None:

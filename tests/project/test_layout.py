@@ -49,6 +49,10 @@ ROOMS = {
     "streaming/heartwheel/live": {"pyspark", "typer", "rich", "starlette", "uvicorn"}
     | {f"heartwheel.{room}" for room in ("cli", "dashboard", "canary", "metrics", "top", "notify", "testing")},
     "streaming/heartwheel/dashboard": {"pyspark", "typer", "rich", "heartwheel.cli", "heartwheel.testing"},
+    "streaming/heartwheel/notify": {"pyspark", "typer", "rich", "starlette"}
+    | {f"heartwheel.{room}" for room in ("cli", "dashboard", "metrics", "top", "testing")},
+    "streaming/heartwheel/top": {"pyspark", "typer", "starlette", "httpx"}
+    | {f"heartwheel.{room}" for room in ("cli", "dashboard", "metrics", "notify", "testing")},
     "streaming/heartwheel/canary": {"pyspark", "typer", "rich", "heartwheel.cli", "heartwheel.dashboard"},
     "streaming/heartwheel/metrics": {"pyspark", "typer", "rich", "heartwheel.cli", "heartwheel.dashboard"},
 }

@@ -13,6 +13,9 @@ from heartwheel.verdicts import ExpirationRow, TriggerRow
 SEEN_MAX: Final = 5_000
 """How many of the newest expirations are known by id, so that one that was written twice counts once."""
 
+TRACKED_MAX: Final = 20_000
+"""Most members of all incidents together whose return is waited for: it bounds the memory and the file of the state."""
+
 ARRIVALS_MAX: Final = 2_000
 """How many of the newest arrivals are kept for expirations that are read later: two topics have no common order."""
 
@@ -69,6 +72,7 @@ class Book:
         self._open = {incident.group_id: incident for incident in pages.incidents}
         self._seen = dict.fromkeys(pages.seen)
         self._arrivals = pages.arrivals
+        self._tracked = sum(len(incident.members) for incident in pages.incidents)
 
     @property
     def incidents(self) -> Collection[Incident]:
@@ -85,7 +89,9 @@ class Book:
             return
         self._remember(row.id)
         incident = self._incident_for(row, now_ms)
-        incident.add(row, now_ms=now_ms)
+        before = len(incident.members)
+        incident.add(row, now_ms=now_ms, may_track=self._tracked < TRACKED_MAX)
+        self._tracked += len(incident.members) - before
         for arrival in self._arrivals:
             if arrival.group_id == row.group_id and incident.claim(arrival.member_id, arrival.time_ms, now_ms=now_ms):
                 self._arrivals.remove(arrival)
@@ -133,6 +139,7 @@ class Book:
         incident.news_ms = None
         if closed_by is not None:
             del self._open[incident.group_id]
+            self._tracked -= len(incident.members)
             return Step.CLOSED, closed_by
         return (Step.OPENED if incident.sequence == 1 else Step.UPDATED), None
 

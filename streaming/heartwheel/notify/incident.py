@@ -82,8 +82,14 @@ class Incident(msgspec.Struct, kw_only=True):
         """Count the members that are not known to be back; an untracked expiration counts as one."""
         return self.untracked + sum(gone.returned_ms is None for gone in self.members.values())
 
-    def add(self, row: ExpirationRow, *, now_ms: int) -> None:
-        """Take in one more expiration."""
+    def add(self, row: ExpirationRow, *, now_ms: int, may_track: bool = True) -> None:
+        """Take in one more expiration.
+
+        Args:
+            row: of a member of the group.
+            now_ms: the notifier's clock, epoch ms.
+            may_track: whether there is room for a member that is not known yet.
+        """
         self.expired += 1
         self.expired_ms = now_ms
         self._note_news(now_ms)
@@ -91,7 +97,7 @@ class Incident(msgspec.Struct, kw_only=True):
         known = self.members.get(row.member_id)
         if known is not None:
             known.row, known.times, known.returned_ms = row, known.times + 1, None
-        elif self.group_id is not None and len(self.members) < MEMBERS_MAX:
+        elif may_track and self.group_id is not None and len(self.members) < MEMBERS_MAX:
             self.members[row.member_id] = Gone(row=row)
         else:
             self.untracked += 1

@@ -18,7 +18,7 @@ from heartwheel.settings import Settings
 from heartwheel.top.frame import Frame, frame_of, risk_of
 
 _QUIET_S: Final = 1.0
-_PATIENCE_S: Final = 20.0
+_PATIENCE_S: Final = 10.0
 
 
 def wall_ms() -> int:
