@@ -7,8 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from heartwheel.operations_job.job import OperationsJob
 from heartwheel.settings import Settings, load_settings
 from heartwheel.spark.checkpoint import FORMAT, MANIFEST, CheckpointError, Manifest, open_checkpoint, read_manifest
+from heartwheel.spark.jobs import HeartbeatJob
 
 
 def _settings(checkpoint: Path, *flags: str) -> Settings:
@@ -74,3 +76,34 @@ def test_a_place_that_can_not_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match="can not be written"):
         open_checkpoint(_settings(tmp_path / "file" / "checkpoint"))
+
+
+CLUSTER = ("spark.master=spark://m:7077", "spark.shuffle_partitions=2")
+
+
+def test_a_folder_can_be_written_as_an_address(tmp_path: Path) -> None:
+    """`file:///path` is the folder, blanks and all, and not a folder named `file:`."""
+    folder = tmp_path / "a b"
+    made = open_checkpoint(_settings(tmp_path, f"checkpoint.location={folder.as_uri()}"))
+    assert read_manifest(str(folder)) == made
+
+
+def test_a_cluster_needs_a_checkpoint_that_all_machines_reach(tmp_path: Path) -> None:
+    """The job of delayed operations has a checkpoint of its own; a folder of one machine is refused there too."""
+    address = "checkpoint.location=hdfs://name/heartwheel"
+    folder = f"operations.checkpoint_location={tmp_path / 'operations'}"
+    with pytest.raises(CheckpointError, match="is a folder of one machine"):
+        OperationsJob(_settings(tmp_path, *CLUSTER, address, folder))
+    assert not (tmp_path / "operations").exists()
+    OperationsJob(_settings(tmp_path, *CLUSTER, address, folder, "checkpoint.shared=true"))
+    assert (tmp_path / "operations" / MANIFEST).exists()
+
+
+def test_an_address_is_not_looked_at_before_there_is_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a session an address can not be read: nothing is written in its place, and nothing is assumed of it."""
+    monkeypatch.chdir(tmp_path)
+    job = HeartbeatJob(_settings(tmp_path, *CLUSTER, "checkpoint.location=hdfs://name/heartwheel"))
+    assert job.manifest == Manifest(format=FORMAT, shards=8, shuffle_partitions=2, topic="consumer-heartbeats")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(CheckpointError, match="is not a local folder"):
+        read_manifest("hdfs://name/heartwheel")
