@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection
 
 import msgspec
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
+from heartwheel.canary import Canary
+from heartwheel.canary.judge import Outcome
+from heartwheel.canary.plan import groups_of
 from heartwheel.events import Event, EventType, Protocol
 from heartwheel.job_row import JobRow, Phase
 from heartwheel.kafka.embedded import EmbeddedKafka
+from heartwheel.kafka.node_process import free_port
 from heartwheel.kafka.readback import LogRecord
+from heartwheel.metrics.catalogue import CATALOGUE, Kind
+from heartwheel.settings import Settings
 from heartwheel.verdicts import ExpirationRow
 from support.job import SESSION_MS, Job, Topics, beats_of, running
 
@@ -22,7 +32,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 def live(kafka_broker: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
     """Run one job for the tests that only feed it; each has groups of its own."""
     topics = Topics(kafka_broker.bootstrap, lambda name: f"{name}-live")
-    with running(topics, tmp_path_factory.mktemp("live") / "checkpoint") as job:
+    with running(topics, tmp_path_factory.mktemp("live") / "checkpoint", f"metrics.port={free_port()}") as job:
         job.until_live()
         yield job
 
@@ -117,6 +127,48 @@ def test_the_job_topic_says_how_the_job_stands(live: Job) -> None:
     assert row.last_batch.ended_ms <= row.at_ms
     assert (row.trigger_interval_ms, row.shards, row.fault) == (500, 2, None)
     assert {record.key for record in live.topics.read("job")} == {b"job"}
+
+
+def test_p1_p2_a_canary_finds_the_engine_right(live: Job) -> None:
+    """P1, P2: its members fall silent in every shard and are expired, the living never, each by the right shard."""
+    settings = Settings.model_validate(
+        {
+            "kafka": {"bootstrap_servers": live.topics.bootstrap, "topics": live.topics.names},
+            "engine": {"shards": 2},
+            "coordinator": {"group_min_session_timeout": "100ms"},
+            "canary": {
+                "heartbeat_interval": "250ms",
+                "period": "3s",
+                "missed_after": "10m",
+            },  # batches may take long here
+        }
+    )
+    outcomes: list[tuple[int, Outcome]] = []
+    with Canary(settings, on_judged=lambda probe, judged: outcomes.append((probe.shard, judged.outcome))) as canary:
+        known = {Outcome.IN_TIME, Outcome.LATE}
+        live.wait_for(lambda: {shard for shard, outcome in outcomes if outcome in known} == {0, 1}, "both shards")
+        assert canary.figures().false_ == 0
+    rows = [row for row in live.topics.rows("expirations") if row["group_id"].startswith("heartwheel-canary-")]
+    assert {(row["group_id"], row["shard"]) for row in rows} == {
+        (group, shard) for shard, group in enumerate(groups_of("heartwheel-canary", 2))
+    }
+
+
+def test_prometheus_can_ask_the_job(live: Job) -> None:
+    """The job serves what it does: its batches at first hand, its verdicts as the topics have them, once each."""
+    live.topics.send(beats_of("counted", 2))
+    address = live.wait_for(lambda: re.search(r"metrics at http://127\.0\.0\.1:(\d+)/metrics", live.log), "the address")
+
+    def told() -> str:
+        with closing(HTTPConnection("127.0.0.1", int(address[1]), timeout=30)) as connection:
+            connection.request("GET", "/metrics")
+            return connection.getresponse().read().decode()
+
+    live.wait_for(lambda: 'heartwheel_group_expirations_total{group="counted"} 2.0' in told(), "two expirations")
+    samples = {sample.name for family in text_string_to_metric_families(told()) for sample in family.samples}
+    names = {metric.name for metric in CATALOGUE if metric.kind is not Kind.HISTOGRAM}
+    assert {name for name in names - samples if not name.startswith("heartwheel_canary_")} == set()
+    assert 'heartwheel_job_phase{phase="live"} 1.0' in told()
 
 
 def _jobs(topics: Topics) -> list[JobRow]:
