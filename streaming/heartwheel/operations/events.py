@@ -29,6 +29,10 @@ from heartwheel.events import ID_BYTES_MAX, TIMEOUT_MS_MAX, RejectCause, Rejecte
 KEYS_MAX: Final = 1_000
 """Most keys that one operation may watch."""
 
+KEYS_BYTES_MAX: Final = 64 * 1024
+"""Most UTF-8 bytes of all keys of one operation together. Its outcome names them twice, and JSON may write a byte as
+six: so the longest row stays below the megabyte that a Kafka producer sends (`test_hostile_operations.py`)."""
+
 
 class OperationEventType(enum.StrEnum):
     """Name what a record asks for."""
@@ -165,3 +169,6 @@ def _check_sizes(event: OperationEvent) -> None:
             raise RejectedError(
                 RejectCause.ID_TOO_LONG, f"an id of {len(text)} characters, at most {ID_BYTES_MAX} bytes"
             )
+    key_bytes = sum(len(key.encode()) for key in keys)
+    if key_bytes > KEYS_BYTES_MAX:
+        raise RejectedError(RejectCause.ID_TOO_LONG, f"keys of {key_bytes} bytes together, at most {KEYS_BYTES_MAX}")

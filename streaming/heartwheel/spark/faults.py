@@ -49,6 +49,12 @@ _KNOWN: Final = (
         _NEVER,
     ),
     (
+        r"RecordTooLarge|MESSAGE_TOO_LARGE|larger than the max message size",
+        "a topic that the job writes to takes no record of this size",
+        "set max.message.bytes of its output topics to 1048576 or more; no row is longer",
+        _NEVER,
+    ),
+    (
         r"CorruptBlobError|UnknownBlobVersionError|StateVersionError",
         "the state in the checkpoint can not be read",
         "run the release that wrote it, or restore the checkpoint from a backup",

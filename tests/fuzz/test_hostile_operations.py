@@ -1,0 +1,61 @@
+"""Records of delayed operations that no producer should send: refused by name, and safe to pass on if taken."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+
+from fuzz.hostile import values
+from heartwheel.events import ID_BYTES_MAX, RejectCause, RejectedError
+from heartwheel.operations.events import KEYS_BYTES_MAX, KEYS_MAX, decode_operation, encode_operation
+from heartwheel.operations.outcomes import Ended, Ending, outcome_row
+
+REQUEST_BYTES_MAX = 1_000_000
+
+
+def _watch(keys: list[str]) -> bytes:
+    document = {"type": "watch", "operation_id": "\0" * ID_BYTES_MAX, "timeout_ms": 1_000, "keys": keys}
+    return json.dumps(document).encode()
+
+
+@given(values)
+def test_i1_any_value_is_an_operation_or_rejected_by_name(value: bytes | None) -> None:
+    """I1: nothing but the named refusal is raised, and what is accepted survives being encoded."""
+    with contextlib.suppress(RejectedError):
+        event = decode_operation(value)
+        assert decode_operation(encode_operation(event)) == event
+
+
+def test_p6_limits_of_keys_are_sharp() -> None:
+    """P6: keys are limited in number and in bytes, for all of them are named by the outcome."""
+    longest = ["k" * (ID_BYTES_MAX - 2) + f"{i:02}" for i in range(KEYS_BYTES_MAX // ID_BYTES_MAX)]
+    assert decode_operation(_watch(longest))
+    assert decode_operation(_watch([str(i) for i in range(KEYS_MAX)]))
+    with pytest.raises(RejectedError, match=f"keys of {KEYS_BYTES_MAX + 1} bytes together") as caught:
+        decode_operation(_watch([*longest, "x"]))
+    assert caught.value.cause is RejectCause.ID_TOO_LONG
+    with pytest.raises(RejectedError, match=f"{KEYS_MAX + 1} keys"):
+        decode_operation(_watch([str(i) for i in range(KEYS_MAX + 1)]))
+
+
+def test_p6_the_longest_outcome_row() -> None:
+    """P6: the outcome of a watch with the most and longest keys is short enough for a Kafka producer."""
+    keys = tuple("\0" * (ID_BYTES_MAX - 2) + f"{i:02}" for i in range(KEYS_BYTES_MAX // ID_BYTES_MAX))
+    event = decode_operation(_watch(list(keys)))
+    ended = Ended(
+        operation_id=event.operation_id,
+        ending=Ending.EXPIRED,
+        condition="all_keys",
+        keys=event.keys,
+        lacking=event.keys,
+        watched_ms=2**62,
+        timeout_ms=2**31 - 1,
+        time_ms=2**62,
+        completed_by=event.operation_id,
+    )
+    assert event.keys == keys
+    assert len(msgspec.json.encode(outcome_row(ended, shard=0, detected_ms=2**62))) < REQUEST_BYTES_MAX
