@@ -17,6 +17,8 @@ from heartwheel.cli import demo
 from heartwheel.cli.app import run
 from heartwheel.cli.inspect_state import open_manifest
 from heartwheel.demo.folder import DemoFolderError, fresh_folder
+from support.browser import CHROMIUM, NO_CHROMIUM
+from support.demo_page import Sight, look_at
 from support.job import wait_for
 
 SMALL = ["--groups", "3", "--members", "4", "--kill-rate", "6", "--set", "engine.shards=2"]
@@ -24,13 +26,14 @@ SMALL = ["--groups", "3", "--members", "4", "--kill-rate", "6", "--set", "engine
 
 
 class Ended(NamedTuple):
-    """Hold a demo that has ended: its exit code, what it printed, its report, where it was."""
+    """Hold a demo that has ended: its exit code, what it printed, its report, where it was, what its page showed."""
 
     code: int
     out: str
     err: str
     report: dict[str, Any]
     folder: Path
+    page: Sight | None = None
 
 
 def _command(folder: Path, *more: str) -> list[str]:
@@ -69,8 +72,15 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Ended:
 
 @pytest.fixture(scope="module")
 def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """Run a demo until it has shown an expiration, then press Ctrl-C."""
-    return _run_demo(tmp_path_factory.mktemp("interrupted"), until=lambda out: "  expired  " in out)
+    """Run a demo until it has shown an expiration, look at its page, then press Ctrl-C."""
+    seen: list[Sight | None] = []
+
+    def looked(out: str) -> bool:
+        if "  expired  " in out:
+            seen.append(look_at(out.split(maxsplit=1)[0]))
+        return bool(seen)
+
+    return _run_demo(tmp_path_factory.mktemp("interrupted"), until=looked)._replace(page=seen[0] if seen else None)
 
 
 @pytest.mark.spark
@@ -109,6 +119,26 @@ def test_ctrl_c_ends_the_demo_in_order(interrupted: Ended) -> None:
     assert (interrupted.code, interrupted.report["ok"]) == (0, True), interrupted.err
     assert interrupted.report["expired"] > 0
     assert "Traceback" not in interrupted.err
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+@pytest.mark.ui
+def test_killed_member_is_on_the_page(interrupted: Ended) -> None:
+    """From the feeder through Kafka and Spark to a real browser: who was expired is there, with reason and lateness."""
+    if CHROMIUM is None:
+        pytest.skip(NO_CHROMIUM)
+    assert interrupted.page is not None
+    cells, row, health, complaints = interrupted.page
+    assert (cells[1], row["reason"]) == ("Silent", "session_timeout")
+    assert cells[2].split("\n")[0] == row["group_id"]
+    assert row["member_id"] in interrupted.out
+    late_ms = row["lateness_ms"]
+    shown = f"{late_ms} ms" if late_ms < 1_000 else f"{late_ms / 1_000:.1f}".removesuffix(".0") + " s"
+    assert cells[5].split("\n")[0] == shown
+    assert row["silent_ms"] == row["session_timeout_ms"] + late_ms
+    assert health == "Healthy"
+    assert complaints == []
 
 
 @pytest.mark.spark
