@@ -26,6 +26,9 @@ _FLAGS: Final = (
     "--js-flags=--expose-gc",
 )
 
+HEAP_BYTES: Final = "(gc(), performance.memory.usedJSHeapSize)"
+"""Asks a page how much its scripts hold, once what they let go is gone."""
+
 
 @contextmanager
 def chromium() -> Iterator[Browser]:

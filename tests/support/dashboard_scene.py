@@ -7,8 +7,6 @@ import uuid
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from support.dashboard_rows import at_risk, expired, job, status, triggered
-
 from heartwheel.canary.figures import CanaryFigures, CanaryLateness
 from heartwheel.coordinator.partition import shard_of
 from heartwheel.events import Event
@@ -17,6 +15,7 @@ from heartwheel.live.scan import Beat
 from heartwheel.live.told import Told
 from heartwheel.status import WheelLevel
 from heartwheel.verdicts import ExpirationRow
+from support.dashboard_rows import at_risk, expired, job, status, triggered
 from timing_wheel import TimingWheel
 
 SHARDS: Final = 8
@@ -104,7 +103,7 @@ class Scene:
         ]
         return GroupTail(members=seen, note="")
 
-    def member(self, group_id: str, member_id: str, *, newest: ExpirationRow | None, now_ms: int) -> MemberHistory:
+    def member(self, group_id: str, member_id: str, *, newest: ExpirationRow | None, **_now: int) -> MemberHistory:
         """Tell the last minute of a member before it fell silent, as `HistoryReader.member` does."""
         if newest is None:
             return MemberHistory.nothing("The heartbeat topic has nothing of this member.")

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
-
-import uvicorn
+from urllib.parse import urlsplit
 
 from heartwheel.dashboard.app import create_app
 from heartwheel.dashboard.deps import wall_clock_ms
+from heartwheel.dashboard.server import DashboardServer
 from heartwheel.live.picture import Picture
 from heartwheel.live.told import Told
 from heartwheel.settings import Settings
 
 
-class DashboardServer:
+class FedDashboard:
     """One dashboard on a free port of this machine.
 
     Args:
@@ -31,8 +30,7 @@ class DashboardServer:
         self.now_ms, self._options = now_ms, options
         self.picture = Picture(expirations_max=expirations_max)
         self.picture.link(True, now_ms=now_ms())
-        self._server: uvicorn.Server | None = None
-        self._thread: threading.Thread | None = None
+        self._server: DashboardServer | None = None
         self.port = 0
 
     @property
@@ -47,28 +45,20 @@ class DashboardServer:
     def start(self) -> None:
         """Start it; the first time on a free port, later on the same one."""
         app = create_app(self.picture, Settings(), now_ms=self.now_ms, **self._options)
-        config = uvicorn.Config(
-            app, host="127.0.0.1", port=self.port, log_level="error", timeout_graceful_shutdown=1, ws="none"
-        )
-        self._server = uvicorn.Server(config)
-        listening = config.bind_socket()
-        self.port = listening.getsockname()[1]
-        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [listening]}, daemon=True)
-        self._thread.start()
+        self._server = DashboardServer(app, host="127.0.0.1", port=self.port)
+        self._server.start()
+        self.port = urlsplit(self._server.url).port or 0
 
     def stop(self) -> None:
         """Stop it, and with it every stream."""
         assert self._server is not None
-        assert self._thread is not None
-        self._server.should_exit = True
-        self._thread.join(10)
-        assert not self._thread.is_alive()
+        self._server.stop()
 
 
 @contextmanager
-def dashboard(**options: Any) -> Iterator[DashboardServer]:
+def dashboard(**options: Any) -> Iterator[FedDashboard]:
     """Run a dashboard for the length of a block."""
-    server = DashboardServer(**options)
+    server = FedDashboard(**options)
     server.start()
     try:
         yield server

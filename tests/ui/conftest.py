@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
-from support.browser import Tab, chromium
-from support.dashboard_scene import Scene, canary_figures
-from support.dashboard_server import DashboardServer, dashboard
 
 from heartwheel.dashboard.deps import wall_clock_ms
+from support.browser import Tab, chromium
+from support.dashboard_scene import Scene, canary_figures
+from support.dashboard_server import FedDashboard, dashboard
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +23,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def shop() -> Iterator[DashboardServer]:
+def shop() -> Iterator[FedDashboard]:
     """Run a dashboard over a shop's groups, whose shards and job go on telling how they stand."""
     scene = Scene(wall_clock_ms())
     with dashboard(history=scene, canary=canary_figures) as server:
@@ -43,7 +43,7 @@ def shop() -> Iterator[DashboardServer]:
 
 
 @pytest.fixture
-def empty_dashboard() -> Iterator[DashboardServer]:
+def empty_dashboard() -> Iterator[FedDashboard]:
     """Run a dashboard that has been told nothing."""
     with dashboard() as server:
         yield server

@@ -10,9 +10,10 @@ from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
+
 from support.browser import Tab
 from support.dashboard_rows import expired, job, status, triggered
-from support.dashboard_server import DashboardServer
+from support.dashboard_server import FedDashboard
 from support.dashboard_wire import wire_to
 
 pytestmark = pytest.mark.ui
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.ui
 HOSTILE = "<script>document.title = 'owned'</script><img src=x onerror=alert(1)>/../%2F'\"&"
 
 
-def alive(server: DashboardServer) -> None:
+def alive(server: FedDashboard) -> None:
     """Tell that a job runs, so that pages have a health to show."""
     now_ms = server.now_ms()
     server.tell([job(now_ms), *(status(shard, now_ms) for shard in range(8))])
@@ -34,8 +35,8 @@ def members(page: Page) -> list[str]:
     return found
 
 
-def test_member_shows_up_with_reason_and_lateness(empty_dashboard: DashboardServer, tab: Callable[..., Tab]) -> None:
-    """A member that is expired while the page is open shows up on top, with its reason and lateness, and is explained."""
+def test_member_shows_up_with_reason_and_lateness(empty_dashboard: FedDashboard, tab: Callable[..., Tab]) -> None:
+    """A member that is expired while the page is open shows up, with its reason and lateness, and is explained."""
     server = empty_dashboard
     alive(server)
     page = tab(server).open("/expired")
@@ -56,7 +57,7 @@ def test_member_shows_up_with_reason_and_lateness(empty_dashboard: DashboardServ
     expect(page.get_by_text("Came back 700 ms after its deadline")).to_be_visible()
 
 
-def test_filters_survive_reload_and_going_back(empty_dashboard: DashboardServer, tab: Callable[..., Tab]) -> None:
+def test_filters_survive_reload_and_going_back(empty_dashboard: FedDashboard, tab: Callable[..., Tab]) -> None:
     """Filters stand in the address: a reload and the way back from a detail keep them, and new rows obey them."""
     server = empty_dashboard
     alive(server)
@@ -81,8 +82,8 @@ def test_filters_survive_reload_and_going_back(empty_dashboard: DashboardServer,
     assert members(page) == ["m-new", "m-late"]
 
 
-def test_cut_connection_costs_nothing(empty_dashboard: DashboardServer, tab: Callable[..., Tab]) -> None:
-    """What happens while the connection is cut is there when it is back: no gap, no double, and it was said meanwhile."""
+def test_cut_connection_costs_nothing(empty_dashboard: FedDashboard, tab: Callable[..., Tab]) -> None:
+    """What happens while the connection is cut is there when it is back: no gap, no double; a banner said so."""
     server = empty_dashboard
     alive(server)
     now_ms = server.now_ms()
@@ -106,7 +107,7 @@ def test_cut_connection_costs_nothing(empty_dashboard: DashboardServer, tab: Cal
         one.complaints.clear()
 
 
-def test_restarted_server_is_read_anew(empty_dashboard: DashboardServer, tab: Callable[..., Tab]) -> None:
+def test_restarted_server_is_read_anew(empty_dashboard: FedDashboard, tab: Callable[..., Tab]) -> None:
     """A server that was started anew knows no old ids: the page loads what it shows again, and goes on."""
     server = empty_dashboard
     alive(server)
@@ -125,7 +126,7 @@ def test_restarted_server_is_read_anew(empty_dashboard: DashboardServer, tab: Ca
     one.complaints.clear()  # the server was away
 
 
-def test_pause_holds_the_table_still(empty_dashboard: DashboardServer, tab: Callable[..., Tab]) -> None:
+def test_pause_holds_the_table_still(empty_dashboard: FedDashboard, tab: Callable[..., Tab]) -> None:
     """A paused table does not move; it counts what came meanwhile, and shows it when it goes on."""
     server = empty_dashboard
     alive(server)
@@ -141,7 +142,7 @@ def test_pause_holds_the_table_still(empty_dashboard: DashboardServer, tab: Call
     expect(page.locator("tbody tr")).to_have_count(4)
 
 
-def test_older_pages_and_back(empty_dashboard: DashboardServer, tab: Callable[..., Tab]) -> None:
+def test_older_pages_and_back(empty_dashboard: FedDashboard, tab: Callable[..., Tab]) -> None:
     """A hundred rows are on the page; older ones are one click away, the address names them, and Back leads back."""
     server = empty_dashboard
     alive(server)
@@ -156,7 +157,7 @@ def test_older_pages_and_back(empty_dashboard: DashboardServer, tab: Callable[..
     expect(page.locator("tbody tr").first).to_contain_text("m-249")
 
 
-def test_download_has_what_is_shown(empty_dashboard: DashboardServer, tab: Callable[..., Tab]) -> None:
+def test_download_has_what_is_shown(empty_dashboard: FedDashboard, tab: Callable[..., Tab]) -> None:
     """CSV and JSON hold the rows that the filters let through."""
     server = empty_dashboard
     alive(server)
@@ -173,7 +174,7 @@ def test_download_has_what_is_shown(empty_dashboard: DashboardServer, tab: Calla
     assert [row["member_id"] for row in json.loads(json_file.value.path().read_bytes())] == ["m-5", "m-3", "m-1"]
 
 
-def test_ids_full_of_markup_are_text(empty_dashboard: DashboardServer, tab: Callable[..., Tab]) -> None:
+def test_ids_full_of_markup_are_text(empty_dashboard: FedDashboard, tab: Callable[..., Tab]) -> None:
     """A script tag as group and member id is shown as it is, everywhere, and its pages can be opened."""
     server = empty_dashboard
     alive(server)
@@ -196,7 +197,7 @@ def test_ids_full_of_markup_are_text(empty_dashboard: DashboardServer, tab: Call
     assert page.locator("main script, main img").count() == 0
 
 
-def test_unknown_ids_are_said_to_be_unknown(empty_dashboard: DashboardServer, tab: Callable[..., Tab]) -> None:
+def test_unknown_ids_are_said_to_be_unknown(empty_dashboard: FedDashboard, tab: Callable[..., Tab]) -> None:
     """A deep link to a group, member or shard that nobody knows says so, and what to do."""
     server = empty_dashboard
     server.tell([job(server.now_ms())])
@@ -208,7 +209,7 @@ def test_unknown_ids_are_said_to_be_unknown(empty_dashboard: DashboardServer, ta
     one.complaints.clear()
 
 
-def test_empty_dashboard_says_what_to_do(empty_dashboard: DashboardServer, tab: Callable[..., Tab]) -> None:
+def test_empty_dashboard_says_what_to_do(empty_dashboard: FedDashboard, tab: Callable[..., Tab]) -> None:
     """Before any job was seen every page says what it would show, and how to start one."""
     one = tab(empty_dashboard)
     page = one.open("/")
@@ -220,7 +221,7 @@ def test_empty_dashboard_says_what_to_do(empty_dashboard: DashboardServer, tab: 
     one.complaints.clear()  # of a wheel that is not there
 
 
-def test_keyboard_alone_is_enough(empty_dashboard: DashboardServer, tab: Callable[..., Tab]) -> None:
+def test_keyboard_alone_is_enough(empty_dashboard: FedDashboard, tab: Callable[..., Tab]) -> None:
     """Tab reaches the skip link first, then everything; Enter opens a member, Escape closes it; focus can be seen."""
     server = empty_dashboard
     alive(server)
@@ -241,7 +242,7 @@ def test_keyboard_alone_is_enough(empty_dashboard: DashboardServer, tab: Callabl
     expect(page.locator("h1")).to_have_text("Expired members")
 
 
-def test_theme_is_kept(empty_dashboard: DashboardServer, tab: Callable[..., Tab]) -> None:
+def test_theme_is_kept(empty_dashboard: FedDashboard, tab: Callable[..., Tab]) -> None:
     """The scheme of the system holds until a reader picks another one, which a reload keeps."""
     alive(empty_dashboard)
     page = tab(empty_dashboard, color_scheme="dark").open("/")
@@ -255,7 +256,7 @@ def test_theme_is_kept(empty_dashboard: DashboardServer, tab: Callable[..., Tab]
     assert page.evaluate(ground) == light
 
 
-def test_screen_readers_get_a_summary(empty_dashboard: DashboardServer, tab: Callable[..., Tab]) -> None:
+def test_screen_readers_get_a_summary(empty_dashboard: FedDashboard, tab: Callable[..., Tab]) -> None:
     """New expirations are announced together in a polite region, not one by one."""
     server = empty_dashboard
     alive(server)

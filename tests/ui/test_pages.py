@@ -1,4 +1,4 @@
-"""Every page, light and dark, wide and narrow: it shows its data, complains of nothing, and can be used by everybody."""
+"""Every page, light and dark, wide and narrow: it shows its data, complains of nothing, and anybody can use it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
+
 from support.browser import Tab
-from support.dashboard_server import DashboardServer
+from support.dashboard_server import FedDashboard
 
 pytestmark = pytest.mark.ui
 
@@ -33,14 +34,14 @@ AXE_COLOURS = "axe.run(document, {resultTypes: ['violations'], runOnly: ['color-
 
 
 @pytest.fixture(scope="module")
-def survey(browser: Browser, shop: DashboardServer) -> Iterator[dict[str, dict[str, Any]]]:
+def survey(browser: Browser, shop: FedDashboard) -> Iterator[dict[str, dict[str, Any]]]:
     """Visit every page once, and note all that these tests ask about: a visit costs more than a question."""
     one = Tab(browser, shop.url, color_scheme="light")
     yield {name: look(one, shop, name) for name in PAGES}
     one.close()
 
 
-def look(one: Tab, shop: DashboardServer, name: str) -> dict[str, Any]:
+def look(one: Tab, shop: FedDashboard, name: str) -> dict[str, Any]:
     """Visit one page."""
     path, heading = PAGES[name]
     row = shop.picture.window.rows[-1]
@@ -93,8 +94,8 @@ def test_browser_has_nothing_to_complain_of(name: str, survey: dict[str, dict[st
     assert survey[name]["complaints"] == []
 
 
-def test_page_now_answers_in_one_look(shop: DashboardServer, tab: Callable[..., Tab]) -> None:
-    """Page Now says in a sentence whether the engine can be trusted, and shows figures, charts, storms and the canary."""
+def test_page_now_answers_in_one_look(shop: FedDashboard, tab: Callable[..., Tab]) -> None:
+    """Page Now says whether the engine can be trusted, and shows figures, charts, storms and the canary."""
     page = tab(shop).open("/")
     expect(page.locator(".health h2")).to_contain_text("Healthy")
     expect(page.locator(".tile")).to_have_count(8)
@@ -107,7 +108,7 @@ def test_page_now_answers_in_one_look(shop: DashboardServer, tab: Callable[..., 
     expect(page.get_by_text("Every canary that died was found")).to_be_visible()
 
 
-def test_group_says_who_blocks_it_and_for_how_long(shop: DashboardServer, tab: Callable[..., Tab]) -> None:
+def test_group_says_who_blocks_it_and_for_how_long(shop: FedDashboard, tab: Callable[..., Tab]) -> None:
     """A group in a rebalance names whom it waits for, and counts down to when they are taken out."""
     page = tab(shop).open("/groups/search-indexer")
     callout = page.locator(".callout.tone-warn")
@@ -118,7 +119,7 @@ def test_group_says_who_blocks_it_and_for_how_long(shop: DashboardServer, tab: C
     expect(left).not_to_have_text(before)
 
 
-def test_storm_is_told_with_its_cause_and_its_offenders(shop: DashboardServer, tab: Callable[..., Tab]) -> None:
+def test_storm_is_told_with_its_cause_and_its_offenders(shop: FedDashboard, tab: Callable[..., Tab]) -> None:
     """A group that rebalances again and again has a badge in the list, and a first cause and offenders in its view."""
     page = tab(shop).open("/groups?storm=true")
     expect(page.locator("tbody tr")).to_have_count(1)
@@ -130,8 +131,8 @@ def test_storm_is_told_with_its_cause_and_its_offenders(shop: DashboardServer, t
     expect(page.locator("tbody tr").first).to_contain_text("fraud-scoring")
 
 
-def test_wheel_turns_with_the_clock(shop: DashboardServer, tab: Callable[..., Tab]) -> None:
-    """The hands go on between two updates, the numbers of the slots add up to the timers, another shard can be picked."""
+def test_wheel_turns_with_the_clock(shop: FedDashboard, tab: Callable[..., Tab]) -> None:
+    """The hands go on between two updates, the slots add up to the timers, and another shard can be picked."""
     page = tab(shop).open("/wheel?shard=2")
     hand = page.locator(".hand").first
     before = hand.get_attribute("transform") or ""
@@ -145,7 +146,7 @@ def test_wheel_turns_with_the_clock(shop: DashboardServer, tab: Callable[..., Ta
     assert page.url.endswith("/wheel?shard=5")
 
 
-def test_bars_run_down(shop: DashboardServer, tab: Callable[..., Tab]) -> None:
+def test_bars_run_down(shop: FedDashboard, tab: Callable[..., Tab]) -> None:
     """Page At risk lists who is next, nearest first, and the bars move between two updates."""
     page = tab(shop).open("/at-risk")
     bar = page.locator(".bar > i").last
@@ -153,7 +154,7 @@ def test_bars_run_down(shop: DashboardServer, tab: Callable[..., Tab]) -> None:
     expect(bar).not_to_have_attribute("style", before)
 
 
-def test_who_asks_for_less_motion_gets_less(shop: DashboardServer, tab: Callable[..., Tab]) -> None:
+def test_who_asks_for_less_motion_gets_less(shop: FedDashboard, tab: Callable[..., Tab]) -> None:
     """With prefers-reduced-motion nothing is animated, and the hands jump with each batch."""
     page = tab(shop, reduced_motion="reduce").open("/wheel?shard=2")
     expect(page.locator(".hand").first).to_have_attribute("transform", _starts("rotate"))

@@ -16,9 +16,8 @@ FOLDERS = ("streaming/heartwheel/dashboard/page/vendor", "tests/ui/vendor")
 def test_files_are_as_released(folder: str) -> None:
     """No file differs from its hash, none is unnamed, and none is missing."""
     path = ROOT / folder
-    named = dict(
-        re.findall(r"^\| (\S+) \| \S+ \| [\d.]+ \| ([0-9a-f]{64}) \|$", (path / "VENDORED.md").read_text(), re.M)
-    )
+    rows = (path / "VENDORED.md").read_text()
+    named = dict(re.findall(r"^\| (\S+) \| \S+ \| [\d.]+ \| ([0-9a-f]{64}) \|$", rows, re.MULTILINE))
     there = {
         file.name: hashlib.sha256(file.read_bytes()).hexdigest()
         for file in path.iterdir()
