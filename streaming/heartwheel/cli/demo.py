@@ -132,7 +132,7 @@ def _run(
         duration_ms = settings.demo.duration_ms or None
         # Whoever lived to the end says so, or the last judgement would wait for the silence of everybody.
         plan = msgspec.structs.replace(feed_plan(settings, duration_ms), leave_at_end=duration_ms is not None)
-        show = Demo(settings, place, tally, screen, plan=plan, jars=spark_jars)
+        show = Demo(settings, place, tally, screen, plan=plan, jars=spark_jars, on_live=page.start_canary)
         with stopped_by_signals(show.stop):
             return show.run()
 
@@ -145,7 +145,8 @@ def _dashboard(settings: Settings) -> Dashboard:
     wanted = settings.dashboard
     if wanted.port == DashboardSettings().port and not is_free(wanted.host, wanted.port):
         settings = settings.model_copy(update={"dashboard": wanted.model_copy(update={"port": 0})})
-    return Dashboard(settings)
+    # A canary that beats before the job lives would give it a backlog to read, and its first batch takes longest.
+    return Dashboard(settings, hold_canary=True)
 
 
 def _placed(settings: Settings, bootstrap: str, place: DemoFolder) -> Settings:

@@ -23,9 +23,11 @@ class Dashboard:
 
     Args:
         settings: the checked configuration.
+        hold_canary: whether the canary waits for `start_canary`.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, hold_canary: bool = False) -> None:
+        self._hold_canary = hold_canary
         wanted = settings.dashboard
         self.picture = Picture(
             expirations_max=wanted.expirations_max,
@@ -65,7 +67,9 @@ class Dashboard:
             stack.enter_context(self._server)
             stack.enter_context(self._follower)
             if self._canary is not None:
-                stack.enter_context(self._canary)
+                stack.callback(self._canary.stop)
+                if not self._hold_canary:
+                    self._canary.start()
             self._stack = stack.pop_all()
         return self
 
@@ -81,6 +85,12 @@ class Dashboard:
     def running(self) -> bool:
         """Whether it still serves."""
         return self._server.running
+
+    def start_canary(self) -> None:
+        """Start the canary if one is wanted and was held; once."""
+        if self._canary is not None and self._hold_canary:
+            self._hold_canary = False
+            self._canary.start()
 
     def _take(self, told: Sequence[Told]) -> None:
         self.picture.apply(told, now_ms=wall_clock_ms())

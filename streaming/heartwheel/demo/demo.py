@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -65,6 +65,7 @@ class Demo:
         screen: shows it.
         plan: whom to simulate; with a duration the demo ends by itself.
         jars: the Kafka connector's.
+        on_live: called once, after the first batch that decides.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Demo:
         *,
         plan: FeedPlan,
         jars: Sequence[Path],
+        on_live: Callable[[], None],
     ) -> None:
         self._settings, self._folder, self._tally, self._screen = settings, folder, tally, screen
         topics = settings.kafka.topics
@@ -89,6 +91,7 @@ class Demo:
             on_fault=self._reporter.on_fault,
             log_file=folder.spark_log,
         )
+        self._on_live = on_live
         self._stop_feeding, self._stop_following = threading.Event(), threading.Event()
         self._fed: Future[Summary] | None = None
         self._followed: Future[None] | None = None
@@ -140,6 +143,7 @@ class Demo:
             # Not before: who dies while the job starts is known late, and lateness is what is measured here.
             self._fed = self._threads.submit(self._feeder.run, self._stop_feeding)
             self._fed.add_done_callback(self._after_feed)
+            self._on_live()
 
     def _after_feed(self, fed: Future[Summary]) -> None:
         self._end_on_error(fed)
