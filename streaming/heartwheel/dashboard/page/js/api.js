@@ -15,16 +15,22 @@ export async function get(path, params = {}, { signal } = {}) {
     response = await fetch(`${path}${query(params)}`, { signal, headers: { accept: "application/json" } });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError("The dashboard's server does not answer.", "It may have been stopped; this page tries again by itself.");
+    throw new ApiError(
+      "The dashboard's server does not answer.",
+      "It may have been stopped; this page tries again by itself.",
+    );
   }
   const body = await response.json().catch(() => ({}));
-  if (!response.ok) throw new ApiError(body.error ?? `The server answered ${response.status}.`, body.hint ?? "", response.status);
+  if (!response.ok)
+    throw new ApiError(body.error ?? `The server answered ${response.status}.`, body.hint ?? "", response.status);
   return body;
 }
 
 /** Write parameters as a query, "" if there are none. */
 export function query(params) {
-  const search = new URLSearchParams(Object.entries(params).filter(([, value]) => value !== "" && value !== null && value !== undefined));
+  const search = new URLSearchParams(
+    Object.entries(params).filter(([, value]) => value !== "" && value !== null && value !== undefined),
+  );
   return search.size ? `?${search}` : "";
 }
 

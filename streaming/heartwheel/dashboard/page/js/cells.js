@@ -49,10 +49,12 @@ export function tagged(read) {
 }
 
 /** A tag by itself. */
-export const tag = ({ icon: name, label, tone = "calm", title }) => h("span", { class: `tag tone-${tone}`, title }, icon(name), label);
+export const tag = ({ icon: name, label, tone = "calm", title }) =>
+  h("span", { class: `tag tone-${tone}`, title }, icon(name), label);
 
 /** A time of day with UTC in its title. */
-export const time = (ms, options) => h("time", { datetime: ms >= 0 ? new Date(ms).toISOString() : null, title: utc(ms) }, clock(ms, options));
+export const time = (ms, options) =>
+  h("time", { datetime: ms >= 0 ? new Date(ms).toISOString() : null, title: utc(ms) }, clock(ms, options));
 
 export const groupHref = (group) => `/groups${pathOf(group)}`;
 export const memberHref = (group, member) => `/members${pathOf(group, member)}`;

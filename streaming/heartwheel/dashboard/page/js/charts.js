@@ -4,7 +4,12 @@ import { h, put } from "./dom.js";
 
 const HEIGHT = 150;
 const clocks = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const seconds = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const seconds = new Intl.DateTimeFormat(undefined, {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hourCycle: "h23",
+});
 
 /** Tell what colour a custom property has now: canvases know neither properties nor light-dark(). */
 export function colour(name) {
@@ -22,7 +27,16 @@ export function colour(name) {
  * `series`: `{label, colour, dash?, fill?, bars?}`; `format(value)` writes a value of the y axis;
  * `summary(data)` says in words what is drawn. Returns `{element, show([t_ms, ...values])}`.
  */
-export function chart({ series, format, summary, signal, height = HEIGHT, hooks = {}, ticks = clockTicks, spanGaps = false }) {
+export function chart({
+  series,
+  format,
+  summary,
+  signal,
+  height = HEIGHT,
+  hooks = {},
+  ticks = clockTicks,
+  spanGaps = false,
+}) {
   const canvas = h("div", { class: "chart", role: "img" });
   let plot = null;
   let data = null;
@@ -30,7 +44,11 @@ export function chart({ series, format, summary, signal, height = HEIGHT, hooks 
     plot?.destroy();
     plot = null;
     if (!data || !canvas.clientWidth) return;
-    plot = new uPlot(options({ series, format, height, width: canvas.clientWidth, hooks, ticks, spanGaps }), data, put(canvas));
+    plot = new uPlot(
+      options({ series, format, height, width: canvas.clientWidth, hooks, ticks, spanGaps }),
+      data,
+      put(canvas),
+    );
   };
   const resize = new ResizeObserver(() => (plot ? plot.setSize({ width: canvas.clientWidth, height }) : draw()));
   resize.observe(canvas);
@@ -51,22 +69,44 @@ export function chart({ series, format, summary, signal, height = HEIGHT, hooks 
 
 function options({ series, format, height, width, hooks, ticks, spanGaps }) {
   const faint = colour("ink-faint");
-  const axis = { stroke: faint, font: `11px ${getComputedStyle(document.body).fontFamily}`, ticks: { show: false }, grid: { stroke: colour("line"), width: 1 } };
+  const axis = {
+    stroke: faint,
+    font: `11px ${getComputedStyle(document.body).fontFamily}`,
+    ticks: { show: false },
+    grid: { stroke: colour("line"), width: 1 },
+  };
   return {
-    width, height, hooks, ms: 1,
+    width,
+    height,
+    hooks,
+    ms: 1,
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
     padding: [8, 8, 0, 0],
     scales: { y: { range: (_plot, _low, high) => [0, nice(high)] } },
     axes: [
-      { ...axis, grid: { show: false }, space: 70, size: 26, values: (_plot, splits) => splits.map((ms, at) => ticks(ms, at, splits)) },
+      {
+        ...axis,
+        grid: { show: false },
+        space: 70,
+        size: 26,
+        values: (_plot, splits) => splits.map((ms, at) => ticks(ms, at, splits)),
+      },
       { ...axis, size: 52, space: 34, values: (_plot, splits) => splits.map((value) => (value ? format(value) : "0")) },
     ],
-    series: [{}, ...series.map((one) => ({
-      label: one.label, stroke: colour(one.colour), width: 1.6, dash: one.dash, spanGaps, points: { show: false },
-      fill: one.fill ? colour(one.colour).replace(/^rgb\((.*)\)$/, "rgba($1, 0.14)") : undefined,
-      paths: one.bars ? uPlot.paths.bars({ size: [0.7, 40, 1] }) : undefined,
-    }))],
+    series: [
+      {},
+      ...series.map((one) => ({
+        label: one.label,
+        stroke: colour(one.colour),
+        width: 1.6,
+        dash: one.dash,
+        spanGaps,
+        points: { show: false },
+        fill: one.fill ? colour(one.colour).replace(/^rgb\((.*)\)$/, "rgba($1, 0.14)") : undefined,
+        paths: one.bars ? uPlot.paths.bars({ size: [0.7, 40, 1] }) : undefined,
+      })),
+    ],
   };
 }
 

@@ -5,56 +5,104 @@ import { clock, count, duration, NOTHING, utc } from "./format.js";
 import { reasonWords } from "./words.js";
 
 const expired = {
-  label: "Expired", width: "11%", about: "The deadline it missed; below it when it was last seen",
-  cell: () => twoLines((row) => ({
-    first: clock(row.deadline_ms), title: `deadline ${utc(row.deadline_ms)}`,
-    second: `seen ${clock(row.last_seen_ms)}`, titleSecond: `last seen ${utc(row.last_seen_ms)}`,
-  })),
+  label: "Expired",
+  width: "11%",
+  about: "The deadline it missed; below it when it was last seen",
+  cell: () =>
+    twoLines((row) => ({
+      first: clock(row.deadline_ms),
+      title: `deadline ${utc(row.deadline_ms)}`,
+      second: `seen ${clock(row.last_seen_ms)}`,
+      titleSecond: `last seen ${utc(row.last_seen_ms)}`,
+    })),
 };
 
 const why = {
-  label: "Why", width: "13%", about: "The timer that ended it",
-  cell: () => tagged((row) => ({ ...reasonWords(row.reason), tone: row.reason === "session_timeout" ? "bad" : "warn", title: `${reasonWords(row.reason).long} (${row.reason})` })),
+  label: "Why",
+  width: "13%",
+  about: "The timer that ended it",
+  cell: () =>
+    tagged((row) => ({
+      ...reasonWords(row.reason),
+      tone: row.reason === "session_timeout" ? "bad" : "warn",
+      title: `${reasonWords(row.reason).long} (${row.reason})`,
+    })),
 };
 
 const group = {
-  label: "Group", width: "16%", about: "Group, and its state just before",
+  label: "Group",
+  width: "16%",
+  about: "Group, and its state just before",
   cell: () => linked((row) => ({ href: groupHref(row.group_id), first: row.group_id, second: row.group_state })),
 };
 
 const member = {
-  label: "Member", width: "24.5%", className: "wide", about: "Member id; below it instance, client and host",
-  cell: () => linked((row) => ({ href: memberHref(row.group_id, row.member_id), first: row.member_id, second: whoIs(row) })),
+  label: "Member",
+  width: "24.5%",
+  className: "wide",
+  about: "Member id; below it instance, client and host",
+  cell: () =>
+    linked((row) => ({ href: memberHref(row.group_id, row.member_id), first: row.member_id, second: whoIs(row) })),
 };
 
 const silent = {
-  label: "Silent for", width: "9%", className: "number", about: "From its last sign of life until its expiration was decided",
-  cell: () => twoLines((row) => ({ first: duration(row.silent_ms), second: `of ${duration(row.session_timeout_ms)}`, titleSecond: "session timeout" })),
+  label: "Silent for",
+  width: "9%",
+  className: "number",
+  about: "From its last sign of life until its expiration was decided",
+  cell: () =>
+    twoLines((row) => ({
+      first: duration(row.silent_ms),
+      second: `of ${duration(row.session_timeout_ms)}`,
+      titleSecond: "session timeout",
+    })),
 };
 
 const known = {
-  label: "Lateness", width: "10%", className: "number", about: "From the deadline until its expiration was decided; below it when that was",
-  cell: () => twoLines((row) => ({
-    first: duration(row.lateness_ms), title: `in Kafka ${duration(row.known_late_ms)} after the deadline`,
-    second: `at ${clock(row.detected_ms)}`, titleSecond: `detected ${utc(row.detected_ms)}`,
-  })),
+  label: "Lateness",
+  width: "10%",
+  className: "number",
+  about: "From the deadline until its expiration was decided; below it when that was",
+  cell: () =>
+    twoLines((row) => ({
+      first: duration(row.lateness_ms),
+      title: `in Kafka ${duration(row.known_late_ms)} after the deadline`,
+      second: `at ${clock(row.detected_ms)}`,
+      titleSecond: `detected ${utc(row.detected_ms)}`,
+    })),
 };
 
 const generation = {
-  label: "Gen.", width: "5.5%", className: "number", about: "Generation of the group",
+  label: "Gen.",
+  width: "5.5%",
+  className: "number",
+  about: "Generation of the group",
   cell: () => twoLines((row) => ({ first: row.generation_id < 0 ? NOTHING : count(row.generation_id), second: "" })),
 };
 
 const back = {
-  label: "Came back", width: "11%", about: "Whether it joined again, and how long after its deadline",
-  cell: () => tagged((row) => (row.returned_ms
-    ? { icon: "enter", label: duration(Math.max(0, row.returned_ms - row.deadline_ms)), tone: "good", title: `came back ${utc(row.returned_ms)}` }
-    : { icon: "door", label: "not yet", tone: "calm", title: "not seen since" })),
+  label: "Came back",
+  width: "11%",
+  about: "Whether it joined again, and how long after its deadline",
+  cell: () =>
+    tagged((row) =>
+      row.returned_ms
+        ? {
+            icon: "enter",
+            label: duration(Math.max(0, row.returned_ms - row.deadline_ms)),
+            tone: "good",
+            title: `came back ${utc(row.returned_ms)}`,
+          }
+        : { icon: "door", label: "not yet", tone: "calm", title: "not seen since" },
+    ),
 };
 
 /** Say who a member is besides its id. */
 export function whoIs({ group_instance_id: instance, client_id: client, client_host: host }) {
-  return [instance && `instance ${instance}`, client, host && host.replace(/^\//, "")].filter(Boolean).join(" · ") || "no client named";
+  return (
+    [instance && `instance ${instance}`, client, host && host.replace(/^\//, "")].filter(Boolean).join(" · ") ||
+    "no client named"
+  );
 }
 
 export const EXPIRATION_COLUMNS = [expired, why, group, member, silent, known, generation, back];

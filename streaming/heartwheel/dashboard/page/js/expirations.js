@@ -48,7 +48,12 @@ export class Expirations {
       const known = answer.rows[0]?.seq ?? -1;
       const newer = this.#plain ? this.rows.filter((row) => row.seq > known && !early.includes(row)) : [];
       this.rows = [...newer, ...answer.rows].slice(0, this.limit);
-      Object.assign(this, { matched: answer.matched + newer.length, total: answer.total + newer.length, next: answer.next, loaded: true });
+      Object.assign(this, {
+        matched: answer.matched + newer.length,
+        total: answer.total + newer.length,
+        next: answer.next,
+        loaded: true,
+      });
       this.#changed();
     } catch (error) {
       if (error.name !== "AbortError" && asked === this.#asked) this.#failed(error);

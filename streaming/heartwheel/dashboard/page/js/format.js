@@ -2,12 +2,26 @@
 
 const NUMBER = new Intl.NumberFormat("en");
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
-const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const CLOCK = new Intl.DateTimeFormat(undefined, {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hourCycle: "h23",
+});
 const CLOCK_MS = new Intl.DateTimeFormat(undefined, {
-  hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 1, hourCycle: "h23",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  fractionalSecondDigits: 1,
+  hourCycle: "h23",
 });
 const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
-const UNITS = [["d", 86_400_000], ["h", 3_600_000], ["m", 60_000], ["s", 1_000]];
+const UNITS = [
+  ["d", 86_400_000],
+  ["h", 3_600_000],
+  ["m", 60_000],
+  ["s", 1_000],
+];
 
 export const NOTHING = "–";
 
@@ -49,7 +63,8 @@ export function countdown(ms) {
 }
 
 /** Write how long ago, coarsely. */
-export const ago = (ms) => (ms < 1_500 ? "just now" : `${duration(ms < 60_000 ? Math.round(ms / 1_000) * 1_000 : ms)} ago`);
+export const ago = (ms) =>
+  ms < 1_500 ? "just now" : `${duration(ms < 60_000 ? Math.round(ms / 1_000) * 1_000 : ms)} ago`;
 
 /** Write a time of day in the reader's zone, with the day if it is not today. */
 export function clock(ms, { tenths = false } = {}) {
@@ -60,7 +75,8 @@ export function clock(ms, { tenths = false } = {}) {
 }
 
 /** Write a time in UTC, for titles. */
-export const utc = (ms) => (missing(ms) || ms < 0 ? "" : `${new Date(ms).toISOString().replace("T", " ").replace("Z", "")} UTC`);
+export const utc = (ms) =>
+  missing(ms) || ms < 0 ? "" : `${new Date(ms).toISOString().replace("T", " ").replace("Z", "")} UTC`;
 
 /** Write a size: 640 B, 12 kB, 1.2 MB. */
 export function bytes(value) {

@@ -16,7 +16,10 @@ const PATHS = {
   pause: ["M8 5v14", "M16 5v14"],
   play: ["M7 4v16l13-8L7 4Z"],
   download: ["M12 3v12", "m7 11 5 5 5-5", "M4 20h16"],
-  sun: ["M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8Z", "M12 2v2M12 20v2M2 12h2M20 12h2M5 5l1.4 1.4M17.6 17.6 19 19M5 19l1.4-1.4M17.6 6.4 19 5"],
+  sun: [
+    "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8Z",
+    "M12 2v2M12 20v2M2 12h2M20 12h2M5 5l1.4 1.4M17.6 17.6 19 19M5 19l1.4-1.4M17.6 6.4 19 5",
+  ],
   moon: ["M20 14A8 8 0 1 1 10 4a6.5 6.5 0 0 0 10 10Z"],
   plug: ["M9 3v5", "M15 3v5", "M6 8h12v4a6 6 0 0 1-12 0V8Z", "M12 18v3"],
   dot: ["M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8Z"],
@@ -25,5 +28,9 @@ const PATHS = {
 
 /** Draw an icon by its name. */
 export function icon(name) {
-  return svg("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" }, PATHS[name].map((d) => svg("path", { d })));
+  return svg(
+    "svg",
+    { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" },
+    PATHS[name].map((d) => svg("path", { d })),
+  );
 }

@@ -43,9 +43,19 @@ export class Router {
 
   #click(event) {
     const link = event.target.closest?.("a[href]");
-    if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    if (
+      !link ||
+      event.defaultPrevented ||
+      event.button ||
+      event.metaKey ||
+      event.ctrlKey ||
+      event.shiftKey ||
+      event.altKey
+    )
+      return;
     const url = new URL(link.href);
-    if (url.origin !== location.origin || link.hasAttribute("download") || link.target || !this.#match(url.pathname)) return;
+    if (url.origin !== location.origin || link.hasAttribute("download") || link.target || !this.#match(url.pathname))
+      return;
     if (url.hash) return;
     event.preventDefault();
     this.go(url.pathname + url.search);

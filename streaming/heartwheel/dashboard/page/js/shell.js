@@ -20,7 +20,8 @@ export function frame(stream) {
 }
 
 function select(tab) {
-  for (const link of document.querySelectorAll(".tabs a")) mark(link, "aria-current", link.getAttribute("href") === tab ? "page" : null);
+  for (const link of document.querySelectorAll(".tabs a"))
+    mark(link, "aria-current", link.getAttribute("href") === tab ? "page" : null);
 }
 
 let healthShown = "";
@@ -34,8 +35,13 @@ function showHealth({ health, version }) {
   pill.className = `health-pill tone-${words.tone}`;
   pill.title = health.sentence;
   put(pill, icon(words.icon), words.label);
-  put(part("foot"), h("span", {}, `heartwheel ${version}`), h("span", {}, h("a", { href: "/docs" }, "API")),
-    h("span", {}, h("a", { href: "/metrics" }, "Metrics")), h("span", {}, `Times are in ${zone()}; hover shows UTC.`));
+  put(
+    part("foot"),
+    h("span", {}, `heartwheel ${version}`),
+    h("span", {}, h("a", { href: "/docs" }, "API")),
+    h("span", {}, h("a", { href: "/metrics" }, "Metrics")),
+    h("span", {}, `Times are in ${zone()}; hover shows UTC.`),
+  );
 }
 
 const zone = () => Intl.DateTimeFormat().resolvedOptions().timeZone || "your zone";
@@ -45,9 +51,10 @@ function showLink(stream) {
   banner.hidden = !stream.lost;
   if (!stream.lost) return put(banner);
   if (!banner.firstChild) put(banner, h("div", {}, icon("plug"), h("span", {})));
-  banner.querySelector("div > span").textContent = stream.heardMs === null
-    ? `The dashboard's server does not answer for ${duration(Date.now() - stream.openedMs)}. Trying again.`
-    : `Connection lost. What you see is from ${clock(stream.heardMs)}, ${ago(Date.now() - stream.heardMs)}. Trying again.`;
+  banner.querySelector("div > span").textContent =
+    stream.heardMs === null
+      ? `The dashboard's server does not answer for ${duration(Date.now() - stream.openedMs)}. Trying again.`
+      : `Connection lost. What you see is from ${clock(stream.heardMs)}, ${ago(Date.now() - stream.heardMs)}. Trying again.`;
   return banner;
 }
 
@@ -59,7 +66,9 @@ function themeButton() {
     button.setAttribute("aria-label", dark ? "Switch to light colours" : "Switch to dark colours");
     button.title = button.getAttribute("aria-label");
   };
-  button.addEventListener("click", () => globalThis.heartwheelTheme.set(globalThis.heartwheelTheme.dark() ? "light" : "dark"));
+  button.addEventListener("click", () =>
+    globalThis.heartwheelTheme.set(globalThis.heartwheelTheme.dark() ? "light" : "dark"),
+  );
   addEventListener("heartwheel-theme", draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   draw();

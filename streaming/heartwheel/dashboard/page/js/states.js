@@ -17,5 +17,10 @@ export function head(title, about, ...end) {
 
 /** Make a panel with a heading. */
 export function panel(title, note, ...children) {
-  return h("section", { class: "panel" }, h("div", { class: "panel-head" }, h("h2", {}, title), note ? h("span", { class: "soft" }, note) : null), children);
+  return h(
+    "section",
+    { class: "panel" },
+    h("div", { class: "panel-head" }, h("h2", {}, title), note ? h("span", { class: "soft" }, note) : null),
+    children,
+  );
 }

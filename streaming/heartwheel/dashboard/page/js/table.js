@@ -7,10 +7,19 @@ import { Rows } from "./rows.js";
 export function table({ caption, columns, key, light = false }) {
   const body = h("tbody", { role: "rowgroup" });
   const head = h("tr", { role: "row" }, columns.map(heading));
-  const element = h("table", { class: "table", role: "table" },
+  const element = h(
+    "table",
+    { class: "table", role: "table" },
     h("caption", { class: "visually-hidden" }, caption),
-    h("thead", { role: "rowgroup" }, head), body);
-  const rows = new Rows(body, { key, light, make: () => make(columns), fill: ({ cells }, row) => cells.forEach((cell) => cell.fill(row)) });
+    h("thead", { role: "rowgroup" }, head),
+    body,
+  );
+  const rows = new Rows(body, {
+    key,
+    light,
+    make: () => make(columns),
+    fill: ({ cells }, row) => cells.forEach((cell) => cell.fill(row)),
+  });
   return { element, body, show: (list) => rows.show(list) };
 }
 
@@ -22,7 +31,12 @@ function heading({ label, className, width, about }) {
 
 function make(columns) {
   const cells = columns.map(({ cell }) => cell());
-  const element = h("tr", { role: "row" }, cells.map((cell, at) =>
-    h("td", { role: "cell", class: columns[at].className, dataset: { label: columns[at].label } }, cell.element)));
+  const element = h(
+    "tr",
+    { role: "row" },
+    cells.map((cell, at) =>
+      h("td", { role: "cell", class: columns[at].className, dataset: { label: columns[at].label } }, cell.element),
+    ),
+  );
   return { element, cells };
 }

@@ -2,10 +2,26 @@
 
 const REASONS = {
   session_timeout: { label: "Silent", icon: "heart", long: "Session timeout: no heartbeat came in time." },
-  rebalance_timeout: { label: "Did not rejoin", icon: "sync", long: "Rebalance timeout: it did not rejoin before the join window ended." },
-  sync_timeout: { label: "Did not sync", icon: "hourglass", long: "Sync timeout: it joined, and never fetched its assignment." },
-  pending_timeout: { label: "Never joined", icon: "enter", long: "Pending timeout: it was given an id, and never joined with it." },
-  new_member_timeout: { label: "Gave up joining", icon: "clock", long: "New member timeout: it hung in a join phase for too long." },
+  rebalance_timeout: {
+    label: "Did not rejoin",
+    icon: "sync",
+    long: "Rebalance timeout: it did not rejoin before the join window ended.",
+  },
+  sync_timeout: {
+    label: "Did not sync",
+    icon: "hourglass",
+    long: "Sync timeout: it joined, and never fetched its assignment.",
+  },
+  pending_timeout: {
+    label: "Never joined",
+    icon: "enter",
+    long: "Pending timeout: it was given an id, and never joined with it.",
+  },
+  new_member_timeout: {
+    label: "Gave up joining",
+    icon: "clock",
+    long: "New member timeout: it hung in a join phase for too long.",
+  },
 };
 
 const STATES = {

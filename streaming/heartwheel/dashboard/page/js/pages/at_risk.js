@@ -12,14 +12,28 @@ export const atRiskPage = {
   mount(main, { stream, signal }) {
     const list = riskList({ stream });
     const body = h("div", {}, list.element);
-    const load = () => get("/api/at-risk", { limit: 50 }, { signal }).then(list.show, (error) => error.name === "AbortError" || put(body, failed(error)));
-    stream.addEventListener("at_risk", ({ detail }) => {
-      if (!body.contains(list.element)) put(body, list.element);
-      list.show(detail);
-    }, { signal });
+    const load = () =>
+      get("/api/at-risk", { limit: 50 }, { signal }).then(
+        list.show,
+        (error) => error.name === "AbortError" || put(body, failed(error)),
+      );
+    stream.addEventListener(
+      "at_risk",
+      ({ detail }) => {
+        if (!body.contains(list.element)) put(body, list.element);
+        list.show(detail);
+      },
+      { signal },
+    );
     stream.addEventListener("reload", load, { signal });
     animated(list.tick, 100, signal);
-    main.append(head("At risk", "The members nearest to their deadline. To be here is normal: somebody is always next. A heartbeat fills the bar again; one that runs empty means the member is expired as soon as the engine's clock gets there."), body);
+    main.append(
+      head(
+        "At risk",
+        "The members nearest to their deadline. To be here is normal: somebody is always next. A heartbeat fills the bar again; one that runs empty means the member is expired as soon as the engine's clock gets there.",
+      ),
+      body,
+    );
     load();
   },
 };

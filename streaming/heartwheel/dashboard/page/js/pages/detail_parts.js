@@ -11,9 +11,21 @@ export function detailHead({ title, kind, about, back, router }) {
     event.preventDefault();
     router.back(back);
   });
-  return h("div", { class: "detail-head" }, link, h("p", { class: "soft small" }, kind, " ", about), h("h1", { class: "mono", tabindex: "-1" }, title));
+  return h(
+    "div",
+    { class: "detail-head" },
+    link,
+    h("p", { class: "soft small" }, kind, " ", about),
+    h("h1", { class: "mono", tabindex: "-1" }, title),
+  );
 }
 
 /** List facts: name and value, those without a value left out. */
-export const facts = (pairs) => h("dl", { class: "facts" }, pairs.filter(([, value]) => value !== null && value !== undefined && value !== "")
-  .map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+export const facts = (pairs) =>
+  h(
+    "dl",
+    { class: "facts" },
+    pairs
+      .filter(([, value]) => value !== null && value !== undefined && value !== "")
+      .map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
+  );

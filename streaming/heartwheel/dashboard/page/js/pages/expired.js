@@ -21,7 +21,15 @@ export const expiredPage = {
   title: () => "Expired members",
   mount(main, { router, stream, signal }) {
     const view = new View({ router, stream, signal });
-    main.append(head("Expired members", "Members that the engine presumes dead: each missed a deadline. Newest first, as it happens."), view.tools(), view.body, view.pager);
+    main.append(
+      head(
+        "Expired members",
+        "Members that the engine presumes dead: each missed a deadline. Newest first, as it happens.",
+      ),
+      view.tools(),
+      view.body,
+      view.pager,
+    );
     view.start();
   },
 };
@@ -30,25 +38,58 @@ class View {
   constructor({ router, stream, signal }) {
     Object.assign(this, { router, stream, signal, paused: false });
     this.filters = Object.fromEntries(FILTERS.map((name) => [name, router.query.get(name) ?? ""]));
-    this.table = table({ caption: "Expired members, newest first", columns: EXPIRATION_COLUMNS, key: (row) => row.id, light: true });
+    this.table = table({
+      caption: "Expired members, newest first",
+      columns: EXPIRATION_COLUMNS,
+      key: (row) => row.id,
+      light: true,
+    });
     this.body = h("div", { class: "panel flush" });
     this.pager = h("div", { class: "pager" });
-    this.list = new Expirations({ stream, signal, limit: ROWS, changed: () => this.show(), failed: (error) => put(this.body, failed(error)) });
+    this.list = new Expirations({
+      stream,
+      signal,
+      limit: ROWS,
+      changed: () => this.show(),
+      failed: (error) => put(this.body, failed(error)),
+    });
   }
 
   tools() {
-    const text = h("input", { type: "search", value: this.filters.text, placeholder: "Group, member, instance, client or host", "aria-label": "Filter by text", "data-filter": true, maxlength: 200 });
-    text.addEventListener("input", settled(() => this.filter({ text: text.value.trim() }), 250, this.signal));
-    const reason = h("select", { "aria-label": "Filter by reason" }, h("option", { value: "" }, "Every reason"),
-      REASON_NAMES.map((name) => h("option", { value: name, selected: name === this.filters.reason }, `${reasonWords(name).label} (${name})`)));
+    const text = h("input", {
+      type: "search",
+      value: this.filters.text,
+      placeholder: "Group, member, instance, client or host",
+      "aria-label": "Filter by text",
+      "data-filter": true,
+      maxlength: 200,
+    });
+    text.addEventListener(
+      "input",
+      settled(() => this.filter({ text: text.value.trim() }), 250, this.signal),
+    );
+    const reason = h(
+      "select",
+      { "aria-label": "Filter by reason" },
+      h("option", { value: "" }, "Every reason"),
+      REASON_NAMES.map((name) =>
+        h("option", { value: name, selected: name === this.filters.reason }, `${reasonWords(name).label} (${name})`),
+      ),
+    );
     reason.addEventListener("change", () => this.filter({ reason: reason.value }));
     this.pauseButton = h("button", { type: "button", class: "button", onclick: () => this.pause(!this.paused) });
-    this.downloads = ["csv", "json"].map((kind) => h("a", { class: "button", download: true }, icon("download"), kind.toUpperCase()));
+    this.downloads = ["csv", "json"].map((kind) =>
+      h("a", { class: "button", download: true }, icon("download"), kind.toUpperCase()),
+    );
     this.narrowed = h("span", { class: "tools-note small soft" });
-    return h("div", { class: "tools" },
+    return h(
+      "div",
+      { class: "tools" },
       h("label", { class: "field grow" }, text, h("span", { class: "kbd", title: "Press / to filter" }, "/")),
-      h("span", { class: "field" }, reason), this.narrowed,
-      h("div", { class: "end" }, this.pauseButton, this.downloads));
+      h("span", { class: "field" }, reason),
+      this.narrowed,
+      h("div", { class: "end" }, this.pauseButton, this.downloads),
+    );
   }
 
   start() {
@@ -67,8 +108,17 @@ class View {
     const { before: _cursor, ...shown } = this.filters;
     this.downloads.forEach((link, at) => mark(link, "href", `/api/expirations.${["csv", "json"][at]}${query(shown)}`));
     const narrowed = ["group", "member"].filter((name) => this.filters[name]);
-    put(this.narrowed, narrowed.map((name) => [`${name}: `, h("span", { class: "mono" }, this.filters[name]), " "]),
-      narrowed.length ? h("button", { type: "button", class: "button quiet", onclick: () => this.filter({ group: "", member: "" }) }, "Show all") : null);
+    put(
+      this.narrowed,
+      narrowed.map((name) => [`${name}: `, h("span", { class: "mono" }, this.filters[name]), " "]),
+      narrowed.length
+        ? h(
+            "button",
+            { type: "button", class: "button quiet", onclick: () => this.filter({ group: "", member: "" }) },
+            "Show all",
+          )
+        : null,
+    );
     this.pause(false);
     this.list.choose(this.filters);
   }
@@ -88,7 +138,11 @@ class View {
   drawPause() {
     const waiting = this.list.arrived - this.arrivedBefore;
     mark(this.pauseButton, "aria-pressed", String(this.paused));
-    put(this.pauseButton, icon(this.paused ? "play" : "pause"), this.paused ? `Go on${waiting ? `, ${count(waiting)} new` : ""}` : "Pause");
+    put(
+      this.pauseButton,
+      icon(this.paused ? "play" : "pause"),
+      this.paused ? `Go on${waiting ? `, ${count(waiting)} new` : ""}` : "Pause",
+    );
     this.pauseButton.disabled = Boolean(this.filters.before);
   }
 
@@ -105,9 +159,17 @@ class View {
 
   nothing() {
     if (FILTERS.some((name) => this.filters[name])) {
-      return empty("Nobody matches these filters.", h("button", { type: "button", class: "button", onclick: () => this.clear() }, "Clear the filters"));
+      return empty(
+        "Nobody matches these filters.",
+        h("button", { type: "button", class: "button", onclick: () => this.clear() }, "Clear the filters"),
+      );
     }
-    return empty("Nobody was expired yet.", "A member shows up here within moments of missing its deadline. To see some, run ", code("heartwheel demo"), ".");
+    return empty(
+      "Nobody was expired yet.",
+      "A member shows up here within moments of missing its deadline. To see some, run ",
+      code("heartwheel demo"),
+      ".",
+    );
   }
 
   clear() {
@@ -117,10 +179,22 @@ class View {
   drawPager() {
     const { rows, matched, total, next, skipped } = this.list;
     const of = matched === total ? count(total) : `${count(matched)} that match, of ${count(total)}`;
-    const more = skipped ? ` ${counted(skipped, "row")} came faster than could be sent one by one; the download has them.` : "";
-    put(this.pager, h("span", {}, rows.length ? `${count(rows.length)} shown of ${of}.${more}` : ""), h("span", { class: "tools-note" },
-      this.filters.before ? h("button", { type: "button", class: "button", onclick: () => this.turn("") }, "Newest") : null, " ",
-      next ? h("button", { type: "button", class: "button", onclick: () => this.turn(next) }, "Older") : null));
+    const more = skipped
+      ? ` ${counted(skipped, "row")} came faster than could be sent one by one; the download has them.`
+      : "";
+    put(
+      this.pager,
+      h("span", {}, rows.length ? `${count(rows.length)} shown of ${of}.${more}` : ""),
+      h(
+        "span",
+        { class: "tools-note" },
+        this.filters.before
+          ? h("button", { type: "button", class: "button", onclick: () => this.turn("") }, "Newest")
+          : null,
+        " ",
+        next ? h("button", { type: "button", class: "button", onclick: () => this.turn(next) }, "Older") : null,
+      ),
+    );
   }
 
   turn(before) {

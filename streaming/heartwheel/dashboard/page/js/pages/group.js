@@ -19,9 +19,17 @@ export const groupPage = {
   mount(main, { args: [id], router, stream, signal }) {
     const body = h("div", { class: "stack" });
     main.append(detailHead({ title: id, kind: "Group", about: null, back: "/groups", router }), body);
-    const load = () => get(`/api/groups${pathOf(id)}`, {}, { signal }).then((group) => show(body, group, stream), (error) => error.name === "AbortError" || put(body, failed(error)));
+    const load = () =>
+      get(`/api/groups${pathOf(id)}`, {}, { signal }).then(
+        (group) => show(body, group, stream),
+        (error) => error.name === "AbortError" || put(body, failed(error)),
+      );
     const again = throttled(load, 1_500, signal);
-    stream.addEventListener("groups", ({ detail }) => (detail.skipped || detail.rows.some((group) => group.group_id === id)) && again(), { signal });
+    stream.addEventListener(
+      "groups",
+      ({ detail }) => (detail.skipped || detail.rows.some((group) => group.group_id === id)) && again(),
+      { signal },
+    );
     stream.addEventListener("reload", again, { signal });
     animated(() => tick(body, stream), 100, signal);
     again();
@@ -30,37 +38,92 @@ export const groupPage = {
 
 function show(body, group, stream) {
   const open = body.querySelector("details")?.open;
-  put(body, state(group), group.blocked ? blocked(group) : null, group.storm ? storm(group) : null,
-    h("div", { class: "columns" }, timeline(group), seen(group, stream.serverMs())), expired(group));
+  put(
+    body,
+    state(group),
+    group.blocked ? blocked(group) : null,
+    group.storm ? storm(group) : null,
+    h("div", { class: "columns" }, timeline(group), seen(group, stream.serverMs())),
+    expired(group),
+  );
   if (open) body.querySelector("details")?.setAttribute("open", "");
   tick(body, stream);
 }
 
 function state(group) {
   const { last } = group;
-  return h("section", { class: "panel" }, h("div", { class: "tags" }, tag(stateWords(group.state))), h("p", { class: "state-words" }, group.state_words), facts([
-    ["Members", count(group.members)], ["Generation", group.generation_id < 0 ? NOTHING : count(group.generation_id)],
-    ["Kind", group.kind ? h("span", { title: kindWords(group.kind) }, group.kind) : "not known"], ["Shard", group.shard],
-    ["Last change", last ? [spaced(last.cause ?? last.type), ", ", time(last.time_ms)] : "none seen"],
-    ["It took", last?.duration_ms === null || last?.duration_ms === undefined ? null : duration(last.duration_ms)],
-    ["In Kafka's words", last?.reason], ["Expired in the window", count(group.expirations_count)],
-  ]));
+  return h(
+    "section",
+    { class: "panel" },
+    h("div", { class: "tags" }, tag(stateWords(group.state))),
+    h("p", { class: "state-words" }, group.state_words),
+    facts([
+      ["Members", count(group.members)],
+      ["Generation", group.generation_id < 0 ? NOTHING : count(group.generation_id)],
+      ["Kind", group.kind ? h("span", { title: kindWords(group.kind) }, group.kind) : "not known"],
+      ["Shard", group.shard],
+      ["Last change", last ? [spaced(last.cause ?? last.type), ", ", time(last.time_ms)] : "none seen"],
+      ["It took", last?.duration_ms === null || last?.duration_ms === undefined ? null : duration(last.duration_ms)],
+      ["In Kafka's words", last?.reason],
+      ["Expired in the window", count(group.expirations_count)],
+    ]),
+  );
 }
 
-function blocked({ group_id: group, blocked: { since_ms: since, deadline_ms: deadline, awaiting, awaiting_count: all } }) {
-  return h("section", { class: "panel callout tone-warn" },
-    h("h2", {}, icon("hourglass"), all ? ` Waiting for ${counted(all, "member")} to rejoin` : " A rebalance is under way"),
-    h("p", {}, "Since ", time(since), ". ", deadline ? ["Who is not back in ", h("strong", { dataset: { until: deadline } }), " is taken out of the group."] : ""),
-    h("ul", { class: "lines" }, awaiting.slice(0, 20).map((member) => h("li", {}, h("a", { class: "mono wrap", href: memberHref(group, member) }, member))),
-      all > 20 ? h("li", { class: "soft" }, `and ${counted(all - Math.min(20, awaiting.length), "other")}`) : null));
+function blocked({
+  group_id: group,
+  blocked: { since_ms: since, deadline_ms: deadline, awaiting, awaiting_count: all },
+}) {
+  return h(
+    "section",
+    { class: "panel callout tone-warn" },
+    h(
+      "h2",
+      {},
+      icon("hourglass"),
+      all ? ` Waiting for ${counted(all, "member")} to rejoin` : " A rebalance is under way",
+    ),
+    h(
+      "p",
+      {},
+      "Since ",
+      time(since),
+      ". ",
+      deadline
+        ? ["Who is not back in ", h("strong", { dataset: { until: deadline } }), " is taken out of the group."]
+        : "",
+    ),
+    h(
+      "ul",
+      { class: "lines" },
+      awaiting
+        .slice(0, 20)
+        .map((member) => h("li", {}, h("a", { class: "mono wrap", href: memberHref(group, member) }, member))),
+      all > 20 ? h("li", { class: "soft" }, `and ${counted(all - Math.min(20, awaiting.length), "other")}`) : null,
+    ),
+  );
 }
 
 function storm({ group_id: group, storm: { count: rebalances, window_ms: length, first_cause: cause, offenders } }) {
-  return h("section", { class: "panel callout tone-bad" },
+  return h(
+    "section",
+    { class: "panel callout tone-bad" },
     h("h2", {}, icon("storm"), ` Rebalance storm: ${counted(rebalances, "rebalance")} in ${duration(length)}`),
     h("p", {}, `It began with: ${spaced(cause) || "cause not known"}. While a group rebalances, nobody in it works.`),
     offenders?.length ? h("p", { class: "soft" }, "Expired again and again:") : null,
-    h("ul", { class: "lines" }, (offenders ?? []).map((member) => h("li", {}, h("a", { class: "mono wrap", href: offenderHref(group, member.member_id) }, member.member_id), ` ${counted(member.count, "time")}`))));
+    h(
+      "ul",
+      { class: "lines" },
+      (offenders ?? []).map((member) =>
+        h(
+          "li",
+          {},
+          h("a", { class: "mono wrap", href: offenderHref(group, member.member_id) }, member.member_id),
+          ` ${counted(member.count, "time")}`,
+        ),
+      ),
+    ),
+  );
 }
 
 // An offender goes by its instance, or by its client and host: its member id is another after each return.
@@ -69,24 +132,59 @@ const offenderHref = (group, name) => `/expired${query({ group, text: name.repla
 /** More than these are on page Expired. */
 const EXPIRATIONS_SHOWN = 10;
 
-const KINDS = { expired: ["door", "bad"], triggered: ["sync", "warn"], completed: ["check", "good"], empty: ["dot", "calm"] };
+const KINDS = {
+  expired: ["door", "bad"],
+  triggered: ["sync", "warn"],
+  completed: ["check", "good"],
+  empty: ["dot", "calm"],
+};
 
 function timeline({ timeline: events }) {
   const element = panel("What happened", "newest first");
   const shown = [...events].sort((one, other) => other.time_ms - one.time_ms).slice(0, 60);
-  element.append(shown.length ? h("ol", { class: "timeline", tabindex: "0", "aria-label": "What happened, newest first" }, shown.map(({ time_ms: ms, kind, text }) => {
-    const [name, tone] = KINDS[kind] ?? ["dot", "calm"];
-    return h("li", { class: `tone-${tone}` }, icon(name), time(ms), h("span", { class: "wrap" }, text));
-  })) : empty("Nothing happened in the window that is kept."));
+  element.append(
+    shown.length
+      ? h(
+          "ol",
+          { class: "timeline", tabindex: "0", "aria-label": "What happened, newest first" },
+          shown.map(({ time_ms: ms, kind, text }) => {
+            const [name, tone] = KINDS[kind] ?? ["dot", "calm"];
+            return h("li", { class: `tone-${tone}` }, icon(name), time(ms), h("span", { class: "wrap" }, text));
+          }),
+        )
+      : empty("Nothing happened in the window that is kept."),
+  );
   return element;
 }
 
 function seen({ group_id: group, members_seen: members, members_note: note }, now) {
   const element = panel("Members seen", "from the end of the heartbeat topic");
-  element.append(members?.length ? h("ul", { class: "lines members" }, members.slice(0, 50).map((member) => h("li", {},
-    h("a", { class: "mono line", href: memberHref(group, member.member_id), title: member.member_id }, member.member_id),
-    h("span", { class: "soft small nowrap" }, `${counted(member.beats, "event")}, last ${ago(Math.max(0, now - member.last_seen_ms))}`))))
-    : empty("None seen.", note || "No heartbeat of this group is among the newest records of its partition."));
+  element.append(
+    members?.length
+      ? h(
+          "ul",
+          { class: "lines members" },
+          members
+            .slice(0, 50)
+            .map((member) =>
+              h(
+                "li",
+                {},
+                h(
+                  "a",
+                  { class: "mono line", href: memberHref(group, member.member_id), title: member.member_id },
+                  member.member_id,
+                ),
+                h(
+                  "span",
+                  { class: "soft small nowrap" },
+                  `${counted(member.beats, "event")}, last ${ago(Math.max(0, now - member.last_seen_ms))}`,
+                ),
+              ),
+            ),
+        )
+      : empty("None seen.", note || "No heartbeat of this group is among the newest records of its partition."),
+  );
   return element;
 }
 
@@ -94,9 +192,20 @@ function expired({ group_id: group, expirations, expirations_count: all }) {
   if (!expirations?.length) return null;
   const list = table({ caption: "Expired members of this group", columns: COLUMNS_OF_A_GROUP, key: (row) => row.id });
   list.show(expirations.slice(0, EXPIRATIONS_SHOWN));
-  return h("section", { class: "panel flush" }, h("div", { class: "panel-head" }, h("h2", {}, "Expired last"), h("a", { class: "small", href: `/expired${query({ group })}` }, `All ${count(all)}`)), list.element);
+  return h(
+    "section",
+    { class: "panel flush" },
+    h(
+      "div",
+      { class: "panel-head" },
+      h("h2", {}, "Expired last"),
+      h("a", { class: "small", href: `/expired${query({ group })}` }, `All ${count(all)}`),
+    ),
+    list.element,
+  );
 }
 
 function tick(body, stream) {
-  for (const element of body.querySelectorAll("[data-until]")) write(element, countdown(Math.max(0, Number(element.dataset.until) - stream.serverMs())));
+  for (const element of body.querySelectorAll("[data-until]"))
+    write(element, countdown(Math.max(0, Number(element.dataset.until) - stream.serverMs())));
 }

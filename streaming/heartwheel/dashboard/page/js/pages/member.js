@@ -18,10 +18,22 @@ export const memberPage = {
   title: (_group, member) => member,
   mount(main, { args: [group, member], router, stream, signal }) {
     const body = h("div", { class: "stack" });
-    main.append(detailHead({ title: member, kind: "Member", back: "/expired", router,
-      about: ["of group ", h("a", { class: "mono", href: groupHref(group) }, group)] }), body);
+    main.append(
+      detailHead({
+        title: member,
+        kind: "Member",
+        back: "/expired",
+        router,
+        about: ["of group ", h("a", { class: "mono", href: groupHref(group) }, group)],
+      }),
+      body,
+    );
     const chart = silenceChart({ signal });
-    const load = () => get(`/api/members${pathOf(group, member)}`, {}, { signal }).then((answer) => show(body, answer, chart), (error) => error.name === "AbortError" || put(body, failed(error)));
+    const load = () =>
+      get(`/api/members${pathOf(group, member)}`, {}, { signal }).then(
+        (answer) => show(body, answer, chart),
+        (error) => error.name === "AbortError" || put(body, failed(error)),
+      );
     const again = throttled(load, 2_000, signal);
     const concerns = (rows) => rows.some((row) => row.group_id === group);
     stream.addEventListener("expirations", ({ detail }) => concerns(detail.rows) && again(), { signal });
@@ -33,23 +45,48 @@ export const memberPage = {
 
 function show(body, member, chart) {
   const [last] = member.expirations;
-  put(body, last ? verdict(last, member) : notExpired(member), history(member, chart), last ? before(member.expirations) : null);
+  put(
+    body,
+    last ? verdict(last, member) : notExpired(member),
+    history(member, chart),
+    last ? before(member.expirations) : null,
+  );
 }
 
 function verdict(last, { why, returned_ms: returned }) {
   const words = reasonWords(last.reason);
   const back = returned
-    ? tag({ icon: "enter", label: `Came back ${duration(Math.max(0, returned - last.deadline_ms))} after its deadline`, tone: "good" })
+    ? tag({
+        icon: "enter",
+        label: `Came back ${duration(Math.max(0, returned - last.deadline_ms))} after its deadline`,
+        tone: "good",
+      })
     : tag({ icon: "door", label: "Has not come back", tone: "calm" });
-  return h("section", { class: "panel verdict" },
-    h("div", { class: "tags" }, tag({ ...words, label: `Expired: ${words.label.toLowerCase()}`, tone: "bad", title: words.long }), back),
-    h("div", { class: "why" }, h("h2", {}, "Why"), why.map((sentence) => h("p", {}, sentence))),
+  return h(
+    "section",
+    { class: "panel verdict" },
+    h(
+      "div",
+      { class: "tags" },
+      tag({ ...words, label: `Expired: ${words.label.toLowerCase()}`, tone: "bad", title: words.long }),
+      back,
+    ),
+    h(
+      "div",
+      { class: "why" },
+      h("h2", {}, "Why"),
+      why.map((sentence) => h("p", {}, sentence)),
+    ),
     course(last, returned),
     facts([
-      ["Who", whoIs(last)], ["Generation", last.generation_id < 0 ? "none (presence)" : last.generation_id],
-      ["Group was", last.group_state || "unknown"], ["Session timeout", duration(last.session_timeout_ms)],
-      ["Event id", h("span", { class: "mono" }, last.id)], ["Place in Kafka", `partition ${last.partition}, offset ${last.offset}`],
-    ]));
+      ["Who", whoIs(last)],
+      ["Generation", last.generation_id < 0 ? "none (presence)" : last.generation_id],
+      ["Group was", last.group_state || "unknown"],
+      ["Session timeout", duration(last.session_timeout_ms)],
+      ["Event id", h("span", { class: "mono" }, last.id)],
+      ["Place in Kafka", `partition ${last.partition}, offset ${last.offset}`],
+    ]),
+  );
 }
 
 /** The course of things, in order: last seen, deadline, known, back. */
@@ -60,20 +97,49 @@ function course(last, returned) {
     ["Decided", last.detected_ms, `${duration(last.lateness_ms)} after the deadline`],
     ["In Kafka", last.append_ms, `${duration(last.known_late_ms)} after the deadline`],
     returned ? ["Back", returned, `${duration(returned - last.deadline_ms)} after the deadline`] : null,
-  ].filter(Boolean).sort(([, one], [, other]) => one - other);
-  return h("ol", { class: "course" }, steps.map(([name, ms, note]) => h("li", {}, h("span", { class: "soft small" }, name), time(ms, { tenths: true }), h("span", { class: "faint small" }, note))));
+  ]
+    .filter(Boolean)
+    .sort(([, one], [, other]) => one - other);
+  return h(
+    "ol",
+    { class: "course" },
+    steps.map(([name, ms, note]) =>
+      h(
+        "li",
+        {},
+        h("span", { class: "soft small" }, name),
+        time(ms, { tenths: true }),
+        h("span", { class: "faint small" }, note),
+      ),
+    ),
+  );
 }
 
 function notExpired({ group_id: group }) {
-  return empty("Not expired in the window that is kept.", "It is alive, or unknown, or it was expired longer ago. ", h("a", { href: groupHref(group) }, "Look at its group."));
+  return empty(
+    "Not expired in the window that is kept.",
+    "It is alive, or unknown, or it was expired longer ago. ",
+    h("a", { href: groupHref(group) }, "Look at its group."),
+  );
 }
 
 function history({ history: told }, chart) {
   const beats = told?.events?.length ?? 0;
-  const element = panel("How long it was silent", beats ? `${counted(beats, "event")} around it, from the heartbeat topic` : null);
-  if (beats < 2) element.append(empty("No heartbeats to draw.", told?.note || "The heartbeat topic no longer has them."));
+  const element = panel(
+    "How long it was silent",
+    beats ? `${counted(beats, "event")} around it, from the heartbeat topic` : null,
+  );
+  if (beats < 2)
+    element.append(empty("No heartbeats to draw.", told?.note || "The heartbeat topic no longer has them."));
   else {
-    element.append(h("p", { class: "soft small legend-text" }, `The line is the time since its last event: it falls to nothing with each one.${told.session_timeout_ms ? ` Where it meets ${duration(told.session_timeout_ms)}, the session timeout, the member counts as gone.` : ""}`), chart.element);
+    element.append(
+      h(
+        "p",
+        { class: "soft small legend-text" },
+        `The line is the time since its last event: it falls to nothing with each one.${told.session_timeout_ms ? ` Where it meets ${duration(told.session_timeout_ms)}, the session timeout, the member counts as gone.` : ""}`,
+      ),
+      chart.element,
+    );
     chart.show(told);
     element.append(eventTable(told));
     if (told.note) element.append(h("p", { class: "faint small" }, told.note));
@@ -83,16 +149,34 @@ function history({ history: told }, chart) {
 
 function eventTable({ events, truncated }) {
   const shown = events.slice(-20).reverse();
-  return h("details", {}, h("summary", {}, `The last ${counted(shown.length, "event")}${truncated ? " of those that were read" : ""}`),
-    h("ul", { class: "lines mono small" }, shown.map((event, at) => {
-      const older = shown[at + 1];
-      return h("li", {}, time(event.at_ms, { tenths: true }), ` ${event.type}${event.generation_id >= 0 ? `, generation ${event.generation_id}` : ""}`,
-        older ? h("span", { class: "faint" }, ` ${duration(event.at_ms - older.at_ms)} after the one before`) : null);
-    })));
+  return h(
+    "details",
+    {},
+    h("summary", {}, `The last ${counted(shown.length, "event")}${truncated ? " of those that were read" : ""}`),
+    h(
+      "ul",
+      { class: "lines mono small" },
+      shown.map((event, at) => {
+        const older = shown[at + 1];
+        return h(
+          "li",
+          {},
+          time(event.at_ms, { tenths: true }),
+          ` ${event.type}${event.generation_id >= 0 ? `, generation ${event.generation_id}` : ""}`,
+          older ? h("span", { class: "faint" }, ` ${duration(event.at_ms - older.at_ms)} after the one before`) : null,
+        );
+      }),
+    ),
+  );
 }
 
 function before(expirations) {
   const list = table({ caption: "Its expirations", columns: COLUMNS_OF_A_MEMBER, key: (row) => row.id });
   list.show(expirations.slice(0, 50));
-  return h("section", { class: "panel flush" }, h("div", { class: "panel-head" }, h("h2", {}, `Expired ${counted(expirations.length, "time")} in the window`)), list.element);
+  return h(
+    "section",
+    { class: "panel flush" },
+    h("div", { class: "panel-head" }, h("h2", {}, `Expired ${counted(expirations.length, "time")} in the window`)),
+    list.element,
+  );
 }

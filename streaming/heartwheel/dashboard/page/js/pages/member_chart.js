@@ -7,7 +7,9 @@ import { duration } from "../format.js";
 export function silenceChart({ signal }) {
   let told = null;
   const { element, show } = chart({
-    signal, height: 210, format: duration,
+    signal,
+    height: 210,
+    format: duration,
     series: [
       { label: "silent for", colour: "chart-1", fill: true },
       { label: "over the timeout", colour: "chart-bad", fill: true },
@@ -33,7 +35,12 @@ export function lines({ events, session_timeout_ms: limit, deadline_ms: deadline
     points.push([deadline, deadline - times[lastBeat]], [deadline + reach, deadline + reach - times[lastBeat]]);
   }
   const crossed = points.flatMap((point, at) => crossing(points[at - 1], point, limit));
-  return [crossed.map(([ms]) => ms), crossed.map(([, silent]) => silent), crossed.map(([, silent]) => (limit && silent >= limit ? silent : null)), crossed.map(() => limit)];
+  return [
+    crossed.map(([ms]) => ms),
+    crossed.map(([, silent]) => silent),
+    crossed.map(([, silent]) => (limit && silent >= limit ? silent : null)),
+    crossed.map(() => limit),
+  ];
 }
 
 /** A point, and before it the one where the line meets the timeout, if it does on the way. */
@@ -61,6 +68,8 @@ function deadline(plot, ms) {
 
 function words({ gaps, events, session_timeout_ms: limit, deadline_ms: deadline }) {
   const longest = Math.max(0, ...(gaps ?? []).map(({ gap_ms }) => gap_ms));
-  const end = deadline ? ` After the last event before the deadline nothing came for the whole session timeout, ${duration(limit)}.` : "";
+  const end = deadline
+    ? ` After the last event before the deadline nothing came for the whole session timeout, ${duration(limit)}.`
+    : "";
   return `${events.length} events; the longest gap between two was ${duration(longest)}.${end}`;
 }

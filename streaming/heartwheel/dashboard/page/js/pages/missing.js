@@ -6,5 +6,6 @@ import { empty, head } from "../states.js";
 export const missingPage = {
   tab: null,
   title: () => "No such page",
-  mount: (main) => main.append(head("No such page"), empty("Nothing is at this address.", h("a", { href: "/" }, "Go to page Now"))),
+  mount: (main) =>
+    main.append(head("No such page"), empty("Nothing is at this address.", h("a", { href: "/" }, "Go to page Now"))),
 };

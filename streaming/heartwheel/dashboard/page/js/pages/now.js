@@ -5,7 +5,7 @@ import { groupHref } from "../cells.js";
 import { h, put } from "../dom.js";
 import { ago, clock, count, counted, duration } from "../format.js";
 import { icon } from "../icons.js";
-import { code, empty, head, panel } from "../states.js";
+import { code, empty, panel } from "../states.js";
 import { healthWords, spaced } from "../words.js";
 import { latest } from "./now_latest.js";
 import { seriesCharts } from "./now_charts.js";
@@ -23,8 +23,18 @@ export const nowPage = {
     const storms = panel("Rebalance storms", null);
     const canaryBody = canary.appendChild(h("div"));
     const stormBody = storms.appendChild(h("div"));
-    main.append(h("h1", { class: "visually-hidden", tabindex: "-1" }, "Now"),
-      h("div", { class: "stack" }, health, figures.element, newest.element, charts.element, h("div", { class: "columns" }, canary, storms)));
+    main.append(
+      h("h1", { class: "visually-hidden", tabindex: "-1" }, "Now"),
+      h(
+        "div",
+        { class: "stack" },
+        health,
+        figures.element,
+        newest.element,
+        charts.element,
+        h("div", { class: "columns" }, canary, storms),
+      ),
+    );
     const show = (now) => {
       showHealth(health, now);
       figures.show(now);
@@ -40,38 +50,101 @@ export const nowPage = {
 function showHealth(element, { health, at_ms }) {
   const words = healthWords(health.state);
   element.className = `health tone-${words.tone}`;
-  const since = health.since_ms === null || health.since_ms === undefined ? null : h("p", { class: "soft small" }, `Since ${clock(health.since_ms)}, ${ago(Math.max(0, at_ms - health.since_ms))}.`);
-  put(element, icon(words.icon), h("div", {},
-    h("h2", {}, health.sentence),
-    since,
-    health.hint ? h("p", { class: "soft" }, health.hint) : null,
-    health.reasons?.length ? h("ul", {}, health.reasons.map((reason) => h("li", {}, reason))) : null));
+  const since =
+    health.since_ms === null || health.since_ms === undefined
+      ? null
+      : h(
+          "p",
+          { class: "soft small" },
+          `Since ${clock(health.since_ms)}, ${ago(Math.max(0, at_ms - health.since_ms))}.`,
+        );
+  put(
+    element,
+    icon(words.icon),
+    h(
+      "div",
+      {},
+      h("h2", {}, health.sentence),
+      since,
+      health.hint ? h("p", { class: "soft" }, health.hint) : null,
+      health.reasons?.length
+        ? h(
+            "ul",
+            {},
+            health.reasons.map((reason) => h("li", {}, reason)),
+          )
+        : null,
+    ),
+  );
 }
 
 function canaryWords({ canary }) {
-  if (!canary?.enabled) return empty("The canary is off.", "Set ", code("canary.enabled = true"), " to have the engine proved all the time.");
+  if (!canary?.enabled)
+    return empty(
+      "The canary is off.",
+      "Set ",
+      code("canary.enabled = true"),
+      " to have the engine proved all the time.",
+    );
   const wrong = canary.missed + canary.false;
   const words = wrong
     ? `${count(canary.missed)} missed and ${count(canary.false)} false: the engine's promises do not hold. Look at its log.`
     : `Every canary that died was found, and none that lived was expired.`;
   return [
-    h("p", { class: wrong ? "tone-bad" : "tone-good" }, h("span", { class: `tag tone-${wrong ? "bad" : "good"}` }, icon(wrong ? "alert" : "check"), wrong ? "Broken" : "Proved"), " ", words),
-    h("dl", { class: "facts tight" }, [
-      ["Died on schedule", count(canary.expected)], ["Found", count(canary.known)], ["Missed", count(canary.missed)],
-      ["Expired while alive", count(canary.false)], ["Awaited now", count(canary.pending)],
-      ["Known after, median", duration(canary.lateness_ms?.p50)], ["99 of 100 within", duration(canary.lateness_ms?.p99)], ["Longest", duration(canary.lateness_ms?.max)],
-    ].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
+    h(
+      "p",
+      { class: wrong ? "tone-bad" : "tone-good" },
+      h(
+        "span",
+        { class: `tag tone-${wrong ? "bad" : "good"}` },
+        icon(wrong ? "alert" : "check"),
+        wrong ? "Broken" : "Proved",
+      ),
+      " ",
+      words,
+    ),
+    h(
+      "dl",
+      { class: "facts tight" },
+      [
+        ["Died on schedule", count(canary.expected)],
+        ["Found", count(canary.known)],
+        ["Missed", count(canary.missed)],
+        ["Expired while alive", count(canary.false)],
+        ["Awaited now", count(canary.pending)],
+        ["Known after, median", duration(canary.lateness_ms?.p50)],
+        ["99 of 100 within", duration(canary.lateness_ms?.p99)],
+        ["Longest", duration(canary.lateness_ms?.max)],
+      ].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
+    ),
   ];
 }
 
 function stormWords({ storms, strays }) {
-  const rows = (storms ?? []).map((storm) => h("li", {},
-    h("span", { class: "tag tone-bad" }, icon("storm"), counted(storm.count, "rebalance")), " ",
-    h("a", { class: "mono wrap", href: groupHref(storm.group_id) }, storm.group_id),
-    h("span", { class: "soft" }, ` in ${duration(storm.window_ms)}; it began with: ${spaced(storm.first_cause)}`)));
-  const lost = Object.entries(strays ?? {}).map(([group, records]) => h("li", {},
-    h("span", { class: "tag tone-warn" }, icon("alert"), "two partitions"), " ", h("a", { class: "mono wrap", href: groupHref(group) }, group),
-    h("span", { class: "soft" }, ` ${counted(records, "record")} in a second partition: give all records of a group one key and one partitioner`)));
+  const rows = (storms ?? []).map((storm) =>
+    h(
+      "li",
+      {},
+      h("span", { class: "tag tone-bad" }, icon("storm"), counted(storm.count, "rebalance")),
+      " ",
+      h("a", { class: "mono wrap", href: groupHref(storm.group_id) }, storm.group_id),
+      h("span", { class: "soft" }, ` in ${duration(storm.window_ms)}; it began with: ${spaced(storm.first_cause)}`),
+    ),
+  );
+  const lost = Object.entries(strays ?? {}).map(([group, records]) =>
+    h(
+      "li",
+      {},
+      h("span", { class: "tag tone-warn" }, icon("alert"), "two partitions"),
+      " ",
+      h("a", { class: "mono wrap", href: groupHref(group) }, group),
+      h(
+        "span",
+        { class: "soft" },
+        ` ${counted(records, "record")} in a second partition: give all records of a group one key and one partitioner`,
+      ),
+    ),
+  );
   if (!rows.length && !lost.length) return empty("No storms.", "No group rebalances again and again.");
   return h("ul", { class: "lines" }, rows, lost);
 }

@@ -10,12 +10,30 @@ const ROWS = 6;
 
 /** Make the panel; it loads by itself and then follows the stream. */
 export function latest({ stream, signal }) {
-  const rows = table({ caption: "The newest expirations", columns: EXPIRATION_COLUMNS, key: (row) => row.id, light: true });
+  const rows = table({
+    caption: "The newest expirations",
+    columns: EXPIRATION_COLUMNS,
+    key: (row) => row.id,
+    light: true,
+  });
   const body = h("div");
-  const element = h("section", { class: "panel flush" },
-    h("div", { class: "panel-head" }, h("h2", {}, "Expired last"), h("a", { class: "small", href: "/expired" }, "All expired members")), body);
+  const element = h(
+    "section",
+    { class: "panel flush" },
+    h(
+      "div",
+      { class: "panel-head" },
+      h("h2", {}, "Expired last"),
+      h("a", { class: "small", href: "/expired" }, "All expired members"),
+    ),
+    body,
+  );
   const changed = () => {
-    if (!list.rows.length) return put(body, empty("Nobody was expired yet.", "A member shows up here within moments of missing its deadline."));
+    if (!list.rows.length)
+      return put(
+        body,
+        empty("Nobody was expired yet.", "A member shows up here within moments of missing its deadline."),
+      );
     if (rows.element.parentNode !== body) put(body, rows.element);
     return rows.show(list.rows);
   };

@@ -5,17 +5,53 @@ import { ago, count, counted, duration, rate } from "../format.js";
 
 /** Each tile: its name, what it means, and how it reads from /api/now: `[figure, unit?, note?, tone?]`. */
 const TILES = [
-  ["Members alive", "Members with a session that has not run out", ({ members, health }) => [count(members), "", health.state === "waiting" ? "no job seen yet" : "with a running session"]],
-  ["Groups", "Groups that the engine knows", ({ groups, groups_by_state }) => [count(groups), "", byState(groups_by_state)]],
-  ["Expired a minute", "Over the last minute", (now) =>
-    [rate(now.expirations_per_minute), "", `${count(now.expirations_total)} in ${kept(now)}`]],
+  [
+    "Members alive",
+    "Members with a session that has not run out",
+    ({ members, health }) => [
+      count(members),
+      "",
+      health.state === "waiting" ? "no job seen yet" : "with a running session",
+    ],
+  ],
+  [
+    "Groups",
+    "Groups that the engine knows",
+    ({ groups, groups_by_state }) => [count(groups), "", byState(groups_by_state)],
+  ],
+  [
+    "Expired a minute",
+    "Over the last minute",
+    (now) => [rate(now.expirations_per_minute), "", `${count(now.expirations_total)} in ${kept(now)}`],
+  ],
   ["Known after", "From a member's deadline until its expiration was decided", lateness],
   ["Clock behind", "The engine's clock against wall time: how far behind the present it decides", clockBehind],
-  ["Last batch", "How long the newest batch took", ({ last_batch, at_ms }) =>
-    last_batch ? [...split(duration(last_batch.duration_ms)), `${counted(last_batch.records, "record")}, ${ago(Math.max(0, at_ms - last_batch.at_ms))}`] : ["–", "", "no batch seen yet"]],
-  ["Backlog", "Records in the heartbeat topic that no batch has read yet", ({ backlog }) => [count(backlog), "", backlog ? "records not read yet" : "everything is read"]],
-  ["Heartbeats", "Records read a second", ({ heartbeats_per_second, rejects_total }) =>
-    [rate(heartbeats_per_second), "/s", rejects_total ? `${counted(rejects_total, "record")} rejected` : "none rejected", rejects_total ? "warn" : null]],
+  [
+    "Last batch",
+    "How long the newest batch took",
+    ({ last_batch, at_ms }) =>
+      last_batch
+        ? [
+            ...split(duration(last_batch.duration_ms)),
+            `${counted(last_batch.records, "record")}, ${ago(Math.max(0, at_ms - last_batch.at_ms))}`,
+          ]
+        : ["–", "", "no batch seen yet"],
+  ],
+  [
+    "Backlog",
+    "Records in the heartbeat topic that no batch has read yet",
+    ({ backlog }) => [count(backlog), "", backlog ? "records not read yet" : "everything is read"],
+  ],
+  [
+    "Heartbeats",
+    "Records read a second",
+    ({ heartbeats_per_second, rejects_total }) => [
+      rate(heartbeats_per_second),
+      "/s",
+      rejects_total ? `${counted(rejects_total, "record")} rejected` : "none rejected",
+      rejects_total ? "warn" : null,
+    ],
+  ],
 ];
 
 /** Write the length of the window that is kept, to the minute. */
@@ -32,7 +68,11 @@ function byState(states) {
 function lateness({ lateness_ms }) {
   if (!lateness_ms?.count) return ["–", "", "nobody expired yet"];
   const late = lateness_ms.objective && lateness_ms.p99 > lateness_ms.objective;
-  return [...split(duration(lateness_ms.p50)), `99 of 100 within ${duration(lateness_ms.p99)}${late ? `: over ${duration(lateness_ms.objective)}` : ""}`, late ? "warn" : null];
+  return [
+    ...split(duration(lateness_ms.p50)),
+    `99 of 100 within ${duration(lateness_ms.p99)}${late ? `: over ${duration(lateness_ms.objective)}` : ""}`,
+    late ? "warn" : null,
+  ];
 }
 
 function clockBehind({ clock_behind_ms, shards, shards_held }) {
@@ -55,7 +95,14 @@ export function tiles() {
     const element = h("div", { class: "tile", title: about }, h("dt", {}, name), h("dd", {}, figure, h("br"), note));
     return { element, fill: (now) => fill(figure, note, read(now)) };
   });
-  return { element: h("dl", { class: "tiles" }, made.map(({ element }) => element)), show: (now) => made.forEach((tile) => tile.fill(now)) };
+  return {
+    element: h(
+      "dl",
+      { class: "tiles" },
+      made.map(({ element }) => element),
+    ),
+    show: (now) => made.forEach((tile) => tile.fill(now)),
+  };
 }
 
 function fill(figure, note, [value, unit, words, tone]) {

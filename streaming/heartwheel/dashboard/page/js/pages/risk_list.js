@@ -15,16 +15,52 @@ const SOON_MS = 2_000;
 export function riskList({ stream, rows: limit = 50 }) {
   const bars = new Set();
   let scale = SCALES[0];
-  const left = { label: "Left until its deadline", width: "38%", className: "wide bare", cell: () => bar(bars, () => scale, stream) };
-  const list = table({ caption: "Members nearest to expiry", key: ({ group_id, member_id }) => `${group_id}\n${member_id}`, columns: [
-    { label: "Member", width: "34%", className: "wide bare", cell: () => linked((row) => ({ href: memberHref(row.group_id, row.member_id), first: row.member_id, second: `shard ${row.shard}` })) },
-    { label: "Group", width: "28%", cell: () => linked((row) => ({ href: groupHref(row.group_id), first: row.group_id, second: `deadline ${clock(row.deadline_ms)}`, titleSecond: utc(row.deadline_ms) })) },
-    left,
-  ] });
+  const left = {
+    label: "Left until its deadline",
+    width: "38%",
+    className: "wide bare",
+    cell: () => bar(bars, () => scale, stream),
+  };
+  const list = table({
+    caption: "Members nearest to expiry",
+    key: ({ group_id, member_id }) => `${group_id}\n${member_id}`,
+    columns: [
+      {
+        label: "Member",
+        width: "34%",
+        className: "wide bare",
+        cell: () =>
+          linked((row) => ({
+            href: memberHref(row.group_id, row.member_id),
+            first: row.member_id,
+            second: `shard ${row.shard}`,
+          })),
+      },
+      {
+        label: "Group",
+        width: "28%",
+        cell: () =>
+          linked((row) => ({
+            href: groupHref(row.group_id),
+            first: row.group_id,
+            second: `deadline ${clock(row.deadline_ms)}`,
+            titleSecond: utc(row.deadline_ms),
+          })),
+      },
+      left,
+    ],
+  });
   const element = h("div", { class: "panel flush" });
   const tick = () => bars.forEach((draw) => draw());
   const show = ({ rows }) => {
-    if (!rows.length) return put(element, empty("Nobody is waited for.", "Either no member is alive, or the engine is still catching up and does not let deadlines pass."));
+    if (!rows.length)
+      return put(
+        element,
+        empty(
+          "Nobody is waited for.",
+          "Either no member is alive, or the engine is still catching up and does not let deadlines pass.",
+        ),
+      );
     if (list.element.parentNode !== element) put(element, list.element);
     const longest = Math.max(...rows.map((row) => row.deadline_ms)) - stream.serverMs();
     scale = SCALES.find((end) => end >= longest) ?? SCALES.at(-1);
@@ -47,7 +83,14 @@ function bar(bars, scale, stream) {
     fillElement.style.transform = `scaleX(${Math.min(1, Math.max(0, left / scale()))})`;
     mark(element, "class", `risk tone-${left <= 0 ? "bad" : left < SOON_MS ? "warn" : "accent"}`);
     write(words, left <= 0 ? "deadline passed" : countdown(left));
-    write(note, left <= 0 ? `${duration(-left)} ago, unless a heartbeat is on its way` : left < SOON_MS ? "soon" : `of ${duration(scale())}`);
+    write(
+      note,
+      left <= 0
+        ? `${duration(-left)} ago, unless a heartbeat is on its way`
+        : left < SOON_MS
+          ? "soon"
+          : `of ${duration(scale())}`,
+    );
   };
   bars.add(draw);
   return { element, fill: (fresh) => ((row = fresh), draw()) };

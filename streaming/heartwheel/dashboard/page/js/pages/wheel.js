@@ -19,7 +19,11 @@ export const wheelPage = {
   mount(main, { router, stream, signal }) {
     const shard = Math.max(0, Number.parseInt(router.query.get("shard") ?? "0", 10) || 0);
     const view = new View({ router, stream, signal, shard });
-    const load = () => get("/api/wheel", { shard }, { signal }).then((wheel) => view.show(wheel), (error) => error.name === "AbortError" || view.fail(error));
+    const load = () =>
+      get("/api/wheel", { shard }, { signal }).then(
+        (wheel) => view.show(wheel),
+        (error) => error.name === "AbortError" || view.fail(error),
+      );
     stream.addEventListener("wheel", ({ detail }) => detail.shard === shard && view.show(detail), { signal });
     stream.addEventListener("reload", load, { signal });
     signal.addEventListener("abort", () => stream.open({}));
@@ -66,26 +70,65 @@ class View {
     const next = panel("Next in this shard", "nearest to their deadline");
     next.classList.add("flush");
     next.append(this.risk.element);
-    put(this.body,
-      h("div", { class: "wheel-top" },
+    put(
+      this.body,
+      h(
+        "div",
+        { class: "wheel-top" },
         h("section", { class: "panel wheel-dial", "aria-label": "The wheel" }, this.rings.element, legend()),
-        h("section", { class: "panel wheel-words" }, this.words, this.figures)),
-      h("section", { class: "panel" }, h("div", { class: "panel-head" }, h("h2", {}, "The same, level by level"), h("span", { class: "soft" }, "each box is a slot, with the number of timers in it")), this.rows.element),
-      next);
+        h("section", { class: "panel wheel-words" }, this.words, this.figures),
+      ),
+      h(
+        "section",
+        { class: "panel" },
+        h(
+          "div",
+          { class: "panel-head" },
+          h("h2", {}, "The same, level by level"),
+          h("span", { class: "soft" }, "each box is a slot, with the number of timers in it"),
+        ),
+        this.rows.element,
+      ),
+      next,
+    );
   }
 
   pick() {
     const { shards } = this.wheel;
-    const choice = h("select", { id: "shard", onchange: ({ target }) => this.router.go(`/wheel?shard=${target.value}`) },
-      Array.from({ length: Math.max(shards, this.shard + 1) }, (_, index) => h("option", { value: index, selected: index === this.shard }, `${index} of ${shards}`)));
-    put(this.picker, h("label", { class: "field", title: "Groups are spread over shards; each shard has a wheel of its own" }, h("span", {}, "Shard"), choice));
+    const choice = h(
+      "select",
+      { id: "shard", onchange: ({ target }) => this.router.go(`/wheel?shard=${target.value}`) },
+      Array.from({ length: Math.max(shards, this.shard + 1) }, (_, index) =>
+        h("option", { value: index, selected: index === this.shard }, `${index} of ${shards}`),
+      ),
+    );
+    put(
+      this.picker,
+      h(
+        "label",
+        { class: "field", title: "Groups are spread over shards; each shard has a wheel of its own" },
+        h("span", {}, "Shard"),
+        choice,
+      ),
+    );
   }
 
   fail(error) {
     if (this.wheel) return;
-    put(this.body, error.status === 404
-      ? empty(`Shard ${this.shard} has told nothing yet.`, error.hint || "", " To start the engine, run ", code("heartwheel run"), " or ", code("heartwheel demo"), ".")
-      : failed(error));
+    put(
+      this.body,
+      error.status === 404
+        ? empty(
+            `Shard ${this.shard} has told nothing yet.`,
+            error.hint || "",
+            " To start the engine, run ",
+            code("heartwheel run"),
+            " or ",
+            code("heartwheel demo"),
+            ".",
+          )
+        : failed(error),
+    );
   }
 
   /** Between two updates the hand goes on with the time that has passed, for at most as long as updates are apart. */
@@ -103,7 +146,14 @@ function figures(wheel, before) {
   const since = before && before.shard === wheel.shard ? gained(wheel.moves - before.moves) : "";
   const fired = before && before.shard === wheel.shard ? gained(wheel.fires - before.fires) : "";
   return facts([
-    ["Members of this shard", count(wheel.members)], ["Timers", counted(wheel.levels.reduce((sum, level) => sum + level.entries, 0), "timer")],
+    ["Members of this shard", count(wheel.members)],
+    [
+      "Timers",
+      counted(
+        wheel.levels.reduce((sum, level) => sum + level.entries, 0),
+        "timer",
+      ),
+    ],
     ["Clock", wheel.held ? `held at ${clock(wheel.clock_ms)}: a backlog is being read` : clock(wheel.clock_ms)],
     ["Resolution", wheel.tick_ms ? duration(wheel.tick_ms) : "–"],
     ["Filed again", h("span", {}, count(wheel.moves), " ", h("span", { class: "faint" }, since))],

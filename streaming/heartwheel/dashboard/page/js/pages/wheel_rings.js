@@ -20,7 +20,11 @@ export function wheelRings() {
   const time = svg("text", { x: CENTRE, y: CENTRE + 5, class: "rings-clock" });
   const build = (wheel) => {
     rings = wheel.levels.map((level, at) => ring(level, at, wheel.levels.length));
-    put(element, rings.map(({ group }) => group), time);
+    put(
+      element,
+      rings.map(({ group }) => group),
+      time,
+    );
   };
   const show = (wheel, { flash: flashes }) => {
     const now = wheel.levels.map(({ slots }) => slots.length).join();
@@ -42,20 +46,35 @@ function ring({ slots }, at, levels) {
   const inner = outer - thick + GAP;
   const parts = slots.map((_, slot) => segment(slot, slots.length, inner, outer));
   const hand = svg("line", { class: "hand", x1: CENTRE, x2: CENTRE, y1: CENTRE - inner + 1, y2: CENTRE - outer - 2 });
-  return { parts, hand, group: svg("g", {}, parts.map(({ path }) => path), parts.map(({ text }) => text), hand), counts: null };
+  return {
+    parts,
+    hand,
+    group: svg(
+      "g",
+      {},
+      parts.map(({ path }) => path),
+      parts.map(({ text }) => text),
+      hand,
+    ),
+    counts: null,
+  };
 }
 
 function segment(slot, slots, inner, outer) {
   const turn = (2 * Math.PI) / slots;
   const pad = Math.min(0.012, turn * 0.08);
   const [from, to] = [slot * turn + pad, (slot + 1) * turn - pad];
-  const path = svg("path", { class: "slot", d: `M${at(outer, from)}A${outer} ${outer} 0 0 1 ${at(outer, to)}L${at(inner, to)}A${inner} ${inner} 0 0 0 ${at(inner, from)}Z` });
+  const path = svg("path", {
+    class: "slot",
+    d: `M${at(outer, from)}A${outer} ${outer} 0 0 1 ${at(outer, to)}L${at(inner, to)}A${inner} ${inner} 0 0 0 ${at(inner, from)}Z`,
+  });
   const [x, y] = at((inner + outer) / 2, (from + to) / 2);
   return { path, text: svg("text", { class: "slot-number", x, y: y + 3.6 }) };
 }
 
 /** A point of the dial: angle 0 is at the top, and goes clockwise. */
-const at = (radius, angle) => [CENTRE + radius * Math.sin(angle), CENTRE - radius * Math.cos(angle)].map((value) => Number(value.toFixed(2)));
+const at = (radius, angle) =>
+  [CENTRE + radius * Math.sin(angle), CENTRE - radius * Math.cos(angle)].map((value) => Number(value.toFixed(2)));
 
 function fill(drawn, { slots, hand }, flashes) {
   const most = Math.max(1, ...slots);

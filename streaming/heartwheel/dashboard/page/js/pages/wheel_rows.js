@@ -15,7 +15,11 @@ export function wheelRows() {
     const now = wheel.levels.map(({ slots, tick_ms }) => `${tick_ms}:${slots.length}`).join();
     const same = now === shape;
     if (!same) levels = wheel.levels.map(level);
-    if (!same) put(element, levels.map((made) => made.element));
+    if (!same)
+      put(
+        element,
+        levels.map((made) => made.element),
+      );
     shape = now;
     wheel.levels.forEach((data, at) => fill(levels[at], data, flashes && same));
   };
@@ -26,20 +30,34 @@ function level({ tick_ms: tick, span_ms: span, slots }, at) {
   const boxes = slots.map(() => h("span", { class: "box" }));
   const note = h("span", { class: "soft" });
   const row = h("div", { class: "boxes", role: "img" }, boxes);
-  const title = h("div", { class: "level-head small" }, h("strong", {}, `Level ${at}`),
-    h("span", { class: "soft" }, PLACES[at] ?? "innermost ring"), h("span", { class: "soft" }, `a slot ${duration(tick)}, a turn ${duration(span)}`), note);
+  const title = h(
+    "div",
+    { class: "level-head small" },
+    h("strong", {}, `Level ${at}`),
+    h("span", { class: "soft" }, PLACES[at] ?? "innermost ring"),
+    h("span", { class: "soft" }, `a slot ${duration(tick)}, a turn ${duration(span)}`),
+    note,
+  );
   return { element: h("div", { class: "level" }, title, row), boxes, note, row, counts: null };
 }
 
 function fill(made, { slots, hand, entries, tick_ms: tick }, flashes) {
   const most = Math.max(1, ...slots);
   write(made.note, counted(entries, "timer"));
-  mark(made.row, "aria-label", `${counted(entries, "timer")} in ${counted(slots.filter(Boolean).length, "slot")} of ${slots.length}; ${hand === null ? "the clock does not run yet" : `the clock is in slot ${hand}`}`);
+  mark(
+    made.row,
+    "aria-label",
+    `${counted(entries, "timer")} in ${counted(slots.filter(Boolean).length, "slot")} of ${slots.length}; ${hand === null ? "the clock does not run yet" : `the clock is in slot ${hand}`}`,
+  );
   slots.forEach((timers, slot) => {
     const box = made.boxes[slot];
     write(box, timers ? short(timers) : "");
     mark(box, "class", `box shade-${shade(timers, most)}${slot === hand ? " under-hand" : ""}`);
-    mark(box, "title", `slot ${slot}: ${counted(timers, "timer")}${hand === null ? "" : `, due in about ${duration(((slot - hand + slots.length) % slots.length) * tick)}`}`);
+    mark(
+      box,
+      "title",
+      `slot ${slot}: ${counted(timers, "timer")}${hand === null ? "" : `, due in about ${duration(((slot - hand + slots.length) % slots.length) * tick)}`}`,
+    );
     if (flashes && timers > made.counts[slot]) flash(box);
   });
   made.counts = slots;

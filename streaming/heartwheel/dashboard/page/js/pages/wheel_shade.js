@@ -11,4 +11,8 @@ export function short(timers) {
 }
 
 /** Let a slot flash once. */
-export const flash = (element) => element.animate?.([{ filter: "brightness(1.9) saturate(1.6)" }, { filter: "none" }], { duration: 700, easing: "ease-out" });
+export const flash = (element) =>
+  element.animate?.([{ filter: "brightness(1.9) saturate(1.6)" }, { filter: "none" }], {
+    duration: 700,
+    easing: "ease-out",
+  });
