@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from heartwheel.notify import book as book_module
-from heartwheel.notify.book import ARRIVALS_MAX, SEEN_MAX, Book, Pages, Rules
+from heartwheel.notify.arrivals import ARRIVALS_MAX
+from heartwheel.notify.book import SEEN_MAX, Book, Pages, Rules
 from heartwheel.notify.incident import MEMBERS_MAX, Step
 from heartwheel.notify.told import told
 from heartwheel.notify.words import safe, sentence

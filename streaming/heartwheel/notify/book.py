@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection
 from typing import Final
 
 import msgspec
 
+from heartwheel.notify.arrivals import Arrival, Arrivals
 from heartwheel.notify.incident import ClosedBy, Incident, Step, incident_id
 from heartwheel.verdicts import ExpirationRow, TriggerRow
 
@@ -15,17 +17,6 @@ SEEN_MAX: Final = 5_000
 
 TRACKED_MAX: Final = 20_000
 """Most members of all incidents together whose return is waited for: it bounds the memory and the file of the state."""
-
-ARRIVALS_MAX: Final = 2_000
-"""How many of the newest arrivals are kept for expirations that are read later: two topics have no common order."""
-
-
-class Arrival(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold that somebody joined a group: when, epoch ms, and under which id."""
-
-    group_id: str
-    member_id: str
-    time_ms: int
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,8 +61,8 @@ class Book:
         pages = pages or Pages()
         self._rules = rules
         self._open = {incident.group_id: incident for incident in pages.incidents}
-        self._seen = dict.fromkeys(pages.seen)
-        self._arrivals = pages.arrivals
+        self._seen = OrderedDict.fromkeys(pages.seen)
+        self._arrivals = Arrivals(pages.arrivals)
         self._tracked = sum(len(incident.members) for incident in pages.incidents)
 
     @property
@@ -81,7 +72,7 @@ class Book:
 
     def pages(self) -> Pages:
         """Write down what must not be forgotten."""
-        return Pages(incidents=list(self._open.values()), seen=list(self._seen), arrivals=self._arrivals)
+        return Pages(incidents=list(self._open.values()), seen=list(self._seen), arrivals=list(self._arrivals))
 
     def expired(self, row: ExpirationRow, *, now_ms: int) -> None:
         """Take in an expiration; one that is known by its id changes nothing."""
@@ -92,8 +83,8 @@ class Book:
         before = len(incident.members)
         incident.add(row, now_ms=now_ms, may_track=self._tracked < TRACKED_MAX)
         self._tracked += len(incident.members) - before
-        for arrival in self._arrivals:
-            if arrival.group_id == row.group_id and incident.claim(arrival.member_id, arrival.time_ms, now_ms=now_ms):
+        for arrival in self._arrivals.of(row.group_id):
+            if incident.claim(arrival.member_id, arrival.time_ms, now_ms=now_ms):
                 self._arrivals.remove(arrival)
                 break
 
@@ -104,8 +95,7 @@ class Book:
         incident = self._open.get(row.group_id)
         for member_id in row.joined:
             if incident is None or not incident.claim(member_id, row.time_ms, now_ms=now_ms):
-                self._arrivals.append(Arrival(group_id=row.group_id, member_id=member_id, time_ms=row.time_ms))
-        del self._arrivals[:-ARRIVALS_MAX]
+                self._arrivals.add(Arrival(group_id=row.group_id, member_id=member_id, time_ms=row.time_ms))
 
     def due(self, now_ms: int, *, busy: Collection[str] = ()) -> list[Incident]:
         """List the incidents of which a message is to be sent now, the one that waits longest first.
@@ -156,7 +146,7 @@ class Book:
     def _remember(self, expiration_id: str) -> None:
         self._seen[expiration_id] = None
         if len(self._seen) > SEEN_MAX:
-            del self._seen[next(iter(self._seen))]
+            self._seen.popitem(last=False)
 
     def _closed_by(self, incident: Incident, now_ms: int) -> ClosedBy | None:
         if not incident.missing:
