@@ -91,6 +91,7 @@ def test_the_description_names_every_route(app: Starlette) -> None:
         ("/api/stream?x=1", 400, "unknown parameter"),
         ("/api/expirations/nobody", 404, "no expiration"),
         ("/api/groups/nobody", 404, "no group"),
+        ("/api/members/g/nobody", 404, "no member of group g"),
         ("/api/groups/%FF", 400, "UTF-8"),
         ("/api/groups//x", 404, "/docs"),
         ("/api/nothing", 404, "/docs"),

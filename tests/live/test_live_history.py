@@ -8,7 +8,7 @@ import pytest
 
 from heartwheel.events import Event, EventType, Leaving
 from heartwheel.kafka.embedded import EmbeddedKafka
-from heartwheel.live import history
+from heartwheel.live import history, scan
 from heartwheel.live.history import EVENTS_MAX, HistoryBusyError, HistoryReader, is_about, member_history, members_seen
 from heartwheel.live.scan import Beat, Bounds
 from heartwheel.settings import Settings
@@ -42,7 +42,8 @@ def test_events_are_bounded_and_it_says_so() -> None:
 
 def test_nothing_found_is_said() -> None:
     """When the topic has no event of the member any more, the page says why that may be."""
-    assert "no event of this member" in member_history("m", [], None, lambda: "").note
+    assert "no event of this member" in member_history("m", [], expired("g", "m"), lambda: "").note
+    assert not member_history("m", [], None, lambda: "").note
 
 
 @pytest.mark.parametrize(
@@ -95,8 +96,9 @@ def test_history_is_read_from_the_topic(kafka_broker: EmbeddedKafka, topics: Cal
     assert (bounded.truncated, "Reading stopped after" in bounded.note) == (True, True)
 
 
-def test_without_kafka_the_page_says_so() -> None:
+def test_without_kafka_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that does not answer is no error of the page: there is no history, and the note tells why."""
+    monkeypatch.setattr(scan, "_CONNECT_TIMEOUT_MS", 100)
     settings = Settings()
     kafka = settings.kafka.model_copy(update={"bootstrap_servers": "127.0.0.1:1"})
     reader = HistoryReader(settings.model_copy(update={"kafka": kafka}))

@@ -20,7 +20,7 @@ from heartwheel.live.expirations import (
     matching,
 )
 from heartwheel.live.groups import GroupDetail, GroupFilter, GroupPage, group_detail, list_groups
-from heartwheel.live.history import GroupTail, HistoryBusyError, MemberHistory
+from heartwheel.live.history import GroupTail, HistoryBusyError, MemberHistory, MemberSeen
 from heartwheel.live.members import MemberView, member_view
 from heartwheel.live.now import Now, now_of
 from heartwheel.live.series import Series, series_of
@@ -40,7 +40,7 @@ class GroupAnswer(GroupDetail, frozen=True, kw_only=True):
         members_note: what of that could not be read, if so.
     """
 
-    members_seen: list[Any]
+    members_seen: list[MemberSeen]
     members_note: str
 
 
@@ -125,7 +125,8 @@ def member(deps: Deps, values: dict[str, Any]) -> MemberView:
         entry = deps.picture.groups.entries.get(group_id)
         rows = [row for row in entry.expirations if row.member_id == member_id] if entry else []
     history = _read_history(deps, group_id, member_id, rows)
-    if not rows and not history.events and not history.note:
+    unread = deps.history is not None and history.note
+    if not rows and not history.events and not unread:
         _found(None, f"member of group {group_id}", member_id)
     return member_view(group_id, member_id, rows, history)
 

@@ -214,7 +214,7 @@ def member_history(
     notes = [cut()] if cut() else []
     if found > len(events):
         notes.append(f"The newest {len(events)} of {found:,} events are shown.")
-    if not events and not notes:
+    if newest is not None and not events and not notes:
         notes.append("The heartbeat topic holds no event of this member from that time: kept for too short, perhaps.")
     return MemberHistory(
         events=list(events),
