@@ -1,0 +1,108 @@
+"""`heartwheel audit` over the topics of a real broker, in two runs, with heartbeats deleted in between."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from rich_log import CONFIG
+from told_logs import engine_run
+
+from heartwheel.cli.app import run as heartwheel
+from heartwheel.events import Event
+from heartwheel.kafka.embedded import EmbeddedKafka
+from heartwheel.kafka.readback import read_topic
+from heartwheel.kafka.sender import Sender
+from heartwheel.testing import LogBuilder, Record
+from heartwheel.verdicts import ExpirationRow
+from support.job import Topics
+
+pytestmark = pytest.mark.kafka
+
+LATER_MS = 60_000
+
+
+def _send(topics: Topics, name: str, rows: list[tuple[str, bytes]]) -> None:
+    sender = Sender(topics.bootstrap, topics.names[name], linger_ms=0)
+    for key, value in rows:
+        sender.send(key.encode(), value)
+    sender.close()
+
+
+def _log_of(topics: Topics) -> LogBuilder:
+    """Read the heartbeats back, at the times that the broker has stamped."""
+    log = LogBuilder()
+    records = read_topic(topics.bootstrap, topics.names["heartbeats"])
+    log.records = sorted(
+        (Record(r.append_ms, r.value, r.partition, r.offset) for r in records), key=lambda r: (r.append_ms, r.partition)
+    )
+    return log
+
+
+def _tell(topics: Topics, log: LogBuilder, clock_ms: int, already: set[str]) -> list[str]:
+    """Write what an engine tells of the log by some clock, and status rows that prove it."""
+    run = engine_run(log, clock_ms=clock_ms, config=CONFIG)
+    fresh = [told for told in run.told if told.row.id not in already]
+    for name, wanted in (("expirations", True), ("triggers", False)):
+        rows = [told.row for told in fresh if isinstance(told.row, ExpirationRow) == wanted]
+        _send(topics, name, [(row.group_id, msgspec.json.encode(row)) for row in rows])
+    status: list[dict[str, Any]] = [
+        {"shard": 0, "batch_ms": clock_ms + more, "clock_ms": clock_ms + more - 600, "held": False}
+        for more in (600, 1_600)
+    ]
+    _send(topics, "status", [("0", json.dumps(row).encode()) for row in status])
+    rejects = [
+        {
+            "topic": topics.names["heartbeats"],
+            "partition": r.partition,
+            "offset": r.offset,
+            "cause": r.cause,
+            "append_ms": 0,
+        }
+        for r in run.rejected
+    ]
+    _send(topics, "rejects", [("", json.dumps(row).encode()) for row in rejects])
+    return [told.row.id for told in fresh]
+
+
+def _audit(topics: Topics, capsys: pytest.CaptureFixture[str], *flags: str) -> dict[str, Any]:
+    names = [f"kafka.topics.{name}={real}" for name, real in topics.names.items()]
+    rules = [f"coordinator.{name.removesuffix('_ms')}={getattr(CONFIG, name)}" for name in CONFIG.__slots__]
+    settings = [word for flag in (*names, *rules, "engine.shards=1") for word in ("--set", flag)]
+    code = heartwheel(["audit", "--bootstrap-servers", topics.bootstrap, "--json", *settings, *flags])
+    report: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert code == (0 if report["ok"] else 1)
+    return report
+
+
+def test_topics_are_audited_in_step_and_carried_on(
+    kafka_broker: EmbeddedKafka, topics: Callable[[str], str], tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Topics of a real broker are clean run after run; a row too many, and one that is not there, are found."""
+    there = Topics(kafka_broker.bootstrap, topics)
+    beats = [Event(group_id=f"g{n % 3}", member_id=f"m{n}", session_timeout_ms=1_000) for n in range(30)]
+    there.send([*beats, b"garbage", *beats])
+    log = _log_of(there)
+    end_ms = log.records[-1].append_ms
+    # The first clock is before the deadlines: what is due later is not missed yet.
+    told = set(_tell(there, log, end_ms, set()))
+    state = str(tmp_path / "state")
+    first = _audit(there, capsys, "--state", state)
+    assert (first["ok"], first["confirmed"], first["events"]) == (True, len(told), len(log.records))
+    rest = _tell(there, log, end_ms + LATER_MS, told)
+    last = _audit(there, capsys, "--state", state)
+    assert (last["ok"], last["confirmed"], last["events"]) == (True, len(told) + len(rest), len(log.records))
+    assert _audit(there, capsys)["confirmed"] == last["confirmed"]
+
+    stolen = msgspec.structs.replace(_expirations(there)[0], id="0" * 32)
+    _send(there, "expirations", [(stolen.group_id, msgspec.json.encode(stolen)), ("g0", b"{}")])
+    found = _audit(there, capsys, "--state", state)
+    assert found["faults"] == {"forged": 2}
+    assert {finding["topic"] for finding in found["findings"]} == {"expirations"}
+
+
+def _expirations(topics: Topics) -> list[ExpirationRow]:
+    return [msgspec.json.decode(r.value or b"", type=ExpirationRow) for r in topics.read("expirations")]
