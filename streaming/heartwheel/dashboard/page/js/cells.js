@@ -5,7 +5,7 @@ import { h, mark, put, write } from "./dom.js";
 import { clock, utc } from "./format.js";
 import { icon } from "./icons.js";
 
-/** Two lines: what matters, and below it what belongs to it. `read(row)` gives `{first, second, title?, titleSecond?}`. */
+/** Two lines: what matters, and what belongs to it. `read(row)` gives `{first, second, title?, titleSecond?}`. */
 export function twoLines(read, { mono = false } = {}) {
   const first = h("span", { class: `line strong${mono ? " mono" : ""}` });
   const second = h("span", { class: "line second" });

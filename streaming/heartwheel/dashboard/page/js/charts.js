@@ -1,4 +1,4 @@
-// Charts over time with uPlot: thin lines, few grid lines, colours of the theme. Each has a sentence for screen readers.
+// Charts over time with uPlot: thin lines, few grid lines, the theme's colours, and a sentence for screen readers.
 
 import { h, put } from "./dom.js";
 

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { throttled } from "./throttle.js";
 
-/** Follow the newest expirations. `changed()` is called when the list is another; `failed(error)` when it can not be had. */
+/** Follow the newest expirations. `changed()` is called when the list is another, `failed(error)` on an error. */
 export class Expirations {
   #stream;
   #signal;

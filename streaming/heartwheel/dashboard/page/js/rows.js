@@ -1,7 +1,12 @@
 // A list of rows on the page that stays as long as its data says: elements are kept by key and used again, so that a
 // thousand new rows a second make no garbage.
 
-/** `make` returns a new element's parts, with the element itself as `element`; `fill` writes a row's data into them; `light`: new rows light up. */
+/**
+ * Keep the rows of one parent.
+ *
+ * `make` returns a new element's parts, with the element itself as `element`; `fill` writes a row's data into them;
+ * with `light` a few new rows light up.
+ */
 export class Rows {
   #parent;
   #key;

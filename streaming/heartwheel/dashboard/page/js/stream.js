@@ -9,7 +9,7 @@ const QUIET_MS = 4_000;
 /** After this long it is made anew: a connection whose other end vanished never reports an error by itself. */
 const HUNG_MS = 15_000;
 
-/** Events: those of the server with their data in `detail`; `reload`: what is shown may have gaps; `link`: see `lost`. */
+/** Events: the server's, with their data in `detail`; `reload`: what is shown may have gaps; `link`: see `lost`. */
 export class Stream extends EventTarget {
   #source = null;
   #params = {};

@@ -1,9 +1,9 @@
-// A table with roles in its markup: on narrow screens its rows are drawn as cards, and must stay rows to a screen reader.
+// A table with roles in its markup: narrow screens draw its rows as cards, and to a screen reader they must stay rows.
 
 import { h } from "./dom.js";
 import { Rows } from "./rows.js";
 
-/** Columns: `{label, className?, width?, cell() -> {element, fill(row)}}`. Returns the table's element and its `show(rows)`. */
+/** Make a table of columns `{label, className?, width?, cell() -> {element, fill(row)}}`. Returns it and `show(rows)`. */
 export function table({ caption, columns, key, light = false }) {
   const body = h("tbody", { role: "rowgroup" });
   const head = h("tr", { role: "row" }, columns.map(heading));

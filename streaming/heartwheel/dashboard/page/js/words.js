@@ -1,4 +1,4 @@
-// The words and icons for what the engine names by enums. An unknown name is shown as it is: a newer engine may have more.
+// The words and icons for what the engine names by enums. A name of a newer engine is shown as it is.
 
 const REASONS = {
   session_timeout: { label: "Silent", icon: "heart", long: "Session timeout: no heartbeat came in time." },

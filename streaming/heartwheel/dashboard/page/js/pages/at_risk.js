@@ -6,6 +6,10 @@ import { failed, head } from "../states.js";
 import { animated } from "../throttle.js";
 import { riskList } from "./risk_list.js";
 
+const ABOUT =
+  "The members nearest to their deadline. To be here is normal: somebody is always next. A heartbeat fills the bar " +
+  "again; when it runs empty, the member is expired as soon as the engine's clock gets there.";
+
 export const atRiskPage = {
   tab: "/at-risk",
   title: () => "At risk",
@@ -27,13 +31,7 @@ export const atRiskPage = {
     );
     stream.addEventListener("reload", load, { signal });
     animated(list.tick, 100, signal);
-    main.append(
-      head(
-        "At risk",
-        "The members nearest to their deadline. To be here is normal: somebody is always next. A heartbeat fills the bar again; one that runs empty means the member is expired as soon as the engine's clock gets there.",
-      ),
-      body,
-    );
+    main.append(head("At risk", ABOUT), body);
     load();
   },
 };

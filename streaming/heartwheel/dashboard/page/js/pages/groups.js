@@ -11,105 +11,125 @@ import { kindWords, spaced, STATE_NAMES, stateWords } from "../words.js";
 
 const ROWS = 100;
 
+const FILTERS = ["text", "state", "storm"];
+
 export const groupsPage = {
   tab: "/groups",
   title: () => "Groups",
   mount(main, { router, stream, signal }) {
-    const filters = Object.fromEntries(["text", "state", "storm"].map((name) => [name, router.query.get(name) ?? ""]));
-    const body = h("div", { class: "panel flush" });
-    const foot = h("div", { class: "pager" });
-    const list = table({ caption: "Groups", columns: columns(stream), key: (group) => group.group_id });
-    let rows = [];
-    const draw = () => {
-      if (list.element.parentNode !== body) put(body, list.element);
-      list.show(rows);
-    };
-    const load = async () => {
-      try {
-        const answer = await get("/api/groups", { ...filters, limit: ROWS }, { signal });
-        rows = answer.rows;
-        if (rows.length) draw();
-        else
-          put(
-            body,
-            nothing(filters, () => router.go("/groups")),
-          );
-        put(
-          foot,
-          h("span", {}, rows.length ? `${count(rows.length)} shown of ${count(answer.total)}.` : ""),
-          h("span", {}, answer.note ?? ""),
-        );
-      } catch (error) {
-        if (error.name !== "AbortError") put(body, failed(error));
-      }
-    };
-    const ask = throttled(load, 1_500, signal);
-    stream.addEventListener(
-      "groups",
-      ({ detail }) => {
-        const changed = new Map(detail.rows.map((group) => [group.group_id, group]));
-        const known = rows.filter((group) => changed.has(group.group_id)).length;
-        rows = rows.map((group) => changed.get(group.group_id) ?? group);
-        if (known) draw();
-        if (known < changed.size || detail.skipped || filters.state || filters.storm) ask(); // who is in the list may be another now
-      },
-      { signal },
-    );
-    stream.addEventListener("reload", ask, { signal });
-    animated(
-      () =>
-        rows.some(({ blocked }) => blocked) &&
-        ((rows = rows.map((group) => (group.blocked ? { ...group } : group))), draw()),
-      500,
-      signal,
-    );
-    const filter = (change) => {
-      Object.assign(filters, change);
-      router.keep(filters);
-      load();
-    };
-    main.append(
-      head(
-        "Groups",
-        "Each group as the engine sees it. A group that rebalances has nobody working for as long as it does.",
-      ),
-      tools(filters, filter, signal),
-      body,
-      foot,
-    );
-    ask();
+    const view = new View({ router, stream, signal });
+    const about =
+      "Each group as the engine sees it. A group that rebalances has nobody working for as long as it does.";
+    main.append(head("Groups", about), view.tools(), view.body, view.foot);
+    view.start();
   },
 };
 
-function tools(filters, filter, signal) {
-  const text = h("input", {
-    type: "search",
-    value: filters.text,
-    placeholder: "Group",
-    "aria-label": "Filter by group",
-    "data-filter": true,
-    maxlength: 200,
-  });
-  text.addEventListener(
-    "input",
-    settled(() => filter({ text: text.value.trim() }), 250, signal),
-  );
-  const state = h(
-    "select",
-    { "aria-label": "Filter by state" },
-    h("option", { value: "" }, "Every state"),
-    STATE_NAMES.map((name) => h("option", { value: name, selected: name === filters.state }, stateWords(name).label)),
-  );
-  state.addEventListener("change", () => filter({ state: state.value }));
-  const storm = h("input", { type: "checkbox", checked: filters.storm === "true" });
-  storm.addEventListener("change", () => filter({ storm: storm.checked ? "true" : "" }));
-  return h(
-    "div",
-    { class: "tools" },
-    h("label", { class: "field grow" }, text, h("span", { class: "kbd", title: "Press / to filter" }, "/")),
-    h("span", { class: "field" }, state),
-    h("label", { class: "check" }, storm, "Only storms"),
-  );
+class View {
+  constructor({ router, stream, signal }) {
+    Object.assign(this, { router, stream, signal, rows: [], asked: 0 });
+    this.filters = Object.fromEntries(FILTERS.map((name) => [name, router.query.get(name) ?? ""]));
+    this.table = table({ caption: "Groups", columns: columns(stream), key: (group) => group.group_id });
+    this.body = h("div", { class: "panel flush" });
+    this.foot = h("div", { class: "pager" });
+    this.ask = throttled(() => this.load(), 1_500, signal);
+  }
+
+  tools() {
+    const { filters, signal } = this;
+    const text = h("input", {
+      type: "search",
+      value: filters.text,
+      placeholder: "Group",
+      "aria-label": "Filter by group",
+      "data-filter": true,
+      maxlength: 200,
+    });
+    text.addEventListener(
+      "input",
+      settled(() => this.filter({ text: text.value.trim() }), 250, signal),
+    );
+    const states = STATE_NAMES.map((name) =>
+      h("option", { value: name, selected: name === filters.state }, stateWords(name).label),
+    );
+    const state = h("select", { "aria-label": "Filter by state" }, h("option", { value: "" }, "Every state"), states);
+    state.addEventListener("change", () => this.filter({ state: state.value }));
+    const storm = h("input", { type: "checkbox", checked: filters.storm === "true" });
+    storm.addEventListener("change", () => this.filter({ storm: storm.checked ? "true" : "" }));
+    return h(
+      "div",
+      { class: "tools" },
+      h("label", { class: "field grow" }, text, h("span", { class: "kbd", title: "Press / to filter" }, "/")),
+      h("span", { class: "field" }, state),
+      h("label", { class: "check" }, storm, "Only storms"),
+    );
+  }
+
+  start() {
+    const { stream, signal } = this;
+    stream.addEventListener("groups", ({ detail }) => this.hear(detail), { signal });
+    stream.addEventListener("reload", this.ask, { signal });
+    animated(() => this.tick(), 500, signal);
+    this.ask();
+  }
+
+  filter(change) {
+    Object.assign(this.filters, change);
+    this.router.keep(this.filters);
+    this.load();
+  }
+
+  async load() {
+    const asked = ++this.asked;
+    try {
+      const answer = await get("/api/groups", { ...this.filters, limit: ROWS }, { signal: this.signal });
+      if (asked === this.asked) this.show(answer);
+    } catch (error) {
+      if (error.name !== "AbortError" && asked === this.asked) put(this.body, failed(error));
+    }
+  }
+
+  show({ rows, total, note }) {
+    this.rows = rows;
+    if (rows.length) this.draw();
+    else put(this.body, this.nothing());
+    const shown = rows.length ? `${count(rows.length)} shown of ${count(total)}.` : "";
+    put(this.foot, h("span", {}, shown), h("span", {}, note ?? ""));
+  }
+
+  draw() {
+    if (this.table.element.parentNode !== this.body) put(this.body, this.table.element);
+    this.table.show(this.rows);
+  }
+
+  /** Groups in the list change where they stand; whether others belong into it only the server can tell. */
+  hear({ rows, skipped }) {
+    const changed = new Map(rows.map((group) => [group.group_id, group]));
+    const known = this.rows.filter((group) => changed.has(group.group_id)).length;
+    this.rows = this.rows.map((group) => changed.get(group.group_id) ?? group);
+    if (known) this.draw();
+    if (known < changed.size || skipped || this.filters.state || this.filters.storm) this.ask();
+  }
+
+  /** Countdowns go on between two updates. */
+  tick() {
+    if (!this.rows.some(({ blocked }) => blocked)) return;
+    this.rows = this.rows.map((group) => (group.blocked ? { ...group } : group));
+    this.draw();
+  }
+
+  nothing() {
+    if (FILTERS.some((name) => this.filters[name])) {
+      const clear = h(
+        "button",
+        { type: "button", class: "button", onclick: () => this.router.go("/groups") },
+        "Clear the filters",
+      );
+      return empty("No group matches these filters.", clear);
+    }
+    const words = "Groups show up with their first rebalance or expiration. To see some, run ";
+    return empty("No group has been seen yet.", words, code("heartwheel demo"), ".");
+  }
 }
 
 function columns(stream) {
@@ -192,18 +212,4 @@ function expiredCell() {
       : null,
   );
   return { element: h("div", {}, line.element, badge.element), fill: (group) => (line.fill(group), badge.fill(group)) };
-}
-
-function nothing(filters, clear) {
-  if (Object.values(filters).some(Boolean))
-    return empty(
-      "No group matches these filters.",
-      h("button", { type: "button", class: "button", onclick: clear }, "Clear the filters"),
-    );
-  return empty(
-    "No group has been seen yet.",
-    "Groups show up with their first rebalance or expiration. To see some, run ",
-    code("heartwheel demo"),
-    ".",
-  );
 }

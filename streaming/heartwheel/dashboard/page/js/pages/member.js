@@ -132,19 +132,17 @@ function history({ history: told }, chart) {
   if (beats < 2)
     element.append(empty("No heartbeats to draw.", told?.note || "The heartbeat topic no longer has them."));
   else {
-    element.append(
-      h(
-        "p",
-        { class: "soft small legend-text" },
-        `The line is the time since its last event: it falls to nothing with each one.${told.session_timeout_ms ? ` Where it meets ${duration(told.session_timeout_ms)}, the session timeout, the member counts as gone.` : ""}`,
-      ),
-      chart.element,
-    );
+    element.append(h("p", { class: "soft small legend-text" }, chartWords(told.session_timeout_ms)), chart.element);
     chart.show(told);
     element.append(eventTable(told));
     if (told.note) element.append(h("p", { class: "faint small" }, told.note));
   }
   return element;
+}
+
+function chartWords(limit) {
+  const words = "The line is the time since its last event: it falls to nothing with each one.";
+  return limit ? `${words} Where it meets ${duration(limit)}, the session timeout, the member counts as gone.` : words;
 }
 
 function eventTable({ events, truncated }) {

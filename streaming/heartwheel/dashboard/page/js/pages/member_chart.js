@@ -1,4 +1,4 @@
-// How long a member was silent, over time: a line that rises until the next event, and the session timeout it must not meet.
+// How long a member was silent: a line that rises until the next event, and the session timeout it must not meet.
 
 import { chart, colour } from "../charts.js";
 import { duration } from "../format.js";

@@ -3,10 +3,11 @@
 import { get } from "../api.js";
 import { groupHref } from "../cells.js";
 import { h, put } from "../dom.js";
-import { ago, clock, count, counted, duration } from "../format.js";
+import { ago, clock, counted, duration } from "../format.js";
 import { icon } from "../icons.js";
-import { code, empty, panel } from "../states.js";
+import { empty, panel } from "../states.js";
 import { healthWords, spaced } from "../words.js";
+import { canaryWords } from "./now_canary.js";
 import { latest } from "./now_latest.js";
 import { seriesCharts } from "./now_charts.js";
 import { tiles } from "./now_tiles.js";
@@ -76,48 +77,6 @@ function showHealth(element, { health, at_ms }) {
         : null,
     ),
   );
-}
-
-function canaryWords({ canary }) {
-  if (!canary?.enabled)
-    return empty(
-      "The canary is off.",
-      "Set ",
-      code("canary.enabled = true"),
-      " to have the engine proved all the time.",
-    );
-  const wrong = canary.missed + canary.false;
-  const words = wrong
-    ? `${count(canary.missed)} missed and ${count(canary.false)} false: the engine's promises do not hold. Look at its log.`
-    : `Every canary that died was found, and none that lived was expired.`;
-  return [
-    h(
-      "p",
-      { class: wrong ? "tone-bad" : "tone-good" },
-      h(
-        "span",
-        { class: `tag tone-${wrong ? "bad" : "good"}` },
-        icon(wrong ? "alert" : "check"),
-        wrong ? "Broken" : "Proved",
-      ),
-      " ",
-      words,
-    ),
-    h(
-      "dl",
-      { class: "facts tight" },
-      [
-        ["Died on schedule", count(canary.expected)],
-        ["Found", count(canary.known)],
-        ["Missed", count(canary.missed)],
-        ["Expired while alive", count(canary.false)],
-        ["Awaited now", count(canary.pending)],
-        ["Known after, median", duration(canary.lateness_ms?.p50)],
-        ["99 of 100 within", duration(canary.lateness_ms?.p99)],
-        ["Longest", duration(canary.lateness_ms?.max)],
-      ].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
-    ),
-  ];
 }
 
 function stormWords({ storms, strays }) {

@@ -41,23 +41,26 @@ function level({ tick_ms: tick, span_ms: span, slots }, at) {
   return { element: h("div", { class: "level" }, title, row), boxes, note, row, counts: null };
 }
 
+function rowWords(entries, slots, hand) {
+  const where = hand === null ? "the clock does not run yet" : `the clock is in slot ${hand}`;
+  return `${counted(entries, "timer")} in ${counted(slots.filter(Boolean).length, "slot")} of ${slots.length}; ${where}`;
+}
+
+function boxWords(slot, slots, hand, tick) {
+  const words = `slot ${slot}: ${counted(slots[slot], "timer")}`;
+  if (hand === null) return words;
+  return `${words}, due in about ${duration(((slot - hand + slots.length) % slots.length) * tick)}`;
+}
+
 function fill(made, { slots, hand, entries, tick_ms: tick }, flashes) {
   const most = Math.max(1, ...slots);
   write(made.note, counted(entries, "timer"));
-  mark(
-    made.row,
-    "aria-label",
-    `${counted(entries, "timer")} in ${counted(slots.filter(Boolean).length, "slot")} of ${slots.length}; ${hand === null ? "the clock does not run yet" : `the clock is in slot ${hand}`}`,
-  );
+  mark(made.row, "aria-label", rowWords(entries, slots, hand));
   slots.forEach((timers, slot) => {
     const box = made.boxes[slot];
     write(box, timers ? short(timers) : "");
     mark(box, "class", `box shade-${shade(timers, most)}${slot === hand ? " under-hand" : ""}`);
-    mark(
-      box,
-      "title",
-      `slot ${slot}: ${counted(timers, "timer")}${hand === null ? "" : `, due in about ${duration(((slot - hand + slots.length) % slots.length) * tick)}`}`,
-    );
+    mark(box, "title", boxWords(slot, slots, hand, tick));
     if (flashes && timers > made.counts[slot]) flash(box);
   });
   made.counts = slots;
