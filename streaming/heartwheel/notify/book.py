@@ -84,7 +84,8 @@ class Book:
         incident.add(row, now_ms=now_ms, may_track=self._tracked < TRACKED_MAX)
         self._tracked += len(incident.members) - before
         for arrival in self._arrivals.of(row.group_id):
-            if incident.claim(arrival.member_id, arrival.time_ms, now_ms=now_ms):
+            # The others had their chance when the arrival was read.
+            if incident.claim(arrival.member_id, arrival.time_ms, now_ms=now_ms, only=row.member_id):
                 self._arrivals.remove(arrival)
                 break
 

@@ -102,7 +102,7 @@ class Incident(msgspec.Struct, kw_only=True):
         else:
             self.untracked += 1
 
-    def claim(self, member_id: str, arrived_ms: int, *, now_ms: int) -> bool:
+    def claim(self, member_id: str, arrived_ms: int, *, now_ms: int, only: str | None = None) -> bool:
         """Take an arrival as the return of one expired member, of the one that was expired first.
 
         Members with one client id look alike from outside, so one arrival stands for one of them and no more.
@@ -111,11 +111,12 @@ class Incident(msgspec.Struct, kw_only=True):
             member_id: who joined the group.
             arrived_ms: when, epoch ms.
             now_ms: the notifier's clock, epoch ms.
+            only: the one expired member that is asked about; all if left out.
 
         Returns:
             Whether somebody came back with it.
         """
-        for gone in self.members.values():
+        for gone in self.members.values() if only is None else filter(None, [self.members.get(only)]):
             is_later = gone.returned_ms is None and arrived_ms >= gone.row.deadline_ms
             if is_later and is_return(gone.row, member_id):
                 gone.returned_ms = arrived_ms
