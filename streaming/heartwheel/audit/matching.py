@@ -14,12 +14,12 @@ from heartwheel.audit.derived import Derived, Row, differences, id_of, time_of
 from heartwheel.audit.findings import FindingKind
 from heartwheel.audit.pace import Candidate
 from heartwheel.audit.recent import key_of
-from heartwheel.audit.state import Held, OpenRow, Place, State
+from heartwheel.audit.state import Held, Noticed, OpenRow, Place, State
 from heartwheel.verdicts import ExpirationRow
 
 EXPIRATIONS: Final = "expirations"
 TRIGGERS: Final = "triggers"
-_TIMER_MADE: Final = frozenset({"expired", "group_empty"})
+_CAUSED_BY_EXPIRY: Final = frozenset({"member_expired", "sync_expired"})
 
 
 class Matcher:
@@ -44,7 +44,9 @@ class Matcher:
             return
         id_ = verdict.id()
         if id_ in state.derived or key_of(id_) in state.confirmed:
-            return  # a load can bring a group back to where the very same happens again
+            # A load can bring a group back to where the same happens again, in the same millisecond even.
+            state.twins.setdefault(id_, []).append(verdict)
+            return
         rows = state.open_rows.pop(id_, None)
         if rows is None:
             state.derived[id_] = verdict
@@ -108,7 +110,7 @@ class Matcher:
         state.confirmed.add(key_of(id_), _content(told))
         state.silences.add(_silence_of(told))
         wrong = differences(verdict, told) + _own_differences(told)
-        if wrong:
+        if wrong and not self._is_a_twin(id_, told):
             self._find(FindingKind.WRONG, row, "; ".join(wrong))
             return
         self._count("confirmed")
@@ -124,30 +126,42 @@ class Matcher:
     def _check_order(self, held: Held, verdict: Derived, row: OpenRow) -> None:
         """Look whether a row stands where its verdict does among those of its group (P4)."""
         last, order = held.places.get(row.topic), verdict.order
-        detected_order, detected_ms = held.detected
-        if (
-            last is not None
-            and last.partition == row.partition
-            and (order - last.order) * (row.offset - last.offset) < 0
-        ):
+        same = last is not None and last.partition == row.partition
+        if last is not None and same and (order - last.order) * (row.offset - last.offset) < 0:
             side = "after" if order < last.order else "before"
             self._find(FindingKind.OUT_OF_ORDER, row, f"it stands {side} {last.partition}@{last.offset}")
             return
-        if detected_order >= 0 and (order - detected_order) * (row.row.detected_ms - detected_ms) < 0:
-            told = f"detected at {row.row.detected_ms}, out of step with {detected_ms} of a verdict of its group"
-            self._find(FindingKind.OUT_OF_ORDER, row, told)
-            return
         if last is None or order > last.order:
             held.places[row.topic] = Place(order, row.partition, row.offset)
-        if order > detected_order:
-            held.detected = (order, row.row.detected_ms)
+        self._check_pair(held, verdict, row)
+
+    def _check_pair(self, held: Held, verdict: Derived, row: OpenRow) -> None:
+        """Look whether an expiry was noticed after the rebalance that it triggers, which is in the other topic.
+
+        Both come from one timer, so one trigger notices both; of no other two rows of two topics the order is promised.
+        """
+        is_expiry = verdict.type == "expired"
+        if not is_expiry and verdict.facts.get("cause") not in _CAUSED_BY_EXPIRY:
+            return
+        noticed = Noticed(verdict.order, row.row.detected_ms)
+        other = held.pairs.get(TRIGGERS if is_expiry else EXPIRATIONS)
+        held.pairs[row.topic] = noticed
+        if other is None or abs(other.order - noticed.order) != 1:
+            return
+        expiry, rebalance = (noticed, other) if is_expiry else (other, noticed)
+        if expiry.order < rebalance.order and expiry.detected_ms > rebalance.detected_ms:
+            words = f"the expiry was noticed at {expiry.detected_ms}, its rebalance at {rebalance.detected_ms}"
+            self._find(FindingKind.OUT_OF_ORDER, row, words)
 
     def _again(self, id_: str, row: OpenRow) -> None:
         """Judge a row of an id that was told before."""
-        if self._state.confirmed.get(key_of(id_)) == _content(row.row):
+        if self._state.confirmed.get(key_of(id_)) == _content(row.row) or self._is_a_twin(id_, row.row):
             self._count("repeated")
         else:
             self._find(FindingKind.DUPLICATE, row, f"another row with the id {id_} says something else")
+
+    def _is_a_twin(self, id_: str, told: Row) -> bool:
+        return any(not differences(twin, told) for twin in self._state.twins.get(id_, ()))
 
     def _judge_unfounded(self, row: OpenRow) -> None:
         state, told = self._state, row.row

@@ -12,6 +12,7 @@ from heartwheel.audit.config import AuditConfig
 from heartwheel.audit.findings import FindingKind
 from heartwheel.audit.ledger import Ledger
 from heartwheel.audit.recent import key_of
+from heartwheel.audit.rules.groups import is_gone
 from heartwheel.audit.rules.model import Group
 from heartwheel.audit.state import OpenReject, State
 from heartwheel.events import Event, EventType
@@ -58,10 +59,10 @@ class Rejects:
         return True
 
     def _is_possible(self, told: OpenReject, event: Event, group: Group | None) -> bool:
+        if group is None or is_gone(group):
+            return told.cause == SHARD_FULL  # a shard that is full of groups refuses whatever is about another one
         if event.type in _BRING_NOBODY:
             return False
-        if group is None:
-            return told.cause == SHARD_FULL
         member_id = event.member_id or event.assigned_member_id
         if member_id in group.members or member_id in group.pending or event.group_instance_id in group.static:
             return False

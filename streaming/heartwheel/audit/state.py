@@ -25,6 +25,13 @@ class Place(msgspec.Struct, frozen=True):
     offset: int
 
 
+class Noticed(msgspec.Struct, frozen=True):
+    """Hold the order of a verdict, and the timestamp of the trigger that noticed it, epoch ms."""
+
+    order: int
+    detected_ms: int
+
+
 class Held(msgspec.Struct):
     """Hold one group and what the audit notes about it.
 
@@ -35,7 +42,7 @@ class Held(msgspec.Struct):
         stray: whether it has records in another partition, too.
         unknown: whether it may have begun before the log does.
         places: where its newest confirmed row is, by topic.
-        detected: the order and the trigger's time of the newest confirmed row of either topic.
+        pairs: when the newest confirmed expiry, and the newest rebalance that an expiry triggers, were noticed.
     """
 
     group: Group
@@ -44,7 +51,7 @@ class Held(msgspec.Struct):
     stray: bool = False
     unknown: bool = False
     places: dict[str, Place] = {}
-    detected: tuple[int, int] = (-1, -1)
+    pairs: dict[str, Noticed] = {}
 
 
 class OpenRow(msgspec.Struct, frozen=True):
@@ -91,6 +98,7 @@ class State(msgspec.Struct):
         groups: by id.
         due: (moment, group id) of groups to be run up to the clock, as a heap.
         derived: verdicts that are not told yet, by id.
+        twins: further verdicts with an id that another one has.
         open_rows: rows that are not derived yet, by id.
         open_times: (time, id) of those rows, as a heap.
         confirmed: what was told of each id that was confirmed.
@@ -120,6 +128,7 @@ class State(msgspec.Struct):
     groups: dict[str, Held] = {}
     due: list[tuple[int, str]] = []
     derived: dict[str, Derived] = {}
+    twins: dict[str, list[Derived]] = {}
     open_rows: dict[str, list[OpenRow]] = {}
     open_times: list[tuple[int, str]] = []
     expected_rejects: dict[int, dict[int, OpenReject]] = {}
