@@ -52,6 +52,13 @@ def test_catching_up_says_how_far() -> None:
     assert "clocks held for 50 s" in health.sentence
 
 
+def test_starting_is_no_backlog() -> None:
+    """While Spark comes up there is nothing to be behind of, and the sentence says what happens."""
+    health = judged(job(phase=Phase.STARTING, phase_since_ms=T0 - 7_000, last_batch=None))
+    assert (health.state, health.ready) == (HealthState.CATCHING_UP, True)
+    assert health.sentence.startswith("Starting for 7 s")
+
+
 def test_held_shards_of_an_older_job_are_catching_up() -> None:
     """A job that writes no rows of its own is judged by its shards."""
     held = msgspec.structs.replace(status(), held=True)

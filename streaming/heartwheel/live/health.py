@@ -81,7 +81,7 @@ def health_of(signs: Signs, *, now_ms: int) -> Health:
         signs: what is known.
         now_ms: wall clock, epoch ms.
     """
-    for judge in (_unreachable, _waiting, _stopped, _retrying, _silent, _catching_up):
+    for judge in (_unreachable, _waiting, _stopped, _retrying, _silent, _starting, _catching_up):
         health = judge(signs, now_ms)
         if health is not None:
             return health
@@ -170,11 +170,19 @@ def _interval_ms(signs: Signs) -> int:
     return max(1, signs.job.trigger_interval_ms if signs.job else 1_000)
 
 
+def _starting(signs: Signs, now_ms: int) -> Health | None:
+    if signs.job is None or signs.job.phase is not Phase.STARTING:
+        return None
+    since_ms = signs.job.phase_since_ms
+    sentence = f"Starting for {ago(since_ms, now_ms)}: Spark comes up; then what was sent meanwhile is read."
+    return _health(signs, HealthState.CATCHING_UP, since_ms, sentence, "Half a minute is usual. Nothing is to be done.")
+
+
 def _catching_up(signs: Signs, now_ms: int) -> Health | None:
     job = signs.job
-    starting = job is not None and job.phase in {Phase.STARTING, Phase.CATCHING_UP}
+    told = job is not None and job.phase is Phase.CATCHING_UP
     # The shards' own word is only asked for where the job gives none: it is older by up to one batch.
-    if not starting and (job is not None or not any(row.held for row in signs.shards)):
+    if not told and (job is not None or not any(row.held for row in signs.shards)):
         return None
     since_ms = job.phase_since_ms if job else None
     behind = job.last_batch.behind if job and job.last_batch else None
