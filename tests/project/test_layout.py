@@ -28,6 +28,11 @@ ROOMS = {
     "streaming/heartwheel/simulation": (CLOCKS_AND_LOGS - {"random"})
     | OUTSIDE
     | {"heartwheel.cli", "heartwheel.kafka"},
+    "streaming/heartwheel/audit": {"pyspark", "typer", "rich", "pydantic", "numpy", "timing_wheel"}
+    | {
+        f"heartwheel.{room}"
+        for room in ("coordinator", "shard", "spark", "pack", "status", "replay", "settings", "cli", "testing")
+    },
     "streaming/heartwheel/settings": {"pyspark", "kafka", "pandas", "heartwheel.spark", "heartwheel.cli"},
     "streaming/heartwheel/kafka": {
         "pyspark",
