@@ -175,7 +175,7 @@ def _draw_brokers(dice: Random, feed_ms: int, allowance_ms: int) -> tuple[Clock,
     first = Clock(drift_ppm=dice.choice((0, 0, 500, -500)), steps=_draw_broker_steps(dice, feed_ms))
     if dice.random() < 0.5:
         return (first,)
-    return first, Clock(ahead_ms=dice.choice((-allowance_ms, -37, -5, 5, 200)), drift_ppm=first.drift_ppm)
+    return first, Clock(ahead_ms=dice.choice((-allowance_ms, -250, -400, 250, 600)), drift_ppm=first.drift_ppm)
 
 
 def _draw_broker_steps(dice: Random, feed_ms: int) -> tuple[tuple[int, int], ...]:

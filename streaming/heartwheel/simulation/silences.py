@@ -34,9 +34,11 @@ def falsely_expired(
     beats: dict[str, list[int]] = defaultdict(list)
     now_ms: dict[int, int] = defaultdict(int)
     for record, event in entries:
+        if (record.partition, record.offset) in refused:
+            continue
         # A group's time never goes back, though append times do at a change of the partition's leader.
         now_ms[record.partition] = max(now_ms[record.partition], record.append_ms)
-        if event.type is EventType.HEARTBEAT and (record.partition, record.offset) not in refused:
+        if event.type is EventType.HEARTBEAT:
             beats[event.member_id].append(now_ms[record.partition])
     for row in rows:
         if isinstance(row, ExpirationRow):

@@ -1,0 +1,75 @@
+"""Make every mutant, and show which of them its test kills: `make mutants`; ARGS="-k words" picks some."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import Queue
+
+from mutation.mutants import MUTANTS, Mutant
+from mutation.workshop import Verdict, Workshop
+
+
+def main() -> int:
+    """Run the command; the exit code is 0 if every test passes without its mutants and fails with each of them."""
+    parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
+    parser.add_argument("-k", dest="words", default="", help="only mutants whose name has these words")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="how many at once")
+    chosen = parser.parse_args()
+    mutants = [mutant for mutant in MUTANTS if chosen.words in mutant.name]
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        code, words = _healthy(Path(folder), mutants)
+        if code:
+            _print("the tests fail without any mutant:", words)
+            return 1
+        survivors = [verdict for verdict in _verdicts(Path(folder), mutants, chosen.workers) if not verdict.killed]
+    for verdict in survivors:
+        _print("", f"SURVIVED: {verdict.mutant.name}", verdict.words)
+    _print(f"{len(mutants)} mutants, {len(mutants) - len(survivors)} killed, {time.perf_counter() - started:.0f} s")
+    return 1 if survivors else 0
+
+
+def _healthy(folder: Path, mutants: Sequence[Mutant]) -> tuple[int, str]:
+    workshop = folder / "healthy"
+    workshop.mkdir()
+    return Workshop(workshop).run_tests(sorted({mutant.killer for mutant in mutants}))
+
+
+def _verdicts(folder: Path, mutants: Sequence[Mutant], workers: int) -> Iterator[Verdict]:
+    """Try all mutants, each worker in a copy of its own, and print a line of each."""
+    free: Queue[Workshop] = Queue()
+    for number in range(workers):
+        copy = folder / str(number)
+        copy.mkdir()
+        free.put(Workshop(copy))
+
+    def judge(mutant: Mutant) -> Verdict:
+        workshop = free.get()
+        try:
+            return workshop.try_mutant(mutant)
+        finally:
+            free.put(workshop)
+
+    with ThreadPoolExecutor(workers) as pool:
+        for verdict in pool.map(judge, mutants):
+            word = "killed" if verdict.killed else "SURVIVED"
+            killer = verdict.mutant.killer.rpartition("/")[2]
+            _print(f"{verdict.mutant.promise}  {word:<8} {verdict.seconds:5.1f} s  {verdict.mutant.name:<75} {killer}")
+            yield verdict
+
+
+def _print(*lines: str) -> None:
+    for line in lines:
+        sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

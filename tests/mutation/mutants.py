@@ -1,0 +1,365 @@
+"""The mutants: one small mistake each, where it is made, which promise it breaks, and the test that must see it."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Mutant(NamedTuple):
+    """Hold one mistake.
+
+    Args:
+        name: what went wrong, in a few words.
+        file: where, from the project's root.
+        old: the code that is right; it is there exactly once.
+        new: the code that is wrong.
+        promise: what the mistake breaks.
+        killer: the test that must fail, as pytest names it.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    promise: str
+    killer: str
+
+
+_WHEEL: Final = "wheel/timing_wheel"
+_ENGINE: Final = "streaming/heartwheel"
+
+_GEOMETRY: Final = "tests/wheel/test_wheel_geometry.py"
+_SCENARIOS: Final = "tests/wheel/test_wheel_scenarios.py"
+_STATE_FUNCTION: Final = "tests/spark/test_state_function.py"
+_PATHS: Final = "tests/shard/test_shard_paths.py"
+_HISTORY: Final = "tests/simulation/test_chosen_histories.py::test_chosen_history"
+
+
+MUTANTS: Final = (
+    # -- the wheel
+    Mutant(
+        "a deadline is rounded down to its tick",
+        f"{_WHEEL}/geometry.py",
+        "return (deadlines_ms + (self.tick_ms - 1)) // self.tick_ms",
+        "return deadlines_ms // self.tick_ms",
+        "P1",
+        f"{_GEOMETRY}::test_rounding_is_up_and_by_less_than_a_tick",
+    ),
+    Mutant(
+        "what is not due is not filed again when its bucket is flushed",
+        f"{_WHEEL}/wheel.py",
+        "        self._filing.place(moved, tick, overdue_until=due_until)\n",
+        "",
+        "P2",
+        f"{_SCENARIOS}::test_never_early_and_late_by_less_than_a_tick",
+    ),
+    Mutant(
+        "an advance stops short of the bucket that begins now",
+        f"{_WHEEL}/filing.py",
+        "while self.queue and self.queue[0][0] <= now:",
+        "while self.queue and self.queue[0][0] < now:",
+        "P2",
+        f"{_SCENARIOS}::test_alive_before_the_deadline_and_expired_at_it",
+    ),
+    Mutant(
+        "all that is flushed is taken for due",
+        f"{_WHEEL}/wheel.py",
+        "        due = deadlines <= due_until\n",
+        "        due = np.ones(len(deadlines), np.bool_)\n",
+        "P1",
+        f"{_SCENARIOS}::test_a_return_in_the_firing_slot_keeps_a_member",
+    ),
+    Mutant(
+        "the wheel's clock may go back",
+        f"{_WHEEL}/wheel.py",
+        "        if clock_ms < self._clock_ms:\n",
+        "        if clock_ms < 0:\n",
+        "P1",
+        f"{_SCENARIOS}::test_a_clock_that_goes_back_is_ignored_and_counted",
+    ),
+    Mutant(
+        "a restored wheel has lost its clock",
+        f"{_WHEEL}/wheel.py",
+        "        wheel._clock_ms = snapshot.clock_ms\n",
+        "",
+        "P3",
+        "tests/wheel/test_wheel_snapshot.py::test_a_restored_wheel_goes_on_exactly_as_the_first",
+    ),
+    Mutant(
+        "a shorter timeout leaves its entry in the later bucket",
+        f"{_WHEEL}/filing.py",
+        "        moves = deadlines <= self.floor[handles]\n",
+        "        moves = self.floor[handles] == NEVER\n",
+        "P2",
+        f"{_SCENARIOS}::test_a_shorter_timeout_moves_a_member_at_once",
+    ),
+    # -- the clock of a batch
+    Mutant(
+        "the clock is the batch's own timestamp, not that of the batch before",
+        f"{_ENGINE}/spark/state_function.py",
+        "last_trigger_ms - config.skew_allowance_ms if live else None",
+        "batch_ms - config.skew_allowance_ms if live else None",
+        "P1",
+        f"{_STATE_FUNCTION}::test_i10_p1_a_beat_between_offsets_and_timestamp_keeps_its_member_alive",
+    ),
+    Mutant(
+        "the skew allowance is left out",
+        f"{_ENGINE}/spark/state_function.py",
+        "last_trigger_ms - config.skew_allowance_ms if live else None",
+        "last_trigger_ms if live else None",
+        "P1",
+        f"{_STATE_FUNCTION}::test_skew_allowance_covers_a_broker_that_is_behind",
+    ),
+    Mutant(
+        "a held clock moves",
+        f"{_ENGINE}/spark/state_function.py",
+        "frames, batch_ms=batch_ms, held=held)",
+        "frames, batch_ms=batch_ms, held=False)",
+        "P5",
+        f"{_HISTORY}[held clock]",
+    ),
+    Mutant(
+        "a driver's clock that steps back takes the engine's along",
+        f"{_ENGINE}/spark/state_function.py",
+        "last_trigger_ms if held else max(last_trigger_ms, batch_ms),",
+        "last_trigger_ms if held else batch_ms,",
+        "P2",
+        f"{_STATE_FUNCTION}::test_c1_a_clock_that_steps_back_expires_nobody",
+    ),
+    Mutant(
+        "the restored clock is lost",
+        f"{_ENGINE}/spark/state_function.py",
+        "        clock_ms=clock_ms,\n        blob=blob,\n",
+        "        blob=blob,\n",
+        "P1",
+        f"{_HISTORY}[restored clock]",
+    ),
+    Mutant(
+        "the guard against a clock that goes back is skipped",
+        f"{_ENGINE}/shard/shard.py",
+        "        if clock_ms is not None and clock_ms < self.clock_ms:\n",
+        "        if clock_ms is None:\n",
+        "P1",
+        f"{_HISTORY}[clock guard]",
+    ),
+    # -- what survives a crash
+    Mutant(
+        "verdicts are emitted, and the state before them is kept",
+        f"{_ENGINE}/spark/state_function.py",
+        "        state.update(row)\n",
+        "        state.update(before)\n",
+        "P3",
+        f"{_HISTORY}[emit before state]",
+    ),
+    Mutant(
+        "an id depends on the batch that decided",
+        f"{_ENGINE}/spark/state_function.py",
+        "detected_ms=status.batch_ms)\n",
+        "detected_ms=status.batch_ms)\n        row.id += str(status.batch_ms)\n",
+        "P3",
+        f"{_HISTORY}[id of the batch]",
+    ),
+    Mutant(
+        "an id forgets when",
+        f"{_ENGINE}/verdicts.py",
+        "        verdict.time_ms,\n    )\n",
+        "    )\n",
+        "P3",
+        "tests/shard/test_verdict_rows.py::test_p3_different_verdicts_have_different_ids",
+    ),
+    Mutant(
+        "the codec forgets who is pending",
+        f"{_ENGINE}/shard/rules_path.py",
+        "(group.pending if member.pending else group.members)[member.member_id] = member",
+        "group.members[member.member_id] = member",
+        "P3",
+        f"{_HISTORY}[pending]",
+    ),
+    Mutant(
+        "the codec forgets who is static",
+        f"{_ENGINE}/shard/rules_path.py",
+        '    member.member_id = ""\n',
+        '    member.member_id = ""\n    member.group_instance_id = None\n',
+        "P3",
+        f"{_HISTORY}[static]",
+    ),
+    Mutant(
+        "the codec forgets when the join phase ends",
+        f"{_ENGINE}/shard/rules_path.py",
+        "            min(group.join_deadline_ms, group.sync_deadline_ms, ",
+        "            min(group.sync_deadline_ms, ",
+        "P2",
+        f"{_HISTORY}[join phase]",
+    ),
+    Mutant(
+        "the codec mixes up members of groups",
+        f"{_ENGINE}/shard/rules_path.py",
+        '        rows = rows[np.argsort(owner[rows], kind="stable")]\n',
+        "",
+        "P1",
+        f"{_HISTORY}[owners]",
+    ),
+    Mutant(
+        "a due timer that the rules did not take is lost",
+        f"{_ENGINE}/shard/shard.py",
+        "        self._wheel.file(due, deadlines[due])\n",
+        "",
+        "P2",
+        f"{_STATE_FUNCTION}::test_p2_a_silence_is_known_within_two_triggers_and_the_skew",
+    ),
+    # -- the two paths
+    Mutant(
+        "a heartbeat on the fast path does not re-arm",
+        f"{_ENGINE}/shard/shard.py",
+        "self._wheel.file(member_handle(alive.rows), alive.seen_ms + ",
+        "(member_handle(alive.rows), alive.seen_ms + ",
+        "P1",
+        f"{_HISTORY}[fast path]",
+    ),
+    Mutant(
+        "the fast path is taken at a member's very deadline",
+        f"{_ENGINE}/shard/fast_path.py",
+        "    due = member_deadline <= limit\n",
+        "    due = member_deadline < limit\n",
+        "P2",
+        f"{_HISTORY}[fast path at the deadline]",
+    ),
+    Mutant(
+        "the fast path is taken although a timer of the group is due",
+        f"{_ENGINE}/shard/fast_path.py",
+        "    route.busy[:-1] |= group_deadline <= newest[:-1]\n",
+        "",
+        "P3",
+        f"{_HISTORY}[fast path in a join phase]",
+    ),
+    Mutant(
+        "the fast path overlooks a silence within the batch",
+        f"{_ENGINE}/shard/fast_path.py",
+        "    silent[member[late]] = True\n",
+        "",
+        "P3",
+        f"{_HISTORY}[silence in a batch]",
+    ),
+    Mutant(
+        "the fast path trusts append times that stepped back",
+        f"{_ENGINE}/shard/fast_path.py",
+        "    route.busy[route.group[log.stepped_back()]] = True\n",
+        "",
+        "P3",
+        f"{_HISTORY}[append time steps back]",
+    ),
+    Mutant(
+        "a request that has no fingerprint is taken for somebody's heartbeat",
+        f"{_ENGINE}/shard/router.py",
+        "(ordered[at] == fingerprints) & (fingerprints != 0)",
+        "ordered[at] == fingerprints",
+        "P1",
+        f"{_HISTORY}[fingerprints]",
+    ),
+    # -- the map side
+    Mutant(
+        "a pack loses the last record of its shard",
+        f"{_ENGINE}/spark/packer.py",
+        "            rows = row_order[row_cuts[s] : row_cuts[s + 1]]\n",
+        "            rows = row_order[row_cuts[s] : row_cuts[s + 1] - 1]\n",
+        "P1",
+        "tests/spark/test_packer.py::test_a_value_is_sent_once",
+    ),
+    Mutant(
+        "packs are taken in the order in which they come",
+        f"{_ENGINE}/shard/log.py",
+        "        ordered = sorted(packs, key=lambda pack: (pack.partition, int(pack.offset[0])))\n",
+        "        ordered = list(packs)\n",
+        "P3",
+        f"{_HISTORY}[order of packs]",
+    ),
+    Mutant(
+        "partitions of a batch are not told apart",
+        f"{_ENGINE}/spark/packer.py",
+        "    cuts = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]\n",
+        "    cuts = [0, len(partitions)]\n",
+        "P6",
+        f"{_HISTORY}[seams of partitions]",
+    ),
+    Mutant(
+        "a group in two partitions is taken partition by partition",
+        f"{_ENGINE}/shard/log.py",
+        "np.lexsort((self.offset[records], partitions, times))",
+        "np.lexsort((self.offset[records], partitions))",
+        "P1",
+        "tests/shard/test_shard_order.py::test_a_group_in_two_partitions_is_ordered_by_append_time_and_named",
+    ),
+    Mutant(
+        "rejects are dropped",
+        f"{_ENGINE}/spark/state_function.py",
+        "    rows += map(reject_row, rejects)\n",
+        "",
+        "P6",
+        f"{_STATE_FUNCTION}::test_p6_a_full_shard_refuses_by_name",
+    ),
+    # -- the rules
+    Mutant(
+        "a timer fires after its deadline, not at it",
+        f"{_ENGINE}/coordinator/timers.py",
+        "        if min(first, group_deadline) > clock_ms:\n",
+        "        if min(first, group_deadline) >= clock_ms:\n",
+        "P1",
+        "tests/coordinator/test_session_timer.py::test_heartbeat_at_exactly_its_deadline_is_late",
+    ),
+    Mutant(
+        "of equal deadlines the members' come before the group's",
+        f"{_ENGINE}/coordinator/timers.py",
+        "if group_deadline < first or (group_deadline == first and timer is not GroupTimer.FORGET):",
+        "if group_deadline < first:",
+        "P4",
+        "tests/coordinator/test_timers.py::test_equal_deadlines_fire_in_the_stated_order",
+    ),
+    Mutant(
+        "effective time goes back with the append time",
+        f"{_ENGINE}/coordinator/machine.py",
+        "            now_ms = group.last_event_ms\n",
+        "",
+        "P4",
+        "tests/shard/test_shard_order.py::test_c5_append_time_that_steps_back_is_clamped_and_counted",
+    ),
+    Mutant(
+        "a timer acts when it is noticed, not at its deadline",
+        f"{_ENGINE}/coordinator/machine.py",
+        "            ctx.now_ms = group.last_event_ms = max(deadline_ms, group.last_event_ms)\n",
+        "            ctx.now_ms = group.last_event_ms = max(clock_ms, group.last_event_ms)\n",
+        "P3",
+        f"{_HISTORY}[true deadline]",
+    ),
+    Mutant(
+        "the fence by generation is dropped",
+        f"{_ENGINE}/coordinator/classic_heartbeat.py",
+        "event.generation_id not in (UNCHECKED_GENERATION, group.generation)",
+        "event.generation_id < UNCHECKED_GENERATION",
+        "P1",
+        "tests/coordinator/test_upstream_sessions.py::test_sessions_as_upstream",
+    ),
+    Mutant(
+        "a member that waits for the others is expired",
+        f"{_ENGINE}/coordinator/classic_expiry.py",
+        "    elif member.is_new or not (member.awaiting_join or member.awaiting_sync):\n",
+        "    else:\n",
+        "P1",
+        "tests/coordinator/test_session_timer.py::test_expiry_of_a_member_that_waits_is_ignored_and_not_re_armed",
+    ),
+    Mutant(
+        "the silence of a worker makes no new generation",
+        f"{_ENGINE}/coordinator/presence.py",
+        "    group = ctx.group\n    group.generation += 1\n    group.rebalance_started_ms = ctx.now_ms\n    ctx.say(\n",
+        "    group = ctx.group\n    group.rebalance_started_ms = ctx.now_ms\n    ctx.say(\n",
+        "P4",
+        "tests/coordinator/test_group_kinds.py::test_silence_of_a_worker_is_its_departure",
+    ),
+    Mutant(
+        "a rebalance comes before the expiry that causes it",
+        f"{_ENGINE}/coordinator/presence.py",
+        "    say_expired(ctx, member)\n    _depart(",
+        '    _depart(ctx, "", Cause.MEMBER_EXPIRED, ())\n    say_expired(ctx, member)\n    return\n    _depart(',
+        "P4",
+        f"{_PATHS}::test_p4_a_groups_expiry_comes_before_its_rebalance",
+    ),
+)

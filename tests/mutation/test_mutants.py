@@ -1,0 +1,54 @@
+"""Mistakes put into the engine on purpose are seen: a test suite that lets them live proves nothing."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from mutation.mutants import MUTANTS, Mutant
+from mutation.workshop import ROOT, Workshop, mutated
+
+SAMPLE_SEED = 4
+"""Which mutants `make test` tries; `make mutants` tries them all."""
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_still_applies(mutant: Mutant) -> None:
+    """The code that a mutant replaces is there exactly once, what it makes of it is Python, and its test exists."""
+    text = (ROOT / mutant.file).read_text(encoding="utf-8")
+    compile(mutated(text, mutant), mutant.file, "exec")
+    file, _, name = mutant.killer.partition("::")
+    assert f"def {name.partition('[')[0]}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_mutants_are_many_and_different() -> None:
+    """There are at least twenty, no two of the same name or the same change, and each promise has some."""
+    assert len(MUTANTS) >= 20
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+    assert len({(mutant.file, mutant.old, mutant.new) for mutant in MUTANTS}) == len(MUTANTS)
+    assert {mutant.promise for mutant in MUTANTS} == {"P1", "P2", "P3", "P4", "P5", "P6"}
+
+
+@pytest.mark.timeout(180)
+def test_a_sample_of_mutants_is_killed(tmp_path: Path) -> None:
+    """The named test passes as things are and fails with the mistake; `make mutants` shows that for all of them."""
+    workshop = Workshop(tmp_path)
+    sample = random.Random(SAMPLE_SEED).sample(MUTANTS, 3)
+    code, words = workshop.run_tests([mutant.killer for mutant in sample])
+    assert code == 0, words
+    for mutant in sample:
+        verdict = workshop.try_mutant(mutant)
+        assert verdict.killed, f"{mutant.name} lives: {verdict.words}"
+
+
+def test_the_checkout_is_not_touched(tmp_path: Path) -> None:
+    """A mistake is put into the copy and taken out again; the file that people work on stays as it is."""
+    workshop = Workshop(tmp_path)
+    mutant = MUTANTS[0]
+    before = (ROOT / mutant.file).read_bytes()
+    with workshop._mutated(mutant):
+        assert (tmp_path / mutant.file).read_text(encoding="utf-8") == mutated(before.decode(), mutant)
+        assert (ROOT / mutant.file).read_bytes() == before
+    assert (tmp_path / mutant.file).read_bytes() == before
