@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -128,7 +129,7 @@ class Scene:
             reason = self._random.choices(names, weights)[0]
             yield from self._expiry(crew, at_ms, reason, self._random.choice(self._members[crew]))
 
-    def _expiry(self, crew: Crew, at_ms: int, reason: str, member: Member) -> Iterator[Told]:
+    def _expiry(self, crew: Crew, at_ms: int, reason: str, member: Member, *, returns: float = 0.6) -> Iterator[Told]:
         chance, shard = self._random, shard_of(crew.group_id, SHARDS)
         generation = self._generation[crew]
         state = {"rebalance_timeout": "PreparingRebalance", "sync_timeout": "CompletingRebalance"}.get(reason, "Stable")
@@ -154,7 +155,7 @@ class Scene:
             shard=shard,
         )
         self._generation[crew] += 1
-        back = chance.random() < 0.6
+        back = chance.random() < returns
         joined = (self._named(member.instance_id or member.client_id),) if back else ()
         took_ms = int(chance.gauss(2_600, 700)) + 400
         yield triggered(
@@ -173,7 +174,7 @@ class Scene:
         crew = _STORMY
         member = self._members[crew][4]
         times = range(self.now_ms - 250_000, self.now_ms - 20_000, 36_000)
-        return [row for at_ms in times for row in self._expiry(crew, at_ms, "session_timeout", member)]
+        return [row for at_ms in times for row in self._expiry(crew, at_ms, "session_timeout", member, returns=1)]
 
     def _waiting(self) -> list[Told]:
         """One group waits for two of its members to rejoin."""
@@ -211,7 +212,8 @@ class _Shard:
         self, chance: random.Random, shard: int, now_ms: int, members: dict[Crew, list[Member]], *, crowd: int = 90
     ) -> None:
         self._random, self._shard = chance, shard
-        named = [(crew, each) for crew in CREWS if shard_of(crew.group_id, SHARDS) == shard for each in members[crew]]
+        self._crews = [crew for crew in CREWS if shard_of(crew.group_id, SHARDS) == shard]
+        named = [(crew, each) for crew in self._crews for each in members[crew]]
         extra = [named[i % len(named)] if named else (CREWS[i % 12], members[CREWS[i % 12]][0]) for i in range(crowd)]
         self._all = (named + extra)[:crowd]
         self._named = len(named)
@@ -228,7 +230,7 @@ class _Shard:
     def turn(self, batch_ms: int, *, beats: int = 0) -> Told:
         """Let a second go by: members beat about every other, the clock moves, and who was expired comes back."""
         for handle in range(len(self._all)):
-            if self._random.random() < 0.5:
+            if self._random.random() < 0.4:
                 self._seen[handle] = batch_ms - self._random.randrange(900)
         handles = list(range(len(self._all)))
         self._wheel.touch(handles, [self._deadline(handle) for handle in handles])
@@ -241,9 +243,11 @@ class _Shard:
             *(self._shard, batch_ms),
             clock_ms=batch_ms - 1_000,
             members=len(self._all),
-            groups=2 if self._shard < 4 else 1,
-            groups_by_state={"Stable": 2 if self._shard < 4 else 1},
-            groups_by_kind={"classic": 2 if self._shard < 4 else 1},
+            groups=len(self._crews),
+            groups_by_state=dict(
+                Counter("Stable" if each is not _WAITING else "PreparingRebalance" for each in self._crews)
+            ),
+            groups_by_kind={"classic": len(self._crews)},
             wheel=tuple(
                 WheelLevel(tick_ms=each.tick_ms, entries=each.entries, slots=each.slot_counts) for each in levels
             ),

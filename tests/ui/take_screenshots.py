@@ -23,12 +23,12 @@ PAGES = {
     "expired": "/expired",
     "groups": "/groups",
     "at-risk": "/at-risk",
-    "wheel": "/wheel?shard=2",
+    "wheel": "/wheel?shard=6",
     "member": "",  # of the newest expiration whose member came back
     "group": "/groups/search-indexer",
     "storm": "/groups/fraud-scoring",
 }
-HEIGHT_MAX = {1280: 1_500, 390: 2_000}
+HEIGHT_MAX = {1280: 1_640, 390: 2_000}
 BYTES_MAX = 200_000
 
 

@@ -82,7 +82,7 @@ function options({ series, format, height, width, hooks, ticks, spanGaps }) {
     ms: 1,
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
-    padding: [8, 8, 0, 0],
+    padding: [8, 20, 0, 0],
     scales: { y: { range: (_plot, _low, high) => [0, nice(high)] } },
     axes: [
       {

@@ -20,12 +20,12 @@ export function detailHead({ title, kind, about, back, router }) {
   );
 }
 
-/** List facts: name and value, those without a value left out. */
-export const facts = (pairs) =>
+/** List facts: name, value, and "wide" for long ones; those without a value are left out. */
+export const facts = (rows) =>
   h(
     "dl",
     { class: "facts" },
-    pairs
+    rows
       .filter(([, value]) => value !== null && value !== undefined && value !== "")
-      .map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
+      .map(([name, value, width]) => h("div", { class: width }, h("dt", {}, name), h("dd", {}, value))),
   );

@@ -64,7 +64,7 @@ function state(group) {
       ["Shard", group.shard],
       ["Last change", last ? [spaced(last.cause ?? last.type), ", ", time(last.time_ms)] : "none seen"],
       ["It took", last?.duration_ms === null || last?.duration_ms === undefined ? null : duration(last.duration_ms)],
-      ["In Kafka's words", last?.reason],
+      ["In Kafka's words", last?.reason, "wide"],
       ["Expired in the window", count(group.expirations_count)],
     ]),
   );

@@ -137,7 +137,6 @@ function columns(stream) {
     {
       label: "Group",
       width: "25%",
-      className: "wide",
       cell: () =>
         linked((group) => ({
           href: groupHref(group.group_id),

@@ -83,7 +83,7 @@ function verdict(last, { why, returned_ms: returned }) {
       ["Generation", last.generation_id < 0 ? "none (presence)" : last.generation_id],
       ["Group was", last.group_state || "unknown"],
       ["Session timeout", duration(last.session_timeout_ms)],
-      ["Event id", h("span", { class: "mono" }, last.id)],
+      ["Event id", h("span", { class: "mono" }, last.id), "wide"],
       ["Place in Kafka", `partition ${last.partition}, offset ${last.offset}`],
     ]),
   );

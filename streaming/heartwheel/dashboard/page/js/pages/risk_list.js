@@ -73,7 +73,7 @@ export function riskList({ stream, rows: limit = 50 }) {
 function bar(bars, scale, stream) {
   const fillElement = h("i");
   const track = h("div", { class: "bar" }, fillElement);
-  const words = h("span", { class: "strong" });
+  const words = h("span", { class: "strong nowrap" });
   const note = h("span", { class: "faint small" });
   const element = h("div", { class: "risk" }, h("span", { class: "risk-words" }, words, note), track);
   let row = null;
