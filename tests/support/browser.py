@@ -26,6 +26,8 @@ _FLAGS: Final = (
     "--js-flags=--expose-gc",
 )
 
+expect.set_options(timeout=30_000)  # a busy machine is slow, and no test is about speed
+
 HEAP_BYTES: Final = "(gc(), performance.memory.usedJSHeapSize)"
 """Asks a page how much its scripts hold, once what they let go is gone."""
 
@@ -56,7 +58,7 @@ class Tab:
         wanted = {"viewport": {"width": 1280, "height": 800}, "locale": "en-GB", "timezone_id": "Europe/Berlin"}
         self._context = browser.new_context(**{**wanted, **context})
         self.page: Page = self._context.new_page()
-        self.page.set_default_timeout(20_000)
+        self.page.set_default_timeout(60_000)
         self.complaints: list[str] = []
         self._url = url
         self.page.on("console", lambda said: said.type in {"error", "warning"} and self.complaints.append(said.text))

@@ -24,7 +24,6 @@ def look_at(url: str) -> Sight | None:
         return None
     with chromium() as browser:
         one = Tab(browser, url.rstrip("/"))
-        one.page.set_default_timeout(60_000)
         page = one.open("/expired")
         page.get_by_role("button", name="Pause").wait_for()
         expect(page.locator("tbody tr").first).to_be_visible(timeout=60_000)
