@@ -313,7 +313,7 @@ def _new(config: AuditConfig) -> State:
         confirmed=Recent(most),
         silences=Recent(most),
         excused=Recent(most),
-        seen=Recent(10 * most),
+        seen=Recent(2 * most),
         settled_rejects=Recent(most),
     )
 

@@ -33,6 +33,8 @@ class Matcher:
     def __init__(self, state: State, config: AuditConfig) -> None:
         self._state = state
         self._config = config
+        self._by_silence: dict[int, str] | None = None
+        """Ids of derived verdicts by what they are about; made when it is needed, and void once more is derived."""
 
     # What the rules derive
 
@@ -50,6 +52,7 @@ class Matcher:
         rows = state.open_rows.pop(id_, None)
         if rows is None:
             state.derived[id_] = verdict
+            self._by_silence = None
             return
         self._confirm(id_, verdict, rows[0])
         for row in rows[1:]:
@@ -168,28 +171,32 @@ class Matcher:
         held = state.groups.get(told.group_id)
         if (held is not None and held.unknown) or (held is None and state.begins):
             self._count("unjudged")
-        elif key_of(told.group_id) not in state.seen:
-            self._unseen(row, f"group {told.group_id} is not in the log")
-        elif isinstance(told, ExpirationRow) and key_of(told.group_id, told.member_id) not in state.seen:
-            self._unseen(row, f"member {told.member_id} of group {told.group_id} is not in the log")
+        elif stranger := self._stranger(told):
+            self._find(FindingKind.FORGED, row, stranger)
         elif _silence_of(told) in state.silences:
             self._find(FindingKind.DUPLICATE, row, "another row told of the same with another id")
         else:
             self._unfounded(row)
 
-    def _unseen(self, row: OpenRow, detail: str) -> None:
-        if self._state.seen.forgot:
-            self._count("unjudged")
-        else:
-            self._find(FindingKind.FORGED, row, detail)
+    def _stranger(self, told: Row) -> str:
+        """Name whom a row is about if nobody in the log is; empty if somebody is, or may have been forgotten."""
+        seen = self._state.seen
+        if seen.forgot:
+            return ""
+        if key_of(told.group_id) not in seen:
+            return f"group {told.group_id} is not in the log"
+        if isinstance(told, ExpirationRow) and key_of(told.group_id, told.member_id) not in seen:
+            return f"member {told.member_id} of group {told.group_id} is not in the log"
+        return ""
 
     def _unfounded(self, row: OpenRow) -> None:
         """Judge a row for which there is no verdict: a missed one about the same may be what it should have been."""
         state, told = self._state, row.row
-        silence = _silence_of(told)
-        meant = next((id_ for id_, d in state.derived.items() if _silence_derived(d) == silence), None)
-        if meant is not None:
-            verdict = state.derived.pop(meant)
+        if self._by_silence is None:
+            self._by_silence = {_silence_derived(verdict): id_ for id_, verdict in reversed(state.derived.items())}
+        meant = self._by_silence.get(_silence_of(told), "")
+        verdict = state.derived.pop(meant, None)
+        if verdict is not None:
             state.confirmed.add(key_of(meant), 0)
             self._find(FindingKind.WRONG, row, "; ".join(differences(verdict, told)))
         elif state.confirmed.forgot:
