@@ -28,6 +28,7 @@ PAGES = {
     "group": "/groups/search-indexer",
     "storm": "/groups/fraud-scoring",
 }
+VIEWS = (("light", 1280), ("dark", 1280), ("light", 390))
 HEIGHT_MAX = {1280: 1_640, 390: 2_000}
 BYTES_MAX = 200_000
 
@@ -37,17 +38,14 @@ def main() -> None:
     wanted = argparse.ArgumentParser(description=__doc__)
     wanted.add_argument("--to", type=Path, default=ROOT / "docs" / "images", help="the folder to write to")
     wanted.add_argument("--only", default=",".join(PAGES), help="pages, with commas between them")
-    wanted.add_argument("--schemes", default="light,dark")
-    wanted.add_argument("--widths", default="1280,390")
     asked = wanted.parse_args()
     asked.to.mkdir(parents=True, exist_ok=True)
     scene = Scene(MOMENT_MS)
     with dashboard(history=scene, canary=canary_figures, now_ms=lambda: MOMENT_MS) as server, chromium() as browser:
         server.tell(scene.past())
         server.tell(scene.second(MOMENT_MS - 400))
-        for scheme in asked.schemes.split(","):
-            for width in map(int, asked.widths.split(",")):
-                take(browser, server, scheme, width, asked.to, asked.only.split(","))
+        for scheme, width in VIEWS:
+            take(browser, server, scheme, width, asked.to, asked.only.split(","))
 
 
 def take(browser: Browser, server: FedDashboard, scheme: str, width: int, folder: Path, names: list[str]) -> None:
