@@ -13,7 +13,7 @@ import pyspark
 import pytest
 import yaml
 
-from heartwheel.settings import Settings, load_settings
+from heartwheel.settings import FIELDS, Settings, load_settings
 
 ROOT = Path(__file__).parents[2]
 KUBERNETES = ROOT / "docker" / "kubernetes"
@@ -136,6 +136,17 @@ def test_the_entrypoint_starts_what_spark_asks_for(words: list[str], expected: s
     said = done.stdout.splitlines()
     assert said[:2] == ["-s", "--"]
     assert " ".join(said[2:]).removeprefix("HOME/bin/") == expected
+
+
+def test_the_page_on_clusters_names_settings_that_exist() -> None:
+    """Each command for a cluster that the page shows passes the checks of the configuration."""
+    page = (ROOT / "docs" / "cluster.md").read_text().replace("\\\n", " ")
+    commands = re.findall(r"^ *heartwheel (run --master .*)$", page, re.MULTILINE)
+    assert len(commands) == 2
+    for command in commands:
+        assert _settings(shlex.split(command)).spark.executor_python.endswith("bin/python")
+    dotted = set(re.findall(r"`((?:engine|spark|checkpoint|kafka)\.[a-z_]+)(?:=\S+)?`", page))
+    assert dotted - set(FIELDS) == {"spark.jars"}
 
 
 def test_the_cluster_of_compose_fits_together() -> None:
