@@ -14,7 +14,7 @@ from heartwheel.cli.app import run
 from heartwheel.kafka.client import KafkaRefusedError, plain_errors
 from heartwheel.kafka.node_security import NodeSecurity
 from heartwheel.kafka.security import ClientPropertyError, client_settings, java_properties
-from heartwheel.kafka.tls_login import TlsError, refusal_of
+from heartwheel.kafka.tls_login import TlsError, _with_last_words, refusal_of
 from heartwheel.settings import MASK, SettingsError, is_secret, load_settings
 from heartwheel.settings.secret import HIDDEN_NAMES
 from heartwheel.spark.secret_properties import properties_text, told_in_a_file
@@ -157,6 +157,15 @@ def test_a_client_certificate_reaches_both_clients(tmp_path: Path) -> None:
 def test_only_what_can_not_get_better_is_final(error: Exception, final: bool) -> None:  # noqa: FBT001 - a column
     """A login or a certificate is judged once; a broker that goes down in the middle of a handshake is asked again."""
     assert (refusal_of(error) is not None) is final
+
+
+def test_last_words_are_heard() -> None:
+    """What a broker says just before it closes is read first, the end of the connection afterwards."""
+    end = KafkaConnectionError("socket disconnected")
+    reads = iter([(b"Authentication failed", end), (b"", end)])
+    receive = _with_last_words(lambda: next(reads))
+    assert receive() == (b"Authentication failed", None)
+    assert receive() == (b"", end)
 
 
 def test_a_refusal_reads_like_one() -> None:

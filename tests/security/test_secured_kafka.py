@@ -106,6 +106,7 @@ def test_the_job_works_over_tls_and_scram_and_leaves_no_secret(
         ("password", "does not accept the login: Authentication failed", "sasl.password"),
         ("authority", "CERTIFICATE_VERIFY_FAILED", "ssl.ca.location"),
         ("certificate", "certificate", "ssl.certificate.location"),
+        ("mechanism", "does not accept the login", "sasl.mechanism"),
     ],
 )
 def test_wrong_login_is_tried_once(
@@ -132,6 +133,8 @@ def test_wrong_login_is_tried_once(
         flags = secured.flags(ssl_ca_location=str(Authority(secured.folder, "stranger").certificate))
     if trouble == "certificate":
         flags = [flag for flag in flags if "certificate" not in flag and "ssl.key" not in flag]
+    if trouble == "mechanism":
+        flags = secured.flags(sasl_mechanism="PLAIN")
     assert run(["run", "--bootstrap-servers", secured.broker.bootstrap, *_set(flags)]) == 1
     out = capsys.readouterr()
     assert len(tries) == 1
