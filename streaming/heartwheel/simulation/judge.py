@@ -196,7 +196,7 @@ def _identity(row: Row) -> tuple[str, str | None]:
     """Name a verdict.
 
     By its id and its cause: two rebalances that one group starts at one millisecond and one generation, as when a
-    loaded group's member leaves and another joins at once, have one id (`test_two_causes_at_one_millisecond`).
+    loaded group's member leaves and another joins at once, have one id.
     """
     return row.id, row.cause if isinstance(row, TriggerRow) else None
 
