@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load
 from heartwheel.cli.signals import stopped_by_signals
+from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Problem, Settings, SettingsError, env_name, parse_duration_ms
 
 if TYPE_CHECKING:
     from heartwheel.notify.delivery import Answer
     from heartwheel.notify.message import Message
+
+
+_LOOK_MS: Final = 3_000
+_CREATE: Final = "heartwheel topics --create, or name them in [kafka.topics]"
 
 
 def _duration(text: str) -> int:
@@ -56,21 +62,36 @@ def notify(
     from heartwheel.notify.notifier import wall_ms
 
     log_to_stderr()
+    keys = () if dry_run else _keys(settings)
+    _require_topics(settings)
     since_ms = None if since is None else wall_ms() - since
     if dry_run:
         _print_only(settings, since_ms)
     else:
-        _post(settings, since_ms)
+        _post(settings, keys, since_ms)
 
 
-def _post(settings: Settings, since_ms: int | None) -> None:
+def _require_topics(settings: Settings) -> None:
+    """Look whether the topics are there: a name that is wrong would otherwise be silence for ever."""
+    from heartwheel.kafka.client import KafkaUnreachableError
+    from heartwheel.kafka.topics import describe_topics
+
+    bootstrap, names = settings.kafka.bootstrap_servers, settings.kafka.topics
+    wanted = [names.expirations, names.triggers]
+    with contextlib.suppress(KafkaUnreachableError):  # it may come later: the notifier waits for it
+        found = describe_topics(bootstrap, wanted, properties=settings.kafka.client, connect_timeout_ms=_LOOK_MS)
+        missing = [name for name in wanted if name not in found]
+        if missing:
+            raise HeartwheelError(f"topics are missing at {bootstrap}: {', '.join(missing)}", hint=_CREATE)
+
+
+def _post(settings: Settings, keys: tuple[bytes, ...], since_ms: int | None) -> None:
     import logging
 
     from heartwheel.notify.delivery import Delivery
     from heartwheel.notify.notifier import Notifier, wall_ms
     from heartwheel.notify.store import Store
 
-    keys = _keys(settings)
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every address, and that may be a secret
     if not keys:
         logging.getLogger("heartwheel").warning("messages are not signed: notify.secret is empty")
