@@ -247,7 +247,9 @@ class Audit:
         if self._said:
             self._derive()
         if cause:
-            self._rejects.expect(partition, offset, append_ms, cause)
+            self._rejects.expect(partition, offset, append_ms, cause, event.group_id)
+        elif state.told_rejects:
+            self._rejects.used(partition, offset, event.group_id)
         self._file(held)
 
     def _may_be_older(self, partition: int, append_ms: int) -> bool:

@@ -8,6 +8,8 @@ record is left out.
 
 from __future__ import annotations
 
+import msgspec
+
 from heartwheel.audit.config import AuditConfig
 from heartwheel.audit.findings import FindingKind
 from heartwheel.audit.ledger import Ledger
@@ -70,13 +72,21 @@ class Rejects:
             return True
         return len(group.members) + len(group.pending) >= self._config.members_per_group_max
 
-    def expect(self, partition: int, offset: int, append_ms: int, cause: str) -> None:
+    def used(self, partition: int, offset: int, group_id: str) -> None:
+        """Note that a record was used, and by which group, in case that a reject names it."""
+        told = self._state.told_rejects.get(partition, {})
+        if offset in told:
+            told[offset] = msgspec.structs.replace(told[offset], group_id=group_id)
+
+    def expect(self, partition: int, offset: int, append_ms: int, cause: str, group_id: str | None = None) -> None:
         """Expect a record to be on the rejects topic."""
         told = self._state.told_rejects.get(partition, {}).pop(offset, None)
         if told is not None:
             self._settle(partition, offset, cause, told)
         elif self._config.judge_rejects:
-            self._state.expected_rejects.setdefault(partition, {})[offset] = OpenReject(cause, append_ms)
+            self._state.expected_rejects.setdefault(partition, {})[offset] = OpenReject(
+                cause, append_ms, group_id=group_id
+            )
 
     def _settle(self, partition: int, offset: int, cause: str, told: OpenReject) -> None:
         self._state.settled_rejects.add(key_of(partition, offset))
@@ -95,7 +105,7 @@ class Rejects:
             for offset, reject in expected.items():
                 if reject.append_ms > clock_ms:
                     early.append(reject.append_ms)
-                else:
+                elif not self._is_stray(reject):
                     self._state.ledger.add(
                         FindingKind.REJECT_MISSING, topic="heartbeats", partition=partition, offset=offset,
                         time_ms=reject.append_ms, detail=f"it is to be rejected as {reject.cause}",
@@ -104,11 +114,20 @@ class Rejects:
             for offset, reject in told.items():
                 if reject.append_ms > clock_ms:
                     early.append(reject.append_ms)
-                elif not self._state.settled_rejects.forgot and not self._is_before_log(partition, reject):
+                elif self._is_before_log(partition, reject) or self._state.settled_rejects.forgot:
+                    continue
+                elif not self._is_stray(reject):
                     words = (
                         f"heartbeats {partition}@{offset}: {reject.cause}, and the record can be used or is not there"
                     )
                     _note(self._state.ledger, FindingKind.REJECT_FORGED, reject, words)
+
+    def _is_stray(self, reject: OpenReject) -> bool:
+        """Put a reject aside whose group has records in several partitions: their order decides who finds it full."""
+        held = self._state.groups.get(reject.group_id or "")
+        stray = held is not None and held.stray and not self._config.judge_strays
+        self._state.ledger.unsettled += stray
+        return stray
 
     def _is_before_log(self, partition: int, reject: OpenReject) -> bool:
         begin = self._state.begins.get(partition)

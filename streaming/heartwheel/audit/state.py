@@ -79,6 +79,7 @@ class OpenReject(msgspec.Struct, frozen=True):
     append_ms: int
     row_partition: int = -1
     row_offset: int = -1
+    group_id: str | None = None
 
 
 class Begin(msgspec.Struct, frozen=True):
