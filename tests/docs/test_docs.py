@@ -138,3 +138,12 @@ def test_a_console_consumer_s_lines_become_a_log() -> None:
     line = 'LogAppendTime:1795240119080\t{"group_id":"orders","member_id":"a"}\n'
     done = subprocess.run(["sed", "-E", script], input=line, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == {"t_ms": 1795240119080, "group_id": "orders", "member_id": "a"}
+
+
+def test_the_page_on_the_dashboard_has_its_words() -> None:
+    """Reasons are called as on the screen, so that a person finds them."""
+    words = (ROOT / "streaming/heartwheel/dashboard/page/js/words.js").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "dashboard.md").read_text(encoding="utf-8")
+    reasons = re.findall(r'(\w+)_timeout: \{\s*label: "([^"]+)"', words)
+    assert len(reasons) == 5
+    assert [label for name, label in reasons if f"| {label} | {name.replace('_', ' ')} timeout |" not in page] == []
