@@ -20,10 +20,11 @@ INCIDENTS_MAX: Final = 50
 class Body(msgspec.Struct, frozen=True, kw_only=True):
     """Hold the body of a message.
 
-    `text` alone is what Slack and its like show; the rest is for machines.
+    `text` alone is what Slack and its like show; the rest is for machines. No field may be called `type`: Mattermost
+    takes that for the type of a post, and refuses ours.
     """
 
-    type: str
+    event: str
     text: str
     id: str
     at_ms: int
@@ -62,7 +63,7 @@ def message_of(incidents: Sequence[ToldIncident], *, now_ms: int, waited_ms: int
     message_id = "msg_" + hashlib.blake2b(msgspec.json.encode(names), digest_size=16).hexdigest()
     lines = [sentence(incident) for incident in incidents]
     body = Body(
-        type="incidents",
+        event="incidents",
         text="\n".join(lines),
         id=message_id,
         at_ms=now_ms,
