@@ -74,6 +74,7 @@ class Scene:
         self.now_ms = now_ms
         self._random = random.Random(seed)
         self._members = {crew: [self._member(crew, i) for i in range(crew.members)] for crew in CREWS}
+        self._stormy = self._members[_STORMY][4]
         self._generation = dict.fromkeys(CREWS, 1)
         self._wheels = [_Shard(self._random, shard, now_ms, self._members) for shard in range(SHARDS)]
 
@@ -127,7 +128,8 @@ class Scene:
         while (at_ms := at_ms + int(self._random.expovariate(crew.deaths) * 60_000)) < self.now_ms - 60_000:
             names, weights = zip(*_REASONS, strict=True)
             reason = self._random.choices(names, weights)[0]
-            yield from self._expiry(crew, at_ms, reason, self._random.choice(self._members[crew]))
+            member = self._random.choice([each for each in self._members[crew] if each != self._stormy])
+            yield from self._expiry(crew, at_ms, reason, member)
 
     def _expiry(self, crew: Crew, at_ms: int, reason: str, member: Member, *, returns: float = 0.6) -> Iterator[Told]:
         chance, shard = self._random, shard_of(crew.group_id, SHARDS)
@@ -171,8 +173,7 @@ class Scene:
 
     def _storm(self) -> list[Told]:
         """One group's worker keeps dying: seven rebalances within the last minutes."""
-        crew = _STORMY
-        member = self._members[crew][4]
+        crew, member = _STORMY, self._stormy
         times = range(self.now_ms - 250_000, self.now_ms - 20_000, 36_000)
         return [row for at_ms in times for row in self._expiry(crew, at_ms, "session_timeout", member, returns=1)]
 
@@ -228,9 +229,9 @@ class _Shard:
         return self._seen[handle] + self._session_ms[handle]
 
     def turn(self, batch_ms: int, *, beats: int = 0) -> Told:
-        """Let a second go by: members beat about every other, the clock moves, and who was expired comes back."""
+        """Let a second go by: members beat twice or three times a session, the clock moves, and who was expired comes back."""
         for handle in range(len(self._all)):
-            if self._random.random() < 0.4:
+            if self._random.random() < 2_000 / self._session_ms[handle]:
                 self._seen[handle] = batch_ms - self._random.randrange(900)
         handles = list(range(len(self._all)))
         self._wheel.touch(handles, [self._deadline(handle) for handle in handles])

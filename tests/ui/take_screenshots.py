@@ -16,14 +16,14 @@ from support.dashboard_scene import Scene, canary_figures
 from support.dashboard_server import FedDashboard, dashboard
 
 ROOT = Path(__file__).parents[2]
-MOMENT = dt.datetime(2026, 5, 12, 9, 41, 7, tzinfo=dt.UTC)
+MOMENT = dt.datetime(2026, 5, 12, 9, 41, 7, 500_000, tzinfo=dt.UTC)
 MOMENT_MS = int(MOMENT.timestamp() * 1_000)
 PAGES = {
     "now": "/",
     "expired": "/expired",
     "groups": "/groups",
     "at-risk": "/at-risk",
-    "wheel": "/wheel?shard=6",
+    "wheel": "/wheel?shard=5",
     "member": "",  # of the newest expiration whose member came back
     "group": "/groups/search-indexer",
     "storm": "/groups/fraud-scoring",
@@ -40,7 +40,7 @@ def main() -> None:
     wanted.add_argument("--only", default=",".join(PAGES), help="pages, with commas between them")
     asked = wanted.parse_args()
     asked.to.mkdir(parents=True, exist_ok=True)
-    scene = Scene(MOMENT_MS)
+    scene = Scene(MOMENT_MS, seed=17)
     with dashboard(history=scene, canary=canary_figures, now_ms=lambda: MOMENT_MS) as server, chromium() as browser:
         server.tell(scene.past())
         server.tell(scene.second(MOMENT_MS - 400))

@@ -6,7 +6,7 @@ import { clock, countdown, duration, utc } from "../format.js";
 import { empty } from "../states.js";
 import { table } from "../table.js";
 
-/** Bars are as long as what is left, against the first of these that holds all. */
+/** Bars are as long as what is left, against the first of these that most rows stay under; the others are full. */
 const SCALES = [5_000, 10_000, 30_000, 60_000, 300_000, 1_800_000, 86_400_000];
 
 const SOON_MS = 2_000;
@@ -62,8 +62,8 @@ export function riskList({ stream, rows: limit = 50 }) {
         ),
       );
     if (list.element.parentNode !== element) put(element, list.element);
-    const longest = Math.max(...rows.map((row) => row.deadline_ms)) - stream.serverMs();
-    scale = SCALES.find((end) => end >= longest) ?? SCALES.at(-1);
+    const usual = rows[Math.floor(rows.length * 0.75)].deadline_ms - stream.serverMs();
+    scale = SCALES.find((end) => end >= usual) ?? SCALES.at(-1);
     list.show(rows.slice(0, limit));
     return tick();
   };
