@@ -16,7 +16,7 @@ from heartwheel.shard import ShardLimits
 from heartwheel.spark.job import JobConfig
 from heartwheel.spark.packer import REJECT_STUB_BYTES, REJECTS_BYTES_MAX, Packer
 from heartwheel.spark.state_function import NEW_STATE, StateRow, advance_shard
-from heartwheel.testing import Record, frame_of
+from heartwheel.testing import LogBuilder, Record, frame_of, run_shard
 
 T0 = 1_795_239_789_000
 SESSION_MS = 1_500
@@ -142,6 +142,18 @@ def test_p6_members_per_group_max() -> None:
     shard.batch(beat("g", "a"), beat("g", "b"), beat("g", "c"), beat("h", "d"), beat("g", "b"))
     assert shard.refused("group_full") == [2]
     assert shard.until_silent() == ["a", "b", "d"]
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (2,), (1, 2)])
+def test_p6_the_gone_make_room_at_any_cut(cuts: tuple[int, ...]) -> None:
+    """P6: who is refused follows from the log alone: a member whose time is over makes room before it is looked at."""
+    log = LogBuilder()
+    log.beat(0, "g", "a", session_timeout_ms=1_000)
+    log.beat(999, "g", "too early", session_timeout_ms=1_000)
+    log.beat(1_000, "g", "b", session_timeout_ms=1_000)
+    verdicts = run_shard(log, clock_ms=5_000, cuts=cuts, limits=ShardLimits(members_per_group_max=1))
+    expired = [(verdict.member_id, verdict.time_ms) for verdict in verdicts if verdict.expiry_reason]
+    assert expired == [("a", 1_000), ("b", 2_000)]
 
 
 def test_p6_group_max_size() -> None:

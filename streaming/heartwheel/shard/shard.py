@@ -302,17 +302,27 @@ class Shard:
             strict=True,
         ):
             event = log.event(entry)
-            full = self._room <= 0 or size >= self._limits.members_per_group_max
-            if full and _is_stranger(event, group):
-                self._refuse_stranger(log, record)
-                continue
+            if self._is_full(size) and _is_stranger(event, group):
+                # Who is gone by now makes room, wherever the batches are cut (`test_p6_the_gone_make_room_at_any_cut`).
+                machine.advance(append_ms)
+                size = self._recount(group, size)
+                if self._is_full(size):
+                    self._refuse_stranger(log, record)
+                    continue
             answer = machine.apply(event, append_ms, mark)
             answers[answer] += 1
-            before, size = size, len(group.members) + len(group.pending)
-            self._room -= size - before
+            size = self._recount(group, size)
             if answer in _REFUSED:
                 self._refuse(log, record, _REFUSED[answer], f"the coordinator answers {answer}")
         self._counts.update({f"answer_{answer}": n for answer, n in answers.items()})
+
+    def _is_full(self, size: int) -> bool:
+        return self._room <= 0 or size >= self._limits.members_per_group_max
+
+    def _recount(self, group: Group, size_before: int) -> int:
+        size = len(group.members) + len(group.pending)
+        self._room -= size - size_before
+        return size
 
     def _refuse_stranger(self, log: BatchLog, record: int) -> None:
         if self._room <= 0:
