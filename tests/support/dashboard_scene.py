@@ -229,7 +229,7 @@ class _Shard:
         return self._seen[handle] + self._session_ms[handle]
 
     def turn(self, batch_ms: int, *, beats: int = 0) -> Told:
-        """Let a second go by: members beat twice or three times a session, the clock moves, and who was expired comes back."""
+        """Let a second go by: members beat about twice a session, the clock moves, and who was expired comes back."""
         for handle in range(len(self._all)):
             if self._random.random() < 2_000 / self._session_ms[handle]:
                 self._seen[handle] = batch_ms - self._random.randrange(900)
