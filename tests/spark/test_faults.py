@@ -26,6 +26,11 @@ from heartwheel.spark.faults import explain, explain_end
             "the state in the checkpoint is damaged",
             0,
         ),
+        (
+            "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error\n\tat A.java\nCaused by: java.io.EOFException: Stream ended",
+            "the state in the checkpoint is damaged",
+            0,
+        ),
         ("[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred", "the job failed: [CANNOT_LOAD", 3),
         ("java.lang.IllegalStateException: Incomplete log file", "the offsets in the checkpoint are damaged", 0),
         ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", "a Python worker has died", 3),
@@ -39,6 +44,15 @@ def test_a_fault_is_explained(words: str, message: str, tries_max: int | None) -
     assert fault.tries_max == tries_max
     assert message in fault.message
     assert fault.hint
+
+
+def test_a_cause_that_only_the_stack_trace_tells_is_found() -> None:
+    """Spark says that state can not be written, and deep below why: the disk is full, which may pass."""
+    error = RuntimeError("[CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT] Error writing state store files")
+    error._stackTrace = "org.X: Error writing\n\tat TimeoutException.java\nCaused by: No space left on device\n"
+    fault = explain(error)
+    assert fault.tries_max is None
+    assert "the disk of the checkpoint is full (Caused by: No space left on device)" in fault.message
 
 
 def test_long_errors_are_cut_to_the_line_that_matters() -> None:

@@ -62,13 +62,14 @@ _KNOWN: Final = (
     ),
     (
         # Not all of CANNOT_LOAD_STATE_STORE: a store that can not be reached for a while is no damage.
-        r"CANNOT_LOAD_STATE_STORE\.(CANNOT_|INVALID_|UNEXPECTED_)|Error reading streaming state file",
+        r"CANNOT_LOAD_STATE_STORE\.(CANNOT_|INVALID_|UNEXPECTED_)|CANNOT_LOAD_STATE_STORE(?s:.*)EOFException"
+        r"|MISSING_STATE_DIRECTORY|CHECKPOINT_MISSING_METADATA_FILE",
         "the state in the checkpoint is damaged or lacks a part",
         "restore the checkpoint from a backup, or start on a new checkpoint.location, which reads the topic again",
         _NEVER,
     ),
     (
-        r"Incomplete log file|INCOMPLETE_LOG|MALFORMED_LOG_FILE|Log file was malformed|UnsupportedLogVersion",
+        r"Incomplete log file|MALFORMED_LOG_FILE|INVALID_LOG_VERSION|jackson\.core\.\S*Json\w*Exception",
         "the offsets in the checkpoint are damaged, or a newer Spark wrote them",
         "restore the checkpoint from a backup, or start on a new checkpoint.location, which reads the topic again",
         _NEVER,
@@ -101,8 +102,8 @@ _KNOWN: Final = (
 
 
 def explain(error: BaseException) -> Fault:
-    """Explain an error of a streaming query by the words in it."""
-    words = str(error)
+    """Explain an error of a streaming query by the words in it and in what caused it."""
+    words = f"{error}\n{_causes(error)}"
     for pattern, message, hint, tries_max in _KNOWN:
         found = re.search(pattern, words)
         if found:
@@ -111,6 +112,12 @@ def explain(error: BaseException) -> Fault:
     named = re.search(r"^\s*(?:\[[A-Z_.]+\]|[\w.]+(?:Exception|Error)\b).*", words, re.MULTILINE)
     line = _line_with(words, named.start() if named else 0)
     return Fault(f"the job failed: {line}", "the log file of Spark has the details", _TRIES_UNEXPLAINED)
+
+
+def _causes(error: BaseException) -> str:
+    """Give what stands in the JVM's stack trace beside the places: a full disk is told nowhere else."""
+    trace = str(getattr(error, "_stackTrace", "") or "")
+    return "\n".join(line for line in trace.splitlines() if not line.lstrip().startswith("at "))
 
 
 def explain_end(exit_code: int | None, *, memory: str, log_file: Path | None) -> Fault:
