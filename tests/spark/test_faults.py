@@ -27,7 +27,7 @@ from heartwheel.spark.faults import explain, explain_end
             0,
         ),
         (
-            "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error\n\tat A.java\nCaused by: java.io.EOFException: Stream ended",
+            "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error\n\tat A.java\nCaused by: java.io.EOFException: ended",
             "the state in the checkpoint is damaged",
             0,
         ),

@@ -62,8 +62,7 @@ _KNOWN: Final = (
     ),
     (
         # Not all of CANNOT_LOAD_STATE_STORE: a store that can not be reached for a while is no damage.
-        r"CANNOT_LOAD_STATE_STORE\.(CANNOT_|INVALID_|UNEXPECTED_)|CANNOT_LOAD_STATE_STORE(?s:.*)EOFException"
-        r"|MISSING_STATE_DIRECTORY|CHECKPOINT_MISSING_METADATA_FILE",
+        r"LOAD_STATE_STORE(\.(CANNOT|INVALID|UNEXPECTED)_|(?s:.*)EOFException)|MISSING_(STATE_DIRECTORY|METADATA_FILE)",
         "the state in the checkpoint is damaged or lacks a part",
         "restore the checkpoint from a backup, or start on a new checkpoint.location, which reads the topic again",
         _NEVER,
