@@ -149,7 +149,8 @@ def verdict_id(verdict: Verdict) -> str:
         verdict.member_id or "",
         verdict.generation_id,
         verdict.kind.value,
-        verdict.expiry_reason.value if verdict.expiry_reason else "",
+        # Two rebalances may start at one millisecond and one generation: a loaded group's member leaves, another joins.
+        str(verdict.expiry_reason or verdict.cause or ""),
         verdict.time_ms,
     )
     # JSON keeps the boundaries of the parts apart: ("a", "bc") and ("ab", "c") must not collide.

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heartwheel.verdicts import NAMES_MAX, Kind, TriggerRow, Verdict, row_of, verdict_id
+from heartwheel.verdicts import NAMES_MAX, Cause, Kind, TriggerRow, Verdict, row_of, verdict_id
 
 _ids = st.text(max_size=3)
 
@@ -33,12 +33,13 @@ def test_p6_a_row_names_only_so_many_members() -> None:
 
 @given(st.lists(st.tuples(_ids, st.none() | _ids, st.integers(0, 3), st.integers(0, 3)), min_size=2, unique=True))
 def test_p3_different_verdicts_have_different_ids(rows: list[tuple[str, str | None, int, int]]) -> None:
-    """P3: group, member, generation and deadline each make another id; nothing else does."""
+    """P3: group, member, generation, cause and deadline each make another id; words for people do not."""
     verdicts = [
         _started(group_id=group, member_id=member or "", generation_id=generation, time_ms=time)
         for group, member, generation, time in {(g, m or "", n, t) for g, m, n, t in rows}
     ]
     for one, two in itertools.combinations(verdicts, 2):
         assert verdict_id(one) != verdict_id(two)
+    assert verdict_id(_started(cause=Cause.MEMBER_LEFT)) != verdict_id(_started(cause=Cause.MEMBER_JOINED))
     told_apart_by_words = _started(reason="for another reason", member_count=7)
     assert verdict_id(told_apart_by_words) == verdict_id(_started())

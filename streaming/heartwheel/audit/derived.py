@@ -1,7 +1,7 @@
 """A verdict as the audit derives it, and the one shape in which it is compared with a row that was told.
 
 The id is computed here anew, from the rule that the README and the schemas state: a 128-bit BLAKE2b hash over the JSON
-array of group, member, generation, kind, expiry reason and time.
+array of group, member, generation, kind, expiry reason (of a trigger: cause) and time.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class Derived(msgspec.Struct, frozen=True):
         """Compute the id that the row must have."""
         facts = self.facts
         if self.type != "expired":
-            return _hash(self.group_id, "", facts["generation_id"], KIND_OF_TYPE[self.type], "", self.time_ms)
+            cause = facts["cause"] or ""
+            return _hash(self.group_id, "", facts["generation_id"], KIND_OF_TYPE[self.type], cause, self.time_ms)
         reason = str(facts["reason"])
         member, generation = facts["member_id"], facts["generation_id"]
         return _hash(self.group_id, member, generation, KIND_OF_REASON[reason], reason, self.time_ms)
@@ -77,7 +78,7 @@ def id_of(row: Row) -> str:
             return ""
         return _hash(row.group_id, row.member_id, row.generation_id, kind, row.reason, row.deadline_ms)
     kind = KIND_OF_TYPE.get(row.type)
-    return "" if kind is None else _hash(row.group_id, "", row.generation_id, kind, "", row.time_ms)
+    return "" if kind is None else _hash(row.group_id, "", row.generation_id, kind, row.cause or "", row.time_ms)
 
 
 def _hash(*parts: object) -> str:

@@ -34,9 +34,6 @@ def _is_explained(finding: Finding, plan: Plan, *, strays: bool) -> bool:
     if finding.kind is FindingKind.OUT_OF_ORDER and "detected at" in finding.detail:
         # The driver's clock is what a row is detected at, and here it may step back.
         return any(by < 0 for _, by in plan.driver.steps)
-    if finding.kind is FindingKind.DUPLICATE:
-        # Two rebalances started at one millisecond and one generation have one id: `judge.py::_identity`.
-        return finding.topic == "triggers" and "says something else" in finding.detail
     if finding.kind in {FindingKind.REJECT_FORGED, FindingKind.REJECT_MISSING}:
         # Of a group in several partitions the audit does not know the order. And a shard that is full of groups
         # refuses whatever is about a group that it does not have, be it a leave.

@@ -20,7 +20,7 @@ from heartwheel.simulation.plan import Plan
 from heartwheel.simulation.problem import Problem
 from heartwheel.simulation.silences import falsely_expired
 from heartwheel.simulation.sink import Row, read_reject, read_row
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.verdicts import ExpirationRow
 
 _LIMITS: Final = ("the shard holds ", "the group has ")
 """How the details of rejects begin whose records met a limit of the shard, and so never reached the rules."""
@@ -53,7 +53,7 @@ class Judge:
         self.entries: dict[str, list[Entry]] = entries_of(feeder.topic, checkpoint)
         self.said: dict[str, list[Said]] = defaultdict(list)
         self.seen: Counter[str] = Counter()
-        self._copies: dict[tuple[str, str | None], Row] = {}
+        self._copies: dict[str, Row] = {}
 
     def problems(self) -> Iterator[Problem]:
         """List every broken promise."""
@@ -94,9 +94,9 @@ class Judge:
             if row is None:
                 continue
             yield from self._check_stamp(row, told)
-            first = self._copies.get(_identity(row))
+            first = self._copies.get(row.id)
             if first is None:
-                self._copies[_identity(row)] = row
+                self._copies[row.id] = row
                 self._note(row)
                 self.said[row.group_id].append(Said(row, told))
                 yield from self._check_lateness(row, told)
@@ -190,15 +190,6 @@ class Judge:
 
 
 _BY_LIMIT: Final = {RejectCause.SHARD_FULL, RejectCause.GROUP_FULL, RejectCause.INVALID_SESSION_TIMEOUT}
-
-
-def _identity(row: Row) -> tuple[str, str | None]:
-    """Name a verdict.
-
-    By its id and its cause: two rebalances that one group starts at one millisecond and one generation, as when a
-    loaded group's member leaves and another joins at once, have one id.
-    """
-    return row.id, row.cause if isinstance(row, TriggerRow) else None
 
 
 def _content(row: Row) -> dict[str, object]:
