@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from heartwheel.kafka.embedded import EmbeddedKafka
+from support.beating import Beating
 from support.checkpoints import newest_batch
 from support.cluster import Cluster, cluster, python_archive
 from support.job import Job, Topics, beats_of, ended
@@ -50,26 +50,6 @@ def _job(topics: Topics, folder: Path, *settings: str) -> Job:
     job = Job(topics, folder / "checkpoint", *settings, _shared(folder))
     job.command[job.command.index("--checkpoint") + 1] = ADDRESS
     return job
-
-
-class Beating:
-    """Members that beat once a second, whatever happens to the job."""
-
-    def __init__(self, topics: Topics) -> None:
-        self._topics = topics
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._over.wait(1):
-            self._topics.send(beats_of("steady", 10, session_ms=STEADY_MS))
 
 
 def _kill_executor_in_mid_batch(job: Job, made: Cluster, checkpoint: Path) -> None:
@@ -111,7 +91,7 @@ def test_p1_p3_a_cluster_loses_an_executor_and_a_machine(
     archive = python_archive(tmp_path)
     with (
         cluster(tmp_path / "cluster") as made,
-        Beating(made_topics),
+        Beating(made_topics, session_ms=STEADY_MS),
         ended(_job(made_topics, tmp_path, *_settings(made, archive)).start()) as job,
     ):
         job.until_live()

@@ -26,51 +26,6 @@ def _now_ms() -> int:
     return int(time.time() * 1000)
 
 
-def _planned(checkpoint: Path) -> int:
-    """Tell the newest batch that Spark has planned; -1 for none."""
-    return _newest(checkpoint / "offsets")
-
-
-def _committed(checkpoint: Path) -> int:
-    """Tell the newest batch that Spark has finished; -1 for none."""
-    return _newest(checkpoint / "commits")
-
-
-def _newest(folder: Path) -> int:
-    return max((int(path.name) for path in folder.glob("*") if path.name.isdigit()), default=-1)
-
-
-def _kill_in_mid_batch(topics: Topics, checkpoint: Path, batches: int) -> None:
-    """Run the job until it works on a batch after so many others, and kill it while it does."""
-    for _ in range(5):
-        with running(topics, checkpoint) as job:
-            job.wait_for(lambda: _planned(checkpoint) > _committed(checkpoint) >= batches - 1, "a running batch")
-            job.kill()
-        if _planned(checkpoint) > _committed(checkpoint):
-            return
-    raise AssertionError("every batch ended just before the kill")
-
-
-def test_f1_killed_in_mid_batch_loses_and_invents_nothing(engine_topics: Topics, tmp_path: Path) -> None:
-    """F1, P3: killed again and again in mid-batch: every silence once, the living never, repeats by the same id."""
-    checkpoint = tmp_path / "checkpoint"
-    dying = [beat for group in ("a", "b", "c", "d") for beat in beats_of(group, 50, session_ms=4_000)]
-    living = beats_of("alive", 20, session_ms=600_000)
-    engine_topics.send(dying + living)
-    # Killed in the first batch of the catch-up phase, then in a live batch after a few others.
-    for batches in (0, 3):
-        _kill_in_mid_batch(engine_topics, checkpoint, batches)
-        engine_topics.send(living)
-    with running(engine_topics, checkpoint) as job:
-        job.until_clock(_now_ms())
-        job.stop()
-    rows = engine_topics.rows("expirations")
-    assert sorted({row["member_id"] for row in rows}) == sorted(beat.member_id for beat in dying)
-    by_id = {row["id"]: (row["member_id"], row["deadline_ms"]) for row in rows}
-    assert len(set(by_id.values())) == len(by_id) == len(dying)
-    assert all(by_id[row["id"]] == (row["member_id"], row["deadline_ms"]) for row in rows)
-
-
 def test_f9_i2_members_expire_on_a_topic_that_stays_silent(engine_topics: Topics, tmp_path: Path) -> None:
     """F9, I2: nothing is sent any more, and the job is started anew after a Ctrl-C: the members still expire."""
     checkpoint = tmp_path / "checkpoint"

@@ -19,7 +19,7 @@ from heartwheel.kafka.readback import LogRecord, read_topic
 from heartwheel.kafka.sender import Sender
 from heartwheel.kafka.topics import TopicNames, engine_topics, ensure_topics
 
-PATIENCE_S = 120.0
+PATIENCE_S = float(os.environ.get("HEARTWHEEL_PATIENCE_S", "120"))
 """How long a condition may take on a busy machine before a test gives up."""
 
 
@@ -122,6 +122,7 @@ class Job:
             "spark.conf.spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",
             *settings,
         ]
+        self.flags = [f"kafka.bootstrap_servers={topics.bootstrap}", *flags]
         self.command = [
             *(sys.executable, "-m", "heartwheel", "run"),
             *("--bootstrap-servers", topics.bootstrap, "--checkpoint", str(checkpoint)),
@@ -129,6 +130,12 @@ class Job:
         ]
         self._log = checkpoint.with_name(f"{checkpoint.name}.log")
         self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process id of the driver's Python."""
+        assert self._process is not None
+        return self._process.pid
 
     @property
     def log(self) -> str:
@@ -180,11 +187,23 @@ class Job:
         """Kill the driver, the JVM and the workers at once, as a crash of the machine would."""
         return self._signal(signal.SIGKILL)
 
+    def freeze(self) -> None:
+        """Stop the clock of everything it consists of, so that a test can look where it is."""
+        self._signal_all(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self._signal_all(signal.SIGCONT)
+
     def _signal(self, number: signal.Signals) -> int:
+        assert self._process is not None
+        self._signal_all(number)
+        return self._process.wait(PATIENCE_S)
+
+    def _signal_all(self, number: signal.Signals) -> None:
         assert self._process is not None
         if self._process.poll() is None:
             os.killpg(self._process.pid, number)
-        return self._process.wait(PATIENCE_S)
 
 
 @contextmanager

@@ -1,0 +1,49 @@
+"""Faults inside the job's Python workers, at points that a test names; Python imports this when it is on the path.
+
+A test puts this folder on `PYTHONPATH` and names a folder of its own in `HEARTWHEEL_TEST_FAULTS`. What lies there then
+decides. While a file `hold` exists, a shard with expirations of the group that it names, or every shard if it names
+none, waits inside the state function, after it has written `held-<pid>` with the batch's timestamp. With a file `bloat`
+what a shard puts out is far larger than the JVM's heap.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+BLOAT_BYTES = 256 << 20
+
+
+def _advance(real: Any, folder: Path, *arguments: Any, **named: Any) -> Any:
+    row, output = real(*arguments, **named)
+    hold = folder / "hold"
+    if _concerns(hold, output):
+        (folder / f"held-{os.getpid()}").write_text(str(named["batch_ms"]))
+        while hold.exists():
+            time.sleep(0.01)
+    if (folder / "bloat").exists():
+        output.loc[0, "value"] = "x" * BLOAT_BYTES
+    return row, output
+
+
+def _concerns(hold: Path, output: Any) -> bool:
+    try:
+        group = hold.read_text()
+    except FileNotFoundError:
+        return False
+    return not group or bool(((output["topic"] == "expirations") & (output["key"] == group)).any())
+
+
+def _install(folder: Path) -> None:
+    from heartwheel.spark import state_function  # noqa: PLC0415 - only where faults are wanted
+
+    # Under its own name: the driver tells the workers this name, and each of them finds its own wrapper there.
+    real = state_function.advance_shard
+    state_function.advance_shard = functools.wraps(real)(functools.partial(_advance, real, folder))  # type: ignore[assignment]
+
+
+if "HEARTWHEEL_TEST_FAULTS" in os.environ:
+    _install(Path(os.environ["HEARTWHEEL_TEST_FAULTS"]))
