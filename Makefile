@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench fuzz simulate mutants screenshots check format lock clean
+.PHONY: help setup demo test bench fuzz simulate mutants faults soak screenshots check format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
@@ -55,6 +55,13 @@ simulate: $(STAMP) ## histories from seeds; SEEDS=100000 or SEEDS=500..900 says 
 
 mutants: $(STAMP) ## put mistakes into a copy of the engine; each must fail its test; ARGS="-k clock" picks some
 	@PYTHONPATH=tests $(BIN)/python -m mutation $(ARGS)
+
+faults: $(STAMP) ## kill the real job at every point, the long way: a minute without broker, twenty restarts
+	@HEARTWHEEL_LONG=1 $(BIN)/pytest --timeout=1800 tests/spark/test_real_faults.py tests/cluster $(ARGS)
+
+# 30 minutes, unless MINUTES is given on the command line.
+soak: $(STAMP) ## run the job for 30 minutes, and tell whether anything grows; MINUTES=3
+	@PYTHONPATH=tests $(BIN)/python -m benchmarks.soak --minutes $(if $(filter file,$(origin MINUTES)),30,$(MINUTES)) $(ARGS)
 
 screenshots: $(STAMP) ## take the pictures of the documents anew, with Chromium; ARGS="--only now,wheel"
 	@PYTHONPATH=tests $(BIN)/python tests/ui/take_screenshots.py $(ARGS)
