@@ -91,7 +91,10 @@ def log_to_stderr() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(message)s")
     # Whether Kafka answers is said by the job, once; its client says it at every attempt.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
-    logging.getLogger("py4j").setLevel(logging.ERROR)
+    # That Spark's JVM is gone likewise; Py4J tells it by name and also, with a traceback, by no name at all.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(lambda record: record.name != "root")
 
 
 def spark_log_file() -> Path:

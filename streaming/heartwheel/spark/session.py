@@ -112,9 +112,16 @@ def start_session(conf: Mapping[str, str], *, log_file: Path | None = None) -> S
         builder = builder.config(name, conf[name])
     with _no_signals(), _stderr_to(log_file), told_in_a_file(secret):
         session = builder.getOrCreate()
+    _be_quiet_about_the_end(session)
     if _PYTHON in conf:
         ship_code(session.sparkContext)
     return session
+
+
+def _be_quiet_about_the_end(session: SparkSession) -> None:
+    """Keep PySpark's server of accumulators, which nothing here uses, from printing a traceback when the JVM ends."""
+    server: Any = session.sparkContext._accumulatorServer  # noqa: SLF001 - PySpark offers no other way
+    server.handle_error = lambda *_: None
 
 
 def jvm_exit_code(session: SparkSession) -> int | None:
