@@ -61,7 +61,8 @@ class Samples:
         jvm = workers = 0.0
         for pid in descendants_of(self._job.pid):
             command = command_of(pid)
-            jvm += _resident_mib(pid) if "java" in command.partition(" ")[0] else 0
+            # The largest: a process that the JVM forks is its double for a moment.
+            jvm = max(jvm, _resident_mib(pid)) if "java" in command.partition(" ")[0] else jvm
             workers += _resident_mib(pid) if "pyspark.daemon" in command else 0
         self._add(JVM, jvm)
         self._add(WORKERS, workers)
