@@ -29,7 +29,7 @@ export class Rows {
     const free = [...this.#shown].filter(([key]) => !wanted.has(key)).map(([, entry]) => entry);
     const next = new Map();
     const few = this.#light && this.#shown.size > 0 && wanted.size - (this.#shown.size - free.length) <= 10;
-    for (const [key, row] of wanted) next.set(key, this.#shown.get(key) ?? this.#recycled(free.pop(), few));
+    for (const [key, row] of wanted) next.set(key, this.#shown.get(key) ?? this.#recycled(free.shift(), few));
     for (const { element } of free) element.remove();
     let place = this.#parent.firstElementChild;
     for (const [key, entry] of next) {
