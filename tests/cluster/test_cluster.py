@@ -113,4 +113,4 @@ def test_p1_p3_a_cluster_loses_an_executor_and_a_machine(
     assert other.start().end() == 1
     assert "engine.shards is 3, the checkpoint has 2" in other.log
     assert "Traceback" not in other.log
-    assert_exact(made_topics, due=[f"dies-{step}" for step in ("executor", "machine", "back")], members=20)
+    assert_exact(job, due=[f"dies-{step}" for step in ("executor", "machine", "back")], members=20)

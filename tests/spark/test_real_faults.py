@@ -355,7 +355,7 @@ def test_p1_p3_after_all_of_it_every_silence_is_told_once(world: World) -> None:
         _until_expired(world, job, "last")
         job.until_clock(int(time.time() * 1000))
         assert job.stop() == 0
-    assert_exact(world.topics, due=world.dead, members=10)
+    assert_exact(job, due=world.dead, members=10)
 
 
 def test_f6_a_deleted_checkpoint_tells_the_same_again(world: World) -> None:
@@ -370,7 +370,7 @@ def test_f6_a_deleted_checkpoint_tells_the_same_again(world: World) -> None:
     rows = world.topics.rows("expirations")
     assert {row["id"] for row in rows} == before
     assert len(rows) >= 2 * len(before)
-    assert_exact(world.topics, due=world.dead, members=10)
+    assert_exact(job, due=world.dead, members=10)
 
 
 def _fired_since(world: World, now_ms: int) -> bool:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterable
 
 from heartwheel.kafka.judge import Beats
-from support.job import Topics
+from support.job import Job
 
 
-def assert_exact(topics: Topics, *, due: Iterable[str], members: int) -> None:
-    """Assert that every silence is there once by its id, that nobody else was expired, and that somebody was.
+def assert_exact(job: Job, *, due: Iterable[str], members: int) -> None:
+    """Assert that the audit is clean, every silence is there once by its id, nobody else was expired, and somebody was.
 
     Args:
-        topics: of a job that has ended.
+        job: one that has ended.
         due: the groups whose members fell silent for good, long enough ago that the job has fired their timers.
         members: how many each of them has.
     """
+    _assert_audit_is_clean(job)
+    topics = job.topics
     rows = topics.rows("expirations")  # before the heartbeats: what justifies an expiration is then in what was read
     beats = Beats()
     for record in topics.read("heartbeats"):
@@ -32,3 +36,11 @@ def assert_exact(topics: Topics, *, due: Iterable[str], members: int) -> None:
     assert {silence for silence in justified if silence[1] <= clock_ms} - set(expired) == set()
     dead = {f"{group}-m{i}" for group in due for i in range(members)}
     assert dead - {member for member, _ in expired} == set()
+
+
+def _assert_audit_is_clean(job: Job) -> None:
+    """Run `heartwheel audit` on the job's topics; how late verdicts were is not its business after so many stops."""
+    flags = [word for flag in job.flags for word in ("--set", flag)]
+    command = [sys.executable, "-m", "heartwheel", "audit", "--late", "off", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stdout[-5000:]}\n{done.stderr[-2000:]}"
