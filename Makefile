@@ -38,8 +38,9 @@ $(STAMP): requirements.lock pyproject.toml
 demo: $(STAMP) ## a broker, members that die, the job; ARGS="--duration 60s --json demo.json"
 	@$(BIN)/heartwheel demo $(ARGS)
 
+# Two lanes: conftest.py says which tests stay together. ARGS="-n 0" runs them one after the other.
 test: check ## the checks, then every test; ARGS="-k name" picks some
-	@$(BIN)/pytest $(ARGS)
+	@$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder $(ARGS)
 
 bench: $(STAMP) ## how fast it is on this machine, as tables and JSON
 	@for script in tests/benchmarks/*_bench.py; do echo "== $$script"; $(BIN)/python "$$script" $(ARGS) || exit 1; done

@@ -1,40 +1,68 @@
-"""Say at the end of a test run, a line each, whether the tests ran that need Docker or a browser, and if not why."""
+"""Spread the tests over two lanes, and say at the end, a line each, whether those ran that need Docker or a browser."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Generator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 SUITES = {"docker": "docker", "ui": "browser"}
 """Marks of tests that not every machine can run, and what the line calls them."""
 
-TESTS = pytest.StashKey[dict[str, frozenset[str]]]()
+LANES = ("spark", "ui", "kafka")
+"""Marks whose files stay together: their jobs, browsers and brokers would slow each other, or be started twice."""
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Remember which tests are in which suite; a report itself does not tell marks from names."""
-    config.stash[TESTS] = {
-        mark: frozenset(item.nodeid for item in items if item.get_closest_marker(mark)) for mark in SUITES
-    }
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest: the jobs on Spark fill one lane, all else fits into the other."""
+    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Say which tests one worker runs, one after the other: those of a lane, or else of a file."""
+    from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415 - only here if there are workers
+
+    class ByLane(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _lane_of(nodeid.partition("::")[0])
+
+    return ByLane(config, log)
+
+
+@functools.cache
+def _lane_of(file: str) -> str:
+    text = (Path(__file__).parent / file).read_text(encoding="utf-8")
+    return next((mark for mark in LANES if f"pytest.mark.{mark}" in text), file)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Write a test's suites into its report, which also tells what another process has run."""
+    report = yield
+    report.suites = [mark for mark in SUITES if item.get_closest_marker(mark)]
+    return report
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None]:
     """Write the lines after pytest's own summary, just above its closing line."""
     yield
-    for mark, tests in terminalreporter.config.stash.get(TESTS, {}).items():
-        line = _line(terminalreporter, SUITES[mark], tests)
-        if line:
+    for mark, name in SUITES.items():
+        if line := _line(terminalreporter, mark, name):
             terminalreporter.write_line(line)
 
 
-def _line(reporter: pytest.TerminalReporter, name: str, tests: frozenset[str]) -> str:
-    skipped = [report for report in reporter.getreports("skipped") if report.nodeid in tests]
-    ended = [*reporter.getreports("passed"), *reporter.getreports("failed")]
-    ran = tests & {report.nodeid for report in ended}
-    if skipped:
+def _line(reporter: pytest.TerminalReporter, mark: str, name: str) -> str:
+    def of(outcome: str) -> list[pytest.TestReport]:
+        return [report for report in reporter.getreports(outcome) if mark in getattr(report, "suites", ())]
+
+    ran = {report.nodeid for report in (*of("passed"), *of("failed"))}
+    if skipped := of("skipped"):
         causes = sorted({_cause(report) for report in skipped})
         return f"{name} suite: {len(ran)} ran, {len(skipped)} skipped: {'; '.join(causes)}"
     return f"{name} suite: all {len(ran)} ran" if ran else ""

@@ -125,7 +125,9 @@ class Scene:
 
     def _story(self, crew: Crew) -> Iterator[Told]:
         at_ms = self.now_ms - HOUR_MS + 20_000
-        while (at_ms := at_ms + int(self._random.expovariate(crew.deaths) * 60_000)) < self.now_ms - 60_000:
+        # The storm goes on where this ends, or generations would not rise with time.
+        end_ms = self.now_ms - (260_000 if crew is _STORMY else 60_000)
+        while (at_ms := at_ms + int(self._random.expovariate(crew.deaths) * 60_000)) < end_ms:
             names, weights = zip(*_REASONS, strict=True)
             reason = self._random.choices(names, weights)[0]
             member = self._random.choice([each for each in self._members[crew] if each != self._stormy])
