@@ -1,4 +1,4 @@
-"""`heartwheel audit` over the topics of a real broker, in two runs, with heartbeats deleted in between."""
+"""`heartwheel audit` over the topics of a real broker: two runs, the second carries on where the first stopped."""
 
 from __future__ import annotations
 
