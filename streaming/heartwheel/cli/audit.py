@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -20,7 +19,7 @@ from heartwheel.cli.console import (
     stderr,
     stdout,
 )
-from heartwheel.errors import HeartwheelError
+from heartwheel.cli.files import read_file, write_file
 from heartwheel.settings import parse_duration_ms
 
 if TYPE_CHECKING:
@@ -103,12 +102,12 @@ def audit(
     )
     # Millions of small objects and hardly a cycle: looking for cycles as often as Python does by default costs a tenth.
     gc.set_threshold(200_000, 20, 100)
-    run = Audit(audited, snapshot=_read(state))
+    run = Audit(audited, snapshot=read_file(state) if state is not None and state.exists() else None)
     for pause in allow_late or ():
         run.paused(*_interval(pause))
     outcome = _run_files(run, files, settings, until) if files else _run_topics(run, settings, until)
     if state is not None:
-        _write(state, outcome.snapshot)
+        write_file(state, outcome.snapshot)
     _show(outcome.report, as_json=json)
     if not outcome.report.ok:
         raise typer.Exit(1)
@@ -185,25 +184,6 @@ def _interval(text: str) -> tuple[int, int]:
     if not (start.isdecimal() and end.isdecimal() and int(start) <= int(end)):
         raise typer.BadParameter(f"{text}: write FROM..TO, both in epoch ms", param_hint="--allow-late")
     return int(start), int(end)
-
-
-def _read(path: Path | None) -> bytes | None:
-    if path is None or not path.exists():
-        return None
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise HeartwheelError(f"{path} can not be read: {error.strerror}") from error
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file that is whole or not there at all."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(data)
-        part.replace(path)
-    except OSError as error:
-        raise HeartwheelError(f"{path} can not be written: {error.strerror}") from error
 
 
 def _show(report: Report, *, as_json: bool) -> None:

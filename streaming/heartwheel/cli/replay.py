@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 import typer
 
 from heartwheel.cli.console import AsJson, ConfigFile, SetFlags, print_json, stderr
+from heartwheel.cli.files import read_file, write_file
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import parse_duration_ms
 
@@ -92,7 +92,7 @@ def replay(
 
     described = _describe(events, meta)
     rules = rules_of(config, set_ or (), described.settings if described else {}, f"{meta or 'meta.json'}")
-    run = LogReplay(rules, shards=shards, snapshot=None if snapshot_in is None else _read_file(snapshot_in))
+    run = LogReplay(rules, shards=shards, snapshot=None if snapshot_in is None else read_file(snapshot_in))
     signs = Signs() if timeouts_ms else None
     with _open(events) as log:
         bad = _feed(run, log, signs)
@@ -102,7 +102,7 @@ def replay(
         print_json(to_builtins(answer)) if json else show_what_if(answer)
     elif snapshot_out is not None:
         _print(run.settle(until) if until is not None else [])
-        _write_file(snapshot_out, run.snapshot())
+        write_file(snapshot_out, run.snapshot())
         stderr().print(f"{run.waiting} verdicts wait in {snapshot_out} for the rest of the log", markup=False)
     else:
         _print(run.finish(end_ms))
@@ -179,20 +179,3 @@ def _print(verdicts: list[Verdict]) -> None:
     for start in range(0, len(verdicts), _LINES_AT_ONCE):
         lines = [encode_verdict(verdict) + b"\n" for verdict in verdicts[start : start + _LINES_AT_ONCE]]
         typer.echo(b"".join(lines), nl=False)
-
-
-def _read_file(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise HeartwheelError(f"{path} can not be read: {error.strerror}") from error
-
-
-def _write_file(path: Path, data: bytes) -> None:
-    """Write a file that is whole or not there at all."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(data)
-        part.replace(path)
-    except OSError as error:
-        raise HeartwheelError(f"{path} can not be written: {error.strerror}") from error
