@@ -13,31 +13,26 @@ from heartwheel.simulation.sink import read_reject, read_row
 from heartwheel.simulation.topic import Topic
 
 
-def audited(plan: Plan, topic: Topic, checkpoint: Checkpoint, *, strays: bool) -> Iterator[Problem]:
+def audited(plan: Plan, topic: Topic, checkpoint: Checkpoint) -> Iterator[Problem]:
     """List what the audit finds.
 
     Args:
         plan: the history's parameters.
         topic: the heartbeats.
         checkpoint: with the sink, after the job has ended.
-        strays: whether some group has records in several partitions.
     """
     clock_ms = min(checkpoint.state(shard)[2] for shard in range(plan.shards))
     report = _report(plan, topic, checkpoint, clock_ms)
     for finding in report.findings:
-        if not _is_explained(finding, plan, strays=strays):
+        if not _is_explained(finding, plan):
             yield Problem("audit", f"{finding.kind}, {finding.place()}: {finding.detail} {finding}")
 
 
-def _is_explained(finding: Finding, plan: Plan, *, strays: bool) -> bool:
+def _is_explained(finding: Finding, plan: Plan) -> bool:
     """Tell whether the history explains a finding in a way that an audit of topics alone can not know."""
     if finding.kind is FindingKind.OUT_OF_ORDER and "detected at" in finding.detail:
         # The driver's clock is what a row is detected at, and here it may step back.
         return any(by < 0 for _, by in plan.driver.steps)
-    if finding.kind in {FindingKind.REJECT_FORGED, FindingKind.REJECT_MISSING}:
-        # Of a group in several partitions the audit does not know the order. And a shard that is full of groups
-        # refuses whatever is about a group that it does not have, be it a leave.
-        return strays or (plan.limits.groups_max == 1 and "shard_full" in finding.detail)
     return False
 
 

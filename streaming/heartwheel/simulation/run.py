@@ -62,8 +62,7 @@ def simulate_plan(plan: Plan, *, told: bool = False) -> History:
     _finish(job)
     judge = Judge(plan, feeder, job.checkpoint)
     problems = list(judge.problems())
-    strays = judge.seen["group in two partitions"] > 0
-    problems += audited(plan, feeder.topic, job.checkpoint, strays=strays)
+    problems += audited(plan, feeder.topic, job.checkpoint)
     seen = story.seen + judge.seen + _kinds_of(plan, feeder.topic)
     return History(plan.seed, problems, seen, story.lines())
 
