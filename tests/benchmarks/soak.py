@@ -6,7 +6,7 @@ return all the time. The first third is warm-up. Then a line is fitted to each s
 grows faster than its bound by more than its noise; a run below a quarter of an hour decides nothing.
 
 The job's heap has a fixed size, so that what grows in the resident memory of the JVM is outside of it, and what grows
-inside shows in the heap that is left after a collection.
+inside shows in the heap that is in use, which full collections tell; they also cost a batch now and then some time.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from support.trend import Trend, trend_of
 HEAP_MIB: Final = 768
 SAMPLE_S: Final = 2.0
 WARM_UP_SHARE: Final = 1 / 3
+TELL_MINUTES: Final = 5
 DECIDES_FROM_MINUTES: Final = 15
 """A JVM compiles and a worker fills its caches for minutes: what grows in a shorter run says nothing."""
 
@@ -66,6 +67,7 @@ def soak(arguments: argparse.Namespace, folder: Path) -> tuple[dict[str, list[tu
         gc_log = folder / "gc.log"
         settings = (
             f"spark.driver_memory={HEAP_MIB}MiB",
+            "spark.conf.spark.cleaner.periodicGC.interval=30s",
             f"spark.conf.spark.driver.extraJavaOptions={watch.heap_options(HEAP_MIB, gc_log)}",
             "engine.shards=8",
             "engine.trigger_interval=1s",
@@ -73,14 +75,27 @@ def soak(arguments: argparse.Namespace, folder: Path) -> tuple[dict[str, list[tu
         with ended(Job(topics, folder / "checkpoint", *settings).start()) as job, _feeding(topics, arguments, folder):
             job.until_live()
             samples = watch.Samples(job, folder / "checkpoint", gc_log)
-            end = time.monotonic() + arguments.minutes * 60
-            while time.monotonic() < end:
+            begin = time.monotonic()
+            told_minutes = 0.0
+            while (minutes := (time.monotonic() - begin) / 60) < arguments.minutes:
                 job.wait_for(lambda: True, "the job to run")
                 samples.take()
+                if minutes >= told_minutes:
+                    sys.stderr.write(f"{minutes:3.0f} min  {_newest(samples.values)}\n")
+                    told_minutes += TELL_MINUTES
                 time.sleep(SAMPLE_S)
             job.stop()
             samples.finish(topics)
             return samples.values, [line for line in job.log.splitlines() if "batch " in line][-1]
+
+
+def _newest(values: dict[str, list[tuple[float, float]]]) -> str:
+    """Say where the series stand that can be seen while the job runs."""
+    return ", ".join(
+        f"{series.name} {values[series.name][-1][1]:,.0f}{'' if series.unit == 'files' else ' ' + series.unit}"
+        for series in SERIES
+        if values[series.name]
+    )
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import median
 from typing import NamedTuple
 
 
@@ -27,7 +28,8 @@ def trend_of(at_s: Sequence[float], values: Sequence[float], *, blocks: int = 20
     """Fit a straight line.
 
     Neighbouring samples are alike, as a heap that has just been collected stays small for a while, so the error would
-    look smaller than it is. The samples are taken together in blocks, and the line is fitted to the blocks' means.
+    look smaller than it is. The samples are taken together in blocks, and the line is fitted to the blocks' medians: a
+    batch that something else on the machine held up is no growth.
 
     Args:
         at_s: when the samples were taken, ascending, seconds.
@@ -37,7 +39,7 @@ def trend_of(at_s: Sequence[float], values: Sequence[float], *, blocks: int = 20
     size = -(-len(values) // blocks) or 1
     cuts = range(0, len(values) - size + 1, size)
     x = [_mean(at_s[cut : cut + size]) / 3600 for cut in cuts]
-    y = [_mean(values[cut : cut + size]) for cut in cuts]
+    y = [median(values[cut : cut + size]) for cut in cuts]
     if len(x) < 3:
         return Trend(0.0, math.inf)
     x_mean, y_mean = _mean(x), _mean(y)

@@ -1,4 +1,4 @@
-"""Watch a running job from outside: memory by process, checkpoint, state, batches, and the heap left by collections."""
+"""Watch a running job from outside: memory by process, checkpoint, state, batches, and the heap that is in use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.processes import command_of, descendants_of
 
 _MIB: Final = 2**20
 
-HEAP: Final = "heap after collection"
+HEAP: Final = "heap in use"
 JVM: Final = "JVM resident"
 WORKERS: Final = "Python workers resident"
 DRIVER: Final = "driver's Python resident"
@@ -30,6 +30,9 @@ NAMES: Final = (HEAP, JVM, WORKERS, DRIVER, CHECKPOINT, FILES, STATE, BATCH)
 
 def heap_options(size_mib: int, gc_log: Path) -> str:
     """Give the JVM's options for a heap of one size from its start, with a log of its collections.
+
+    What is left after a young collection is mostly garbage that nobody has looked at yet; only a full one tells what is
+    in use, and Spark asks for one at every `spark.cleaner.periodicGC.interval`.
 
     Args:
         size_mib: its size, which `spark.driver_memory` must give too, MiB.
@@ -78,7 +81,7 @@ class Samples:
 
     def finish(self, topics: Topics) -> None:
         """Add what has been written down meanwhile: collections of the JVM, and the state's size by the status rows."""
-        pattern = re.compile(r"^\[([\d.]+)s\].* Pause .*->(\d+)M\(")
+        pattern = re.compile(r"^\[([\d.]+)s\].* Pause Full .*->(\d+)M\(")
         for line in self._gc_log.read_text().splitlines():
             if found := pattern.match(line):
                 self.values[HEAP].append((float(found[1]), float(found[2])))
