@@ -39,6 +39,31 @@ def test_unfinished_join_phase_is_forgotten() -> None:
     )
 
 
+def test_what_a_member_asked_in_an_unfinished_rebalance_is_forgotten() -> None:
+    """Timeouts and metadata of a join whose generation was never assigned stand in no record."""
+    stage = play(
+        STABLE_AB + "A join\nB join s=900 r=7000 p=range:other\nA join s=800\n= CompletingRebalance 3 A B\n" + GONE
+    )
+    members = stage.group.members.values()
+    assert [(m.session_timeout_ms, m.rebalance_timeout_ms) for m in members] == [(5000, 10_000)] * 2
+    assert [m.deadline_ms - stage.now_ms for m in members] == [5000, 5000]
+    stage.run("B join -> PARKED\n= PreparingRebalance 2 A B")  # as its metadata differs from what is recorded
+
+
+def test_what_a_member_asked_is_written_down_with_the_assignment() -> None:
+    """The leader's sync writes down what all have asked for."""
+    stage = play(STABLE_AB + "A join s=800\nB join s=900\nA sync\n" + GONE)
+    assert [m.deadline_ms - stage.now_ms for m in stage.group.members.values()] == [800, 900]
+
+
+def test_who_changed_and_then_left_comes_back_as_recorded() -> None:
+    """A member that asked for another timeout, and left the rebalance it asked in, is read as it was before."""
+    stage = play(
+        STABLE_AB + "B join s=900 p=range:other\nB leave\n= PreparingRebalance 2 A\n" + GONE + "= Stable 2 A B"
+    )
+    assert stage.group.members["B"].session_timeout_ms == 5000
+
+
 def test_generation_without_assignment_is_forgotten() -> None:
     """A generation is written down with its assignment; before that the coordinator comes back at the one before."""
     play(

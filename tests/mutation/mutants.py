@@ -299,6 +299,14 @@ MUTANTS: Final = (
     ),
     # -- the rules
     Mutant(
+        "a change in an unfinished rebalance is taken for written down",
+        f"{_ENGINE}/coordinator/classic_update.py",
+        "    keep_recorded(ctx.group, member)\n",
+        "",
+        "P1",
+        "tests/coordinator/test_loading.py::test_what_a_member_asked_in_an_unfinished_rebalance_is_forgotten",
+    ),
+    Mutant(
         "a timer fires after its deadline, not at it",
         f"{_ENGINE}/coordinator/timers.py",
         "        if min(first, group_deadline) > clock_ms:\n",

@@ -341,8 +341,8 @@ def _read(snapshot: bytes, config: AuditConfig) -> State:
 
 
 def _rejoin(group: Group) -> None:
-    """Make the record's members those of the group again, which they were before both were written down."""
+    """Make the record's members those of the group again, which those that are alike were before they were written."""
     recorded = group.record.members
     for member_id, member in group.members.items():
-        if member_id in recorded and recorded[member_id].seq == member.seq:
+        if recorded.get(member_id) == member:
             recorded[member_id] = member

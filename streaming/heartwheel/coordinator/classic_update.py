@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from heartwheel.coordinator.context import Context
-from heartwheel.coordinator.model import Member
+from heartwheel.coordinator.model import Group, Member
 from heartwheel.events import Event
 
 
 def update_member(ctx: Context, event: Event, member: Member) -> None:
     """Take over what a join says, and park it: `ClassicGroup.updateMember`. The running timer is left alone."""
+    keep_recorded(ctx.group, member)
     if event.protocols:
         ctx.roster.update_protocols(member, event.protocols)
     if event.session_timeout_ms is not None and event.session_timeout_ms != member.session_timeout_ms:
@@ -18,3 +21,14 @@ def update_member(ctx: Context, event: Event, member: Member) -> None:
         member.rebalance_timeout_ms = event.rebalance_timeout_ms
     member.last_seen_ms = ctx.now_ms
     ctx.roster.set_awaiting_join(member, awaiting=True)
+
+
+def keep_recorded(group: Group, member: Member) -> None:
+    """Set aside what the group's record says of a member that is about to change.
+
+    A coordinator that comes back in the middle of the rebalance knows nothing of the change
+    (`test_what_a_member_asked_in_an_unfinished_rebalance_is_forgotten`).
+    """
+    if member.stored:
+        group.departed[member.member_id] = msgspec.structs.replace(member)
+        member.stored = False

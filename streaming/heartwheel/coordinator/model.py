@@ -70,7 +70,7 @@ class Member(msgspec.Struct, omit_defaults=True):
         awaiting_join: its JoinGroup is parked.
         awaiting_sync: its SyncGroup is parked.
         pending_sync: the group waits for its SyncGroup of this generation.
-        stored: it stands in the group record that a coordinator would read at a load.
+        stored: it stands as it is in the group record that a coordinator would read at a load.
         fingerprint: the heartbeat that may be repeated without looking at a rule; 0 means none. An event with this
             fingerprint, with nothing but such events since, only sets `last_seen_ms = t` and
             `deadline_ms = t + session_timeout_ms` (held by `test_fingerprint_promises_a_plain_reset`).
@@ -136,7 +136,7 @@ class Group(msgspec.Struct, omit_defaults=True):
         stored_generation: generation of the record that a coordinator would read at a load.
         stored_leader: leader of that record.
         stored_protocol_name: protocol of that record.
-        departed: members of that record that have left the group since.
+        departed: members of that record as they were, of those that have left or changed since.
     """
 
     group_id: str

@@ -5,6 +5,8 @@ Facts of Kafka 4's `classicGroupJoinToClassicGroup` and what it calls.
 
 from __future__ import annotations
 
+from copy import copy
+
 from heartwheel.audit.rules import members as who
 from heartwheel.audit.rules.context import Run
 from heartwheel.audit.rules.late import take_over
@@ -129,7 +131,9 @@ def _changes(event: Event, member: Member) -> bool:
 
 
 def _update(event: Event, member: Member, group: Group) -> None:
-    """Take over what a join says, and park it; the running timer is left alone."""
+    """Take over what a join says, and park it; the running timer is left alone, and what was recorded stays."""
+    if group.record.members.get(member.member_id) is member:
+        group.record.members[member.member_id] = copy(member)
     member.protocols = _protocols(event) or member.protocols
     member.session_ms = event.session_timeout_ms or member.session_ms
     member.rebalance_ms = event.rebalance_timeout_ms or member.rebalance_ms

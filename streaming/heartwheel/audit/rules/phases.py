@@ -163,5 +163,5 @@ def sync_timer_fires(run: Run) -> None:
 
 
 def write_record(group: Group) -> None:
-    """Note what a coordinator would read from now on: who is a member; what each asked for last holds."""
+    """Note what a coordinator would read from now on: who is a member, and what each asked for."""
     group.record = Record(group.generation, group.leader, group.protocol, dict(group.members))
