@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from heartwheel.shard import CorruptBlobError, Shard, ShardLimits, StateBlobError, UnknownBlobVersionError
 from heartwheel.shard.codec import BLOB_VERSION
 from heartwheel.shard.frame import decode_frame, encode_frame
-from heartwheel.testing import LogBuilder, pack_records
+from heartwheel.testing import LogBuilder, by_group, pack_records
 from support.heartbeat_logs import CONFIG, T0, heartbeat_logs
 
 ROOMY = dataclasses.replace(CONFIG, group_max_size=5_000)
@@ -51,6 +51,27 @@ def test_w7_a_state_survives_the_round_trip(log: LogBuilder) -> None:
     assert again.dump() == shard.dump()
     assert again.at_risk(100) == shard.at_risk(100)
     assert again.occupancy() == shard.occupancy()
+
+
+@given(
+    heartbeat_logs(),
+    st.sampled_from([(1, 2), (100, 20), (250, 3), (1_000, 512)]),
+    st.sampled_from([(1, 20), (100, 7), (250, 3)]),
+)
+@settings(max_examples=60)
+def test_another_wheel_tells_the_same(log: LogBuilder, old: tuple[int, int], new: tuple[int, int]) -> None:
+    """`[wheel]` may be changed between two runs: it counts from the next start on, and no timer is lost."""
+    first = Shard(coordinator=ROOMY, limits=ShardLimits(), tick_ms=old[0], wheel_size=old[1])
+    first.apply(pack_records(log.records), T0 + 700)
+    blob, end_ms = first.encode(), T0 + 600_000
+    kept = Shard(coordinator=ROOMY, limits=ShardLimits(), clock_ms=first.clock_ms, blob=blob)
+    other = Shard(
+        coordinator=ROOMY, limits=ShardLimits(), clock_ms=first.clock_ms, blob=blob, tick_ms=new[0], wheel_size=new[1]
+    )
+    assert other.occupancy()[0].tick_ms == new[0]
+    assert other.at_risk(100) == kept.at_risk(100)
+    assert by_group(other.apply([], end_ms).verdicts) == by_group(kept.apply([], end_ms).verdicts)
+    assert other.dump() == kept.dump()
 
 
 def test_untouched_text_is_not_encoded_again() -> None:

@@ -27,6 +27,7 @@ _AT_LEAST: Final = {
         *(f"driver clock {how}" for how in ("right", "behind", "drifts", "steps back", "steps forward")),
         *(f"fault {what}" for what in ("duplicate record", "stall", "unload", "load", "task retried")),
         "fault records between offsets and timestamp",
+        "another wheel",
         "append time steps back",
         "batch bounded",
         "batch done again",

@@ -103,8 +103,8 @@ class Shard:
     Args:
         coordinator: the rules' configuration.
         limits: what the shard may hold and write.
-        tick_ms: resolution of a new wheel, ms; a decoded wheel keeps its own.
-        wheel_size: buckets a level of a new wheel.
+        tick_ms: resolution of the wheel, ms; left out, that of the blob.
+        wheel_size: buckets a level of the wheel; left out, those of the blob.
         clock_ms: the clock it was last advanced to, epoch ms; -1 if never.
         blob: the state from `encode`, or empty for a new shard.
 
@@ -117,8 +117,8 @@ class Shard:
         *,
         coordinator: CoordinatorConfig,
         limits: ShardLimits,
-        tick_ms: int = 100,
-        wheel_size: int = 20,
+        tick_ms: int | None = None,
+        wheel_size: int | None = None,
         clock_ms: int = -1,
         blob: str = "",
     ) -> None:
@@ -128,9 +128,9 @@ class Shard:
         if blob:
             state = decode_state(blob)
         else:
-            wheel = TimingWheel(tick_ms=tick_ms, wheel_size=wheel_size)
-            state = ShardState(member_table(), group_table(), wheel, np.empty(0, np.intp), {})
-        self._members, self._groups, self._wheel = state.members, state.groups, state.wheel
+            state = ShardState(member_table(), group_table(), TimingWheel(), np.empty(0, np.intp), {})
+        self._members, self._groups = state.members, state.groups
+        self._wheel = _shaped(state.wheel, tick_ms, wheel_size)
         self._heavy = len(blob) >= limits.state_bytes_max
         groups_max = 0 if self._heavy else limits.groups_max
         self._router = Router(self._members, self._groups, groups_max, state.fingerprint_order)
@@ -386,6 +386,19 @@ class Shard:
         armed = np.flatnonzero(deadlines != NEVER)
         self._wheel.file(member_handle(armed), deadlines[armed])
         self._router.forget_order()
+
+
+def _shaped(wheel: TimingWheel, tick_ms: int | None, wheel_size: int | None) -> TimingWheel:
+    """File the timers of a wheel anew if the configuration asks for another geometry than it was made with."""
+    old = wheel.geometry
+    wanted = (tick_ms or old.tick_ms, wheel_size or old.wheel_size)
+    if wanted == (old.tick_ms, old.wheel_size):
+        return wheel
+    deadlines = wheel.deadlines()
+    armed = np.flatnonzero(deadlines != NEVER)
+    shaped = TimingWheel(tick_ms=wanted[0], wheel_size=wanted[1], start_ms=wheel.clock_ms, capacity=len(deadlines))
+    shaped.file(armed, deadlines[armed])
+    return shaped
 
 
 def _is_stranger(event: Event, group: Group) -> bool:

@@ -87,8 +87,9 @@ class Job:
         self._topic = topic
         self._story = story
         self._config = config_of(plan)
-        self._functions = self._configured(plan.skew_allowance_ms)
         self._dice = Random(f"job {plan.seed}")
+        self._wheel_dice = Random(f"wheel {plan.seed}")
+        self._functions = self._configured(plan.skew_allowance_ms)
         self._faults = Faults(plan, self._dice, story)
         self._clock = DriverClock(plan.driver, plan.brokers, plan.skew_allowance_ms)
         self._packer = self._new_packer()
@@ -141,7 +142,7 @@ class Job:
         """Begin a life: nothing is remembered but the checkpoint, and the backlog is read with clocks held."""
         self._story.say(self.now_ms, "the job starts")
         self._packer = self._new_packer()
-        # Somebody may raise the allowance while the job is down.
+        # Somebody may change the configuration while the job is down.
         self._functions = self._configured(self._plan.skew_allowance_ms + self._dice.choice((0, 0, 300)))
         self._reach(Step.STARTED, held=True)
         if self.checkpoint.unfinished:
@@ -266,8 +267,17 @@ class Job:
                 self._story.say(self.now_ms, "tells {}: {:.400}", topic, value)
 
     def _configured(self, skew_allowance_ms: int) -> dict[bool, StateFunction]:
-        """Make the state functions of a process, for live and for held batches."""
-        config = replace(self._config, skew_allowance_ms=skew_allowance_ms)
+        """Make the state functions of a process, for live and for held batches; it may have another wheel."""
+        dice, plan = self._wheel_dice, self._plan
+        config = replace(
+            self._config,
+            skew_allowance_ms=skew_allowance_ms,
+            # Never a coarser tick than the plan's, by which it is judged how late a verdict may be.
+            tick_ms=dice.choice((plan.tick_ms, plan.tick_ms, 1)),
+            wheel_size=dice.choice((plan.wheel_size, plan.wheel_size, 7)),
+        )
+        if (config.tick_ms, config.wheel_size) != (plan.tick_ms, plan.wheel_size):
+            self._story.mark("another wheel")
         return {held: state_function(config, advance_shard, held=held) for held in (False, True)}
 
     def _new_packer(self) -> Packer:

@@ -54,7 +54,7 @@ class Plan:
         state_partitions: tasks after the shuffle, which write to the sink side by side.
         partitions: of the heartbeat topic, at first.
         grown: (when, to how many partitions), or `None`.
-        tick_ms: of the wheel.
+        tick_ms: of the wheel; the job may also be started with a finer one.
         wheel_size: of the wheel.
         interval_ms: from one trigger to the next.
         skew_allowance_ms: of the job.
