@@ -13,7 +13,7 @@ import pytest
 
 from heartwheel.kafka.embedded import EmbeddedKafka
 from support.beating import Beating
-from support.checkpoints import newest_batch
+from support.checkpoints import MOUNT, mounted, newest_batch
 from support.cluster import Cluster, cluster, python_archive
 from support.job import Job, Topics, beats_of, ended
 from support.verdicts import assert_exact
@@ -22,15 +22,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 STEADY_MS = 20_000
 """Session timeout of members that beat all the time; far longer than a stall of this test."""
-
-
-ADDRESS = "viewfs://shared/jobs/checkpoint"
-"""Where the checkpoint lies: an address that Hadoop's file systems alone can read, as an object store's."""
-
-
-def _shared(folder: Path) -> str:
-    """Mount a folder below the address; nobody but the mount table knows that it is on this machine."""
-    return f"spark.conf.spark.hadoop.fs.viewfs.mounttable.shared.link./jobs={folder.as_uri()}"
 
 
 def _settings(made: Cluster, archive: Path) -> tuple[str, ...]:
@@ -47,8 +38,8 @@ def _settings(made: Cluster, archive: Path) -> tuple[str, ...]:
 
 
 def _job(topics: Topics, folder: Path, *settings: str) -> Job:
-    job = Job(topics, folder / "checkpoint", *settings, _shared(folder))
-    job.command[job.command.index("--checkpoint") + 1] = ADDRESS
+    job = Job(topics, folder / "checkpoint", *settings, mounted(folder))
+    job.command[job.command.index("--checkpoint") + 1] = f"{MOUNT}/checkpoint"
     return job
 
 

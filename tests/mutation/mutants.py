@@ -290,6 +290,14 @@ MUTANTS: Final = (
         "tests/shard/test_shard_order.py::test_a_group_in_two_partitions_is_ordered_by_append_time_and_named",
     ),
     Mutant(
+        "a topic that has grown is taken for one that has not",
+        f"{_ENGINE}/spark/growth.py",
+        "    return now > before\n",
+        "    return now < before\n",
+        "P1",
+        "tests/spark/test_growth.py::test_only_more_partitions_are_growth",
+    ),
+    Mutant(
         "rejects are dropped",
         f"{_ENGINE}/spark/state_function.py",
         "    rows += map(reject_row, rejects)\n",

@@ -42,6 +42,7 @@ _AT_LEAST: Final = {
         *(f"cause {cause}" for cause in Cause if cause not in _SELDOM_TOLD),
         *(f"reject {cause}" for cause in RejectCause if cause is not RejectCause.DUPLICATE_OPERATION),
         *(f"broker clock {how}" for how in ("drifts", "steps back", "steps forward")),
+        "backlog at once",
         "driver clock ahead",
         "expired new_member_timeout",
         "fault rebalance unseen",

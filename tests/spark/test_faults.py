@@ -18,6 +18,8 @@ from heartwheel.spark.faults import explain, explain_end
         ("UnknownTopicOrPartitionException: This server does not host this topic", "a topic of the job is missing", 0),
         ("[KAFKA_DATA_LOSS.X] Some data may have been lost because", "unread heartbeats are gone", 0),
         ("SaslAuthenticationException: Authentication failed", "Kafka refused", 0),
+        ("no Kafka answers at kafka:9092 (tried to count the partitions of a topic)", "Kafka does not answer", None),
+        ("Kafka at kafka:9092 does not accept the login: denied", "Kafka refused", 0),
         ("RecordTooLargeException: The message is 1048600 bytes", "a topic that the job writes to takes no", 0),
         ("heartwheel.shard.frame.CorruptBlobError: the state blob is not base64", "the state in the checkpoint", 0),
         ("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update", "another job runs on the same checkpoint", 0),

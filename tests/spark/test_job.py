@@ -8,10 +8,16 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from kafka.structs import TopicPartition
 
+from heartwheel.events import Event
+from heartwheel.kafka.client import admin_client
 from heartwheel.kafka.embedded import EmbeddedKafka
 from heartwheel.kafka.judge import Beats
-from support.job import Job, Topics, beats_of, running
+from heartwheel.kafka.partitioner import partition_of
+from heartwheel.kafka.topics import count_partitions
+from support.checkpoints import MOUNT, mounted
+from support.job import Job, Topics, beats_of, ended, running, wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -45,23 +51,31 @@ def test_f9_i2_members_expire_on_a_topic_that_stays_silent(engine_topics: Topics
         assert job.stop() == 0
 
 
-def test_p5_down_time_is_not_silence(engine_topics: Topics, tmp_path: Path) -> None:
-    """P5: killed while members beat on: on its return exactly those are expired whose silence stands in the log."""
+def test_p1_p5_a_topic_that_grew_while_the_job_was_down_is_read_at_once(engine_topics: Topics, tmp_path: Path) -> None:
+    """P1, P5: killed while members beat on, into new partitions: on its return exactly the silent ones are expired."""
     checkpoint = tmp_path / "checkpoint"
-    steady, dies = beats_of("steady", 5, session_ms=8_000), beats_of("dies", 1, session_ms=1_000)
+    steady, dies = beats_of("steady", 5, session_ms=4_000), beats_of("dies", 1, session_ms=1_000)
+    crowd = beats_of("crowd", 1, session_ms=300_000) * 3_000
+    assert [partition_of(b"steady", count) for count in (2, 5)] == [0, 2]
+    assert partition_of(b"crowd", 2) == 0
     with running(engine_topics, checkpoint) as job:
         job.until_live()
         engine_topics.send(steady + dies)
         job.wait_for(lambda: "6 members" in job.log, "the members to be known")
         job.kill()
-    # Down for longer than the sessions, by the time of the log.
+    # Down for longer than the sessions, by the time of the log. Read in batches of a thousand, what the old partition
+    # holds of the steady members would come after what the new one holds of them.
+    engine_topics.send(crowd)
     down_since_ms = _now_ms()
-    while max(record.append_ms for record in engine_topics.read("heartbeats")) < down_since_ms + 9_000:
-        engine_topics.send(steady)
-        time.sleep(0.5)
-    with running(engine_topics, checkpoint) as job:
-        job.until_clock(down_since_ms + 9_000)
+    _beat_until(engine_topics, steady, down_since_ms + 3_500)
+    _grow(engine_topics, partitions=5)
+    _beat_until(engine_topics, steady, down_since_ms + 9_000)
+    with ended(Job(engine_topics, checkpoint, "engine.catch_up_max_records=1000", mounted(tmp_path))) as job:
+        # By an address now that only Spark can reach: the offsets in it tell that the topic has grown.
+        job.command[job.command.index("--checkpoint") + 1] = f"{MOUNT}/checkpoint"
+        job.start().until_clock(down_since_ms + 9_000)
         job.kill()
+    assert "got partitions since it was last read" in job.log
     beats = Beats(default_session_timeout_ms=45_000)
     for record in engine_topics.read("heartbeats"):
         beats.add(record)
@@ -70,6 +84,42 @@ def test_p5_down_time_is_not_silence(engine_topics: Topics, tmp_path: Path) -> N
     assert "dies-m0" in {member for member, _ in expired}
     assert expired <= silences
     assert {s for s in silences if s[1] < down_since_ms + 9_000} <= expired
+
+
+def _beat_until(topics: Topics, beats: list[Event], append_ms: int) -> None:
+    while max(record.append_ms for record in topics.read("heartbeats")) < append_ms:
+        topics.send(beats)
+        time.sleep(0.5)
+
+
+def _grow(topics: Topics, *, partitions: int) -> None:
+    name = topics.names["heartbeats"]
+    with admin_client(topics.bootstrap) as admin:
+        admin.create_partitions({name: partitions})
+    wait_for(lambda: count_partitions(topics.bootstrap, name) == partitions, "the new partitions")
+
+
+def test_f3_unread_records_that_are_gone_end_the_job(engine_topics: Topics, tmp_path: Path) -> None:
+    """F3: retention took what was not read: the job says so and ends, and goes on when told that it may."""
+    checkpoint = tmp_path / "checkpoint"
+    with running(engine_topics, checkpoint) as job:
+        job.until_live()
+        engine_topics.send(beats_of("kept", 2, session_ms=300_000))
+        job.wait_for(lambda: "2 members" in job.log, "the members to be known")
+        job.kill()
+    engine_topics.send(beats_of("gone", 3))
+    heartbeats = TopicPartition(engine_topics.names["heartbeats"], partition_of(b"gone", 2))
+    with admin_client(engine_topics.bootstrap) as admin:
+        admin.delete_records({heartbeats: -1})
+    engine_topics.send(beats_of("gone", 1))
+    job = Job(engine_topics, checkpoint).start()
+    assert job.end() == 1
+    assert "error: unread heartbeats are gone from the topic" in job.log
+    assert "run with --set kafka.fail_on_data_loss=false" in job.log
+    assert engine_topics.expired() == []
+    with running(engine_topics, checkpoint, "kafka.fail_on_data_loss=false") as job:
+        job.wait_for(lambda: engine_topics.expired() == ["gone-m0"], "the one whose heartbeat is there")
+        job.kill()
 
 
 @pytest.mark.parametrize(

@@ -218,6 +218,22 @@ def describe_topics(
         return _describe(admin, names)
 
 
+def count_partitions(bootstrap: str, name: str, *, properties: Mapping[str, str] | None = None) -> int:
+    """Count the partitions of a topic; 0 if it does not exist.
+
+    Args:
+        bootstrap: `host:port[,host:port]`.
+        name: the topic.
+        properties: Kafka client properties in dotted style.
+
+    Raises:
+        KafkaUnreachableError: if nobody answers.
+        KafkaRefusedError: if the cluster refuses to tell.
+    """
+    with admin_client(bootstrap, properties, doing="count the partitions of a topic") as admin:
+        return sum(len(topic["partitions"]) for topic in admin.describe_topics([name]) if not topic["error_code"])
+
+
 def differences(specs: Sequence[TopicSpec], states: Mapping[str, TopicState]) -> list[Difference]:
     """List where existing topics are not as they must be.
 

@@ -149,8 +149,11 @@ class Job:
             self._story.mark("batch done again")
             self._run(held=True)
         ends = self._topic.ends_at(self.now_ms)
+        grown = bool(self.checkpoint.offsets) and len(ends) > len(self.checkpoint.read)
+        if grown:
+            self._story.mark("backlog at once")
         while True:
-            bounded = self._bounded(ends)
+            bounded = ends if grown else self._bounded(ends)
             self._plan_batch(bounded, held=True)
             self._run(held=True)
             if bounded == ends:

@@ -18,6 +18,7 @@ from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings, format_size
 from heartwheel.spark.checkpoint import Manifest
 from heartwheel.spark.faults import Fault, explain, explain_end
+from heartwheel.spark.growth import GrowthUnknownError, has_grown
 from heartwheel.spark.job import StreamConfig
 from heartwheel.spark.jobs import HeartbeatJob, Job
 from heartwheel.spark.progress import Progress, ProgressReader
@@ -122,7 +123,7 @@ class Engine:
                 self._catch_up(spark)
                 if not self._stop.is_set():
                     self._live(spark)
-            except PySparkException as error:
+            except (PySparkException, GrowthUnknownError) as error:
                 tries = 1 if self._moved else tries + 1
                 self._wait_or_give_up(explain(error), tries, error)
 
@@ -138,7 +139,12 @@ class Engine:
     def _catch_up(self, spark: SparkSession) -> None:
         """Read what is in the topic, in bounded batches, clocks held: a backlog is not silence (promise P5)."""
         self._on_phase("catching up")
-        query = self._job.start(spark, held=True, records_max=self._job.config.catch_up_max_records, availableNow=True)
+        config = self._job.config
+        records_max: int | None = config.catch_up_max_records
+        if has_grown(self._job.settings, config.source, spark):
+            _log.info("%s got partitions since it was last read: its backlog is read in one batch", config.source)
+            records_max = None
+        query = self._job.start(spark, held=True, records_max=records_max, availableNow=True)
         self._watch(query, held=True)
 
     def _live(self, spark: SparkSession) -> None:

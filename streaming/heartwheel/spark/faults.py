@@ -43,7 +43,7 @@ _KNOWN: Final = (
         _NEVER,
     ),
     (
-        r"SaslAuthentication|AuthenticationException|AuthorizationException|SslAuthentication",
+        r"SaslAuthentication|AuthenticationException|AuthorizationException|SslAuthentication|not accept the login",
         "Kafka refused the job's credentials or rights",
         "see [kafka.client] in the configuration",
         _NEVER,
@@ -92,7 +92,10 @@ _KNOWN: Final = (
         _TRIES_UNEXPLAINED,
     ),
     (
-        r"TimeoutException|Connection to node|Disconnect|NetworkException|NotLeader|NotEnoughReplicas|bootstrap",
+        (
+            r"TimeoutException|Connection to node|Disconnect|NetworkException|NotLeader|NotEnoughReplicas|bootstrap|"
+            r"no Kafka answers"
+        ),
         "Kafka does not answer",
         "the job goes on as soon as Kafka is back",
         _FOR_EVER,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from py4j.protocol import Py4JJavaError
@@ -26,6 +27,14 @@ class Place(Protocol):
 
         Raises:
             OSError: it can not be written.
+        """
+        ...
+
+    def newest(self, folder: str) -> bytes | None:
+        """Read the file of a folder whose name is the highest number, as Spark names what it writes a batch.
+
+        Raises:
+            OSError: it can not be read.
         """
         ...
 
@@ -59,6 +68,11 @@ class _Folder:
         draft = self._folder / f".{name}.tmp"
         draft.write_bytes(data)
         draft.replace(self._folder / name)
+
+    def newest(self, folder: str) -> bytes | None:
+        root = self._folder / folder
+        name = _highest(file.name for file in root.iterdir()) if root.is_dir() else None
+        return self.read(f"{folder}/{name}") if name is not None else None
 
     def is_empty(self) -> bool:
         return not (self._folder.is_dir() and any(self._folder.iterdir()))
@@ -104,11 +118,25 @@ class _Address:
         except Py4JJavaError as error:
             raise _os_error(error) from error
 
+    def newest(self, folder: str) -> bytes | None:
+        path = self._path(self._root, folder)
+        try:
+            found = self._files.listStatus(path) if self._files.exists(path) else ()
+            name = _highest(str(one.getPath().getName()) for one in found)
+        except Py4JJavaError as error:
+            raise _os_error(error) from error
+        return self.read(f"{folder}/{name}") if name is not None else None
+
     def is_empty(self) -> bool:
         try:
             return not (self._files.exists(self._root) and len(self._files.listStatus(self._root)))
         except Py4JJavaError as error:
             raise _os_error(error) from error
+
+
+def _highest(names: Iterable[str]) -> str | None:
+    """Find the highest number among names; Spark's drafts and checksums beside them are none."""
+    return max((name for name in names if name.isdecimal()), key=int, default=None)
 
 
 def _os_error(error: Py4JJavaError) -> OSError:
