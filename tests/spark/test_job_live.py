@@ -18,11 +18,13 @@ from heartwheel.canary.plan import groups_of
 from heartwheel.events import Event, EventType, Protocol
 from heartwheel.job_row import JobRow, Phase
 from heartwheel.kafka.embedded import EmbeddedKafka
+from heartwheel.kafka.judge import Beats
 from heartwheel.kafka.node_process import free_port
 from heartwheel.kafka.readback import LogRecord
 from heartwheel.metrics.catalogue import CATALOGUE, Kind
 from heartwheel.settings import Settings
 from heartwheel.verdicts import ExpirationRow
+from support.beating import Beating
 from support.job import SESSION_MS, Job, Topics, beats_of, running
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -117,6 +119,32 @@ def test_joins_reach_the_triggers(live: Job) -> None:
     started, completed = rows[:2]
     assert (started["type"], started["cause"], started["generation_id"]) == ("rebalance_triggered", "member_joined", 0)
     assert (completed["type"], completed["generation_id"], completed["leader"]) == ("rebalance_completed", 1, "m1")
+
+
+def test_p1_a_job_that_was_frozen_expires_nobody_who_beats(live: Job) -> None:
+    """P1: stopped in its tracks for longer than sessions last, as on a paused machine, it expires the silent alone."""
+    topics = live.topics
+    with Beating(topics, session_ms=3_000, group="frozen"):
+        live.wait_for(lambda: _newest_ms(topics, "frozen"), "the first heartbeats")
+        topics.send(beats_of("frozen-dies", 1))
+        live.freeze()
+        try:
+            thaw_ms = _newest_ms(topics, "frozen") + 8_000
+            live.wait_for(lambda: _newest_ms(topics, "frozen") >= thaw_ms, "sessions to end")
+        finally:
+            live.thaw()
+        live.until_clock(thaw_ms)
+    beats = Beats()
+    for record in topics.read("heartbeats"):
+        beats.add(record)
+    silences = {(silence.member_id, silence.deadline_ms) for silence in beats.silences()}
+    rows = [row for row in topics.rows("expirations") if row["group_id"].startswith("frozen")]
+    assert {(row["member_id"], row["deadline_ms"]) for row in rows} <= silences
+    assert "frozen-dies-m0" in {row["member_id"] for row in rows}
+
+
+def _newest_ms(topics: Topics, group: str) -> int:
+    return max((record.append_ms for record in _of_group(topics, "heartbeats", group)), default=0)
 
 
 def test_the_job_topic_says_how_the_job_stands(live: Job) -> None:

@@ -27,7 +27,7 @@ import pytest
 from heartwheel.kafka.embedded import EmbeddedKafka
 from support.beating import Beating
 from support.checkpoints import newest_batch
-from support.job import Job, Topics, beats_of, ended
+from support.job import Job, Topics, beats_of, ended, wait_for
 from support.verdicts import assert_exact
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -63,7 +63,12 @@ class World:
         """Make the one job on the one checkpoint; what was left of the one before is killed."""
         if self._last is not None:
             self._last.kill()
-        job = self._last = Job(self.topics, self.folder / f"run-{time.monotonic_ns()}", *settings)
+        job = self._last = self.one_more_job(*settings)
+        return job
+
+    def one_more_job(self, *settings: str) -> Job:
+        """Make a job on the one checkpoint beside the one that may be running."""
+        job = Job(self.topics, self.folder / f"run-{time.monotonic_ns()}", *settings)
         job.command[job.command.index("--checkpoint") + 1] = str(self.checkpoint)
         return job
 
@@ -278,6 +283,17 @@ def test_the_jvm_runs_out_of_memory(world: World, enduring: Job) -> None:
     assert "error: Spark's JVM ran out of memory; it had 512MiB" in enduring.log
     assert "raise spark.driver_memory" in enduring.log
     assert "Traceback" not in enduring.log
+
+
+def test_two_jobs_on_one_checkpoint_end_as_one(world: World) -> None:
+    """P3: somebody starts a second job on the checkpoint: one of them ends by name, the other goes on."""
+    with ended(world.job().start()) as one, ended(world.one_more_job().start()) as other:
+        (loser,) = wait_for(lambda: [job for job in (one, other) if not job.running], "one of two jobs to end")
+        assert loser.end() == 1
+        assert "error: another job runs on the same checkpoint" in loser.log
+        assert "hint: stop one of them" in loser.log
+        world.silence("two-jobs")
+        _until_expired(world, other if loser is one else one, "two-jobs")
 
 
 @pytest.mark.skipif(not LONG, reason="twenty restarts of the real job: HEARTWHEEL_LONG=1")

@@ -138,6 +138,11 @@ class Job:
         return self._process.pid
 
     @property
+    def running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
     def log(self) -> str:
         """What it has printed so far."""
         return self._log.read_text() if self._log.exists() else ""
