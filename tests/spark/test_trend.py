@@ -19,6 +19,8 @@ def test_a_straight_line_has_its_slope_and_no_noise() -> None:
     assert trend.noise_per_hour == pytest.approx(0, abs=1e-6)
     assert trend.exceeds(59)
     assert not trend.exceeds(61)
+    assert trend.stays_below(61)
+    assert not trend.stays_below(59)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -34,3 +36,4 @@ def test_too_few_samples_decide_nothing() -> None:
     """Two points make a line, and say nothing of its noise."""
     assert trend_of([0, 1], [0, 1_000]) == Trend(0.0, math.inf)
     assert trend_of([], []) == Trend(0.0, math.inf)
+    assert not Trend(0.0, math.inf).stays_below(1_000)

@@ -23,6 +23,10 @@ class Trend(NamedTuple):
         """Tell whether it surely grows faster than a bound: its noise alone does not explain it."""
         return self.per_hour - self.noise_per_hour > bound_per_hour
 
+    def stays_below(self, bound_per_hour: float) -> bool:
+        """Tell whether it surely grows no faster than a bound, whatever its noise hides."""
+        return self.per_hour + self.noise_per_hour <= bound_per_hour
+
 
 def trend_of(at_s: Sequence[float], values: Sequence[float], *, blocks: int = 20) -> Trend:
     """Fit a straight line.
