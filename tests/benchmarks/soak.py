@@ -71,7 +71,7 @@ def soak(arguments: argparse.Namespace, folder: Path) -> tuple[dict[str, list[tu
         gc_log = folder / "gc.log"
         settings = (
             f"spark.driver_memory={HEAP_MIB}MiB",
-            "spark.conf.spark.cleaner.periodicGC.interval=30s",
+            "spark.conf.spark.cleaner.periodicGC.interval=15s",
             f"spark.conf.spark.driver.extraJavaOptions={watch.heap_options(HEAP_MIB, gc_log)}",
             "engine.shards=8",
             "engine.trigger_interval=1s",

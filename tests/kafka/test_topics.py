@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Self
 
 import pytest
+from kafka.errors import InvalidReplicationFactorError
 
-from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
+from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError, plain_errors
 from heartwheel.kafka.clock import CLOCK_PROBE_KEY, broker_clock_offset_ms
 from heartwheel.kafka.embedded import EmbeddedKafka
 from heartwheel.kafka.readback import read_topic
@@ -54,6 +57,51 @@ def test_differences_come_as_data(kafka_broker: EmbeddedKafka, topics: Callable[
         Difference(name, "message.timestamp.type", "LogAppendTime", "CreateTime"),
         Difference(name, "cleanup.policy", "delete", "compact"),
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "refusals", "told"),
+    [
+        ("All brokers are currently fenced", 2, None),
+        ("All brokers are currently fenced", 10**6, "InvalidReplicationFactorError"),
+        ("only 1 broker(s) are registered", 1, "InvalidReplicationFactorError"),
+    ],
+)
+def test_a_broker_that_is_fenced_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, words: str, refusals: int, told: str | None
+) -> None:
+    """After a stall a controller knows no broker for a moment; a cluster that is too small stays so."""
+    admin = _Refusing(words, refusals)
+    monkeypatch.setattr("heartwheel.kafka.topics.admin_client", admin.opened)
+    monkeypatch.setattr("heartwheel.kafka.topics._FENCED_MAX_S", 0.5)
+    if told is None:
+        assert ensure_topics("nowhere:1", [TopicSpec("t", 1, {})]).created == ("t",)
+        assert admin.tries == refusals + 1
+        return
+    with pytest.raises(KafkaRefusedError, match=told):
+        ensure_topics("nowhere:1", [TopicSpec("t", 1, {})])
+
+
+class _Refusing:
+    """Stand for an admin client whose cluster refuses to make topics at first."""
+
+    def __init__(self, words: str, refusals: int) -> None:
+        self.tries = 0
+        self._words = words
+        self._refusals = refusals
+
+    @contextlib.contextmanager
+    def opened(self, bootstrap: str, _: object, *, doing: str) -> Iterator[Self]:
+        with plain_errors(bootstrap, doing):
+            yield self
+
+    def describe_topics(self, _: list[str]) -> list[dict[str, object]]:
+        return []
+
+    def create_topics(self, *_: object, **__: object) -> None:
+        self.tries += 1
+        if self.tries <= self._refusals:
+            raise InvalidReplicationFactorError(self._words)
 
 
 def test_nothing_is_made_unless_asked(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:

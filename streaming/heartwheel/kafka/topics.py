@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import TopicAlreadyExistsError
+from kafka.errors import InvalidReplicationFactorError, TopicAlreadyExistsError
 
 from heartwheel.kafka.client import CONNECT_TIMEOUT_MS, admin_client
 
@@ -16,6 +17,9 @@ CLEANUP_POLICY: Final = "cleanup.policy"
 
 VERIFIED_SETTINGS: Final = (TIMESTAMP_TYPE, CLEANUP_POLICY)
 """Settings that an existing topic must have; all others (retention, segments) are its owner's business."""
+
+_FENCED_MAX_S: Final = 15.0
+"""How long a topic is tried to be made while every broker is fenced: longer than a session of a broker, 9 s."""
 
 _HOUR_MS: Final = 3_600_000
 _DAY_MS: Final = 24 * _HOUR_MS
@@ -256,11 +260,21 @@ def _create(admin: Any, spec: TopicSpec) -> None:
         "replication_factor": spec.replication_factor,
         "configs": dict(spec.settings),
     }
-    try:
-        # Without waiting, the first records may meet a partition that has no leader yet.
-        admin.create_topics({spec.name: options}, wait_for_metadata=True)
-    except TopicAlreadyExistsError:
-        return  # somebody was quicker, which is what we wanted
+    give_up_s = time.monotonic() + _FENCED_MAX_S
+    while True:
+        try:
+            # Without waiting, the first records may meet a partition that has no leader yet.
+            admin.create_topics({spec.name: options}, wait_for_metadata=True)
+        except TopicAlreadyExistsError:
+            return  # somebody was quicker, which is what we wanted
+        except InvalidReplicationFactorError as error:
+            # Brokers that the controller has not heard of for some seconds are fenced and count for nothing; after a
+            # stall of the machine that is over in a moment.
+            if "fenced" not in str(error) or time.monotonic() > give_up_s:
+                raise
+            time.sleep(0.2)
+        else:
+            return
 
 
 def _describe(admin: Any, names: Sequence[str]) -> dict[str, TopicState]:
