@@ -23,7 +23,7 @@ from heartwheel.simulation.sink import Row, read_reject, read_row
 from heartwheel.verdicts import ExpirationRow
 
 _LIMITS: Final = ("the shard holds ", "the group has ")
-"""How the details of rejects begin whose records met a limit of the shard, and so never reached the rules."""
+"""How the details of rejects begin whose records met a limit of the shard: of them only the time reached the rules."""
 
 
 class Said(NamedTuple):
