@@ -97,3 +97,8 @@ def test_seeds_are_a_count_or_a_range(capsys: pytest.CaptureFixture[str]) -> Non
         out = capsys.readouterr().out
         assert f"{count} histories, 0 broke a promise" in out
         assert "batch live" in out
+
+
+def test_the_oracle_learns_the_time_from_a_refused_record() -> None:
+    """With the driver's clock an hour behind only records tell the time; here the last that does meets a full group."""
+    assert simulate(21488).problems == []
