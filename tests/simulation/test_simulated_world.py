@@ -99,6 +99,7 @@ def test_seeds_are_a_count_or_a_range(capsys: pytest.CaptureFixture[str]) -> Non
         assert "batch live" in out
 
 
-def test_the_oracle_learns_the_time_from_a_refused_record() -> None:
-    """With the driver's clock an hour behind only records tell the time; here the last that does meets a full group."""
-    assert simulate(21488).problems == []
+@pytest.mark.parametrize("seed", [21488, 26338])
+def test_the_oracle_knows_what_the_engine_knows(seed: int) -> None:
+    """A record that a full group refuses tells the time all the same; two loads in one millisecond say one thing."""
+    assert simulate(seed).problems == []
