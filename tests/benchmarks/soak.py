@@ -30,6 +30,8 @@ from support.trend import Trend, trend_of
 HEAP_MIB: Final = 768
 SAMPLE_S: Final = 2.0
 WARM_UP_SHARE: Final = 1 / 3
+RETAINED: Final = ("spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.sql.ui.retainedExecutions")
+"""Spark remembers a thousand of each by default, and fills up for as many batches, which is no leak."""
 TELL_MINUTES: Final = 5
 DECIDES_FROM_MINUTES: Final = 15
 """A JVM compiles and a worker fills its caches for minutes: what grows in a shorter run says nothing."""
@@ -72,6 +74,7 @@ def soak(arguments: argparse.Namespace, folder: Path) -> tuple[dict[str, list[tu
         settings = (
             f"spark.driver_memory={HEAP_MIB}MiB",
             "spark.conf.spark.cleaner.periodicGC.interval=15s",
+            *(f"spark.conf.{name}=100" for name in RETAINED),
             f"spark.conf.spark.driver.extraJavaOptions={watch.heap_options(HEAP_MIB, gc_log)}",
             "engine.shards=8",
             "engine.trigger_interval=1s",
