@@ -138,9 +138,11 @@ def judge(values: dict[str, list[tuple[float, float]]], minutes: float) -> list[
         One row a series: last value, slope and noise an hour, bound, verdict.
     """
     rows = []
+    decides = minutes >= DECIDES_FROM_MINUTES
     for series in SERIES:
         late = [(at, value) for at, value in values[series.name] if at > minutes * 60 * WARM_UP_SHARE]
         trend = trend_of([at for at, _ in late], [value for _, value in late]) if late else Trend(0, float("inf"))
+        grows = trend.exceeds(series.bound_per_hour)
         rows.append(
             {
                 "series": series.name,
@@ -151,8 +153,8 @@ def judge(values: dict[str, list[tuple[float, float]]], minutes: float) -> list[
                 "per_hour": round(trend.per_hour, 1),
                 "noise_per_hour": round(trend.noise_per_hour, 1) if late else None,
                 "bound_per_hour": series.bound_per_hour,
-                "ok": minutes < DECIDES_FROM_MINUTES or not trend.exceeds(series.bound_per_hour),
-                "decided": minutes >= DECIDES_FROM_MINUTES and trend.stays_below(series.bound_per_hour),
+                "ok": not (decides and grows),
+                "decided": decides and (grows or trend.stays_below(series.bound_per_hour)),
             }
         )
     return rows

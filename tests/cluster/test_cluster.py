@@ -38,9 +38,7 @@ def _settings(made: Cluster, archive: Path) -> tuple[str, ...]:
 
 
 def _job(topics: Topics, folder: Path, *settings: str) -> Job:
-    job = Job(topics, folder / "checkpoint", *settings, mounted(folder))
-    job.command[job.command.index("--checkpoint") + 1] = f"{MOUNT}/checkpoint"
-    return job
+    return Job(topics, folder / "checkpoint", *settings, mounted(folder)).keep_at(f"{MOUNT}/checkpoint")
 
 
 def _kill_executor_in_mid_batch(job: Job, made: Cluster, checkpoint: Path) -> None:

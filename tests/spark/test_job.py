@@ -13,11 +13,11 @@ from kafka.structs import TopicPartition
 from heartwheel.events import Event
 from heartwheel.kafka.client import admin_client
 from heartwheel.kafka.embedded import EmbeddedKafka
-from heartwheel.kafka.judge import Beats
 from heartwheel.kafka.partitioner import partition_of
 from heartwheel.kafka.topics import count_partitions
 from support.checkpoints import MOUNT, mounted
 from support.job import Job, Topics, beats_of, ended, running, wait_for
+from support.verdicts import silences_in
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -72,15 +72,11 @@ def test_p1_p5_a_topic_that_grew_while_the_job_was_down_is_read_at_once(engine_t
     _beat_until(engine_topics, steady, down_since_ms + 9_000)
     with ended(Job(engine_topics, checkpoint, "engine.catch_up_max_records=1000", mounted(tmp_path))) as job:
         # By an address now that only Spark can reach: the offsets in it tell that the topic has grown.
-        job.command[job.command.index("--checkpoint") + 1] = f"{MOUNT}/checkpoint"
-        job.start().until_clock(down_since_ms + 9_000)
+        job.keep_at(f"{MOUNT}/checkpoint").start().until_clock(down_since_ms + 9_000)
         job.kill()
     assert "got partitions since it was last read" in job.log
-    beats = Beats(default_session_timeout_ms=45_000)
-    for record in engine_topics.read("heartbeats"):
-        beats.add(record)
+    silences = silences_in(engine_topics)
     expired = {(row["member_id"], row["deadline_ms"]) for row in engine_topics.rows("expirations")}
-    silences = {(silence.member_id, silence.deadline_ms) for silence in beats.silences()}
     assert "dies-m0" in {member for member, _ in expired}
     assert expired <= silences
     assert {s for s in silences if s[1] < down_since_ms + 9_000} <= expired

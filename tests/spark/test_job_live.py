@@ -18,7 +18,6 @@ from heartwheel.canary.plan import groups_of
 from heartwheel.events import Event, EventType, Protocol
 from heartwheel.job_row import JobRow, Phase
 from heartwheel.kafka.embedded import EmbeddedKafka
-from heartwheel.kafka.judge import Beats
 from heartwheel.kafka.node_process import free_port
 from heartwheel.kafka.readback import LogRecord
 from heartwheel.metrics.catalogue import CATALOGUE, Kind
@@ -26,6 +25,7 @@ from heartwheel.settings import Settings
 from heartwheel.verdicts import ExpirationRow
 from support.beating import Beating
 from support.job import SESSION_MS, Job, Topics, beats_of, running
+from support.verdicts import silences_in
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -134,10 +134,7 @@ def test_p1_a_job_that_was_frozen_expires_nobody_who_beats(live: Job) -> None:
         finally:
             live.thaw()
         live.until_clock(thaw_ms)
-    beats = Beats()
-    for record in topics.read("heartbeats"):
-        beats.add(record)
-    silences = {(silence.member_id, silence.deadline_ms) for silence in beats.silences()}
+    silences = silences_in(topics)
     rows = [row for row in topics.rows("expirations") if row["group_id"].startswith("frozen")]
     assert {(row["member_id"], row["deadline_ms"]) for row in rows} <= silences
     assert "frozen-dies-m0" in {row["member_id"] for row in rows}

@@ -68,9 +68,7 @@ class World:
 
     def one_more_job(self, *settings: str) -> Job:
         """Make a job on the one checkpoint beside the one that may be running."""
-        job = Job(self.topics, self.folder / f"run-{time.monotonic_ns()}", *settings)
-        job.command[job.command.index("--checkpoint") + 1] = str(self.checkpoint)
-        return job
+        return Job(self.topics, self.folder / f"run-{time.monotonic_ns()}", *settings).keep_at(str(self.checkpoint))
 
     def silence(self, group: str) -> None:
         """Let ten members beat once and never again."""

@@ -147,6 +147,11 @@ class Job:
         """What it has printed so far."""
         return self._log.read_text() if self._log.exists() else ""
 
+    def keep_at(self, location: str) -> Self:
+        """Let it keep its checkpoint elsewhere than in the folder beside which its log lies."""
+        self.command[self.command.index("--checkpoint") + 1] = location
+        return self
+
     def start(self) -> Self:
         """Start it, in a process group of its own."""
         with self._log.open("ab") as log:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 
 from heartwheel.kafka.judge import Beats
-from support.job import Job
+from support.job import Job, Topics
 
 
 def assert_exact(job: Job, *, due: Iterable[str], members: int) -> None:
@@ -21,10 +21,7 @@ def assert_exact(job: Job, *, due: Iterable[str], members: int) -> None:
     _assert_audit_is_clean(job)
     topics = job.topics
     rows = topics.rows("expirations")  # before the heartbeats: what justifies an expiration is then in what was read
-    beats = Beats()
-    for record in topics.read("heartbeats"):
-        beats.add(record)
-    justified = {(silence.member_id, silence.deadline_ms) for silence in beats.silences()}
+    justified = silences_in(topics)
     clock_ms = topics.clock_ms()
     by_id: dict[str, set[tuple[str, int]]] = {}
     for row in rows:
@@ -36,6 +33,14 @@ def assert_exact(job: Job, *, due: Iterable[str], members: int) -> None:
     assert {silence for silence in justified if silence[1] <= clock_ms} - set(expired) == set()
     dead = {f"{group}-m{i}" for group in due for i in range(members)}
     assert dead - {member for member, _ in expired} == set()
+
+
+def silences_in(topics: Topics) -> set[tuple[str, int]]:
+    """List who fell silent by the log of heartbeats: (member id, when the session was over, epoch ms)."""
+    beats = Beats()
+    for record in topics.read("heartbeats"):
+        beats.add(record)
+    return {(silence.member_id, silence.deadline_ms) for silence in beats.silences()}
 
 
 def _assert_audit_is_clean(job: Job) -> None:
