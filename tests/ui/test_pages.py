@@ -32,6 +32,15 @@ AXE = gzip.decompress((Path(__file__).parent / "vendor" / "axe.min.js.gz").read_
 AXE_ALL = "axe.run(document, {resultTypes: ['violations']})"
 AXE_COLOURS = "axe.run(document, {resultTypes: ['violations'], runOnly: ['color-contrast', 'link-in-text-block']})"
 
+HEARS_ITS_FIRST_SIZE_ONLY = """
+const Real = ResizeObserver;
+ResizeObserver = class extends Real {
+  constructor(hear) {
+    super((sizes) => { hear(sizes); if (sizes.at(-1).contentRect.width) this.disconnect(); });
+  }
+};
+"""
+
 
 @pytest.fixture(scope="module")
 def survey(browser: Browser, shop: FedDashboard) -> Iterator[dict[str, dict[str, Any]]]:
@@ -43,10 +52,9 @@ def survey(browser: Browser, shop: FedDashboard) -> Iterator[dict[str, dict[str,
 
 def look(one: Tab, shop: FedDashboard, name: str) -> dict[str, Any]:
     """Visit one page."""
-    path, heading = PAGES[name]
-    row = shop.picture.window.rows[-1]
-    page = one.open(path or f"/members/{row.group_id}/{row.member_id}")
-    expect(page.locator("h1")).to_have_text(heading or row.member_id)
+    path = path_of(name, shop)
+    page = one.open(path)
+    expect(page.locator("h1")).to_have_text(PAGES[name][1] or path.rsplit("/", 1)[-1])
     expect(page.locator("main").locator(".table tbody tr, .empty, .rings").first).to_be_visible()
     page.evaluate("document.getAnimations().forEach((one) => one.finish())")
     page.evaluate(AXE)
@@ -58,6 +66,12 @@ def look(one: Tab, shop: FedDashboard, name: str) -> dict[str, Any]:
     page.set_viewport_size({"width": 1280, "height": 800})
     found["complaints"], one.complaints = one.complaints, []
     return found
+
+
+def path_of(name: str, shop: FedDashboard) -> str:
+    """Tell where a page lies."""
+    newest = shop.picture.window.rows[-1]
+    return PAGES[name][0] or f"/members/{newest.group_id}/{newest.member_id}"
 
 
 def serious(page: Page, question: str) -> list[str]:
@@ -86,6 +100,18 @@ def test_everybody_can_use_it(name: str, survey: dict[str, dict[str, Any]]) -> N
 def test_nothing_is_wider_than_the_screen(name: str, survey: dict[str, dict[str, Any]]) -> None:
     """Nothing sticks out to the right, from a small phone to a wide screen."""
     assert survey[name]["wide"] == []
+
+
+@pytest.mark.parametrize("name", ["now", "member"])
+def test_chart_that_is_still_of_the_old_width_widens_no_page(
+    name: str, shop: FedDashboard, tab: Callable[..., Tab]
+) -> None:
+    """A screen that gets narrower (a phone is turned) shows nothing too wide until a busy page has redrawn."""
+    one = tab(shop)
+    one.page.add_init_script(HEARS_ITS_FIRST_SIZE_ONLY)
+    page = one.open(path_of(name, shop))
+    expect(page.locator(".chart canvas").first).to_be_visible()
+    assert not sticks_out(page, 360)
 
 
 @pytest.mark.parametrize("name", PAGES)
