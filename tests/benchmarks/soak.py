@@ -57,8 +57,8 @@ SERIES: Final = (
 )
 """What is watched. A leak of 16 bytes a heartbeat (129 MiB an hour) or of a file a batch (3,600) exceeds the bounds.
 
-The JVM's memory outside of the heap settles for longer than half an hour: it grew by 53 MiB/h in the last twenty of
-thirty minutes, by 15 MiB/h in the last forty of sixty.
+The JVM's memory outside of the heap settles for longer than half an hour: it grew by 53 and by 65 MiB/h in the last
+twenty of thirty minutes, by 15 MiB/h in the last forty of sixty.
 """
 
 
