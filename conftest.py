@@ -15,11 +15,14 @@ SUITES = {"docker": "docker", "ui": "browser"}
 LANES = ("spark", "ui", "kafka")
 """Marks whose files stay together: their jobs, browsers and brokers would slow each other, or be started twice."""
 
+SPARK_ROOM = "tests/spark/"
+"""Whose jobs fill one lane for as long as all that needs no Spark fills the other; then both share the other jobs."""
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest: the jobs on Spark fill one lane, all else fits into the other."""
-    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+    """Begin with the lane that takes longest, and end with single files of jobs, so that both end together."""
+    items.sort(key=lambda item: _turn_of(_file_of(item.nodeid)))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -29,15 +32,31 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByLane(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return _lane_of(nodeid.partition("::")[0])
+            return _lane_of(_file_of(nodeid))
 
     return ByLane(config, log)
 
 
-@functools.cache
+def _file_of(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
+
+
+def _turn_of(file: str) -> tuple[bool, bool]:
+    return _is_lone_job(file), "spark" not in _marks_of(file)
+
+
 def _lane_of(file: str) -> str:
+    return file if _is_lone_job(file) else next(iter(_marks_of(file)), file)
+
+
+def _is_lone_job(file: str) -> bool:
+    return "spark" in _marks_of(file) and not file.startswith(SPARK_ROOM)
+
+
+@functools.cache
+def _marks_of(file: str) -> list[str]:
     text = (Path(__file__).parent / file).read_text(encoding="utf-8")
-    return next((mark for mark in LANES if f"pytest.mark.{mark}" in text), file)
+    return [mark for mark in LANES if f"pytest.mark.{mark}" in text]
 
 
 @pytest.hookimpl(wrapper=True)
