@@ -1,4 +1,4 @@
-"""Fixtures that more than one room needs: one real broker a test run, and topics that no other test has seen."""
+"""What more than one room needs: a real broker and a browser a test run, and topics that no other test has seen."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import settings
+from playwright.sync_api import Browser
 
 from heartwheel.kafka.embedded import EmbeddedKafka
+from support.browser import chromium
 
 # A client that outlives a broker by a second writes dozens of lines; tests look at results, not at its log.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
@@ -35,6 +37,13 @@ def kafka_broker() -> Iterator[EmbeddedKafka]:
     """Run one broker for the whole test run; a test that kills or pauses a broker starts its own."""
     with EmbeddedKafka() as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Run one Chromium for the whole test run; each test has tabs of its own."""
+    with chromium() as running:
+        yield running
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
+from playwright.sync_api import Browser
 
 from heartwheel.cli import demo
 from heartwheel.cli.app import run
@@ -71,14 +72,17 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Ended:
 
 
 @pytest.fixture(scope="module")
-def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """Run a demo until it has shown an expiration, look at its page, then press Ctrl-C."""
-    seen: list[Sight | None] = []
+def interrupted(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Ended:
+    """Run a demo until it has shown an expiration, look at its page if there is a browser, then press Ctrl-C."""
+    browser: Browser | None = request.getfixturevalue("browser") if CHROMIUM else None
+    seen: list[Sight] = []
 
     def looked(out: str) -> bool:
-        if "  expired  " in out:
-            seen.append(look_at(out.split(maxsplit=1)[0]))
-        return bool(seen)
+        if "  expired  " not in out:
+            return False
+        if browser is not None:
+            seen.append(look_at(browser, out.split(maxsplit=1)[0]))
+        return True
 
     return _run_demo(tmp_path_factory.mktemp("interrupted"), until=looked)._replace(page=seen[0] if seen else None)
 

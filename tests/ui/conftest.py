@@ -1,4 +1,4 @@
-"""One browser for the whole run, and one dashboard with an hour of a shop's life in it for tests that only look."""
+"""One dashboard with an hour of a shop's life in it for tests that only look."""
 
 from __future__ import annotations
 
@@ -10,16 +10,9 @@ import pytest
 from playwright.sync_api import Browser
 
 from heartwheel.dashboard.deps import wall_clock_ms
-from support.browser import Tab, chromium
+from support.browser import Tab
 from support.dashboard_scene import Scene, canary_figures
 from support.dashboard_server import FedDashboard, dashboard
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """Run one Chromium for all tests; each has tabs of its own."""
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture(scope="session")
