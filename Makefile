@@ -46,7 +46,7 @@ bench: $(STAMP) ## how fast it is on this machine, as tables and JSON
 	@for script in tests/benchmarks/*_bench.py; do echo "== $$script"; $(BIN)/python "$$script" $(ARGS) || exit 1; done
 
 # atheris is not in the lock: it has wheels for some platforms only, and without it Hypothesis does the work.
-fuzz: $(STAMP) ## throw hostile records at the decoder and the shard; MINUTES=5
+fuzz: $(STAMP) ## throw hostile records at decoders and shards; MINUTES=5
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || \
 	  $(BIN)/python -m pip install -q --disable-pip-version-check --only-binary :all: 'atheris>=3,<4' || true
 	@$(BIN)/python tests/fuzz/fuzz_records.py --minutes $(MINUTES)

@@ -36,7 +36,9 @@ def _with_atheris(seconds: int) -> int:
     import atheris  # noqa: PLC0415 - an optional tool
 
     with atheris.instrument_imports(include=["heartwheel"]):
-        import heartwheel.spark.state_function  # noqa: F401, PLC0415 - imported now, so that its coverage is seen
+        import heartwheel.operations_job.advance  # noqa: PLC0415 - imported now, so that its coverage is seen
+        import heartwheel.spark.state_function  # noqa: F401, PLC0415 - likewise
+    from fuzz.operations_oracle import check_operations, is_operation  # noqa: PLC0415 - likewise
     from fuzz.oracle import accepted, check_records  # noqa: PLC0415 - likewise
 
     def one_input(data: bytes) -> None:
@@ -44,6 +46,8 @@ def _with_atheris(seconds: int) -> int:
         # The whole way costs a hundred times as much as the decoder: only batches with something in them take it.
         if any(accepted(value) for value in values):
             check_records([(None, value) for value in values])
+        if any(map(is_operation, values)):
+            check_operations([(None, value) for value in values])
 
     corpus = FOUND / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)

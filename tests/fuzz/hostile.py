@@ -129,5 +129,49 @@ def bent(draw: st.DrawFn) -> bytes:
 
 
 values = st.one_of(st.none(), st.binary(max_size=60), st.sampled_from(WHOLE), objects(), events(), bent())
+
+OPERATION_FIELDS = (
+    *("type", "operation_id", "timeout_ms", "keys", "needs", "offsets", "from_bytes", "bytes_min", "key", "offset"),
+    *("size_bytes", "\ud800", "unknown"),
+)
+_COUNTS = (0, 1, 2, 2**31, 2**62 - 1, 2**62)
+_partition_keys = st.sampled_from(["a", "t-0", "\0", "\U0001f600"])
+_counts = st.dictionaries(_partition_keys, st.sampled_from(_COUNTS), min_size=1, max_size=4)
+
+
+@st.composite
+def operations(draw: st.DrawFn) -> bytes:
+    """Draw the text of an operation that is nearly or wholly right, of few ids and keys, so that they meet."""
+    document: dict[str, object] = {"type": draw(st.sampled_from(["watch", "watch", "complete", "high_watermark"]))}
+    if document["type"] == "watch":
+        document |= {"operation_id": draw(st.sampled_from(["o", "p", "\0\x1f", "é"]))}
+        document["timeout_ms"] = draw(st.sampled_from([1, 2, 1_000, 2**31 - 1, 2**31]))
+        conditions = {"keys": st.lists(_partition_keys, max_size=3), "offsets": _counts, "from_bytes": _counts}
+        condition = draw(st.sampled_from([*conditions]))
+        document[condition] = draw(conditions[condition])
+        document["needs"] = draw(st.sampled_from(["any", "all"]))
+        document["bytes_min"] = draw(st.sampled_from(_COUNTS))
+    elif draw(st.booleans()):
+        document |= {"operation_id": draw(st.sampled_from(["o", "p", "é"]))}
+    else:
+        document |= {"key": draw(_partition_keys), "offset": draw(st.sampled_from(_COUNTS))}
+        document["size_bytes"] = draw(st.sampled_from([None, *_COUNTS]))
+    return json.dumps(document).encode()
+
+
+@st.composite
+def operation_objects(draw: st.DrawFn) -> bytes:
+    """Draw the text of an object: any field of an operation with any token."""
+    pairs = draw(st.lists(st.tuples(st.sampled_from(OPERATION_FIELDS), _token), max_size=8))
+    return ("{" + ",".join(f"{json.dumps(name)}:{token}" for name, token in pairs) + "}").encode(
+        "utf-8", "surrogatepass"
+    )
+
+
+operation_values = st.one_of(operations(), operation_objects(), values)
 keys = st.one_of(st.none(), st.binary(max_size=20))
 records = st.lists(st.tuples(keys, values), max_size=12)
+operation_records = st.one_of(
+    st.lists(st.tuples(keys, operation_values), max_size=12),
+    st.lists(st.tuples(keys, operations()), min_size=8, max_size=24),  # so many that limits are reached
+)

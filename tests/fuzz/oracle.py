@@ -78,9 +78,10 @@ def _offsets(records: Sequence[object]) -> range:
     return range(FIRST_OFFSET, FIRST_OFFSET + len(records))
 
 
-def _pack(records: Sequence[tuple[bytes | None, bytes | None]]) -> Packed:
+def record_batch(records: Sequence[tuple[bytes | None, bytes | None]]) -> pa.RecordBatch:
+    """Give (key, value) records as Spark hands them to a task."""
     count = len(records)
-    batch = pa.RecordBatch.from_pydict(
+    return pa.RecordBatch.from_pydict(
         {
             "key": pa.array([key for key, _ in records], pa.binary()),
             "value": pa.array([value for _, value in records], pa.binary()),
@@ -89,8 +90,11 @@ def _pack(records: Sequence[tuple[bytes | None, bytes | None]]) -> Packed:
             "append_ms": pa.array(range(T0, T0 + count), pa.int64()),
         }
     )
+
+
+def _pack(records: Sequence[tuple[bytes | None, bytes | None]]) -> Packed:
     packed = Packed([], {}, {})
-    for shard, rejected, payload in Packer("beats", 1).pack(batch):
+    for shard, rejected, payload in Packer("beats", 1).pack(record_batch(records)):
         assert shard == 0
         packed.rows.append((rejected, payload))
         if rejected:
@@ -136,7 +140,7 @@ def _check_batches(records: Sequence[tuple[bytes | None, bytes | None]], packed:
     again, same = advance_shard(CONFIG, 0, NEW_STATE, [frame], batch_ms=T0 + len(records), held=False)
     assert state == again
     assert output.equals(same)
-    rows = _check_output(output)
+    rows = check_output(output)
     told = [(row["partition"], row["offset"]) for topic, row in rows if topic == "rejects"]
     assert len(told) == len(set(told)) >= len(packed.rejects)
     assert {offset for _, offset in told} >= packed.rejects.keys()
@@ -146,10 +150,10 @@ def _check_batches(records: Sequence[tuple[bytes | None, bytes | None]], packed:
     assert state[5].isascii()
     for batch_ms in (T0 + 2**32, T0 + 2**33):
         state, output = advance_shard(CONFIG, 0, state, [tick], batch_ms=batch_ms, held=False)
-        _check_output(output)
+        check_output(output)
 
 
-def _check_output(output: pd.DataFrame) -> list[tuple[str, dict[str, Any]]]:
+def check_output(output: pd.DataFrame) -> list[tuple[str, dict[str, Any]]]:
     """Rows out are UTF-8 and JSON, short enough for Kafka, and their headers are plain."""
     table = pa.Table.from_pandas(output)  # lone surrogates would not pass
     assert table.num_rows == len(output)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
-from fuzz.hostile import values
+from fuzz.hostile import operation_records, values
+from fuzz.operations_oracle import check_operations, is_operation
 from heartwheel.events import ID_BYTES_MAX, RejectCause, RejectedError
 from heartwheel.operations.events import KEYS_BYTES_MAX, KEYS_MAX, decode_operation, encode_operation
 from heartwheel.operations.outcomes import Ended, Ending, outcome_row
 
+CORPUS = Path(__file__).with_name("corpus")
 REQUEST_BYTES_MAX = 1_000_000
+EXAMPLES = int(os.environ.get("HEARTWHEEL_EXAMPLES", "60"))
 
 
 def _watch(keys: list[str]) -> bytes:
@@ -28,6 +33,24 @@ def test_i1_any_value_is_an_operation_or_rejected_by_name(value: bytes | None) -
     with contextlib.suppress(RejectedError):
         event = decode_operation(value)
         assert decode_operation(encode_operation(event)) == event
+
+
+@given(operation_records)
+@settings(max_examples=EXAMPLES)
+def test_i1_any_records_of_operations_are_taken_or_refused_by_name(
+    batch: list[tuple[bytes | None, bytes | None]],
+) -> None:
+    """I1: nothing raises on any shard, nothing is lost, each operation ends once, and rows out are safe to send."""
+    check_operations(batch)
+
+
+def test_i1_operations_that_the_fuzzer_found_stay_found() -> None:
+    """Every value of the corpus, alone and all in one batch, is taken as `check_operations` demands."""
+    corpus = [file.read_bytes() for file in sorted(CORPUS.iterdir())]
+    assert sum(map(is_operation, corpus)) >= 5
+    for value in corpus:
+        check_operations([(None, value)])
+    check_operations([(b"k", value) for value in corpus])
 
 
 def test_p6_limits_of_keys_are_sharp() -> None:

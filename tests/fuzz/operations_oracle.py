@@ -1,0 +1,85 @@
+"""What must hold of any records on the topic of delayed operations: nothing raises, nothing is lost, each ends once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pandas as pd
+
+from fuzz.oracle import FIRST_OFFSET, T0, check_output, record_batch
+from heartwheel.events import RejectedError
+from heartwheel.operations import OperationEvent, OperationEventType, OperationLimits, decode_operation
+from heartwheel.operations_job.advance import OperationsConfig, advance_operations
+from heartwheel.operations_job.packer import OperationPacker, decode_packet
+from heartwheel.spark.packer import Reject
+from heartwheel.spark.state_function import NEW_STATE, StateRow
+
+LIMITS = OperationLimits(operations_max=3, watermarks_max=2, waiting_max=4)
+"""Small, so that a few records reach them."""
+
+CONFIG = OperationsConfig(
+    checkpoint="unused",
+    kafka_options={},
+    source="operations",
+    topics={"operations": "operations"},
+    slots=(0, 1),
+    skew_allowance_ms=0,
+    limits=LIMITS,
+)
+
+
+def check_operations(records: Sequence[tuple[bytes | None, bytes | None]]) -> None:
+    """Run (key, value) records through decode, pack and both shards, and check everything that comes out."""
+    rows = _pack(records)
+    accepted: dict[int, OperationEvent] = {}
+    refused: set[int] = set()
+    for _, rejected, payload in rows:
+        if rejected:
+            refused |= {each.offset for each in msgspec.json.decode(payload, type=list[Reject])}
+        else:
+            accepted |= {each.offset: decode_operation(each.value) for each in decode_packet(payload).records}
+    assert accepted.keys() | refused == set(range(FIRST_OFFSET, FIRST_OFFSET + len(records)))
+    assert not accepted.keys() & refused
+    told = [row for shard in range(CONFIG.shards) for row in _told(shard, rows, batch_ms=T0 + len(records))]
+    rejects = [row["offset"] for topic, row in told if topic == "rejects"]
+    assert len(rejects) == len(set(rejects))
+    assert refused <= set(rejects)
+    watches = {offset for offset, event in accepted.items() if event.type is OperationEventType.WATCH}
+    ids = [row["id"] for topic, row in told if topic == "outcomes"]
+    assert len(ids) == len(set(ids)) == len(watches.difference(rejects))
+
+
+def is_operation(value: bytes | None) -> bool:
+    """Tell whether a value says something about delayed operations."""
+    try:
+        decode_operation(value)
+    except RejectedError:
+        return False
+    return True
+
+
+def _pack(records: Sequence[tuple[bytes | None, bytes | None]]) -> list[tuple[int, bool, bytes]]:
+    packer = OperationPacker("operations", CONFIG.shards, CONFIG.value_bytes_max, LIMITS.timeout_ms_max)
+    return list(packer.pack(record_batch(records))) if records else []
+
+
+def _told(shard: int, rows: list[tuple[int, bool, bytes]], *, batch_ms: int) -> list[tuple[str, dict[str, Any]]]:
+    """Give what a shard tells from the batch until every operation is over, and that it does so again alike."""
+    frame = pd.DataFrame(
+        [row[1:] for row in rows if row[0] == shard] + [(False, None)], columns=["rejected", "payload"]
+    )
+    tick = pd.DataFrame({"rejected": [False], "payload": [None]})
+    state: StateRow = NEW_STATE
+    told = []
+    # A record counts once the clock has passed it, which is that of the trigger before: so the second tells the most.
+    for frames, at_ms in ((frame, batch_ms), (tick, batch_ms + 1), (tick, T0 + 2**33), (tick, T0 + 2**34)):
+        before = state
+        state, output = advance_operations(CONFIG, shard, before, [frames], batch_ms=at_ms, held=False)
+        again, same = advance_operations(CONFIG, shard, before, [frames], batch_ms=at_ms, held=False)
+        assert state == again
+        assert output.equals(same)
+        assert state[5].isascii()
+        told += check_output(output[output["topic"].notna()])
+    return told
