@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from heartwheel.kafka import java
 from heartwheel.kafka.embedded import EmbeddedKafka, KafkaStartError
 from heartwheel.kafka.node_config import properties_text
+from heartwheel.kafka.node_process import wait_until_stopped
 from heartwheel.kafka.probe import serves_requests
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.sender import Sender
@@ -54,6 +56,19 @@ def test_data_folder_serves_the_next_broker_on_another_port(tmp_path: Path) -> N
         assert first.stop() == 143
     with EmbeddedKafka(tmp_path) as second:
         assert [record.value for record in read_topic(second.bootstrap, "t")] == [b"kept"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="waits in Linux's way")
+def test_a_stopped_process_is_waited_for() -> None:
+    """Whoever stops a process goes on when it stands still, asks again for nothing, and may find it dead."""
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as child:
+        child.send_signal(signal.SIGSTOP)
+        for _ in range(2):
+            wait_until_stopped(child.pid)
+            assert Path(f"/proc/{child.pid}/stat").read_text().rpartition(") ")[2][0] == "T"
+        child.kill()
+        wait_until_stopped(child.pid)
+        assert child.wait() == -signal.SIGKILL
 
 
 @pytest.mark.kafka

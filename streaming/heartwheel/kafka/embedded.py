@@ -22,7 +22,15 @@ from typing import Final, Self
 from heartwheel.kafka.jars import fetch_jars
 from heartwheel.kafka.java import find_java
 from heartwheel.kafka.node_config import LOGGING, SMALL_NODE, properties_text
-from heartwheel.kafka.node_process import HOST, LOG_TAIL_BYTES, LogTail, NodeCommands, die_with_parent, free_port
+from heartwheel.kafka.node_process import (
+    HOST,
+    LOG_TAIL_BYTES,
+    LogTail,
+    NodeCommands,
+    die_with_parent,
+    free_port,
+    wait_until_stopped,
+)
 from heartwheel.kafka.node_security import NodeSecurity
 from heartwheel.kafka.probe import serves_requests
 
@@ -145,7 +153,9 @@ class EmbeddedKafka:
 
     def pause(self) -> None:
         """Freeze the broker: its sockets stay open and nobody answers, the nastiest case for clients."""
-        self._signal(signal.SIGSTOP)
+        if self._process is not None and self.running:
+            self._signal(signal.SIGSTOP)
+            wait_until_stopped(self._process.pid)
 
     def resume(self) -> None:
         """Let a paused broker go on."""

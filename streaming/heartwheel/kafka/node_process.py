@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import secrets
 import signal
 import socket
@@ -80,6 +81,16 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
+
+
+def wait_until_stopped(pid: int) -> None:
+    """Wait until a child that was sent SIGSTOP stands still: until its last thread does, it may still answer.
+
+    Args:
+        pid: the child's; that it has ended is as good, and is left for its owner to find.
+    """
+    if sys.platform == "linux":
+        os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
 
 def die_with_parent() -> Callable[[], None] | None:
