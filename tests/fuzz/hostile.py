@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
+from typing import Final
 
 from hypothesis import strategies as st
 
 from heartwheel.events import EventType
+
+EXAMPLES: Final = int(os.environ.get("HEARTWHEEL_EXAMPLES", "60"))
+"""How many batches a property test tries; the fuzzer tries more where atheris is not to be had."""
 
 FIELDS = (
     "type",
@@ -96,7 +102,11 @@ def objects(draw: st.DrawFn) -> bytes:
     """Draw the text of an object: any field with any token, keys twice, raw surrogates."""
     pairs = draw(st.lists(st.tuples(st.sampled_from(FIELDS), _token), max_size=8))
     named = [("group_id", draw(_token)), ("member_id", draw(_token))]
-    text = ",".join(f"{json.dumps(name)}:{token}" for name, token in [*named, *pairs])
+    return _text_of([*named, *pairs])
+
+
+def _text_of(pairs: list[tuple[str, str]]) -> bytes:
+    text = ",".join(f"{json.dumps(name)}:{token}" for name, token in pairs)
     return ("{" + text + "}").encode("utf-8", "surrogatepass")
 
 
@@ -162,10 +172,7 @@ def operations(draw: st.DrawFn) -> bytes:
 @st.composite
 def operation_objects(draw: st.DrawFn) -> bytes:
     """Draw the text of an object: any field of an operation with any token."""
-    pairs = draw(st.lists(st.tuples(st.sampled_from(OPERATION_FIELDS), _token), max_size=8))
-    return ("{" + ",".join(f"{json.dumps(name)}:{token}" for name, token in pairs) + "}").encode(
-        "utf-8", "surrogatepass"
-    )
+    return _text_of(draw(st.lists(st.tuples(st.sampled_from(OPERATION_FIELDS), _token), max_size=8)))
 
 
 operation_values = st.one_of(operations(), operation_objects(), values)
@@ -175,3 +182,8 @@ operation_records = st.one_of(
     st.lists(st.tuples(keys, operation_values), max_size=12),
     st.lists(st.tuples(keys, operations()), min_size=8, max_size=24),  # so many that limits are reached
 )
+
+
+def corpus() -> list[bytes]:
+    """Read the values that are tried in every test run: one of each kind, and what the fuzzer found."""
+    return [file.read_bytes() for file in sorted(Path(__file__).with_name("corpus").iterdir())]

@@ -28,9 +28,9 @@ from heartwheel.events import (
 )
 from heartwheel.pack import decode_pack
 from heartwheel.shard import ShardLimits
-from heartwheel.spark.job import JobConfig
+from heartwheel.spark.job import JobConfig, StreamConfig
 from heartwheel.spark.packer import REJECT_VALUE_BYTES_MAX, Packer, Reject
-from heartwheel.spark.state_function import NEW_STATE, advance_shard
+from heartwheel.spark.state_function import NEW_STATE, AdvanceOne, StateRow, advance_shard
 
 T0 = 1_795_239_789_000
 PARTITION = 3
@@ -134,12 +134,7 @@ def _check_accepted(body: bytes, mark: int, value: bytes) -> None:
 
 def _check_batches(records: Sequence[tuple[bytes | None, bytes | None]], packed: Packed) -> None:
     """The shard takes the batch, decides on all members by the clock, and does both again alike on what it kept."""
-    frame = pd.DataFrame([*packed.rows, (False, None)], columns=["rejected", "payload"])
-    tick = pd.DataFrame({"rejected": [False], "payload": [None]})
-    state, output = advance_shard(CONFIG, 0, NEW_STATE, [frame], batch_ms=T0 + len(records), held=False)
-    again, same = advance_shard(CONFIG, 0, NEW_STATE, [frame], batch_ms=T0 + len(records), held=False)
-    assert state == again
-    assert output.equals(same)
+    state, output = advance_twice(advance_shard, CONFIG, 0, NEW_STATE, packed.rows, batch_ms=T0 + len(records))
     rows = check_output(output)
     told = [(row["partition"], row["offset"]) for topic, row in rows if topic == "rejects"]
     assert len(told) == len(set(told)) >= len(packed.rejects)
@@ -147,10 +142,28 @@ def _check_batches(records: Sequence[tuple[bytes | None, bytes | None]], packed:
     counts = next(row["counts"] for topic, row in rows if topic == "status")
     assert counts.get("records", 0) == len(packed.accepted)
     assert sum(n for name, n in counts.items() if name.startswith("rejected_")) == len(told)
-    assert state[5].isascii()
     for batch_ms in (T0 + 2**32, T0 + 2**33):
-        state, output = advance_shard(CONFIG, 0, state, [tick], batch_ms=batch_ms, held=False)
+        state, output = advance_twice(advance_shard, CONFIG, 0, state, [], batch_ms=batch_ms)
         check_output(output)
+
+
+def advance_twice(
+    advance: AdvanceOne,
+    config: StreamConfig,
+    shard: int,
+    before: StateRow,
+    rows: Sequence[tuple[bool, bytes]],
+    *,
+    batch_ms: int,
+) -> tuple[StateRow, pd.DataFrame]:
+    """Advance a live shard by what was packed for it and a tick: done again, it gives the same state and rows."""
+    frame = pd.DataFrame([*rows, (False, None)], columns=["rejected", "payload"])
+    state, output = advance(config, shard, before, [frame], batch_ms=batch_ms, held=False)
+    again, same = advance(config, shard, before, [frame], batch_ms=batch_ms, held=False)
+    assert state == again
+    assert output.equals(same)
+    assert state[5].isascii()
+    return state, output
 
 
 def check_output(output: pd.DataFrame) -> list[tuple[str, dict[str, Any]]]:

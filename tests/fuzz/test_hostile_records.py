@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 
-from fuzz.hostile import records
+from fuzz.hostile import EXAMPLES, corpus, records
 from fuzz.oracle import accepted, check_records
 from heartwheel.events import (
     BATCH_LEAVE_MAX,
@@ -21,9 +19,6 @@ from heartwheel.events import (
     decode_event,
 )
 
-CORPUS = Path(__file__).with_name("corpus")
-EXAMPLES = int(os.environ.get("HEARTWHEEL_EXAMPLES", "60"))
-
 
 @given(records)
 @settings(max_examples=EXAMPLES)
@@ -34,11 +29,11 @@ def test_i1_any_records_are_accepted_or_rejected_by_name(batch: list[tuple[bytes
 
 def test_i1_what_the_fuzzer_found_stays_found() -> None:
     """Every value of the corpus, alone and all in one batch, is taken as `check_records` demands."""
-    corpus = [file.read_bytes() for file in sorted(CORPUS.iterdir())]
-    assert len(corpus) >= 20
-    for value in corpus:
+    known = corpus()
+    assert len(known) >= 20
+    for value in known:
         check_records([(None, value)])
-    check_records([(b"k", value) for value in corpus])
+    check_records([(b"k", value) for value in known])
 
 
 def _event(**fields: object) -> bytes:
