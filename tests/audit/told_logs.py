@@ -15,7 +15,7 @@ from heartwheel.shard.limits import ShardLimits
 from heartwheel.shard.shard import Shard
 from heartwheel.spark.packer import Packer, Reject
 from heartwheel.testing import LogBuilder, frame_of, pack_records
-from heartwheel.verdicts import ExpirationRow, row_of, topic_of
+from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
 
 
 @dataclass

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
-from heartwheel.events import Event, EventType, Leaving, Protocol
+from heartwheel.wire.events import Event, EventType, Leaving, Protocol
 
 CONFIG = CoordinatorConfig(
     group_min_session_timeout_ms=10,

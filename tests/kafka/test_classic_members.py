@@ -11,11 +11,11 @@ from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
-from heartwheel.events import EventType, decode_event
 from heartwheel.kafka.classic import ClassicMembers
 from heartwheel.kafka.members import group_name
 from heartwheel.kafka.schedule import Action, FeedPlan, steps
-from heartwheel.verdicts import Kind, Verdict
+from heartwheel.wire.events import EventType, decode_event
+from heartwheel.wire.verdicts import Kind, Verdict
 
 PLAN = FeedPlan(
     groups=3,

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.events import RejectedError, decode_event
 from heartwheel.kafka.embedded import EmbeddedKafka
 from heartwheel.kafka.feeder import Feeder
 from heartwheel.kafka.judge import Beats, Expiration, judge
@@ -17,6 +16,7 @@ from heartwheel.kafka.readback import LogRecord, read_topic
 from heartwheel.kafka.schedule import Action, FeedPlan, steps
 from heartwheel.kafka.topics import TopicSpec, ensure_topics
 from heartwheel.kafka.truth import LifeLine, Summary, TruthWriter, Turn, read_truth
+from heartwheel.wire.events import RejectedError, decode_event
 
 PLAN = FeedPlan(
     groups=3,

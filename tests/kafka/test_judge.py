@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from heartwheel.events import Event, EventType, Leaving, encode_event
 from heartwheel.kafka.judge import Beats, Expiration, Judgement, Lateness, Silence, judge
 from heartwheel.kafka.readback import LogRecord
 from heartwheel.kafka.truth import LifeLine, Turn
+from heartwheel.wire.events import Event, EventType, Leaving, encode_event
 
 T = 1000
 

@@ -12,7 +12,6 @@ from kafka.partitioner.default import murmur2 as murmur2_of_kafka_python
 from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.util import encode_varint
 
-from heartwheel.events import decode_event
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
 from heartwheel.kafka.embedded import EmbeddedKafka
 from heartwheel.kafka.partitioner import murmur2, partition_of
@@ -20,6 +19,7 @@ from heartwheel.kafka.rawfeed import RawFeed, RawMembers
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.record_batch import Compression, encode_batch, varint
 from heartwheel.kafka.topics import TopicSpec, ensure_topics
+from heartwheel.wire.events import decode_event
 
 # Inputs and hashes of Kafka's own UtilsTest.testMurmur2, hashes as signed 32-bit integers.
 JAVA_VECTORS = {

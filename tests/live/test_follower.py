@@ -12,7 +12,7 @@ from heartwheel.kafka.embedded import EmbeddedKafka
 from heartwheel.kafka.sender import Sender
 from heartwheel.live.follower import Follower, Source, Told
 from heartwheel.settings import Settings
-from heartwheel.verdicts import ExpirationRow
+from heartwheel.wire.verdicts import ExpirationRow
 from support.job import Topics, wait_for
 from support.output_rows import expired, status
 

@@ -7,10 +7,10 @@ from typing import Final
 
 import pytest
 
-from heartwheel.events import RejectCause
 from heartwheel.simulation import Survey, simulate, survey
 from heartwheel.simulation.faults import Step
-from heartwheel.verdicts import TRIGGER_TYPES, Cause, ExpiryReason
+from heartwheel.wire.events import RejectCause
+from heartwheel.wire.verdicts import TRIGGER_TYPES, Cause, ExpiryReason
 
 SEEDS: Final = 1_000
 

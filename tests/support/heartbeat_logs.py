@@ -7,8 +7,8 @@ import os
 from hypothesis import strategies as st
 
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.events import Event, EventType, Leaving, Protocol
 from heartwheel.testing import LogBuilder
+from heartwheel.wire.events import Event, EventType, Leaving, Protocol
 
 EXAMPLES = int(os.environ.get("HEARTWHEEL_EXAMPLES", "300"))
 """How many logs the properties of the shard are tried on; set the variable for more."""

@@ -13,8 +13,8 @@ from heartwheel.coordinator.classic_update import update_member
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.model import GroupState, Member, TimerKind
 from heartwheel.coordinator.takeover import take_over
-from heartwheel.events import Event
-from heartwheel.verdicts import Cause
+from heartwheel.wire.events import Event
+from heartwheel.wire.verdicts import Cause
 
 
 def join(ctx: Context, event: Event) -> Answer:

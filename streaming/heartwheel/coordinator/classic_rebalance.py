@@ -9,7 +9,7 @@ from heartwheel.coordinator import words
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.java_map import walked_set
 from heartwheel.coordinator.model import NEVER, GroupState, Member
-from heartwheel.verdicts import Cause, ExpiryReason, Kind
+from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind
 
 _CAN_REBALANCE = frozenset({GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY})
 

@@ -10,8 +10,8 @@ from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.classic_rebalance import prepare_rebalance, propagate_assignment, store_record
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.model import NEVER, GroupState, Member
-from heartwheel.events import UNCHECKED_GENERATION, Event
-from heartwheel.verdicts import Cause, ExpiryReason, Kind
+from heartwheel.wire.events import UNCHECKED_GENERATION, Event
+from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind
 
 
 def sync(ctx: Context, event: Event) -> Answer:

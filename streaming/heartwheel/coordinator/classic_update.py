@@ -6,7 +6,7 @@ import msgspec
 
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.model import Group, Member
-from heartwheel.events import Event
+from heartwheel.wire.events import Event
 
 
 def update_member(ctx: Context, event: Event, member: Member) -> None:

@@ -11,8 +11,8 @@ from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.model import NEVER, Group, GroupState, Member, TimerKind
 from heartwheel.coordinator.roster import Roster
 from heartwheel.coordinator.timers import Timers
-from heartwheel.events import Event
-from heartwheel.verdicts import Cause, Kind, Verdict
+from heartwheel.wire.events import Event
+from heartwheel.wire.verdicts import Cause, Kind, Verdict
 
 
 class Conditions(msgspec.Struct):

@@ -12,7 +12,7 @@ from heartwheel.coordinator.classic_rebalance import prepare_rebalance
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.java_map import grown_table, walked
 from heartwheel.coordinator.model import GroupKind, GroupState, Member
-from heartwheel.verdicts import Cause
+from heartwheel.wire.verdicts import Cause
 
 
 def unload(ctx: Context) -> Answer:

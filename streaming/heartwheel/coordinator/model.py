@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.events import Protocol
+from heartwheel.wire.events import Protocol
 
 NEVER: Final = 2**63 - 1
 """The deadline of a timer that is not armed, milliseconds: later than every time that can be written down."""

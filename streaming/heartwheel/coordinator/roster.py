@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.java_map import bucket_of, grown_table, walked_set
 from heartwheel.coordinator.model import Group, GroupState, Member
-from heartwheel.events import Protocol
+from heartwheel.wire.events import Protocol
 
 
 class Roster:

@@ -31,8 +31,8 @@ from heartwheel.settings import Settings
 from heartwheel.spark.engine import Engine
 from heartwheel.spark.progress import Progress
 from heartwheel.spark.reporter import JobReporter
-from heartwheel.status import StatusRow
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.status import StatusRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 _PATIENCE_S: Final = 120.0
 

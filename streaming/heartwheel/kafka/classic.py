@@ -15,9 +15,9 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.events import Event, EventType, Protocol, encode_event
 from heartwheel.kafka.members import BEATS, Sent, goodbye, identity
 from heartwheel.kafka.schedule import Action, FeedPlan
+from heartwheel.wire.events import Event, EventType, Protocol, encode_event
 
 INITIAL_REBALANCE_DELAY_MS: Final = 3_000
 """How long the engine holds the first join phase of an empty group open by default, ms."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from heartwheel.events import ID_BYTES_MAX, RejectCause
+from heartwheel.wire.events import ID_BYTES_MAX, RejectCause
 
 GARBAGE_KINDS: Final = (
     RejectCause.NOT_JSON,

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from heartwheel.events import UNCHECKED_GENERATION, Event, EventType, RejectedError, decode_event
 from heartwheel.kafka.readback import LogRecord, read_topic
 from heartwheel.kafka.truth import LifeLine, TruthLine, Turn, read_truth
+from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType, RejectedError, decode_event
 
 _PRESENCE: Final = frozenset({EventType.HEARTBEAT, EventType.LEAVE})
 _SHOWN_MAX: Final = 20

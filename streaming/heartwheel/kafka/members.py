@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol
 
-from heartwheel.events import Event, EventType, encode_event
 from heartwheel.kafka.schedule import Action, FeedPlan
+from heartwheel.wire.events import Event, EventType, encode_event
 
 BEATS: Final = frozenset({Action.START, Action.BEAT, Action.RESUME, Action.RETURN})
 """The actions by which a member shows that it is there."""

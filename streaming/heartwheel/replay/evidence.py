@@ -17,10 +17,10 @@ import msgspec
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group, GroupState
-from heartwheel.events import EventType
 from heartwheel.replay.explain import explains
 from heartwheel.replay.recorded import Recorded
-from heartwheel.verdicts import Verdict
+from heartwheel.wire.events import EventType
+from heartwheel.wire.verdicts import Verdict
 
 WINDOW_US: Final = 3_000
 """Requests of one group that arrive this close together may have been decided in any order, microseconds."""

@@ -7,8 +7,8 @@ from typing import Final
 
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group, GroupState, Member
-from heartwheel.events import Event, EventType, Leaving
 from heartwheel.replay.recorded import Recorded
+from heartwheel.wire.events import Event, EventType, Leaving
 
 QUICK_MS: Final = 25
 """An answer within this time may still be one that was given at once, by a broker that was busy, ms."""

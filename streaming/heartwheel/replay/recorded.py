@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.events import Event, EventType, RejectCause, RejectedError, decode_event
+from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, decode_event
 
 PROMPT_MS: Final = 5
 """An answer within this time was given at once; a later one was parked, ms."""

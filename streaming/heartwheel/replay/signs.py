@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.coordinator.answer import KEEPS_ALIVE
-from heartwheel.events import UNCHECKED_GENERATION, Event, EventType
 from heartwheel.replay.lines import Line
-from heartwheel.verdicts import Cause, ExpiryReason, Kind, Verdict
+from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType
+from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind, Verdict
 
 Ints = NDArray[np.int64]
 

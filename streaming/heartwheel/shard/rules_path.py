@@ -13,7 +13,7 @@ from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState, Member
 from heartwheel.shard.tables import Table
-from heartwheel.verdicts import Verdict
+from heartwheel.wire.verdicts import Verdict
 from timing_wheel import TimingWheel
 
 STATES: Final = tuple(GroupState)

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.model import NEVER, Group
-from heartwheel.events import Event, EventType, RejectCause
 from heartwheel.pack import Pack
 from heartwheel.shard.codec import ShardState, decode_state, encode_state
 from heartwheel.shard.fast_path import Route, keep_alive, mark_busy
@@ -33,7 +32,8 @@ from heartwheel.shard.log import BatchLog
 from heartwheel.shard.router import Router
 from heartwheel.shard.rules_path import KINDS, STATES, Loaded, Workshop, member_handle
 from heartwheel.shard.tables import FREE, group_table, member_table
-from heartwheel.verdicts import Verdict
+from heartwheel.wire.events import Event, EventType, RejectCause
+from heartwheel.wire.verdicts import Verdict
 from timing_wheel import LevelOccupancy, TimingWheel, WheelStats
 
 Ints = NDArray[np.int64]

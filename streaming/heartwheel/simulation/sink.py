@@ -9,7 +9,7 @@ import msgspec
 
 from heartwheel.simulation.checkpoint import Told
 from heartwheel.spark.packer import Reject
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 Row = ExpirationRow | TriggerRow
 

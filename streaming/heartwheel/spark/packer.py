@@ -13,8 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heartwheel.coordinator.partition import shard_of
-from heartwheel.events import EventType, RejectedError, decode_event, fingerprint
 from heartwheel.pack import encode_packs
+from heartwheel.wire.events import EventType, RejectedError, decode_event, fingerprint
 
 REJECT_VALUE_BYTES_MAX: Final = 64 * 1024
 """How much of a rejected record's value is kept."""

@@ -14,8 +14,8 @@ from heartwheel.shard.shard import Outcome, Refusal, Shard
 from heartwheel.spark.job import JobConfig, StreamConfig
 from heartwheel.spark.packer import Reject, make_reject
 from heartwheel.spark.schema import OUTPUT_COLUMNS, STATE_VERSION
-from heartwheel.status import StatusRow, status_of
-from heartwheel.verdicts import ExpirationRow, row_of, topic_of
+from heartwheel.wire.status import StatusRow, status_of
+from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
 
 _encode = msgspec.json.Encoder().encode
 

@@ -7,7 +7,7 @@ import heapq
 from heartwheel.audit.config import AuditConfig
 from heartwheel.audit.derived import Derived
 from heartwheel.audit.rules.model import FORGET, JOIN, MEMBER, NEVER, SYNC, Group, Member
-from heartwheel.events import Event
+from heartwheel.wire.events import Event
 
 
 class Run:

@@ -36,7 +36,7 @@ from heartwheel.audit.rules.phases import (
     sync_timer_fires,
 )
 from heartwheel.audit.rules.requests import BAD_TIMEOUT, depart, leave, request
-from heartwheel.events import Event, EventType
+from heartwheel.wire.events import Event, EventType
 
 _FIELDS: Final = tuple(Group.__struct_fields__)
 

@@ -12,7 +12,7 @@ from heartwheel.audit.rules.context import Run
 from heartwheel.audit.rules.late import take_over
 from heartwheel.audit.rules.model import COMPLETING, EMPTY, PREPARING, STABLE, Group, Member
 from heartwheel.audit.rules.phases import begin, rebalance_or_complete, write_record
-from heartwheel.events import Event
+from heartwheel.wire.events import Event
 
 FULL = "group_full"
 """What is said of an event for which a group has no room."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from heartwheel.audit.rules.java import buckets_for, walk
 from heartwheel.audit.rules.model import EMPTY, Group, Member
-from heartwheel.events import Event
+from heartwheel.wire.events import Event
 
 
 def put(group: Group, member: Member) -> None:

@@ -29,7 +29,7 @@ from heartwheel.audit.rules.phases import (
     rebalance_or_complete,
     stabilized,
 )
-from heartwheel.events import UNCHECKED_GENERATION, Event, EventType, Leaving
+from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType, Leaving
 
 BAD_TIMEOUT = "invalid_session_timeout"
 """What is said of an event that asks for a session timeout out of bounds."""

@@ -24,7 +24,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from heartwheel.events import ID_BYTES_MAX, TIMEOUT_MS_MAX, RejectCause, RejectedError, decode_value
+from heartwheel.wire.events import ID_BYTES_MAX, TIMEOUT_MS_MAX, RejectCause, RejectedError, decode_value
 
 KEYS_MAX: Final = 1_000
 """Most keys that one operation may watch."""

@@ -1,6 +1,6 @@
 """The JSON Schemas of the topics, made from the types that the engine itself decodes and encodes.
 
-`python -m heartwheel.schemas conf/schemas` writes them; tests/project/test_schemas.py holds the files to the types.
+`python -m heartwheel.wire.schemas conf/schemas` writes them; tests/project/test_schemas.py holds the files to them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, Final
 
 import msgspec
 
-from heartwheel.events import Event
-from heartwheel.job_row import JobRow
 from heartwheel.operations import OperationEvent, OutcomeRow
 from heartwheel.spark.packer import Reject
-from heartwheel.status import StatusRow
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.events import Event
+from heartwheel.wire.job import JobRow
+from heartwheel.wire.status import StatusRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 TOPICS: Final[dict[str, type[msgspec.Struct]]] = {
     "consumer-heartbeats": Event,
