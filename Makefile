@@ -43,7 +43,7 @@ test: check ## the checks, then every test; ARGS="-k name" picks some
 	@$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder $(ARGS)
 
 bench: $(STAMP) ## how fast it is on this machine, as tables and JSON
-	@for script in tests/benchmarks/*_bench.py; do echo "== $$script"; $(BIN)/python "$$script" $(ARGS) || exit 1; done
+	@for script in tests/benchmarks/*_bench.py; do echo "== $$script"; PYTHONPATH=tests $(BIN)/python "$$script" $(ARGS) || exit 1; done
 
 # atheris is not in the lock: it has wheels for some platforms only, and without it Hypothesis does the work.
 fuzz: $(STAMP) ## throw hostile records at decoders and shards; MINUTES=5

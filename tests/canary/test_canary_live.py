@@ -11,9 +11,9 @@ from typing import Self
 import msgspec
 import pytest
 
+from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.canary import Canary
 from heartwheel.canary.plan import groups_of
-from heartwheel.kafka.embedded import EmbeddedKafka
 from heartwheel.kafka.readback import LogRecord, read_topic
 from heartwheel.kafka.sender import Sender
 from heartwheel.settings import Settings

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.kafka.embedded import EmbeddedKafka
-from heartwheel.kafka.jars import fetch_jars
-from heartwheel.kafka.java import find_java
+from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.broker.jars import fetch_jars
+from heartwheel.broker.java import find_java
 from heartwheel.kafka.partitioner import partition_of
 from heartwheel.kafka.readback import LogRecord, read_topic
 from heartwheel.wire.events import EventType, decode_event

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 import pytest
 
-from heartwheel.kafka.embedded import EmbeddedKafka
+from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.sender import Sender
 from heartwheel.live.follower import Follower, Source, Told
 from heartwheel.settings import Settings

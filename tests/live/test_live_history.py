@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from heartwheel.kafka.embedded import EmbeddedKafka
+from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.live import history, scan
 from heartwheel.live.history import EVENTS_MAX, HistoryBusyError, HistoryReader, is_about, member_history, members_seen
 from heartwheel.live.scan import Beat, Bounds

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from heartwheel.kafka.embedded import EmbeddedKafka
+from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.sender import Sender
 from heartwheel.notify.signature import parse_secrets
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow

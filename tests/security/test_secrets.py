@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError, SaslAuthenticationFailedError
 
+from heartwheel.broker.node_security import NodeSecurity
 from heartwheel.cli.app import run
 from heartwheel.kafka.client import KafkaRefusedError, plain_errors
-from heartwheel.kafka.node_security import NodeSecurity
 from heartwheel.kafka.security import ClientPropertyError, client_settings, java_properties
 from heartwheel.kafka.tls_login import TlsError, _with_last_words, refusal_of
 from heartwheel.settings import MASK, SettingsError, is_secret, load_settings

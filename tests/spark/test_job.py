@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from kafka.structs import TopicPartition
 
+from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import admin_client
-from heartwheel.kafka.embedded import EmbeddedKafka
 from heartwheel.kafka.partitioner import partition_of
 from heartwheel.kafka.topics import count_partitions
 from heartwheel.wire.events import Event

@@ -12,11 +12,11 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.broker.node_process import free_port
 from heartwheel.canary import Canary
 from heartwheel.canary.judge import Outcome
 from heartwheel.canary.plan import groups_of
-from heartwheel.kafka.embedded import EmbeddedKafka
-from heartwheel.kafka.node_process import free_port
 from heartwheel.kafka.readback import LogRecord
 from heartwheel.metrics.catalogue import CATALOGUE, Kind
 from heartwheel.settings import Settings

@@ -46,7 +46,7 @@ def failed(name: str, error: Exception, status: Status = Status.BAD) -> Check:
 
 def check_java() -> Check:
     """Look for a Java that runs Spark and the broker."""
-    from heartwheel.kafka.java import JavaError, find_java, java_version
+    from heartwheel.broker.java import JavaError, find_java, java_version
 
     try:
         java = find_java()
@@ -79,7 +79,7 @@ def check_packages() -> Check:
 
 def check_jars() -> Iterator[Check]:
     """Verify the jars in the cache, every byte of them, without asking the network."""
-    from heartwheel.kafka.jars import JarError, default_cache_dir, fetch_jars
+    from heartwheel.broker.jars import JarError, default_cache_dir, fetch_jars
 
     cache = default_cache_dir()
     for name, purpose in (("spark", "Spark's Kafka connector"), ("broker", "the embedded broker")):

@@ -22,11 +22,11 @@ from heartwheel.demo.report import report_of
 from heartwheel.demo.tail import follow
 from heartwheel.demo.tally import Tally
 from heartwheel.errors import HeartwheelError
-from heartwheel.kafka.feeder import Feeder
-from heartwheel.kafka.judge import judge_topics
+from heartwheel.feed.feeder import Feeder
+from heartwheel.feed.judge import judge_topics
+from heartwheel.feed.schedule import FeedPlan
+from heartwheel.feed.truth import Summary
 from heartwheel.kafka.readback import LogRecord
-from heartwheel.kafka.schedule import FeedPlan
-from heartwheel.kafka.truth import Summary
 from heartwheel.settings import Settings
 from heartwheel.spark.engine import Engine
 from heartwheel.spark.progress import Progress

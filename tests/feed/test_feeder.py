@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.kafka.embedded import EmbeddedKafka
-from heartwheel.kafka.feeder import Feeder
-from heartwheel.kafka.judge import Beats, Expiration, judge
+from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.feed.feeder import Feeder
+from heartwheel.feed.judge import Beats, Expiration, judge
+from heartwheel.feed.schedule import Action, FeedPlan, steps
+from heartwheel.feed.truth import LifeLine, Summary, TruthWriter, Turn, read_truth
 from heartwheel.kafka.readback import LogRecord, read_topic
-from heartwheel.kafka.schedule import Action, FeedPlan, steps
 from heartwheel.kafka.topics import TopicSpec, ensure_topics
-from heartwheel.kafka.truth import LifeLine, Summary, TruthWriter, Turn, read_truth
 from heartwheel.wire.events import RejectedError, decode_event
 
 PLAN = FeedPlan(

@@ -1,4 +1,4 @@
-"""Build the image and import it: `python -m heartwheel.kafka.image [TAG]`.
+"""Build the image and import it: `PYTHONPATH=docker python -m kafka_image [TAG]`.
 
 The container follows the contract of Kafka's own image, whose wrapper class it runs: `KAFKA_*` variables become broker
 properties, `CLUSTER_ID` names the cluster, and its storage is formatted at the first start.
@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from heartwheel.kafka.image.root import write_root
-from heartwheel.kafka.jars import JarError, fetch_jars
-from heartwheel.kafka.java import JavaError, find_java
+from heartwheel.broker.jars import JarError, fetch_jars
+from heartwheel.broker.java import JavaError, find_java
+from kafka_image.root import write_root
 
 DEFAULT_TAG: Final = "heartwheel/kafka:4.3.1-local"
 """A name of our own: a log must show which image something ran on."""
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code of the command.
     """
-    parser = argparse.ArgumentParser(prog="python -m heartwheel.kafka.image", description="Build a local Kafka image.")
+    parser = argparse.ArgumentParser(prog="python -m kafka_image", description="Build a local Kafka image.")
     parser.add_argument("tag", nargs="?", default=DEFAULT_TAG)
     tag = parser.parse_args(arguments).tag
     try:

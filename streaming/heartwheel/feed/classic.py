@@ -15,8 +15,8 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.kafka.members import BEATS, Sent, goodbye, identity
-from heartwheel.kafka.schedule import Action, FeedPlan
+from heartwheel.feed.members import BEATS, Sent, goodbye, identity
+from heartwheel.feed.schedule import Action, FeedPlan
 from heartwheel.wire.events import Event, EventType, Protocol, encode_event
 
 INITIAL_REBALANCE_DELAY_MS: Final = 3_000

@@ -11,9 +11,9 @@ from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
-from heartwheel.kafka.classic import ClassicMembers
-from heartwheel.kafka.members import group_name
-from heartwheel.kafka.schedule import Action, FeedPlan, steps
+from heartwheel.feed.classic import ClassicMembers
+from heartwheel.feed.members import group_name
+from heartwheel.feed.schedule import Action, FeedPlan, steps
 from heartwheel.wire.events import EventType, decode_event
 from heartwheel.wire.verdicts import Kind, Verdict
 

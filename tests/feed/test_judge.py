@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from heartwheel.kafka.judge import Beats, Expiration, Judgement, Lateness, Silence, judge
+from heartwheel.feed.judge import Beats, Expiration, Judgement, Lateness, Silence, judge
+from heartwheel.feed.truth import LifeLine, Turn
 from heartwheel.kafka.readback import LogRecord
-from heartwheel.kafka.truth import LifeLine, Turn
 from heartwheel.wire.events import Event, EventType, Leaving, encode_event
 
 T = 1000

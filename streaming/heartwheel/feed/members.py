@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol
 
-from heartwheel.kafka.schedule import Action, FeedPlan
+from heartwheel.feed.schedule import Action, FeedPlan
 from heartwheel.wire.events import Event, EventType, encode_event
 
 BEATS: Final = frozenset({Action.START, Action.BEAT, Action.RESUME, Action.RETURN})

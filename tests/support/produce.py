@@ -9,7 +9,7 @@ import time
 from typing import Final, NamedTuple
 
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
-from heartwheel.kafka.record_batch import produce_error, produce_request
+from support.record_batch import produce_error, produce_request
 
 _IN_FLIGHT_MAX: Final = 4
 _RETRIES: Final = 200

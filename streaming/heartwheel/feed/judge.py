@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from heartwheel.feed.truth import LifeLine, TruthLine, Turn, read_truth
 from heartwheel.kafka.readback import LogRecord, read_topic
-from heartwheel.kafka.truth import LifeLine, TruthLine, Turn, read_truth
 from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType, RejectedError, decode_event
 
 _PRESENCE: Final = frozenset({EventType.HEARTBEAT, EventType.LEAVE})

@@ -15,10 +15,10 @@ import msgspec
 
 from heartwheel.kafka.client import KafkaRefusedError
 from heartwheel.kafka.partitioner import partition_of
-from heartwheel.kafka.produce import EncodedBatch, ProduceConnection
-from heartwheel.kafka.record_batch import Compression, encode_batch
 from heartwheel.kafka.topics import describe_topics
 from heartwheel.wire.events import Event, encode_event
+from support.produce import EncodedBatch, ProduceConnection
+from support.record_batch import Compression, encode_batch
 
 
 class RawMembers(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,12 +13,12 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.kafka.classic import ClassicMembers
-from heartwheel.kafka.garbage import GARBAGE_KINDS, garbage
-from heartwheel.kafka.members import BEATS, Members, PresenceMembers, Sent, group_name
-from heartwheel.kafka.schedule import Action, FeedPlan, Step, steps
+from heartwheel.feed.classic import ClassicMembers
+from heartwheel.feed.garbage import GARBAGE_KINDS, garbage
+from heartwheel.feed.members import BEATS, Members, PresenceMembers, Sent, group_name
+from heartwheel.feed.schedule import Action, FeedPlan, Step, steps
+from heartwheel.feed.truth import LifeLine, Summary, TruthWriter, Turn
 from heartwheel.kafka.sender import Sender, Stamp
-from heartwheel.kafka.truth import LifeLine, Summary, TruthWriter, Turn
 
 _TURNS: Final = {
     Action.START: Turn.STARTED,

@@ -1,4 +1,4 @@
-"""Make a set of the jar lock anew: `python -m heartwheel.kafka.lock SET GROUP:ARTIFACT:VERSION ...`.
+"""Make a set of the jar lock anew: `python -m heartwheel.broker.lock SET GROUP:ARTIFACT:VERSION ...`.
 
 The Ivy of the installed pyspark resolves the coordinates, from the repository that jars are fetched from. The lines are
 printed, for a person to look at before they replace others in `jars.lock`. The sets were made from
@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
-from heartwheel.kafka.jars import Jar, JarError, file_sha256
-from heartwheel.kafka.java import JavaError, find_java
-from heartwheel.kafka.repository import RepositoryError, ivy_jar, repository_address
+from heartwheel.broker.jars import Jar, JarError, file_sha256
+from heartwheel.broker.java import JavaError, find_java
+from heartwheel.broker.repository import RepositoryError, ivy_jar, repository_address
 
 _SEPARATOR: Final = "!!"
 _PATTERN: Final = f"[organisation]{_SEPARATOR}[artifact]{_SEPARATOR}[revision].[ext]"
@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code of the command.
     """
-    parser = argparse.ArgumentParser(prog="python -m heartwheel.kafka.lock", description="Print lines for jars.lock.")
+    parser = argparse.ArgumentParser(prog="python -m heartwheel.broker.lock", description="Print lines for jars.lock.")
     parser.add_argument("set", help="the set that the jars belong to")
     parser.add_argument("coordinates", nargs="+", metavar="GROUP:ARTIFACT:VERSION")
     parser.add_argument("--alone", action="store_true", help="leave out what they depend on")

@@ -19,10 +19,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
-from heartwheel.kafka.jars import fetch_jars
-from heartwheel.kafka.java import find_java
-from heartwheel.kafka.node_config import LOGGING, SMALL_NODE, properties_text
-from heartwheel.kafka.node_process import (
+from heartwheel.broker.jars import fetch_jars
+from heartwheel.broker.java import find_java
+from heartwheel.broker.node_config import LOGGING, SMALL_NODE, properties_text
+from heartwheel.broker.node_process import (
     HOST,
     LOG_TAIL_BYTES,
     LogTail,
@@ -31,8 +31,8 @@ from heartwheel.kafka.node_process import (
     free_port,
     wait_until_stopped,
 )
-from heartwheel.kafka.node_security import NodeSecurity
-from heartwheel.kafka.probe import serves_requests
+from heartwheel.broker.node_security import NodeSecurity
+from heartwheel.broker.probe import serves_requests
 
 _POLL_MS: Final = 20
 _PORT_ATTEMPTS: Final = 3

@@ -1,8 +1,8 @@
 """Fetch the jars that a lock file names: real Kafka without a build tool, the same bytes on every machine.
 
-    python -m heartwheel.kafka.jars broker spark     # fetch these sets into the cache, print where they are
+    python -m heartwheel.broker.jars broker spark     # fetch these sets into the cache, print where they are
 
-A jar comes from the cache, else the user's local Maven repository, else a remote one (`heartwheel.kafka.repository`),
+A jar comes from the cache, else the user's local Maven repository, else a remote one (`heartwheel.broker.repository`),
 and counts only with the size and SHA-256 of the lock. Sets are separate class paths: the broker and Spark's connector
 want two versions of `kafka-clients`, so never put the whole cache on one class path.
 """
@@ -25,7 +25,7 @@ from typing import IO, Final
 
 import msgspec
 
-from heartwheel.kafka.repository import Repository, RepositoryError, RepositoryTroubleError, repository_address
+from heartwheel.broker.repository import Repository, RepositoryError, RepositoryTroubleError, repository_address
 
 Progress = Callable[[int, int], None]
 """Called with the bytes that are here and the bytes that are wanted, from any thread but never from two at once."""
@@ -243,7 +243,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code of the command.
     """
-    parser = argparse.ArgumentParser(prog="python -m heartwheel.kafka.jars", description="Fetch locked jars.")
+    parser = argparse.ArgumentParser(prog="python -m heartwheel.broker.jars", description="Fetch locked jars.")
     parser.add_argument("sets", nargs="*", default=["broker", "spark"], help="broker, image, spark, tools")
     parser.add_argument("--cache-dir", type=Path, default=None)
     parser.add_argument("--offline", action="store_true")

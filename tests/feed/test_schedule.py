@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heartwheel.kafka.garbage import GARBAGE_KINDS, garbage
-from heartwheel.kafka.schedule import Action, FeedPlan, Step, steps
+from heartwheel.feed.garbage import GARBAGE_KINDS, garbage
+from heartwheel.feed.schedule import Action, FeedPlan, Step, steps
 from heartwheel.wire.events import Event, EventType, RejectedError, decode_event
 
 BUSY = FeedPlan(
