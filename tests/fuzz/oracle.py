@@ -20,7 +20,7 @@ from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.pack import decode_pack
 from heartwheel.shard import ShardLimits
 from heartwheel.spark.job import JobConfig, StreamConfig
-from heartwheel.spark.packer import REJECT_VALUE_BYTES_MAX, Packer, Reject
+from heartwheel.spark.packer import Packer
 from heartwheel.spark.state_function import NEW_STATE, AdvanceOne, StateRow, advance_shard
 from heartwheel.wire.events import (
     DETAIL_CHARS_MAX,
@@ -31,6 +31,7 @@ from heartwheel.wire.events import (
     encode_event,
     fingerprint,
 )
+from heartwheel.wire.rejects import REJECT_VALUE_BYTES_MAX, Reject
 
 T0 = 1_795_239_789_000
 PARTITION = 3

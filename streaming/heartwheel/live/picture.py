@@ -17,8 +17,8 @@ from heartwheel.live.seen import Seen
 from heartwheel.live.ticks import Ticks
 from heartwheel.live.told import Source, Told
 from heartwheel.live.window import ExpirationWindow
-from heartwheel.spark.packer import Reject
 from heartwheel.wire.job import JobRow
+from heartwheel.wire.rejects import Reject
 from heartwheel.wire.status import StatusRow
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from heartwheel.settings import TopicSettings
-from heartwheel.spark.packer import Reject
 from heartwheel.wire.job import JobRow
+from heartwheel.wire.rejects import Reject
 from heartwheel.wire.status import StatusRow
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 

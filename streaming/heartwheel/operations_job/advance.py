@@ -11,7 +11,6 @@ import pandas as pd
 from heartwheel.operations import Ended, OperationLimits, OperationShard, Refused, outcome_row
 from heartwheel.operations_job.packer import decode_packet
 from heartwheel.spark.job import StreamConfig
-from heartwheel.spark.packer import Reject, make_reject
 from heartwheel.spark.schema import OUTPUT_COLUMNS, STATE_VERSION
 from heartwheel.spark.state_function import (
     NO_FIGURES,
@@ -21,6 +20,7 @@ from heartwheel.spark.state_function import (
     require_known_version,
     split,
 )
+from heartwheel.wire.rejects import Reject, make_reject
 
 CATCH_UP_SLACK_MS: Final = 1_000
 """How far the frontier stays behind what was read while catching up, beside the skew allowance.

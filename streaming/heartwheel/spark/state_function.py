@@ -11,10 +11,11 @@ import pandas as pd
 
 from heartwheel.pack import decode_pack
 from heartwheel.shard.shard import Outcome, Refusal, Shard
+from heartwheel.shard.status import status_of
 from heartwheel.spark.job import JobConfig, StreamConfig
-from heartwheel.spark.packer import Reject, make_reject
 from heartwheel.spark.schema import OUTPUT_COLUMNS, STATE_VERSION
-from heartwheel.wire.status import StatusRow, status_of
+from heartwheel.wire.rejects import Reject, make_reject
+from heartwheel.wire.status import StatusRow
 from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
 
 _encode = msgspec.json.Encoder().encode

@@ -14,10 +14,11 @@ from typing import Any, Final
 
 import msgspec
 
-from heartwheel.operations import OperationEvent, OutcomeRow
-from heartwheel.spark.packer import Reject
 from heartwheel.wire.events import Event
 from heartwheel.wire.job import JobRow
+from heartwheel.wire.operations import OperationEvent
+from heartwheel.wire.outcomes import OutcomeRow
+from heartwheel.wire.rejects import Reject
 from heartwheel.wire.status import StatusRow
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
