@@ -13,7 +13,7 @@ from heartwheel.operations import OperationEvent, OperationEventType, OperationL
 from heartwheel.operations_job.advance import OperationsConfig, advance_operations
 from heartwheel.operations_job.packer import OperationPacker, decode_packet
 from heartwheel.spark.packer import Reject
-from heartwheel.spark.state_function import NEW_STATE, StateRow
+from heartwheel.spark.schema import NEW_STATE, StateRow
 
 LIMITS = OperationLimits(operations_max=3, watermarks_max=2, waiting_max=4)
 """Small, so that a few records reach them."""

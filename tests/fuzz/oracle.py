@@ -28,9 +28,10 @@ from heartwheel.events import (
 )
 from heartwheel.pack import decode_pack
 from heartwheel.shard import ShardLimits
-from heartwheel.spark.job import JobConfig, StreamConfig
+from heartwheel.spark.job_config import JobConfig, StreamConfig
 from heartwheel.spark.packer import REJECT_VALUE_BYTES_MAX, Packer, Reject
-from heartwheel.spark.state_function import NEW_STATE, AdvanceOne, StateRow, advance_shard
+from heartwheel.spark.schema import NEW_STATE, StateRow
+from heartwheel.spark.state_function import AdvanceOne, advance_shard
 
 T0 = 1_795_239_789_000
 PARTITION = 3
