@@ -30,7 +30,7 @@ from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topics import TopicNames, engine_topics, ensure_topics
 from heartwheel.settings import Settings, load_settings
 from heartwheel.spark import query as queries
-from heartwheel.spark.job import JobConfig, job_config
+from heartwheel.spark.job_config import JobConfig, job_config
 from heartwheel.spark.session import session_conf, start_session
 from support.rawfeed import RawFeed, RawMembers
 

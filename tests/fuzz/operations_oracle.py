@@ -11,7 +11,7 @@ from fuzz.oracle import FIRST_OFFSET, T0, advance_twice, check_output, record_ba
 from heartwheel.operations import OperationEvent, OperationEventType, OperationLimits, decode_operation
 from heartwheel.operations_job.advance import OperationsConfig, advance_operations
 from heartwheel.operations_job.packer import OperationPacker, decode_packet
-from heartwheel.spark.state_function import NEW_STATE, StateRow
+from heartwheel.spark.schema import NEW_STATE, StateRow
 from heartwheel.wire.events import RejectedError
 from heartwheel.wire.rejects import Reject
 

@@ -19,9 +19,10 @@ import pytest
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.pack import decode_pack
 from heartwheel.shard import ShardLimits
-from heartwheel.spark.job import JobConfig, StreamConfig
+from heartwheel.spark.job_config import JobConfig, StreamConfig
 from heartwheel.spark.packer import Packer
-from heartwheel.spark.state_function import NEW_STATE, AdvanceOne, StateRow, advance_shard
+from heartwheel.spark.schema import NEW_STATE, StateRow
+from heartwheel.spark.state_function import AdvanceOne, advance_shard
 from heartwheel.wire.events import (
     DETAIL_CHARS_MAX,
     Event,

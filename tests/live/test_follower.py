@@ -10,7 +10,8 @@ import pytest
 
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.sender import Sender
-from heartwheel.live.follower import Follower, Source, Told
+from heartwheel.live.follower import Follower
+from heartwheel.live.told import Source, Told
 from heartwheel.settings import Settings
 from heartwheel.wire.verdicts import ExpirationRow
 from support.job import Topics, wait_for

@@ -16,7 +16,8 @@ from heartwheel.canary.judge import Judged
 from heartwheel.canary.plan import Probe, plan_of
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
 from heartwheel.kafka.sender import Sender, Stamp
-from heartwheel.live.follower import Follower, Source, Told
+from heartwheel.live.follower import Follower
+from heartwheel.live.told import Source, Told
 from heartwheel.settings import Settings
 from heartwheel.wire.events import encode_event
 from heartwheel.wire.job import JobRow, Phase

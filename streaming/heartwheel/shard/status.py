@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-from heartwheel.shard.shard import AtRisk, Outcome, Shard
+from heartwheel.shard.figures import AtRisk
+from heartwheel.shard.shard import Outcome, Shard
 from heartwheel.wire.status import AtRiskMember, StatusRow, WheelLevel
 
 STRAYS_MAX = 10
@@ -29,7 +30,7 @@ def status_of(
         at_risk_count: how many members nearest to expiry to name.
         state_bytes: size of the encoded state.
     """
-    at_risk = [] if held else shard.at_risk(at_risk_count)
+    at_risk = [] if held else shard.figures.at_risk(at_risk_count)
     return StatusRow(
         shard=index,
         batch_ms=batch_ms,
@@ -37,16 +38,16 @@ def status_of(
         held=held,
         members=shard.member_count,
         groups=shard.group_count,
-        groups_by_state=shard.groups_by_state(),
-        groups_by_kind=shard.groups_by_kind(),
+        groups_by_state=shard.figures.groups_by_state(),
+        groups_by_kind=shard.figures.groups_by_kind(),
         wheel=tuple(
             WheelLevel(tick_ms=level.tick_ms, entries=level.entries, slots=level.slot_counts)
-            for level in shard.occupancy()
+            for level in shard.figures.occupancy()
         ),
-        wheel_moves=shard.wheel_stats.moves,
-        wheel_fires=shard.wheel_stats.fires,
+        wheel_moves=shard.figures.wheel_stats.moves,
+        wheel_fires=shard.figures.wheel_stats.fires,
         at_risk=tuple(AtRiskMember(**member._asdict()) for member in _nearest(at_risk)),
-        strays=shard.strays(STRAYS_MAX),
+        strays=shard.figures.strays(STRAYS_MAX),
         counts=dict(outcome.counts),
         totals=dict(shard.totals),
         state_bytes=state_bytes,
