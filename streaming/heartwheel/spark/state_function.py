@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 import pandas as pd
 
+from heartwheel.errors import HeartwheelError
 from heartwheel.pack import decode_pack
 from heartwheel.shard.shard import Outcome, Refusal, Shard
 from heartwheel.shard.status import status_of
@@ -31,7 +32,7 @@ NO_FIGURES: Final = (0,) * 7
 """The figures of an output row that is no status."""
 
 
-class StateVersionError(RuntimeError):
+class StateVersionError(HeartwheelError):
     """Tell that a newer release wrote the state row."""
 
 
