@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from heartwheel.broker.jars import JarError, fetch_jars
-from heartwheel.broker.java import JavaError, find_java
+from heartwheel.broker.jars import fetch_jars
+from heartwheel.broker.java import find_java
+from heartwheel.errors import HeartwheelError
 from kafka_image.root import write_root
 
 DEFAULT_TAG: Final = "heartwheel/kafka:4.3.1-local"
@@ -32,7 +33,7 @@ _CHANGES: Final = (
 )
 
 
-class ImageError(RuntimeError):
+class ImageError(HeartwheelError):
     """Tell that the image could not be imported, in Docker's own words."""
 
 
@@ -77,8 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tag = parser.parse_args(arguments).tag
     try:
         build(tag)
-    except (ImageError, JavaError, JarError) as error:
-        sys.stderr.write(f"error: {error}\n")
+    except HeartwheelError as error:
+        sys.stderr.write(f"{error.report()}\n")
         return 1
     sys.stdout.write(f"{tag}\n")
     return 0

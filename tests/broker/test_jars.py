@@ -55,8 +55,9 @@ def test_packaged_lock_has_the_sets_and_keeps_two_clients_apart() -> None:
 
 def test_unknown_set_is_refused_with_the_known_ones() -> None:
     """A misspelt set name is an error that lists the right names."""
-    with pytest.raises(JarError, match=r"'brokr'\nhint: it has broker, image, spark, tools"):
+    with pytest.raises(JarError, match=r"'brokr'") as caught:
         locked_jars("brokr")
+    assert caught.value.hint == "it has broker, image, spark, tools"
 
 
 def test_fetched_once_then_offline(remote: Path, tmp_path: Path) -> None:
@@ -80,13 +81,13 @@ def test_offline_with_an_empty_cache_names_every_jar(remote: Path, tmp_path: Pat
         fetch(locked(), tmp_path / "cache", offline=True)
     assert "org.example:alpha:1.0" in str(caught.value)
     assert "org.example:beta:1.0" in str(caught.value)
-    assert f"put them into {tmp_path / 'cache'}" in str(caught.value)
+    assert f"put them into {tmp_path / 'cache'}" in str(caught.value.hint)
 
 
 def test_missing_jar_fails_without_losing_the_others(remote: Path, tmp_path: Path) -> None:
     """One jar that is nowhere is named alone; the rest is in the cache for the next try."""
     next(remote.rglob("beta*.jar")).unlink()
-    with pytest.raises(JarError, match=r"1 jars can not be had.*\n  org.example:beta:1.0: no such file\n") as caught:
+    with pytest.raises(JarError, match=r"1 jars can not be had.*\n  org.example:beta:1.0: no such file$") as caught:
         fetch(locked(), tmp_path / "cache")
     assert "alpha" not in str(caught.value)
     assert (tmp_path / "cache" / "alpha-1.0.jar").read_bytes() == CONTENT["alpha"]

@@ -33,12 +33,13 @@ from heartwheel.broker.node_process import (
 )
 from heartwheel.broker.node_security import NodeSecurity
 from heartwheel.broker.probe import serves_requests
+from heartwheel.errors import HeartwheelError
 
 _POLL_MS: Final = 20
 _PORT_ATTEMPTS: Final = 3
 
 
-class KafkaStartError(RuntimeError):
+class KafkaStartError(HeartwheelError):
     """Tell that the broker did not start, with the end of what it logged."""
 
 

@@ -26,6 +26,7 @@ from typing import IO, Final
 import msgspec
 
 from heartwheel.broker.repository import Repository, RepositoryError, RepositoryTroubleError, repository_address
+from heartwheel.errors import HeartwheelError
 
 Progress = Callable[[int, int], None]
 """Called with the bytes that are here and the bytes that are wanted, from any thread but never from two at once."""
@@ -35,7 +36,7 @@ _ATTEMPTS: Final = 3
 _THREADS: Final = 8
 
 
-class JarError(RuntimeError):
+class JarError(HeartwheelError):
     """Tell which jars can not be had and why, one line a jar, and what would help."""
 
 
@@ -86,7 +87,7 @@ def locked_jars(set_name: str) -> list[Jar]:
     chosen = [jar for jar in jars if set_name in jar.sets]
     if not chosen:
         known = ", ".join(sorted({name for jar in jars for name in jar.sets}))
-        raise JarError(f"the lock has no set of jars named {set_name!r}\nhint: it has {known}")
+        raise JarError(f"the lock has no set of jars named {set_name!r}", hint=f"it has {known}")
     return chosen
 
 
@@ -158,10 +159,9 @@ def _fetch_missing(jars: list[Jar], cache_dir: Path, meter: _Meter, *, offline: 
     if lost:
         asked = "offline was asked for, and they are not in the cache" if offline else "no source has them"
         raise JarError(
-            f"{len(lost)} jars can not be had ({asked}):\n  "
-            + "\n  ".join(lost)
-            + f"\nhint: put them into {cache_dir}, or set HEARTWHEEL_MAVEN_REPO to a Maven repository that has them"
-            " (a proxy: HTTPS_PROXY; own certificates: SSL_CERT_FILE)"
+            f"{len(lost)} jars can not be had ({asked}):\n  " + "\n  ".join(lost),
+            hint=f"put them into {cache_dir}, or set HEARTWHEEL_MAVEN_REPO to a Maven repository that has them"
+            " (a proxy: HTTPS_PROXY; own certificates: SSL_CERT_FILE)",
         )
 
 
@@ -173,7 +173,7 @@ def _remote_repository() -> Repository:
     try:
         return Repository(repository_address())
     except RepositoryError as error:
-        raise JarError(str(error)) from None
+        raise JarError(str(error), hint=error.hint) from None
 
 
 def _fetch_one(jar: Jar, target: Path, sources: Sequence[Repository], meter: _Meter) -> str:
@@ -253,7 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for path in fetch_jars(name, options.cache_dir, offline=options.offline):
                 sys.stdout.write(f"{path}\n")
     except JarError as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"{error.report()}\n")
         return 1
     return 0
 

@@ -9,11 +9,13 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
+from heartwheel.errors import HeartwheelError
+
 JAVA_VERSION_MIN: Final = 17
 """Oldest major version that Kafka 4 brokers and Spark 4 run on."""
 
 
-class JavaError(RuntimeError):
+class JavaError(HeartwheelError):
     """Tell that there is no Java, or only one that is too old."""
 
 
@@ -27,7 +29,7 @@ def find_java() -> Path:
     version = java_version(java)
     if version < JAVA_VERSION_MIN:
         raise JavaError(
-            f"{java} is Java {version}, {JAVA_VERSION_MIN} or newer is needed\nhint: set JAVA_HOME to a newer one"
+            f"{java} is Java {version}, {JAVA_VERSION_MIN} or newer is needed", hint="set JAVA_HOME to a newer one"
         )
     return java
 
@@ -44,7 +46,7 @@ def java_version(java: Path) -> int:
     try:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     except OSError as error:
-        raise JavaError(f"{java} does not run: {error.strerror}\nhint: check JAVA_HOME") from None
+        raise JavaError(f"{java} does not run: {error.strerror}", hint="check JAVA_HOME") from None
     found = re.search(r'version "(\d+)', done.stderr)
     if not found:
         raise JavaError(f"{java} does not tell its version: {(done.stderr or done.stdout).strip()[:200]!r}")
@@ -57,5 +59,5 @@ def _java_of_environment() -> Path:
         return Path(home, "bin", "java")
     found = shutil.which("java")
     if not found:
-        raise JavaError(f"no Java found\nhint: install Java {JAVA_VERSION_MIN} or newer, or set JAVA_HOME")
+        raise JavaError("no Java found", hint=f"install Java {JAVA_VERSION_MIN} or newer, or set JAVA_HOME")
     return Path(found)

@@ -66,7 +66,7 @@ def _run_ivy(folder: Path, coordinates: Sequence[str], *, transitive: bool) -> N
         command = [str(find_java()), "-jar", str(ivy_jar())]
         (folder / "settings.xml").write_text(_settings(repository_address()))
     except (JavaError, RepositoryError) as error:
-        raise JarError(str(error)) from None
+        raise JarError(str(error), hint=error.hint) from None
     (folder / "ivy.xml").write_text(_module(coordinates, transitive=transitive))
     options = {
         "-settings": folder / "settings.xml",
@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         without = frozenset(options.without.split(","))
         jars = resolve(options.set, options.coordinates, transitive=not options.alone, without=without)
     except JarError as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"{error.report()}\n")
         return 1
     sys.stdout.writelines(lock_line(jar) + "\n" for jar in jars)
     return 0

@@ -23,6 +23,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Final, cast
 
+from heartwheel.errors import HeartwheelError
+
 REPOSITORY_VARIABLES: Final = ("HEARTWHEEL_MAVEN_REPO", "DEFAULT_ARTIFACT_REPOSITORY")
 """Environment variables that may hold a repository's address, in order; Spark reads the second one itself."""
 
@@ -30,7 +32,7 @@ _TIMEOUT_S: Final = 30
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
-class RepositoryError(RuntimeError):
+class RepositoryError(HeartwheelError):
     """Tell that a repository is unknown or did not hand out a file; the message is one line."""
 
 
@@ -65,7 +67,9 @@ def ivy_jar() -> Path:
     folder = Path(spec.origin).parent / "jars" if spec and spec.origin else None
     found = sorted(folder.glob("ivy-*.jar")) if folder else []
     if not found:
-        raise RepositoryError("no Ivy jar in the installed pyspark; set HEARTWHEEL_MAVEN_REPO to a Maven repository")
+        raise RepositoryError(
+            "no Ivy jar in the installed pyspark", hint="set HEARTWHEEL_MAVEN_REPO to a Maven repository"
+        )
     return found[-1]
 
 
@@ -97,7 +101,7 @@ def _ivy_default() -> str:
         resolver = jar.read("org/apache/ivy/plugins/resolver/IBiblioResolver.class")
     found = re.search(rb"https://[!-~]+?/maven2/", resolver)
     if not found:
-        raise RepositoryError("Ivy names no default repository; set HEARTWHEEL_MAVEN_REPO to a Maven repository")
+        raise RepositoryError("Ivy names no default repository", hint="set HEARTWHEEL_MAVEN_REPO to a Maven repository")
     return found[0].decode()
 
 

@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
+from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings, format_size
 
 
@@ -38,10 +39,9 @@ class Check(NamedTuple):
     hint: str = ""
 
 
-def failed(name: str, error: Exception, status: Status = Status.BAD) -> Check:
-    """Make a check of an error that is written for people, its hint apart from its message."""
-    message, _, hint = str(error).partition("\nhint: ")
-    return Check(name, status, message, hint or getattr(error, "hint", None) or "")
+def failed(name: str, error: HeartwheelError, status: Status = Status.BAD) -> Check:
+    """Make a check of an error that is written for people."""
+    return Check(name, status, str(error), error.hint or "")
 
 
 def check_java() -> Check:

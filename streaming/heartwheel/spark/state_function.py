@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pandas as pd
 
+from heartwheel.errors import HeartwheelError
 from heartwheel.pack import decode_pack
 from heartwheel.shard.admission import Refusal
 from heartwheel.shard.shard import Outcome, Shard
@@ -25,7 +26,7 @@ StateFunction = Callable[[tuple[Any, ...], Iterable[pd.DataFrame], Any], Iterato
 AdvanceOne = Callable[..., tuple[StateRow, pd.DataFrame]]
 
 
-class StateVersionError(RuntimeError):
+class StateVersionError(HeartwheelError):
     """Tell that a newer release wrote the state row."""
 
 
