@@ -65,6 +65,7 @@ def _receive_assignment(ctx: Context, leader: Member) -> None:
     ctx.say_of(leader, Kind.ASSIGNMENT_RECEIVED, reason)
     store_record(ctx)
     if ctx.conditions.append_delay_ms > 0:
+        group.store_armed_ms = ctx.now_ms
         group.store_deadline_ms = ctx.now_ms + ctx.conditions.append_delay_ms
     else:
         fire_store(ctx)
