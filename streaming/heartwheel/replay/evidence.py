@@ -175,9 +175,9 @@ class Lane:
 
     def _apply_as_told(self, recorded: Recorded, t_ms: int) -> None:
         conditions = self._machine.conditions
-        conditions.member_id_required = recorded.event.type is not EventType.JOIN or recorded.was_told_its_id
+        conditions.member_id_required = recorded.was_told_its_id
         self._machine.apply(recorded.event, t_ms)
-        conditions.member_id_required = True
+        conditions.member_id_required = None
 
     def _append_delay_ms(self, recorded: Recorded) -> int:
         """Tell how long the leader's assignment took to be stored: the group is not Stable before the answer."""

@@ -32,7 +32,6 @@ class Evidence(msgspec.Struct, frozen=True):
         error: the answer by Kafka's name, `None` if it was not recorded.
         response_generation_id: the generation that a join was answered with.
         leader: the leader that a join was answered with.
-        api_version: version of the request.
     """
 
     t_ms: int
@@ -42,7 +41,6 @@ class Evidence(msgspec.Struct, frozen=True):
     error: str | None = None
     response_generation_id: int | None = None
     leader: str | None = None
-    api_version: int | None = None
 
 
 _decode_evidence = msgspec.json.Decoder(Evidence).decode
@@ -87,7 +85,7 @@ class Recorded:
     @property
     def was_told_its_id(self) -> bool:
         """Tell whether a first join was sent back with its id, as it is done from JoinGroup v4 on (KIP-394)."""
-        error, version = self.evidence.error, self.evidence.api_version
+        error, version = self.evidence.error, self.event.api_version
         if error is None:
             return version is None or version >= 4
         return error == "MEMBER_ID_REQUIRED"

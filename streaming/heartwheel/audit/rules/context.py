@@ -73,7 +73,7 @@ class Run:
 
     def rebalance_of(self, event: Event) -> int:
         """Tell the rebalance timeout that an event asks for, ms."""
-        asked = event.rebalance_timeout_ms
+        asked = event.session_timeout_ms if event.api_version == 0 else event.rebalance_timeout_ms
         return self.config.default_rebalance_timeout_ms if asked is None else asked
 
     def allows_session(self, timeout_ms: int) -> bool:
