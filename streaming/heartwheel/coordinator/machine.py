@@ -190,6 +190,8 @@ class GroupMachine:
     def _request(self, event: Event, fingerprint: int) -> Answer:
         """Handle a heartbeat, sync or commit."""
         group = self.group
+        if event.type is EventType.SYNC and classic_sync.lacks_protocol(event):
+            return Answer.INCONSISTENT_GROUP_PROTOCOL
         if group.kind is GroupKind.CLASSIC:
             if group.confirmed:
                 return self._classic_request(event, fingerprint)

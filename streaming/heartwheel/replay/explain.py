@@ -29,7 +29,8 @@ def explains(machine: GroupMachine, recorded: Recorded, near: Sequence[Recorded]
     if event.type is EventType.JOIN:
         return _explains_join(machine, recorded, near)
     if event.type is EventType.LEAVE:
-        return any(_is_known(machine.group, leaver) for leaver in event.leaving or (event,))
+        known = [_is_known(machine.group, leaver) for leaver in event.leaving or (event,)]
+        return any(known) if error == "NONE" else not all(known)
     return _explains_request(machine.group, recorded, near)
 
 

@@ -124,8 +124,7 @@ class LineReader:
         if recorded is None:
             return None
         evidence = recorded.evidence
-        plain = evidence.error is None and evidence.api_version is None
-        return _in_time(Line(evidence.t_ms, Request(recorded.event), None if plain else evidence))
+        return _in_time(Line(evidence.t_ms, Request(recorded.event), None if evidence.error is None else evidence))
 
 
 def _in_time(line: Line) -> Line:

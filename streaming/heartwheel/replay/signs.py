@@ -149,7 +149,7 @@ class Signs:
             self._put(event.group_id, event.member_id, line.t_ms, sign, event.generation_id)
             return
         self._phases(event.group_id).note(event, line.t_ms)
-        if event.type is EventType.LEAVE:
+        if event.type is EventType.LEAVE and not line.recorded().had_no_effect:
             for leaver in event.leaving or (event,):
                 if leaver.member_id:
                     self._put(event.group_id, leaver.member_id, line.t_ms, Sign.LEAVE, UNCHECKED_GENERATION)

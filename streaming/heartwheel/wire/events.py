@@ -50,6 +50,7 @@ class EventType(enum.StrEnum):
 
 _Timeout = Annotated[int, msgspec.Meta(ge=1, le=TIMEOUT_MS_MAX)]
 _Generation = Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)]
+_Version = Annotated[int, msgspec.Meta(ge=0, le=2**15 - 1)]
 
 
 class Protocol(msgspec.Struct, frozen=True):
@@ -79,12 +80,15 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         session_timeout_ms: the session timeout a join (or a heartbeat of a presence group) asks for, milliseconds.
         rebalance_timeout_ms: the rebalance timeout a join asks for, milliseconds.
         assigned_member_id: the id that the coordinator handed out to a join that came without one.
-        protocol_type: the protocol type of a join, such as `consumer`.
+        protocol_type: the protocol type of a join or sync, such as `consumer`.
+        protocol_name: the protocol that a sync names, such as `range`.
         protocols: what a join offers, in the order of preference.
         leaving: the members of a batch leave.
         client_id: shown to people.
         client_host: shown to people.
         reason: the client's own words for a join or a leave.
+        api_version: version of the request, if the source knows it: a join below 4 makes a member at once, and a sync
+            from 5 on has to name its protocol.
     """
 
     group_id: str
@@ -96,11 +100,13 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rebalance_timeout_ms: _Timeout | None = None
     assigned_member_id: str | None = None
     protocol_type: str | None = None
+    protocol_name: str | None = None
     protocols: tuple[Protocol, ...] = ()
     leaving: tuple[Leaving, ...] = ()
     client_id: str | None = None
     client_host: str | None = None
     reason: str | None = None
+    api_version: _Version | None = None
 
 
 class RejectCause(enum.StrEnum):
@@ -242,6 +248,7 @@ def _kept_ids(event: Event) -> list[str | None]:
         event.client_id,
         event.client_host,
         event.protocol_type,
+        event.protocol_name,
         event.reason,
     ]
     for protocol in event.protocols:
