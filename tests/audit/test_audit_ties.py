@@ -181,6 +181,40 @@ def test_ties_of_several_groups_in_one_millisecond() -> None:
         assert [row for row in said if row[0] == 16_000] == rows
 
 
+FORTY = [f"m{n}" for n in range(40)]
+"""So many that Java's map of the members has 64 buckets: m16 is in the 20th and m0 in the 36th, of 16 both in the 4th."""
+
+
+def _forty_stand() -> list[tuple[int, Event]]:
+    return [(0, join("g", who, 100_000, 10_000)) for who in FORTY]
+
+
+def test_members_removed_at_the_join_are_named_as_kafka_copies_them() -> None:
+    """Who has not joined again is named in the order of maps that were filled from the map of the members.
+
+    `notYetRejoinedMembers` puts them into a new `HashMap` walking through `members`, and `completeClassicGroupJoin`
+    collects the dynamic ones into a third. Two members are in one bucket of that one, and stand in it as they were put
+    in: m16 before m0, though m0 joined first.
+    """
+    synced = [(6_000, ask(EventType.SYNC, "g", who, 1)) for who in FORTY]
+    again = [join("g", who, 100_000, 10_000, first=False) for who in FORTY if who not in ("m0", "m16")]
+    requests = [*_forty_stand(), *synced, (7_000, join("g", "z", 100_000, 10_000)), *((7_010, one) for one in again)]
+    lines = [line(t_ms, event) for t_ms, event in requests]
+    decided = replay_log(lines, CoordinatorConfig(), START_MS + 17_000)
+    removed = [verdict for verdict in decided if verdict.kind is Kind.MEMBER_REMOVED_AT_JOIN]
+    assert {v.reason for v in removed} == {"Group g removed dynamic members who haven't joined: [m16, m0]"}
+    for told in (rows_of(decided), _audited(requests, 17_000)):
+        assert told[-3:-1] == [(17_000, "rebalance_timeout", "m16"), (17_000, "rebalance_timeout", "m0")]
+
+
+def test_members_removed_at_the_sync_are_named_as_kafka_copies_them() -> None:
+    """`expirePendingSync` goes through a copy of the set of those whose sync is waited for, filled in its order."""
+    synced = [(6_000, ask(EventType.SYNC, "g", who, 1)) for who in FORTY if who not in ("m0", "m16")]
+    requests = [*_forty_stand(), *synced]
+    for told in (_decided(requests, 16_000), _audited(requests, 16_000)):
+        assert told[-1] == (16_000, "rebalance_triggered", "Removing [m16, m0] on pending sync request expiration")
+
+
 def test_audit_finds_ties_that_were_told_in_another_order() -> None:
     """A row of a tie that Kafka would not have decided is found: the audit does not go by the engine's order."""
     log = LogBuilder()
