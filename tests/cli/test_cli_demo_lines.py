@@ -53,6 +53,7 @@ def trigger(type_: str, generation: int, **more: Any) -> TriggerRow:
         "duration_ms": 0,
         "detected_ms": 8_000,
         "shard": 0,
+        "group_kind": "classic",
     }
     row |= more
     return TriggerRow(awaiting_count=len(row["awaiting"]), removed_count=len(row["removed"]), **row)
@@ -139,7 +140,7 @@ def test_an_open_join_phase_says_who_is_awaited() -> None:
 def test_an_empty_group_is_told() -> None:
     """A group that has lost its last member is called empty."""
     row = trigger("group_empty", 4, cause="no_members", member_count=0)
-    assert said(row) == ["empty      orders       generation 3 -> 4  no members"]
+    assert said(row) == ["empty      orders       generation 3 -> 4  no members left"]
 
 
 def test_the_tally_counts_each_id_once() -> None:

@@ -30,6 +30,8 @@ class Tally:
         """Expirations by reason, each id once."""
         self.triggers: Counter[str] = Counter()
         """Triggers by type."""
+        self.rebalances = 0
+        """Completed rebalances; who comes to a presence group and goes makes none."""
         self.batch_ms: list[int] = []
         """How long each live batch took, ms."""
         self.rejected = 0
@@ -85,6 +87,7 @@ class Tally:
             return False
         self._ids.add(row.id)
         self.triggers[row.type] += 1
+        self.rebalances += row.type == "rebalance_completed" and row.is_rebalance
         return True
 
     def add_status(self, row: StatusRow) -> None:

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 import msgspec
 
+from heartwheel.live.changes import cause_words
 from heartwheel.live.expiration import Expiration
 from heartwheel.live.group_book import GroupEntry
 from heartwheel.live.picture import Picture
-from heartwheel.live.states import STATE_WORDS, ShownState, kind_of, state_of
+from heartwheel.live.states import ShownState, kind_of, state_of, words_of
 from heartwheel.live.storms import Storm, StormRule, storm_of
 from heartwheel.live.timeline import timeline_of
 
@@ -26,13 +27,15 @@ class LastChange(msgspec.Struct, frozen=True, kw_only=True):
         type: `rebalance_triggered`, `rebalance_completed` or `group_empty`.
         cause: why the rebalance began, for machines.
         reason: the same in Kafka's own words.
+        words: the cause in words for people; of a presence group, who came or went.
         time_ms: when, epoch ms.
-        duration_ms: how long the join phase took, ms; `None` while it lasts.
+        duration_ms: how long the join phase took, ms; `None` while it lasts, and where there is none.
     """
 
     type: str
     cause: str | None
     reason: str
+    words: str
     time_ms: int
     duration_ms: int | None
 
@@ -145,12 +148,12 @@ def group_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Group:
         rule: what a storm is.
         now_ms: wall clock, epoch ms.
     """
-    newest, state = entry.newest, state_of(entry)
+    newest, state, kind = entry.newest, state_of(entry), kind_of(entry)
     return Group(
         group_id=entry.group_id,
         state=state,
-        state_words=STATE_WORDS[state],
-        kind=kind_of(entry),
+        state_words=words_of(state, kind),
+        kind=kind,
         generation_id=newest.generation_id if newest else -1,
         members=newest.member_count if newest else None,
         last=_last(entry),
@@ -173,8 +176,10 @@ def _last(entry: GroupEntry) -> LastChange | None:
         type=newest.type,
         cause=begun.cause,
         reason=begun.reason,
+        words=cause_words(begun),
         time_ms=newest.time_ms,
-        duration_ms=newest.duration_ms,
+        # Nobody joins when a group becomes empty or a worker comes and goes: there is nothing that could take time.
+        duration_ms=newest.duration_ms if newest.is_rebalance and newest.type != "group_empty" else None,
     )
 
 

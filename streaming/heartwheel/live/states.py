@@ -42,6 +42,16 @@ STATE_WORDS: Final[Mapping[ShownState, str]] = {
 }
 """What each state means."""
 
+PRESENCE_WORDS: Final = (
+    "Its members only say that they are there, by heartbeats. They come and go, and nobody has to join again for that."
+)
+"""What `Stable` means of a presence group, of which no rebalance is ever under way."""
+
+
+def words_of(state: ShownState, kind: ShownKind | None) -> str:
+    """Say what the state of a group of some kind means."""
+    return PRESENCE_WORDS if kind is ShownKind.PRESENCE and state is ShownState.STABLE else STATE_WORDS[state]
+
 
 def state_of(entry: GroupEntry) -> ShownState:
     """Tell the state of a group."""
@@ -49,7 +59,9 @@ def state_of(entry: GroupEntry) -> ShownState:
 
 
 def kind_of(entry: GroupEntry) -> ShownKind | None:
-    """Tell the kind of a group as far as its rebalances show it: only Kafka's protocol knows leaders."""
+    """Tell the kind of a group: its rows name it, those of earlier releases show it by who has a leader."""
+    if entry.newest is not None and entry.newest.group_kind is not None:
+        return ShownKind(entry.newest.group_kind)
     if entry.newest is not None and entry.newest.cause == "generation_advanced":
         return ShownKind.LOADED
     if entry.leader_seen is None:

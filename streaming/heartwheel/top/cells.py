@@ -197,7 +197,7 @@ def _last(group: Group, now_ms: int) -> str:
     last = group.last
     if last is None:
         return "-"
-    return f"{(last.cause or last.type).replace('_', ' ')}, {ago(last.time_ms, now_ms)} ago"
+    return f"{last.words}, {ago(last.time_ms, now_ms)} ago"
 
 
 def _waits_for(group: Group, now_ms: int) -> Text:

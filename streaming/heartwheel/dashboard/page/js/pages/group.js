@@ -62,7 +62,7 @@ function state(group) {
       ["Generation", group.generation_id < 0 ? NOTHING : count(group.generation_id)],
       ["Kind", group.kind ? h("span", { title: kindWords(group.kind) }, group.kind) : "not known"],
       ["Shard", group.shard],
-      ["Last change", last ? [spaced(last.cause ?? last.type), ", ", time(last.time_ms)] : "none seen"],
+      ["Last change", last ? [last.words, ", ", time(last.time_ms)] : "none seen"],
       ["It took", last?.duration_ms === null || last?.duration_ms === undefined ? null : duration(last.duration_ms)],
       ["In Kafka's words", last?.reason, "wide"],
       ["Expired in the window", count(group.expirations_count)],

@@ -1,4 +1,4 @@
-// Page Groups: every group's state, its last rebalance and why, who blocks one now, and who rebalances again and again.
+// Page Groups: every group's state, what happened last and why, who blocks one now, and who rebalances again and again.
 
 import { get } from "../api.js";
 import { groupHref, linked, tagged, twoLines } from "../cells.js";
@@ -161,7 +161,7 @@ function columns(stream) {
           second: `gen. ${group.generation_id < 0 ? NOTHING : count(group.generation_id)}`,
         })),
     },
-    { label: "Last rebalance", width: "21%", cell: () => twoLines((group) => lastRebalance(group, stream.serverMs())) },
+    { label: "Last change", width: "21%", cell: () => twoLines((group) => lastChange(group, stream.serverMs())) },
     {
       label: "Waiting for",
       width: "15%",
@@ -172,12 +172,12 @@ function columns(stream) {
   ];
 }
 
-function lastRebalance({ last }, now) {
+function lastChange({ last }, now) {
   if (!last) return { first: "none seen", second: "" };
   const length =
     last.duration_ms === null || last.duration_ms === undefined ? "" : `, took ${duration(last.duration_ms)}`;
   return {
-    first: spaced(last.cause ?? last.type),
+    first: last.words,
     second: `${ago(Math.max(0, now - last.time_ms))}${length}`,
     title: last.reason,
     titleSecond: `${clock(last.time_ms)}, ${utc(last.time_ms)}`,
