@@ -175,17 +175,20 @@ function seen({ group_id: group, members_seen: members, members_note: note }, no
                   { class: "mono line", href: memberHref(group, member.member_id), title: member.member_id },
                   member.member_id,
                 ),
-                h(
-                  "span",
-                  { class: "soft small nowrap" },
-                  `${counted(member.beats, "event")}, last ${ago(Math.max(0, now - member.last_seen_ms))}`,
-                ),
+                seenWords(member, now),
               ),
             ),
         )
       : empty("None seen.", note || "No heartbeat of this group is among the newest records of its partition."),
   );
   return element;
+}
+
+function seenWords({ beats, last_seen_ms: last, left }, now) {
+  const since = ago(Math.max(0, now - last));
+  return typeof left === "string"
+    ? h("span", { class: "soft small" }, `left ${since}: ${left || "no reason given"}`)
+    : h("span", { class: "soft small nowrap" }, `${counted(beats, "event")}, last ${since}`);
 }
 
 function expired({ group_id: group, expirations, expirations_count: all }) {
