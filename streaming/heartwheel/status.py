@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 
-from heartwheel.shard.shard import AtRisk, Outcome, Shard
+from heartwheel.shard.listing import Rebalancing
+from heartwheel.shard.shard import Outcome, Shard
+
+T = TypeVar("T")
 
 STRAYS_MAX = 10
 """How many groups with records in more than one partition a status row names."""
@@ -14,6 +19,51 @@ STRAYS_MAX = 10
 AT_RISK_BYTES_MAX = 64 * 1024
 """Most UTF-8 bytes of the groups and members near their expiry that a status row names, whatever `at_risk_count` says:
 the row must stay below the megabyte that a Kafka producer sends (`test_limits_of_rows.py`)."""
+
+
+LISTED_MAX = 50
+"""How many groups a status row lists, the next row the next ones."""
+
+REBALANCING_MAX = 20
+"""How many groups that rebalance a status row names."""
+
+AWAITING_MAX = 10
+"""How many of the members that such a group waits for are named."""
+
+AWAITING_BYTES_MAX = 1024
+"""Most UTF-8 bytes of those names."""
+
+GROUPS_BYTES_MAX = 16 * 1024
+"""Most UTF-8 bytes of the names in the list of groups, and as many in that of groups that rebalance."""
+
+
+class ListedGroup(msgspec.Struct, kw_only=True):
+    """Hold a group of the shard: its kind, its state as Kafka names it, how many members it has."""
+
+    group_id: str
+    kind: str
+    state: str
+    members: int
+
+
+class RebalancingGroup(msgspec.Struct, kw_only=True):
+    """Hold a group that rebalances.
+
+    Args:
+        group_id: its name.
+        state: `PreparingRebalance` while members join, `CompletingRebalance` until the assignment has come.
+        members: how many it has.
+        deadline_ms: until when it waits, epoch ms; `null` if that is not known.
+        awaiting: the first of those that have not joined, or not synced, by now.
+        awaiting_count: how many they are; `null` if the group is too large to look.
+    """
+
+    group_id: str
+    state: str
+    members: int
+    deadline_ms: int | None
+    awaiting: tuple[str, ...]
+    awaiting_count: int | None
 
 
 class WheelLevel(msgspec.Struct, kw_only=True):
@@ -52,6 +102,8 @@ class StatusRow(msgspec.Struct, kw_only=True):
         counts: what happened in this batch, by name.
         totals: the same since the shard was made.
         state_bytes: size of the encoded state.
+        listed: some groups, in the next row the next ones, so that after some rows each was named.
+        rebalancing: groups that rebalance; if there are very many, the first of them.
     """
 
     shard: int
@@ -70,6 +122,8 @@ class StatusRow(msgspec.Struct, kw_only=True):
     counts: dict[str, int]
     totals: dict[str, int]
     state_bytes: int
+    listed: tuple[ListedGroup, ...] = ()
+    rebalancing: tuple[RebalancingGroup, ...] = ()
 
 
 def status_of(
@@ -102,14 +156,35 @@ def status_of(
         ),
         wheel_moves=shard.wheel_stats.moves,
         wheel_fires=shard.wheel_stats.fires,
-        at_risk=tuple(AtRiskMember(**member._asdict()) for member in _nearest(at_risk)),
+        at_risk=tuple(
+            AtRiskMember(**member._asdict())
+            for member in _fitting(at_risk, AT_RISK_BYTES_MAX, lambda member: (member.group_id, member.member_id))
+        ),
         strays=shard.strays(STRAYS_MAX),
         counts=dict(outcome.counts),
         totals=dict(shard.totals),
         state_bytes=state_bytes,
+        listed=tuple(
+            ListedGroup(**group._asdict())
+            for group in _fitting(shard.listed(LISTED_MAX), GROUPS_BYTES_MAX, lambda group: (group.group_id,))
+        ),
+        rebalancing=tuple(
+            RebalancingGroup(**group._asdict())
+            for group in _fitting(
+                [_brief(group) for group in shard.rebalancing(REBALANCING_MAX, AWAITING_MAX)],
+                GROUPS_BYTES_MAX,
+                lambda group: (group.group_id, *group.awaiting),
+            )
+        ),
     )
 
 
-def _nearest(members: list[AtRisk]) -> list[AtRisk]:
-    ends = itertools.accumulate(len(member.group_id.encode()) + len(member.member_id.encode()) for member in members)
-    return members[: sum(end <= AT_RISK_BYTES_MAX for end in ends)]
+def _brief(group: Rebalancing) -> Rebalancing:
+    """Name fewer of those that are waited for if their ids are long: one group must not take the room of all others."""
+    return group._replace(awaiting=tuple(_fitting(list(group.awaiting), AWAITING_BYTES_MAX, lambda name: (name,))))
+
+
+def _fitting(rows: list[T], bytes_max: int, names: Callable[[T], tuple[str, ...]]) -> list[T]:
+    """Take the first rows, as many as their names fit into so many bytes of UTF-8."""
+    ends = itertools.accumulate(sum(len(name.encode()) for name in names(row)) for row in rows)
+    return rows[: sum(end <= bytes_max for end in ends)]

@@ -201,3 +201,13 @@ def test_the_page_is_named_first(capsys: pytest.CaptureFixture[str]) -> None:
     with DemoScreen(Tally(shards=1), address="http://127.0.0.1:8484/") as screen:
         screen.say(expiration_line(expiration(), 8_500))
     assert capsys.readouterr().out.splitlines()[0] == "http://127.0.0.1:8484/"
+
+
+def test_the_canary_is_in_no_figure() -> None:
+    """The reports count the canary's groups and members, and the terminal leaves them out, as the page does."""
+    tally = Tally(shards=1)
+    tally.add_status(status(0, 5_000))
+    tally.add_canary(trigger("rebalance_completed", 1, group_id="heartwheel-canary-1", member_count=1))
+    assert (tally.members, tally.groups) == (1, 0)
+    tally.add_canary(trigger("group_empty", 2, group_id="heartwheel-canary-1", member_count=0))
+    assert (tally.members, tally.groups) == (2, 0)

@@ -195,6 +195,10 @@ def _show(report: Mapping[str, Any], place: DemoFolder) -> None:
         "lateness p50, p99, max": f"{late['p50']:,} ms, {late['p99']:,} ms, {late['max']:,} ms",
         "first expiration seen after": f"{report['first_expiration_s']} s",
     }
+    if report["unread"]:
+        rows["killed, and not in the log"] = f"{report['unread']:,}"
+    if report["fed"]["unknown"]:
+        rows["heartbeats of unknown fate"] = f"{report['fed']['unknown']:,}, as the broker did not answer in time"
     table = plain_table("judged by the log", "")
     for name, value in rows.items():
         table.add_row(name, value)

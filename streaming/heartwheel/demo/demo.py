@@ -170,6 +170,9 @@ class Demo:
             if not self._is_canary(row.group_id) and tally.add_expiration(row, record.append_ms):
                 self._screen.say(expiration_line(row, record.append_ms))
         triggers = [(_trigger(record.value or b""), record.append_ms) for record in found.get(topics.triggers, ())]
+        for trigger, _ in triggers:
+            if self._is_canary(trigger.group_id):
+                tally.add_canary(trigger)
         news = (pair for pair in triggers if not self._is_canary(pair[0].group_id) and tally.add_trigger(pair[0]))
         self._say_all(self._roll_up.add(news))
         for record in found.get(topics.status, ()):

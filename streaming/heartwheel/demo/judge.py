@@ -34,8 +34,8 @@ class Judged(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Tell whether everything was as promised."""
-        return self.presence.ok and self.verdicts.ok
+        """Tell whether everything was as promised; that the log was read whole is another question."""
+        return self.verdicts.ok and not (self.presence.false or self.presence.missed or self.presence.conflicting)
 
 
 def judge_topics(settings: Settings, truth_file: Path, audited: AuditConfig, *, until_ms: int) -> Judged:

@@ -25,7 +25,8 @@ def report_of(settings: Settings, judged: Judged, fed: Summary, tally: Tally) ->
     late, presence, verdicts = judged.lateness_ms, judged.presence, judged.verdicts
     classic, first_s = verdicts.expirations, tally.first_expiration_s
     return {
-        "ok": judged.ok,
+        # A record whose fate nobody knows may be a member's last one, and then the truth about it is not the log's.
+        "ok": judged.ok and (not presence.unread or fed.unknown > 0),
         "heartbeats": verdicts.fed,
         "members": fed.members,
         "killed": presence.killed,

@@ -29,6 +29,7 @@ from heartwheel.pack import Pack
 from heartwheel.shard.codec import ShardState, decode_state, encode_state
 from heartwheel.shard.fast_path import Route, keep_alive, mark_busy
 from heartwheel.shard.limits import ShardLimits
+from heartwheel.shard.listing import Listed, Rebalancing, page_of, rebalancing
 from heartwheel.shard.log import BatchLog
 from heartwheel.shard.router import Router
 from heartwheel.shard.rules_path import KINDS, STATES, Loaded, Workshop, member_handle
@@ -181,6 +182,14 @@ class Shard:
             AtRisk(*row) for row in zip(group_ids, self._members.text.ids(rows), deadlines[rows].tolist(), strict=True)
         ]
 
+    def listed(self, size: int) -> list[Listed]:
+        """List one page of the groups, after each batch the next."""
+        return page_of(self._groups, self._members, self.totals["batches"], size)
+
+    def rebalancing(self, most: int, names_max: int) -> list[Rebalancing]:
+        """List the groups that rebalance, each with the first members that it waits for."""
+        return rebalancing(self._groups, self._members, self._workshop, most, names_max)
+
     def occupancy(self) -> list[LevelOccupancy]:
         """Tell how full each level and slot of the wheel is."""
         return self._wheel.occupancy(slots=True)
@@ -217,7 +226,7 @@ class Shard:
         """
         self._verdicts.clear()
         self._refused = []
-        self._counts = Counter()
+        self._counts = Counter(batches=1)
         self._room = 0 if self._heavy else self._limits.members_max - len(self._members)
         clock = self._clock(clock_ms)
         if packs:

@@ -72,7 +72,7 @@ function state(group) {
 
 function blocked({
   group_id: group,
-  blocked: { since_ms: since, deadline_ms: deadline, awaiting, awaiting_count: all },
+  blocked: { since_ms: since, deadline_ms: deadline, awaiting, awaiting_count: all, to },
 }) {
   return h(
     "section",
@@ -81,16 +81,14 @@ function blocked({
       "h2",
       {},
       icon("hourglass"),
-      all ? ` Waiting for ${counted(all, "member")} to rejoin` : " A rebalance is under way",
+      all ? ` Waiting for ${counted(all, "member")} to ${to === "sync" ? "sync" : "rejoin"}` : " A rebalance is under way",
     ),
     h(
       "p",
       {},
-      "Since ",
-      time(since),
-      ". ",
+      since ? ["Since ", time(since), ". "] : null,
       deadline
-        ? ["Who is not back in ", h("strong", { dataset: { until: deadline } }), " is taken out of the group."]
+        ? [to === "sync" ? "Who has not synced in " : "Who is not back in ", h("strong", { dataset: { until: deadline } }), " is taken out of the group."]
         : "",
     ),
     h(
@@ -99,7 +97,9 @@ function blocked({
       awaiting
         .slice(0, 20)
         .map((member) => h("li", {}, h("a", { class: "mono wrap", href: memberHref(group, member) }, member))),
-      all > 20 ? h("li", { class: "soft" }, `and ${counted(all - Math.min(20, awaiting.length), "other")}`) : null,
+      all > Math.min(20, awaiting.length)
+        ? h("li", { class: "soft" }, `and ${counted(all - Math.min(20, awaiting.length), "other")}`)
+        : null,
     ),
   );
 }

@@ -127,7 +127,7 @@ class View {
       );
       return empty("No group matches these filters.", clear);
     }
-    const words = "Groups show up with their first rebalance or expiration. To see some, run ";
+    const words = "Groups show up with their first heartbeat. To see some, run ";
     return empty("No group has been seen yet.", words, code("heartwheel demo"), ".");
   }
 }
@@ -165,7 +165,7 @@ function columns(stream) {
     {
       label: "Waiting for",
       width: "15%",
-      about: "Who has not rejoined, and how long the group still waits",
+      about: "Who has not rejoined, or not synced, and how long the group still waits",
       cell: () => twoLines((group) => blockers(group, stream.serverMs())),
     },
     { label: "Expired", width: "12%", about: "Members expired in the window; rebalances in a row", cell: expiredCell },
@@ -193,9 +193,9 @@ function blockers({ blocked }, now) {
   return { first: waitedFor(blocked), second: left, title: blocked.awaiting.join("\n") };
 }
 
-function waitedFor({ awaiting, awaiting_count: all }) {
-  if (all === 1) return awaiting[0];
-  return all ? counted(all, "member") : "others to join";
+function waitedFor({ awaiting, awaiting_count: all, to }) {
+  if (all === 1 && awaiting.length) return awaiting[0];
+  return all ? counted(all, "member") : to === "sync" ? "the assignment" : "others to join";
 }
 
 function expiredCell() {
