@@ -72,7 +72,7 @@ def test_silences_are_short_or_long_but_never_near_the_timeout() -> None:
 def test_every_kind_of_turn_happens_and_in_a_sensible_order() -> None:
     """After a kill or a leave only a return can come, after a pause only a resumption."""
     seen = Counter(step.action for step in steps(BUSY))
-    assert set(seen) == set(Action)
+    assert set(seen) == set(Action) - {Action.STALL, Action.POLL_TIMEOUT}, "those two are scripted: test_mix.py"
     for life in lives(BUSY).values():
         for before, after in itertools.pairwise(step.action for step in life if step.action is not Action.GARBAGE):
             if before in {Action.KILL, Action.LEAVE}:

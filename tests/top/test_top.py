@@ -99,7 +99,7 @@ def test_a_small_screen_shows_what_matters() -> None:
         assert "Healthy: every shard decides as its members fall silent." in text
         for words in (
             "members 9",
-            "groups 3",
+            "groups 2",
             "expired/min 3",
             "beats 8/s",
             "batch 340 ms",

@@ -99,17 +99,25 @@ class Flock:
         for judge in self._judges.values():
             judge.objective_ms = objective_ms
 
-    def settle(self, now_ms: int, *, trouble: str | None = None, on_judged: Callable[[Probe, Judged], None]) -> None:
+    def settle(
+        self,
+        now_ms: int,
+        *,
+        trouble: str | None = None,
+        slow: str | None = None,
+        on_judged: Callable[[Probe, Judged], None],
+    ) -> None:
         """Judge what can be judged by now.
 
         Args:
             now_ms: the broker's clock, or a time that is surely before it; epoch ms.
             trouble: why no expiration can come for now, if that is so.
+            slow: why one may come late for now, if that is so.
             on_judged: told each outcome once.
         """
         for probe in self.plan.probes:
             judge = self._judges[probe.group_id]
-            for judged in judge.settle(now_ms, trouble):
+            for judged in judge.settle(now_ms, trouble, slow):
                 self._outcomes.add(judged)
                 on_judged(probe, judged)
 

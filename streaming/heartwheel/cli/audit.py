@@ -92,7 +92,7 @@ def audit(
     settings = load(config, set_, kafka__bootstrap_servers=bootstrap_servers).settings
     files = _files(heartbeats, expirations, triggers, rejects, status)
     has_status = not files or status is not None
-    audited = _config(
+    audited = audit_config(
         settings,
         late_ms_max=_late_ms(late, settings, has_status=has_status),
         disorder_ms=_duration(disorder, "--disorder"),
@@ -144,7 +144,8 @@ def _files(*paths: Path | None) -> dict[Source, Path]:
 _ORDER: Final = ("heartbeats", "expirations", "triggers", "rejects", "status")
 
 
-def _config(settings: Settings, **given: object) -> AuditConfig:
+def audit_config(settings: Settings, **given: object) -> AuditConfig:
+    """Set up an audit as a job with these settings is set up; `given` goes over it."""
     from msgspec import convert
 
     from heartwheel.audit import AuditConfig

@@ -80,6 +80,7 @@ class Context:
         """Emit a verdict about the group at this moment; `fields` are further fields of `Verdict`."""
         group = self.group
         fields.setdefault("group_state", group.state.value)
+        fields.setdefault("group_kind", group.kind.value)
         self.emit(
             Verdict(
                 kind=kind,

@@ -5,17 +5,19 @@ falls silent opens a join phase; when all members have joined again the next gen
 learns of either at its first heartbeat that comes a moment later: it must not be ahead of the engine, whose clock is
 the broker's. When two members of one group fail within one rebalance, the group may fall out of step with the engine
 until a later rebalance; its records are then refused, as those of real clients that lost their coordinator would be.
+
+A static member goes by its instance: if it comes back in time under a new id, the group stays as it is (KIP-345).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Final
 
 import msgspec
 
-from heartwheel.feed.members import BEATS, Sent, goodbye, identity
+from heartwheel.feed.members import BEATS, LEAVES, Sent, goodbye, identity
 from heartwheel.feed.schedule import Action, FeedPlan
 from heartwheel.wire.events import Event, EventType, Protocol, encode_event
 
@@ -56,11 +58,21 @@ class ClassicMembers:
     Args:
         plan: whom to simulate.
         initial_delay_ms: how long the engine holds the first join phase of an empty group open, ms.
+        groups: the numbers of those that are asked for; all, if left out.
+        static: the numbers of groups whose members have an instance id.
     """
 
-    def __init__(self, plan: FeedPlan, initial_delay_ms: int = INITIAL_REBALANCE_DELAY_MS) -> None:
+    def __init__(
+        self,
+        plan: FeedPlan,
+        initial_delay_ms: int = INITIAL_REBALANCE_DELAY_MS,
+        *,
+        groups: Iterable[int] | None = None,
+        static: Container[int] = (),
+    ) -> None:
         self._plan = plan
-        self._groups = [_Group(plan, initial_delay_ms) for _ in range(plan.groups)]
+        wanted = range(plan.groups) if groups is None else groups
+        self._groups = {number: _Group(plan, initial_delay_ms, is_static=number in static) for number in wanted}
 
     def member_id(self, member: int) -> str:
         """Name the id that a member goes by; every start is given a new one."""
@@ -77,9 +89,12 @@ class ClassicMembers:
 class _Group:
     """Keep one group as its coordinator does: members by number, generation, and the join phase if one is open."""
 
-    def __init__(self, plan: FeedPlan, initial_delay_ms: int) -> None:
+    def __init__(self, plan: FeedPlan, initial_delay_ms: int, *, is_static: bool = False) -> None:
         self._plan = plan
         self._initial_delay_ms = initial_delay_ms
+        self._is_static = is_static
+        self._stalled: set[int] = set()
+        """Who beats and does not poll: it does not join again."""
         self._members: dict[int, _Member] = {}
         self._lives: dict[int, int] = {}
         self._up: set[int] = set()
@@ -97,13 +112,17 @@ class _Group:
 
     def act(self, number: int, action: Action, now_ms: float) -> Iterator[Sent]:
         self._advance(now_ms)
+        if action is Action.STALL:
+            self._stalled.add(number)
+        elif action is not Action.BEAT:
+            self._stalled.discard(number)
         if action in BEATS:
             self._up.add(number)
             yield from self._beat(number, now_ms, fresh=action in {Action.START, Action.RETURN})
         else:
             self._up.discard(number)
-        if action is Action.LEAVE:
-            yield from self._leave(number, now_ms)
+        if action in LEAVES:
+            yield from self._leave(number, now_ms, action)
 
     def _advance(self, now_ms: float) -> None:
         """Let everything happen whose time has come, at its time and in order."""
@@ -159,7 +178,7 @@ class _Group:
         elif self._joining and not member.joined:
             member.seen_ms = now_ms
             yield self._send(member, EventType.HEARTBEAT)
-            if known:
+            if known and number not in self._stalled:
                 member.joined = True
                 yield self._join(member)
                 self._complete(now_ms)
@@ -183,12 +202,19 @@ class _Group:
         if stale is not None:
             beat = Event(group_id=group_id, member_id=stale, generation_id=self._generation)
             yield Sent(number, encode_event(beat))
-        if number in self._members:
+        old = self._members.get(number)
+        if old is not None and not self._is_static:
             self._remove(number, now_ms)
         self._lives[number] = self._lives.get(number, -1) + 1
-        member = _Member(number, identity(self._plan, number, self._lives[number]), now_ms)
+        member = _Member(number, self._identity(number), now_ms)
         yield self._join(member, first=True)
-        yield self._join(member)
+        if old is not None and self._is_static and old.synced and not self._joining:
+            # The group is Stable and the instance is known: it is answered at once, with the generation that runs.
+            member.joined, member.synced = old.joined, True
+            self._members[number] = member
+            return
+        if not self._is_static:
+            yield self._join(member)
         if self._members or self._joining:
             self._newcomers = True
         elif self._initial_delay_ms:
@@ -198,10 +224,14 @@ class _Group:
         self._due_ms = now_ms
         self._complete(now_ms)
 
-    def _leave(self, number: int, now_ms: float) -> Iterator[Sent]:
+    def _identity(self, number: int) -> Event:
+        who = identity(self._plan, number, self._lives[number])
+        return msgspec.structs.replace(who, group_instance_id=who.client_id) if self._is_static else who
+
+    def _leave(self, number: int, now_ms: float, action: Action) -> Iterator[Sent]:
         member = self._members.get(number)
         if member is not None:
-            yield Sent(number, encode_event(goodbye(member.who)))
+            yield Sent(number, encode_event(goodbye(member.who, action)))
             self._remove(number, now_ms)
 
     def _send(self, member: _Member, kind: EventType) -> Sent:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ import msgspec
 from heartwheel.feed.classic import ClassicMembers
 from heartwheel.feed.garbage import GARBAGE_KINDS, garbage
 from heartwheel.feed.members import BEATS, Members, PresenceMembers, Sent, group_name
+from heartwheel.feed.mix import MixedMembers, mixed_steps
 from heartwheel.feed.schedule import Action, FeedPlan, Step, steps
 from heartwheel.feed.truth import LifeLine, Summary, TruthWriter, Turn
 from heartwheel.kafka.sender import Sender, Stamp
@@ -27,6 +28,13 @@ _TURNS: Final = {
     Action.RESUME: Turn.RESUMED,
     Action.LEAVE: Turn.LEFT,
     Action.RETURN: Turn.RETURNED,
+    Action.STALL: Turn.STALLED,
+    Action.POLL_TIMEOUT: Turn.POLL_TIMED_OUT,
+}
+_MEMBERS: Final[Mapping[str, Callable[[FeedPlan], Members]]] = {
+    "presence": PresenceMembers,
+    "classic": ClassicMembers,
+    "mix": MixedMembers,
 }
 _STEPS_A_POLL: Final = 512
 _NAP_MS_MAX: Final = 50
@@ -70,7 +78,7 @@ class Feeder:
         self._bootstrap, self._topic, self._truth_file = bootstrap, topic, truth_file
         self._properties = properties
         self._garbage: collections.Counter[str] = collections.Counter()
-        self._members: Members = ClassicMembers(plan) if plan.protocol == "classic" else PresenceMembers(plan)
+        self._members: Members = _MEMBERS[plan.protocol](plan)
         self._keys = [group_name(plan, number).encode() for number in range(plan.groups)]
         self._desks = [_Desk() for _ in range(plan.members)]
         self._behind_ms_max = 0.0
@@ -113,7 +121,7 @@ class Feeder:
 
     def _feed(self, stop: threading.Event) -> None:
         self._start = time.monotonic()
-        for number, step in enumerate(steps(self._plan)):
+        for number, step in enumerate(mixed_steps(self._plan) if self._plan.protocol == "mix" else steps(self._plan)):
             ahead_ms = step.at_ms - self._elapsed_ms()
             if ahead_ms > 1 or number % _STEPS_A_POLL == 0:
                 self._sender.poll()

@@ -8,14 +8,13 @@ leave came before, it is expired, once. Only presence groups are judged: their m
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import msgspec
 
-from heartwheel.feed.truth import LifeLine, TruthLine, Turn, read_truth
-from heartwheel.kafka.readback import LogRecord, read_topic
+from heartwheel.feed.truth import LifeLine, TruthLine, Turn
+from heartwheel.kafka.readback import LogRecord
 from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType, RejectedError, decode_event
 
 _PRESENCE: Final = frozenset({EventType.HEARTBEAT, EventType.LEAVE})
@@ -186,40 +185,6 @@ def judge(truth: Iterable[TruthLine], beats: Beats, expirations: Iterable[Expira
         examples_false=tuple(false[:_SHOWN_MAX]),
         examples_missed=tuple(missed[:_SHOWN_MAX]),
     )
-
-
-def judge_topics(
-    bootstrap: str,
-    truth_file: str | Path,
-    *,
-    heartbeats: str,
-    expirations: str,
-    until_ms: int,
-    default_session_timeout_ms: int = 45_000,
-    left_out: str = "",
-    properties: Mapping[str, str] | None = None,
-) -> Judgement:
-    """Read both topics back and judge.
-
-    Args:
-        bootstrap: `host:port[,host:port]`.
-        truth_file: what a feeder wrote.
-        heartbeats: name of the heartbeat topic.
-        expirations: name of the expirations topic.
-        until_ms: see `judge`.
-        default_session_timeout_ms: of members that never told theirs, ms.
-        left_out: what the names of groups begin with that are not judged; empty for none.
-        properties: Kafka client properties in dotted style.
-
-    Raises:
-        KafkaUnreachableError: if nobody answers.
-        KafkaRefusedError: if a topic is missing or stalls.
-    """
-    found = [decode_expiration(record) for record in read_topic(bootstrap, expirations, properties=properties)]
-    beats = Beats(default_session_timeout_ms, left_out=left_out)
-    for record in read_topic(bootstrap, heartbeats, properties=properties):
-        beats.add(record)
-    return judge(read_truth(truth_file), beats, found, until_ms=until_ms)
 
 
 def decode_expiration(record: LogRecord) -> Expiration:

@@ -8,7 +8,13 @@ from typing import Final, NamedTuple, Protocol
 from heartwheel.feed.schedule import Action, FeedPlan
 from heartwheel.wire.events import Event, EventType, encode_event
 
-BEATS: Final = frozenset({Action.START, Action.BEAT, Action.RESUME, Action.RETURN})
+LEAVES: Final = {
+    Action.LEAVE: "the consumer is being closed",
+    Action.POLL_TIMEOUT: "consumer poll timeout has expired.",
+}
+"""The actions by which a member leaves, with the reason that Kafka's own consumer gives for it."""
+
+BEATS: Final = frozenset({Action.START, Action.BEAT, Action.RESUME, Action.RETURN, Action.STALL})
 """The actions by which a member shows that it is there."""
 
 _WORDS: Final = (
@@ -73,9 +79,9 @@ def identity(plan: FeedPlan, member: int, life: int = 0) -> Event:
     )
 
 
-def goodbye(who: Event) -> Event:
+def goodbye(who: Event, action: Action = Action.LEAVE) -> Event:
     """Make the leave of a member, in the words of Kafka's own consumer."""
-    reason = "the consumer is being closed"
+    reason = LEAVES[action]
     return Event(type=EventType.LEAVE, group_id=who.group_id, member_id=who.member_id, reason=reason)
 
 
@@ -84,10 +90,12 @@ class PresenceMembers:
 
     Args:
         plan: whom to simulate.
+        members: the numbers of those that are asked for; all, if left out.
     """
 
-    def __init__(self, plan: FeedPlan) -> None:
-        self._beats = [encode_event(identity(plan, member)) for member in range(plan.members)]
+    def __init__(self, plan: FeedPlan, members: Iterable[int] | None = None) -> None:
+        wanted = range(plan.members) if members is None else members
+        self._beats = {member: encode_event(identity(plan, member)) for member in wanted}
         self._plan = plan
 
     def member_id(self, member: int) -> str:
@@ -98,7 +106,7 @@ class PresenceMembers:
         """Send a heartbeat, or a goodbye."""
         if action in BEATS:
             return (Sent(member, self._beats[member]),)
-        if action is Action.LEAVE:
+        if action in LEAVES:
             who = identity(self._plan, member)
-            return (Sent(member, encode_event(goodbye(who))),)
+            return (Sent(member, encode_event(goodbye(who, action))),)
         return ()

@@ -1,7 +1,8 @@
 """What a feeder did to its members, written as JSON lines, so that verdicts can be held against it.
 
-One line a turn of a life: a member started, was killed, paused, resumed, left, returned. The line is written once the
-broker has stamped the member's last record, and carries that stamp. The last line of an orderly end is the summary.
+One line a turn of a life: a member started, was killed, paused, resumed, left, returned, stalled, timed out. It is
+written once the broker has stamped the member's last record, and carries that stamp. The last line of an orderly end is
+the summary.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ class Turn(enum.StrEnum):
     RESUMED = "resumed"
     LEFT = "left"
     RETURNED = "returned"
+    STALLED = "stalled"
+    POLL_TIMED_OUT = "poll timed out"
 
 
 class LifeLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="life"):

@@ -74,6 +74,8 @@ class VerdictCounters:
         self._lateness.observe(max(0, append_ms - row.deadline_ms) / 1000)
 
     def _triggered(self, row: TriggerRow) -> None:
+        if not row.is_rebalance:
+            return  # somebody came to a presence group or went, and nobody had to join again
         if row.type == TRIGGER_TYPES[Kind.REBALANCE_STARTED]:
             self._rebalances.labels(row.cause or "").inc()
             self._group_rebalances.labels(self._labels[row.group_id]).inc()

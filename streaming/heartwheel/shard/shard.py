@@ -31,6 +31,7 @@ from heartwheel.shard.fast_path import Route, keep_alive, mark_busy
 from heartwheel.shard.figures import Figures
 from heartwheel.shard.handles import group_deadlines, groups_of, member_deadlines, member_handle
 from heartwheel.shard.limits import ShardLimits
+from heartwheel.shard.listing import Listed, Rebalancing, page_of, rebalancing
 from heartwheel.shard.log import BatchLog
 from heartwheel.shard.router import Router
 from heartwheel.shard.rules_path import Loaded, Workshop
@@ -113,6 +114,14 @@ class Shard:
         """How many groups there are, those without members included."""
         return len(self._groups)
 
+    def listed(self, size: int) -> list[Listed]:
+        """List one page of the groups, after each batch the next."""
+        return page_of(self._groups, self._members, self.totals["batches"], size)
+
+    def rebalancing(self, most: int, names_max: int) -> list[Rebalancing]:
+        """List the groups that rebalance, each with the first members that it waits for."""
+        return rebalancing(self._groups, self._members, self._workshop, most, names_max)
+
     @property
     def figures(self) -> Figures:
         """What it tells about itself; it shows the shard as it is now, whenever that is."""
@@ -144,7 +153,7 @@ class Shard:
                 only as far as the group's own records prove that time has passed.
         """
         self._verdicts.clear()
-        self._counts = Counter()
+        self._counts = Counter(batches=1)
         self._admission = self._admit()
         clock = self._clock(clock_ms)
         if packs:

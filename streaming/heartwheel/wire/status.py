@@ -5,6 +5,35 @@ from __future__ import annotations
 import msgspec
 
 
+class ListedGroup(msgspec.Struct, kw_only=True):
+    """Hold a group of the shard: its kind, its state as Kafka names it, how many members it has."""
+
+    group_id: str
+    kind: str
+    state: str
+    members: int
+
+
+class RebalancingGroup(msgspec.Struct, kw_only=True):
+    """Hold a group that rebalances.
+
+    Args:
+        group_id: its name.
+        state: `PreparingRebalance` while members join, `CompletingRebalance` until the assignment has come.
+        members: how many it has.
+        deadline_ms: until when it waits, epoch ms; `null` if that is not known.
+        awaiting: the first of those that have not joined, or not synced, by now.
+        awaiting_count: how many they are; `null` if the group is too large to look.
+    """
+
+    group_id: str
+    state: str
+    members: int
+    deadline_ms: int | None
+    awaiting: tuple[str, ...]
+    awaiting_count: int | None
+
+
 class WheelLevel(msgspec.Struct, kw_only=True):
     """Hold how full one level of the wheel is: `slots` counts the timers of each slot."""
 
@@ -41,6 +70,8 @@ class StatusRow(msgspec.Struct, kw_only=True):
         counts: what happened in this batch, by name.
         totals: the same since the shard was made.
         state_bytes: size of the encoded state.
+        listed: some groups, in the next row the next ones, so that after some rows each was named.
+        rebalancing: groups that rebalance; if there are very many, the first of them.
     """
 
     shard: int
@@ -59,3 +90,5 @@ class StatusRow(msgspec.Struct, kw_only=True):
     counts: dict[str, int]
     totals: dict[str, int]
     state_bytes: int
+    listed: tuple[ListedGroup, ...] = ()
+    rebalancing: tuple[RebalancingGroup, ...] = ()

@@ -73,6 +73,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         reason: the words Kafka's coordinator logs for it.
         cause: the same for machines.
         group_state: the group's state just before, as Kafka names it.
+        group_kind: the rules that the group goes by, as `GroupKind` names them.
         member_id: the member it is about, for kinds that are about one.
         group_instance_id: its instance id, if static.
         client_id: shown to people.
@@ -96,6 +97,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str
     cause: Cause | None = None
     group_state: str = ""
+    group_kind: str = ""
     member_id: str | None = None
     group_instance_id: str | None = None
     client_id: str | None = None
@@ -121,6 +123,9 @@ longest row stays below the megabyte that a Kafka producer sends (`test_limits_o
 
 REASON_CHARS_MAX: Final = 4096
 """Most characters of a row's reason: Kafka's own words name every member that left or did not sync."""
+
+PRESENCE: Final = "presence"
+"""The kind of group whose members only send heartbeats; `GroupKind.PRESENCE`, which is defined further in."""
 
 TRIGGER_TYPES: Final = {
     Kind.REBALANCE_STARTED: "rebalance_triggered",
@@ -181,7 +186,8 @@ class TriggerRow(msgspec.Struct, kw_only=True):
     """Hold one row of the triggers topic; `conf/schemas/rebalance-triggers.schema.json` describes it.
 
     `awaiting`, `removed` and `joined` name the first `NAMES_MAX` members, or as many as `NAMES_BYTES_MAX` allows; their
-    counts tell how many there are.
+    counts tell how many there are. `group_kind` is `classic`, `loaded` or `presence`; `None` in
+    rows of earlier releases.
     """
 
     id: str
@@ -203,6 +209,23 @@ class TriggerRow(msgspec.Struct, kw_only=True):
     duration_ms: int | None
     detected_ms: int
     shard: int
+    group_kind: str | None = None
+
+    @property
+    def is_rebalance(self) -> bool:
+        """Whether members had to join again; those of a presence group only come and go, and nobody waits for anybody.
+
+        Rows of earlier releases do not name the kind of their group. Of presence groups alone the join phase is over
+        the moment it begins, and the completed one has no leader.
+        """
+        if self.group_kind is not None:
+            return self.group_kind != PRESENCE
+        if self.type == TRIGGER_TYPES[Kind.REBALANCE_STARTED]:
+            return self.deadline_ms is None or self.deadline_ms > self.time_ms
+        if self.type == TRIGGER_TYPES[Kind.REBALANCE_COMPLETED]:
+            is_caught_up = self.cause == Cause.GENERATION_ADVANCED
+            return self.leader is not None or self.duration_ms != 0 or is_caught_up
+        return True
 
 
 def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow | TriggerRow:
@@ -251,6 +274,7 @@ def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow |
         duration_ms=verdict.duration_ms,
         detected_ms=detected_ms,
         shard=shard,
+        group_kind=verdict.group_kind or None,
     )
 
 
