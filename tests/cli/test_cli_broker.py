@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from heartwheel.cli.app import run
+from heartwheel.cli.run import require_topics
 from heartwheel.kafka.embedded import EmbeddedKafka
+from heartwheel.kafka.topics import TopicSpec, ensure_topics
 from heartwheel.kafka.truth import LifeLine, Summary, read_truth
+from heartwheel.settings import load_settings
 
 pytestmark = pytest.mark.kafka
 
@@ -53,6 +56,28 @@ def test_doctor_finds_missing_topics(flags: list[str], capsys: pytest.CaptureFix
     capsys.readouterr()
     assert run(["doctor", "--json", *words]) == 0
     assert "bad" not in statuses(capsys)
+
+
+def test_p6_topics_that_let_a_bomb_in_are_warned_of(
+    flags: list[str],
+    kafka_broker: EmbeddedKafka,
+    topics: Callable[[str], str],
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """P6: `doctor`, and the job at its start, warn of a topic whose broker looks at no batch, and give the command."""
+    name = topics("heartbeats")
+    ensure_topics(kafka_broker.bootstrap, [TopicSpec(name, 1, {"message.timestamp.type": "LogAppendTime"})])
+    assert run(["topics", "--create", *flags]) == 0
+    capsys.readouterr()
+    assert run(["doctor", "--json", *flags]) == 0
+    (check,) = [row for row in json.loads(capsys.readouterr().out) if row["name"] == "compression"]
+    assert check["status"] == "warn"
+    assert f"{name}: compression.type is producer" in check["detail"]
+    command = f"--entity-name {name} --add-config compression.type=uncompressed"
+    assert command in check["hint"]
+    require_topics(load_settings(None, {}, flags[1::2]).settings)
+    assert command in caplog.text
 
 
 def test_feed_needs_its_topic(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ CODECS: Final = {"gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 
 
 def bomb(codec: str, value_bytes: int, *, key: bytes = b"bomb") -> bytes:
-    """Encode a batch of one record whose value is so many zeros, a whole number of MiB."""
+    """Encode a batch of one record whose value is so many zeros."""
     packed = b"".join(_packed(codec, _pieces(key, value_bytes)))
     return frame_batch(packed, 1, 0, CODECS[codec])
 
@@ -38,8 +38,8 @@ def _pieces(key: bytes, value_bytes: int) -> Iterator[bytes]:
     # Attributes, timestamp and offset deltas are zero; so is the number of headers, at the end.
     head = b"\0\0\0" + varint(len(key)) + key + varint(value_bytes)
     yield varint(len(head) + value_bytes + 1) + head
-    for _ in range(value_bytes // MIB):
-        yield bytes(MIB)
+    for at in range(0, value_bytes, MIB):
+        yield bytes(min(MIB, value_bytes - at))
     yield b"\0"
 
 
