@@ -15,13 +15,14 @@ from heartwheel.kafka.record_batch import frame_batch, varint
 from heartwheel.kafka.unpack import GZIP, LZ4, SNAPPY, ZSTD
 
 MIB: Final = 1 << 20
+_KEY: Final = b"bomb"
 CODECS: Final = {"gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 
 
-def bomb(codec: str, value_bytes: int, *, key: bytes = b"bomb") -> bytes:
-    """Encode a batch of one record whose value is so many zeros."""
-    packed = b"".join(_packed(codec, _pieces(key, value_bytes)))
-    return frame_batch(packed, 1, 0, CODECS[codec])
+def bomb(codec: str, value_bytes: int, *, records_more: int = 0) -> bytes:
+    """Encode a batch of a record whose value is so many zeros, and of more records of a few bytes behind it."""
+    packed = b"".join(_packed(codec, _pieces(value_bytes, records_more)))
+    return frame_batch(packed, 1 + records_more, 0, CODECS[codec])
 
 
 def blow_up(bootstrap: str, topic: str, partition: int, data: bytes) -> None:
@@ -34,13 +35,15 @@ def blow_up(bootstrap: str, topic: str, partition: int, data: bytes) -> None:
         connection.close()
 
 
-def _pieces(key: bytes, value_bytes: int) -> Iterator[bytes]:
-    # Attributes, timestamp and offset deltas are zero; so is the number of headers, at the end.
-    head = b"\0\0\0" + varint(len(key)) + key + varint(value_bytes)
-    yield varint(len(head) + value_bytes + 1) + head
-    for at in range(0, value_bytes, MIB):
-        yield bytes(min(MIB, value_bytes - at))
-    yield b"\0"
+def _pieces(value_bytes: int, records_more: int) -> Iterator[bytes]:
+    for delta in range(1 + records_more):
+        size = 1 if delta else value_bytes
+        # Attributes and timestamp delta are zero; so is the number of headers, at the end.
+        head = b"\0\0" + varint(delta) + varint(len(_KEY)) + _KEY + varint(size)
+        yield varint(len(head) + size + 1) + head
+        for at in range(0, size, MIB):
+            yield bytes(min(MIB, size - at))
+        yield b"\0"
 
 
 def _packed(codec: str, pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ tests/kafka/test_bounded.py reads real bombs of all codecs from a real broker.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -101,6 +101,8 @@ class _Fetcher(Fetcher):  # type: ignore[misc]  # the library has no types
 
 
 class _PartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # the library has no types
+    record_iterator: Iterator[Any] | None
+
     def __init__(self, *arguments: Any, on_oversized: OnOversized, **named: Any) -> None:
         self.bytes_max = POLL_BYTES_MAX
         self._on_oversized = on_oversized
@@ -108,7 +110,7 @@ class _PartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # the 
 
     def take(self, n: int | None = None) -> Any:
         records, end = self.record_iterator, self.bytes_read + self.bytes_max
-        self.record_iterator = _until(records, lambda: self.bytes_read >= end)
+        self.record_iterator = _until(records or (), lambda: self.bytes_read >= end)
         try:
             return super().take(n)
         finally:
@@ -132,7 +134,7 @@ class _PartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # the 
         )
 
 
-def _until(records: Iterator[Any], is_enough: Callable[[], bool]) -> Iterator[Any]:
+def _until(records: Iterable[Any], is_enough: Callable[[], bool]) -> Iterator[Any]:
     for record in records:
         yield record
         if is_enough():
@@ -156,7 +158,9 @@ class _Records:
 
 
 class _Batch(DefaultRecordBatch):  # type: ignore[misc]  # the library has no types
-    __slots__ = ("_pass_over",)
+    _buffer: bytearray
+    _pos: int
+    _decompressed: bool
 
     def __init__(self, buffer: bytearray, pass_over: Callable[[DefaultRecordBatch], None]) -> None:
         super().__init__(buffer)

@@ -166,8 +166,9 @@ def operations_topics(
         replication_factor: replicas of each; -1 leaves that to the cluster.
     """
     settings = {TIMESTAMP_TYPE: "LogAppendTime"} | _kept(retention_ms)
-    shapes = ((requests, partitions, {COMPRESSION: UNPACKED}), (outcomes, partitions, {}), (rejects, 1, {}))
-    return [TopicSpec(name, count, settings | more, replication_factor) for name, count, more in shapes]
+    read = settings | {COMPRESSION: UNPACKED}
+    shapes = ((requests, partitions, read), (outcomes, partitions, settings), (rejects, 1, settings))
+    return [TopicSpec(name, count, shape, replication_factor) for name, count, shape in shapes]
 
 
 def _kept(retention_ms: int) -> dict[str, str]:
