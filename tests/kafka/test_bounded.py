@@ -31,7 +31,9 @@ print(sum(1 for _ in read_topic(sys.argv[1], sys.argv[2])), resource.getrusage(r
 def open_topic(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> str:
     """Make a topic that takes whatever a producer has packed."""
     name = topics("unprotected")
-    ensure_topics(kafka_broker.bootstrap, [TopicSpec(name, 1, {"max.message.bytes": str(32 * MIB)})])
+    # With the batches' own time, which is zero, retention would take them away under the test.
+    settings = {"max.message.bytes": str(32 * MIB), "message.timestamp.type": "LogAppendTime"}
+    ensure_topics(kafka_broker.bootstrap, [TopicSpec(name, 1, settings)])
     return name
 
 

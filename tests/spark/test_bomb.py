@@ -14,6 +14,7 @@ from heartwheel.kafka.embedded import EmbeddedKafka
 from heartwheel.kafka.partitioner import partition_of
 from heartwheel.kafka.topics import TopicSpec, ensure_topics
 from support.bombs import MIB, blow_up, bomb
+from support.checkpoints import MOUNT, mounted
 from support.job import Job, Topics, beats_of, ended
 from support.verdicts import assert_exact
 
@@ -44,13 +45,17 @@ def _command(job: Job, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.timeout(600)
-def test_p6_f_a_bomb_is_named_at_the_third_start_and_passed_over(open_topics: Topics, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept_at", ["folder", "address"])
+def test_p6_f_a_bomb_is_named_at_the_third_start_and_passed_over(
+    open_topics: Topics, tmp_path: Path, kept_at: str
+) -> None:
     """P6: a gigabyte in 32 KiB ends the JVM twice; the third start names it, a skip gets past it and nothing else."""
-    topics, checkpoint = open_topics, tmp_path / "checkpoint"
+    topics, folder = open_topics, tmp_path / "checkpoint"
+    checkpoint = str(folder) if kept_at == "folder" else f"{MOUNT}/checkpoint"
     before, after, other = "before", "after", "other"
     hit = partition_of(before.encode(), 2)
     assert partition_of(after.encode(), 2) == hit != partition_of(other.encode(), 2)
-    job = Job(topics, checkpoint)
+    job = Job(topics, folder, mounted(tmp_path)).keep_at(checkpoint)
     with ended(job.start()):
         job.until_live()
         topics.send(beats_of("steady", 10, session_ms=600_000))
@@ -73,10 +78,10 @@ def test_p6_f_a_bomb_is_named_at_the_third_start_and_passed_over(open_topics: To
     assert f"hint: heartwheel skip --checkpoint {checkpoint} {words}" in said
 
     read_already = ("--partition", str(1 - hit), "--offset", "0", "--reason", "x")
-    wrong = _command(job, "skip", "--checkpoint", str(checkpoint), *read_already)
+    wrong = _command(job, "skip", "--checkpoint", checkpoint, *read_already)
     assert (wrong.returncode, "not in what is planned" in wrong.stderr) == (1, True), wrong
     skip = ("--partition", str(hit), "--offset", str(place), "--reason", "a bomb, INC-7")
-    done = _command(job, "skip", "--checkpoint", str(checkpoint), *skip)
+    done = _command(job, "skip", "--checkpoint", checkpoint, *skip)
     assert done.returncode == 0, done.stderr
     with ended(job.start()):
         job.wait_for(lambda: len(set(topics.expired())) == 30, "all three groups to be expired")
@@ -86,5 +91,5 @@ def test_p6_f_a_bomb_is_named_at_the_third_start_and_passed_over(open_topics: To
     assert (reject["topic"], reject["partition"], reject["offset"]) == (topics.names["heartbeats"], hit, place)
     assert (reject["cause"], reject["value_base64"], reject["value_bytes"]) == ("skipped", None, None)
     assert "a bomb, INC-7" in reject["detail"]
-    assert not (checkpoint / "heartwheel-skip.json").exists()
+    assert not (folder / "heartwheel-skip.json").exists()
     assert_exact(job, due=[before, after, other], members=10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
 
@@ -80,7 +81,9 @@ class Unfinished:
         if request is None or place is None:
             return
         if not is_finished(place, request.batch):
-            with read_singly(self._job):
+            batch = planned_batch(place, request.topic)
+            near = batch is not None and any(skip.partition in batch.spans() for skip in request.skips)
+            with read_singly(self._job) if near else contextlib.nullcontext():
                 query = self._job.start(spark, held=True, once=True)
             watch(query)
         if is_finished(place, request.batch):  # else the job was told to stop
