@@ -19,6 +19,7 @@ from heartwheel.cli import (
     notify,
     operations,
     replay,
+    skip,
     top,
     topics,
 )
@@ -55,6 +56,7 @@ First steps:
     heartwheel notify            post to a webhook who was expired and who came back
     heartwheel replay            what the coordinator decides on a log of requests
     heartwheel audit             is what the job told what its log says?
+    heartwheel skip              get the job past a record that ends it
     heartwheel config            every setting, and which layer it comes from
 """
 _CODES: Final = "Exit codes: 0 fine, 1 failed or something bad was found, 2 wrong usage or configuration, 130 Ctrl-C."
@@ -99,6 +101,7 @@ for _command in (
     dashboard.dashboard,
     top.top,
     notify.notify,
+    skip.skip,
     doctor.doctor,
     config.config,
 ):
