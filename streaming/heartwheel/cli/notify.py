@@ -108,6 +108,7 @@ def _post(settings: Settings, keys: tuple[bytes, ...], since_ms: int | None) -> 
 
 def _keys(settings: Settings) -> tuple[bytes, ...]:
     """Read the keys, and tell everything that is missing at once."""
+    from heartwheel.notify.delivery import AddressError, parse_address
     from heartwheel.notify.signature import SecretError, parse_secrets
 
     problems: list[Problem] = []
@@ -115,6 +116,11 @@ def _keys(settings: Settings) -> tuple[bytes, ...]:
     if not settings.notify.url:
         hint = f"set {env_name('notify.url')} in the environment, or try --dry-run"
         problems.append(Problem("notify.url", "is empty: there is no address to post to", hint=hint))
+    else:
+        try:
+            parse_address(settings.notify.url)
+        except AddressError as error:
+            problems.append(Problem("notify.url", str(error)))
     try:
         keys = parse_secrets(settings.notify.secret)
     except SecretError as error:
