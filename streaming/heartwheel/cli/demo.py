@@ -18,6 +18,7 @@ from heartwheel.cli.progress import fetch_shown, phase
 from heartwheel.cli.signals import stopped_by_signals
 from heartwheel.cli.topics import topic_specs
 from heartwheel.errors import HeartwheelError
+from heartwheel.plain import plain
 from heartwheel.settings import DashboardSettings, Settings
 
 if TYPE_CHECKING:
@@ -194,4 +195,5 @@ def _show(report: Mapping[str, Any], place: DemoFolder) -> None:
     stderr().print(f"{verdict}; next: heartwheel inspect --checkpoint {_shown(place.checkpoint)}", markup=False)
     for name in ("false", "missed"):
         for silence in report[f"examples_{name}"]:
-            stderr().print(f"{name}: {silence['member_id']} of {silence['group_id']}, {silence['deadline_ms']}")
+            who = f"{plain(silence['member_id'])} of {plain(silence['group_id'])}"
+            stderr().print(f"{name}: {who}, {silence['deadline_ms']}")

@@ -11,6 +11,7 @@ import typer
 from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load
 from heartwheel.cli.signals import stopped_by_signals
 from heartwheel.errors import HeartwheelError
+from heartwheel.plain import plain_json
 from heartwheel.settings import Problem, Settings, SettingsError, env_name, parse_duration_ms
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _print_only(settings: Settings, since_ms: int | None) -> None:
     from heartwheel.notify.notifier import Notifier
 
     def show(message: Message) -> Answer:
-        typer.echo(message.body)
+        typer.echo(plain_json(message.body))
         return Answer(Fate.DELIVERED)
 
     notifier = Notifier(settings, show, store=None, since_ms=since_ms)

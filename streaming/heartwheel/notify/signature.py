@@ -55,7 +55,10 @@ _HOW: Final = "make one: python3 -c 'import base64, os; print(\"whsec_\" + base6
 
 
 def _key(line: str) -> bytes:
-    key = line.encode(errors="surrogateescape")  # the environment may hold bytes that are no text
+    try:
+        key = line.encode(errors="surrogateescape")  # the environment may hold bytes that are no text
+    except UnicodeEncodeError:
+        raise SecretError("is no text", hint=_HOW) from None
     if line.startswith(_PREFIX):
         try:
             key = base64.b64decode(line.removeprefix(_PREFIX), validate=True)
