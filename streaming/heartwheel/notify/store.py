@@ -19,6 +19,7 @@ from heartwheel.errors import HeartwheelError
 from heartwheel.live.told import Source
 from heartwheel.notify.book import Pages
 from heartwheel.notify.outbox import Waiting
+from heartwheel.private import private_folder
 
 FORMAT: Final = 1
 """The format of the file; a newer one is refused."""
@@ -89,7 +90,7 @@ class Store:
             StoreError: if another process holds it, or it can not be made.
         """
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            private_folder(self.folder)
             lock = (self.folder / "lock").open("w")
         except OSError as error:
             raise StoreError(f"can not use {self.folder}: {error.strerror}", hint="set notify.state_dir") from None

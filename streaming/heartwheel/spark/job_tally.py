@@ -11,7 +11,7 @@ import msgspec
 
 from heartwheel.job_row import BatchFigures, JobRow, Phase
 from heartwheel.settings import Settings
-from heartwheel.settings.secret import MASK, is_secret
+from heartwheel.settings.secret import MASK, holds_secret, secrets_within
 from heartwheel.spark.faults import Fault
 from heartwheel.spark.progress import Progress
 
@@ -108,8 +108,9 @@ def secrets_of(settings: Settings) -> frozenset[str]:
 
 def _secrets_in(table: Mapping[str, str]) -> Iterable[str]:
     for name, value in table.items():
-        if value and is_secret(name):
+        if value and holds_secret(name, value):
             yield value
+            yield from secrets_within(value)
             yield from (quoted for quoted in re.findall(r'password="([^"]+)"', value))
 
 

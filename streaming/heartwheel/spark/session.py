@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from heartwheel.settings import Settings, is_secret
+from heartwheel.private import private_folder
+from heartwheel.settings import Settings, holds_secret
 from heartwheel.settings.places import is_local, runs_elsewhere
 from heartwheel.settings.secret import HIDDEN_NAMES
 from heartwheel.spark.secret_properties import told_in_a_file
@@ -79,7 +80,7 @@ def session_conf(
     # Short of memory a JVM may lose a thread and live on without it; one that ends is started again by its supervisor.
     options = ["-XX:+UseG1GC", "-XX:+ExitOnOutOfMemoryError", f"-Dlog4j2.configurationFile={_LOG4J}"]
     if log_file is not None:
-        log_file.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(log_file.parent)
         options.append(f"-Dheartwheel.log.file={log_file}")
     conf[_JVM_OPTIONS] = " ".join(options)
     if runs_elsewhere(spark.master):
@@ -106,7 +107,7 @@ def start_session(conf: Mapping[str, str], *, log_file: Path | None = None) -> S
         os.environ["PYSPARK_PYTHON"] = conf[_PYTHON]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    secret = {name: value for name, value in conf.items() if is_secret(name)}
+    secret = {name: value for name, value in conf.items() if holds_secret(name, value)}
     builder = SparkSession.builder
     for name in conf.keys() - secret.keys():
         builder = builder.config(name, conf[name])
