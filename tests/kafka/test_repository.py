@@ -134,7 +134,7 @@ def test_redirects_lead_to_tls_alone(target: str, secure: bool, tls: ssl.SSLCont
     """Whatever the scheme of the repository, it cannot send us to a plain address, to a file, or with a login."""
     with serving(tls if secure else None) as (server, address):
         server.location = target
-        with pytest.raises(RepositoryError, match="only https: is followed|HTTP 302"):  # urllib itself refuses a file
+        with pytest.raises(RepositoryError, match=r"only https: is followed|HTTP 302"):  # urllib itself refuses a file
             _read(address.format(""))
 
 
