@@ -29,7 +29,8 @@ def _settings(words: list[str]) -> Settings:
     """Check the arguments of `heartwheel run` as the command line does."""
     assert words[0] == "run"
     pairs = zip(words[1::2], words[2::2], strict=True)
-    return load_settings(overrides=[v if flag == "--set" else f"{FLAGS[flag]}={v}" for flag, v in pairs]).settings
+    flags = [v if flag == "--set" else f"{FLAGS[flag]}={v}" for flag, v in pairs]
+    return load_settings(None, {"HEARTWHEEL_SPARK__AUTH_SECRET": "as the cluster has it"}, flags).settings
 
 
 def _documents() -> tuple[dict[str, Any], dict[str, Any]]:

@@ -81,6 +81,7 @@ class Store:
         self.folder = folder
         self._file = folder / "state.json"
         self._dead = folder / "dead-letters.jsonl"
+        self._alive = folder / "alive"
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -129,6 +130,10 @@ class Store:
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(self._file)
+
+    def beat(self) -> None:
+        """Say that the notifier goes on: the file `alive` is touched, for probes that look how old it is."""
+        self._alive.touch()
 
     def bury(self, waiting: Waiting, *, now_ms: int) -> None:
         """Append a message that will not be delivered to the dead letters.

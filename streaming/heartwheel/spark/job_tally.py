@@ -103,6 +103,7 @@ def secrets_of(settings: Settings) -> frozenset[str]:
     found: set[str] = set()
     for table in (settings.kafka.client, settings.spark.conf):
         found.update(_secrets_in(table))
+    found.update(filter(None, [settings.spark.auth_secret]))
     return frozenset(found)
 
 
