@@ -17,6 +17,7 @@ from heartwheel.dashboard.api import ENDPOINTS
 from heartwheel.dashboard.app import create_app
 from heartwheel.dashboard.downloads import csv_text
 from heartwheel.dashboard.openapi import openapi
+from heartwheel.dashboard.paths import Paths
 from heartwheel.live.picture import Picture
 from heartwheel.settings import Settings
 from heartwheel.wire.status import AtRiskMember
@@ -119,6 +120,15 @@ def test_ids_may_hold_anything(app: Starlette) -> None:
     assert answer.json()["member_id"] == answer.json()["expirations"][0]["member_id"] == NASTY
     assert ask(app, f"/api/groups/{quote('a/b', safe='')}").json()["group_id"] == "a/b"
     assert ask(app, "/groups/a%2Fb").headers["content-type"].startswith("text/html")
+
+
+@pytest.mark.parametrize(
+    ("id_", "segment"), [(".", "~."), ("..", "~.."), ("~.", "~~."), ("~~..", "~~~.."), ("~x", "~x")]
+)
+def test_ids_of_dots_have_paths(id_: str, segment: str) -> None:
+    """Browsers resolve dots in a path, so ids of dots stand behind a `~`, and each id still has a path of its own."""
+    scope = {"raw_path": f"/api/groups/{segment}".encode()}
+    assert Paths({"/api/groups/{group_id}": 1}).find(scope) == (1, {"group_id": id_})
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+from heartwheel.settings.cluster import client_secrets, lacks_secret, turned_off
 from heartwheel.settings.models import Settings
 from heartwheel.settings.places import is_local, runs_elsewhere
 from heartwheel.settings.units import format_duration
@@ -100,6 +101,21 @@ RULES: Final = (
         "set checkpoint.shared if the folder is the same one on every machine",
     ),
     Rule(
+        "spark.auth_secret",
+        ("spark.master", "spark.conf"),
+        lacks_secret,
+        lambda s: f"must be set with spark.master {s.spark.master}, which makes no secret of its own",
+        "put what master and workers have as spark.authenticate.secret into a file, and set file:PATH; "
+        "where the network is for the cluster alone, spark.conf.spark.authenticate=false goes without",
+    ),
+    Rule(
+        "kafka.client",
+        ("spark.master", "spark.conf"),
+        lambda s: bool(client_secrets(s) and turned_off(s)),
+        lambda s: f"has secrets, and {', '.join(turned_off(s))} is off: its executors would get them in the clear",
+        "leave them out of spark.conf: both are on by themselves",
+    ),
+    Rule(
         "engine.members_per_group_max",
         ("engine.members_per_shard_max",),
         lambda s: s.engine.members_per_group_max > s.engine.members_per_shard_max,
@@ -121,6 +137,7 @@ OWNED: Final = {
     "kafka.client.value.deserializer": "the job reads bytes",
     "spark.conf.spark.master": "set spark.master",
     "spark.conf.spark.driver.memory": "set spark.driver_memory",
+    "spark.conf.spark.authenticate.secret": "set spark.auth_secret",
     "spark.conf.spark.pyspark.python": "set spark.executor_python",
     "spark.conf.spark.sql.shuffle.partitions": "set spark.shuffle_partitions",
 }

@@ -194,6 +194,7 @@ class SparkSettings(Section):
         driver_memory_bytes: heap of the driver, which in local mode does all the work.
         executor_python: the Python that a cluster's executors start; with a local master it is the one that runs this.
         shuffle_partitions: partitions of the state, fixed at the first start; `None` means one a core.
+        auth_secret: what the processes of a cluster share, `spark.authenticate.secret`; YARN and Kubernetes make one.
         conf: more Spark properties; kept out of `repr`, as they may hold passwords.
     """
 
@@ -201,6 +202,7 @@ class SparkSettings(Section):
     driver_memory_bytes: Annotated[SizeBytes, Field(ge=512 * 2**20)] = 2 * 2**30
     executor_python: Annotated[str, Field(min_length=1)] = "python3"
     shuffle_partitions: AutoPartitions = None
+    auth_secret: Annotated[str, Field(repr=False)] = ""
     conf: Mapping[str, str] = Field(default={}, repr=False)
 
 

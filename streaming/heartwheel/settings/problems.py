@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from heartwheel.errors import HeartwheelError
+from heartwheel.plain import plain
 from heartwheel.settings.secret import shown
 from heartwheel.settings.units import format_duration, format_size
 
@@ -57,9 +58,9 @@ class Problem(NamedTuple):
     hint: str = ""
 
     def __str__(self) -> str:
-        value = f" = {self.value}" if self.value else ""
-        source = "" if self.origin == DEFAULT_ORIGIN else f" (from {self.origin})"
-        return f"{self.path}{value}: {self.message}{source}" if self.path else f"{self.message}{source}"
+        value = f" = {plain(self.value)}" if self.value else ""
+        source = "" if self.origin == DEFAULT_ORIGIN else f" (from {plain(str(self.origin))})"
+        return f"{plain(self.path)}{value}: {self.message}{source}" if self.path else f"{self.message}{source}"
 
 
 class SettingsError(HeartwheelError):

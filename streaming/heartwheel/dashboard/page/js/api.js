@@ -35,4 +35,11 @@ export function query(params) {
 }
 
 /** Write a path whose segments may hold anything, also "/". */
-export const pathOf = (...segments) => `/${segments.map(encodeURIComponent).join("/")}`;
+export const pathOf = (...segments) => `/${segments.map((segment) => encodeURIComponent(guarded(segment))).join("/")}`;
+
+// A browser resolves the segments "." and "..", encoded ones too: such an id stands behind a "~", and an id that looks
+// like that behind one more. heartwheel/dashboard/paths.py reads the same.
+const guarded = (segment) => (/^~*\.{1,2}$/.test(segment) ? `~${segment}` : segment);
+
+/** Read a decoded segment of a path that `pathOf` has written. */
+export const segmentOf = (text) => (/^~+\.{1,2}$/.test(text) ? text.slice(1) : text);

@@ -1,5 +1,7 @@
 // Which page the address names. The address holds the page and its filters, so it can be kept, shared and gone back to.
 
+import { segmentOf } from "./api.js";
+
 /** Routes are `[pattern, page]`; the groups of a pattern are percent-decoded and handed to the page. */
 export class Router {
   #routes;
@@ -77,7 +79,7 @@ export class Router {
 
 function decoded(segment) {
   try {
-    return decodeURIComponent(segment);
+    return segmentOf(decodeURIComponent(segment));
   } catch {
     return segment; // a stray percent sign in an address typed by hand
   }
