@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from functools import cache
 from importlib import resources
 from typing import Any, Final
 
 import msgspec
+from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -25,7 +27,7 @@ from heartwheel.dashboard.hub import LISTENERS_MAX, Hub
 from heartwheel.dashboard.openapi import openapi
 from heartwheel.dashboard.params import read
 from heartwheel.dashboard.paths import Paths, raw_path
-from heartwheel.dashboard.problems import JSON, RequestError, problem_response
+from heartwheel.dashboard.problems import JSON, RequestError
 from heartwheel.dashboard.stream import Listener
 from heartwheel.live.history import HistoryReader
 from heartwheel.live.now import now_of
@@ -34,6 +36,9 @@ from heartwheel.settings import Settings
 
 PAGES: Final = ("/", "/expired", "/groups", "/at-risk", "/wheel", "/groups/{rest:path}", "/members/{rest:path}")
 """Addresses that are views of the one page."""
+
+SCRAPES_MAX: Final = 2
+"""Most requests for the metrics that are worked on at once."""
 
 WriteMetrics = Callable[[str], tuple[bytes, str]]
 """Write what Prometheus reads, in a format that it accepts; gives the text and its content type."""
@@ -82,7 +87,7 @@ def create_app(
             Mount("/page", _Assets(packages=[("heartwheel.dashboard", "page")]), name="assets"),
             *(Route(path, _page) for path in PAGES),
         ],
-        exception_handlers={RequestError: _told, 404: _not_found, 405: _not_found, 500: _failed},
+        exception_handlers={RequestError: _told, 404: _not_found, 405: _not_found},
         lifespan=lifespan,
     )
     app.state.hub = hub
@@ -126,7 +131,8 @@ def _stream_of(deps: Deps, hub: Hub) -> Callable[[Request], Any]:
         if request.method == "HEAD":
             return Response(headers=headers, media_type=media)
         if hub.listeners >= LISTENERS_MAX:
-            raise RequestError(503, f"{LISTENERS_MAX} listen already", "close some pages, or start another dashboard")
+            hint = "close some pages, or start another dashboard"
+            raise RequestError(503, f"{LISTENERS_MAX} listen already", hint, retry_s=10)
         listener = Listener(
             hub,
             deps.picture,
@@ -141,6 +147,8 @@ def _stream_of(deps: Deps, hub: Hub) -> Callable[[Request], Any]:
 
 
 def _plain_routes(deps: Deps, metrics: WriteMetrics | None) -> list[Route]:
+    scrapes = cache(lambda: CapacityLimiter(SCRAPES_MAX))  # made where the server runs
+
     async def healthz(_request: Request) -> Response:
         return Response(b'{"status":"alive"}', headers=_NO_STORE, media_type=JSON)
 
@@ -152,7 +160,8 @@ def _plain_routes(deps: Deps, metrics: WriteMetrics | None) -> list[Route]:
     async def figures(request: Request) -> Response:
         if metrics is None:
             raise RequestError(404, "this dashboard serves no metrics", "start it with heartwheel dashboard")
-        body, media = await run_in_threadpool(metrics, request.headers.get("accept", "text/plain"))
+        # Threads of its own: those that answer the API may all be busy.
+        body, media = await to_thread.run_sync(metrics, request.headers.get("accept", "text/plain"), limiter=scrapes())
         return Response(body, headers=_NO_STORE | {"content-type": media})
 
     async def description(_request: Request) -> Response:
@@ -186,7 +195,3 @@ async def _told(_request: Request, error: Exception) -> Response:
 
 async def _not_found(request: Request, _error: Exception) -> Response:
     return _unknown(request.scope).response()
-
-
-async def _failed(_request: Request, _error: Exception) -> Response:
-    return problem_response(500, "the dashboard has a bug: it could not answer this", "its log has the traceback")

@@ -8,6 +8,7 @@ from typing import Self
 
 from heartwheel.canary.canary import Canary
 from heartwheel.dashboard.app import create_app
+from heartwheel.dashboard.connections import Limits
 from heartwheel.dashboard.deps import wall_clock_ms
 from heartwheel.dashboard.server import DashboardServer
 from heartwheel.live.follower import Follower
@@ -54,7 +55,12 @@ class Dashboard:
             canary=self._canary.figures if self._canary else None,
             metrics=self._metrics.text,
         )
-        self._server = DashboardServer(app, host=wanted.host, port=wanted.port)
+        self._server = DashboardServer(
+            app,
+            host=wanted.host,
+            port=wanted.port,
+            limits=Limits(connections=wanted.connections_max, per_address=wanted.connections_per_address_max),
+        )
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from heartwheel.dashboard.paths import raw_path
 from heartwheel.dashboard.problems import problem_response
 
 PATH_BYTES_MAX: Final = 8_192
@@ -22,7 +24,7 @@ _CSP: Final = (
     "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'; "
     "img-src 'self' data:"
 )
-_HEADERS: Final = {
+SECURITY_HEADERS: Final = {
     "content-security-policy": _CSP,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
@@ -30,7 +32,10 @@ _HEADERS: Final = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-_ADDED: Final = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+"""Headers that every answer has."""
+
+_log = logging.getLogger(__name__)
+_ADDED: Final = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 
 
 class Guard:
@@ -50,14 +55,23 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        begun = False
 
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *_ADDED]
+        async def note_and_send(message: Message) -> None:
+            nonlocal begun
+            begun = True
             await send(message)
 
-        app = self._refusal(scope) or self._app
-        await app(scope, receive, send_with_headers)
+        app = secured(self._refusal(scope) or self._app)
+        try:
+            await app(scope, receive, note_and_send)
+        except Exception:
+            # Starlette would answer outside of this, without the headers.
+            if begun:
+                raise
+            _log.exception("the dashboard could not answer %s", raw_path(scope)[:200])
+            failed = problem_response(500, "the dashboard has a bug: it could not answer this", "its log tells more")
+            await secured(failed)(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> ASGIApp | None:
         if scope["method"] not in {"GET", "HEAD"}:
@@ -72,6 +86,20 @@ class Guard:
             hint = f"start the dashboard with --allow-host {name}" if name else "send a Host header"
             return problem_response(421, "this dashboard does not go by the name it was asked under", hint)
         return None
+
+
+def secured(app: ASGIApp) -> ASGIApp:
+    """Let every answer of an application carry the headers."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *_ADDED]
+            await send(message)
+
+        await app(scope, receive, send_with_headers)
+
+    return answer
 
 
 def host_of(scope: Scope) -> str:

@@ -43,6 +43,10 @@ def openapi() -> dict[str, Any]:
     for path, (words, media) in _PLAIN.items():
         schema = {} if media == "application/json" else {"type": "string"}
         paths[path] = _operation(path.strip("/").replace(".", "_"), words, media, schema, ())
+    paths["/readyz"]["get"]["responses"]["503"] = {
+        "description": "It can not; why is told as with 200.",
+        "content": {"application/json": {"schema": {}}},
+    }
     return {
         "openapi": "3.1.0",
         "info": {"title": "heartwheel dashboard", "version": VERSION, "description": _ABOUT},
@@ -79,6 +83,7 @@ def _operation(
             "responses": {
                 "200": {"description": "The answer.", "content": {media: {"schema": schema}}},
                 "400": _problem("A parameter is unknown or wrong."),
+                "503": _problem("Too much is asked for at once; Retry-After says when to ask again, in seconds."),
             },
         }
     }

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import socket
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.metrics.exposition import PLAIN, Metrics
@@ -56,8 +59,57 @@ class MetricsServer:
         self._thread.join()
 
 
+HANDLERS_MAX: Final = 16
+"""Most requests that are worked on at once; a further one costs the oldest its place."""
+
+REQUEST_S: Final = 10.0
+"""How long a request may take in all, from its first byte to the last one of the answer."""
+
+_PAUSE_S: Final = 0.1
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._running: dict[socket.socket, float] = {}  # and since when, oldest first
+        self._lock = threading.Lock()
+        super().__init__(address, handler)
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Accept a connection; where none can be accepted the next try waits, as the kernel says so at once."""
+        try:
+            return super().get_request()
+        except OSError:
+            time.sleep(_PAUSE_S)
+            raise
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Start a thread for a request, and end the oldest one where all places are taken."""
+        with self._lock:
+            if len(self._running) >= HANDLERS_MAX:
+                self._end(next(iter(self._running)))
+            self._running[request] = time.monotonic()
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Give the place back."""
+        with self._lock:
+            self._running.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """End the requests that take too long; `serve_forever` calls it twice a second."""
+        with self._lock:
+            for request, since in list(self._running.items()):
+                if time.monotonic() - since > REQUEST_S:
+                    self._end(request)
+
+    def _end(self, request: socket.socket) -> None:
+        del self._running[request]
+        # Its thread notices and closes it.
+        with contextlib.suppress(OSError):
+            request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - socketserver gives it
         """Note who went away in the middle of an answer, instead of a traceback on stderr."""

@@ -314,6 +314,8 @@ class DashboardSettings(Section):
             any name otherwise.
         storm_rebalances: so many rebalances of one group ...
         storm_window_ms: ... within so long are a storm.
+        connections_max: most connections at once; beyond them only `/healthz`, `/readyz` and `/metrics` are answered.
+        connections_per_address_max: most connections of one address.
     """
 
     host: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
@@ -323,6 +325,8 @@ class DashboardSettings(Section):
     allow_hosts: Annotated[str, Field(pattern=r"^[^\s/]*$", max_length=4_096)] = ""
     storm_rebalances: Annotated[int, Field(ge=2, le=10_000)] = 5
     storm_window_ms: Annotated[DurationMs, Field(ge=1_000, le=86_400_000)] = 300_000
+    connections_max: Annotated[int, Field(ge=8, le=4_096)] = 512
+    connections_per_address_max: Annotated[int, Field(ge=4, le=4_096)] = 128
 
 
 class DemoSettings(Section):
