@@ -154,6 +154,16 @@ def test_silence_ends_after_the_deadline() -> None:
         wait_for(lambda: len(server.connections) == 0, "all places to be free")
 
 
+def test_no_http_is_refused_with_the_headers(caplog: pytest.LogCaptureFixture) -> None:
+    """Bytes that are no HTTP get a 400 with the security headers, and no line in the log."""
+    with dashboard() as server, socket.create_connection(("127.0.0.1", server.port), timeout=20) as end:
+        end.sendall(b"\x16\x03\x01 what is this\r\n\r\n")
+        answer = b"".join(iter(lambda: end.recv(4_096), b""))
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"content-security-policy: default-src 'self'" in answer
+    assert caplog.records == []
+
+
 def test_probes_have_a_reserve_when_all_is_in_use() -> None:
     """With all places taken by open streams only health and metrics are answered; others hear 503, and when to ask."""
     limits = Limits(connections=8, per_address=6, reserve=4)

@@ -57,13 +57,13 @@ def dashboard(
     # Its clients say at length that a broker is away; the page says it in one sentence.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     from heartwheel.dashboard.dashboard import Dashboard
-    from heartwheel.dashboard.guard import is_local
+    from heartwheel.settings.places import is_loopback
 
     told = threading.Event()
     with stopped_by_signals(told.set), Dashboard(settings) as shown:
         stdout().print(Text(shown.url, style="bold cyan"))
         stderr().print(f"following {settings.kafka.bootstrap_servers}; Ctrl-C ends it", markup=False)
-        if not is_local(settings.dashboard.host):
+        if not is_loopback(settings.dashboard.host):
             stderr().print(
                 f"others can reach it on {settings.dashboard.host}: it only reads, but asks for no login", markup=False
             )

@@ -22,7 +22,8 @@ from starlette.types import Scope
 from heartwheel.dashboard.api import ENDPOINTS, STREAM, STREAM_PARAMS
 from heartwheel.dashboard.deps import Deps, wall_clock_ms
 from heartwheel.dashboard.docs_page import docs_page
-from heartwheel.dashboard.guard import Guard, hosts_for
+from heartwheel.dashboard.guard import Guard
+from heartwheel.dashboard.hosts import hosts_for
 from heartwheel.dashboard.hub import LISTENERS_MAX, Hub
 from heartwheel.dashboard.openapi import openapi
 from heartwheel.dashboard.params import read

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from heartwheel.dashboard.hosts import Hosts, host_of
 from heartwheel.dashboard.paths import raw_path
 from heartwheel.dashboard.problems import problem_response
 
@@ -16,9 +16,6 @@ PATH_BYTES_MAX: Final = 8_192
 
 QUERY_BYTES_MAX: Final = 16_384
 """Longest query that is looked at, bytes."""
-
-LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
-"""Names that mean this machine."""
 
 _CSP: Final = (
     "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'; "
@@ -43,12 +40,11 @@ class Guard:
 
     Args:
         app: what answers the rest.
-        hosts: names that it may be asked under, without port; empty means any. Asking under another name is how a
-            foreign page would read a local server (DNS rebinding).
+        hosts: what it may be asked under.
     """
 
-    def __init__(self, app: ASGIApp, *, hosts: Collection[str] = ()) -> None:
-        self._app, self._hosts = app, frozenset(host.lower() for host in hosts)
+    def __init__(self, app: ASGIApp, *, hosts: Hosts) -> None:
+        self._app, self._hosts = app, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -82,7 +78,7 @@ class Guard:
         if len(scope["query_string"]) > QUERY_BYTES_MAX:
             return problem_response(414, f"the query is longer than {QUERY_BYTES_MAX} bytes", "ask for less at once")
         name = host_of(scope)
-        if self._hosts and name not in self._hosts:
+        if scope["path"] != "/healthz" and not self._hosts.know(name):
             hint = f"start the dashboard with --allow-host {name}" if name else "send a Host header"
             return problem_response(421, "this dashboard does not go by the name it was asked under", hint)
         return None
@@ -100,29 +96,3 @@ def secured(app: ASGIApp) -> ASGIApp:
         await app(scope, receive, send_with_headers)
 
     return answer
-
-
-def host_of(scope: Scope) -> str:
-    """Take the name, without port, that a request was sent to; empty if it names none or no possible one."""
-    value = next((value for name, value in scope["headers"] if name == b"host"), b"").decode("latin-1").lower()
-    name = value[: value.index("]") + 1] if value.startswith("[") and "]" in value else value.partition(":")[0]
-    # It is repeated in the hint, which people paste into a shell.
-    return name if name and all(letter.isalnum() or letter in "-._[]:" for letter in name) else ""
-
-
-def hosts_for(bound_to: str, allowed: str) -> frozenset[str]:
-    """Tell which names to go by.
-
-    Args:
-        bound_to: the address it listens on.
-        allowed: `dashboard.allow_hosts`.
-    """
-    named = frozenset(name.strip().lower() for name in allowed.split(",") if name.strip())
-    if is_local(bound_to):
-        return named | LOCAL_NAMES
-    return named | LOCAL_NAMES if named else frozenset()
-
-
-def is_local(host: str) -> bool:
-    """Tell whether an address can be reached from this machine alone."""
-    return host in {"localhost", "::1"} or host.startswith("127.")

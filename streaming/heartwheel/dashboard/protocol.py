@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from typing import Any, Final
 
@@ -17,6 +18,10 @@ from heartwheel.dashboard.problems import problem_response
 RETRY_S: Final = 5
 """How long those should wait who are turned away because all is in use, seconds."""
 
+# What others send is no reason for a line in the log each time: uvicorn warns of it.
+_log: Final = logging.getLogger(__name__)
+_log.setLevel(logging.ERROR)
+
 
 class LimitedProtocol(H11Protocol):
     """Speak HTTP/1.1 on a connection that is counted.
@@ -30,10 +35,11 @@ class LimitedProtocol(H11Protocol):
 
     def __init__(self, connection: Connection, connections: Connections, base_path: str, **options: Any) -> None:
         super().__init__(**options)
+        self.logger = _log
         self._connection, self._connections = connection, connections
         self._probes = PROBES | {base_path + path for path in PROBES}
-        self._inner: ASGIApp = self.app  # type: ignore[assignment]  # the same, typed by uvicorn
-        self.app = self._answer  # type: ignore[assignment]  # likewise
+        self._inner: ASGIApp = self.app
+        self.app = self._answer
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, and let what waits to be sent be counted."""
@@ -74,9 +80,6 @@ class LimitedProtocol(H11Protocol):
         except h11.LocalProtocolError:
             pass  # an answer was on its way already
         self.transport.close()
-
-    def _unsupported_upgrade_warning(self) -> None:
-        """Pass over it: anybody can ask for an upgrade as often as they like."""
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete

@@ -310,8 +310,8 @@ class DashboardSettings(Section):
         port: likewise; `0` takes any that is free.
         window_ms: for how long expirations and rebalances are shown.
         expirations_max: most expirations that are kept, and most rebalances.
-        allow_hosts: names it may be asked under, with commas; empty means the local ones while it listens locally, and
-            any name otherwise.
+        allow_hosts: names it may be asked under, with commas; empty means the local ones while it listens locally, else
+            also this machine's own name and any IP address.
         storm_rebalances: so many rebalances of one group ...
         storm_window_ms: ... within so long are a storm.
         connections_max: most connections at once; beyond them only `/healthz`, `/readyz` and `/metrics` are answered.
