@@ -26,11 +26,14 @@ from support.job import wait_for
 PARTS = ("driver", "jvm", "workers")
 
 
-def _ask(server: MetricsServer, *, method: str = "GET", path: str = "/metrics", accept: str = "") -> tuple[Any, bytes]:
+def _ask(
+    server: MetricsServer, *, method: str = "GET", path: str = "/metrics", accept: str = "", authorization: str = ""
+) -> tuple[Any, bytes]:
     """Ask a server, and return its answer and the body."""
     parts = urlsplit(server.address)
     with closing(HTTPConnection(parts.hostname or "", parts.port, timeout=20)) as connection:
-        connection.request(method, path, headers={"Accept": accept} if accept else {})
+        headers = {"Accept": accept, "Authorization": authorization}
+        connection.request(method, path, headers={name: value for name, value in headers.items() if value})
         answer = connection.getresponse()
         return answer, answer.read()
 
@@ -47,6 +50,20 @@ def test_metrics_are_served_as_prometheus_wants_them() -> None:
         answer, body = _ask(server, path="/")
         assert (answer.status, b"/metrics" in body) == (404, True)
         assert _ask(server, method="POST")[0].status == 501
+
+
+def test_a_token_is_asked_for_where_one_is_set() -> None:
+    """With `metrics.token` only who sends it reads the metrics; the error does not repeat what was sent."""
+    token = "a-token-of-some-length"  # noqa: S105 - of this test alone
+    with MetricsServer(Metrics(Settings()), "127.0.0.1", 0, token) as server:
+        for sent in ("", f"Bearer {token}x", f"Basic {token}", "Bearer ", f"bearer {token[:-1]}"):
+            answer, body = _ask(server, authorization=sent)
+            assert (answer.status, answer.headers["WWW-Authenticate"], token[:5] in body.decode()) == (
+                401,
+                "Bearer",
+                False,
+            )
+        assert _ask(server, authorization=f"Bearer {token}")[0].status == 200
 
 
 def test_silent_and_slow_clients_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:

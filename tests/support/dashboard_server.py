@@ -46,7 +46,7 @@ class FedDashboard:
     @property
     def url(self) -> str:
         """Where it listens."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://127.0.0.1:{self.port}{self._settings.dashboard.base_path}"
 
     @property
     def connections(self) -> Connections:
@@ -61,7 +61,13 @@ class FedDashboard:
     def start(self) -> None:
         """Start it; the first time on a free port, later on the same one."""
         app = create_app(self.picture, self._settings, now_ms=self.now_ms, **self._options)
-        self._server = DashboardServer(app, host="127.0.0.1", port=self.port, **self._server_options)
+        self._server = DashboardServer(
+            app,
+            host="127.0.0.1",
+            port=self.port,
+            base_path=self._settings.dashboard.base_path,
+            **self._server_options,
+        )
         self._server.start()
         self.port = urlsplit(self._server.url).port or 0
 

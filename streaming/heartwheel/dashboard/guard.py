@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -32,7 +33,13 @@ SECURITY_HEADERS: Final = {
 """Headers that every answer has."""
 
 _log = logging.getLogger(__name__)
+# With a policy of "no-referrer" browsers would not even tell us that a form is our own.
+_WITH_FORMS: Final = SECURITY_HEADERS | {
+    "content-security-policy": _CSP.replace("form-action 'none'", "form-action 'self'"),
+    "referrer-policy": "same-origin",
+}
 _ADDED: Final = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
+_ADDED_WITH_FORMS: Final = [(name.encode(), value.encode()) for name, value in _WITH_FORMS.items()]
 
 
 class Guard:
@@ -41,10 +48,11 @@ class Guard:
     Args:
         app: what answers the rest.
         hosts: what it may be asked under.
+        forms: paths that forms may be sent to.
     """
 
-    def __init__(self, app: ASGIApp, *, hosts: Hosts) -> None:
-        self._app, self._hosts = app, hosts
+    def __init__(self, app: ASGIApp, *, hosts: Hosts, forms: Collection[str] = ()) -> None:
+        self._app, self._hosts, self._forms = app, hosts, forms
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -58,7 +66,7 @@ class Guard:
             begun = True
             await send(message)
 
-        app = secured(self._refusal(scope) or self._app)
+        app = secured(self._refusal(scope) or self._app, forms=bool(self._forms))
         try:
             await app(scope, receive, note_and_send)
         except Exception:
@@ -70,7 +78,8 @@ class Guard:
             await secured(failed)(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> ASGIApp | None:
-        if scope["method"] not in {"GET", "HEAD"}:
+        may_send = scope["method"] == "POST" and scope["path"] in self._forms
+        if scope["method"] not in {"GET", "HEAD"} and not may_send:
             hint = "it only shows; nothing can be changed here"
             return problem_response(405, f"method {scope['method'][:20]} is not allowed", hint, {"allow": "GET, HEAD"})
         if len(scope.get("raw_path") or scope["path"]) > PATH_BYTES_MAX:
@@ -84,13 +93,19 @@ class Guard:
         return None
 
 
-def secured(app: ASGIApp) -> ASGIApp:
-    """Let every answer of an application carry the headers."""
+def secured(app: ASGIApp, *, forms: bool = False) -> ASGIApp:
+    """Let every answer of an application carry the headers.
+
+    Args:
+        app: the application.
+        forms: whether its pages have forms that are sent back to it.
+    """
+    added = _ADDED_WITH_FORMS if forms else _ADDED
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *_ADDED]
+                message["headers"] = [*message.get("headers", ()), *added]
             await send(message)
 
         await app(scope, receive, send_with_headers)

@@ -34,11 +34,11 @@ class RequestError(Exception):
 
     def __init__(self, status: int, error: str, hint: str, *, retry_s: int | None = None) -> None:
         super().__init__(error)
-        self.status, self.error, self.hint, self._retry_s = status, error, hint, retry_s
+        self.status, self.error, self.hint, self.retry_s = status, error, hint, retry_s
 
     def response(self) -> Response:
         """Answer with it."""
-        headers = {} if self._retry_s is None else {"retry-after": str(self._retry_s)}
+        headers = {} if self.retry_s is None else {"retry-after": str(self.retry_s)}
         return problem_response(self.status, self.error, self.hint, headers)
 
 

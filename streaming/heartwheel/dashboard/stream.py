@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Final
 
 import msgspec
@@ -77,7 +77,7 @@ class Listener:
             resumed=self._resumed,
         )
 
-    async def events(self) -> AsyncIterator[bytes]:
+    async def events(self) -> AsyncGenerator[bytes]:
         """Tell, for as long as somebody listens: at most once a beat, and all that is new in one piece."""
         self._hub.listeners += 1
         try:

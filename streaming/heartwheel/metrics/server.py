@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hmac
 import logging
 import socket
 import threading
@@ -18,19 +19,20 @@ _log = logging.getLogger(__name__)
 
 
 class MetricsServer:
-    """Serve the metrics of this process from threads of its own; read-only, without a login.
+    """Serve the metrics of this process from threads of its own; read-only.
 
     Args:
         metrics: what to serve.
         host: the address to listen at.
         port: likewise; `0` takes any that is free.
+        token: what must be sent as `Authorization: Bearer`; empty asks for nothing.
 
     Raises:
         HeartwheelError: the address can not be listened at.
     """
 
-    def __init__(self, metrics: Metrics, host: str, port: int) -> None:
-        handler = type("Handler", (_Handler,), {"metrics": metrics})
+    def __init__(self, metrics: Metrics, host: str, port: int, token: str = "") -> None:
+        handler = type("Handler", (_Handler,), {"metrics": metrics, "token": token.encode()})
         try:
             self._server = _Server((host, port), handler)
         except OSError as error:
@@ -118,6 +120,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     metrics: ClassVar[Metrics]
+    token: ClassVar[bytes]
     timeout = 10
     server_version = "heartwheel"
     sys_version = ""
@@ -126,13 +129,21 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path.partition("?")[0] != "/metrics":
             self._answer(404, b"there is only /metrics here\n", "text/plain; charset=utf-8")
             return
+        scheme, _, given = self.headers.get("Authorization", "").partition(" ")
+        right = hmac.compare_digest(given.strip().encode("latin-1", "replace"), self.token)
+        if self.token and not (scheme.lower() == "bearer" and right):
+            words = b"send the token of metrics.token as Authorization: Bearer\n"
+            self._answer(401, words, "text/plain; charset=utf-8", challenge="Bearer")
+            return
         body, content_type = self.metrics.text(self.headers.get("Accept", PLAIN))
         self._answer(200, body, content_type)
 
     do_HEAD = do_GET  # noqa: N815 - the name that http.server calls
 
-    def _answer(self, status: int, body: bytes, content_type: str) -> None:
+    def _answer(self, status: int, body: bytes, content_type: str, *, challenge: str = "") -> None:
         self.send_response(status)
+        if challenge:
+            self.send_header("WWW-Authenticate", challenge)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("X-Content-Type-Options", "nosniff")

@@ -37,3 +37,15 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(bare).is_loopback
     except ValueError:
         return bare.lower() == "localhost"
+
+
+def parse_networks(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    """Read networks, such as `10.0.0.0/8`, or single addresses, with commas between them.
+
+    Raises:
+        ValueError: one of them is neither.
+    """
+    try:
+        return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise ValueError(f"must be addresses or networks with commas between them: {error}") from None
