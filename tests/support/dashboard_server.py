@@ -49,6 +49,12 @@ class FedDashboard:
         return f"http://127.0.0.1:{self.port}{self._settings.dashboard.base_path}"
 
     @property
+    def url_of_server(self) -> str:
+        """What the server says of itself."""
+        assert self._server is not None
+        return self._server.url
+
+    @property
     def connections(self) -> Connections:
         """Who is connected."""
         assert self._server is not None
