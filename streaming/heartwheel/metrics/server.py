@@ -72,6 +72,7 @@ _PAUSE_S: Final = 0.1
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128  # five silent ones would keep the next waiting
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         self._running: dict[socket.socket, float] = {}  # and since when, oldest first
