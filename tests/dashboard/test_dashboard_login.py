@@ -196,6 +196,15 @@ def test_a_session_ends_by_time_and_with_its_password(tmp_path: Path, monkeypatc
     assert [sessions.find(each) for each in (alice, bob)] == [None, None]
 
 
+def test_a_session_is_known_where_its_secret_is(file: Path) -> None:
+    """Two dashboards with one `session_secret` know each other's sessions; without one each has a secret of its own."""
+    for secret, status in (("", 401), ("one-secret-of-32-characters-or-more", 200)):
+        one, other = (Browser(make(users_file=str(file), session_secret=secret)) for _ in range(2))
+        one.log_in()
+        other.cookies = one.cookies
+        assert (one.ask("/api/now").status_code, other.ask("/api/now").status_code) == (200, status)
+
+
 def test_a_stream_ends_with_its_session(app: Starlette) -> None:
     """Who logs out, or is removed, hears no more on a stream that was open."""
     who = Browser(app)
