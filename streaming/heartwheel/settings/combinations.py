@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from heartwheel.settings.cluster import client_secrets, lacks_secret, turned_off
 from heartwheel.settings.models import Settings
-from heartwheel.settings.places import is_local, runs_elsewhere
+from heartwheel.settings.places import is_local, is_loopback, runs_elsewhere
 from heartwheel.settings.units import format_duration
 
 
@@ -41,6 +41,14 @@ def _session_words(settings: Settings) -> str:
 
 
 _SESSION_KEYS: Final = ("coordinator.group_min_session_timeout", "coordinator.group_max_session_timeout")
+
+_LOGIN_KEYS: Final = ("dashboard.users_file", "dashboard.token", "dashboard.user_header", "dashboard.trusted_proxies")
+
+
+def _has_login(settings: Settings) -> bool:
+    wanted = settings.dashboard
+    return bool(wanted.users_file or wanted.token or wanted.user_header)
+
 
 RULES: Final = (
     Rule(
@@ -114,6 +122,35 @@ RULES: Final = (
         lambda s: bool(client_secrets(s) and turned_off(s)),
         lambda s: f"has secrets, and {', '.join(turned_off(s))} is off: its executors would get them in the clear",
         "leave them out of spark.conf: both are on by themselves",
+    ),
+    Rule(
+        "dashboard.host",
+        (*_LOGIN_KEYS, "dashboard.insecure"),
+        lambda s: not (is_loopback(s.dashboard.host) or s.dashboard.insecure or _has_login(s)),
+        lambda _: "lets others look, and the dashboard asks for no login",
+        "set dashboard.users_file, dashboard.token, or dashboard.user_header with dashboard.trusted_proxies; "
+        "where others may look without a login: --insecure, or dashboard.insecure = true",
+    ),
+    Rule(
+        "dashboard.user_header",
+        ("dashboard.trusted_proxies",),
+        lambda s: bool(s.dashboard.user_header) and not s.dashboard.trusted_proxies.strip(", "),
+        lambda _: "is believed from no proxy",
+        "name the proxy's address in dashboard.trusted_proxies: anybody else could claim to be anybody",
+    ),
+    Rule(
+        "dashboard.tls_certificate",
+        ("dashboard.tls_key",),
+        lambda s: bool(s.dashboard.tls_certificate) and not s.dashboard.tls_key,
+        lambda _: "has no key",
+        "set dashboard.tls_key to the PEM file of its key",
+    ),
+    Rule(
+        "dashboard.tls_key",
+        ("dashboard.tls_certificate",),
+        lambda s: bool(s.dashboard.tls_key) and not s.dashboard.tls_certificate,
+        lambda _: "has no certificate",
+        "set dashboard.tls_certificate to the PEM file of its certificate",
     ),
     Rule(
         "engine.members_per_group_max",

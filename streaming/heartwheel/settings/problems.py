@@ -101,6 +101,9 @@ _WANTED: Final = {
     "model_type": "must be a table of keys",
 }
 _PATTERNS: Final = {
+    "dashboard.allow_hosts": "must be names with commas between them, without spaces and slashes",
+    "dashboard.base_path": "must be empty, or begin with a slash and not end with one, such as /heartwheel",
+    "dashboard.user_header": "must be the name of a header, such as X-Forwarded-User",
     "kafka.bootstrap_servers": "must be `host:port`, several with commas and no spaces",
     "notify.url": "must be an address that begins with https:// or http://",
     "kafka.topics": "must be a topic name of letters, digits, `.`, `_` and `-`",

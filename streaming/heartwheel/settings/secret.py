@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -71,3 +72,19 @@ def shown(path: str, value: object) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key} = {shown(f'{path}.{key}', item)}" for key, item in value.items()) + "}"
     return f'"{masked(value)}"' if isinstance(value, str) else str(value)
+
+
+def secret_of(least: int) -> Callable[[str], str]:
+    """Make a check for secrets that are guessed by machines: empty, or at least so many characters.
+
+    Args:
+        least: the fewest characters.
+    """
+
+    def check(value: str) -> str:
+        fits = least <= len(value) <= 1_024 and value.isascii() and value.isprintable() and " " not in value
+        if value and not fits:
+            raise ValueError(f"must be {least} to 1024 letters, digits and signs of ASCII, without spaces")
+        return value
+
+    return check
