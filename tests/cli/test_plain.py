@@ -28,7 +28,6 @@ from heartwheel.demo.folder import fresh_folder
 from heartwheel.demo.lines import RollUp, expiration_line
 from heartwheel.demo.tally import Tally
 from heartwheel.errors import HeartwheelError
-from heartwheel.events import Event
 from heartwheel.live.now import View
 from heartwheel.live.picture import Picture
 from heartwheel.notify.message import Message
@@ -37,11 +36,12 @@ from heartwheel.plain import plain, plain_json, plain_lines
 from heartwheel.shard import Shard, ShardLimits
 from heartwheel.spark.checkpoint import Manifest
 from heartwheel.spark.schema import STATE_VERSION
-from heartwheel.status import AtRiskMember
 from heartwheel.testing import LogBuilder, pack_records
 from heartwheel.top import watch
 from heartwheel.top.cells import short
 from heartwheel.top.frame import frame_of
+from heartwheel.wire.events import Event
+from heartwheel.wire.status import AtRiskMember
 from support.output_rows import T0, begun, expired, job, status, told
 
 COMMANDS = sorted(command.callback.__name__ for command in app.app.registered_commands if command.callback)
@@ -225,6 +225,8 @@ def test_demo(tmp_path: Path, printed: Read) -> None:
     report: dict[str, Any] = dict.fromkeys(
         ("heartbeats", "members", "killed", "expected", "expired", "false", "missed", "duplicates"), 1
     ) | {"lateness_ms": {"p50": 1, "p99": 1, "max": 1}, "first_expiration_s": 1, "ok": False}
+    rows = {"begun": 1, "told": 1, "expected": 1, "false": 1, "missed": 1}
+    report |= {"rebalances": rows, "arrivals": rows, "unread": 0, "fed": {"unknown": 0}}
     with fresh_folder(tmp_path / "demo") as place:
         show_judgement(report | {"examples_false": [silence], "examples_missed": [silence]}, place)
     text = printed()

@@ -20,7 +20,7 @@ from heartwheel.dashboard.openapi import openapi
 from heartwheel.dashboard.paths import Paths
 from heartwheel.live.picture import Picture
 from heartwheel.settings import Settings
-from heartwheel.status import AtRiskMember
+from heartwheel.wire.status import AtRiskMember
 from support.asking import ask
 from support.output_rows import T0, begun, expired, job, joined, status, told
 

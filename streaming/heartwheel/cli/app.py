@@ -21,6 +21,7 @@ from heartwheel.cli import (
     notify,
     operations,
     replay,
+    skip,
     top,
     topics,
 )
@@ -60,6 +61,7 @@ First steps:
     heartwheel notify            post to a webhook who was expired and who came back
     heartwheel replay            what the coordinator decides on a log of requests
     heartwheel audit             is what the job told what its log says?
+    heartwheel skip              get the job past a record that ends it
     heartwheel config            every setting, and which layer it comes from
 """
 _CODES: Final = "Exit codes: 0 fine, 1 failed or something bad was found, 2 wrong usage or configuration, 130 Ctrl-C."
@@ -104,6 +106,7 @@ for _command in (
     dashboard.dashboard,
     top.top,
     notify.notify,
+    skip.skip,
     doctor.doctor,
     config.config,
 ):
@@ -138,9 +141,7 @@ def run(arguments: list[str] | None = None) -> int:
     except _CommandLineError as error:
         _print_usage_error(error)
         return EXIT_USAGE
-    except Exception as error:
-        if not is_plain(error):
-            raise
+    except HeartwheelError as error:
         print_error(error)
         return EXIT_USAGE if isinstance(error, SettingsError) else EXIT_FAILED
     return code if isinstance(code, int) else 0
@@ -151,8 +152,3 @@ def _print_usage_error(error: Exception) -> None:
     words = io.StringIO()
     error.show(words)  # type: ignore[attr-defined]  # Typer says which errors these are by their base class alone
     typer.echo(plain_lines(words.getvalue()), nl=False, err=True)
-
-
-def is_plain(error: Exception) -> bool:
-    """Tell whether an error is written for people: all that heartwheel raises on purpose, no bug of ours or others'."""
-    return isinstance(error, HeartwheelError) or type(error).__module__.partition(".")[0] == "heartwheel"

@@ -92,17 +92,12 @@ def stderr() -> Console:
     return PlainConsole(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
-def print_error(error: Exception) -> None:
+def print_error(error: HeartwheelError) -> None:
     """Print an error and its hint, one line each, without a traceback."""
     console = stderr()
-    message, hint = str(error), getattr(error, "hint", None)
-    if not isinstance(error, HeartwheelError):
-        # Others carry their hint in the message. In one of ours such a line would be somebody's.
-        message, _, rest = message.partition("\nhint: ")
-        hint = hint or rest
-    console.print(Text.assemble(("error: ", "bold red"), _indented(message)))
-    if hint:
-        console.print(Text.assemble(("hint: ", "bold"), _indented(hint)))
+    console.print(Text.assemble(("error: ", "bold red"), _indented(str(error))))
+    if error.hint:
+        console.print(Text.assemble(("hint: ", "bold"), _indented(error.hint)))
 
 
 def _indented(text: str) -> str:
