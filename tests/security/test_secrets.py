@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError, SaslAuthenticationFailedError
 
-from heartwheel.broker.node_security import NodeSecurity
-from heartwheel.broker.node_security import told_in_a_file as told_in_a_file_of_kafka
+from heartwheel.broker.node_security import NodeSecurity, arguments_file
 from heartwheel.cli.app import run
 from heartwheel.demo.folder import fresh_folder
 from heartwheel.kafka.client import KafkaRefusedError, plain_errors
@@ -157,14 +156,14 @@ def test_a_secret_in_an_option_of_a_flag_is_refused(capsys: pytest.CaptureFixtur
 
 def test_arguments_of_kafkas_tools_travel_in_a_file_of_ours_alone() -> None:
     """What the broker's users are made of is read from a file with mode 0600 that is gone afterwards."""
-    with told_in_a_file_of_kafka(["--add-scram", 'SCRAM=[name=a,salt="b c"]']) as words:
+    with arguments_file(["--add-scram", 'SCRAM=[name=a,salt="b c"]']) as words:
         (word,) = words
         assert word[0] == "@"
         file = Path(word[1:])
         assert file.read_text() == '--add-scram\nSCRAM=[name=a,salt="b c"]\n'
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert not file.exists()
-    with told_in_a_file_of_kafka([]) as words:
+    with arguments_file([]) as words:
         assert words == []
 
 

@@ -31,7 +31,7 @@ from heartwheel.broker.node_process import (
     free_port,
     wait_until_stopped,
 )
-from heartwheel.broker.node_security import NodeSecurity, told_in_a_file
+from heartwheel.broker.node_security import NodeSecurity, arguments_file
 from heartwheel.broker.probe import serves_requests
 from heartwheel.errors import HeartwheelError
 from heartwheel.private import private_folder
@@ -215,7 +215,7 @@ class EmbeddedKafka:
         if (self.dir / "data" / "meta.properties").exists():
             return
         arguments = self._security.format_arguments() if self._security else []
-        with told_in_a_file(arguments) as words:
+        with arguments_file(arguments) as words:
             done = subprocess.run([*command.format_storage(), *words], capture_output=True, text=True, check=False)
         if done.returncode:
             raise KafkaStartError(

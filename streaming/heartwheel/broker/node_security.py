@@ -73,7 +73,7 @@ class NodeSecurity:
         """Give the arguments with which the storage is formatted, so that the users exist from the first start.
 
         They hold salted hashes and no password. Yet whoever reads one can try passwords on it, and every user of a
-        machine can read a command line: they are for `told_in_a_file`.
+        machine can read a command line: they are for `arguments_file`.
         """
         arguments = []
         for user, password in self.users.items():
@@ -91,7 +91,7 @@ class NodeSecurity:
 
 
 @contextlib.contextmanager
-def told_in_a_file(arguments: Sequence[str]) -> Iterator[list[str]]:
+def arguments_file(arguments: Sequence[str]) -> Iterator[list[str]]:
     """Write arguments of Kafka's tools to a file that only this user can read, and that is gone after the block.
 
     Args:

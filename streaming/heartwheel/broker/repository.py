@@ -176,6 +176,8 @@ class Repository:
                 yield response
         except urllib.error.HTTPError as error:
             raise RepositoryError(f"HTTP {error.code}") from None
+        except ValueError:  # of urllib.parse, about where a redirect leads
+            raise RepositoryError("it redirects to what is no address") from None
         except (http.client.HTTPException, OSError) as error:
             self._forget()
             cause = error.reason if isinstance(error, urllib.error.URLError) else error
