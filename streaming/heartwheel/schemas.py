@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from heartwheel.events import Event
+from heartwheel.explain.event import ExplainedEvent
 from heartwheel.job_row import JobRow
 from heartwheel.operations import OperationEvent, OutcomeRow
 from heartwheel.spark.packer import Reject
@@ -30,8 +31,9 @@ TOPICS: Final[dict[str, type[msgspec.Struct]]] = {
     "heartwheel-job": JobRow,
     "delayed-operations": OperationEvent,
     "operation-outcomes": OutcomeRow,
+    "explained-events": ExplainedEvent,
 }
-"""The type of a record's value by the default name of its topic."""
+"""The type of a record's value by the default name of its topic; `explained-events` is a line of `explain --json`."""
 
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 

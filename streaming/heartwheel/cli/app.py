@@ -14,6 +14,7 @@ from heartwheel.cli import (
     dashboard,
     demo,
     doctor,
+    explain,
     feed,
     inspect,
     notify,
@@ -45,6 +46,7 @@ Structured Streaming, and writes member expirations and rebalance triggers back 
 First steps:
 
 \b
+    heartwheel explain FILE      why a broker's own log says a consumer was kicked; needs nothing else
     heartwheel demo              watch it work, with a broker and members of its own
     heartwheel doctor            is everything here that it needs?
     heartwheel topics --create   make the topics
@@ -99,6 +101,7 @@ for _command in (
     dashboard.dashboard,
     top.top,
     notify.notify,
+    explain.explain,
     doctor.doctor,
     config.config,
 ):
