@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from heartwheel.explain.facts import Fact, Said
 
 _PREFIX: Final = re.compile(r"\[GroupCoordinator (?:id=)?(?P<broker>\d+)[^\]]*\]:? ?")
+_START: Final = re.compile(r"\[?\w*")
 _ID: Final = r"\[GroupId[ =](?P<group>.+?)\](?:\[MemberId (?P<by>.+?)\])?"
 _TOPIC: Final = r"(?: \(__consumer_offsets-\d+\))?"
 _INSTANCE: Final = r"(?:Some\((?P<some>.*?)\)|None|(?P<instance>.+?))"
@@ -81,7 +82,11 @@ _PENDING: Final = (
         r"(?:; client reason: (?P<words>.*))?",
         "classic",
     ),
-    _text(Said.PENDING_LEFT, r"Pending member (?P<member>.+?) is leaving group (?P<group>.+?)\.?$", "classic"),
+    _text(
+        Said.PENDING_LEFT,
+        r"Pending member (?P<member>.+?) is leaving group (?P<group>.+?)\.?(?:\s+[(\[].*)?$",
+        "classic",
+    ),
     _text(
         Said.JOINED,
         r"Pending dynamic member with id (?P<member>.+?) joins group (?P<group>.+) in \w+ state\. Adding to the group",
@@ -91,7 +96,7 @@ _PENDING: Final = (
 _GROUP: Final = (
     _text(
         Said.REMOVED_AT_BARRIER,
-        r"Group (?P<group>.+?) removed dynamic members who haven't joined: (?P<listed>.*)$",
+        r"Group (?P<group>.+?) removed dynamic members who haven't joined: (?P<listed>\w*\([^()]*\)|\[[^\[\]]*\])",
         "classic",
     ),
     _text(Said.EMPTY, r"Group (?P<group>.+) with generation (?P<number>-?\d+) is now empty", "classic"),
@@ -183,7 +188,7 @@ _IDENTIFIED: Final = (
         Said.REPLACED,
         _ID + r" Static [Mm]ember with instance id (?P<instance>.+?) re-joins the (?P<protocol>\w+) group using the "
         r"\w+ protocol\. "
-        r"Created a new member (?P<new>.+) to replace the existing member (?P<member>.+?)\.?$",
+        r"Created a new member (?P<new>.+) to replace the existing member (?P<member>\S+?)\.?(?:\s|$)",
     ),
     _text(
         Said.JOINED,
@@ -248,7 +253,9 @@ _ASSIGNED: Final = (
 _ADDING: Final = (
     _text(
         Said.JOINED,
-        r"Adding new static member " + _INSTANCE + r" to group (?P<group>.+) with member id (?P<member>.+?)\.?$",
+        r"Adding new static member "
+        + _INSTANCE
+        + r" to group (?P<group>.+) with member id (?P<member>.+?)\.?(?:\s+[(\[].*)?$",
         "classic",
     ),
 )
@@ -325,10 +332,10 @@ def read(message: str) -> Fact | None:
     if prefix is None:
         return None
     broker_id, text = int(prefix["broker"]), message[prefix.end() :]
-    start = text.partition(" ")[0]
+    start = _START.match(text)[0]  # type: ignore[index] - it matches any text
     if start == "Preparing":
         return _trigger(broker_id, text)
-    for each in _BY_START.get(start.partition("=")[0], ()):
+    for each in _BY_START.get(start, ()):
         match = each.pattern.match(text)
         if match is not None:
             return _fact(broker_id, each, match)
