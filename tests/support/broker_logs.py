@@ -61,15 +61,15 @@ def judge(events: Sequence[ExplainedEvent], expected: Sequence[dict[str, Any]], 
     Returns:
         What is wrong, in words.
     """
-    wrong, used = [], set()
+    wrong: list[str] = []
+    used: set[int] = set()
     for row in expected:
         found = [event for event in events if _is(event, row, error_ms)]
         used.update(map(id, found))
         if len(found) != 1:
             wrong.append(f"found {len(found)} times: {row}")
-    for event in events:
-        if event.kind in OUT and id(event) not in used:
-            wrong.append(f"invented: {event.kind} {event.group_id} {event.member_id} at {event.time_ms}")
+    extra = [event for event in events if event.kind in OUT and id(event) not in used]
+    wrong += [f"invented: {event.kind} {event.group_id} {event.member_id} at {event.time_ms}" for event in extra]
     return wrong
 
 

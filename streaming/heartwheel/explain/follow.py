@@ -7,6 +7,7 @@ import os
 import select
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -40,6 +41,10 @@ class FollowedFile:
         data = self._stream.read(_READ_BYTES)
         return data or self._after_rotation()
 
+    def close(self) -> None:
+        """Close it."""
+        self._stream.close()
+
     def _after_rotation(self) -> bytes:
         try:
             now = Path(self.name).stat()
@@ -71,6 +76,9 @@ class FollowedPipe:
         self.ended = not data
         return data
 
+    def close(self) -> None:
+        """Leave it open: it is not ours."""
+
 
 def follow(
     names: Sequence[str],
@@ -99,27 +107,30 @@ def follow(
     ]
     waiting: list[tuple[Fact, float]] = []
     caught_up = False
-    while go_on():
-        now = time.monotonic()
-        read = 0
+    with ExitStack() as opened:
         for tail in tails:
-            facts, size = tail.read(scanned)
-            read += size
-            waiting.extend((fact, now) for fact in facts)
-        caught_up = caught_up or not read
-        if not caught_up:
-            continue  # what is there already is sorted as a whole
-        if len(tails) == 1:
-            ready, waiting = [fact for fact, _ in waiting], []
-        else:
-            ready = [fact for fact, since in waiting if now - since >= SETTLE_MS / 1000]
-            waiting = [each for each in waiting if now - each[1] < SETTLE_MS / 1000]
-        ready.sort(key=lambda fact: (fact.order_ms, fact.file, fact.line))
-        yield ready
-        if all(isinstance(tail.source, FollowedPipe) and tail.source.ended for tail in tails) and not waiting:
-            return
-        if not read:
-            time.sleep(POLL_MS / 1000)
+            opened.callback(tail.source.close)
+        while go_on():
+            now = time.monotonic()
+            read = 0
+            for tail in tails:
+                facts, size = tail.read(scanned)
+                read += size
+                waiting.extend((fact, now) for fact in facts)
+            caught_up = caught_up or not read
+            if not caught_up:
+                continue  # what is there already is sorted as a whole
+            if len(tails) == 1:
+                ready, waiting = [fact for fact, _ in waiting], []
+            else:
+                ready = [fact for fact, since in waiting if now - since >= SETTLE_MS / 1000]
+                waiting = [each for each in waiting if now - each[1] < SETTLE_MS / 1000]
+            ready.sort(key=lambda fact: (fact.order_ms, fact.file, fact.line))
+            yield ready
+            if all(isinstance(tail.source, FollowedPipe) and tail.source.ended for tail in tails) and not waiting:
+                return
+            if not read:
+                time.sleep(POLL_MS / 1000)
 
 
 class _Tail:

@@ -223,7 +223,8 @@ class History:
         if open_ is not None:
             event.started_ms, event.duration_ms = open_.started_ms, max(0, fact.time_ms - open_.started_ms)
             event.reason_text, event.caused_by = open_.words, list(open_.caused_by)
-            event.blocked_by = open_.waited_for(fact.time_ms, _AT_ONCE_MS if not fact.coarse else 1_000)
+            if kind is Happened.REBALANCE:
+                event.blocked_by = open_.waited_for(fact.time_ms, 1_000 if fact.coarse else _AT_ONCE_MS)
         else:
             event.explanation = ["It began before the log, so how long it took is not known."]
         for out in group.unsettled:

@@ -90,6 +90,8 @@ def what(event: ExplainedEvent) -> str:
                 said += f" ({event.certainty})"
             if event.generation_id is not None:
                 said += f", generation {event.generation_id}"
+            elif event.epoch is not None:
+                said += f", epoch {event.epoch}"
             if event.rebalance_ms is not None:
                 said += f"; the rebalance took {length(event.rebalance_ms)}"
             return said

@@ -10,6 +10,7 @@ import codecs
 import gzip
 import io
 import re
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -263,7 +264,7 @@ def decoded(raw: BinaryIO, name: str) -> Log:
     except OSError as error:
         raise HeartwheelError(f"{name} cannot be read: {error.strerror}", hint="name a file, no folder") from error
     if start.startswith(b"\x1f\x8b"):
-        return _Gzip(gzip.GzipFile(fileobj=buffered), name)
+        return _Gzip(buffered, name)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return _Recoded(buffered)
     return buffered
@@ -288,18 +289,20 @@ class _Raw(io.RawIOBase):
 class _Gzip:
     """Read gzip, and name the file where it is damaged."""
 
-    def __init__(self, stream: gzip.GzipFile, name: str) -> None:
-        self._stream, self._name = stream, name
+    def __init__(self, raw: BinaryIO, name: str) -> None:
+        self._raw, self._name = raw, name
+        self._stream = gzip.GzipFile(fileobj=raw)
 
     def read(self, size: int = -1) -> bytes:
         try:
             return self._stream.read(size)
-        except (EOFError, OSError) as error:
+        except (EOFError, OSError, zlib.error) as error:
             hint = "decompress it with gzip -dc, which says where it is damaged"
             raise HeartwheelError(f"{self._name} is no whole gzip file: {error}", hint=hint) from error
 
     def close(self) -> None:
         self._stream.close()
+        self._raw.close()
 
 
 class _Recoded:
