@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -78,10 +77,9 @@ def main() -> None:
                 "MB/s of a core": size / 1e6 / core_s,
                 "MiB": mib,
             }
-            print(
-                f"{name:<24}{size / 1e6:>8.0f} MB{size / 1e6 / seconds:>9.0f} MB/s{size / 1e6 / core_s:>9.0f} MB/s of a core{mib:>7.0f} MiB"
-            )
-    print(json.dumps(rows | {"own MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+            rates = f"{size / 1e6 / seconds:>9.0f} MB/s{size / 1e6 / core_s:>9.0f} MB/s of a core"
+            sys.stdout.write(f"{name:<24}{size / 1e6:>8.0f} MB{rates}{mib:>7.0f} MiB\n")
+    sys.stdout.write(json.dumps(rows) + "\n")
 
 
 if __name__ == "__main__":

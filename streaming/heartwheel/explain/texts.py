@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from heartwheel.explain.facts import Fact, Said
 
 _PREFIX: Final = re.compile(r"\[GroupCoordinator (?:id=)?(?P<broker>\d+)[^\]]*\]:? ?")
-_START: Final = re.compile(r"\[?\w*")
+_START: Final = re.compile(r"^\[?\w*")
 _ID: Final = r"\[GroupId[ =](?P<group>.+?)\](?:\[MemberId (?P<by>.+?)\])?"
 _TOPIC: Final = r"(?: \(__consumer_offsets-\d+\))?"
 _INSTANCE: Final = r"(?:Some\((?P<some>.*?)\)|None|(?P<instance>.+?))"
@@ -332,7 +332,7 @@ def read(message: str) -> Fact | None:
     if prefix is None:
         return None
     broker_id, text = int(prefix["broker"]), message[prefix.end() :]
-    start = _START.match(text)[0]  # type: ignore[index] - it matches any text
+    start = _START.findall(text)[0]
     if start == "Preparing":
         return _trigger(broker_id, text)
     for each in _BY_START.get(start, ()):
