@@ -105,8 +105,8 @@ def _back(event: ExplainedEvent) -> list[str]:
     name = "" if event.returned_as in {None, event.member_id} else f" as {event.returned_as}"
     if event.kind is Happened.EXPIRED and event.returned_as == event.member_id:
         alive = (
-            f"It was back under the same id {after} later, so its process was alive: it had been stopped or cut off, or "
-            "was over max.poll.interval.ms, for which clients on librdkafka stop to heartbeat in groups of this type."
+            f"It was back under the same id {after} later, so its process was alive: it had been stopped or cut off, "
+            "or was over max.poll.interval.ms, for which clients on librdkafka stop heartbeating in such groups."
         )
         return [alive]
     return [f"It was back{name} {after} later."]
