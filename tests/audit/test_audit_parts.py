@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich_log import CONFIG, T0, rich_log
-from told_logs import Run, audit_config, engine_run
+from told_logs import Rejected, Run, audit_config, engine_run
 
 from heartwheel.audit import Audit, AuditConfig, AuditStateError, FindingKind, in_log_order
 from heartwheel.audit.recent import Recent
@@ -43,7 +43,8 @@ def test_it_runs_without_the_engine() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = {name for name in done.stdout.split() if name.startswith(("heartwheel", "timing_wheel", "pyspark"))}
     ours = {name for name in loaded if name.startswith("heartwheel.audit")}
-    assert loaded - ours == {"heartwheel", "heartwheel.errors", "heartwheel.events", "heartwheel.verdicts"}
+    wire = {"heartwheel.wire", "heartwheel.wire.events", "heartwheel.wire.verdicts"}
+    assert loaded - ours == {"heartwheel", "heartwheel.errors", *wire}
 
 
 @pytest.mark.parametrize(("text", "spread"), [("", 0), ("foo", 101574 ^ 1), ("polygenelubricants", 2**31 + 2**15)])
@@ -192,6 +193,49 @@ def test_a_clock_of_a_broker_that_steps_far_back_is_told() -> None:
     run = engine_run(log, clock_ms=T0 + 91_000, config=CONFIG)
     assert run.audit(disorder_ms=100_000).disordered == 0
     assert run.audit(disorder_ms=1_000).disordered == 1
+
+
+def test_a_record_that_was_passed_over_keeps_nobody_alive() -> None:
+    """What `heartwheel skip` made the job pass over counts for nothing in the audit either, and is counted apart."""
+    log = LogBuilder()
+    _beats(log, "a", 0, 500, 1_400)
+    run = engine_run(log, clock_ms=T0 + 9_000, config=CONFIG)
+    skipped = log.records.pop(1)
+    told = engine_run(log, clock_ms=T0 + 9_000, config=CONFIG).told
+    log.records.insert(1, skipped)
+    run.told = told
+    assert not run.audit().ok
+    run.rejected.append(Rejected(skipped.partition, skipped.offset, "skipped"))
+    report = run.audit()
+    assert (report.faults, report.skipped, report.confirmed) == ({}, 1, len(told))
+
+
+def test_garbage_that_was_passed_over_needs_no_reject_of_its_own() -> None:
+    """A record that can not be used, and was passed over by its offset, is rejected as that and nothing else."""
+    run = _run()
+    run.rejected[0] = Rejected(run.rejected[0].partition, run.rejected[0].offset, "skipped")
+    report = run.audit()
+    assert (report.faults, report.skipped) == ({}, 1)
+
+
+def test_what_nobody_can_unpack_is_believed() -> None:
+    """A reject of a record that the audit could not read is no forgery; one beside it is."""
+    run = _run()
+    last = max(record.offset for record in run.log.records if record.partition == 0)
+    run.rejected.append(Rejected(0, last + 5, "too_large"))
+    audit = Audit(audit_config(CONFIG))
+    for first in (last + 4, last + 4):
+        audit.unread(0, first, last + 5)
+    for record in run.log.records:
+        audit.event(record.append_ms, record.partition, record.offset, record.value)
+    run.tell(audit)
+    for reject in run.rejected:
+        audit.rejected(reject.partition, reject.offset, reject.cause)
+    carried_on = Audit(audit.config, snapshot=audit.snapshot())
+    report = carried_on.finish(CLOCK_MS)
+    assert (report.faults, report.unread) == ({}, 2)
+    carried_on.rejected(0, last + 6, "too_large")
+    assert carried_on.finish(CLOCK_MS).faults == {FindingKind.REJECT_FORGED: 1}
 
 
 def test_records_merge_by_time_and_keep_their_order() -> None:

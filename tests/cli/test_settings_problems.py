@@ -67,7 +67,7 @@ def test_single_underscores_are_noticed() -> None:
         ("engine.value_bytes_max=1B", "must be at least 1KiB"),
         ("wheel.size=1", "must be at least 2"),
         ("feed.jitter=2", "must be at most 1"),
-        ("feed.protocol=modern", "must be 'presence' or 'classic'"),
+        ("feed.protocol=modern", "must be 'presence', 'classic' or 'mix'"),
         ("kafka.bootstrap_servers=kafka", "must be `host:port`"),
         ("kafka.bootstrap_servers=a:1, b:2", "must be `host:port`"),
         ("kafka.topics.status=a b", "must be a topic name"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from heartwheel.explain.event import ExplainedEvent, Happened
 from heartwheel.explain.scan import Scanned
+from heartwheel.wire.explained import ExplainedEvent, Happened
 from support.broker_logs import OUT, explained
 
 A = "app-a-9c0f6a3e-1f7b-4c4e-9a55-0d9a3b3d1c11"

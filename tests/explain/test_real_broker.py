@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from heartwheel.explain.event import ExplainedEvent, Happened
+from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.explain.scan import Scanned
-from heartwheel.kafka.embedded import EmbeddedKafka
 from heartwheel.kafka.topics import TopicSpec, ensure_topics
+from heartwheel.wire.explained import ExplainedEvent, Happened
 from support.broker_logs import OUT, explained
 from support.group_members import GroupMember
 from support.job import wait_for

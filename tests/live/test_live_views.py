@@ -15,7 +15,7 @@ from heartwheel.live.series import newest_step, series_of
 from heartwheel.live.states import STATE_WORDS, ShownState
 from heartwheel.live.storms import StormRule
 from heartwheel.live.wheel import wheel_of
-from heartwheel.status import AtRiskMember, WheelLevel
+from heartwheel.wire.status import AtRiskMember, WheelLevel
 from support.output_rows import T0, begun, expired, job, joined, status, told
 
 RULE = StormRule(3, 60_000)
@@ -112,8 +112,9 @@ def test_every_state_is_explained(state: ShownState) -> None:
 
 
 def test_groups_are_found_and_counted() -> None:
-    """Groups by text, state and storm; what the topics never named is counted, and the note says why."""
-    picture = pictured(begun("orders", "a"), expired("pay", "m"), expired("heartwheel-canary-1", "c"), status())
+    """Groups by text, state and storm; what no row has named yet is counted, and the note says so."""
+    picture = pictured(begun("orders", "a"), expired("pay", "m"), expired("heartwheel-canary-1", "c"))
+    picture.apply(told(msgspec.structs.replace(status(), groups=4)), now_ms=T0)
     page = list_groups(picture, GroupFilter(), RULE, now_ms=T0)
     assert [group.group_id for group in page.rows] == ["pay", "orders"]
     assert (page.total, page.known_total, page.matched) == (3, 2, 2)
@@ -193,14 +194,22 @@ def test_at_risk_is_sorted_over_all_shards() -> None:
 
 
 def test_now_sums_up() -> None:
-    """The one document of how things stand has the sums of all shards, the job's last batch and the objective."""
+    """The one document of how things stand has the sums of all shards, the job's last batch and the objective.
+
+    The canary's group and its member are in no sum.
+    """
     picture = pictured(
-        status(0), status(1, members=5), job(T0, shards=2), expired("g", "m"), expired("heartwheel-canary-0", "c")
+        status(0),
+        status(1, members=5),
+        job(T0, shards=2),
+        expired("g", "m"),
+        joined("heartwheel-canary-0", "c"),
+        expired("heartwheel-canary-0", "c"),
     )
     picture.link(True, now_ms=T0)
     now = now_of(picture, View(bootstrap="kafka:9092"), now_ms=T0 + 2_000)
-    assert (now.members, now.groups, now.shards, now.shards_held) == (14, 6, 2, 0)
-    assert (now.groups_by_state, now.groups_by_kind) == ({"Stable": 6}, {"presence": 6})
+    assert (now.members, now.groups, now.shards, now.shards_held) == (13, 5, 2, 0)
+    assert (now.groups_by_state, now.groups_by_kind) == ({"Stable": 5}, {"presence": 5})
     assert (now.expirations_total, now.expirations_per_minute, now.window.expirations) == (1, 1, 2)
     assert (now.lateness_ms.p99, now.lateness_ms.count, now.lateness_ms.objective) == (1_200, 1, 3_500)
     assert (now.clock_ms, now.clock_behind_ms) == (T0 - 1_500, 3_500)

@@ -31,6 +31,7 @@ _ENGINE: Final = "streaming/heartwheel"
 _GEOMETRY: Final = "tests/wheel/test_wheel_geometry.py"
 _SCENARIOS: Final = "tests/wheel/test_wheel_scenarios.py"
 _STATE_FUNCTION: Final = "tests/spark/test_state_function.py"
+_ANSWERED: Final = "tests/replay/test_answered_logs.py"
 _PATHS: Final = "tests/shard/test_shard_paths.py"
 _HISTORY: Final = "tests/simulation/test_chosen_histories.py::test_chosen_history"
 
@@ -161,7 +162,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "an id forgets when",
-        f"{_ENGINE}/verdicts.py",
+        f"{_ENGINE}/wire/verdicts.py",
         "        verdict.time_ms,\n    )\n",
         "    )\n",
         "P3",
@@ -317,18 +318,42 @@ MUTANTS: Final = (
     Mutant(
         "a timer fires after its deadline, not at it",
         f"{_ENGINE}/coordinator/timers.py",
-        "        if min(first, group_deadline) > clock_ms:\n",
-        "        if min(first, group_deadline) >= clock_ms:\n",
+        "        if deadline > clock_ms:\n",
+        "        if deadline >= clock_ms:\n",
         "P1",
         "tests/coordinator/test_session_timer.py::test_heartbeat_at_exactly_its_deadline_is_late",
     ),
     Mutant(
-        "of equal deadlines the members' come before the group's",
+        "of equal deadlines the group's comes first, whenever it was armed",
         f"{_ENGINE}/coordinator/timers.py",
-        "if group_deadline < first or (group_deadline == first and timer is not GroupTimer.FORGET):",
-        "if group_deadline < first:",
+        "return deadline, deadline - member.timer_ms, int(",
+        "return deadline, deadline, int(",
+        "P1",
+        f"{_ANSWERED}::test_ties_are_kafkas[1a]",
+    ),
+    Mutant(
+        "members that were armed together end in the order in which they joined",
+        f"{_ENGINE}/coordinator/timers.py",
+        "elif bucket == _UNPLACED and self._ties(rank):",
+        "elif bucket == _UNPLACED and not rank:",
         "P4",
-        "tests/coordinator/test_timers.py::test_equal_deadlines_fire_in_the_stated_order",
+        f"{_ANSWERED}::test_ties_are_kafkas[1c]",
+    ),
+    Mutant(
+        "the audit has a phase end before the members that were armed with it",
+        f"{_ENGINE}/audit/rules/ties.py",
+        "    started = deadline - member.timer_ms\n",
+        "    started = deadline\n",
+        "P1",
+        "tests/audit/test_audit_ties.py::test_ties_are_derived_as_kafka_decides_them[1a]",
+    ),
+    Mutant(
+        "a join that is logged after what it explains is not looked for",
+        f"{_ENGINE}/replay/evidence.py",
+        "return (first, first.evidence.t_ms) if late is None else late",
+        "return first, first.evidence.t_ms",
+        "P1",
+        f"{_ANSWERED}::test_sync_proves_the_join_phase_over_before_its_last_join_is_logged",
     ),
     Mutant(
         "effective time goes back with the append time",

@@ -13,9 +13,10 @@ import pytest
 
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.shard import ShardLimits
-from heartwheel.spark.job import JobConfig
+from heartwheel.spark.job_config import JobConfig
 from heartwheel.spark.packer import REJECT_STUB_BYTES, REJECTS_BYTES_MAX, Packer
-from heartwheel.spark.state_function import NEW_STATE, StateRow, advance_shard
+from heartwheel.spark.schema import NEW_STATE, StateRow
+from heartwheel.spark.state_function import advance_shard
 from heartwheel.testing import LogBuilder, Record, frame_of, run_shard
 
 T0 = 1_795_239_789_000

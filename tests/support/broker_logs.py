@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from heartwheel.explain.event import ExplainedEvent, Happened
 from heartwheel.explain.history import History
 from heartwheel.explain.layouts import Layout
 from heartwheel.explain.order import in_order
 from heartwheel.explain.scan import FactReader, Scanned, decoded, scan
+from heartwheel.wire.explained import ExplainedEvent, Happened
 
 REAL: Final = Path(__file__).parents[1] / "explain" / "logs" / "3.9.1"
 """A log of Kafka 3.9.1, what was done to its clients, and what must follow from that."""

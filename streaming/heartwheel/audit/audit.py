@@ -19,8 +19,8 @@ from heartwheel.audit.rules.groups import advance, apply, is_gone, next_deadline
 from heartwheel.audit.rules.model import NEVER, Group
 from heartwheel.audit.state import FORMAT, Begin, Held, OpenReject, OpenRow, State
 from heartwheel.errors import HeartwheelError
-from heartwheel.events import Event, EventType, RejectedError, decode_event
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.events import Event, EventType, RejectedError, decode_event
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 _VALUES_REMEMBERED_MAX: Final = 200_000
 _SWEEP_MS: Final = 1_000
@@ -71,6 +71,21 @@ class Audit:
             append_ms: append time of the first record that is left, epoch ms.
         """
         self._state.begins[partition] = Begin(append_ms)
+
+    def unread(self, partition: int, first: int, last: int) -> None:
+        """Note offsets of the heartbeat topic that could not be read, as they unpack to too much.
+
+        Whatever the job says of a record there is believed.
+
+        Args:
+            partition: of the heartbeat topic.
+            first: the first offset.
+            last: the last offset.
+        """
+        known = self._state.unread.setdefault(partition, [])
+        if (first, last) not in known:
+            known.append((first, last))
+            self._state.counts["unread"] = self._state.counts.get("unread", 0) + last - first + 1
 
     def event(self, append_ms: int, partition: int, offset: int, value: bytes | None) -> None:
         """Take the next record of the heartbeat topic.
@@ -209,6 +224,8 @@ class Audit:
             unjudged=counts.get("unjudged", 0),
             unsettled=state.ledger.unsettled,
             disordered=counts.get("disordered", 0),
+            unread=counts.get("unread", 0),
+            skipped=counts.get("skipped", 0),
             faults={kind: faults[kind] for kind in FindingKind if kind in faults},
             findings=tuple(state.ledger.kept),
         )

@@ -80,6 +80,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         unsettled: findings about groups with records in several partitions, whose order nothing promises.
         disordered: records that came after all groups had been run past their append time: the clock of a broker
             stepped back by more than `disorder_ms`, and findings about those groups may be none.
+        unread: records of the heartbeat topic that unpack to too much to be read: the job is believed about them.
+        skipped: records that the job was told to pass over, by `heartwheel skip`: they count for nothing here either.
         faults: how many findings there are of each kind.
         findings: the first of each kind.
     """
@@ -95,5 +97,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     unjudged: int
     unsettled: int
     disordered: int
+    unread: int
+    skipped: int
     faults: dict[FindingKind, int]
     findings: tuple[Finding, ...]

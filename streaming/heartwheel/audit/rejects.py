@@ -17,10 +17,13 @@ from heartwheel.audit.recent import key_of
 from heartwheel.audit.rules.groups import is_gone
 from heartwheel.audit.rules.model import Group
 from heartwheel.audit.state import OpenReject, State
-from heartwheel.events import Event, EventType
+from heartwheel.wire.events import Event, EventType
 
 SHARD_FULL = "shard_full"
 GROUP_FULL = "group_full"
+SKIPPED = "skipped"
+"""The cause of an offset that the job was told to pass over, by `heartwheel skip`: any record may be there, or one that
+the audit has not read either."""
 
 _BRING_NOBODY = frozenset({EventType.LEAVE, EventType.LOAD, EventType.UNLOAD})
 
@@ -46,6 +49,9 @@ class Rejects:
             told: what it says, and where it is.
         """
         state = self._state
+        if told.cause == SKIPPED and key_of(partition, offset) not in state.settled_rejects:
+            known = state.told_rejects.get(partition, {}).get(offset)
+            state.counts["skipped"] = state.counts.get("skipped", 0) + (known is None)
         expected = state.expected_rejects.get(partition, {}).pop(offset, None)
         if expected is not None:
             self._settle(partition, offset, expected.cause, told)
@@ -53,9 +59,11 @@ class Rejects:
             state.told_rejects.setdefault(partition, {}).setdefault(offset, told)
 
     def is_left_out(self, partition: int, offset: int, event: Event, group: Group | None) -> bool:
-        """Tell whether the engine was at its limit, so that it took no notice of a record."""
+        """Tell whether the engine was at its limit, or told to pass over a record, so that it took no notice of it."""
         told = self._state.told_rejects.get(partition, {}).get(offset)
-        if told is None or told.cause not in (SHARD_FULL, GROUP_FULL) or not self._is_possible(told, event, group):
+        if told is None or told.cause not in (SHARD_FULL, GROUP_FULL, SKIPPED):
+            return False
+        if told.cause != SKIPPED and not self._is_possible(told, event, group):
             return False
         self._settle(partition, offset, told.cause, self._state.told_rejects[partition].pop(offset))
         return True
@@ -90,7 +98,7 @@ class Rejects:
 
     def _settle(self, partition: int, offset: int, cause: str, told: OpenReject) -> None:
         self._state.settled_rejects.add(key_of(partition, offset))
-        if told.cause != cause:
+        if told.cause not in (cause, SKIPPED):
             words = f"heartbeats {partition}@{offset}: it says {told.cause}, the log {cause}"
             _note(self._state.ledger, FindingKind.REJECT_FORGED, told, words)
 
@@ -114,7 +122,7 @@ class Rejects:
             for offset, reject in told.items():
                 if reject.append_ms > clock_ms:
                     early.append(reject.append_ms)
-                elif self._is_before_log(partition, reject) or self._state.settled_rejects.forgot:
+                elif self._is_beyond_the_log(partition, offset, reject):
                     continue
                 elif not self._is_stray(reject):
                     words = (
@@ -128,6 +136,12 @@ class Rejects:
         stray = held is not None and held.stray and not self._config.judge_strays
         self._state.ledger.unsettled += stray
         return stray
+
+    def _is_beyond_the_log(self, partition: int, offset: int, reject: OpenReject) -> bool:
+        """Tell whether the record that a reject names can not be held against it."""
+        if self._is_before_log(partition, reject) or self._state.settled_rejects.forgot or reject.cause == SKIPPED:
+            return True
+        return any(first <= offset <= last for first, last in self._state.unread.get(partition, ()))
 
     def _is_before_log(self, partition: int, reject: OpenReject) -> bool:
         begin = self._state.begins.get(partition)

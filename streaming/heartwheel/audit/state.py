@@ -11,7 +11,7 @@ from heartwheel.audit.ledger import Ledger
 from heartwheel.audit.pace import Pace
 from heartwheel.audit.recent import Recent
 from heartwheel.audit.rules.model import Group
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 FORMAT = 1
 """The version of what is written down."""
@@ -111,6 +111,7 @@ class State(msgspec.Struct):
         settled_rejects: rejects that were found right.
         clocks: how far each shard has come.
         begins: partitions whose first records are gone.
+        unread: offsets of the heartbeat topic that no reader can read, the first and the last of each stretch.
         positions: the next offset of each partition of each topic, kept for the reader.
         newest_ms: newest append time of the heartbeat topic, epoch ms.
         swept_ms: up to when every group was run, epoch ms.
@@ -136,6 +137,7 @@ class State(msgspec.Struct):
     told_rejects: dict[int, dict[int, OpenReject]] = {}
     clocks: Clocks = msgspec.field(default_factory=Clocks)
     begins: dict[int, Begin] = {}
+    unread: dict[int, list[tuple[int, int]]] = {}
     positions: dict[str, dict[int, int]] = {}
     newest_ms: int = -1
     swept_ms: int = -1

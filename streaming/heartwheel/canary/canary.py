@@ -14,13 +14,14 @@ from heartwheel.canary.figures import CanaryFigures
 from heartwheel.canary.flock import Flock
 from heartwheel.canary.judge import Judged
 from heartwheel.canary.plan import Probe, plan_of
-from heartwheel.events import encode_event
-from heartwheel.job_row import JobRow, Phase
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
 from heartwheel.kafka.sender import Sender, Stamp
-from heartwheel.live.follower import Follower, Source, Told
+from heartwheel.live.follower import Follower
+from heartwheel.live.told import Source, Told
 from heartwheel.settings import Settings
-from heartwheel.verdicts import ExpirationRow
+from heartwheel.wire.events import encode_event
+from heartwheel.wire.job import JobRow, Phase
+from heartwheel.wire.verdicts import ExpirationRow
 
 _TICK_S: Final = 0.05
 _LOOK_BACK_MS: Final = 60_000
@@ -28,6 +29,10 @@ _PAUSE_S: Final = 5.0
 _BACKOFF_S: Final = 1.0
 _GOODBYE_MS: Final = 2_000
 _NO_JOB: Final = "no job has been seen yet"
+_WARMING_UP: Final = "the job had just started, and its first batches are slow"
+
+WARM_UP_MS: Final = 60_000
+"""For how long after a start the batches of a job may be slow, as Spark's JVM and Python workers warm up, ms."""
 
 
 def _ignore(_probe: Probe, _judged: Judged) -> None:
@@ -57,6 +62,7 @@ class Canary:
         # Rows come on the follower's thread and are judged on the canary's: it alone touches the flock.
         self._heard: collections.deque[Told] = collections.deque(maxlen=100_000)
         self._phase: Phase | None = None
+        self._slow: str | None = None
         self._broker_ahead_s: float | None = None
         self._paused_until_s = self._ticked_s = 0.0
         self._figures = self._flock.figures(enabled=False)
@@ -147,7 +153,7 @@ class Canary:
         self._take_heard()
         if self._broker_ahead_s is not None:
             now_ms = int((self._broker_ahead_s + now_s) * 1000)
-            self._flock.settle(now_ms, trouble=self._trouble(now_s), on_judged=self._on_judged)
+            self._flock.settle(now_ms, trouble=self._trouble(now_s), slow=self._slow, on_judged=self._on_judged)
         self._figures = self._flock.figures(enabled=True)
 
     def _take_heard(self) -> None:
@@ -157,6 +163,7 @@ class Canary:
                 self._flock.claimed(told.row, told.append_ms)
             elif isinstance(told.row, JobRow):
                 self._phase = told.row.phase
+                self._slow = slow_words(told.row)
                 self._flock.aim(told.row.lateness_objective_ms)
 
     def _trouble(self, now_s: float) -> str | None:
@@ -168,6 +175,12 @@ class Canary:
         if self._phase is None:
             return _NO_JOB
         return None if self._phase is Phase.LIVE else f"the job was {_IN_WORDS[self._phase]}"
+
+
+def slow_words(job: JobRow) -> str | None:
+    """Say why expirations may be late for now: for `WARM_UP_MS` after it went live a job is still warming up."""
+    is_young = job.phase is Phase.LIVE and job.at_ms - job.phase_since_ms < WARM_UP_MS
+    return _WARMING_UP if is_young else None
 
 
 _IN_WORDS: Final = {

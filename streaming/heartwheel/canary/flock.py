@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from heartwheel.canary.figures import CanaryFigures, Outcomes
 from heartwheel.canary.judge import Claim, Judge, Judged
 from heartwheel.canary.plan import Plan, Probe
-from heartwheel.events import Event, EventType
-from heartwheel.verdicts import ExpirationRow
+from heartwheel.wire.events import Event, EventType
+from heartwheel.wire.verdicts import ExpirationRow
 
 CLIENT_ID = "heartwheel-canary"
 """The client id that its members show."""
@@ -99,17 +99,25 @@ class Flock:
         for judge in self._judges.values():
             judge.objective_ms = objective_ms
 
-    def settle(self, now_ms: int, *, trouble: str | None = None, on_judged: Callable[[Probe, Judged], None]) -> None:
+    def settle(
+        self,
+        now_ms: int,
+        *,
+        trouble: str | None = None,
+        slow: str | None = None,
+        on_judged: Callable[[Probe, Judged], None],
+    ) -> None:
         """Judge what can be judged by now.
 
         Args:
             now_ms: the broker's clock, or a time that is surely before it; epoch ms.
             trouble: why no expiration can come for now, if that is so.
+            slow: why one may come late for now, if that is so.
             on_judged: told each outcome once.
         """
         for probe in self.plan.probes:
             judge = self._judges[probe.group_id]
-            for judged in judge.settle(now_ms, trouble):
+            for judged in judge.settle(now_ms, trouble, slow):
                 self._outcomes.add(judged)
                 on_judged(probe, judged)
 

@@ -64,11 +64,15 @@ class Claim(NamedTuple):
 
 
 class _Silence(msgspec.Struct):
-    """Hold a silence whose expiration has not been seen; `doubt` is a reason why it may never be."""
+    """Hold a silence whose expiration has not been seen.
+
+    `doubt` is a reason why it may never be, `slow` one why it may be late.
+    """
 
     last_ms: int
     deadline_ms: int
     doubt: str | None
+    slow: str | None = None
 
 
 class Judge:
@@ -121,17 +125,19 @@ class Judge:
         """Note an expiration of the member; it is judged when the fate of all heartbeats sent before is known."""
         self._told.append((self._sent, claim))
 
-    def settle(self, now_ms: int, trouble: str | None = None) -> Iterator[Judged]:
+    def settle(self, now_ms: int, trouble: str | None = None, slow: str | None = None) -> Iterator[Judged]:
         """Judge what can be judged by now, each outcome once.
 
         Args:
             now_ms: the broker's clock, or a time that is surely before it; epoch ms.
             trouble: why no expiration can be written or seen for now, whose absence therefore means nothing.
+            slow: why an expiration may be late for now; one that never comes is missed all the same.
         """
         if self._answered == self._sent and self._beats and now_ms >= self._beats[-1] + self._session_ms:
             self._expect(self._beats[-1])
         for silence in self._open.values():
             silence.doubt = silence.doubt or trouble
+            silence.slow = silence.slow or slow
         while self._told and self._told[0][0] <= self._answered:
             yield from self._judge(self._told.popleft()[1])
         overdue = [each for each in self._open.values() if now_ms >= each.deadline_ms + self._missed_after_ms]
@@ -186,6 +192,6 @@ class Judge:
         lateness_ms = claim.append_ms - claim.deadline_ms
         if lateness_ms <= self.objective_ms:
             return Judged(Outcome.IN_TIME, claim.deadline_ms, lateness_ms)
-        if silence.doubt:
-            return Judged(Outcome.VOID, claim.deadline_ms, None, silence.doubt)
+        if silence.doubt or silence.slow:
+            return Judged(Outcome.VOID, claim.deadline_ms, None, silence.doubt or silence.slow)
         return Judged(Outcome.LATE, claim.deadline_ms, lateness_ms)

@@ -20,6 +20,7 @@ from heartwheel.cli import (
     notify,
     operations,
     replay,
+    skip,
     top,
     topics,
 )
@@ -57,6 +58,7 @@ First steps:
     heartwheel notify            post to a webhook who was expired and who came back
     heartwheel replay            what the coordinator decides on a log of requests
     heartwheel audit             is what the job told what its log says?
+    heartwheel skip              get the job past a record that ends it
     heartwheel config            every setting, and which layer it comes from
 """
 _CODES: Final = "Exit codes: 0 fine, 1 failed or something bad was found, 2 wrong usage or configuration, 130 Ctrl-C."
@@ -102,6 +104,7 @@ for _command in (
     top.top,
     notify.notify,
     explain.explain,
+    skip.skip,
     doctor.doctor,
     config.config,
 ):
@@ -128,14 +131,7 @@ def run(arguments: list[str] | None = None) -> int:
         return leave.code if isinstance(leave.code, int) else EXIT_FAILED
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except Exception as error:
-        if not is_plain(error):
-            raise
+    except HeartwheelError as error:
         print_error(error)
         return EXIT_USAGE if isinstance(error, SettingsError) else EXIT_FAILED
     return 0
-
-
-def is_plain(error: Exception) -> bool:
-    """Tell whether an error is written for people: all that heartwheel raises on purpose, no bug of ours or others'."""
-    return isinstance(error, HeartwheelError) or type(error).__module__.partition(".")[0] == "heartwheel"

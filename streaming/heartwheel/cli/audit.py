@@ -92,7 +92,7 @@ def audit(
     settings = load(config, set_, kafka__bootstrap_servers=bootstrap_servers).settings
     files = _files(heartbeats, expirations, triggers, rejects, status)
     has_status = not files or status is not None
-    audited = _config(
+    audited = audit_config(
         settings,
         late_ms_max=_late_ms(late, settings, has_status=has_status),
         disorder_ms=_duration(disorder, "--disorder"),
@@ -116,10 +116,17 @@ def audit(
 def _run_topics(run: Audit, settings: Settings, until: int | None) -> Outcome:
     from heartwheel.audit import run as auditing
     from heartwheel.audit.topics import TopicLog
+    from heartwheel.kafka.bounded import OversizedBatch, warn_of_oversized
     from heartwheel.kafka.client import reader
 
     kafka, shards = settings.kafka, settings.engine.shards
-    with reader(kafka.bootstrap_servers, kafka.client, doing="audit the topics") as consumer:
+
+    def note(batch: OversizedBatch) -> None:
+        warn_of_oversized(batch)
+        if batch.topic == kafka.topics.heartbeats:
+            run.unread(batch.partition, batch.first_offset, batch.last_offset)
+
+    with reader(kafka.bootstrap_servers, kafka.client, doing="audit the topics", on_oversized=note) as consumer:
         log = TopicLog(consumer, kafka.topics.model_dump(), run, shards)
         return auditing.run(run, log, shards=shards, until_ms=until)
 
@@ -144,7 +151,8 @@ def _files(*paths: Path | None) -> dict[Source, Path]:
 _ORDER: Final = ("heartbeats", "expirations", "triggers", "rejects", "status")
 
 
-def _config(settings: Settings, **given: object) -> AuditConfig:
+def audit_config(settings: Settings, **given: object) -> AuditConfig:
+    """Set up an audit as a job with these settings is set up; `given` goes over it."""
     from msgspec import convert
 
     from heartwheel.audit import AuditConfig
@@ -220,6 +228,13 @@ def _warn(report: Report) -> None:
             f"{report.disordered} records step back by more than --disorder: findings about their groups may be none"
         )
         stderr().print(words, markup=False)
+    if report.unread:
+        words = f"{report.unread} records unpack to too much and were not read: what the job says of them is believed"
+        stderr().print(words, markup=False)
+    if report.skipped:
+        stderr().print(
+            f"{report.skipped} records were passed over by heartwheel skip: they keep nobody alive", markup=False
+        )
     if report.ok:
         nothing = "nothing was derived" if not report.derived else "everything that was told is what the log says"
         stderr().print(f"clean: {nothing}", markup=False)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from heartwheel.cli.checks import Check, Status, failed
 from heartwheel.cli.topics import topic_specs
 from heartwheel.settings import Settings, format_duration
+
+if TYPE_CHECKING:
+    from heartwheel.kafka.topics import Difference
 
 
 def check_broker(settings: Settings) -> Iterator[Check]:
@@ -29,10 +33,32 @@ def check_broker(settings: Settings) -> Iterator[Check]:
         yield Check("topics", Status.BAD, f"missing: {', '.join(report.missing)}", "heartwheel topics --create")
     else:
         yield Check("topics", Status.OK, "all there, with broker append times")
+    if report.advice:
+        yield Check(
+            "compression",
+            Status.WARN,
+            "; ".join(map(unbounded, report.advice)),
+            "; ".join(map(bound_it, report.advice)),
+        )
+    elif not report.missing:
+        yield Check("compression", Status.OK, "the broker bounds what a compressed batch unpacks to")
     if wrong or report.missing:
         yield Check("clock", Status.SKIPPED, "needs the topics")
     else:
         yield _check_clock(settings)
+
+
+def unbounded(found: Difference) -> str:
+    """Say what the compression of a topic lets in."""
+    return f"{found.topic}: {found.setting} is {found.found or 'not set'}, so a few KiB of it can unpack to gigabytes"
+
+
+def bound_it(found: Difference) -> str:
+    """Give the command that lets the broker look at what a batch unpacks to."""
+    return (
+        f"kafka-configs.sh --alter --entity-type topics --entity-name {found.topic} "
+        f"--add-config {found.setting}={found.wanted}"
+    )
 
 
 def _check_clock(settings: Settings) -> Check:

@@ -17,9 +17,9 @@ from heartwheel.cli.console import plain_table, stderr, stdout
 from heartwheel.errors import HeartwheelError
 
 if TYPE_CHECKING:
-    from heartwheel.explain.event import ExplainedEvent
     from heartwheel.explain.scan import Scanned
     from heartwheel.explain.summary import Summary
+    from heartwheel.wire.explained import ExplainedEvent
 
 _STDIN: Final = "-"
 _PROGRESS_FROM_BYTES: Final = 32 << 20
@@ -99,7 +99,7 @@ def explain(
 
 
 def _kicks() -> frozenset[str]:
-    from heartwheel.explain.event import KICKS
+    from heartwheel.wire.explained import KICKS
 
     return KICKS
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heartwheel.cli.broker_checks import bound_it, unbounded
 from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load
 from heartwheel.cli.progress import fetch_shown
 from heartwheel.cli.signals import stopped_by_signals
@@ -99,7 +100,7 @@ def log_to_stderr() -> None:
 
 def spark_log_file() -> Path:
     """Name the file that Spark's JVM logs to."""
-    from heartwheel.kafka.jars import default_cache_dir
+    from heartwheel.broker.jars import default_cache_dir
 
     return default_cache_dir().parent / "logs" / "spark.log"
 
@@ -131,3 +132,5 @@ def require_topics(settings: Settings, *, operations: bool = False) -> None:
             f"topics at {bootstrap} have the wrong settings: {'; '.join(wrong)}",
             hint="change them with kafka-configs, or name other topics in [kafka.topics]",
         )
+    for found in report.advice:
+        _log.warning("%s; hint: %s --bootstrap-server %s", unbounded(found), bound_it(found), bootstrap)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from operator import attrgetter
 from typing import Final
 
 from rich.text import Text
 
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.live.changes import cause_words
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 _GROUP_WIDTH: Final = 12
 _COMPLETED: Final = "rebalance_completed"
@@ -38,7 +38,7 @@ def expiration_line(row: ExpirationRow, known_ms: int) -> Text:
 
 
 class RollUp:
-    """Make one line a group of its triggers, however many rebalances it went through at once.
+    """Make one line a group of its triggers, however many rebalances it went through, or members came, at once.
 
     Rows are held back for one poll: topics are read one by one, so a rebalance may be seen before the expiration that
     caused it, and a trigger before its completion.
@@ -64,7 +64,7 @@ class RollUp:
 
 def _group_line(rows: Sequence[TriggerRow], known_ms: int) -> Text:
     last = rows[-1]
-    word, style = ("empty", "yellow") if last.type == _EMPTY else ("rebalance", "cyan")
+    word, style = _kind(last)
     return Text.assemble(
         _clock(known_ms),
         (f"{word:<11}", style),
@@ -72,6 +72,12 @@ def _group_line(rows: Sequence[TriggerRow], known_ms: int) -> Text:
         f"{_generations(rows)}  {_causes(rows)}",
         (_outlook(last), "dim"),
     )
+
+
+def _kind(row: TriggerRow) -> tuple[str, str]:
+    if row.type == _EMPTY:
+        return "empty", "yellow"
+    return ("rebalance", "cyan") if row.is_rebalance else ("presence", "green")
 
 
 def _generations(rows: Sequence[TriggerRow]) -> str:
@@ -83,8 +89,8 @@ def _generations(rows: Sequence[TriggerRow]) -> str:
 
 def _causes(rows: Sequence[TriggerRow]) -> str:
     begun = [row for row in rows if row.type != _COMPLETED] or rows
-    counts = Counter(map(attrgetter("cause"), begun))
-    return ", ".join(f"{count} x {_words(cause)}" if count > 1 else _words(cause) for cause, count in counts.items())
+    counts = Counter(map(cause_words, begun))
+    return ", ".join(f"{count} x {words}" if count > 1 else words for words, count in counts.items())
 
 
 def _outlook(row: TriggerRow) -> str:

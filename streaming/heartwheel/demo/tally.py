@@ -7,8 +7,8 @@ from collections import Counter, deque
 from typing import Final
 
 from heartwheel.spark.progress import Progress
-from heartwheel.status import AtRiskMember, StatusRow
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.status import AtRiskMember, StatusRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 _LATENESS_KEPT: Final = 1_000
 
@@ -30,6 +30,8 @@ class Tally:
         """Expirations by reason, each id once."""
         self.triggers: Counter[str] = Counter()
         """Triggers by type."""
+        self.rebalances = 0
+        """Completed rebalances; who comes to a presence group and goes makes none."""
         self.batch_ms: list[int] = []
         """How long each live batch took, ms."""
         self.rejected = 0
@@ -37,6 +39,7 @@ class Tally:
         """Of the newest expirations, ms."""
         self.first_expiration_s: float | None = None
         """How long after the start the first expiration was seen, s."""
+        self._canaries: dict[str, int] = {}
         self._status: dict[int, StatusRow] = {}
         self._ids: set[str] = set()
         self._shards = shards
@@ -55,13 +58,13 @@ class Tally:
 
     @property
     def members(self) -> int:
-        """Members of all shards, as of their newest reports."""
-        return sum(row.members for row in self._reports())
+        """Members of all shards, as of their newest reports, those of the canary left out."""
+        return max(0, sum(row.members for row in self._reports()) - sum(self._canaries.values()))
 
     @property
     def groups(self) -> int:
-        """Groups of all shards, as of their newest reports."""
-        return sum(row.groups for row in self._reports())
+        """Groups of all shards, likewise."""
+        return max(0, sum(row.groups for row in self._reports()) - len(self._canaries))
 
     def next_at_risk(self) -> AtRiskMember | None:
         """Name the member nearest to its expiry, if any."""
@@ -85,7 +88,12 @@ class Tally:
             return False
         self._ids.add(row.id)
         self.triggers[row.type] += 1
+        self.rebalances += row.type == "rebalance_completed" and row.is_rebalance
         return True
+
+    def add_canary(self, row: TriggerRow) -> None:
+        """Take a trigger of one of the canary's groups, which are in the reports and nobody's to look at."""
+        self._canaries = {**self._canaries, row.group_id: row.member_count}
 
     def add_status(self, row: StatusRow) -> None:
         """Take the report of a shard."""

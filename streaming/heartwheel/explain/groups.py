@@ -7,8 +7,8 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import Final
 
-from heartwheel.explain.event import ExplainedEvent, Happened
 from heartwheel.explain.facts import Fact
+from heartwheel.wire.explained import ExplainedEvent, Happened
 
 GROUPS_MAX: Final = 50_000
 MEMBERS_MAX: Final = 2_000

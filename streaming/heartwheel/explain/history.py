@@ -12,13 +12,13 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from heartwheel.explain.event import Evidence, ExplainedEvent, Happened
 from heartwheel.explain.facts import Fact, Said
 from heartwheel.explain.groups import BROKER_START_MS, Groups, Member, OpenRebalance, WatchedGroup
 from heartwheel.explain.texts import instance_of, triggered_by
 from heartwheel.explain.words import explain, leave_reason
 from heartwheel.live.storms import StormRule
 from heartwheel.live.words import length
+from heartwheel.wire.explained import Evidence, ExplainedEvent, Happened
 
 HOLD_MS: Final = 3_600_000
 """How long an event waits for what belongs to it, ms of the log's time: a poll may take that long."""

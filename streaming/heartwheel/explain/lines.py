@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from heartwheel.explain.event import KICKS, ExplainedEvent, Happened
 from heartwheel.live.words import count, length
+from heartwheel.wire.explained import KICKS, ExplainedEvent, Happened
 
 _EXPLAINED: Final = KICKS | {Happened.POLL_TIMEOUT, Happened.PENDING_EXPIRED}
 _REASON: Final = {

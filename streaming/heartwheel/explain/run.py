@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
-from heartwheel.explain.event import ExplainedEvent
 from heartwheel.explain.facts import Fact
 from heartwheel.explain.follow import follow
 from heartwheel.explain.history import History
 from heartwheel.explain.layouts import Layout
 from heartwheel.explain.order import in_order
 from heartwheel.explain.scan import FactReader, Scanned, open_log, scan
+from heartwheel.wire.explained import ExplainedEvent
 
 
 class Wanted(NamedTuple):

@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.explain.event import KICKS, ExplainedEvent, Happened
 from heartwheel.live.why import advice
 from heartwheel.live.words import count, length
+from heartwheel.wire.explained import KICKS, ExplainedEvent, Happened
 
 GROUPS_MAX: Final = 50_000
 _NAMES_MAX: Final = 1_000

@@ -349,7 +349,7 @@ def triggered_by(words: str) -> tuple[str, list[str], str]:
         words: as the broker gave it.
 
     Returns:
-        Its cause, as `heartwheel.verdicts.Cause` names it; the members that it names; the client's own words.
+        Its cause, as `heartwheel.wire.verdicts.Cause` names it; the members that it names; the client's own words.
     """
     client = words.partition("; client reason: ")[2]
     for cause, found in _CAUSES:

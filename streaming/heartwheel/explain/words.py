@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from heartwheel.explain.event import ExplainedEvent, Happened
 from heartwheel.live.why import advice
 from heartwheel.live.words import length, setting
+from heartwheel.wire.explained import ExplainedEvent, Happened
 
 SETTING: Final = {
     "classic": "session.timeout.ms",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from kafka.errors import (
@@ -14,9 +15,11 @@ from kafka.errors import (
     UnsupportedSaslMechanismError,
 )
 
+from heartwheel.errors import HeartwheelError
+from heartwheel.kafka.bounded import BoundedConsumer, OnOversized, warn_of_oversized
 from heartwheel.kafka.security import client_settings
 from heartwheel.kafka.tls_login import FirmManager, TlsError, firm_client
-from kafka import KafkaAdminClient, KafkaConsumer
+from kafka import KafkaAdminClient
 
 CONNECT_TIMEOUT_MS: Final = 10_000
 """How long a client looks for a first broker before it gives up, ms."""
@@ -24,11 +27,11 @@ CONNECT_TIMEOUT_MS: Final = 10_000
 _UNREACHABLE: Final = (KafkaTimeoutError, KafkaConnectionError, OSError)
 
 
-class KafkaUnreachableError(ConnectionError):
+class KafkaUnreachableError(HeartwheelError, ConnectionError):
     """Tell that no broker answers at the given addresses."""
 
 
-class KafkaRefusedError(RuntimeError):
+class KafkaRefusedError(HeartwheelError):
     """Tell that a broker answered, and refused; the message names the error without the request's whole text."""
 
 
@@ -48,20 +51,20 @@ def plain_errors(bootstrap: str, doing: str) -> Iterator[None]:
         yield
     except TlsError as error:
         hint = (
-            "hint: check ssl.ca.location and that the certificate names this address; "
+            "check ssl.ca.location and that the certificate names this address; "
             "a broker that wants a certificate of yours needs ssl.certificate.location and ssl.key.location"
         )
         raise KafkaRefusedError(
-            f"no trusted connection to Kafka at {bootstrap}: {_last_words(error)}\n{hint}"
+            f"no trusted connection to Kafka at {bootstrap}: {_last_words(error)}", hint=hint
         ) from error
     except (SaslAuthenticationFailedError, UnsupportedSaslMechanismError) as error:
-        hint = "hint: check security.protocol, sasl.mechanism, sasl.username and sasl.password"
+        hint = "check security.protocol, sasl.mechanism, sasl.username and sasl.password"
         raise KafkaRefusedError(
-            f"Kafka at {bootstrap} does not accept the login: {_last_words(error)}\n{hint}"
+            f"Kafka at {bootstrap} does not accept the login: {_last_words(error)}", hint=hint
         ) from error
     except _UNREACHABLE as error:
-        hint = "hint: is the broker up, is the address right, does it ask for TLS or a login (security.protocol)?"
-        raise KafkaUnreachableError(f"no Kafka answers at {bootstrap} (tried to {doing})\n{hint}") from error
+        hint = "is the broker up, is the address right, does it ask for TLS or a login (security.protocol)?"
+        raise KafkaUnreachableError(f"no Kafka answers at {bootstrap} (tried to {doing})", hint=hint) from error
     except KafkaError as error:
         # The client puts its whole request into the text; its class says what people need.
         raise KafkaRefusedError(f"Kafka at {bootstrap} refused to {doing}: {type(error).__name__}") from error
@@ -138,14 +141,18 @@ def reader(
     *,
     doing: str = "read",
     connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
+    on_oversized: OnOversized = warn_of_oversized,
 ) -> Iterator[Any]:
     """Open a consumer without a group that sees committed records only; assign partitions to it yourself.
+
+    Record batches that unpack to more than `heartwheel.kafka.bounded.UNPACKED_BYTES_MAX` are passed over.
 
     Args:
         bootstrap: `host:port[,host:port]`.
         properties: Kafka client properties in dotted style.
         doing: what it is for, for error messages.
         connect_timeout_ms: how long to look for a broker, ms.
+        on_oversized: told of each batch that is passed over; the default logs a warning.
 
     Raises:
         KafkaUnreachableError: if nobody answers in time.
@@ -154,7 +161,7 @@ def reader(
     settings = client_settings(properties or {})
     with plain_errors(bootstrap, doing):
         consumer = connect(
-            KafkaConsumer,
+            partial(BoundedConsumer, on_oversized=on_oversized),
             bootstrap,
             timeout_ms=connect_timeout_ms,
             group_id=None,

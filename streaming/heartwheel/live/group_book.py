@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 
 from heartwheel.live.expiration import Expiration
 from heartwheel.live.returns import is_return
-from heartwheel.verdicts import TriggerRow
+from heartwheel.wire.status import ListedGroup, RebalancingGroup, StatusRow
+from heartwheel.wire.verdicts import TriggerRow
 
 ARRIVALS_MAX: Final = 200
 """Most unclaimed arrivals of a group that are remembered."""
@@ -39,6 +40,13 @@ class GroupEntry:
         """The newest row that began a rebalance."""
         self.leader_seen: bool | None = None
         """Whether the newest completed rebalance had a leader, as only those of Kafka's protocol have."""
+        self.is_fresh = False
+        """Whether that one is completed, and no status row of the shard has told since whether it is over."""
+        self.standing: RebalancingGroup | None = None
+        """How the rebalance stands, by the newest status row of the shard; absent if none runs."""
+        self.listed: ListedGroup | None = None
+        """The group as a status row has listed it last."""
+        self.listed_shard = 0
         self.expirations: deque[Expiration] = deque()
         self.open: deque[Expiration] = deque(maxlen=_OPEN_MAX)
         """Expirations whose member has not come back."""
@@ -50,7 +58,9 @@ class GroupEntry:
     def shard(self) -> int | None:
         """The shard that decides about it."""
         newest = self.newest or (self.expirations[-1] if self.expirations else None)
-        return newest.shard if newest else None
+        if newest is None:
+            return None if self.listed is None else self.listed_shard
+        return newest.shard
 
     def expired(self, expiration: Expiration) -> bool:
         """Take an expiration; tell whether its member is known to be back already.
@@ -70,6 +80,8 @@ class GroupEntry:
         """Take a row of the triggers topic; list the expirations whose member came back with it."""
         self.triggers.append(row)
         self.newest = row
+        # What a status row has told of an earlier moment is over; of the same batch it is told again, or was already.
+        self.standing, self.is_fresh = None, False
         if row.type == "rebalance_triggered":
             self.begun = row
         if row.type == "rebalance_completed":
@@ -103,6 +115,11 @@ class GroupBook:
         self.forgotten = 0
         """Groups that had to go, as there were too many."""
         self._triggers: deque[tuple[int, GroupEntry]] = deque()
+        self._rebalancing: dict[int, set[str]] = {}
+        """The groups of each shard whose rebalance a status row names, or has to."""
+        self._status_ms: dict[int, int] = {}
+        self._standing: dict[int, dict[str, RebalancingGroup]] = {}
+        self._listed_version = 0
 
     def touch(self, group_id: str) -> GroupEntry:
         """Find a group, or begin it, and note that it changes."""
@@ -121,7 +138,48 @@ class GroupBook:
         """Take a row of the triggers topic; list the expirations whose member came back with it."""
         entry = self.touch(row.group_id)
         self._triggers.append((append_ms, entry))
-        return entry.triggered(row)
+        back = entry.triggered(row)
+        # Topics are read apart: the status row of this batch, or of a later one, may have been here first.
+        if row.detected_ms <= self._status_ms.get(row.shard, -1):
+            entry.standing = self._standing[row.shard].get(row.group_id)
+        else:
+            entry.is_fresh = row.type == "rebalance_completed" and row.leader is not None
+            self._rebalancing.setdefault(row.shard, set()).add(row.group_id)
+        return back
+
+    def take_status(self, row: StatusRow) -> None:
+        """Take what a shard tells of its groups: how rebalances stand, and which groups there are."""
+        self._status_ms[row.shard] = row.batch_ms
+        told = self._standing[row.shard] = {group.group_id: group for group in row.rebalancing}
+        before = self._rebalancing.get(row.shard, set())
+        later = {name for name in before if self._is_later(name, row.batch_ms)}
+        self._rebalancing[row.shard] = told.keys() | later
+        for group_id in (before | told.keys()) - later:
+            standing = told.get(group_id)
+            entry = self.entries.get(group_id)
+            if entry is None and standing is None:
+                continue
+            if entry is None or entry.standing != standing or entry.is_fresh:
+                entry = self.touch(group_id)
+                entry.standing, entry.is_fresh = standing, False
+        for group in row.listed:
+            self._list(group, row.shard)
+
+    def _is_later(self, group_id: str, batch_ms: int) -> bool:
+        entry = self.entries.get(group_id)
+        return entry is not None and entry.newest is not None and entry.newest.detected_ms > batch_ms
+
+    def _list(self, group: ListedGroup, shard: int) -> None:
+        entry = self.entries.get(group.group_id)
+        if entry is None:
+            if len(self.entries) >= self._groups_max:
+                return  # those of which something is known are of more use
+            entry = self.entries[group.group_id] = GroupEntry(group.group_id)
+            # Nothing has happened to it, so it stands behind all others, and listeners are not told of it.
+            self._listed_version -= 1
+            entry.version = self._listed_version
+            self.entries.move_to_end(group.group_id, last=False)
+        entry.listed, entry.listed_shard = group, shard
 
     def add_expiration(self, expiration: Expiration) -> bool:
         """Take an expiration; tell whether its member is known to be back already."""

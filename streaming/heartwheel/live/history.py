@@ -11,10 +11,10 @@ from typing import Any, Final, Self, TypeVar
 import msgspec
 
 from heartwheel.errors import HeartwheelError
-from heartwheel.events import Event, EventType
 from heartwheel.live.scan import READ_ERRORS, Beat, Bounds, Scan
 from heartwheel.settings import Settings
-from heartwheel.verdicts import ExpirationRow
+from heartwheel.wire.events import Event, EventType
+from heartwheel.wire.verdicts import ExpirationRow
 
 EVENTS_MAX: Final = 500
 """Most events of a member that are shown."""
@@ -42,11 +42,15 @@ class HistoryBusyError(HeartwheelError):
 
 
 class HistoryEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold an event of a member: when it was appended, epoch ms, its type, the generation that it names or -1."""
+    """Hold an event of a member: when it was appended, epoch ms, its type, the generation that it names or -1.
+
+    A join or a leave may have a `reason`, in the client's own words.
+    """
 
     at_ms: int
     type: EventType
     generation_id: int
+    reason: str | None = None
 
 
 class Gap(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,11 +87,15 @@ class MemberHistory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemberSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold a member that sent something lately: its id, when it did last (epoch ms), how many events were read."""
+    """Hold a member that sent something lately: its id, when it did last (epoch ms), how many events were read.
+
+    Of one whose last event is its leave, `left` is the reason that it gave, in the client's own words; empty if none.
+    """
 
     member_id: str
     last_seen_ms: int
     beats: int
+    left: str | None = None
 
 
 class GroupTail(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,7 +216,8 @@ def member_history(
     for at_ms, event in beats:
         if is_about(event, member_id):
             found += 1
-            events.append(HistoryEvent(at_ms=at_ms, type=event.type, generation_id=event.generation_id))
+            reason = _reason(event, member_id)
+            events.append(HistoryEvent(at_ms=at_ms, type=event.type, generation_id=event.generation_id, reason=reason))
             if newest is None:
                 timeout_ms = event.session_timeout_ms or timeout_ms
     notes = [cut()] if cut() else []
@@ -237,10 +246,20 @@ def members_seen(beats: Iterable[Beat]) -> list[MemberSeen]:
     """Count the events of each member, those seen last first."""
     last_ms: dict[str, int] = {}
     counts: dict[str, int] = {}
+    left: dict[str, str | None] = {}
     for at_ms, event in beats:
         member_id = event.member_id or event.assigned_member_id
-        if member_id:
-            last_ms[member_id] = at_ms
-            counts[member_id] = counts.get(member_id, 0) + 1
+        for each in (member_id, *(leaver.member_id for leaver in event.leaving)):
+            if each:
+                last_ms[each] = at_ms
+                counts[each] = counts.get(each, 0) + 1
+                left[each] = (_reason(event, each) or "") if event.type is EventType.LEAVE else None
     ordered = sorted(last_ms, key=lambda member_id: (-last_ms[member_id], member_id))
-    return [MemberSeen(member_id=each, last_seen_ms=last_ms[each], beats=counts[each]) for each in ordered]
+    return [
+        MemberSeen(member_id=each, last_seen_ms=last_ms[each], beats=counts[each], left=left[each]) for each in ordered
+    ]
+
+
+def _reason(event: Event, member_id: str) -> str | None:
+    """Take the client's words for what a member did; in a leave of many, each may have its own."""
+    return next((one.reason for one in event.leaving if one.member_id == member_id), None) or event.reason

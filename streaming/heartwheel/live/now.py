@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from heartwheel.job_row import JobRow
 from heartwheel.live.expirations import count_expirations
 from heartwheel.live.figures import Lateness, lateness_of
-from heartwheel.live.groups import storms
+from heartwheel.live.groups import members_of, storms
 from heartwheel.live.health import Health, Signs, health_of
 from heartwheel.live.picture import Picture
+from heartwheel.live.states import ShownKind, state_of
 from heartwheel.live.storms import Offender, StormRule
 from heartwheel.live.ticks import STEP_MS
 from heartwheel.live.wheel import shards_of
 from heartwheel.live.words import count, length, setting
+from heartwheel.wire.job import JobRow
 
 VERSION: Final = metadata.version("heartwheel")
 """Release of heartwheel."""
@@ -71,7 +72,7 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
         at_ms: wall clock of the answer, epoch ms.
         version: release of heartwheel.
         health: whether the engine can be trusted.
-        members: members of all shards.
+        members: members of all shards, those of the canary left out, as in the next three.
         groups: groups of all shards.
         groups_by_state: count by Kafka's state name.
         groups_by_kind: count by kind.
@@ -164,15 +165,16 @@ def now_of(picture: Picture, view: View, *, now_ms: int) -> Now:
             shards=rows,
             reasons=_reasons(lateness, strays, view.canary),
         )
+        hidden = [] if view.show_canary else picture.canaries()
         stormy = storms(picture, view.storm, now_ms=now_ms, canary=view.show_canary)
         return Now(
             at_ms=now_ms,
             version=VERSION,
             health=health_of(signs, now_ms=now_ms),
-            members=sum(row.members for row in rows),
-            groups=sum(row.groups for row in rows),
-            groups_by_state=_summed([row.groups_by_state for row in rows]),
-            groups_by_kind=_summed([row.groups_by_kind for row in rows]),
+            members=max(0, sum(row.members for row in rows) - sum(map(members_of, hidden))),
+            groups=max(0, sum(row.groups for row in rows) - len(hidden)),
+            groups_by_state=_less(_summed([row.groups_by_state for row in rows]), map(state_of, hidden)),
+            groups_by_kind=_less(_summed([row.groups_by_kind for row in rows]), (ShownKind.PRESENCE for _ in hidden)),
             shards=shards,
             shards_held=sum(row.held for row in rows),
             expirations_per_minute=sum(row.append_ms > now_ms - _RATE_MS for row in kept),
@@ -208,6 +210,13 @@ def _summed(counts: list[dict[str, int]]) -> dict[str, int]:
     for each in counts:
         total.update(each)
     return dict(total)
+
+
+def _less(counts: dict[str, int], hidden: Iterable[str | None]) -> dict[str, int]:
+    """Take the canary's groups out of counts, which are of a moment close by and not the same."""
+    left = Counter(counts)
+    left.subtract(each for each in hidden if each in counts)
+    return {str(name): number for name, number in left.items() if number > 0}
 
 
 def _last_batch(job: JobRow | None) -> LastBatch | None:

@@ -11,16 +11,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from heartwheel.job_row import JobRow
 from heartwheel.live.expiration import Expiration
-from heartwheel.live.group_book import GroupBook
+from heartwheel.live.group_book import GroupBook, GroupEntry
 from heartwheel.live.seen import Seen
 from heartwheel.live.ticks import Ticks
 from heartwheel.live.told import Source, Told
 from heartwheel.live.window import ExpirationWindow
-from heartwheel.spark.packer import Reject
-from heartwheel.status import StatusRow
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.job import JobRow
+from heartwheel.wire.rejects import Reject
+from heartwheel.wire.status import StatusRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 CANARY_PREFIX: Final = "heartwheel-canary"
 """What the names of the canary's groups begin with."""
@@ -96,6 +96,10 @@ class Picture:
         """Tell by its name whether a group is one of the canary's."""
         return group_id.startswith(self.canary_prefix)
 
+    def canaries(self) -> list[GroupEntry]:
+        """List the canary's groups; hold the lock meanwhile."""
+        return [entry for name, entry in self.groups.entries.items() if self.is_canary(name)]
+
     def apply(self, told: Sequence[Told], *, now_ms: int) -> Changes:
         """Take rows, and let go of what is too old or too many.
 
@@ -167,6 +171,7 @@ class Picture:
         if before is not None and row.batch_ms == before.batch_ms:
             return  # a replayed trigger writes its rows again
         self.status[row.shard] = row
+        self.groups.take_status(row)
         self.ticks.add_records(row.batch_ms, row.counts.get("records", 0))
 
     def _take_job(self, told: Told, _changes: Changes) -> None:

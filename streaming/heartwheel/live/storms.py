@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from heartwheel.live.expiration import Expiration
-from heartwheel.verdicts import TriggerRow
+from heartwheel.wire.verdicts import TriggerRow
 
 OFFENDERS_MAX: Final = 5
 """Most repeat offenders that a storm names."""
@@ -48,7 +48,7 @@ class Storm(msgspec.Struct, frozen=True, kw_only=True):
 def storm_of(
     triggers: Sequence[TriggerRow], expirations: Sequence[Expiration], rule: StormRule, *, now_ms: int
 ) -> Storm | None:
-    """Find whether a group is in a storm.
+    """Find whether a group is in a storm; who comes to a presence group and goes makes none, as nobody rebalances.
 
     Args:
         triggers: rows of the group, the oldest first.
@@ -57,7 +57,9 @@ def storm_of(
         now_ms: wall clock, epoch ms.
     """
     from_ms = now_ms - rule.window_ms
-    begun = [row for row in triggers if row.type == "rebalance_triggered" and row.time_ms >= from_ms]
+    begun = [
+        row for row in triggers if row.type == "rebalance_triggered" and row.is_rebalance and row.time_ms >= from_ms
+    ]
     if len(begun) < rule.rebalances:
         return None
     return Storm(

@@ -67,7 +67,7 @@ LATENESS_OBJECTIVE: Final = Metric(
 REBALANCES: Final = Metric(
     "heartwheel_rebalances_total",
     _C,
-    "Rebalances that were triggered, by cause.",
+    "Rebalances that were triggered, by cause; who comes to a presence group and goes triggers none.",
     'heartwheel_rebalances_total{cause="member_expired"} 12.0',
     ("cause",),
 )

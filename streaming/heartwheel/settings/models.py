@@ -210,7 +210,8 @@ class FeedSettings(Section):
     Args:
         groups: how many groups.
         members_per_group: members of each.
-        protocol: `presence` heartbeats know no generation; `classic` members join, sync and carry one.
+        protocol: `presence` heartbeats know no generation; `classic` members join, sync and carry one; `mix` has both,
+            and groups with a storm, a held up rebalance, static members and a poll timeout.
         heartbeat_interval_ms: time between two heartbeats of a member.
         jitter: how far each interval may differ from that, as a share of it.
         session_timeout_ms: what each member asks for.
@@ -226,7 +227,7 @@ class FeedSettings(Section):
 
     groups: Annotated[int, Field(ge=1, le=100_000)] = 20
     members_per_group: Annotated[int, Field(ge=1, le=100_000)] = 10
-    protocol: Literal["presence", "classic"] = "presence"
+    protocol: Literal["presence", "classic", "mix"] = "presence"
     heartbeat_interval_ms: Annotated[DurationMs, Field(ge=50)] = 2_000
     jitter: Share = 0.1
     session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 6_000

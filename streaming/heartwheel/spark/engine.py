@@ -17,12 +17,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings, format_size
 from heartwheel.spark.checkpoint import Manifest
-from heartwheel.spark.faults import Fault, explain, explain_end
+from heartwheel.spark.faults import OUT_OF_MEMORY, Fault, explain, explain_end
 from heartwheel.spark.growth import GrowthUnknownError, has_grown
-from heartwheel.spark.job import StreamConfig
-from heartwheel.spark.jobs import HeartbeatJob, Job
+from heartwheel.spark.job import HeartbeatJob, Job
+from heartwheel.spark.job_config import StreamConfig
 from heartwheel.spark.progress import Progress, ProgressReader
 from heartwheel.spark.session import jvm_exit_code, session_conf, start_session
+from heartwheel.spark.unfinished import Unfinished
 
 _POLL_S: Final = 0.1
 _BACKOFF_S_MAX: Final = 30.0
@@ -69,6 +70,7 @@ class Engine:
         self._on_phase = on_phase
         self._on_fault = on_fault
         self._log_file = log_file
+        self._unfinished = Unfinished(self._job)
         self._stop = threading.Event()
         self._moved = False
 
@@ -93,6 +95,7 @@ class Engine:
             JobFailedError: the job failed, and starting again would not help.
         """
         self._on_phase("starting")
+        self._refuse_what_ends_it(None)
         conf = session_conf(
             self._job.settings,
             self._jars,
@@ -102,11 +105,16 @@ class Engine:
         spark = start_session(conf, log_file=self._log_file)
         try:
             self._job.open(spark)
+            self._refuse_what_ends_it(spark)
             self._supervise(spark)
             spark.stop()
         except (Py4JError, ConnectionError) as error:
             memory = format_size(self._job.settings.spark.driver_memory_bytes)
-            fault = explain_end(jvm_exit_code(spark), memory=memory, log_file=self._log_file)
+            exit_code = jvm_exit_code(spark)
+            fault = explain_end(exit_code, memory=memory, log_file=self._log_file)
+            if exit_code in OUT_OF_MEMORY:
+                with contextlib.suppress(OSError):
+                    self._unfinished.note_out_of_memory()
             raise JobFailedError(fault.message, hint=fault.hint) from error
         except BaseException:
             with contextlib.suppress(Py4JError, ConnectionError):
@@ -115,11 +123,22 @@ class Engine:
         finally:
             self._on_phase("stopped")
 
+    def _refuse_what_ends_it(self, spark: SparkSession | None) -> None:
+        """Start no query on a batch that has ended the job again and again, if it is known what in it does."""
+        try:
+            fault = self._unfinished.look(spark)
+        except OSError as error:
+            raise JobFailedError(f"the checkpoint can not be looked at: {error}") from error
+        if fault is not None:
+            self._on_fault(fault)
+            raise JobFailedError(fault.message, hint=fault.hint)
+
     def _supervise(self, spark: SparkSession) -> None:
         tries = 0
         while not self._stop.is_set():
             self._moved = False
             try:
+                self._unfinished.pass_over(spark, lambda query: self._watch(query, held=True))
                 self._catch_up(spark)
                 if not self._stop.is_set():
                     self._live(spark)

@@ -26,7 +26,7 @@ _FOR_EVER: Final = None
 _TRIES_UNEXPLAINED: Final = 3
 
 
-_OUT_OF_MEMORY: Final = frozenset({3, 52})
+OUT_OF_MEMORY: Final = frozenset({3, 52})
 """Exit codes of a JVM told to end at once when its heap is full, and of Spark when one of its threads found it so."""
 
 _KNOWN: Final = (
@@ -130,7 +130,7 @@ def explain_end(exit_code: int | None, *, memory: str, log_file: Path | None) ->
         memory: the heap it had.
         log_file: where it logged.
     """
-    if exit_code in _OUT_OF_MEMORY:
+    if exit_code in OUT_OF_MEMORY:
         return Fault(
             f"Spark's JVM ran out of memory; it had {memory}",
             "raise spark.driver_memory, or lower engine.catch_up_max_records; then start the job again",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, Final
@@ -13,11 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heartwheel.coordinator.partition import shard_of
-from heartwheel.events import EventType, RejectedError, decode_event, fingerprint
 from heartwheel.pack import encode_packs
-
-REJECT_VALUE_BYTES_MAX: Final = 64 * 1024
-"""How much of a rejected record's value is kept."""
+from heartwheel.wire.events import EventType, RejectedError, decode_event, fingerprint
+from heartwheel.wire.rejects import Reject, make_reject
 
 REJECTS_BYTES_MAX: Final = 16 << 20
 """How much of the values rejected in one frame of records is kept together; a flood of large garbage must not fill the
@@ -31,20 +28,6 @@ REMEMBERED_BYTES_MAX: Final = 64 << 20
 
 PACKED_SCHEMA: Final = pa.schema([("slot", pa.int32()), ("rejected", pa.bool_()), ("payload", pa.binary())])
 """One row a pack: the shard's slot, whether it holds rejects instead of records, and the bytes."""
-
-
-class Reject(msgspec.Struct, kw_only=True):
-    """Hold one row of the rejects topic; `conf/schemas/heartbeat-rejects.schema.json` describes it."""
-
-    topic: str
-    partition: int
-    offset: int
-    append_ms: int
-    cause: str
-    detail: str
-    key_base64: str | None
-    value_base64: str | None
-    value_bytes: int | None
 
 
 class _Known:
@@ -201,47 +184,6 @@ class Packer:
             key=key,
             value=value,
         )
-
-
-def make_reject(
-    *,
-    topic: str,
-    partition: int,
-    offset: int,
-    append_ms: int,
-    cause: str,
-    detail: str,
-    key: bytes | None,
-    value: bytes | None,
-) -> Reject:
-    """Shape a record that could not be used as the row of the rejects topic.
-
-    Args:
-        topic: where it was read.
-        partition: in which partition.
-        offset: and where there.
-        append_ms: its append time, epoch ms.
-        cause: the enum that is counted.
-        detail: words for people.
-        key: its key.
-        value: its value.
-    """
-    return Reject(
-        topic=topic,
-        partition=partition,
-        offset=offset,
-        append_ms=append_ms,
-        cause=cause,
-        detail=detail,
-        key_base64=to_base64(key),
-        value_base64=to_base64(value),
-        value_bytes=None if value is None else len(value),
-    )
-
-
-def to_base64(data: bytes | None) -> str | None:
-    """Encode a rejected key or value, cut to what is kept of one; `None` stays `None`."""
-    return None if data is None else base64.b64encode(data[:REJECT_VALUE_BYTES_MAX]).decode()
 
 
 def _stub(reject: Reject) -> Reject:

@@ -41,7 +41,7 @@ MEMBER_CELLS: Final = 25
 
 _UNCUT: Final = 200
 _INVISIBLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
-_STATE_NAMES: Final = {ShownState.PREPARING_REBALANCE: "rebalancing"}
+_STATE_NAMES: Final = {ShownState.PREPARING_REBALANCE: "rebalancing", ShownState.COMPLETING_REBALANCE: "completing"}
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 _BAR_CELLS: Final = 12
 _BAR_MS: Final = 12_000
@@ -197,7 +197,7 @@ def _last(group: Group, now_ms: int) -> str:
     last = group.last
     if last is None:
         return "-"
-    return f"{(last.cause or last.type).replace('_', ' ')}, {ago(last.time_ms, now_ms)} ago"
+    return f"{last.words}, {ago(last.time_ms, now_ms)} ago"
 
 
 def _waits_for(group: Group, now_ms: int) -> Text:

@@ -27,6 +27,7 @@ const REASONS = {
 const STATES = {
   Empty: { icon: "dot", tone: "calm" },
   PreparingRebalance: { label: "Preparing rebalance", icon: "hourglass", tone: "warn" },
+  CompletingRebalance: { label: "Completing rebalance", icon: "sync", tone: "warn" },
   Stable: { icon: "check", tone: "good" },
   Unknown: { icon: "dot", tone: "calm" },
 };

@@ -62,7 +62,7 @@ function state(group) {
       ["Generation", group.generation_id < 0 ? NOTHING : count(group.generation_id)],
       ["Kind", group.kind ? h("span", { title: kindWords(group.kind) }, group.kind) : "not known"],
       ["Shard", group.shard],
-      ["Last change", last ? [spaced(last.cause ?? last.type), ", ", time(last.time_ms)] : "none seen"],
+      ["Last change", last ? [last.words, ", ", time(last.time_ms)] : "none seen"],
       ["It took", last?.duration_ms === null || last?.duration_ms === undefined ? null : duration(last.duration_ms)],
       ["In Kafka's words", last?.reason, "wide"],
       ["Expired in the window", count(group.expirations_count)],
@@ -72,7 +72,7 @@ function state(group) {
 
 function blocked({
   group_id: group,
-  blocked: { since_ms: since, deadline_ms: deadline, awaiting, awaiting_count: all },
+  blocked: { since_ms: since, deadline_ms: deadline, awaiting, awaiting_count: all, to },
 }) {
   return h(
     "section",
@@ -81,16 +81,14 @@ function blocked({
       "h2",
       {},
       icon("hourglass"),
-      all ? ` Waiting for ${counted(all, "member")} to rejoin` : " A rebalance is under way",
+      all ? ` Waiting for ${counted(all, "member")} to ${to === "sync" ? "sync" : "rejoin"}` : " A rebalance is under way",
     ),
     h(
       "p",
       {},
-      "Since ",
-      time(since),
-      ". ",
+      since ? ["Since ", time(since), ". "] : null,
       deadline
-        ? ["Who is not back in ", h("strong", { dataset: { until: deadline } }), " is taken out of the group."]
+        ? [to === "sync" ? "Who has not synced in " : "Who is not back in ", h("strong", { dataset: { until: deadline } }), " is taken out of the group."]
         : "",
     ),
     h(
@@ -99,7 +97,9 @@ function blocked({
       awaiting
         .slice(0, 20)
         .map((member) => h("li", {}, h("a", { class: "mono wrap", href: memberHref(group, member) }, member))),
-      all > 20 ? h("li", { class: "soft" }, `and ${counted(all - Math.min(20, awaiting.length), "other")}`) : null,
+      all > Math.min(20, awaiting.length)
+        ? h("li", { class: "soft" }, `and ${counted(all - Math.min(20, awaiting.length), "other")}`)
+        : null,
     ),
   );
 }
@@ -175,17 +175,20 @@ function seen({ group_id: group, members_seen: members, members_note: note }, no
                   { class: "mono line", href: memberHref(group, member.member_id), title: member.member_id },
                   member.member_id,
                 ),
-                h(
-                  "span",
-                  { class: "soft small nowrap" },
-                  `${counted(member.beats, "event")}, last ${ago(Math.max(0, now - member.last_seen_ms))}`,
-                ),
+                seenWords(member, now),
               ),
             ),
         )
       : empty("None seen.", note || "No heartbeat of this group is among the newest records of its partition."),
   );
   return element;
+}
+
+function seenWords({ beats, last_seen_ms: last, left }, now) {
+  const since = ago(Math.max(0, now - last));
+  return typeof left === "string"
+    ? h("span", { class: "soft small" }, `left ${since}: ${left || "no reason given"}`)
+    : h("span", { class: "soft small nowrap" }, `${counted(beats, "event")}, last ${since}`);
 }
 
 function expired({ group_id: group, expirations, expirations_count: all }) {

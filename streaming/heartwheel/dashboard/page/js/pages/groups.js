@@ -1,4 +1,4 @@
-// Page Groups: every group's state, its last rebalance and why, who blocks one now, and who rebalances again and again.
+// Page Groups: every group's state, what happened last and why, who blocks one now, and who rebalances again and again.
 
 import { get } from "../api.js";
 import { groupHref, linked, tagged, twoLines } from "../cells.js";
@@ -127,7 +127,7 @@ class View {
       );
       return empty("No group matches these filters.", clear);
     }
-    const words = "Groups show up with their first rebalance or expiration. To see some, run ";
+    const words = "Groups show up with their first heartbeat. To see some, run ";
     return empty("No group has been seen yet.", words, code("heartwheel demo"), ".");
   }
 }
@@ -161,23 +161,23 @@ function columns(stream) {
           second: `gen. ${group.generation_id < 0 ? NOTHING : count(group.generation_id)}`,
         })),
     },
-    { label: "Last rebalance", width: "21%", cell: () => twoLines((group) => lastRebalance(group, stream.serverMs())) },
+    { label: "Last change", width: "21%", cell: () => twoLines((group) => lastChange(group, stream.serverMs())) },
     {
       label: "Waiting for",
       width: "15%",
-      about: "Who has not rejoined, and how long the group still waits",
+      about: "Who has not rejoined, or not synced, and how long the group still waits",
       cell: () => twoLines((group) => blockers(group, stream.serverMs())),
     },
     { label: "Expired", width: "12%", about: "Members expired in the window; rebalances in a row", cell: expiredCell },
   ];
 }
 
-function lastRebalance({ last }, now) {
+function lastChange({ last }, now) {
   if (!last) return { first: "none seen", second: "" };
   const length =
     last.duration_ms === null || last.duration_ms === undefined ? "" : `, took ${duration(last.duration_ms)}`;
   return {
-    first: spaced(last.cause ?? last.type),
+    first: last.words,
     second: `${ago(Math.max(0, now - last.time_ms))}${length}`,
     title: last.reason,
     titleSecond: `${clock(last.time_ms)}, ${utc(last.time_ms)}`,
@@ -193,9 +193,9 @@ function blockers({ blocked }, now) {
   return { first: waitedFor(blocked), second: left, title: blocked.awaiting.join("\n") };
 }
 
-function waitedFor({ awaiting, awaiting_count: all }) {
-  if (all === 1) return awaiting[0];
-  return all ? counted(all, "member") : "others to join";
+function waitedFor({ awaiting, awaiting_count: all, to }) {
+  if (all === 1 && awaiting.length) return awaiting[0];
+  return all ? counted(all, "member") : to === "sync" ? "the assignment" : "others to join";
 }
 
 function expiredCell() {

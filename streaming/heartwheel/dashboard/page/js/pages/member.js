@@ -161,6 +161,7 @@ function eventTable({ events, truncated }) {
           {},
           time(event.at_ms, { tenths: true }),
           ` ${event.type}${event.generation_id >= 0 ? `, generation ${event.generation_id}` : ""}`,
+          event.reason ? `: ${event.reason}` : null,
           older ? h("span", { class: "faint" }, ` ${duration(event.at_ms - older.at_ms)} after the one before`) : null,
         );
       }),

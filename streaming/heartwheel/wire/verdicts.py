@@ -1,0 +1,289 @@
+"""Verdicts out: what the engine decided, which topic it goes to, and the id that makes a replay harmless."""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import itertools
+from typing import Final
+
+import msgspec
+
+
+class Kind(enum.StrEnum):
+    """Name what was decided, in the vocabulary of the coordinator's own log."""
+
+    MEMBER_EXPIRED = "member_expired"
+    PENDING_MEMBER_EXPIRED = "pending_member_expired"
+    MEMBER_REMOVED_AT_JOIN = "member_removed_at_join"
+    SYNC_TIMEOUT = "sync_timeout"
+    MEMBER_LEFT = "member_left"
+    PENDING_MEMBER_LEFT = "pending_member_left"
+    STATIC_REPLACED = "static_replaced"
+    REBALANCE_STARTED = "rebalance_started"
+    REBALANCE_COMPLETED = "rebalance_completed"
+    JOIN_EXTENDED = "join_extended"
+    ASSIGNMENT_RECEIVED = "assignment_received"
+    GROUP_EMPTY = "group_empty"
+
+
+class ExpiryReason(enum.StrEnum):
+    """Name the timer that ended a member."""
+
+    SESSION_TIMEOUT = "session_timeout"
+    REBALANCE_TIMEOUT = "rebalance_timeout"
+    SYNC_TIMEOUT = "sync_timeout"
+    PENDING_TIMEOUT = "pending_timeout"
+    NEW_MEMBER_TIMEOUT = "new_member_timeout"
+
+
+class Cause(enum.StrEnum):
+    """Name for machines why a rebalance was triggered or a group changed; `reason` has Kafka's own words for people."""
+
+    MEMBER_JOINED = "member_joined"
+    MEMBER_REJOINED = "member_rejoined"
+    MEMBER_UPDATED = "member_updated"
+    LEADER_REJOINED = "leader_rejoined"
+    STATIC_MEMBER_UPDATED = "static_member_updated"
+    MEMBER_EXPIRED = "member_expired"
+    SYNC_EXPIRED = "sync_expired"
+    MEMBER_LEFT = "member_left"
+    OVER_CAPACITY = "over_capacity"
+    ALL_JOINED = "all_joined"
+    JOIN_TIMEOUT = "join_timeout"
+    GENERATION_ADVANCED = "generation_advanced"
+    NO_MEMBERS = "no_members"
+
+
+class Topic(enum.StrEnum):
+    """Name the output a verdict goes to; the configuration maps it to the topic's real name."""
+
+    EXPIRATIONS = "expirations"
+    TRIGGERS = "triggers"
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Hold one decision about one group.
+
+    Args:
+        kind: what was decided.
+        group_id: about which group.
+        time_ms: when it is true: a timer's deadline, or the effective time of the event that decided it; epoch ms.
+        generation_id: the group's generation at that moment (of a started rebalance: the old one).
+        reason: the words Kafka's coordinator logs for it.
+        cause: the same for machines.
+        group_state: the group's state just before, as Kafka names it.
+        group_kind: the rules that the group goes by, as `GroupKind` names them.
+        member_id: the member it is about, for kinds that are about one.
+        group_instance_id: its instance id, if static.
+        client_id: shown to people.
+        client_host: shown to people.
+        expiry_reason: which timer ended the member, for the kinds that expire one.
+        last_seen_ms: effective time of the last event that kept the member alive, epoch ms.
+        session_timeout_ms: the length of the timer that ran out, ms.
+        deadline_ms: end of the join window of a started rebalance, epoch ms.
+        awaiting: members that have not re-joined yet.
+        leader: the leader of a completed rebalance.
+        member_count: members of the group just after.
+        removed: members taken out by a completed join phase.
+        joined: members of a completed rebalance that were not in the generation before.
+        duration_ms: how long the join phase took, ms.
+    """
+
+    kind: Kind
+    group_id: str
+    time_ms: int
+    generation_id: int
+    reason: str
+    cause: Cause | None = None
+    group_state: str = ""
+    group_kind: str = ""
+    member_id: str | None = None
+    group_instance_id: str | None = None
+    client_id: str | None = None
+    client_host: str | None = None
+    expiry_reason: ExpiryReason | None = None
+    last_seen_ms: int | None = None
+    session_timeout_ms: int | None = None
+    deadline_ms: int | None = None
+    awaiting: tuple[str, ...] = ()
+    leader: str | None = None
+    member_count: int = 0
+    removed: tuple[str, ...] = ()
+    joined: tuple[str, ...] = ()
+    duration_ms: int | None = None
+
+
+NAMES_MAX: Final = 100
+"""Most members that a row of the triggers topic names; a group of ten thousand must not make a huge row (P6)."""
+
+NAMES_BYTES_MAX: Final = 32 * 1024
+"""Most UTF-8 bytes of the members that one list of a row names. JSON may write a byte as six, as in `\\u0000`; the
+longest row stays below the megabyte that a Kafka producer sends (`test_limits_of_rows.py`)."""
+
+REASON_CHARS_MAX: Final = 4096
+"""Most characters of a row's reason: Kafka's own words name every member that left or did not sync."""
+
+PRESENCE: Final = "presence"
+"""The kind of group whose members only send heartbeats; `GroupKind.PRESENCE`, which is defined further in."""
+
+TRIGGER_TYPES: Final = {
+    Kind.REBALANCE_STARTED: "rebalance_triggered",
+    Kind.REBALANCE_COMPLETED: "rebalance_completed",
+    Kind.GROUP_EMPTY: "group_empty",
+}
+"""How the triggers topic names the kinds that go there."""
+
+
+def topic_of(verdict: Verdict) -> Topic | None:
+    """Tell which topic a verdict is written to; `None` for kinds that only a replay shows."""
+    if verdict.expiry_reason is not None:
+        return Topic.EXPIRATIONS
+    if verdict.kind in TRIGGER_TYPES:
+        return Topic.TRIGGERS
+    return None
+
+
+def verdict_id(verdict: Verdict) -> str:
+    """Derive the 128-bit id of a verdict from what it says, never from when or where it was computed.
+
+    A batch that is replayed after a crash therefore writes the same id, which consumers drop (promise P3).
+    """
+    parts = (
+        verdict.group_id,
+        verdict.member_id or "",
+        verdict.generation_id,
+        verdict.kind.value,
+        # Two rebalances may start at one millisecond and one generation: a loaded group's member leaves, another joins.
+        str(verdict.expiry_reason or verdict.cause or ""),
+        verdict.time_ms,
+    )
+    # JSON keeps the boundaries of the parts apart: ("a", "bc") and ("ab", "c") must not collide.
+    return hashlib.blake2b(msgspec.json.encode(parts), digest_size=16).hexdigest()
+
+
+class ExpirationRow(msgspec.Struct, kw_only=True):
+    """Hold one row of the expirations topic; `conf/schemas/member-expirations.schema.json` describes it."""
+
+    id: str
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    client_id: str | None
+    client_host: str | None
+    generation_id: int
+    reason: str
+    last_seen_ms: int
+    session_timeout_ms: int
+    deadline_ms: int
+    detected_ms: int
+    lateness_ms: int
+    group_state: str
+    shard: int
+
+
+class TriggerRow(msgspec.Struct, kw_only=True):
+    """Hold one row of the triggers topic; `conf/schemas/rebalance-triggers.schema.json` describes it.
+
+    `awaiting`, `removed` and `joined` name the first `NAMES_MAX` members, or as many as `NAMES_BYTES_MAX` allows; their
+    counts tell how many there are. `group_kind` is `classic`, `loaded` or `presence`; `None` in
+    rows of earlier releases.
+    """
+
+    id: str
+    type: str
+    group_id: str
+    generation_id: int
+    reason: str
+    cause: str | None
+    time_ms: int
+    deadline_ms: int | None
+    awaiting: tuple[str, ...]
+    awaiting_count: int
+    leader: str | None
+    member_count: int
+    removed: tuple[str, ...]
+    removed_count: int
+    joined: tuple[str, ...] = ()
+    joined_count: int = 0
+    duration_ms: int | None
+    detected_ms: int
+    shard: int
+    group_kind: str | None = None
+
+    @property
+    def is_rebalance(self) -> bool:
+        """Whether members had to join again; those of a presence group only come and go, and nobody waits for anybody.
+
+        Rows of earlier releases do not name the kind of their group. Of presence groups alone the join phase is over
+        the moment it begins, and the completed one has no leader.
+        """
+        if self.group_kind is not None:
+            return self.group_kind != PRESENCE
+        if self.type == TRIGGER_TYPES[Kind.REBALANCE_STARTED]:
+            return self.deadline_ms is None or self.deadline_ms > self.time_ms
+        if self.type == TRIGGER_TYPES[Kind.REBALANCE_COMPLETED]:
+            is_caught_up = self.cause == Cause.GENERATION_ADVANCED
+            return self.leader is not None or self.duration_ms != 0 or is_caught_up
+        return True
+
+
+def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow | TriggerRow:
+    """Shape a verdict as the row of its topic.
+
+    Args:
+        verdict: one for which `topic_of` names a topic.
+        shard: the shard that decided it.
+        detected_ms: timestamp of the trigger that decided it, epoch ms; the same on every replay of that trigger.
+    """
+    if verdict.expiry_reason is not None:
+        return ExpirationRow(
+            id=verdict_id(verdict),
+            group_id=verdict.group_id,
+            member_id=verdict.member_id or "",
+            group_instance_id=verdict.group_instance_id,
+            client_id=verdict.client_id,
+            client_host=verdict.client_host,
+            generation_id=verdict.generation_id,
+            reason=verdict.expiry_reason.value,
+            last_seen_ms=verdict.last_seen_ms or 0,
+            session_timeout_ms=verdict.session_timeout_ms or 0,
+            deadline_ms=verdict.time_ms,
+            detected_ms=detected_ms,
+            lateness_ms=detected_ms - verdict.time_ms,
+            group_state=verdict.group_state,
+            shard=shard,
+        )
+    return TriggerRow(
+        id=verdict_id(verdict),
+        type=TRIGGER_TYPES[verdict.kind],
+        group_id=verdict.group_id,
+        generation_id=verdict.generation_id,
+        reason=_cut(verdict.reason),
+        cause=verdict.cause.value if verdict.cause else None,
+        time_ms=verdict.time_ms,
+        deadline_ms=verdict.deadline_ms,
+        awaiting=first_names(verdict.awaiting),
+        awaiting_count=len(verdict.awaiting),
+        leader=verdict.leader,
+        member_count=verdict.member_count,
+        removed=first_names(verdict.removed),
+        removed_count=len(verdict.removed),
+        joined=first_names(verdict.joined),
+        joined_count=len(verdict.joined),
+        duration_ms=verdict.duration_ms,
+        detected_ms=detected_ms,
+        shard=shard,
+        group_kind=verdict.group_kind or None,
+    )
+
+
+def first_names(member_ids: tuple[str, ...]) -> tuple[str, ...]:
+    """Take as many members as a row may name, in their order."""
+    first = member_ids[:NAMES_MAX]
+    ends = itertools.accumulate(len(member_id.encode()) for member_id in first)
+    return first[: sum(end <= NAMES_BYTES_MAX for end in ends)]
+
+
+def _cut(reason: str) -> str:
+    return reason if len(reason) <= REASON_CHARS_MAX else f"{reason[:REASON_CHARS_MAX]} ..."
