@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from rich.text import Text
 
-from heartwheel.cli.console import plain_table, stderr, stdout
+from heartwheel.cli.console import load, plain_table, stderr, stdout
 from heartwheel.errors import HeartwheelError
 
 if TYPE_CHECKING:
+    from heartwheel.explain.run import Wanted
     from heartwheel.explain.scan import Scanned
     from heartwheel.explain.summary import Summary
     from heartwheel.wire.explained import ExplainedEvent
 
 _STDIN: Final = "-"
 _PROGRESS_FROM_BYTES: Final = 32 << 20
-_UNKNOWN_SHOWN: Final = 20
+_EVENTS_AT_ONCE: Final = 1_000
 _AGO: Final = re.compile(r"^(\d+)(s|m|min|h|d)$")
 _UNIT_MS: Final = {"s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -51,6 +55,12 @@ def explain(
         bool, typer.Option("--fail-on-expired", help="Exit with 1 if a coordinator threw a member out.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")] = False,
+    page: Annotated[bool, typer.Option("--page", help="Show it in a browser, until Ctrl-C.")] = False,
+    host: Annotated[str | None, typer.Option(help="With --page: where to listen (dashboard.host).")] = None,
+    port: Annotated[
+        int | None, typer.Option(help="With --page: likewise; 0 takes any that is free (dashboard.port).")
+    ] = None,
+    open_: Annotated[bool, typer.Option("--open", help="With --page: open it in a browser.")] = False,
 ) -> None:
     """Explain a broker's log: who was thrown out of which consumer group, when and why, and what it cost.
 
@@ -67,6 +77,10 @@ def explain(
         heartwheel explain server.log server.log.*.gz --group orders --since 2026-11-22T02:00
 
         heartwheel explain broker-*.log --json | jq 'select(.kind == "expired")'
+
+        heartwheel explain --page server.log
+
+        kubectl logs -f kafka-0 | heartwheel explain --page --follow -
     """
     from heartwheel.explain.lines import Lines
     from heartwheel.explain.run import Wanted
@@ -75,6 +89,9 @@ def explain(
 
     offset_ms = _offset(utc_offset)
     wanted = Wanted(group, member, _time(since, "--since", offset_ms), _time(until, "--until", offset_ms))
+    if page:
+        _show_page(files, wanted, offset_ms, follow=follow, host=host, port=port, open_browser=open_)
+        return
     scanned, sums, lines = Scanned(), Summary(), Lines()
     show = _printer(json=json, silent=summary or unknown, lines=lines)
     kicked = False
@@ -96,6 +113,47 @@ def explain(
     _say_what_was_read(scanned, files, unknown=unknown)
     if fail_on_expired and kicked:
         raise typer.Exit(1)
+
+
+def _show_page(
+    files: list[str],
+    wanted: Wanted,
+    offset_ms: int,
+    *,
+    follow: bool,
+    host: str | None,
+    port: int | None,
+    open_browser: bool,
+) -> None:
+    """Serve the page while the logs are read, and after that until Ctrl-C."""
+    from heartwheel.cli.signals import stopped_by_signals
+    from heartwheel.explain.page import LogPage
+    from heartwheel.explain.run import explain_logs, follow_logs
+    from heartwheel.explain.scan import Scanned
+
+    settings = load(None, None, dashboard__host=host, dashboard__port=port).settings
+    over, scanned, stdin = threading.Event(), Scanned(), sys.stdin.buffer
+    with stopped_by_signals(over.set), LogPage(settings, files) as shown:
+        stdout().print(Text(shown.url, style="bold cyan"))
+        stderr().print("reading; Ctrl-C ends it", markup=False)
+        if open_browser:
+            typer.launch(shown.url)
+        if follow:
+            for events in follow_logs(
+                files, scanned, stdin=stdin, utc_offset_ms=offset_ms, go_on=lambda: not over.is_set()
+            ):
+                shown.take([event for event in events if wanted.takes(event)], scanned, follows=True)
+        else:
+            found = explain_logs(files, scanned, stdin=stdin, utc_offset_ms=offset_ms)
+            while some := list(islice((event for event in found if wanted.takes(event)), _EVENTS_AT_ONCE)):
+                shown.take(some, scanned)
+                if over.is_set():
+                    return
+            shown.take([], scanned)
+        _say_what_was_read(scanned, files, unknown=False)
+        while not over.wait(1.0):
+            if not shown.running:
+                raise HeartwheelError("the page has ended by itself", hint="the lines above may tell why")
 
 
 def _kicks() -> frozenset[str]:

@@ -12,7 +12,7 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
@@ -32,7 +32,16 @@ from heartwheel.live.now import now_of
 from heartwheel.live.picture import Picture
 from heartwheel.settings import Settings
 
-PAGES: Final = ("/", "/expired", "/groups", "/at-risk", "/wheel", "/groups/{rest:path}", "/members/{rest:path}")
+PAGES: Final = (
+    "/",
+    "/expired",
+    "/groups",
+    "/rebalances",
+    "/at-risk",
+    "/wheel",
+    "/groups/{rest:path}",
+    "/members/{rest:path}",
+)
 """Addresses that are views of the one page."""
 
 WriteMetrics = Callable[[str], tuple[bytes, str]]
@@ -80,6 +89,7 @@ def create_app(
             Route("/api/{rest:path}", _answers_of(deps)),
             *_plain_routes(deps, metrics),
             Mount("/page", _Assets(packages=[("heartwheel.dashboard", "page")]), name="assets"),
+            Route("/", _home_of(deps)),
             *(Route(path, _page) for path in PAGES),
         ],
         exception_handlers={RequestError: _told, 404: _not_found, 405: _not_found, 500: _failed},
@@ -168,6 +178,14 @@ def _plain_routes(deps: Deps, metrics: WriteMetrics | None) -> list[Route]:
         Route("/openapi.json", description),
         Route("/docs", docs),
     ]
+
+
+def _home_of(deps: Deps) -> Callable[[Request], Any]:
+    async def home(request: Request) -> Response:
+        # With no engine behind it, page Now would be empty.
+        return RedirectResponse("expired", headers=_NO_STORE) if deps.picture.log else await _page(request)
+
+    return home
 
 
 async def _page(_request: Request) -> Response:

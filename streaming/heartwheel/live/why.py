@@ -18,6 +18,9 @@ def why(row: ExpirationRow) -> list[str]:
     Returns:
         What happened; by which rule; what is likely, and what to do about it.
     """
+    said: tuple[str, ...] = getattr(row, "explanation", ())
+    if said:
+        return list(said)
     tell = _TELL.get(row.reason)
     if tell is None:
         return [f"The engine gave the reason {row.reason}, which this release does not know."]
@@ -28,7 +31,7 @@ def advice(reason: str, group_type: str = "classic") -> list[str]:
     """Say what is likely behind an expiration, and what to do about it.
 
     Args:
-        reason: which timer it was, as `ExpiryReason` names it; also `poll_timeout` and `revocation_timeout`.
+        reason: which timer it was, as `ExpiryReason` names it.
         group_type: classic, or consumer, share or streams, whose session timeout is the broker's.
 
     Returns:
@@ -95,6 +98,23 @@ def _new_member(row: ExpirationRow) -> list[str]:
     ]
 
 
+def _poll(row: ExpirationRow) -> list[str]:
+    return [
+        (
+            f"It took itself out of the group: it had not polled for {setting(row.session_timeout_ms)}, its "
+            "max.poll.interval.ms, and said so when it left."
+        ),
+        *advice(ExpiryReason.POLL_TIMEOUT),
+    ]
+
+
+def _revocation(row: ExpirationRow) -> list[str]:
+    return [
+        f"Its partitions were to go to others, and it did not give them up within {setting(row.session_timeout_ms)}.",
+        *advice(ExpiryReason.REVOCATION_TIMEOUT),
+    ]
+
+
 _ALIVE_BUT_SLOW: Final = (
     "It heartbeats from another thread, so it may be alive: what it does between two polls took too long."
 )
@@ -127,8 +147,11 @@ _ADVICE: Final[Mapping[str, tuple[str, str]]] = {
         "Its client gave up or ended while the others of the group had not joined again; it held no partitions.",
         "Look for who held up the rebalance at that time: a high max.poll.interval.ms lets one slow member do so.",
     ),
-    "poll_timeout": ("Its process was alive: what it did between two polls took longer than it may.", _FASTER),
-    "revocation_timeout": (
+    ExpiryReason.POLL_TIMEOUT: (
+        "Its process was alive: what it did between two polls took longer than it may.",
+        _FASTER,
+    ),
+    ExpiryReason.REVOCATION_TIMEOUT: (
         (
             "It was to give up partitions and did not say within its rebalance timeout that it had: what it "
             "does between "
@@ -145,4 +168,6 @@ _TELL: Final[Mapping[str, Callable[[ExpirationRow], list[str]]]] = {
     ExpiryReason.SYNC_TIMEOUT: _sync,
     ExpiryReason.PENDING_TIMEOUT: _pending,
     ExpiryReason.NEW_MEMBER_TIMEOUT: _new_member,
+    ExpiryReason.POLL_TIMEOUT: _poll,
+    ExpiryReason.REVOCATION_TIMEOUT: _revocation,
 }
