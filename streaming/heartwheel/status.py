@@ -12,6 +12,9 @@ from heartwheel.shard.shard import Outcome, Shard
 STRAYS_MAX = 10
 """How many groups with records in more than one partition a status row names."""
 
+STANDING_MAX = 10
+"""How many partitions whose time stands still a status row names."""
+
 AT_RISK_BYTES_MAX = 64 * 1024
 """Most UTF-8 bytes of the groups and members near their expiry that a status row names, whatever `at_risk_count` says:
 the row must stay below the megabyte that a Kafka producer sends (`test_limits_of_rows.py`)."""
@@ -39,8 +42,9 @@ class StatusRow(msgspec.Struct, kw_only=True):
     Args:
         shard: which shard.
         batch_ms: timestamp of the trigger, epoch ms.
-        clock_ms: up to where timers have fired, epoch ms; -1 before the first live trigger.
-        held: whether the clock stands still, as a backlog is being read.
+        clock_ms: up to when every partition is decided, so that timers have fired, epoch ms; -1 while a partition gave
+            no time.
+        held: whether a backlog is being read: the newest record read is old.
         members: members, pending ones included.
         groups: groups, those without members included.
         groups_by_state: count by Kafka's state name.
@@ -53,6 +57,9 @@ class StatusRow(msgspec.Struct, kw_only=True):
         counts: what happened in this batch, by name.
         totals: the same since the shard was made.
         state_bytes: size of the encoded state.
+        newest_ms: time of the newest record read of any partition, epoch ms.
+        waiting: records that wait until what comes before them has been read.
+        standing: partitions whose time stands still, and since when, epoch ms; -1 if it was never known.
     """
 
     shard: int
@@ -71,6 +78,9 @@ class StatusRow(msgspec.Struct, kw_only=True):
     counts: dict[str, int]
     totals: dict[str, int]
     state_bytes: int
+    newest_ms: int = -1
+    waiting: int = 0
+    standing: dict[str, int] = {}
 
 
 def status_of(
@@ -83,11 +93,11 @@ def status_of(
         outcome: what `apply` returned.
         index: the shard's number.
         batch_ms: timestamp of the trigger, epoch ms.
-        held: whether its clock stands still.
+        held: whether a backlog is being read.
         at_risk_count: how many members nearest to expiry to name.
         state_bytes: size of the encoded state.
     """
-    at_risk = [] if held else shard.figures.at_risk(at_risk_count)
+    at_risk = shard.figures.at_risk(at_risk_count)
     return StatusRow(
         shard=index,
         batch_ms=batch_ms,
@@ -108,6 +118,9 @@ def status_of(
         counts=dict(outcome.counts),
         totals=dict(shard.totals),
         state_bytes=state_bytes,
+        newest_ms=shard.newest_ms,
+        waiting=shard.waiting_count,
+        standing={str(partition): since_ms for partition, since_ms in shard.standing()[:STANDING_MAX]},
     )
 
 

@@ -8,7 +8,7 @@ from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.events import ID_BYTES_MAX
 from heartwheel.shard import Shard, ShardLimits
 from heartwheel.status import AT_RISK_BYTES_MAX, STRAYS_MAX, StatusRow, status_of
-from heartwheel.testing import LogBuilder, pack_records
+from heartwheel.testing import LogBuilder, read_records
 from heartwheel.verdicts import NAMES_BYTES_MAX, NAMES_MAX, ExpiryReason, Kind, TriggerRow, Verdict, row_of
 
 REQUEST_BYTES_MAX = 1_000_000
@@ -69,7 +69,7 @@ def _status(ids: list[str], at_risk_count: int) -> StatusRow:
         log.beat(1_000, id_, id_, session_timeout_ms=10_000)
         log.beat(1_000, id_, id_, session_timeout_ms=10_000, partition=1)
     shard = Shard(coordinator=CoordinatorConfig(), limits=ShardLimits())
-    outcome = shard.apply(pack_records(log.records), 2_000)
+    outcome = shard.apply(*read_records(log.records, clock_ms=2_000))
     return status_of(shard, outcome, index=0, batch_ms=2_000, held=False, at_risk_count=at_risk_count, state_bytes=0)
 
 
