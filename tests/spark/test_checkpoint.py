@@ -124,8 +124,7 @@ def test_an_address_is_not_looked_at_before_there_is_a_session(tmp_path: Path, m
 
 def test_the_runs_of_the_ticker_are_written_down(tmp_path: Path) -> None:
     """A checkpoint remembers the newest runs of the ticker: ticks of others are no evidence of an outage."""
-    manifest = open_checkpoint(_settings(tmp_path / "c"))
+    open_checkpoint(_settings(tmp_path / "c"))
     for number in range(RUNS_MAX + 2):
-        manifest = add_run(str(tmp_path / "c"), manifest, f"run-{number}", None)
-    assert open_checkpoint(_settings(tmp_path / "c")) == manifest
-    assert manifest.runs == tuple(f"run-{number}" for number in range(2, RUNS_MAX + 2))
+        runs = add_run(str(tmp_path / "c"), f"run-{number}", None)
+    assert runs == tuple(f"run-{number}" for number in range(2, RUNS_MAX + 2))
