@@ -22,6 +22,7 @@ from heartwheel.metrics.memory import MemoryCollector
 from heartwheel.metrics.verdicts import VerdictCounters
 from heartwheel.settings import Settings
 from heartwheel.wire.job import JobRow
+from heartwheel.wire.lateness import lateness_objective_ms
 
 PLAIN: Final = "text/plain"
 """What a reader accepts that names nothing."""
@@ -43,7 +44,7 @@ class Metrics:
         # The time at which a series was made would be one more series for each.
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's omission
         self.registry = CollectorRegistry()
-        objective_ms = 3 * settings.engine.trigger_interval_ms + settings.engine.skew_allowance_ms
+        objective_ms = lateness_objective_ms(settings)
         self._verdicts = VerdictCounters(
             self.registry,
             groups_max=settings.metrics.groups_max,
