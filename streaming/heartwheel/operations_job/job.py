@@ -78,9 +78,7 @@ class OperationsJob:
 
     def _take(self, manifest: Manifest, runs: tuple[str, ...]) -> None:
         self.manifest = manifest
-        self.config = operations_config(
-            self.settings, shuffle_partitions=manifest.shuffle_partitions, runs=runs
-        )
+        self.config = operations_config(self.settings, shuffle_partitions=manifest.shuffle_partitions, runs=runs)
 
     def start(self, spark: SparkSession, **trigger: Any) -> StreamingQuery:
         """Start the query, as `Job.start` has it."""
