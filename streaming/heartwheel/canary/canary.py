@@ -19,9 +19,9 @@ from heartwheel.kafka.sender import Sender, Stamp
 from heartwheel.live.follower import Follower
 from heartwheel.live.told import Source, Told
 from heartwheel.settings import Settings
+from heartwheel.settings.objective import lateness_objective_ms
 from heartwheel.wire.events import encode_event
 from heartwheel.wire.job import JobRow, Phase
-from heartwheel.wire.lateness import lateness_objective_ms
 from heartwheel.wire.verdicts import ExpirationRow
 
 _TICK_S: Final = 0.05

@@ -21,7 +21,7 @@ from heartwheel.cli.console import (
 )
 from heartwheel.cli.files import read_file, write_file
 from heartwheel.settings import parse_duration_ms
-from heartwheel.wire.lateness import lateness_objective_ms
+from heartwheel.settings.objective import lateness_objective_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

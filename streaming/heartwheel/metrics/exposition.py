@@ -21,8 +21,8 @@ from heartwheel.metrics.job_collector import JobCollector
 from heartwheel.metrics.memory import MemoryCollector
 from heartwheel.metrics.verdicts import VerdictCounters
 from heartwheel.settings import Settings
+from heartwheel.settings.objective import lateness_objective_ms
 from heartwheel.wire.job import JobRow
-from heartwheel.wire.lateness import lateness_objective_ms
 
 PLAIN: Final = "text/plain"
 """What a reader accepts that names nothing."""

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from heartwheel.settings import Settings
-
 
 def lateness_bound_ms(
     *, tick_interval_ms: int, trigger_interval_ms: int, wheel_tick_ms: int, batch_ms: int | None = None
@@ -25,18 +20,3 @@ def lateness_bound_ms(
     """
     batch_ms = trigger_interval_ms if batch_ms is None else batch_ms
     return tick_interval_ms + wheel_tick_ms + max(trigger_interval_ms, batch_ms) + batch_ms
-
-
-def lateness_objective_ms(settings: Settings, *, batch_ms: int | None = None) -> int:
-    """Return the bound of a configuration, ms.
-
-    Args:
-        settings: the checked configuration.
-        batch_ms: how long a batch takes, ms; left out, as long as the trigger interval.
-    """
-    return lateness_bound_ms(
-        tick_interval_ms=settings.engine.tick_interval_ms,
-        trigger_interval_ms=settings.engine.trigger_interval_ms,
-        wheel_tick_ms=settings.wheel.tick_ms,
-        batch_ms=batch_ms,
-    )
