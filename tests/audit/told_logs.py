@@ -18,6 +18,9 @@ from heartwheel.testing import LogBuilder, frame_of, pack_records
 from heartwheel.wire.rejects import Reject
 from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
 
+TICK = b'{"type":"tick"}'
+"""A tick that is evidence of nothing."""
+
 
 @dataclass
 class Told:
@@ -85,9 +88,17 @@ class Run:
             if number == cut:
                 audit = Audit(config, snapshot=audit.snapshot())
             audit.event(record.append_ms, record.partition, record.offset, record.value)
+        self.let_time_pass(audit)
         if not told_first:
             self.tell(audit)
         return audit.finish(self.clock_ms)
+
+    def let_time_pass(self, audit: Audit) -> None:
+        """Read a tick of nobody's in every partition, which proves that the log was read up to the clock."""
+        offsets = {record.partition: record.offset + 1 for record in self.log.records}
+        for partition, offset in offsets.items():
+            # A millisecond later, as of the clock's own one something may still come.
+            audit.event(self.clock_ms + 1, partition, offset, TICK)
 
     def tell(self, audit: Audit) -> None:
         """Tell an audit what was told."""
