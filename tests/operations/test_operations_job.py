@@ -203,7 +203,7 @@ def test_refusals_are_told_by_one_shard() -> None:
 def test_a_newer_state_row_of_operations_is_refused() -> None:
     """F6: the state of a newer release is refused by name."""
     job = Batches(_config())
-    job.state = (STATE_VERSION + 1, -1, -1, 0, 0, "")
+    job.state = NEW_STATE._replace(version=STATE_VERSION + 1)
     with pytest.raises(StateVersionError, match=f"version {STATE_VERSION + 1}"):
         job.batch(0)
 

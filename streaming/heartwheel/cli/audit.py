@@ -20,6 +20,7 @@ from heartwheel.cli.console import (
     stdout,
 )
 from heartwheel.cli.files import read_file, write_file
+from heartwheel.lateness import lateness_objective_ms
 from heartwheel.settings import parse_duration_ms
 
 if TYPE_CHECKING:
@@ -170,6 +171,7 @@ def _config(settings: Settings, **given: object) -> AuditConfig:
             "members_per_group_max": engine.members_per_group_max,
             "value_bytes_max": engine.value_bytes_max,
             "tick_ms": settings.wheel.tick_ms,
+            "outage_min_ms": engine.outage_min_ms,
             **given,
         },
         AuditConfig,
@@ -182,8 +184,7 @@ def _late_ms(late: str | None, settings: Settings, *, has_status: bool) -> int |
         return None
     if late is not None:
         return _duration(late, "--late")
-    engine = settings.engine
-    return 2 * engine.trigger_interval_ms + engine.skew_allowance_ms + settings.wheel.tick_ms + _BATCH_MS
+    return lateness_objective_ms(settings, batch_ms=_BATCH_MS)
 
 
 def _duration(text: str, option: str) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from heartwheel.cli.checks import Check, Status, failed
 from heartwheel.cli.topics import topic_specs
-from heartwheel.settings import Settings, format_duration
+from heartwheel.settings import Settings
 
 
 def check_broker(settings: Settings) -> Iterator[Check]:
@@ -44,24 +45,23 @@ def _check_clock(settings: Settings) -> Check:
         measured = broker_clock_offset_ms(kafka.bootstrap_servers, kafka.topics.status, properties=kafka.client)
     except (KafkaUnreachableError, KafkaRefusedError) as error:
         return failed("clock", error)
-    return rate_clock(measured.offset_ms, measured.error_ms, settings.engine.skew_allowance_ms)
+    return rate_clock(measured.offset_ms, measured.error_ms)
 
 
-def rate_clock(offset_ms: float, error_ms: float, allowance_ms: int) -> Check:
-    """Rate the difference of the clocks.
+CLOCK_OFF_MS: Final = 2_000
+"""A difference of the clocks that figures show: latenesses, and how far the log is behind."""
+
+
+def rate_clock(offset_ms: float, error_ms: float) -> Check:
+    """Rate the difference of the clocks; no verdict depends on it.
 
     Args:
         offset_ms: how far the broker's clock is ahead of ours, ms.
         error_ms: how far that may be wrong either way, ms.
-        allowance_ms: most that the broker's clock may be behind, ms.
     """
     word = "behind" if offset_ms < 0 else "ahead of"
     detail = f"the broker is {abs(offset_ms):.1f} ms {word} this machine (within {error_ms:.1f} ms)"
-    # A broker that is behind stamps records as older than they are, which can make an expiry false; one that is ahead
-    # only makes verdicts late.
-    if -offset_ms - error_ms > allowance_ms:
-        hint = "set engine.skew_allowance above it, or synchronise the clocks"
-        return Check("clock", Status.BAD, f"{detail}, {format_duration(allowance_ms)} are allowed", hint)
-    if -offset_ms + error_ms > allowance_ms:
-        return Check("clock", Status.WARN, f"{detail}, too near to the allowance of {format_duration(allowance_ms)}")
+    if abs(offset_ms) - error_ms > CLOCK_OFF_MS:
+        hint = "synchronise the clocks; verdicts stay right, but latenesses are shown wrong"
+        return Check("clock", Status.WARN, detail, hint)
     return Check("clock", Status.OK, detail)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from heartwheel.demo.folder import DemoFolder
 
 DEMO_DEFAULTS: Final[Mapping[str, str]] = {
-    "engine.skew_allowance": "0ms",  # broker and driver read one clock
     "spark.driver_memory": "1GiB",
     "feed.kill_rate": "0.3",  # with 200 members one a second
     "feed.return_share": "0.9",  # or they would soon be gone

@@ -61,8 +61,8 @@ LATENESS: Final = Metric(
 LATENESS_OBJECTIVE: Final = Metric(
     "heartwheel_lateness_objective_seconds",
     _G,
-    "How late an expiration should be known at most: three trigger intervals and the skew allowance (promise P2).",
-    "heartwheel_lateness_objective_seconds 3.5",
+    "How late an expiration should be known at most (promise P2): a tick, two trigger intervals, a tick of the wheel.",
+    "heartwheel_lateness_objective_seconds 1.3",
 )
 REBALANCES: Final = Metric(
     "heartwheel_rebalances_total",

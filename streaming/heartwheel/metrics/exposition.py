@@ -12,6 +12,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
+from heartwheel.lateness import lateness_objective_ms
 from heartwheel.live.told import Told
 from heartwheel.metrics import catalogue
 from heartwheel.metrics.canary_collector import CanaryCollector
@@ -43,7 +44,7 @@ class Metrics:
         # The time at which a series was made would be one more series for each.
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's omission
         self.registry = CollectorRegistry()
-        objective_ms = 3 * settings.engine.trigger_interval_ms + settings.engine.skew_allowance_ms
+        objective_ms = lateness_objective_ms(settings)
         self._verdicts = VerdictCounters(
             self.registry,
             groups_max=settings.metrics.groups_max,

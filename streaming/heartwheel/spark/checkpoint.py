@@ -19,8 +19,12 @@ from heartwheel.spark.job_config import cores_of
 from heartwheel.spark.places import Place, place_of
 
 MANIFEST: Final = "heartwheel.json"
-FORMAT: Final = 1
-"""The version of the checkpoint's layout; state blobs have a version of their own."""
+FORMAT: Final = 2
+"""The version of the checkpoint's layout; state blobs have a version of their own. In the first, time came from the
+driver's clock, and ticks were a source of Spark's."""
+
+RUNS_MAX: Final = 64
+"""How many runs of the ticker a checkpoint remembers: it may hold unread ticks of the newest few."""
 
 
 class CheckpointError(HeartwheelError):
@@ -35,12 +39,14 @@ class Manifest(msgspec.Struct, kw_only=True, frozen=True):
         shards: coordinator partitions.
         shuffle_partitions: partitions of Spark's state.
         topic: the topic that is read.
+        runs: runs of the ticker that it was started with, the newest last; ticks of others are no evidence.
     """
 
     format: int
     shards: int
     shuffle_partitions: int
     topic: str
+    runs: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, settings: Settings, *, topic: str | None = None) -> Self:
@@ -123,11 +129,36 @@ def _read(place: Place, location: str) -> Manifest | None:
             f"checkpoint.location is {location}, which is not empty and has no {MANIFEST}: it is not heartwheel's",
             hint="name an empty or a new folder, or restore the file from a backup",
         )
+    if manifest is not None and manifest.format < FORMAT:
+        raise CheckpointError(
+            f"checkpoint {location} has format {manifest.format}, whose time came from the driver's clock; "
+            f"this release reads format {FORMAT}",
+            hint="start on a new checkpoint.location, which reads the topic again; docs/upgrade.md says what is lost",
+        )
     if manifest is not None and manifest.format > FORMAT:
         raise CheckpointError(
             f"checkpoint {location} has format {manifest.format}, this release reads up to {FORMAT}",
             hint="run the release that wrote it, or a newer one",
         )
+    return manifest
+
+
+def add_run(location: str, manifest: Manifest, run: str, spark: SparkSession | None) -> Manifest:
+    """Write down a run of the ticker, so that what it writes counts as evidence.
+
+    Args:
+        location: of the checkpoint.
+        manifest: its manifest.
+        run: the run.
+        spark: a session, without which only folders can be written to.
+
+    Raises:
+        CheckpointError: the place can not be written.
+    """
+    manifest = msgspec.structs.replace(manifest, runs=(*manifest.runs, run)[-RUNS_MAX:])
+    place = place_of(location, spark)
+    if place is not None:
+        _write(place, location, manifest)
     return manifest
 
 
