@@ -19,12 +19,13 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+import pandas as pd
 import pyarrow as pa
 
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
-from heartwheel.log_time import Reading, ReadingsBuilder
+from heartwheel.log_time import Reading, ReadingsBuilder, encode_readings
 from heartwheel.pack import Pack, decode_pack
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.shard.shard import Shard
@@ -147,6 +148,30 @@ def read_records(
             packs += [decode_pack(data) for s, kind, data in rows if s == shard and kind is PayloadKind.RECORDS]
     read = readings.readings()
     return Read(packs, read if clock_ms is None else [*read, *until(clock_ms, *(each.partition for each in read))])
+
+
+def arrivals(
+    records: Sequence[Record],
+    packer: Packer,
+    *,
+    shard: int = 0,
+    runs: Sequence[str] = (RUN,),
+    outage_min_ms: int = OUTAGE_MIN_MS,
+) -> pd.DataFrame:
+    """Make what Spark hands to the state function of a shard, of records that one task has read.
+
+    Args:
+        records: in the order of the log.
+        packer: of the task's worker.
+        shard: which shard.
+        runs: the known runs of the ticker.
+        outage_min_ms: shortest gap that may be an outage, ms.
+    """
+    readings = ReadingsBuilder(runs, outage_min_ms)
+    rows = [row[1:] for row in packer.pack(frame_of(records), readings) if row[0] == shard] if records else []
+    if found := readings.readings():
+        rows.append((PayloadKind.READINGS, encode_readings(found)))
+    return pd.DataFrame(rows, columns=["kind", "payload"])
 
 
 def until(clock_ms: int, *partitions: int) -> list[Reading]:

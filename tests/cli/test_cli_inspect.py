@@ -15,13 +15,13 @@ from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.partition import shard_of
 from heartwheel.errors import HeartwheelError
 from heartwheel.shard import Shard, ShardLimits
-from heartwheel.spark.checkpoint import MANIFEST, CheckpointError, Manifest
+from heartwheel.spark.checkpoint import FORMAT, MANIFEST, CheckpointError, Manifest
 from heartwheel.spark.schema import STATE_VERSION
 from heartwheel.testing import LogBuilder, read_records
 from heartwheel.wire.events import Event
 
 NOW_MS = 1_700_000_000_000
-MADE = Manifest(format=1, shards=2, shuffle_partitions=2, topic="beats")
+MADE = Manifest(format=FORMAT, shards=2, shuffle_partitions=2, topic="beats")
 
 
 def _state(group_id: str = "orders", members: int = 3) -> tuple[int, int, int, int, int, str]:

@@ -69,17 +69,16 @@ class OperationsJob:
         """Open the checkpoint, as `Job.open` has it."""
         if not is_local(self.settings.checkpoint.location):
             self._open(spark)
-        self._take(add_run(self.settings.checkpoint.location, self.manifest, self.run, spark))
+        self._take(self.manifest, add_run(self.settings.checkpoint.location, self.run, spark))
 
     def _open(self, spark: SparkSession | None) -> None:
         topic = self.settings.operations.topics.requests
-        self._take(open_checkpoint(self.settings, spark=spark, topic=topic, topic_key="operations.topics.requests"))
+        manifest = open_checkpoint(self.settings, spark=spark, topic=topic, topic_key="operations.topics.requests")
+        self._take(manifest, ())
 
-    def _take(self, manifest: Manifest) -> None:
+    def _take(self, manifest: Manifest, runs: tuple[str, ...]) -> None:
         self.manifest = manifest
-        self.config = operations_config(
-            self.settings, shuffle_partitions=manifest.shuffle_partitions, runs=manifest.runs
-        )
+        self.config = operations_config(self.settings, shuffle_partitions=manifest.shuffle_partitions, runs=runs)
 
     def start(self, spark: SparkSession, **trigger: Any) -> StreamingQuery:
         """Start the query, as `Job.start` has it."""

@@ -111,7 +111,7 @@ class Shard:
         self._waiting = state.waiting
         self.totals: Counter[str] = Counter(state.counts)
         self._verdicts: list[Verdict] = []
-        self._admission = self._admit()
+        self._admission = Admission(limits, heavy=self._heavy, members=len(self._members))
         self._counts: Counter[str] = Counter()
         self._workshop = Workshop(self._members, self._groups, self._wheel, coordinator, self._verdicts.append)
 
@@ -192,9 +192,7 @@ class Shard:
             packs: the records.
             readings: what was read of each partition, whichever shard it was for; of every partition of the packs.
         """
-        self._verdicts.clear()
-        self._counts = Counter()
-        self._admission = self._admit()
+        self._begin()
         floors = self._time.watermarks()
         outages = self._time.read(readings, outage_min_ms=self._outage_min_ms)
         self._counts["records"] += sum(len(pack.entry) for pack in packs)
@@ -205,6 +203,35 @@ class Shard:
             packs = self._step(packs, until, before_ms=outage.after_ms)
             self._renew(outage, decided)
         self._waiting = self._step(packs, decided)
+        return self._end(outages)
+
+    def apply_apart(self, packs: Sequence[Pack]) -> Outcome:
+        """Apply records of groups whose times have nothing to do with each other, as a replay has them.
+
+        Timers fire only as far as a group's own records prove that time has passed; `advance` fires the others.
+
+        Args:
+            packs: the records; times may only step back between records of different groups.
+        """
+        self._begin()
+        log = BatchLog(packs)
+        self._counts["records"] += len(log)
+        route = self._router.route(log)
+        self._apply_log(log, route, np.full(self._groups.rows, UNKNOWN_MS, np.int64))
+        return self._end([])
+
+    def advance(self, clock_ms: int) -> Outcome:
+        """Fire what is due in every group, epoch ms; the other half of `apply_apart`."""
+        self._begin()
+        self._fire(clock_ms, np.full(self._groups.rows, clock_ms, np.int64))
+        return self._end([])
+
+    def _begin(self) -> None:
+        self._verdicts.clear()
+        self._counts = Counter()
+        self._admission = Admission(self._limits, heavy=self._heavy, members=len(self._members))
+
+    def _end(self, outages: list[Outage]) -> Outcome:
         for verdict in self._verdicts:
             self._counts[f"verdict_{verdict.kind}"] += 1
         self.totals.update(self._counts)
@@ -214,9 +241,6 @@ class Shard:
         """Add what was counted outside of the rules, such as rejected records, to a batch and to the totals."""
         outcome.counts.update(more)
         self.totals.update(more)
-
-    def _admit(self) -> Admission:
-        return Admission(self._limits, heavy=self._heavy, members=len(self._members))
 
     def _step(self, packs: list[Pack], decided: Ints, *, before_ms: int = TIME_MS_MAX) -> list[Pack]:
         """Apply the records before a moment for which nothing unread can come first, and fire what is due.
@@ -241,11 +265,11 @@ class Shard:
                 log = BatchLog(ours)
                 route = self._router.route(log)
             if len(log):
-                self._apply_log(log, route, decided)
-        self._fire(decided)
+                self._apply_log(log, route, self._group_times.times(self._time, decided))
+        self._fire(int(decided.max(initial=0)), self._group_times.times(self._time, decided))
         return packs
 
-    def _apply_log(self, log: BatchLog, route: Route, decided: Ints) -> None:
+    def _apply_log(self, log: BatchLog, route: Route, times: Ints) -> None:
         if not self._wheel.clock_ms:
             # A new wheel starts where the log does, so that its first deadlines are filed on fine levels.
             self._wheel.advance(max(0, int(log.append_ms.min())))
@@ -263,7 +287,7 @@ class Shard:
         self._wheel.file(member_handle(alive.rows), alive.seen_ms + self._members["timeout_ms"][alive.rows])
         self._counts["records_fast"] += alive.records
         self._counts["records_clamped"] += alive.clamped
-        self._run_busy(log, route, self._group_times.times(self._time, decided))
+        self._run_busy(log, route, times)
 
     def _renew(self, outage: Outage, decided: Ints) -> None:
         """Start the sessions of a partition's groups anew at the end of an outage."""
@@ -332,15 +356,19 @@ class Shard:
             admission.hear(log, record, answer)
         self._counts.update({f"answer_{answer}": n for answer, n in answers.items()})
 
-    def _fire(self, decided: Ints) -> None:
-        """Run every group with a timer that is due by the group's time; those over the limit stay due."""
+    def _fire(self, clock_ms: int, times: Ints) -> None:
+        """Run every group with a timer that is due by the group's time; those over the limit stay due.
+
+        Args:
+            clock_ms: the greatest of all times, epoch ms.
+            times: int64 (groups,), epoch ms.
+        """
         deadlines = self._wheel.deadlines().copy()
-        due = self._wheel.advance(max(self._wheel.clock_ms, int(decided.max(initial=0))))
+        due = self._wheel.advance(max(self._wheel.clock_ms, clock_ms))
         if not len(due):
             return
         # The rules, not the wheel, decide what a timer does: they find it armed, and the store re-arms or cancels it.
         self._wheel.file(due, deadlines[due])
-        times = self._group_times.times(self._time, decided)
         owner = groups_of(due, self._members["group"])
         # The wheel goes by the partition that is furthest; others may be behind it.
         owner = owner[deadlines[due] <= times[owner]]

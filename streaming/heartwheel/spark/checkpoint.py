@@ -23,6 +23,9 @@ FORMAT: Final = 2
 """The version of the checkpoint's layout; state blobs have a version of their own. In the first, time came from the
 driver's clock, and ticks were a source of Spark's."""
 
+RUNS: Final = "runs"
+"""The folder of the runs of the ticker that the checkpoint was started with: ticks of others are no evidence."""
+
 RUNS_MAX: Final = 64
 """How many runs of the ticker a checkpoint remembers: it may hold unread ticks of the newest few."""
 
@@ -39,14 +42,12 @@ class Manifest(msgspec.Struct, kw_only=True, frozen=True):
         shards: coordinator partitions.
         shuffle_partitions: partitions of Spark's state.
         topic: the topic that is read.
-        runs: runs of the ticker that it was started with, the newest last; ticks of others are no evidence.
     """
 
     format: int
     shards: int
     shuffle_partitions: int
     topic: str
-    runs: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, settings: Settings, *, topic: str | None = None) -> Self:
@@ -143,23 +144,41 @@ def _read(place: Place, location: str) -> Manifest | None:
     return manifest
 
 
-def add_run(location: str, manifest: Manifest, run: str, spark: SparkSession | None) -> Manifest:
-    """Write down a run of the ticker, so that what it writes counts as evidence.
+class _Runs(msgspec.Struct):
+    number: int = 0
+    runs: tuple[str, ...] = ()
+
+
+def add_run(location: str, run: str, spark: SparkSession | None) -> tuple[str, ...]:
+    """Write down a run of the ticker, so that what it writes counts as evidence of an outage.
+
+    Every start adds a file with all of them, as not every file system can replace one.
 
     Args:
         location: of the checkpoint.
-        manifest: its manifest.
         run: the run.
         spark: a session, without which only folders can be written to.
 
+    Returns:
+        The newest runs, this one last.
+
     Raises:
-        CheckpointError: the place can not be written.
+        CheckpointError: the place can not be read or written.
     """
-    manifest = msgspec.structs.replace(manifest, runs=(*manifest.runs, run)[-RUNS_MAX:])
     place = place_of(location, spark)
-    if place is not None:
-        _write(place, location, manifest)
-    return manifest
+    if place is None:
+        return (run,)
+    try:
+        data = place.newest(RUNS)
+        before = _Runs() if data is None else msgspec.json.decode(data, type=_Runs)
+        after = _Runs(before.number + 1, (*before.runs, run)[-RUNS_MAX:])
+        place.write(f"{RUNS}/{after.number}", msgspec.json.encode(after))
+    except (OSError, msgspec.MsgspecError) as error:
+        raise CheckpointError(
+            f"checkpoint {location}: the runs of its ticker can not be written down: {error}",
+            hint="choose a place this user may write to, with space left",
+        ) from None
+    return after.runs
 
 
 def _require_same(settings: Settings, wanted: Manifest, found: Manifest, topic_key: str) -> None:

@@ -69,19 +69,17 @@ class HeartbeatJob:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.run = new_run()
-        self._take(open_checkpoint(settings))
+        self._take(open_checkpoint(settings), ())
 
     def open(self, spark: SparkSession) -> None:
         """Open the checkpoint, as `Job.open` has it."""
         if not is_local(self.settings.checkpoint.location):
-            self._take(open_checkpoint(self.settings, spark=spark))
-        self._take(add_run(self.settings.checkpoint.location, self.manifest, self.run, spark))
+            self._take(open_checkpoint(self.settings, spark=spark), ())
+        self._take(self.manifest, add_run(self.settings.checkpoint.location, self.run, spark))
 
-    def _take(self, manifest: Manifest) -> None:
+    def _take(self, manifest: Manifest, runs: tuple[str, ...]) -> None:
         self.manifest = manifest
-        self.config: JobConfig = job_config(
-            self.settings, shuffle_partitions=manifest.shuffle_partitions, runs=manifest.runs
-        )
+        self.config: JobConfig = job_config(self.settings, shuffle_partitions=manifest.shuffle_partitions, runs=runs)
 
     def start(self, spark: SparkSession, **trigger: Any) -> StreamingQuery:
         """Start the query, as `Job.start` has it."""
