@@ -44,7 +44,6 @@ def _report(plan: Plan, topic: Topic, checkpoint: Checkpoint, clock_ms: int) -> 
             members_per_group_max=plan.limits.members_per_group_max,
             value_bytes_max=VALUE_BYTES_MAX,
             tick_ms=plan.tick_ms,
-            disorder_ms=5_000,
         )
     )
     for place, told in enumerate(checkpoint.sink):
