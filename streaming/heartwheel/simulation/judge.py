@@ -94,8 +94,9 @@ class Judge:
         """P1 rests on it: a clock never goes back, but where a new partition is heard of."""
         clocks = [self.checkpoint.state_at(batch, shard)[2] for batch in range(self.checkpoint.commits + 1)]
         for batch, (one, other) in enumerate(pairwise(clocks)):
-            count = (one_known := len(self.checkpoint.offsets[batch].starts), len(self.checkpoint.offsets[batch].ends))
-            if other < one and one_known == count[1]:
+            planned = self.checkpoint.offsets[batch]
+            heard_of = any(end and not planned.starts.get(partition) for partition, end in planned.ends.items())
+            if -1 < other < one and not heard_of:
                 yield Problem("P1", f"the clock of shard {shard} went back from {one} to {other} in batch {batch}")
 
     # -- the sink
