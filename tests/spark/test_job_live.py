@@ -25,7 +25,6 @@ from heartwheel.settings import Settings
 from heartwheel.verdicts import ExpirationRow
 from support.beating import Beating
 from support.job import SESSION_MS, Job, Topics, beats_of, running
-from support.verdicts import silences_in
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -122,7 +121,10 @@ def test_joins_reach_the_triggers(live: Job) -> None:
 
 
 def test_p1_a_job_that_was_frozen_expires_nobody_who_beats(live: Job) -> None:
-    """P1: stopped in its tracks for longer than sessions last, as on a paused machine, it expires the silent alone."""
+    """P1: stopped in its tracks for longer than sessions last, as on a paused machine, it expires the silent alone.
+
+    In a partition where nobody else writes the pause cannot be told from an outage, so that one session more may pass.
+    """
     topics = live.topics
     with Beating(topics, session_ms=3_000, group="frozen"):
         live.wait_for(lambda: _newest_ms(topics, "frozen"), "the first heartbeats")
@@ -134,10 +136,9 @@ def test_p1_a_job_that_was_frozen_expires_nobody_who_beats(live: Job) -> None:
         finally:
             live.thaw()
         live.until_clock(thaw_ms)
-    silences = silences_in(topics)
-    rows = [row for row in topics.rows("expirations") if row["group_id"].startswith("frozen")]
-    assert {(row["member_id"], row["deadline_ms"]) for row in rows} <= silences
-    assert "frozen-dies-m0" in {row["member_id"] for row in rows}
+        live.wait_for(lambda: "frozen-dies-m0" in topics.expired(), "the silent one to be expired")
+        rows = [row for row in topics.rows("expirations") if row["group_id"].startswith("frozen")]
+        assert {row["member_id"] for row in rows} == {"frozen-dies-m0"}
 
 
 def _newest_ms(topics: Topics, group: str) -> int:
