@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from heartwheel.job_row import OutageFigures, Phase, SilentPartition
+from heartwheel.job_row import JobRow, OutageFigures, Phase, SilentPartition
 from heartwheel.live.health import Health, HealthState, Signs, health_of
 from heartwheel.status import StatusRow
 from support.output_rows import T0, job, status
