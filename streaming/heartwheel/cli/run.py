@@ -37,8 +37,8 @@ def run(
 
     It reads what is in the topic from where it was left, in bounded batches, and writes ticks into it, which carry the
     time of partitions where nobody else writes. One line a trigger goes to stderr. The running batch is finished before
-    it ends. Exit code 1 if Kafka does not answer, a topic is missing, or the checkpoint belongs to another configuration
-    or version.
+    it ends. Exit code 1 if Kafka does not answer, a topic is missing, or the checkpoint belongs to another
+    configuration or version.
 
     For example:
 
