@@ -28,6 +28,8 @@ class HealthState(enum.StrEnum):
     CATCHING_UP = "catching_up"
     STALLED = "stalled"
     WAITING = "waiting"
+    LOG = "log"
+    """There is no engine: what is shown is from brokers' logs."""
     UNREACHABLE = "unreachable"
 
 
@@ -51,7 +53,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def ready(self) -> bool:
         """Whether what is shown can be relied on."""
-        return self.state in {HealthState.HEALTHY, HealthState.CATCHING_UP}
+        return self.state in {HealthState.HEALTHY, HealthState.CATCHING_UP, HealthState.LOG}
 
 
 class Signs(NamedTuple):
@@ -64,6 +66,7 @@ class Signs(NamedTuple):
         job: the newest row of the job, if any.
         shards: the newest row of each shard.
         reasons: what else is wrong, in sentences.
+        log: what was read of brokers' logs, in a sentence, if that is what is shown.
     """
 
     linked: bool | None
@@ -72,6 +75,7 @@ class Signs(NamedTuple):
     job: JobRow | None
     shards: tuple[StatusRow, ...]
     reasons: tuple[str, ...] = ()
+    log: str = ""
 
 
 def health_of(signs: Signs, *, now_ms: int) -> Health:
@@ -81,12 +85,16 @@ def health_of(signs: Signs, *, now_ms: int) -> Health:
         signs: what is known.
         now_ms: wall clock, epoch ms.
     """
-    for judge in (_unreachable, _waiting, _stopped, _retrying, _silent, _starting, _catching_up):
+    for judge in (_logged, _unreachable, _waiting, _stopped, _retrying, _silent, _starting, _catching_up):
         health = judge(signs, now_ms)
         if health is not None:
             return health
     since_ms = signs.job.phase_since_ms if signs.job else None
     return _health(signs, HealthState.HEALTHY, since_ms, "Healthy: every shard decides as its members fall silent.")
+
+
+def _logged(signs: Signs, _now_ms: int) -> Health | None:
+    return _health(signs, HealthState.LOG, None, signs.log) if signs.log else None
 
 
 def _health(signs: Signs, state: HealthState, since_ms: int | None, sentence: str, hint: str = "") -> Health:

@@ -163,7 +163,8 @@ def now_of(picture: Picture, view: View, *, now_ms: int) -> Now:
             bootstrap=view.bootstrap,
             job=job,
             shards=rows,
-            reasons=_reasons(lateness, strays, view.canary),
+            reasons=() if picture.log else _reasons(lateness, strays, view.canary),
+            log=picture.log,
         )
         hidden = [] if view.show_canary else picture.canaries()
         stormy = storms(picture, view.storm, now_ms=now_ms, canary=view.show_canary)
