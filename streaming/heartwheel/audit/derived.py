@@ -1,6 +1,6 @@
 """A verdict as the audit derives it, and the one shape in which it is compared with a row that was told.
 
-The id is computed here anew, from the rule that the README and the schemas state: a 128-bit BLAKE2b hash over the JSON
+The id is computed here anew, from the rule that docs/events.md and the schemas state: a 128-bit BLAKE2b hash over the JSON
 array of group, member, generation, kind, expiry reason (of a trigger: cause) and time.
 """
 
