@@ -22,7 +22,7 @@ DEAD = 20
 
 
 @pytest.fixture
-def own_broker(tmp_path: Path) -> Iterator[EmbeddedKafka]:
+def own_broker() -> Iterator[EmbeddedKafka]:
     """Run a broker that this test alone may pause."""
     with EmbeddedKafka(heap="384m") as broker:
         yield broker

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -20,7 +21,7 @@ def check_broker(settings: Settings) -> Iterator[Check]:
         report = ensure_topics(bootstrap, topic_specs(settings), create=False, properties=properties)
     except (KafkaUnreachableError, KafkaRefusedError) as error:
         yield failed("broker", error)
-        yield from (Check(name, Status.SKIPPED, "needs the broker") for name in ("topics", "clock"))
+        yield from (Check(name, Status.SKIPPED, "needs the broker") for name in ("topics", "ticks", "clock"))
         return
     yield Check("broker", Status.OK, f"{bootstrap} answers")
     wrong = [f"{d.topic}: {d.setting} is {d.found or 'not set'}, must be {d.wanted}" for d in report.differences]
@@ -31,9 +32,36 @@ def check_broker(settings: Settings) -> Iterator[Check]:
     else:
         yield Check("topics", Status.OK, "all there, with broker append times")
     if wrong or report.missing:
-        yield Check("clock", Status.SKIPPED, "needs the topics")
+        yield from (Check(name, Status.SKIPPED, "needs the topics") for name in ("ticks", "clock"))
     else:
+        yield _check_ticks(settings)
         yield _check_clock(settings)
+
+
+def _check_ticks(settings: Settings) -> Check:
+    """Write ticks for a moment, as the job will: they carry the time of quiet partitions."""
+    from heartwheel.spark.ticker import Ticker
+
+    kafka = settings.kafka
+    with Ticker(
+        kafka.bootstrap_servers,
+        kafka.topics.heartbeats,
+        run="",
+        interval_ms=settings.engine.tick_interval_ms,
+        properties=kafka.client,
+    ) as ticker:
+        give_up_s = time.monotonic() + _TICKS_S_MAX
+        while (state := ticker.state()).written < max(1, state.partitions) and time.monotonic() < give_up_s:
+            time.sleep(0.05)
+    if state.written >= max(1, state.partitions):
+        return Check(
+            "ticks", Status.OK, f"the job may write to {kafka.topics.heartbeats}, which takes its time from it"
+        )
+    reason = state.reason or (state.silent[0].reason if state.silent else "no answer in time")
+    hint = (
+        f"give the job's user Write on {kafka.topics.heartbeats}: without ticks nobody in a quiet partition is expired"
+    )
+    return Check("ticks", Status.BAD, f"no tick could be written: {reason}", hint)
 
 
 def _check_clock(settings: Settings) -> Check:
@@ -47,6 +75,8 @@ def _check_clock(settings: Settings) -> Check:
         return failed("clock", error)
     return rate_clock(measured.offset_ms, measured.error_ms)
 
+
+_TICKS_S_MAX: Final = 5.0
 
 CLOCK_OFF_MS: Final = 2_000
 """A difference of the clocks that figures show: latenesses, and how far the log is behind."""

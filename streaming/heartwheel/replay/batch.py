@@ -72,8 +72,8 @@ class Batch:
 def _in_time_order(requests: list[Request], entry: Rows, t_ms: Ints) -> tuple[Rows, Ints]:
     """Sort a batch by time, and leave the order within each group as it is.
 
-    Where a group's own times step back they are raised to its newest, as the rules do. Groups do not know of each other,
-    so that changes no verdict.
+    Where a group's own times step back they are raised to its newest, as the rules do. Groups do not know of each
+    other, so that changes no verdict.
     """
     if (t_ms[1:] >= t_ms[:-1]).all():
         return entry, t_ms

@@ -68,7 +68,7 @@ class GroupTimes:
         """
         if not len(decided):
             return np.full(self._groups.rows, UNKNOWN_MS, np.int64)
-        times = decided[self._groups["partition"]]
+        times: Ints = decided[self._groups["partition"]]
         homeless = self._homeless(time, self._groups["seen_ms"])
         home = np.where(homeless, self._groups["partition"], self._groups["id_hash"] % time.count)
         times = np.minimum(times, decided[home])
