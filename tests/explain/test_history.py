@@ -144,7 +144,7 @@ def test_a_poll_timeout_that_is_not_told() -> None:
     assert (left.kind, left.certainty) == (Happened.LEFT, "certain")
     assert [(event.epoch, event.reason, event.caused_by) for event in events if event.kind is Happened.REBALANCE] == [
         (8, "member_left", [K]),
-        (9, "member_left", ["other" + K, K]),
+        (9, "member_joined", [K]),
     ]
 
 

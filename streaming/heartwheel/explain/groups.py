@@ -121,7 +121,7 @@ class WatchedGroup:
         self.open: OpenRebalance | None = None
         self.bumped: ExplainedEvent | None = None
         self.emptied: ExplainedEvent | None = None
-        self.causes: list[tuple[str, str]] = []
+        self.causes: list[tuple[int, str, str]] = []
         """What has happened to members of a group with epochs since its last one."""
         self.unsettled: list[ExplainedEvent] = []
         """Events in which members went, whose rebalance is not done."""

@@ -27,6 +27,8 @@ HELD_MAX: Final = 50_000
 """Most events that wait at once."""
 
 _AT_ONCE_MS: Final = 150
+_CAUSED_WITHIN_MS: Final = 2_000
+_CAUSES_MAX: Final = 100
 _RECENT_LOAD_MS: Final = 120_000
 _STORM_OF_EPOCHS: Final = 10
 _UNNAMED_MAX: Final = 10_000
@@ -244,9 +246,10 @@ class History:
     def _bumped(self, fact: Fact) -> None:
         group = self._group(fact)
         group.group_type = fact.protocol or (group.group_type if group.group_type != "classic" else "consumer")
-        causes, group.causes = group.causes, []
-        cause = causes[0][0] if causes else "metadata_changed"
-        members = list(dict.fromkeys(member_id for _, member_id in causes))
+        causes = [each for each in group.causes if fact.time_ms - each[0] <= _CAUSED_WITHIN_MS]
+        group.causes = []
+        cause = causes[-1][1] if causes else "metadata_changed"
+        members = list(dict.fromkeys(member_id for _, _, member_id in causes))
         event = self._event(fact, group, Happened.REBALANCE, cause)
         event.epoch, event.started_ms, event.caused_by = fact.number, fact.time_ms, members
         group.generation, group.bumped = fact.number, event
@@ -295,7 +298,7 @@ class History:
         group = self._group(fact)
         if fact.protocol and fact.protocol != "classic":
             group.group_type = fact.protocol
-            group.causes.append(("member_joined", fact.member_id))
+            group.causes.append((fact.time_ms, "member_joined", fact.member_id))
         member = group.member(fact.member_id)
         member.group_instance_id = fact.group_instance_id or member.group_instance_id
         self._note_join(fact, group, fact.member_id)
@@ -415,7 +418,8 @@ class History:
         if causes:
             group.unsettled.append(event)
             cause = "member_left" if kind in {Happened.LEFT, Happened.POLL_TIMEOUT} else "member_expired"
-            group.causes.append((cause, member.member_id))
+            group.causes.append((fact.time_ms, cause, member.member_id))
+            del group.causes[:-_CAUSES_MAX]
             if group.open is not None:
                 group.open.gone.append((fact.time_ms, member.member_id))
         group.note_gone(member, event)
