@@ -61,11 +61,12 @@ def audit_broker_log(
     topics = settings.kafka.topics
     expired: list[ExpirationRow] = list(_rows(settings, topics.expirations, expirations, ExpirationRow))
     changed: list[TriggerRow] = list(_rows(settings, topics.triggers, triggers, TriggerRow))
-    begin_ms = min((row.detected_ms for row in (*expired, *changed)), default=scanned.first_ms)
+    rows: list[ExpirationRow | TriggerRow] = [*expired, *changed]
+    begin_ms = min((row.detected_ms for row in rows), default=scanned.first_ms)
     report = compare(
         expired,
         events,
-        groups={row.group_id for row in (*expired, *changed)},
+        groups={row.group_id for row in rows},
         from_ms=max(scanned.first_ms, begin_ms),
         to_ms=scanned.last_ms,
     )
