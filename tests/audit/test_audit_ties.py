@@ -182,7 +182,7 @@ def test_ties_of_several_groups_in_one_millisecond() -> None:
 
 
 FORTY = [f"m{n}" for n in range(40)]
-"""So many that Java's map of members has 64 buckets: m16 is in the 20th, m0 in the 36th; of 16, both in the 4th."""
+"""So many that Java's map of the members has 64 buckets: m16 is in bucket 19, m0 in 35; of 16 both are in bucket 3."""
 
 
 def _forty_stand() -> list[tuple[int, Event]]:

@@ -76,7 +76,7 @@ def test_p6_topics_that_let_a_bomb_in_are_warned_of(
     name = topics("heartbeats")
     ensure_topics(kafka_broker.bootstrap, [TopicSpec(name, 1, {"message.timestamp.type": "LogAppendTime"})])
     assert run(["topics", "--create", *flags]) == 0
-    capsys.readouterr()
+    assert "--add-config compression.type=uncompressed" in " ".join(capsys.readouterr().err.split())
     assert run(["doctor", "--json", *flags]) == 0
     (check,) = [row for row in json.loads(capsys.readouterr().out) if row["name"] == "compression"]
     assert check["status"] == "warn"

@@ -54,9 +54,12 @@ def log() -> Log:
     partition_of = {name: number % PARTITIONS for number, name in enumerate(machines)}
     members = MixedMembers(PLAN)
     for step in mixed_steps(PLAN):
-        for sent in members.act(step.member, step.action, step.at_ms) if step.action is not Action.GARBAGE else ():
+        if step.action is Action.GARBAGE:
+            continue
+        for sent in list(members.act(step.member, step.action, step.at_ms)):
             event, append_ms = msgspec.json.decode(sent.value, type=Event), T0 + round(step.at_ms) + 20
             machines[event.group_id].apply(event, append_ms)
+            members.landed(sent, append_ms, step.at_ms + 30)
             records.append(LogRecord(partition_of[event.group_id], len(records), append_ms, b"", sent.value, []))
     for machine in machines.values():
         machine.advance(UNTIL_MS)

@@ -31,6 +31,28 @@ def test_all_problems_come_at_once(tmp_path: Path) -> None:
     }
 
 
+SHARED = ["spark.shuffle_partitions=2", "checkpoint.shared=true"]
+UNGUARDED = ["spark.conf.spark.authenticate=false"]
+LOGIN = [
+    "kafka.client.security.protocol=SASL_SSL",
+    "kafka.client.sasl.mechanism=PLAIN",
+    "kafka.client.sasl.username=u",
+    "kafka.client.sasl.password=file:SECRET",
+]
+CERTIFICATE = [
+    "kafka.client.security.protocol=SSL",
+    "kafka.client.ssl.key.location=SECRET",
+    "kafka.client.ssl.certificate.location=SECRET",
+]
+
+
+@pytest.fixture
+def secret_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `SECRET` be a file with something in it."""
+    (tmp_path / "SECRET").write_text("hunter2\n")
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("override", "meant"),
     [
@@ -95,7 +117,15 @@ def test_wrong_values_are_put_into_words(override: str, words: str) -> None:
         (["wheel.tick=2s"], "wheel.tick"),
         (["spark.shuffle_partitions=9"], "spark.shuffle_partitions"),
         (["spark.master=yarn", "checkpoint.shared=true"], "spark.shuffle_partitions"),
-        (["spark.master=spark://m:7077", "spark.shuffle_partitions=2"], "checkpoint.location"),
+        (["spark.master=spark://m:7077", "spark.shuffle_partitions=2", *UNGUARDED], "checkpoint.location"),
+        (["spark.master=spark://m:7077", *SHARED], "spark.auth_secret"),
+        (
+            ["spark.master=spark://m:7077", *SHARED, "spark.conf.spark.network.crypto.enabled=false"],
+            "spark.auth_secret",
+        ),
+        (["spark.master=yarn", *SHARED, *LOGIN, *UNGUARDED], "kafka.client"),
+        (["spark.master=submitted", *SHARED, *LOGIN, "spark.conf.spark.network.crypto.enabled=false"], "kafka.client"),
+        (["spark.master=k8s://h", *SHARED, "spark.auth_secret=file:SECRET", *CERTIFICATE, *UNGUARDED], "kafka.client"),
         (
             ["spark.master=submitted", "spark.shuffle_partitions=2", "checkpoint.location=file:///c"],
             "checkpoint.location",
@@ -106,6 +136,7 @@ def test_wrong_values_are_put_into_words(override: str, words: str) -> None:
         (["spark.conf.spark.sql.shuffle.partitions=2"], "spark.conf.spark.sql.shuffle.partitions"),
     ],
 )
+@pytest.mark.usefixtures("secret_file")
 def test_impossible_combinations_are_refused(overrides: list[str], path: str) -> None:
     """Values that are fine alone and can not work together are refused, and one key is blamed with a hint."""
     (problem,) = problems_of(*overrides).values()
@@ -125,10 +156,15 @@ def test_impossible_combinations_are_refused(overrides: list[str], path: str) ->
         ["wheel.tick=1s"],
         ["spark.shuffle_partitions=8"],
         ["spark.master=yarn", "spark.shuffle_partitions=8", "checkpoint.shared=true"],
+        ["spark.master=spark://m:7077", *SHARED, *UNGUARDED],
+        ["spark.master=spark://m:7077", *SHARED, "spark.auth_secret=file:SECRET", *LOGIN],
+        ["spark.master=yarn", *SHARED, *LOGIN],
+        [*LOGIN, *UNGUARDED],
         ["spark.master=yarn", "spark.shuffle_partitions=8", "checkpoint.location=hdfs://name/heartwheel"],
         ["engine.members_per_shard_max=100000"],
     ],
 )
+@pytest.mark.usefixtures("secret_file")
 def test_bounds_of_combinations_are_allowed(overrides: list[str]) -> None:
     """The last value that works is not refused."""
     load_settings(overrides=overrides)

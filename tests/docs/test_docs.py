@@ -111,7 +111,7 @@ def test_configuration_on_the_pages_is_valid(tmp_path: Path) -> None:
     for page in PAGES:
         for block in re.findall(r"^```toml\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
             for path in re.findall(r'"(?:file:)?(/[^"]+)"', block):
-                (tmp_path / Path(path).name).write_text("secret")
+                (tmp_path / Path(path).name).write_text("a-secret-of-32-characters-or-more")
             file = tmp_path / "heartwheel.toml"
             file.write_text(re.sub(r'"(file:)?/[^"]*/([^"/]+)"', rf'"\1{tmp_path}/\2"', block))
             assert load_settings(file).settings

@@ -44,10 +44,10 @@ class Fed:
         members = MixedMembers(plan)
         for step in mixed_steps(plan):
             if step.action is not Action.GARBAGE:
-                for sent in members.act(step.member, step.action, step.at_ms):
-                    event = decode_event(sent.value)
-                    machine = machines[event.group_id]
-                    self.answers[event.type, machine.apply(event, round(step.at_ms) + STAMP_DELAY_MS)] += 1
+                for sent in list(members.act(step.member, step.action, step.at_ms)):
+                    event, append_ms = decode_event(sent.value), round(step.at_ms) + STAMP_DELAY_MS
+                    self.answers[event.type, machines[event.group_id].apply(event, append_ms)] += 1
+                    members.landed(sent, append_ms, append_ms + STAMP_DELAY_MS)
         for name, machine in machines.items():
             machine.advance((plan.duration_ms or 0) + STAMP_DELAY_MS)
             self.states[name].append(machine.group.state.value)
@@ -150,7 +150,8 @@ def test_a_poll_timeout_is_a_leave_that_says_so() -> None:
             event = decode_event(sent.value)
             reasons[f"{event.group_id}: {event.reason}"] += 1
         elif step.action is not Action.GARBAGE:
-            list(members.act(step.member, step.action, step.at_ms))
+            for each in list(members.act(step.member, step.action, step.at_ms)):
+                members.landed(each, round(step.at_ms), step.at_ms)
     assert reasons == {f"{named(Role.POLL_TIMEOUT)}: consumer poll timeout has expired.": 1}
     causes = [each.cause for each in begun(fed().verdicts[named(Role.POLL_TIMEOUT)])]
     assert causes == ["member_joined", "member_left", "member_joined"]

@@ -15,7 +15,11 @@ from heartwheel.kafka.bounded import OversizedBatch
 from heartwheel.kafka.client import reader
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topics import TopicSpec, ensure_topics
+from heartwheel.live.scan import Bounds, Scan
+from heartwheel.settings import load_settings
+from heartwheel.wire.events import encode_event
 from support.bombs import CODECS, MIB, blow_up, bomb
+from support.job import beats_of
 from support.record_batch import encode_batch
 
 pytestmark = pytest.mark.kafka
@@ -105,6 +109,18 @@ def test_p6_a_poll_is_bounded_by_bytes_too(
             polls.append([record.offset for record in consumer.poll(1_000).get(place, ())])
     assert [offset for poll in polls for offset in poll] == list(range(12))
     assert max(map(len, polls)) == 3
+
+
+def test_p6_a_look_at_a_group_says_what_it_could_not_read(kafka_broker: EmbeddedKafka, open_topic: str) -> None:
+    """P6: the dashboard's look at a group reads on after a bomb, and says that its answer lacks something."""
+    events = beats_of("bomb", 2)
+    for event in events:
+        blow_up(kafka_broker.bootstrap, open_topic, 0, encode_batch([(b"bomb", encode_event(event))], 0))
+        blow_up(kafka_broker.bootstrap, open_topic, 0, bomb("zstd", 80 * MIB))
+    flags = [f"kafka.bootstrap_servers={kafka_broker.bootstrap}", f"kafka.topics.heartbeats={open_topic}"]
+    scan = Scan(load_settings(None, {}, flags).settings.kafka, "bomb", Bounds())
+    assert [beat.event for beat in scan.tail(100, 0)] == events
+    assert scan.cut.startswith(f"Not read: {open_topic} partition 0 offsets 3 to 3: a record batch")
 
 
 def test_records_of_a_batch_come_over_several_polls(kafka_broker: EmbeddedKafka, open_topic: str) -> None:

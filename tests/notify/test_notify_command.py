@@ -32,6 +32,19 @@ def test_addresses_are_secrets(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert "top-secret" not in told
 
 
+@pytest.mark.parametrize("address", ["https://top-secret:99999999/hook", "https://[top-secret/", "http:///top-secret"])
+def test_an_address_that_is_none_is_refused_at_the_start(
+    address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such an address would end the notifier at its first message; it is refused with its path, unseen, exit code 2."""
+    monkeypatch.setenv("HEARTWHEEL_NOTIFY__URL", address)
+    monkeypatch.setenv("HEARTWHEEL_NOTIFY__SECRET", "weak-one")
+    assert run(["notify"]) == 2
+    told = capsys.readouterr().err
+    assert "notify.url: is no address" in told
+    assert "top-secret" not in told
+
+
 @pytest.mark.kafka
 def test_missing_topics_are_named(
     kafka_broker: EmbeddedKafka, topics: Callable[[str], str], capsys: pytest.CaptureFixture[str]

@@ -26,7 +26,7 @@ _NEVER_THERE: Final = {
     ExpiryReason.REVOCATION_TIMEOUT,
     ExpiryReason.POLL_TIMEOUT,
 }
-"""Reasons that need a longer history, or members that the simulation does not have."""
+"""Reasons that need a longer history, or members that no simulation has: of newer groups, or that say why they go."""
 
 _AT_LEAST: Final = {
     50: [

@@ -16,7 +16,7 @@ from heartwheel.live.at_risk import AtRisk
 from heartwheel.live.now import View
 from heartwheel.live.picture import Picture
 from heartwheel.top.app import Top
-from heartwheel.top.cells import bar, plain
+from heartwheel.top.cells import bar, short
 from heartwheel.top.frame import Frame, frame_of, narrowed, risk_of
 from heartwheel.top.panes import Pane
 from heartwheel.top.snapshot import document, print_snapshot
@@ -313,4 +313,4 @@ def test_bars(left_ms: int, drawn: str) -> None:
 )
 def test_long_ids_lose_their_middle(text: str | None, cells_max: int, shown: str) -> None:
     """An id begins with a name and ends with what tells it from others."""
-    assert plain(text, cells_max=cells_max) == shown
+    assert short(text, cells_max=cells_max) == shown

@@ -31,9 +31,10 @@ from heartwheel.broker.node_process import (
     free_port,
     wait_until_stopped,
 )
-from heartwheel.broker.node_security import NodeSecurity
+from heartwheel.broker.node_security import NodeSecurity, arguments_file
 from heartwheel.broker.probe import serves_requests
 from heartwheel.errors import HeartwheelError
+from heartwheel.private import private_folder
 
 _POLL_MS: Final = 20
 _PORT_ATTEMPTS: Final = 3
@@ -119,7 +120,7 @@ class EmbeddedKafka:
         if self.running:
             raise KafkaStartError(f"the broker runs already, at {self.bootstrap}")
         command = NodeCommands(find_java(), self._jars or fetch_jars("broker"), self.dir)
-        self.dir.mkdir(parents=True, exist_ok=True)
+        private_folder(self.dir)
         # A free port is free only until somebody takes it; one that was asked for, or is known, is not ours to change.
         for _ in range(0 if self.port else _PORT_ATTEMPTS - 1):
             with contextlib.suppress(_PortTakenError):
@@ -213,8 +214,9 @@ class EmbeddedKafka:
     def _format(self, command: NodeCommands) -> None:
         if (self.dir / "data" / "meta.properties").exists():
             return
-        extra = self._security.format_arguments() if self._security else []
-        done = subprocess.run([*command.format_storage(), *extra], capture_output=True, text=True, check=False)
+        arguments = self._security.format_arguments() if self._security else []
+        with arguments_file(arguments) as words:
+            done = subprocess.run([*command.format_storage(), *words], capture_output=True, text=True, check=False)
         if done.returncode:
             raise KafkaStartError(
                 f"could not format {self.dir / 'data'}:\n{(done.stdout + done.stderr)[-LOG_TAIL_BYTES:]}"

@@ -207,11 +207,15 @@ def _store(stream: IO[bytes], jar: Jar, target: Path, meter: _Meter) -> str:
     with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{jar.name}.", delete=False) as file:
         temporary = Path(file.name)
         try:
-            while chunk := stream.read(_CHUNK_BYTES):
+            # One byte more than there should be says that it is another file, however long that is.
+            while chunk := stream.read(min(_CHUNK_BYTES, jar.size + 1 - size)):
                 digest.update(chunk)
                 file.write(chunk)
                 size += len(chunk)
                 meter.add(len(chunk))
+                if size > jar.size:
+                    meter.add(-size)
+                    return f"it is longer than the {jar.size} bytes that the lock says"
             file.flush()
             if digest.hexdigest() == jar.sha256:
                 temporary.chmod(0o644)

@@ -26,7 +26,7 @@ from xml.sax.saxutils import quoteattr
 
 from heartwheel.broker.jars import Jar, JarError, file_sha256
 from heartwheel.broker.java import JavaError, find_java
-from heartwheel.broker.repository import RepositoryError, ivy_jar, repository_address
+from heartwheel.broker.repository import Repository, RepositoryError, ivy_jar, repository_address, shown_address
 
 _SEPARATOR: Final = "!!"
 _PATTERN: Final = f"[organisation]{_SEPARATOR}[artifact]{_SEPARATOR}[revision].[ext]"
@@ -64,7 +64,8 @@ def lock_line(jar: Jar) -> str:
 def _run_ivy(folder: Path, coordinates: Sequence[str], *, transitive: bool) -> None:
     try:
         command = [str(find_java()), "-jar", str(ivy_jar())]
-        (folder / "settings.xml").write_text(_settings(repository_address()))
+        address = Repository(repository_address()).address  # refuses one that would send a password in the clear
+        (folder / "settings.xml").write_text(_settings(address))
     except (JavaError, RepositoryError) as error:
         raise JarError(str(error), hint=error.hint) from None
     (folder / "ivy.xml").write_text(_module(coordinates, transitive=transitive))
@@ -80,7 +81,10 @@ def _run_ivy(folder: Path, coordinates: Sequence[str], *, transitive: bool) -> N
     done = subprocess.run([*command, "-types", "jar", "bundle"], capture_output=True, text=True, check=False)
     missing = sorted(set(_NOT_FOUND.findall(done.stdout)))
     if missing or done.returncode:
-        raise JarError("Ivy can not resolve: " + (", ".join(missing) or (done.stdout + done.stderr)[-2000:]))
+        raise JarError(
+            "Ivy can not resolve: "
+            + (", ".join(missing) or (done.stdout + done.stderr).replace(address, shown_address(address))[-2000:])
+        )
 
 
 def _settings(address: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import sys
+import traceback
 from importlib import metadata
-from typing import Annotated, Final
+from typing import Annotated, Final, cast
 
 import typer
 
@@ -27,7 +29,10 @@ from heartwheel.cli import (
 from heartwheel.cli import run as run_job
 from heartwheel.cli.console import print_error
 from heartwheel.errors import HeartwheelError
+from heartwheel.plain import plain_lines
 from heartwheel.settings import SettingsError
+
+_CommandLineError: Final = cast("type[Exception]", typer.BadParameter.__mro__[2])
 
 EXIT_FAILED: Final = 1
 """Exit code if something failed or was found to be bad."""
@@ -113,6 +118,9 @@ for _command in (
 
 def main() -> None:
     """Run the command line, and end the process with its exit code."""
+    sys.excepthook = lambda *error: typer.echo(
+        plain_lines("".join(traceback.format_exception(*error))), nl=False, err=True
+    )
     sys.exit(run())
 
 
@@ -126,12 +134,24 @@ def run(arguments: list[str] | None = None) -> int:
         The exit code.
     """
     try:
-        app(arguments, prog_name="heartwheel")
+        code = app(arguments, prog_name="heartwheel", standalone_mode=False)
     except SystemExit as leave:
         return leave.code if isinstance(leave.code, int) else EXIT_FAILED
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+    except typer.Abort:
+        return EXIT_FAILED
+    except _CommandLineError as error:
+        _print_usage_error(error)
+        return EXIT_USAGE
     except HeartwheelError as error:
         print_error(error)
         return EXIT_USAGE if isinstance(error, SettingsError) else EXIT_FAILED
-    return 0
+    return code if isinstance(code, int) else 0
+
+
+def _print_usage_error(error: Exception) -> None:
+    """Print what Typer says of a command line, of which words may be anybody's ids."""
+    words = io.StringIO()
+    error.show(words)  # type: ignore[attr-defined]  # Typer says which errors these are by their base class alone
+    typer.echo(plain_lines(words.getvalue()), nl=False, err=True)

@@ -18,6 +18,7 @@ from heartwheel.cli.feed import feed_plan
 from heartwheel.cli.progress import fetch_shown, phase
 from heartwheel.cli.signals import stopped_by_signals
 from heartwheel.cli.topics import topic_specs
+from heartwheel.plain import plain
 from heartwheel.settings import DashboardSettings, Settings
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ def _show(report: Mapping[str, Any], place: DemoFolder) -> None:
             who = f"{one['member_id']} of {one['group_id']}" if one["member_id"] else one["group_id"]
             words = " ".join(str(one[each]) for each in ("type", "detail") if one.get(each))
             at_ms = one.get("deadline_ms", one.get("time_ms"))
-            stderr().print(f"{name}: {who}, {at_ms} {words}".rstrip(), markup=False)
+            stderr().print(plain(f"{name}: {who}, {at_ms} {words}".rstrip()))
 
 
 def _judged(figures: Mapping[str, int]) -> str:

@@ -7,14 +7,15 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.rule import Rule
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from heartwheel.cli.console import stderr
+from heartwheel.cli.console import PlainConsole, stderr
+from heartwheel.plain import plain
 
 if TYPE_CHECKING:
     from heartwheel.demo.tally import Tally
@@ -34,7 +35,7 @@ class DemoScreen:
     def __init__(self, tally: Tally, *, address: str = "") -> None:
         self._tally, self._address = tally, address
         # On a terminal all goes through one console: two would draw over each other.
-        self._console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+        self._console = PlainConsole(highlight=False, emoji=False, soft_wrap=not sys.stdout.isatty())
         self._live = self._console.is_terminal
         self._spinner = Spinner("dots")
         self._display = Live(get_renderable=self._draw, console=self._console, refresh_per_second=_REDRAWS_A_S)
@@ -118,6 +119,5 @@ def nearest(tally: Tally) -> str:
     if member is None:
         return ""
     left_s = member.deadline_ms / 1000 - time.time()
-    return (
-        f"nearest to expiry: {member.member_id} of {member.group_id}, {f'{left_s:.0f} s left' if left_s > 0 else 'due'}"
-    )
+    who = f"{plain(member.member_id)} of {plain(member.group_id)}"
+    return f"nearest to expiry: {who}, {f'{left_s:.0f} s left' if left_s > 0 else 'due'}"

@@ -109,10 +109,13 @@ def _require_topic(settings: Settings) -> None:
 
 
 def _run(settings: Settings, plan: FeedPlan, truth: Path) -> Summary:
+    from heartwheel.coordinator.config import CoordinatorConfig
     from heartwheel.feed.feeder import Feeder
 
     kafka = settings.kafka
-    feeder = Feeder(plan, kafka.bootstrap_servers, kafka.topics.heartbeats, truth, properties=kafka.client)
+    coordinator = CoordinatorConfig(**settings.coordinator.model_dump(by_alias=False))
+    topic = kafka.topics.heartbeats
+    feeder = Feeder(plan, kafka.bootstrap_servers, topic, truth, properties=kafka.client, coordinator=coordinator)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

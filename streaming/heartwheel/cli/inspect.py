@@ -77,7 +77,8 @@ def find_group(view: CheckpointView, group_id: str) -> tuple[ShardView, Group]:
                 if group.group_id == group_id:
                     return shard, group
     raise HeartwheelError(
-        f"the checkpoint {view.location} knows no group {group_id}", hint="heartwheel inspect --groups lists them"
+        f"the checkpoint {view.location} knows no group {group_id}",
+        hint="heartwheel inspect --groups lists them",
     )
 
 

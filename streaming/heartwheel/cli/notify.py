@@ -11,6 +11,7 @@ import typer
 from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load
 from heartwheel.cli.signals import stopped_by_signals
 from heartwheel.errors import HeartwheelError
+from heartwheel.plain import plain_json
 from heartwheel.settings import Problem, Settings, SettingsError, env_name, parse_duration_ms
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def _post(settings: Settings, keys: tuple[bytes, ...], since_ms: int | None) -> 
 
 def _keys(settings: Settings) -> tuple[bytes, ...]:
     """Read the keys, and tell everything that is missing at once."""
+    from heartwheel.notify.delivery import AddressError, parse_address
     from heartwheel.notify.signature import SecretError, parse_secrets
 
     problems: list[Problem] = []
@@ -115,6 +117,11 @@ def _keys(settings: Settings) -> tuple[bytes, ...]:
     if not settings.notify.url:
         hint = f"set {env_name('notify.url')} in the environment, or try --dry-run"
         problems.append(Problem("notify.url", "is empty: there is no address to post to", hint=hint))
+    else:
+        try:
+            parse_address(settings.notify.url)
+        except AddressError as error:
+            problems.append(Problem("notify.url", str(error)))
     try:
         keys = parse_secrets(settings.notify.secret)
     except SecretError as error:
@@ -129,7 +136,7 @@ def _print_only(settings: Settings, since_ms: int | None) -> None:
     from heartwheel.notify.notifier import Notifier
 
     def show(message: Message) -> Answer:
-        typer.echo(message.body)
+        typer.echo(plain_json(message.body))
         return Answer(Fate.DELIVERED)
 
     notifier = Notifier(settings, show, store=None, since_ms=since_ms)

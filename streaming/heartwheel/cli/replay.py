@@ -14,6 +14,7 @@ import typer
 from heartwheel.cli.console import AsJson, ConfigFile, SetFlags, print_json, stderr
 from heartwheel.cli.files import read_file, write_file
 from heartwheel.errors import HeartwheelError
+from heartwheel.plain import plain, plain_json
 from heartwheel.settings import parse_duration_ms
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def _feed(run: LogReplay, log: Iterable[bytes], signs: Signs | None) -> int:
                 signs.add(read)
         except RejectedError as error:
             bad += 1
-            stderr().print(f"line {number}: {error}", markup=False)
+            stderr().print(f"line {number}: {plain(str(error))}", markup=False)
     if bad:
         stderr().print(f"{bad} of {number} lines are bad and were left out", markup=False)
     return bad
@@ -178,4 +179,6 @@ def _print(verdicts: list[Verdict]) -> None:
 
     for start in range(0, len(verdicts), _LINES_AT_ONCE):
         lines = [encode_verdict(verdict) + b"\n" for verdict in verdicts[start : start + _LINES_AT_ONCE]]
-        typer.echo(b"".join(lines), nl=False)
+        text = b"".join(lines)
+        # Of ASCII, DEL alone is hidden and not escaped by JSON.
+        typer.echo(text if text.isascii() and b"\x7f" not in text else plain_json(text.decode()), nl=False)

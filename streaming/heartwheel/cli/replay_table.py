@@ -6,6 +6,7 @@ from typing import Final
 
 from heartwheel.cli.console import plain_table, stdout
 from heartwheel.cli.inspect import show_time
+from heartwheel.plain import plain
 from heartwheel.replay.what_if import Scenario, WhatIf
 from heartwheel.settings import format_duration
 
@@ -42,7 +43,7 @@ def _notes(answer: WhatIf) -> list[str]:
         notes.append(f"Median time between two heartbeats of a member: {_seconds(answer.heartbeat_interval_ms)}.")
     longest = answer.longest_silence
     if longest is not None:
-        who = f"{longest.member_id} of {longest.group_id}, from {show_time(longest.since_ms)}"
+        who = f"{plain(longest.member_id)} of {plain(longest.group_id)}, from {show_time(longest.since_ms)}"
         notes.append(f"Longest silence that a member came back from: {longest.silence_ms / 1000:g}s ({who}).")
         notes.append("A session timeout above that would have expired nobody falsely.")
     return notes

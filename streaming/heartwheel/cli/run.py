@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heartwheel.cli.broker_checks import bound_it, unbounded
-from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load
+from heartwheel.cli.console import BootstrapFlag, ConfigFile, PlainFormatter, SetFlags, load
 from heartwheel.cli.progress import fetch_shown
 from heartwheel.cli.signals import stopped_by_signals
 from heartwheel.cli.topics import operations_specs, topic_specs
@@ -89,12 +89,13 @@ def run_until_told(engine: Engine, settings: Settings) -> None:
 
 def log_to_stderr() -> None:
     """Send the log to stderr, one line a record, and keep the clients' chatter out of it."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(message)s")
+    logging.basicConfig(level=logging.INFO)
     # Whether Kafka answers is said by the job, once; its client says it at every attempt.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     # That Spark's JVM is gone likewise; Py4J tells it by name and also, with a traceback, by no name at all.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     for handler in logging.getLogger().handlers:
+        handler.setFormatter(PlainFormatter("%(asctime)s %(levelname)-7s %(message)s"))
         handler.addFilter(lambda record: record.name != "root")
 
 

@@ -8,7 +8,9 @@ from typing import Self
 
 from heartwheel.canary.canary import Canary
 from heartwheel.dashboard.app import create_app
+from heartwheel.dashboard.connections import Limits
 from heartwheel.dashboard.deps import wall_clock_ms
+from heartwheel.dashboard.files import read_files
 from heartwheel.dashboard.server import DashboardServer
 from heartwheel.live.follower import Follower
 from heartwheel.live.history import HistoryReader
@@ -24,6 +26,9 @@ class Dashboard:
     Args:
         settings: the checked configuration.
         hold_canary: whether the canary waits for `start_canary`.
+
+    Raises:
+        SettingsError: files that the settings name can not be used.
     """
 
     def __init__(self, settings: Settings, *, hold_canary: bool = False) -> None:
@@ -47,14 +52,24 @@ class Dashboard:
             on_told=self._take,
             on_link=self._link,
         )
+        files = read_files(settings, wall_clock_ms)
         app = create_app(
             self.picture,
             settings,
             history=HistoryReader(settings),
             canary=self._canary.figures if self._canary else None,
             metrics=self._metrics.text,
+            login=files.login,
         )
-        self._server = DashboardServer(app, host=wanted.host, port=wanted.port)
+        self._server = DashboardServer(
+            app,
+            host=wanted.host,
+            port=wanted.port,
+            exempt=files.login.proxies,
+            tls=files.tls,
+            base_path=wanted.base_path,
+            limits=Limits(connections=wanted.connections_max, per_address=wanted.connections_per_address_max),
+        )
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from heartwheel.dashboard.downloads import Downloads
 from heartwheel.live.history import HistoryReader
 from heartwheel.live.now import View
 from heartwheel.live.picture import Picture
@@ -40,6 +41,7 @@ class Deps:
     ) -> None:
         self.picture, self.settings, self.history, self.now_ms = picture, settings, history, now_ms
         self._canary = canary
+        self.downloads = Downloads()
         wanted = settings.dashboard
         self.storm = StormRule(wanted.storm_rebalances, wanted.storm_window_ms)
 

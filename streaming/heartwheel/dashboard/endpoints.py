@@ -8,9 +8,10 @@ import msgspec
 from starlette.responses import Response
 
 from heartwheel.dashboard.deps import Deps
-from heartwheel.dashboard.downloads import csv_response, json_response
+from heartwheel.dashboard.downloads import CSV, JSON_FILE, Download
 from heartwheel.dashboard.problems import RequestError
 from heartwheel.live.at_risk import AtRiskList, at_risk
+from heartwheel.live.expiration import Expiration
 from heartwheel.live.expirations import (
     ExpirationDetail,
     ExpirationFilter,
@@ -65,16 +66,17 @@ def expirations(deps: Deps, values: dict[str, Any]) -> ExpirationPage:
 
 def expirations_csv(deps: Deps, values: dict[str, Any]) -> Response:
     """Give all expirations that match, as CSV."""
-    with deps.picture.lock:
-        rows = list(matching(deps.picture, _filter(values)))
-    return csv_response(rows)
+    return Download(deps.downloads, lambda: _rows(deps, values), CSV)
 
 
 def expirations_json(deps: Deps, values: dict[str, Any]) -> Response:
     """Give all expirations that match, as JSON."""
+    return Download(deps.downloads, lambda: _rows(deps, values), JSON_FILE)
+
+
+def _rows(deps: Deps, values: dict[str, Any]) -> list[Expiration]:
     with deps.picture.lock:
-        rows = list(matching(deps.picture, _filter(values)))
-    return json_response(rows)
+        return list(matching(deps.picture, _filter(values)))
 
 
 def _filter(values: dict[str, Any]) -> ExpirationFilter:

@@ -60,3 +60,7 @@ class Ring:
         if not self.oldest <= number <= self.newest:
             return None
         return list(islice(self._frames, number - self.oldest, None))
+
+    def bytes_after(self, number: int) -> int:
+        """Count the bytes of the frames after a number that is not gone."""
+        return sum(len(frame.data) for frame in islice(self._frames, number - self.oldest, None))

@@ -5,16 +5,24 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+import ssl
+import sys
 import threading
-from typing import Final, Self
+from collections.abc import Collection
+from typing import Any, Final, Self
 
 import uvicorn
 from starlette.applications import Starlette
 
+from heartwheel.dashboard.acceptor import Acceptor
+from heartwheel.dashboard.connections import Connection, Connections, Limits, Network
+from heartwheel.dashboard.open_files import raise_limit
+from heartwheel.dashboard.protocol import LimitedProtocol
 from heartwheel.errors import HeartwheelError
 
 _GRACE_S: Final = 2
 _BACKLOG: Final = 128
+_SEND_BUFFER_BYTES: Final = 128 << 10
 
 
 class DashboardServerError(HeartwheelError):
@@ -28,10 +36,25 @@ class DashboardServer:
         app: made by `create_app`.
         host: where to listen.
         port: likewise; `0` takes any that is free.
+        limits: of its connections.
+        exempt: addresses of proxies, for which the cap of one address does not count.
+        tls: for TLS.
+        base_path: what stands before each path.
     """
 
-    def __init__(self, app: Starlette, *, host: str, port: int) -> None:
-        self._app, self._host, self._port = app, host, port
+    def __init__(
+        self,
+        app: Starlette,
+        *,
+        host: str,
+        port: int,
+        limits: Limits | None = None,
+        exempt: Collection[Network] = (),
+        tls: ssl.SSLContext | None = None,
+        base_path: str = "",
+    ) -> None:
+        self._app, self._host, self._port, self._tls, self._base_path = app, host, port, tls, base_path
+        self.connections = Connections(limits or Limits(), exempt)
         config = uvicorn.Config(
             app,
             http="h11",
@@ -41,9 +64,11 @@ class DashboardServer:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=int(self.connections.limits.request_s),
             timeout_graceful_shutdown=_GRACE_S,
         )
-        self._server = uvicorn.Server(config)
+        self._server = _Server(config, self.connections, tls, base_path)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
@@ -59,7 +84,8 @@ class DashboardServer:
     def url(self) -> str:
         """The address to open in a browser on this machine; the port is known once it listens."""
         name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self._host, self._host)  # noqa: S104 - compared, not bound
-        return f"http://{f'[{name}]' if ':' in name and not name.startswith('[') else name}:{self._port}/"
+        name = f"[{name}]" if ":" in name and not name.startswith("[") else name
+        return f"{'https' if self._tls else 'http'}://{name}:{self._port}{self._base_path}/"
 
     @property
     def running(self) -> bool:
@@ -72,6 +98,7 @@ class DashboardServer:
         Raises:
             DashboardServerError: the address can not be listened on.
         """
+        raise_limit()
         listening = _listen(self._host, self._port)
         self._port = listening.getsockname()[1]
         self._thread = threading.Thread(target=self._run, args=(listening,), name="heartwheel-dashboard", daemon=True)
@@ -101,6 +128,36 @@ class DashboardServer:
             asyncio.run(serve())
 
 
+class _Server(uvicorn.Server):
+    """Serve as uvicorn does, but accept connections within limits."""
+
+    def __init__(
+        self, config: uvicorn.Config, connections: Connections, tls: ssl.SSLContext | None, base_path: str
+    ) -> None:
+        super().__init__(config)
+        self._connections, self._tls, self._base_path = connections, tls, base_path
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept."""
+        await self.lifespan.startup()
+        if self.lifespan.should_exit:
+            sys.exit(1)
+        self.servers: list[Any] = [
+            Acceptor(each, self._protocol, self._connections, self._tls) for each in sockets or ()
+        ]
+        self.started = True
+
+    def _protocol(self, connection: Connection) -> asyncio.Protocol:
+        return LimitedProtocol(
+            connection,
+            self._connections,
+            self._base_path,
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )
+
+
 def is_free(host: str, port: int) -> bool:
     """Tell whether an address can be listened on at this moment."""
     try:
@@ -122,6 +179,8 @@ def _listen(host: str, port: int) -> socket.socket:
         ) from error
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Accepted connections inherit it. Left alone, the kernel keeps megabytes for each that does not read.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
         listening.bind(address)
         listening.listen(_BACKLOG)
     except OSError as error:

@@ -17,6 +17,7 @@ import msgspec
 from rich.text import Text
 
 from heartwheel.audit.config import AuditConfig
+from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.demo.folder import DemoFolder
 from heartwheel.demo.judge import judge_topics
 from heartwheel.demo.lines import RollUp, expiration_line
@@ -85,7 +86,9 @@ class Demo:
         self._settings, self._folder, self._tally, self._screen = settings, folder, tally, screen
         self._audited = audited
         topics = settings.kafka.topics
-        self._feeder = Feeder(plan, settings.kafka.bootstrap_servers, topics.heartbeats, folder.truth)
+        coordinator = CoordinatorConfig(**settings.coordinator.model_dump(by_alias=False))
+        bootstrap = settings.kafka.bootstrap_servers
+        self._feeder = Feeder(plan, bootstrap, topics.heartbeats, folder.truth, coordinator=coordinator)
         self._reporter = JobReporter(settings)
         self._engine = Engine(
             settings,

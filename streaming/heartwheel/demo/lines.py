@@ -10,6 +10,7 @@ from typing import Final
 from rich.text import Text
 
 from heartwheel.live.changes import cause_words
+from heartwheel.plain import plain
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 _GROUP_WIDTH: Final = 12
@@ -27,12 +28,12 @@ def expiration_line(row: ExpirationRow, known_ms: int) -> Text:
         row: of the expirations topic.
         known_ms: when it was appended there, epoch ms.
     """
-    place = f" at {row.client_host}" if row.client_host else ""
+    place = f" at {plain(row.client_host)}" if row.client_host else ""
     return Text.assemble(
         _clock(known_ms),
         ("expired    ", "bold red"),
-        (f"{row.group_id:<{_GROUP_WIDTH}} ", "bold"),
-        f"{row.member_id}{place}  {_words(row.reason)}, silent for {_seconds(known_ms - row.last_seen_ms)}",
+        (f"{plain(row.group_id):<{_GROUP_WIDTH}} ", "bold"),
+        f"{plain(row.member_id)}{place}  {_words(row.reason)}, silent for {_seconds(known_ms - row.last_seen_ms)}",
         (f", known {_seconds(known_ms - row.deadline_ms)} late", "dim"),
     )
 
@@ -68,7 +69,7 @@ def _group_line(rows: Sequence[TriggerRow], known_ms: int) -> Text:
     return Text.assemble(
         _clock(known_ms),
         (f"{word:<11}", style),
-        (f"{last.group_id:<{_GROUP_WIDTH}} ", "bold"),
+        (f"{plain(last.group_id):<{_GROUP_WIDTH}} ", "bold"),
         f"{_generations(rows)}  {_causes(rows)}",
         (_outlook(last), "dim"),
     )
@@ -99,7 +100,7 @@ def _outlook(row: TriggerRow) -> str:
     if row.awaiting_count:
         return f", waiting for {row.awaiting_count} of {row.member_count} members"
     members = ", 1 member" if row.member_count == 1 else f", {row.member_count} members"
-    return members if row.leader is None else f"{members}, leader {row.leader}"
+    return members if row.leader is None else f"{members}, leader {plain(row.leader)}"
 
 
 def _clock(time_ms: int) -> str:
@@ -107,7 +108,7 @@ def _clock(time_ms: int) -> str:
 
 
 def _words(name: str | None) -> str:
-    return (name or "unknown").replace("_", " ")
+    return plain(name or "unknown").replace("_", " ")
 
 
 def _seconds(duration_ms: int) -> str:

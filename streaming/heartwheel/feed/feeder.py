@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.feed.classic import ClassicMembers
 from heartwheel.feed.garbage import GARBAGE_KINDS, garbage
 from heartwheel.feed.members import BEATS, Members, PresenceMembers, Sent, group_name
@@ -31,8 +32,8 @@ _TURNS: Final = {
     Action.STALL: Turn.STALLED,
     Action.POLL_TIMEOUT: Turn.POLL_TIMED_OUT,
 }
-_MEMBERS: Final[Mapping[str, Callable[[FeedPlan], Members]]] = {
-    "presence": PresenceMembers,
+_MEMBERS: Final[Mapping[str, Callable[[FeedPlan, CoordinatorConfig | None], Members]]] = {
+    "presence": lambda plan, _: PresenceMembers(plan),
     "classic": ClassicMembers,
     "mix": MixedMembers,
 }
@@ -61,6 +62,7 @@ class Feeder:
         topic: the heartbeat topic.
         truth_file: where the truth goes; it is overwritten.
         properties: Kafka client properties in dotted style.
+        coordinator: what the engine's coordinators are set to, by which classic members go; the defaults, if left out.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Feeder:
         truth_file: str | Path,
         *,
         properties: Mapping[str, str] | None = None,
+        coordinator: CoordinatorConfig | None = None,
     ) -> None:
         self._plan = plan
         self.turns: collections.Counter[Turn] = collections.Counter()
@@ -78,7 +81,7 @@ class Feeder:
         self._bootstrap, self._topic, self._truth_file = bootstrap, topic, truth_file
         self._properties = properties
         self._garbage: collections.Counter[str] = collections.Counter()
-        self._members: Members = _MEMBERS[plan.protocol](plan)
+        self._members: Members = _MEMBERS[plan.protocol](plan, coordinator)
         self._keys = [group_name(plan, number).encode() for number in range(plan.groups)]
         self._desks = [_Desk() for _ in range(plan.members)]
         self._behind_ms_max = 0.0
@@ -156,10 +159,11 @@ class Feeder:
         desk = self._desks[sent.member]
         lines: list[LifeLine] = []
         desk.told = lines
-        self._sender.send(self._key(sent.member), sent.value, partial(self._landed, desk, lines))
+        self._sender.send(self._key(sent.member), sent.value, partial(self._landed, desk, lines, sent))
 
-    def _landed(self, desk: _Desk, lines: list[LifeLine], stamp: Stamp | None) -> None:
+    def _landed(self, desk: _Desk, lines: list[LifeLine], sent: Sent, stamp: Stamp | None) -> None:
         desk.last = stamp
+        self._members.landed(sent, None if stamp is None else stamp.append_ms, self._elapsed_ms())
         if desk.told is lines:
             desk.told = None
         for line in lines:

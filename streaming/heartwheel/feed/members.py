@@ -24,10 +24,19 @@ _WORDS: Final = (
 
 
 class Sent(NamedTuple):
-    """Hold one record to send: which member sends it, and its value."""
+    """Hold one record to send.
+
+    Args:
+        member: who sends it.
+        value: what is sent.
+        event: the same decoded, for members that go by what becomes of it.
+        life: how many lives the member had before.
+    """
 
     member: int
     value: bytes
+    event: Event | None = None
+    life: int = 0
 
 
 class Members(Protocol):
@@ -45,7 +54,16 @@ class Members(Protocol):
             now_ms: when, ms since the start of the feed; never goes back.
 
         Returns:
-            What is sent for it, by it or by other members of its group, in this order.
+            What is sent for it, in this order.
+        """
+
+    def landed(self, sent: Sent, append_ms: int | None, now_ms: float) -> None:
+        """Take what became of a record.
+
+        Args:
+            sent: the record; those of a member come in the order of sending.
+            append_ms: the broker's append time, epoch ms; `None` if nobody knows whether it was appended.
+            now_ms: when that is known, ms since the start of the feed.
         """
 
 
@@ -110,3 +128,6 @@ class PresenceMembers:
             who = identity(self._plan, member)
             return (Sent(member, encode_event(goodbye(who, action))),)
         return ()
+
+    def landed(self, sent: Sent, append_ms: int | None, now_ms: float) -> None:
+        """Take what became of a record, which changes nothing that these members do."""

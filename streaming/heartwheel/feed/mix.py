@@ -15,12 +15,16 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from heartwheel.feed.classic import INITIAL_REBALANCE_DELAY_MS, NOTICE_MS, ClassicMembers
+from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.feed.classic import ClassicMembers
 from heartwheel.feed.members import BEATS, PresenceMembers, Sent
 from heartwheel.feed.schedule import Action, FeedPlan, Step, first_ms, interval_ms, life, merged, random_of
 
 _CALM: Final = 1 / 20
 """The rates of classic groups, as a share of the plan's: five rebalances in five minutes would be a storm already."""
+
+_NOTICE_MS: Final = 500
+"""How long it takes until a change can be noticed, ms: more than a record needs to be stamped."""
 
 _SCRIPTED_MEMBERS_MIN: Final = 4
 _SCRIPTED_FROM: Final = 1
@@ -92,8 +96,8 @@ def scripts_of(plan: FeedPlan, role: Role) -> dict[int, Script]:
     """
     session_ms = plan.session_timeout_ms
     # A change is noticed with the next heartbeat, and so is the end of the join phase that it opens.
-    settle_ms = 2 * plan.heartbeat_interval_ms * (1 + plan.jitter) + 3 * NOTICE_MS
-    calm_ms = plan.heartbeat_interval_ms + 2 * INITIAL_REBALANCE_DELAY_MS + settle_ms
+    settle_ms = 2 * plan.heartbeat_interval_ms * (1 + plan.jitter) + 3 * _NOTICE_MS
+    calm_ms = plan.heartbeat_interval_ms + 2 * CoordinatorConfig().group_initial_rebalance_delay_ms + settle_ms
     rarely_ms = 300_000.0
     match role:
         case Role.STORM:
@@ -156,9 +160,10 @@ class MixedMembers:
 
     Args:
         plan: whom to simulate.
+        config: what the engine's coordinators are set to; the defaults, if left out.
     """
 
-    def __init__(self, plan: FeedPlan) -> None:
+    def __init__(self, plan: FeedPlan, config: CoordinatorConfig | None = None) -> None:
         self._plan = plan
         roles = {group: role_of(plan, group) for group in range(plan.groups)}
         self._is_presence = [roles[group] is Role.PRESENCE for group in range(plan.groups)]
@@ -166,6 +171,7 @@ class MixedMembers:
         self._presence = PresenceMembers(plan, present)
         self._classic = ClassicMembers(
             plan,
+            config,
             groups=(group for group, role in roles.items() if role is not Role.PRESENCE),
             static={group for group, role in roles.items() if role is Role.STATIC},
         )
@@ -175,8 +181,12 @@ class MixedMembers:
         return self._of(member).member_id(member)
 
     def act(self, member: int, action: Action, now_ms: float) -> Iterator[Sent]:
-        """Let a member do something, and its group what follows from it."""
+        """Let a member do something."""
         yield from self._of(member).act(member, action, now_ms)
+
+    def landed(self, sent: Sent, append_ms: int | None, now_ms: float) -> None:
+        """Take what became of a record."""
+        self._of(sent.member).landed(sent, append_ms, now_ms)
 
     def _of(self, member: int) -> PresenceMembers | ClassicMembers:
         return self._presence if self._is_presence[member // self._plan.members_per_group] else self._classic

@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 
 from kafka.errors import KafkaError
 
+from heartwheel.kafka.bounded import OversizedBatch, warn_of_oversized
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError, reader
 from heartwheel.live.places import Places
 from heartwheel.live.told import Source, Told, told_by, topic_names
@@ -66,7 +67,7 @@ class Follower:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self.undecodable = 0
-        """Values that were passed over, as they are no rows of their topic."""
+        """Values that were passed over, as they are no rows of their topic or unpack to too much."""
         self.failure: BaseException | None = None
         """What ended the follower, if something did: a bug of its own or of `on_told`."""
 
@@ -121,6 +122,7 @@ class Follower:
             self._kafka.client,
             doing="follow the topics",
             connect_timeout_ms=_CONNECT_TIMEOUT_MS,
+            on_oversized=self._pass_over,
         ) as consumer:
             looked_s = probed_s = float("-inf")
             while not self._stopping.is_set():
@@ -136,6 +138,10 @@ class Follower:
                     self._places.probe(consumer, timeout_ms=_PROBE_TIMEOUT_MS)
                     probed_s = time.monotonic()
                     self._link(linked=True)
+
+    def _pass_over(self, batch: OversizedBatch) -> None:
+        warn_of_oversized(batch)
+        self.undecodable += batch.last_offset - batch.first_offset + 1
 
     def _poll(self, consumer: Any) -> bool:
         """Tell what one poll brings; tell whether it brought anything."""

@@ -33,11 +33,11 @@ def job_metrics(settings: Settings) -> Iterator[Metrics]:
     Raises:
         HeartwheelError: the address can not be listened at.
     """
-    metrics = Metrics(settings, memory=True)
-    if not settings.metrics.port:
+    metrics, wanted = Metrics(settings, memory=True), settings.metrics
+    if not wanted.port:
         yield metrics
         return
     follower = Follower(settings, sources=_SOURCES, on_told=metrics.apply, on_link=metrics.link)
-    with MetricsServer(metrics, settings.metrics.host, settings.metrics.port) as server, follower:
+    with MetricsServer(metrics, wanted.host, wanted.port, wanted.token) as server, follower:
         _log.info("metrics at %s", server.address)
         yield metrics

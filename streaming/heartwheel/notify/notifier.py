@@ -22,6 +22,7 @@ _log = logging.getLogger(__name__)
 _TURN_S: Final = 0.25
 _BATCHES_MAX: Final = 20
 _SAVE_EVERY_MS: Final = 1_000
+_BEAT_EVERY_MS: Final = 5_000
 
 
 def wall_ms() -> int:
@@ -74,6 +75,7 @@ class Notifier:
         self._told: queue.Queue[Sequence[Told]] = queue.Queue(_BATCHES_MAX)
         self._stopping = threading.Event()
         self._saved_ms = 0
+        self._beat_ms = 0
         self._skipped = 0
         self._changed = False
 
@@ -111,12 +113,20 @@ class Notifier:
         _log.info("stopped; %d incidents are open, %d messages wait", self._desk.open, self._desk.waiting)
 
     def _turn(self) -> None:
+        self._beat()
         self._changed |= self._take()
         made = self._desk.compose(self._clock())
         if made or (self._changed and self._clock() >= self._saved_ms + _SAVE_EVERY_MS):
             self._save()
         while not self._stopping.is_set() and self._desk.post(self._post, self._clock()):
             self._save()
+            self._beat()  # a receiver that takes its time, message by message, does not stop it
+
+    def _beat(self) -> None:
+        now_ms = self._clock()
+        if self._store and not 0 <= now_ms - self._beat_ms < _BEAT_EVERY_MS:
+            self._store.beat()
+            self._beat_ms = now_ms
 
     def _take(self) -> bool:
         """Wait a moment for rows, take in what has come, and tell whether something has."""

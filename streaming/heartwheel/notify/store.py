@@ -19,6 +19,7 @@ from heartwheel.errors import HeartwheelError
 from heartwheel.live.told import Source
 from heartwheel.notify.book import Pages
 from heartwheel.notify.outbox import Waiting
+from heartwheel.private import private_folder
 
 FORMAT: Final = 1
 """The format of the file; a newer one is refused."""
@@ -80,6 +81,7 @@ class Store:
         self.folder = folder
         self._file = folder / "state.json"
         self._dead = folder / "dead-letters.jsonl"
+        self._alive = folder / "alive"
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -89,7 +91,7 @@ class Store:
             StoreError: if another process holds it, or it can not be made.
         """
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            private_folder(self.folder)
             lock = (self.folder / "lock").open("w")
         except OSError as error:
             raise StoreError(f"can not use {self.folder}: {error.strerror}", hint="set notify.state_dir") from None
@@ -128,6 +130,10 @@ class Store:
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(self._file)
+
+    def beat(self) -> None:
+        """Say that the notifier goes on: the file `alive` is touched, for probes that look how old it is."""
+        self._alive.touch()
 
     def bury(self, waiting: Waiting, *, now_ms: int) -> None:
         """Append a message that will not be delivered to the dead letters.

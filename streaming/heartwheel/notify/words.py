@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from heartwheel.notify.incident import ClosedBy, Step
 from heartwheel.notify.told import ToldIncident, ToldMember
+from heartwheel.plain import plain
 
 _NAMES_MAX: Final = 5
 _NAME_LENGTH_MAX: Final = 80
-_INVISIBLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def sentence(incident: ToldIncident) -> str:
@@ -25,7 +24,7 @@ def safe(text: str) -> str:
 
     Slack reads `<!channel>` in a text as a command; `&`, `<` and `>` are to be written as entities, by its manual.
     """
-    text = _INVISIBLE.sub("\N{REPLACEMENT CHARACTER}", text)
+    text = plain(text)
     if len(text) > _NAME_LENGTH_MAX:
         text = text[: _NAME_LENGTH_MAX - 1] + "…"
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -90,7 +90,7 @@ class Recorded:
             return version is None or version >= 4
         return error == "MEMBER_ID_REQUIRED"
 
-    def was_let_into(self, generation: int) -> bool:
+    def was_let_into(self, generation: int | None) -> bool:
         """Tell whether it is a join that was answered with this generation."""
         evidence = self.evidence
         joined = self.event.type is EventType.JOIN and evidence.error == "NONE"

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from heartwheel.settings.places import parse_networks
+from heartwheel.settings.secret import secret_of
 from heartwheel.settings.units import AutoPartitions, DurationMs, SizeBytes
 
 _INT32_MAX: Final = 2**31 - 1
@@ -194,6 +196,7 @@ class SparkSettings(Section):
         driver_memory_bytes: heap of the driver, which in local mode does all the work.
         executor_python: the Python that a cluster's executors start; with a local master it is the one that runs this.
         shuffle_partitions: partitions of the state, fixed at the first start; `None` means one a core.
+        auth_secret: what the processes of a cluster share, `spark.authenticate.secret`; YARN and Kubernetes make one.
         conf: more Spark properties; kept out of `repr`, as they may hold passwords.
     """
 
@@ -201,6 +204,7 @@ class SparkSettings(Section):
     driver_memory_bytes: Annotated[SizeBytes, Field(ge=512 * 2**20)] = 2 * 2**30
     executor_python: Annotated[str, Field(min_length=1)] = "python3"
     shuffle_partitions: AutoPartitions = None
+    auth_secret: Annotated[str, Field(repr=False)] = ""
     conf: Mapping[str, str] = Field(default={}, repr=False)
 
 
@@ -247,11 +251,13 @@ class MetricsSettings(Section):
     Args:
         host: where the job listens for it.
         port: likewise; `0` is off. The dashboard serves its own metrics beside its page.
+        token: what Prometheus must send as `Authorization: Bearer`; empty asks for nothing.
         groups_max: groups that get a label of their own, in the order they are seen; the others share one.
     """
 
     host: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 0
+    token: Annotated[str, AfterValidator(secret_of(16)), Field(repr=False)] = ""
     groups_max: Annotated[int, Field(ge=0, le=10_000)] = 100
 
 
@@ -303,6 +309,11 @@ class NotifySettings(Section):
     incidents_max: Annotated[int, Field(ge=1, le=100_000)] = 1_000
 
 
+def _networks(value: str) -> str:
+    parse_networks(value)
+    return value
+
+
 class DashboardSettings(Section):
     """Set up the dashboard.
 
@@ -311,10 +322,23 @@ class DashboardSettings(Section):
         port: likewise; `0` takes any that is free.
         window_ms: for how long expirations and rebalances are shown.
         expirations_max: most expirations that are kept, and most rebalances.
-        allow_hosts: names it may be asked under, with commas; empty means the local ones while it listens locally, and
-            any name otherwise.
+        allow_hosts: names it may be asked under, with commas; empty means the local ones while it listens locally, else
+            also this machine's own name and any IP address.
         storm_rebalances: so many rebalances of one group ...
         storm_window_ms: ... within so long are a storm.
+        insecure: whether others may look without a login, where it listens for others.
+        users_file: users and their passwords, as `htpasswd -B` writes them.
+        token: for scripts and Prometheus, which send it as `Authorization: Bearer`.
+        session_ttl_ms: how long a login lasts.
+        session_secret: signs sessions; without one they end with the process.
+        trusted_proxies: addresses and networks of proxies, with commas; what they say of a request is believed.
+        user_header: the header in which they name who has logged in with them.
+        access_log: whether who looked at what is logged, where there is a login.
+        tls_certificate: PEM file of the certificate, and of those that lead to its authority.
+        tls_key: PEM file of its key, unencrypted.
+        base_path: what stands before each path for browsers, behind a proxy.
+        connections_max: most connections at once; beyond them only `/healthz`, `/readyz` and `/metrics` are answered.
+        connections_per_address_max: most connections of one address.
     """
 
     host: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
@@ -324,6 +348,19 @@ class DashboardSettings(Section):
     allow_hosts: Annotated[str, Field(pattern=r"^[^\s/]*$", max_length=4_096)] = ""
     storm_rebalances: Annotated[int, Field(ge=2, le=10_000)] = 5
     storm_window_ms: Annotated[DurationMs, Field(ge=1_000, le=86_400_000)] = 300_000
+    insecure: bool = False
+    users_file: str = ""
+    token: Annotated[str, AfterValidator(secret_of(16)), Field(repr=False)] = ""
+    session_ttl_ms: Annotated[DurationMs, Field(ge=60_000, le=2_592_000_000)] = 43_200_000
+    session_secret: Annotated[str, AfterValidator(secret_of(32)), Field(repr=False)] = ""
+    trusted_proxies: Annotated[str, AfterValidator(_networks), Field(max_length=4_096)] = ""
+    user_header: Annotated[str, Field(pattern=r"^([A-Za-z0-9-]{1,100})?$")] = ""
+    access_log: bool = True
+    tls_certificate: str = ""
+    tls_key: str = ""
+    base_path: Annotated[str, Field(pattern=r"^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$", max_length=255)] = ""
+    connections_max: Annotated[int, Field(ge=8, le=4_096)] = 512
+    connections_per_address_max: Annotated[int, Field(ge=4, le=4_096)] = 128
 
 
 class DemoSettings(Section):

@@ -20,6 +20,7 @@ Stage = Generator[int, None, bool]
 
 _POLL_MS: Final = 60
 _BUSY_SHARE: Final = 0.3
+_SYNC: Final[dict[str, object]] = {"protocol_type": "consumer", "protocol_name": "range", "api_version": 9}
 
 
 def consumer(feeder: Feeder, who: Who) -> Walk:
@@ -115,7 +116,7 @@ class _Membership:
             return False
         generation = self._feeder.group(self._group.group_id).generation
         yield self._soon()
-        answer = self._send(EventType.SYNC, generation_id=generation)
+        answer = self._send(EventType.SYNC, generation_id=generation, **_SYNC)
         while (member := self._seen()) is not None and member.awaiting_sync:
             yield self._feeder.grain(_POLL_MS)
         if answer not in {Answer.PARKED, Answer.NONE, Answer.REBALANCE_IN_PROGRESS}:

@@ -10,7 +10,7 @@ from importlib import metadata
 import msgspec
 
 from heartwheel.settings import Settings
-from heartwheel.settings.secret import MASK, is_secret
+from heartwheel.settings.secret import MASK, holds_secret, secrets_within
 from heartwheel.spark.faults import Fault
 from heartwheel.spark.progress import Progress
 from heartwheel.wire.job import BatchFigures, JobRow, Phase
@@ -103,13 +103,15 @@ def secrets_of(settings: Settings) -> frozenset[str]:
     found: set[str] = set()
     for table in (settings.kafka.client, settings.spark.conf):
         found.update(_secrets_in(table))
+    found.update(filter(None, [settings.spark.auth_secret]))
     return frozenset(found)
 
 
 def _secrets_in(table: Mapping[str, str]) -> Iterable[str]:
     for name, value in table.items():
-        if value and is_secret(name):
+        if value and holds_secret(name, value):
             yield value
+            yield from secrets_within(value)
             yield from (quoted for quoted in re.findall(r'password="([^"]+)"', value))
 
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from heartwheel.private import private_folder
 from heartwheel.settings.places import folder_of, is_local
 
 
@@ -90,7 +91,7 @@ class _Folder:
         return path.read_bytes() if path.exists() else None
 
     def write(self, name: str, data: bytes) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        private_folder(self._folder)
         draft = self._folder / f".{name}.tmp"
         draft.write_bytes(data)
         draft.replace(self._folder / name)

@@ -37,24 +37,33 @@ class Starts(msgspec.Struct, kw_only=True, frozen=True):
     out_of_memory: int = 0
 
 
-def count_start(place: Place, batch: PlannedBatch, memory_bytes: int) -> Starts:
-    """Write down one more start on an unfinished batch.
+def with_this_start(place: Place, batch: PlannedBatch, memory_bytes: int) -> Starts:
+    """Add this start to those on an unfinished batch, without writing it down.
 
     Raises:
-        OSError: the checkpoint can not be read or written.
+        OSError: the checkpoint can not be read.
     """
     known = _read(place, batch, memory_bytes)
-    return _write(place, msgspec.structs.replace(known, starts=known.starts + 1))
+    return msgspec.structs.replace(known, starts=known.starts + 1)
 
 
-def count_out_of_memory(place: Place, batch: PlannedBatch, memory_bytes: int) -> Starts:
+def write_starts(place: Place, starts: Starts) -> None:
+    """Write down the starts on an unfinished batch.
+
+    Raises:
+        OSError: the checkpoint can not be written.
+    """
+    place.replace(STARTS, msgspec.json.encode(starts))
+
+
+def count_out_of_memory(place: Place, batch: PlannedBatch, memory_bytes: int) -> None:
     """Write down that a run ended on a batch as the JVM had no memory left.
 
     Raises:
         OSError: the checkpoint can not be read or written.
     """
     known = _read(place, batch, memory_bytes)
-    return _write(place, msgspec.structs.replace(known, out_of_memory=known.out_of_memory + 1))
+    write_starts(place, msgspec.structs.replace(known, out_of_memory=known.out_of_memory + 1))
 
 
 def words_on(batch: PlannedBatch, starts: Starts, oversized: list[OversizedBatch]) -> str:
@@ -85,8 +94,3 @@ def _read(place: Place, batch: PlannedBatch, memory_bytes: int) -> Starts:
     with contextlib.suppress(msgspec.MsgspecError):
         known = msgspec.json.decode(place.read(STARTS) or b"null", type=Starts | None)
     return known if known is not None and known.plan == plan else Starts(plan=plan)
-
-
-def _write(place: Place, starts: Starts) -> Starts:
-    place.replace(STARTS, msgspec.json.encode(starts))
-    return starts

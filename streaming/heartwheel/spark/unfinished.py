@@ -20,7 +20,15 @@ from heartwheel.spark.places import Place, place_of
 from heartwheel.spark.planned_batch import PlannedBatch, is_finished, planned_batch
 from heartwheel.spark.schema import OUTPUT
 from heartwheel.spark.skip import SkipRequest, finish, prepare, read_singly
-from heartwheel.spark.starts import ENOUGH, Starts, command_to_skip, count_out_of_memory, count_start, words_on
+from heartwheel.spark.starts import (
+    ENOUGH,
+    Starts,
+    command_to_skip,
+    count_out_of_memory,
+    with_this_start,
+    words_on,
+    write_starts,
+)
 from heartwheel.spark.state_function import reject_row
 
 _NEVER = 0
@@ -64,8 +72,11 @@ class Unfinished:
         batch = planned_batch(self._place, self._job.config.source)
         if batch is None:
             return None
-        starts = count_start(self._place, batch, self._memory_bytes)
-        return self._explained(batch, starts) if starts.starts >= ENOUGH else None
+        starts = with_this_start(self._place, batch, self._memory_bytes)
+        fault = self._explained(batch, starts) if starts.starts >= ENOUGH else None
+        if fault is None:  # else nothing runs that could end on it
+            write_starts(self._place, starts)
+        return fault
 
     def pass_over(self, spark: SparkSession, watch: Callable[[StreamingQuery], None]) -> None:
         """Finish the batch that a request to pass over records is about, without them.

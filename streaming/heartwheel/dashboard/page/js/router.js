@@ -1,5 +1,8 @@
 // Which page the address names. The address holds the page and its filters, so it can be kept, shared and gone back to.
 
+import { segmentOf } from "./api.js";
+import { at, within } from "./base.js";
+
 /** Routes are `[pattern, page]`; the groups of a pattern are percent-decoded and handed to the page. */
 export class Router {
   #routes;
@@ -16,9 +19,9 @@ export class Router {
     this.#render({ moved: false });
   }
 
-  /** Go to an address of this page. */
-  go(url) {
-    history.pushState({ inner: true }, "", url);
+  /** Go to a path of this dashboard. */
+  go(path) {
+    history.pushState({ inner: true }, "", at(path));
     this.#render({ moved: true });
   }
 
@@ -54,15 +57,15 @@ export class Router {
     )
       return;
     const url = new URL(link.href);
-    if (url.origin !== location.origin || link.hasAttribute("download") || link.target || !this.#match(url.pathname))
+    if (url.origin !== location.origin || link.hasAttribute("download") || link.target || !this.#match(within(url.pathname)))
       return;
     if (url.hash) return;
     event.preventDefault();
-    this.go(url.pathname + url.search);
+    this.go(within(url.pathname) + url.search);
   }
 
   #render({ moved }) {
-    const found = this.#match(location.pathname) ?? { page: this.#routes.at(-1)[1], args: [] };
+    const found = this.#match(within(location.pathname)) ?? { page: this.#routes.at(-1)[1], args: [] };
     this.#show(found.page, found.args, { moved });
   }
 
@@ -77,7 +80,7 @@ export class Router {
 
 function decoded(segment) {
   try {
-    return decodeURIComponent(segment);
+    return segmentOf(decodeURIComponent(segment));
   } catch {
     return segment; // a stray percent sign in an address typed by hand
   }

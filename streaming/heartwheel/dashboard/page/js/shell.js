@@ -1,5 +1,6 @@
 // The frame around every page: which tab is open, the engine's health, the theme, and whether the connection stands.
 
+import { at } from "./base.js";
 import { h, mark, put } from "./dom.js";
 import { ago, clock, duration } from "./format.js";
 import { icon } from "./icons.js";
@@ -21,7 +22,7 @@ export function frame(stream) {
 
 function select(tab) {
   for (const link of document.querySelectorAll(".tabs a"))
-    mark(link, "aria-current", link.getAttribute("href") === tab ? "page" : null);
+    mark(link, "aria-current", link.getAttribute("href") === at(tab) ? "page" : null);
 }
 
 let healthShown = "";

@@ -1,6 +1,9 @@
 // The one connection to the server's events. It resumes by itself: a short break costs nothing, as the browser sends the
 // last id it saw and the server goes on there. Only when that is impossible do pages load anew (`reload`).
 
+import { get, query } from "./api.js";
+import { at } from "./base.js";
+
 const EVENTS = ["hello", "now", "expirations", "returned", "groups", "at_risk", "wheel", "series", "gap"];
 
 /** After this long without a word the connection counts as lost: the server speaks once a second. */
@@ -28,7 +31,7 @@ export class Stream extends EventTarget {
     clearTimeout(this.#retry);
     this.openedMs = Date.now();
     this.#epoch = null; // a new connection knows no last id, so there may be a gap before it
-    this.#source = new EventSource(`/api/stream${params.wheel === undefined ? "" : `?wheel=${params.wheel}`}`);
+    this.#source = new EventSource(at(`/api/stream${query(params)}`));
     for (const name of EVENTS) this.#source.addEventListener(name, (event) => this.#hear(name, event));
     this.#source.addEventListener("error", () => this.#broken());
   }
@@ -78,6 +81,7 @@ export class Stream extends EventTarget {
     if (this.#source.readyState !== EventSource.CLOSED) return; // the browser tries again
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => this.open(), 2_000);
+    get("/api/now").catch(() => {}); // if it is a session that has ended, this leads to the login
   }
 
   #tell(lost) {

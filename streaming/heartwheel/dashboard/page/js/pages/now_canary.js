@@ -32,7 +32,7 @@ export function canaryWords({ canary }) {
   return [h("p", {}, tag({ icon, label, tone }), " ", words), undecided(canary), figures];
 }
 
-function verdict({ known, missed, late, objective_ms: objective, false: wrong }) {
+function verdict({ known, missed, late, void: skipped, objective_ms: objective, false: wrong }) {
   if (missed || wrong) {
     const words = `${count(missed)} missed and ${count(wrong)} false: the engine's promises do not hold. Look at its log.`;
     return { label: "Broken", icon: "alert", tone: "bad", words };
@@ -41,7 +41,10 @@ function verdict({ known, missed, late, objective_ms: objective, false: wrong })
     const words = `Every one that died was found, but ${count(late)} later than ${duration(objective)} after the deadline.`;
     return { label: "Late", icon: "clock", tone: "warn", words };
   }
-  if (!known) return { label: "Starting", icon: "hourglass", tone: "calm", words: "No canary has had to die yet." };
+  if (!known) {
+    const words = skipped ? "None of those that died until now can be judged." : "No canary has had to die yet.";
+    return { label: "Starting", icon: "hourglass", tone: "calm", words };
+  }
   const words = "Every canary that died was found, and none that lived was expired.";
   return { label: "Proved", icon: "check", tone: "good", words };
 }

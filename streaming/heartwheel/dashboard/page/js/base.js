@@ -1,0 +1,16 @@
+// Where this dashboard lies: behind a proxy it may be a path, such as "/heartwheel". Everywhere else paths begin with "/".
+
+const base = document.querySelector('meta[name="heartwheel-base"]')?.content ?? "";
+
+/** The address of a path of this dashboard. */
+export const at = (path) => base + path;
+
+/** The path of an address of this dashboard: the other way round. */
+export const within = (address) =>
+  address === base ? "/" : address.startsWith(`${base}/`) ? address.slice(base.length) : address;
+
+/** Go to the login, if there is one, and come back here. */
+export function logIn() {
+  const here = within(location.pathname) + location.search;
+  location.assign(at(`/login?next=${encodeURIComponent(here)}`));
+}
