@@ -102,7 +102,7 @@ def _show(report: BrokerReport, *, examples: int, as_json: bool) -> None:
     from msgspec import to_builtins
 
     from heartwheel.explain.compare import Held
-    from heartwheel.explain.lines import plain
+    from heartwheel.plain import plain
 
     if as_json:
         print_json(to_builtins(report))
