@@ -275,6 +275,7 @@ def test_storms_and_repeated_kicks() -> None:
     storms = [event for event in explained(log(*lines)) if event.kind is Happened.STORM]
     (storm,) = storms
     assert (storm.member_count, storm.caused_by, storm.reason, storm.started_ms) == (7, [A], "member_expired", START_MS)
+    assert [event.times_out for event in explained(log(*lines)) if event.kind is Happened.EXPIRED] == list(range(1, 8))
     apart = [(second * 10, text) for second, text in lines]
     assert [event for event in explained(log(*apart)) if event.kind is Happened.STORM] == []
 

@@ -70,6 +70,8 @@ LAYOUTS: dict[str, Callable[[Entry], str]] = {
         f"{e.stamp('%Y-%m-%dT%H:%M:%S,', hours=2)}+02:00 {e.level} {e.message}"
     ),
     "time last": lambda e: f"{e.level} {e.message} ({e.logger}) {e.stamp()}",
+    "date without separators": lambda e: f"{e.stamp('%Y%m%d %H:%M:%S.')} {e.level} {e.message} ({e.logger})",
+    "log4j2 COMPACT": lambda e: f"{e.stamp('%Y%m%d%H%M%S')}{e.ms % 1000:03d} {e.level} {e.message} ({e.logger})",
     "epoch ms": lambda e: f"{e.ms} {e.level} {e.message} ({e.logger})",
     "pipes": lambda e: f"{e.stamp()}|{e.level}|{e.logger}|{e.message}|data-plane-kafka-request-handler-1",
     "logfmt": lambda e: f'ts={_iso(e)} level={e.level} msg="{e.message}" logger={e.logger}',

@@ -93,6 +93,8 @@ def what(event: ExplainedEvent) -> str:
                 said += f", generation {event.generation_id}"
             elif event.epoch is not None:
                 said += f", epoch {event.epoch}"
+            if (event.times_out or 0) > 1:
+                said += f", out {event.times_out} times so far"
             if event.rebalance_ms is not None:
                 said += f"; the rebalance took {length(event.rebalance_ms)}"
             return said
