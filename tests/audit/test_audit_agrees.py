@@ -74,6 +74,18 @@ def test_p6_records_beyond_the_limits_are_left_out(
     _is_clean(run.audit(members_per_group_max=most), run)
 
 
+def test_p6_who_has_expired_is_refused_by_a_full_shard() -> None:
+    """P6: a member whose time was over is a newcomer again, and may be refused; the audit looks at the time first."""
+    log = LogBuilder()
+    for t_ms, group_id in ((0, "g"), (990, "h"), (1_300, "g")):
+        log.add(T0 + t_ms, Event(group_id=group_id, member_id="a", generation_id=0))
+    log.add(T0 + 2_300, Event(group_id="h", member_id="a"))
+    log.add(T0 + 2_300, Event(group_id="g", member_id="a"))
+    run = engine_run(log, clock_ms=_end(log), config=CONFIG, cuts=[3], limits=ShardLimits(members_max=1))
+    assert [(reject.offset, reject.cause) for reject in run.rejected] == [(3, "shard_full")]
+    _is_clean(run.audit(), run)
+
+
 @pytest.mark.parametrize("folder", RECORDINGS, ids=lambda folder: folder.name)
 def test_recorded_requests_are_derived_alike(folder: Path) -> None:
     """Requests that real clients sent to a real broker lead both to the same rows."""

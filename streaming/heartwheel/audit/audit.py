@@ -251,8 +251,15 @@ class Audit:
     def _apply(self, event: Event, append_ms: int, partition: int, offset: int) -> None:
         state = self._state
         held = state.groups.get(event.group_id)
-        if state.told_rejects and self._rejects.is_left_out(partition, offset, event, held.group if held else None):
-            return
+        if self._rejects.is_told(partition, offset):
+            if held is not None:
+                # Whether there was room is judged by who is left once the timers that are due have fired.
+                advance(held.group, append_ms, self.config, self._said)
+                self._derive()
+            if self._rejects.is_left_out(partition, offset, event, held.group if held else None):
+                if held is not None:
+                    self._file(held)
+                return
         if held is None:
             # A group may be forgotten and come back, and its verdicts still have an order: so it counts on.
             group = Group(event.group_id, verdicts=state.counts.get("derived", 0))

@@ -58,6 +58,10 @@ class Rejects:
         elif key_of(partition, offset) not in state.settled_rejects:
             state.told_rejects.setdefault(partition, {}).setdefault(offset, told)
 
+    def is_told(self, partition: int, offset: int) -> bool:
+        """Tell whether a reject names this record and was not judged yet."""
+        return offset in self._state.told_rejects.get(partition, {})
+
     def is_left_out(self, partition: int, offset: int, event: Event, group: Group | None) -> bool:
         """Tell whether the engine was at its limit, or told to pass over a record, so that it took no notice of it."""
         told = self._state.told_rejects.get(partition, {}).get(offset)

@@ -22,6 +22,7 @@ from heartwheel.cli.console import (
 )
 from heartwheel.cli.files import read_file, write_file
 from heartwheel.settings import parse_duration_ms
+from heartwheel.settings.objective import lateness_objective_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -202,8 +203,7 @@ def _late_ms(late: str | None, settings: Settings, *, has_status: bool) -> int |
         return None
     if late is not None:
         return _duration(late, "--late")
-    engine = settings.engine
-    return 2 * engine.trigger_interval_ms + engine.skew_allowance_ms + settings.wheel.tick_ms + _BATCH_MS
+    return lateness_objective_ms(settings, batch_ms=_BATCH_MS)
 
 
 def _duration(text: str, option: str) -> int:
