@@ -31,6 +31,7 @@ KIND_OF_REASON: Final = {
     "pending_timeout": "pending_member_expired",
     "rebalance_timeout": "member_removed_at_join",
     "sync_timeout": "sync_timeout",
+    "poll_timeout": "member_left",
 }
 """What was decided, by the reason that a row of the expirations topic gives."""
 
