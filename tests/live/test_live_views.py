@@ -16,6 +16,7 @@ from heartwheel.live.states import STATE_WORDS, ShownState
 from heartwheel.live.storms import StormRule
 from heartwheel.live.wheel import wheel_of
 from heartwheel.wire.status import AtRiskMember, WheelLevel
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 from support.output_rows import T0, begun, expired, job, joined, status, told
 
 RULE = StormRule(3, 60_000)
@@ -131,7 +132,7 @@ def test_groups_are_found_and_counted() -> None:
 def test_a_storm_has_its_first_cause_and_offenders() -> None:
     """So many rebalances within so long are a storm, one less is none; who fell out more than once is named."""
     first = msgspec.structs.replace(begun("g", at_ms=T0 + 1), cause="member_left")
-    rows = [begun("g", at_ms=T0 - 61_000), first, begun("g", at_ms=T0 + 2)]
+    rows: list[ExpirationRow | TriggerRow] = [begun("g", at_ms=T0 - 61_000), first, begun("g", at_ms=T0 + 2)]
     rows += [expired("g", "twice", T0 + 2), expired("g", "twice", T0 + 3), expired("g", "once", T0 + 4)]
     picture = pictured(*rows)
     assert storms(picture, RULE, now_ms=T0) == []

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pandas as pd
@@ -73,7 +73,8 @@ class Batches:
             pd.DataFrame({"rejected": [False], "payload": [None]}),
         ]
         self.state, output = advance_operations(self.config, 0, self.state, frames, batch_ms=T0 + at_ms, held=held)
-        rows = [row for row in output.to_dict("records") if row["topic"] is not None]
+        every = cast("list[dict[str, Any]]", output.to_dict("records"))
+        rows = [row for row in every if row["topic"] is not None]
         self.rows += rows
         return rows
 
@@ -203,7 +204,7 @@ def test_refusals_are_told_by_one_shard() -> None:
 def test_a_newer_state_row_of_operations_is_refused() -> None:
     """F6: the state of a newer release is refused by name."""
     job = Batches(_config())
-    job.state = (STATE_VERSION + 1, -1, -1, 0, 0, "")
+    job.state = StateRow(STATE_VERSION + 1, -1, -1, 0, 0, "")
     with pytest.raises(StateVersionError, match=f"version {STATE_VERSION + 1}"):
         job.batch(0)
 

@@ -14,6 +14,7 @@ from heartwheel.simulation.clocks import EPOCH_MS, Clock, DriverClock
 from heartwheel.simulation.population import feed
 from heartwheel.simulation.story import Story
 from heartwheel.spark import state_function
+from heartwheel.spark.schema import StateRow
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -50,10 +51,10 @@ def test_a_batch_without_commit_begins_from_the_state_before_it() -> None:
     """What a lost attempt wrote as state is not what the next attempt reads; offsets and timestamp are the same."""
     checkpoint = Checkpoint({})
     checkpoint.plan({0: 3}, 1_000)
-    checkpoint.put_state(0, (1, 1_000, -1, 1, 1, "lost"))
+    checkpoint.put_state(0, StateRow(1, 1_000, -1, 1, 1, "lost"))
     assert checkpoint.unfinished
     assert checkpoint.state(0)[5] == ""
-    checkpoint.put_state(0, (1, 1_000, -1, 1, 1, "kept"))
+    checkpoint.put_state(0, StateRow(1, 1_000, -1, 1, 1, "kept"))
     checkpoint.commit()
     checkpoint.plan({0: 5, 1: 1}, 2_000)
     assert checkpoint.state(0)[5] == "kept"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pandas as pd
@@ -68,7 +68,7 @@ class Simulation:
         end = end if most is None else min(end, self.read + most)
         row, output = self._call(end, now_ms + stall_ms, held=held)
         self.state, self.read = row, end
-        rows = output.to_dict("records")
+        rows = cast("list[dict[str, Any]]", output.to_dict("records"))
         self.rows += rows
         return rows
 
@@ -76,7 +76,7 @@ class Simulation:
         """Run one batch whose commit is lost."""
         end = sum(record.append_ms <= now_ms for record in self.log.records)
         _, output = self._call(end, now_ms + stall_ms, held=False)
-        return output.to_dict("records")
+        return cast("list[dict[str, Any]]", output.to_dict("records"))
 
     def _call(self, end: int, batch_ms: int, *, held: bool) -> tuple[StateRow, pd.DataFrame]:
         packs: Iterable[tuple[int, bool, bytes]] = ()
