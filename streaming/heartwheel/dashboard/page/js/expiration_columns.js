@@ -4,6 +4,10 @@ import { groupHref, linked, memberHref, tagged, twoLines } from "./cells.js";
 import { clock, count, duration, NOTHING, utc } from "./format.js";
 import { reasonWords } from "./words.js";
 
+/** @import { Expiration } from "./answers.d.ts" */
+/** @import { Column } from "./types.d.ts" */
+
+/** @type {Column<Expiration>} */
 const expired = {
   label: "Expired",
   width: "11%",
@@ -17,6 +21,7 @@ const expired = {
     })),
 };
 
+/** @type {Column<Expiration>} */
 const why = {
   label: "Why",
   width: "13%",
@@ -29,6 +34,7 @@ const why = {
     })),
 };
 
+/** @type {Column<Expiration>} */
 const group = {
   label: "Group",
   width: "16%",
@@ -36,6 +42,7 @@ const group = {
   cell: () => linked((row) => ({ href: groupHref(row.group_id), first: row.group_id, second: row.group_state })),
 };
 
+/** @type {Column<Expiration>} */
 const member = {
   label: "Member",
   width: "24.5%",
@@ -45,6 +52,7 @@ const member = {
     linked((row) => ({ href: memberHref(row.group_id, row.member_id), first: row.member_id, second: whoIs(row) })),
 };
 
+/** @type {Column<Expiration>} */
 const silent = {
   label: "Silent for",
   width: "9%",
@@ -58,6 +66,7 @@ const silent = {
     })),
 };
 
+/** @type {Column<Expiration>} */
 const known = {
   label: "Lateness",
   width: "10%",
@@ -72,6 +81,7 @@ const known = {
     })),
 };
 
+/** @type {Column<Expiration>} */
 const generation = {
   label: "Gen.",
   width: "5.5%",
@@ -80,6 +90,7 @@ const generation = {
   cell: () => twoLines((row) => ({ first: row.generation_id < 0 ? NOTHING : count(row.generation_id), second: "" })),
 };
 
+/** @type {Column<Expiration>} */
 const back = {
   label: "Came back",
   width: "11%",
@@ -97,7 +108,11 @@ const back = {
     ),
 };
 
-/** Say who a member is besides its id. */
+/**
+ * Say who a member is besides its id.
+ *
+ * @param {Expiration} row
+ */
 export function whoIs({ group_instance_id: instance, client_id: client, client_host: host }) {
   return (
     [instance && `instance ${instance}`, client, host && host.replace(/^\//, "")].filter(Boolean).join(" · ") ||
