@@ -23,9 +23,12 @@ Turn = tuple[int, Callable[[Book, int], None]]
 
 def gone(*names: str, group: str = "g", **changes: object) -> Callable[[Book, int], None]:
     """Expire members at the moment of the turn."""
-    return lambda book, now_ms: (
-        [book.expired(expired(group, n, now_ms, **changes), now_ms=now_ms) for n in names] and None
-    )
+
+    def turn(book: Book, now_ms: int) -> None:
+        for name in names:
+            book.expired(expired(group, name, now_ms, **changes), now_ms=now_ms)
+
+    return turn
 
 
 def back(*names: str, group: str = "g") -> Callable[[Book, int], None]:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Self
 
-from heartwheel.canary.figures import CanaryFigures
 from heartwheel.canary.flock import Flock
 from heartwheel.canary.judge import Judged
 from heartwheel.canary.plan import Probe, plan_of
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
 from heartwheel.kafka.sender import Sender, Stamp
+from heartwheel.live.canary_figures import CanaryFigures
 from heartwheel.live.follower import Follower
 from heartwheel.live.told import Source, Told
 from heartwheel.settings import Settings

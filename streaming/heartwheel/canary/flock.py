@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from heartwheel.canary.figures import CanaryFigures, Outcomes
+from heartwheel.canary.figures import Outcomes
 from heartwheel.canary.judge import Claim, Judge, Judged
 from heartwheel.canary.plan import Plan, Probe
+from heartwheel.live.canary_figures import CanaryFigures
 from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.verdicts import ExpirationRow
 

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from heartwheel.live.canary_figures import CanaryFigures
 from heartwheel.live.expirations import count_expirations
 from heartwheel.live.figures import Lateness, lateness_of
 from heartwheel.live.groups import members_of, storms
@@ -118,7 +119,7 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
     rejects_by_cause: dict[str, int]
     strays: dict[str, int]
     storms: list[StormLine]
-    canary: Any
+    canary: CanaryFigures | None
     window: Window
     job: JobRow | None
 
@@ -135,7 +136,7 @@ class View(NamedTuple):
 
     bootstrap: str = ""
     storm: StormRule = StormRule()
-    canary: Any = None
+    canary: CanaryFigures | None = None
     show_canary: bool = False
 
 
@@ -271,9 +272,10 @@ def _stray(strays: Mapping[str, int]) -> str:
     return f"Groups send to more than one partition: {names}. Use one partitioner (murmur2) in all producers."
 
 
-def _canary(canary: Any) -> list[str]:
-    missed, false = getattr(canary, "missed", 0), getattr(canary, "false_", 0)
-    lines = []
+def _canary(canary: CanaryFigures | None) -> list[str]:
+    if canary is None:
+        return []
+    missed, false, lines = canary.missed, canary.false_, list[str]()
     if missed:
         lines.append(f"The canary was not expired in time {count(missed, 'time')}: real members may be missed too.")
     if false:

@@ -8,9 +8,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from heartwheel.canary.figures import CanaryFigures
 from heartwheel.canary.judge import Judged, Outcome
 from heartwheel.canary.plan import Probe
+from heartwheel.live.canary_figures import CanaryFigures
 from heartwheel.metrics import catalogue
 from heartwheel.metrics.families import counter, family, histogram
 from heartwheel.metrics.verdicts import lateness_buckets
