@@ -93,7 +93,12 @@ def replay(
 
     described = _describe(events, meta)
     rules = rules_of(config, set_ or (), described.settings if described else {}, f"{meta or 'meta.json'}")
-    run = LogReplay(rules, shards=shards, snapshot=None if snapshot_in is None else read_file(snapshot_in))
+    run = LogReplay(
+        rules,
+        shards=shards,
+        snapshot=None if snapshot_in is None else read_file(snapshot_in),
+        epochs=None if described is None else described.epoch_config(rules),
+    )
     signs = Signs() if timeouts_ms else None
     with _open(events) as log:
         bad = _feed(run, log, signs)
