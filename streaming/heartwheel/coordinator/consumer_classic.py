@@ -2,7 +2,8 @@
 
 Read beside `GroupMetadataManager`: every function names the method it mirrors. Nothing of them is ever parked, and
 their generation is their member epoch. Besides the session, which is their own, they have a join timer, from the first
-answer that tells them to join again, and a sync timer, from each join.
+answer that tells them to join again, and a sync timer, from each join
+(`scheduleConsumerGroupSyncTimeout`).
 """
 
 from __future__ import annotations

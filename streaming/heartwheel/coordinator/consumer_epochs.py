@@ -14,7 +14,7 @@ from heartwheel.wire.group_heartbeats import JOIN_EPOCH, LEAVE_STATIC_EPOCH, Gro
 
 
 def check_epoch(ctx: EpochContext, member: EpochMember, beat: GroupHeartbeat) -> Answer:
-    """Check the epoch of a heartbeat: `throwIfConsumerGroupMemberEpochIsInvalid` and its twin for share groups.
+    """Check a heartbeat's epoch: `throwIfConsumerGroupMemberEpochIsInvalid`, `throwIfShareGroupMemberEpochIsInvalid`.
 
     Epoch 0 of a known member is always accepted. The previous epoch is accepted while the answer that told the present
     one may have been lost: of a consumer group's member only with `owned` inside what it is assigned.
