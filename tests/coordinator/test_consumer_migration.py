@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.replay.epoch_logs import EpochLog
-
 from heartwheel.coordinator.consumer_config import EpochConfig
+from support.epoch_logs import EpochLog
 
 PROTOCOLS = [{"name": "range", "metadata_sha1": "1"}]
 ENDS = (

@@ -27,7 +27,6 @@ import inspect
 import re
 
 import pytest
-from tests.replay.epoch_logs import SESSION_MS, START_MS, EpochLog
 
 from heartwheel.coordinator import (
     consumer_classic,
@@ -42,6 +41,7 @@ from heartwheel.coordinator import (
     consumer_target,
 )
 from heartwheel.coordinator.consumer_config import GroupOverride
+from support.epoch_logs import SESSION_MS, START_MS, EpochLog
 
 RULES = (
     consumer_classic,

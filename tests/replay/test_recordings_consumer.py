@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.replay.epoch_logs import config_of
 
 from heartwheel.cli.app import run
 from heartwheel.replay.log import LogReplay
 from heartwheel.replay.meta import read_meta
+from heartwheel.wire.events import RejectCause, RejectedError, decode_event
+from support.epoch_logs import config_of
 
 RECORDINGS = sorted(path.parent for path in (Path(__file__).parents[1] / "recordings_consumer").glob("*/meta.json"))
 TOLERANCE_MS = 50
@@ -90,3 +91,49 @@ def test_without_the_overrides_of_the_group_the_session_is_the_brokers(tmp_path:
         run_.feed(line)
     expired = [v for v in run_.finish(meta.end_ms) if v.kind.value == "member_expired"]
     assert {v.timeout_ms for v in expired} == {3_000}
+
+
+def test_what_if_says_that_it_does_not_know_such_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    """No table of nothing: a log of groups that go by member epochs is refused by name."""
+    log = RECORDINGS[0] / "events.jsonl"
+    assert run(["replay", str(log), "--what-if", "session_timeout=10s"]) != 0
+    assert "--what-if knows no groups that go by member epochs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ('{"t_ms": 1, "type": "consumer_heartbeat", "group_id": "g", "member_id": "a"}', "member_epoch"),
+        ('{"t_ms": 1, "type": "share_heartbeat", "group_id": "g", "member_epoch": 0}', "answer_member_id"),
+        ('{"t_ms": 1, "type": "consumer_heartbeat", "group_id": "", "member_id": "a", "member_epoch": 0}', "group_id"),
+        ('{"t_ms": -5, "type": "consumer_heartbeat", "group_id": "g", "member_id": "a", "member_epoch": 0}', "t_ms"),
+        ('{"t_ms": 1, "type": "consumer_heartbeat", "group_id": "g", "member_id": "a", "member_epoch": -3}', "-2"),
+    ],
+)
+def test_bad_line_is_named_and_left_out(
+    line: str, word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A heartbeat that can not be one is named with its line and what is wrong; the others count."""
+    good = '{"t_ms": 5, "type": "consumer_heartbeat", "group_id": "g", "member_id": "m", "member_epoch": 0}'
+    (tmp_path / "log").write_text(f"{line}\n{good}\n")
+    assert run(["replay", str(tmp_path / "log")]) == 1
+    out = capsys.readouterr()
+    assert out.err.startswith("line 1: ")
+    assert word in out.err
+    assert _rows(out.out)[0]["kind"] == "member_joined"
+
+
+def test_bad_override_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A meta.json whose override is no number says so, with what one looks like."""
+    meta = {"broker_conf": {}, "group_overrides": [{"group_id": "g", "consumer.session.timeout.ms": "soon"}]}
+    (tmp_path / "meta.json").write_text(json.dumps(meta))
+    assert run(["replay", str(RECORDINGS[0] / "events.jsonl"), "--meta", str(tmp_path / "meta.json")]) != 0
+    assert "group override" in capsys.readouterr().err
+
+
+def test_job_rejects_heartbeats_at_an_epoch() -> None:
+    """The job does not take them for anything else: they are rejected as of an unknown type."""
+    line = (RECORDINGS[0] / "events.jsonl").read_bytes().splitlines()[0]
+    with pytest.raises(RejectedError) as refused:
+        decode_event(line)
+    assert refused.value.cause is RejectCause.UNKNOWN_TYPE

@@ -85,6 +85,11 @@ class LogReplay:
         return len(self._verdicts)
 
     @property
+    def has_epoch_groups(self) -> bool:
+        """Whether any group of the log goes by member epochs."""
+        return bool(self._epoch_lanes)
+
+    @property
     def end_ms(self) -> int:
         """The clock that the replay was advanced to, or the newest time that was read, epoch ms; -1 before that."""
         return max(self._last_ms, self._settled_ms, self._end_ms)
