@@ -36,9 +36,10 @@ def run(
 ) -> None:
     """Run the job: heartbeats in, member expirations and rebalance triggers out, until SIGTERM or Ctrl-C.
 
-    It first reads what is in the topic, with the clock held, and then goes live. One line a trigger goes to stderr. The
-    running batch is finished before it ends. Exit code 1 if Kafka does not answer, a topic is missing, or the
-    checkpoint belongs to another configuration or version.
+    It reads what is in the topic from where it was left, in bounded batches, and writes ticks into it, which carry the
+    time of partitions where nobody else writes. One line a trigger goes to stderr. The running batch is finished before
+    it ends. Exit code 1 if Kafka does not answer, a topic is missing, or the checkpoint belongs to another
+    configuration or version.
 
     For example:
 
@@ -76,7 +77,13 @@ def _engine(settings: Settings, jars: list[Path], reporter: JobReporter) -> Engi
         reporter.on_phase(name)
 
     return Engine(
-        settings, jars, on_progress=progress, on_phase=phase, on_fault=reporter.on_fault, log_file=spark_log_file()
+        settings,
+        jars,
+        on_progress=progress,
+        on_phase=phase,
+        on_fault=reporter.on_fault,
+        on_ticker=lambda ticker: reporter.tally.watch(ticker.state),
+        log_file=spark_log_file(),
     )
 
 

@@ -111,6 +111,27 @@ class Context:
         """Emit a verdict about a member that a timer ended."""
         self.say_of(member, kind, reason, cause, last_seen_ms=member.last_seen_ms, **fields)
 
+    def renew_timers(self, now_ms: int) -> int:
+        """Start the timers that run anew, each with its own length: members', and those of the join and sync phase.
+
+        Args:
+            now_ms: when they start, epoch ms; a timer that ends later than it would then is left alone.
+
+        Returns:
+            How many members' timers there were.
+        """
+        group = self.group
+        running = [member for member in group.all_members() if member.deadline_ms < now_ms + member.timer_ms]
+        for member in running:
+            self.timers.arm(member, now_ms, member.timer_ms, member.timer)
+        patience_ms = self.roster.rebalance_timeout_ms()
+        length_ms = group.join_delay_ms if group.join_is_initial else patience_ms
+        if group.join_deadline_ms < now_ms + length_ms:
+            group.join_deadline_ms, group.join_armed_ms = now_ms + length_ms, now_ms
+        if group.sync_deadline_ms < now_ms + patience_ms:
+            group.sync_deadline_ms, group.sync_armed_ms = now_ms + patience_ms, now_ms
+        return len(running)
+
     def stop_group_timers(self) -> None:
         """Stop the join phase's and the sync phase's timers."""
         group = self.group

@@ -1,7 +1,7 @@
 """Heartbeats, syncs, commits and leaves: what each does to a group of each kind.
 
 Classic groups follow Kafka 4 (`classicGroupHeartbeatToClassicGroup`, `classicGroupSyncToClassicGroup`,
-`validateOffsetCommit`, `classicGroupLeaveToClassicGroup`); loaded and presence groups the README.
+`validateOffsetCommit`, `classicGroupLeaveToClassicGroup`); loaded and presence groups docs/groups.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which partition a key goes to: the rule of Kafka's Java clients (`Utils.murmur2`)."""
+"""Which partition a key goes to: the rule of Kafka's Java clients (`org.apache.kafka.common.utils.Utils.murmur2`)."""
 
 from __future__ import annotations
 
