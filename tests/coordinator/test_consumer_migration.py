@@ -165,3 +165,14 @@ def test_empty_group_takes_the_protocol_of_whom_it_meets_next() -> None:
     _classic(log, 40, "leave", "", leaving=[{"member_id": "c1"}])
     log.ok(1_000, "n1", 0, 2, subscribed_topics=["t"])
     assert log.said(2_000, "group_upgraded", "epoch_bumped") == [("epoch_bumped", 2, 1_000)]
+
+
+def test_static_member_that_returns_as_a_classic_one_makes_the_group_classic_without_a_rebalance() -> None:
+    """`validateOnlineDowngradeWithReplacedMemberId`: nobody went, so nobody has to join again."""
+    log = EpochLog()
+    log.ok(0, "n1", 0, 2, group_instance_id="i", subscribed_topics=["t"])
+    log.ok(500, "n1", -2, -2, group_instance_id="i")
+    _join(log, 1_000, "", 2, group_instance_id="i", assigned_member_id="c1")
+    said = log.said(20_000)
+    assert [kind for kind, _, at_ms in said if at_ms >= 1_000][:2] == ["static_replaced", "group_downgraded"]
+    assert ("member_expired", "c1", 7_000) in said
