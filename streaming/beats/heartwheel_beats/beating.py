@@ -79,6 +79,8 @@ class Beats:
         self._out = False
         self._stalled = False
         self._worked_s = time.monotonic()
+        self._held = ""
+        self._last_s: float | None = None
 
     @property
     def beating(self) -> bool:
@@ -95,6 +97,23 @@ class Beats:
             raise ValueError('progress() means nothing here: say how long work may take, as in beats(..., work="30s")')
         self._worked_s = time.monotonic()
         if self._stalled:
+            self._wake.set()
+
+    def hold(self, reason: str) -> None:
+        """Stop the beats until `go_on`; shortly before the session is over the member leaves, with the reason.
+
+        Args:
+            reason: shown to people.
+        """
+        if not self._held:
+            _log.warning("member %s of %s does not beat: %s", self.member.member_id, self.member.group_id, reason)
+        self._held = reason
+
+    def go_on(self) -> None:
+        """Beat again after `hold`."""
+        if self._held:
+            _log.warning("member %s of %s beats again", self.member.member_id, self.member.group_id)
+            self._held = ""
             self._wake.set()
 
     def start(self) -> Self:
@@ -191,6 +210,9 @@ class Beats:
 
     def _beat(self) -> float:
         """Send a heartbeat if one is due, and tell after how many seconds to come again."""
+        if self._held:
+            self._leave_before_it_is_expired()
+            return min(_LOOK_S, self._interval_s)
         stalled = self._work_s is not None and time.monotonic() - self._worked_s > self._work_s
         if stalled != self._stalled:
             self._stalled = stalled
@@ -205,6 +227,14 @@ class Beats:
             return min(_LOOK_S, self._interval_s)
         return self._interval_s if self._send(self.member.heartbeat()) else min(_RETRY_S, self._interval_s)
 
+    def _leave_before_it_is_expired(self) -> None:
+        late_s = self._interval_s * (_BEATS_PER_SESSION - 1)
+        if self._last_s is not None and time.monotonic() - self._last_s >= late_s:
+            if self._send(self.member.leave(self._held)):
+                self._last_s = None
+            else:
+                self._wake.wait(_RETRY_S)
+
     def _send(self, value: bytes, *, last: bool = False) -> bool:
         with self._sending:
             if not (last or self.beating):
@@ -217,6 +247,7 @@ class Beats:
                     self._sender.close()
                 return False
         self.acknowledged += 1
+        self._last_s = time.monotonic()
         if self._out:
             self._out = False
             _log.info("member %s of %s is heard again", self.member.member_id, self.member.group_id)
@@ -229,6 +260,7 @@ class Beats:
             _log.warning("a beat of member %s of %s was lost: %s", self.member.member_id, self.member.group_id, error)
 
     def _leave(self, reason: str) -> None:
+        reason = f"{reason}, after {self._held}" if self._held else reason
         self._send(self.member.leave(reason), last=True)
         self._sender.close()
 

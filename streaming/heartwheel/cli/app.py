@@ -12,6 +12,7 @@ import typer
 
 from heartwheel.cli import (
     audit,
+    beat,
     config,
     dashboard,
     demo,
@@ -57,6 +58,7 @@ First steps:
     heartwheel doctor            is everything here that it needs?
     heartwheel topics --create   make the topics
     heartwheel feed              simulate members that beat, pause and die
+    heartwheel beat -- WORKER    start a worker, and beat while it lives
     heartwheel inspect           what a checkpoint holds
     heartwheel dashboard         who was expired, why, and who is next, in a browser
     heartwheel top               the same picture in a terminal
@@ -100,6 +102,7 @@ for _command in (
     demo.demo,
     run_job.run,
     feed.feed,
+    beat.beat,
     topics.topics,
     inspect.inspect,
     replay.replay,
