@@ -52,6 +52,8 @@ ROOMS = {
     "streaming/heartwheel/live": {"pyspark", "typer", "rich", "starlette", "uvicorn"}
     | {f"heartwheel.{room}" for room in ("cli", "dashboard", "canary", "metrics", "top", "notify", "testing")},
     "streaming/heartwheel/dashboard": {"pyspark", "typer", "rich", "heartwheel.cli", "heartwheel.testing"},
+    "streaming/heartwheel/gateway": {"pyspark", "typer", "rich", "numpy", "pyarrow"}
+    | {f"heartwheel.{room}" for room in ("cli", "spark", "shard", "coordinator", "live", "canary", "testing")},
     "streaming/heartwheel/notify": {"pyspark", "typer", "rich", "starlette"}
     | {f"heartwheel.{room}" for room in ("cli", "dashboard", "metrics", "top", "testing")},
     "streaming/heartwheel/top": {"pyspark", "typer", "starlette", "httpx"}

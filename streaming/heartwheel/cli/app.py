@@ -19,6 +19,7 @@ from heartwheel.cli import (
     doctor,
     explain,
     feed,
+    gateway,
     inspect,
     notify,
     operations,
@@ -59,6 +60,7 @@ First steps:
     heartwheel topics --create   make the topics
     heartwheel feed              simulate members that beat, pause and die
     heartwheel beat -- WORKER    start a worker, and beat while it lives
+    heartwheel gateway           take beats over HTTP, such as curl's
     heartwheel inspect           what a checkpoint holds
     heartwheel dashboard         who was expired, why, and who is next, in a browser
     heartwheel top               the same picture in a terminal
@@ -103,6 +105,7 @@ for _command in (
     run_job.run,
     feed.feed,
     beat.beat,
+    gateway.gateway,
     topics.topics,
     inspect.inspect,
     replay.replay,
