@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from heartwheel.cli.demo import demo_gateway
 from heartwheel.gateway import gateway as assembled
 from heartwheel.gateway.gateway import Gateway
 from heartwheel.gateway.pace import Pace
@@ -266,3 +267,14 @@ def test_others_need_a_token() -> None:
         "gateway.host", "gateway.tls_certificate", "gateway.records_per_request_max"
     }  # fmt: skip
     load_settings(None, {}, ["gateway.host=0.0.0.0", "gateway.insecure=true"])
+
+
+def test_the_demo_has_a_gateway_for_this_machine(kafka: SenderDouble) -> None:
+    """The demo's gateway takes a bare curl, on this machine alone, also where its port is taken."""
+    settings = load_settings(None, {}, ["gateway.host=0.0.0.0", "gateway.insecure=true"]).settings
+    with demo_gateway(settings) as first, demo_gateway(settings) as second:
+        assert first.url != second.url
+        for each in (first, second):
+            assert each.url.startswith("http://127.0.0.1:")
+            assert httpx.post(f"{each.url}/beat/mine/me?session=10s").status_code == 202
+    assert {event.member_id for event in kafka.events} == {"me"}
