@@ -57,6 +57,7 @@ def gateway(
 
     log_to_stderr()
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
     told = threading.Event()
     with stopped_by_signals(told.set), Gateway(settings) as serving:
         stdout().print(serving.url, markup=False)
