@@ -130,10 +130,11 @@ def test_every_deployment_is_probed_and_bounded(deployment: dict[str, Any]) -> N
     assert selected(spec["selector"]) == {deployment["metadata"]["name"]}
 
 
-def test_the_dashboards_probes_and_service_find_it() -> None:
+@pytest.mark.parametrize("name", ["heartwheel-dashboard", "heartwheel-gateway"])
+def test_probes_and_service_find_it(name: str) -> None:
     """Probes ask for a path that is served, at the port where it listens, under a name that it may be asked by."""
-    (dashboard,) = (each for each in DEPLOYMENTS if each["metadata"]["name"].endswith("dashboard"))
-    (container,) = dashboard["spec"]["template"]["spec"]["containers"]
+    (deployment,) = (each for each in DEPLOYMENTS if each["metadata"]["name"] == name)
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
     words = container["args"]
     (port,) = container["ports"]
     assert words[words.index("--port") + 1] == str(port["containerPort"])
@@ -143,8 +144,8 @@ def test_the_dashboards_probes_and_service_find_it() -> None:
         (host,) = probe["httpHeaders"]
         assert (probe["path"], probe["port"], host["name"]) == ("/healthz", port["name"], "Host")
         assert host["value"] in allowed
-    (service,) = (each for each in OBJECTS if each["kind"] == "Service")
-    assert selected({"matchLabels": service["spec"]["selector"]}) == {dashboard["metadata"]["name"]}
+    (service,) = (each for each in OBJECTS if each["kind"] == "Service" and each["metadata"]["name"] == name)
+    assert selected({"matchLabels": service["spec"]["selector"]}) == {name}
     assert [each["targetPort"] for each in service["spec"]["ports"]] == [port["name"]]
     assert service["metadata"]["name"] in allowed
 

@@ -12,12 +12,14 @@ import typer
 
 from heartwheel.cli import (
     audit,
+    beat,
     config,
     dashboard,
     demo,
     doctor,
     explain,
     feed,
+    gateway,
     inspect,
     notify,
     operations,
@@ -57,6 +59,8 @@ First steps:
     heartwheel doctor            is everything here that it needs?
     heartwheel topics --create   make the topics
     heartwheel feed              simulate members that beat, pause and die
+    heartwheel beat -- WORKER    start a worker, and beat while it lives
+    heartwheel gateway           take beats over HTTP, such as curl's
     heartwheel inspect           what a checkpoint holds
     heartwheel dashboard         who was expired, why, and who is next, in a browser
     heartwheel top               the same picture in a terminal
@@ -100,6 +104,8 @@ for _command in (
     demo.demo,
     run_job.run,
     feed.feed,
+    beat.beat,
+    gateway.gateway,
     topics.topics,
     inspect.inspect,
     replay.replay,

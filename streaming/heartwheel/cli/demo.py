@@ -19,11 +19,12 @@ from heartwheel.cli.progress import fetch_shown, phase
 from heartwheel.cli.signals import stopped_by_signals
 from heartwheel.cli.topics import topic_specs
 from heartwheel.plain import plain
-from heartwheel.settings import DashboardSettings, Settings
+from heartwheel.settings import DashboardSettings, GatewaySettings, Settings
 
 if TYPE_CHECKING:
     from heartwheel.dashboard.dashboard import Dashboard
     from heartwheel.demo.folder import DemoFolder
+    from heartwheel.gateway.gateway import Gateway
 
 DEMO_DEFAULTS: Final[Mapping[str, str]] = {
     "spark.driver_memory": "1GiB",
@@ -123,9 +124,11 @@ def _run(
             settings = _placed(settings, broker.bootstrap, place)
             ensure_topics(broker.bootstrap, topic_specs(settings))
         page = stack.enter_context(_dashboard(settings))
+        gateway = stack.enter_context(demo_gateway(settings))
         screen = stack.enter_context(DemoScreen(tally, address=page.url))
         for line in where_to_look(settings, place):
             screen.note(line)
+        screen.note(f"join in     curl -X POST '{gateway.url}/beat/mine/me?session=10s', and see it come and go")
         duration_ms = settings.demo.duration_ms or None
         # Whoever lived to the end says so, or the last judgement would wait for the silence of everybody.
         plan = msgspec.structs.replace(feed_plan(settings, duration_ms), leave_at_end=duration_ms is not None)
@@ -153,6 +156,16 @@ def _dashboard(settings: Settings) -> Dashboard:
         settings = settings.model_copy(update={"dashboard": wanted.model_copy(update={"port": 0})})
     # A canary that beats before the job lives would give it a backlog to read, and its first batch takes longest.
     return Dashboard(settings, hold_canary=True)
+
+
+def demo_gateway(settings: Settings) -> Gateway:
+    """Make the gateway of a demo: for this machine alone, and where its usual port is taken, on any that is free."""
+    from heartwheel.dashboard.server import is_free
+    from heartwheel.gateway.gateway import Gateway
+
+    port = GatewaySettings().port
+    wanted = GatewaySettings(port=port if is_free("127.0.0.1", port) else 0)
+    return Gateway(settings.model_copy(update={"gateway": wanted}))
 
 
 def _placed(settings: Settings, bootstrap: str, place: DemoFolder) -> Settings:

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from typing import Any, Final, Self
 
 import uvicorn
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from heartwheel.dashboard.acceptor import Acceptor
 from heartwheel.dashboard.connections import Connection, Connections, Limits, Network
@@ -33,18 +33,19 @@ class DashboardServer:
     """Serve an application over HTTP.
 
     Args:
-        app: made by `create_app`.
+        app: such as `create_app` makes; if its state has a hub, that is closed at the end.
         host: where to listen.
         port: likewise; `0` takes any that is free.
         limits: of its connections.
         exempt: addresses of proxies, for which the cap of one address does not count.
         tls: for TLS.
         base_path: what stands before each path.
+        what: its name in errors.
     """
 
     def __init__(
         self,
-        app: Starlette,
+        app: ASGIApp,
         *,
         host: str,
         port: int,
@@ -52,7 +53,9 @@ class DashboardServer:
         exempt: Collection[Network] = (),
         tls: ssl.SSLContext | None = None,
         base_path: str = "",
+        what: str = "dashboard",
     ) -> None:
+        self._what = what
         self._app, self._host, self._port, self._tls, self._base_path = app, host, port, tls, base_path
         self.connections = Connections(limits or Limits(), exempt)
         config = uvicorn.Config(
@@ -99,15 +102,17 @@ class DashboardServer:
             DashboardServerError: the address can not be listened on.
         """
         raise_limit()
-        listening = _listen(self._host, self._port)
+        listening = _listen(self._host, self._port, self._what)
         self._port = listening.getsockname()[1]
-        self._thread = threading.Thread(target=self._run, args=(listening,), name="heartwheel-dashboard", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, args=(listening,), name=f"heartwheel-{self._what}", daemon=True
+        )
         self._thread.start()
         while not self._server.started and self._thread.is_alive():
             self._ready.wait(0.01)
         if not self._server.started:
             listening.close()
-            raise DashboardServerError("the dashboard ended as it started", hint="its log tells why")
+            raise DashboardServerError(f"the {self._what} ended as it started", hint="its log tells why")
 
     def stop(self) -> None:
         """Send the listeners away, end it, and wait until it has ended."""
@@ -116,7 +121,9 @@ class DashboardServer:
         self._server.should_exit = True
         if self._thread.is_alive():
             # An open stream would keep the server from ending until its grace is over.
-            self._loop.call_soon_threadsafe(self._app.state.hub.close)
+            state = getattr(self._app, "state", None)
+            if state is not None:
+                self._loop.call_soon_threadsafe(state.hub.close)
         self._thread.join()
 
     def _run(self, listening: socket.socket) -> None:
@@ -167,7 +174,7 @@ def is_free(host: str, port: int) -> bool:
     return True
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int, what: str = "dashboard") -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -175,7 +182,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listening = socket.socket(family, kind, protocol)
     except OSError as error:
         raise DashboardServerError(
-            f"the dashboard can not listen on {host}: {error.strerror or error}", hint="name another --host"
+            f"the {what} can not listen on {host}: {error.strerror or error}", hint="name another --host"
         ) from error
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -186,7 +193,7 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         raise DashboardServerError(
-            f"the dashboard can not listen on {host}:{port}: {error.strerror or error}", hint=_hint(error, port)
+            f"the {what} can not listen on {host}:{port}: {error.strerror or error}", hint=_hint(error, port)
         ) from error
     return listening
 

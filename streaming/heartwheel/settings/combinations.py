@@ -160,6 +160,27 @@ RULES: Final = (
         "set dashboard.tls_certificate to the PEM file of its certificate",
     ),
     Rule(
+        "gateway.host",
+        ("gateway.access_file", "gateway.insecure"),
+        lambda s: not (is_loopback(s.gateway.host) or s.gateway.insecure or s.gateway.access_file),
+        lambda _: "lets others beat, and the gateway asks for no token",
+        "set gateway.access_file; where everybody may beat who reaches it: --insecure, or gateway.insecure = true",
+    ),
+    Rule(
+        "gateway.tls_certificate",
+        ("gateway.tls_key",),
+        lambda s: bool(s.gateway.tls_certificate) != bool(s.gateway.tls_key),
+        lambda _: "goes together with gateway.tls_key",
+        "set both to PEM files, or neither",
+    ),
+    Rule(
+        "gateway.records_per_request_max",
+        ("gateway.waiting_records_max",),
+        lambda s: s.gateway.records_per_request_max > s.gateway.waiting_records_max,
+        lambda s: f"is more than the {s.gateway.waiting_records_max} records that may wait",
+        "such a request could never be accepted; raise gateway.waiting_records_max",
+    ),
+    Rule(
         "engine.members_per_group_max",
         ("engine.members_per_shard_max",),
         lambda s: s.engine.members_per_group_max > s.engine.members_per_shard_max,

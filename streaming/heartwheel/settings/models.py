@@ -379,6 +379,42 @@ class DashboardSettings(Section):
     connections_per_address_max: Annotated[int, Field(ge=4, le=4_096)] = 128
 
 
+class GatewaySettings(Section):
+    """Set up the gateway that workers beat at over HTTP.
+
+    Args:
+        host: where it listens.
+        port: likewise; `0` takes any that is free.
+        allow_hosts: names it may be asked under, with commas, as the dashboard's.
+        access_file: lines of a group and a token: who may beat for which group.
+        insecure: whether everybody may beat who reaches it, where it listens for others.
+        tls_certificate: PEM file of the certificate, and of those that lead to its authority.
+        tls_key: PEM file of its key, unencrypted.
+        timeout_ms: how long Kafka may take to acknowledge.
+        body_bytes_max: longest body.
+        records_per_request_max: most records of one body.
+        records_per_second_max: most records of one address in the long run, and at once.
+        waiting_records_max: most records that wait for Kafka.
+        connections_max: most connections at once.
+        connections_per_address_max: most connections of one address.
+    """
+
+    host: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8_486
+    allow_hosts: Annotated[str, Field(pattern=r"^[^\s/]*$", max_length=4_096)] = ""
+    access_file: str = ""
+    insecure: bool = False
+    tls_certificate: str = ""
+    tls_key: str = ""
+    timeout_ms: Annotated[DurationMs, Field(ge=100, le=60_000)] = 5_000
+    body_bytes_max: Annotated[SizeBytes, Field(ge=1_024, le=2**26)] = 4 * 2**20
+    records_per_request_max: Annotated[int, Field(ge=1, le=1_000_000)] = 20_000
+    records_per_second_max: Annotated[int, Field(ge=1, le=10_000_000)] = 20_000
+    waiting_records_max: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
+    connections_max: Annotated[int, Field(ge=8, le=65_536)] = 4_096
+    connections_per_address_max: Annotated[int, Field(ge=4, le=65_536)] = 1_024
+
+
 class DemoSettings(Section):
     """Set up the demo: how long it runs, `0` until it is stopped."""
 
@@ -398,6 +434,7 @@ class Settings(Section):
     feed: FeedSettings = FeedSettings()
     notify: NotifySettings = NotifySettings()
     dashboard: DashboardSettings = DashboardSettings()
+    gateway: GatewaySettings = GatewaySettings()
     demo: DemoSettings = DemoSettings()
     metrics: MetricsSettings = MetricsSettings()
     canary: CanarySettings = CanarySettings()
