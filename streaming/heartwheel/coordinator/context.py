@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState, Member, TimerKind
+from heartwheel.coordinator.model import NEVER, Group, GroupState, Member, TimerKind
 from heartwheel.coordinator.roster import Roster
 from heartwheel.coordinator.timers import Timers
 from heartwheel.events import Event
@@ -113,7 +113,7 @@ class Context:
         """Start the timers that run anew, each with its own length: members', and those of the join and sync phase.
 
         Args:
-            now_ms: when they start; the group's effective time does not stay behind it, epoch ms.
+            now_ms: when they start, epoch ms.
 
         Returns:
             How many members' timers there were.
@@ -127,8 +127,6 @@ class Context:
             group.join_deadline_ms = now_ms + length_ms
         if group.sync_deadline_ms != NEVER:
             group.sync_deadline_ms = now_ms + self.roster.rebalance_timeout_ms()
-        if group.kind is not GroupKind.NEW:
-            group.last_event_ms = max(group.last_event_ms, now_ms)
         return len(running)
 
     def stop_group_timers(self) -> None:
