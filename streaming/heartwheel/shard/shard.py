@@ -204,7 +204,7 @@ class Shard:
         packs = [*self._waiting, *(_not_before(pack, floors) for pack in packs)]
         decided = self._time.decided()
         for outage in outages:
-            packs = self._step(packs, np.minimum(decided, outage.before_ms), until_ms=outage.before_ms)
+            packs = self._step(packs, decided, until_ms=outage.before_ms)
             self._renew(outage, decided)
             self._counts[f"outage_{outage.kind}"] += 1
         self._waiting = self._step(packs, decided)
@@ -260,6 +260,7 @@ class Shard:
         Returns:
             The records that wait.
         """
+        reached = np.minimum(decided, until_ms)
         log = BatchLog(packs)
         rest: list[Pack] = []
         late: list[Pack] = []
@@ -280,8 +281,8 @@ class Shard:
                 log = BatchLog(packs)
                 route = self._router.route(log)
             if len(log):
-                self._apply_log(log, route, self._times(decided))
-        self._fire(int(decided.max(initial=0)), self._times(decided))
+                self._apply_log(log, route, self._times(reached))
+        self._fire(int(reached.max(initial=0)), self._times(reached))
         if late:
             # A group may have been forgotten by now; what waits of it says that it was seen.
             waiting = BatchLog(late)
