@@ -117,7 +117,7 @@ MUTANTS: Final = (
         "            times[row] = min(times[row], decided[found].min())\n",
         "            pass\n",
         "P1",
-        f"{_HISTORY}[elsewhere]",
+        f"{_SHARD_TIME}::test_p3_groups_in_several_partitions_are_merged_however_they_are_read",
     ),
     Mutant(
         "a record is applied before what a lower partition may still have at its time",
@@ -189,7 +189,7 @@ MUTANTS: Final = (
         "        self.advance(before_ms)\n",
         "",
         "P2",
-        f"{_HISTORY}[ended before]",
+        "tests/coordinator/test_renewal.py::test_what_ended_before_an_outage_fires_first",
     ),
     Mutant(
         "an outage comes after the records of its other partitions",
@@ -229,7 +229,7 @@ MUTANTS: Final = (
         "if member.deadline_ms < now_ms + member.timer_ms]",
         "if member.deadline_ms != NEVER]",
         "P1",
-        f"{_HISTORY}[two outages]",
+        "tests/coordinator/test_renewal.py::test_a_renewal_shortens_nothing",
     ),
     Mutant(
         "a phase that starts anew keeps its old place among timers of one end",
