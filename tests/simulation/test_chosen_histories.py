@@ -35,3 +35,9 @@ CHOSEN: Final = {
 def test_chosen_history(mistake: str) -> None:
     """P1-P6 hold in the history of the seed; with the mistake of that name in the engine they would not."""
     assert simulate(CHOSEN[mistake]).problems == []
+
+
+@pytest.mark.parametrize("seed", [49, 209, 428, 838])
+def test_outages_found_by_the_simulator(seed: int) -> None:
+    """P1: groups that wait for a partition, write to two, or wait for syncs, are renewed as any other by an outage."""
+    assert simulate(seed).problems == []

@@ -16,13 +16,13 @@ from heartwheel.wire.verdicts import Verdict
 
 
 class _Item(NamedTuple):
-    """One thing that happens to a group: compared by time, renewals first, then by partition and offset."""
+    """One thing that happens to a group: compared by time, records first, then by partition and offset."""
 
     at_ms: int
-    is_record: bool
+    is_renewal: bool
     partition: int
     offset: int
-    before_ms: int
+    after_ms: int
     event: Event | None
 
 
@@ -70,13 +70,13 @@ def run_reference(
     renewals: list[_Item] = []
     for partition in {record.partition for record in log.records}:
         mine = [record for record in log.records if record.partition == partition]
-        renewals += (_Item(after, False, partition, -1, before, None) for before, after in outages_of(mine, runs))
+        renewals += (_Item(before, True, partition, -1, after, None) for before, after in outages_of(mine, runs))
         for record, at_ms in zip(mine, effective_times(mine), strict=True):
             try:
                 event = decode_event(record.value)
             except RejectedError:
                 continue
-            groups.setdefault(event.group_id, []).append(_Item(at_ms, True, partition, record.offset, 0, event))
+            groups.setdefault(event.group_id, []).append(_Item(at_ms, False, partition, record.offset, 0, event))
     verdicts: list[Verdict] = []
     for group_id, items in groups.items():
         machine = GroupMachine(Group(group_id=group_id), config, verdicts.append)
@@ -84,13 +84,13 @@ def run_reference(
         for item in sorted([*items, *renewals], key=lambda each: each[:4]):
             if item.event is None and item.partition not in seen:
                 continue
-            machine.advance(item.at_ms if item.is_record else item.before_ms)
+            machine.advance(item.at_ms)
             if machine.is_forgettable():
                 seen.clear()
             if item.event is not None:
                 seen.add(item.partition)
                 machine.apply(item.event, item.at_ms)
             elif seen:
-                machine.renew(item.before_ms, item.at_ms)
+                machine.renew(item.at_ms, item.after_ms)
         machine.advance(clock_ms)
     return verdicts

@@ -57,46 +57,36 @@ class PartitionTime(msgspec.Struct, array_like=True):
         return self.watermark_ms if self.gap is None else self.gap.before_ms
 
 
-class Postponed(msgspec.Struct, frozen=True, array_like=True):
-    """An outage that has to wait, in some groups, for records that come before it and are still unread.
-
-    Args:
-        outage: which.
-        group_ids: those groups.
-    """
-
-    outage: Outage
-    group_ids: list[str] = []
-
-
 class LogTime(msgspec.Struct):
     """The time of every partition of a topic.
 
     Args:
-        postponed: outages that wait in some groups.
         partitions: what is known of each that something was read from.
         count: how many partitions the topic has, as far as is known; it only rises.
         grown_ms: when the newest of them was first heard of, epoch ms.
+        former: how many there were before, while groups may still move.
     """
 
     partitions: dict[int, PartitionTime] = {}
     count: int = 0
     grown_ms: int = UNKNOWN_MS
-    postponed: list[Postponed] = []
+    former: list[int] = []
 
-    def read(self, readings: Iterable[Reading], *, outage_min_ms: int) -> list[Outage]:
+    def read(self, readings: Iterable[Reading], *, outage_min_ms: int, partitions: int = 0) -> list[Outage]:
         """Take in what a batch has read.
 
         Args:
             readings: of all tasks.
             outage_min_ms: shortest gap that may be an outage, ms.
+            partitions: how many partitions the topic is known to have from elsewhere.
 
         Returns:
-            The outages that are certain now, by their end, then by partition.
+            The outages that are certain now, by their begin, then by partition.
         """
+        readings = sorted(readings, key=lambda each: (each.partition, each.first_offset))
+        self._count(readings, partitions)
         outages: list[Outage] = []
-        for reading in sorted(readings, key=lambda each: (each.partition, each.first_offset)):
-            self._count(reading)
+        for reading in readings:
             before = self.partitions.get(reading.partition)
             gaps = _gaps(before, reading)
             after = self.partitions[reading.partition] = PartitionTime(
@@ -112,15 +102,23 @@ class LogTime(msgspec.Struct):
                 elif is_outage(gap):
                     kind = kind_of(gap, newest=reading.last_tick)
                     outages.append(Outage(reading.partition, gap.before_ms, gap.after_ms, kind))
-        return sorted(outages, key=lambda outage: (outage.after_ms, outage.partition))
+        return sorted(outages, key=lambda outage: (outage.before_ms, outage.partition))
 
-    def _count(self, reading: Reading) -> None:
-        count = max(self.count, reading.partition + 1, reading.partitions)
+    def _count(self, readings: list[Reading], partitions: int) -> None:
+        """Learn how many partitions there are, and since when."""
+        if not readings:
+            return
+        newest_ms = max(reading.last_ms for reading in readings)
+        count = max(partitions, self.count, *(max(each.partition + 1, each.partitions) for each in readings))
+        if self.count and count > self.count:
+            self.former = [*self.former, self.count]
+        elif newest_ms > self.grown_ms + MOVED_MS_MAX:
+            self.former = []
         if count > self.count:
             self.count = count
-            self.grown_ms = max(self.grown_ms, reading.last_ms)
-        elif reading.partition not in self.partitions:
-            self.grown_ms = max(self.grown_ms, reading.first_ms)
+            self.grown_ms = max(self.grown_ms, newest_ms)
+        first_ms = [each.first_ms for each in readings if each.partition not in self.partitions]
+        self.grown_ms = max([self.grown_ms, *first_ms])
 
     def watermarks(self) -> Ints:
         """Return the watermark of every partition, int64 (count,), epoch ms, `UNKNOWN_MS` where nothing was read."""

@@ -124,16 +124,18 @@ class OperationShard:
             )
         )
 
-    def apply(self, packets: Sequence[Packet], clock_ms: int | None = None) -> Result:
+    def apply(self, packets: Sequence[Packet], clock_ms: int | None = None, *, partitions: int = 0) -> Result:
         """Apply the records of a batch as far as their order is known, and expire what is due by then.
 
         Args:
             packets: what was read.
             clock_ms: up to where all records have been read, epoch ms; left out, what the packets prove.
+            partitions: how many the topic is known to have from elsewhere.
         """
         self._ended, self._refused, self._counts = [], [], Counter()
         self._counts["records"] = sum(len(packet.records) for packet in packets)
         self._counts["records_late"] = self._log.add(packets, not_before_ms=self.clock_ms)
+        self._log.partitions = max(self._log.partitions, partitions)
         if clock_ms is None:
             clock_ms = self._log.proven_ms()
         elif clock_ms < self.clock_ms:

@@ -53,7 +53,7 @@ def advance_operations(
     payloads, rejects, _ = split(frames)
     shard = OperationShard(config.limits, clock_ms=before.clock_ms, blob=before.blob)
     packets = [decode_packet(payload) for payload in payloads]
-    result = shard.apply(packets)
+    result = shard.apply(packets, partitions=config.partitions)
     rejects += (
         _refused(config, refused)
         for refused in result.refused

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -80,9 +81,9 @@ class OperationsJob:
         self.manifest = manifest
         self.config = operations_config(self.settings, shuffle_partitions=manifest.shuffle_partitions, runs=runs)
 
-    def start(self, spark: SparkSession, **trigger: Any) -> StreamingQuery:
+    def start(self, spark: SparkSession, *, partitions: int = 0, **trigger: Any) -> StreamingQuery:
         """Start the query, as `Job.start` has it."""
-        config = self.config
+        config = replace(self.config, partitions=partitions)
         packer = OperationPacker(
             config.source, config.shards, config.value_bytes_max, config.limits.timeout_ms_max, config.runs
         )

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from heartwheel.log_time import LogTime
+from heartwheel.log_time import LogTime, Outage
 from heartwheel.pack import Pack, decode_pack, encode_pack
 from heartwheel.shard.arrays import read_columns, read_wheel, write_columns, write_wheel
 from heartwheel.shard.frame import CorruptBlobError, OldBlobVersionError, decode_frame, encode_frame
@@ -51,6 +51,7 @@ class ShardState(NamedTuple):
         time: of every partition.
         elsewhere: partitions that groups were seen in besides their first, by the group's row.
         waiting: records that wait for their time.
+        owed: outages that have yet to renew a group's sessions, by the group's row.
     """
 
     members: Table
@@ -61,16 +62,18 @@ class ShardState(NamedTuple):
     time: LogTime
     elsewhere: dict[int, list[int]]
     waiting: list[Pack]
+    owed: dict[int, list[Outage]]
 
 
 class _TimeSection(msgspec.Struct, array_like=True):
     time: LogTime
     elsewhere: dict[int, list[int]] = {}
+    owed: dict[int, list[Outage]] = {}
 
 
 def new_state() -> ShardState:
     """Make the state of a new shard."""
-    return ShardState(member_table(), group_table(), TimingWheel(), np.empty(0, np.intp), {}, LogTime(), {}, [])
+    return ShardState(member_table(), group_table(), TimingWheel(), np.empty(0, np.intp), {}, LogTime(), {}, [], {})
 
 
 def encode_state(state: ShardState) -> str:
@@ -86,7 +89,7 @@ def encode_state(state: ShardState) -> str:
             "member_text": state.members.text.encode(state.members.rows),
             "group_text": state.groups.text.encode(state.groups.rows),
             "counts": msgspec.json.encode(state.counts),
-            "time": msgspec.msgpack.encode(_TimeSection(state.time, state.elsewhere)),
+            "time": msgspec.msgpack.encode(_TimeSection(state.time, state.elsewhere, state.owed)),
             "waiting": _write_waiting(state.waiting),
         },
     )
@@ -118,7 +121,7 @@ def decode_state(blob: str) -> ShardState:
         waiting = _read_waiting(sections["waiting"])
     except (KeyError, pa.ArrowInvalid, OSError, SnapshotError, msgspec.MsgspecError) as error:
         raise CorruptBlobError(f"the state blob's checksum is right, but not its content: {error}") from error
-    return ShardState(members, groups, wheel, order, counts, time.time, time.elsewhere, waiting)
+    return ShardState(members, groups, wheel, order, counts, time.time, time.elsewhere, waiting, time.owed)
 
 
 def _write_waiting(packs: list[Pack]) -> bytes:

@@ -68,10 +68,12 @@ class GroupTimes:
         """
         if not len(decided):
             return np.full(self._groups.rows, UNKNOWN_MS, np.int64)
-        times: Ints = decided[self._groups["partition"]]
+        first = self._groups["partition"]
+        times: Ints = decided[first]
         homeless = self._homeless(time, self._groups["seen_ms"])
-        home = np.where(homeless, self._groups["partition"], self._groups["id_hash"] % time.count)
-        times = np.minimum(times, decided[home])
+        for count in (time.count, *time.former):
+            home = np.where(homeless, first, self._groups["id_hash"] % count)
+            times = np.minimum(times, decided[home])
         for row, found in self.elsewhere().items():
             times[row] = min(times[row], decided[found].min())
         return times
@@ -99,14 +101,39 @@ class GroupTimes:
         first = self._groups["partition"][rows]
         mine = own[known]
         until[known] = np.where(first != mine, np.minimum(until[known], decided[first] - (first < mine)), until[known])
-        home = self._groups["id_hash"][rows] % time.count
-        waits = (home != mine) & ~self._homeless(time, self._groups["seen_ms"][rows])
-        until[known] = np.where(waits, np.minimum(until[known], decided[home] - (home < mine)), until[known])
+        homeless = self._homeless(time, self._groups["seen_ms"][rows])
+        for count in (time.count, *time.former):
+            home = self._groups["id_hash"][rows] % count
+            waits = (home != mine) & ~homeless
+            until[known] = np.where(waits, np.minimum(until[known], decided[home] - (home < mine)), until[known])
         for entry in known[self._groups["elsewhere"][rows] != 0].tolist():
             for other in self._elsewhere[int(group[entry])]:
                 if other != own[entry]:
                     until[entry] = min(until[entry], decided[other] - (other < own[entry]))
         return until
+
+    def read_beyond(
+        self, rows: Rows, moment_ms: int, partition: int, time: LogTime, decided: Ints
+    ) -> NDArray[np.bool_]:
+        """Tell of which groups everything up to a moment has been read, beside what is in one partition.
+
+        Args:
+            rows: intp (n,), the groups.
+            moment_ms: epoch ms.
+            partition: which one; it has been read further.
+            time: of the partitions.
+            decided: int64 (partitions,), up to where each is decided, epoch ms.
+        """
+        beyond = decided > moment_ms
+        beyond[partition] = True
+        groups = self._groups
+        found: NDArray[np.bool_] = beyond[groups["partition"][rows]]
+        homeless = self._homeless(time, groups["seen_ms"][rows])
+        for count in (time.count, *time.former):
+            found &= homeless | beyond[groups["id_hash"][rows] % count]
+        for at in np.flatnonzero(groups["elsewhere"][rows]).tolist():
+            found[at] &= bool(beyond[self._elsewhere[int(rows[at])]].all())
+        return found
 
     @staticmethod
     def _homeless(time: LogTime, seen_ms: Ints) -> NDArray[np.bool_]:

@@ -19,6 +19,7 @@ from timing_wheel import NEVER, TimingWheel
 
 Rows = NDArray[np.intp]
 
+_STABLE = STATES.index(GroupState.STABLE)
 _REBALANCING = [STATES.index(GroupState.PREPARING_REBALANCE), STATES.index(GroupState.COMPLETING_REBALANCE)]
 
 
@@ -56,7 +57,10 @@ def renew_sessions(
     busy = np.zeros(groups.rows + 1, np.bool_)
     busy[owner[armed & ~plain]] = True
     busy[:-1] |= touched[:-1] & np.isin(groups["state"], _REBALANCING)
-    busy[:-1] |= touched[:-1] & (group_deadlines(wheel, groups.rows) <= before_ms)
+    group_timer = group_deadlines(wheel, groups.rows)
+    busy[:-1] |= touched[:-1] & (group_timer <= before_ms)
+    # A group may be stable and still wait for the syncs of some.
+    busy[:-1] |= touched[:-1] & (groups["state"] == _STABLE) & (group_timer != NEVER)
     done = np.flatnonzero(plain & ~busy[owner])
     renewed = after_ms + members["timeout_ms"][done].astype(np.int64)
     wheel.file(member_handle(done), np.maximum(renewed, deadlines[done]))

@@ -30,7 +30,7 @@ from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.model import NEVER, Group
 from heartwheel.log_time import LogTime, Outage, Reading
-from heartwheel.log_time.log_time import UNKNOWN_MS, Postponed
+from heartwheel.log_time.log_time import UNKNOWN_MS
 from heartwheel.pack import Pack
 from heartwheel.shard.admission import Admission, Refusal, is_stranger
 from heartwheel.shard.codec import ShardState, decode_state, encode_state, new_state
@@ -83,6 +83,7 @@ class Shard:
         tick_ms: resolution of the wheel, ms; left out, that of the blob.
         wheel_size: buckets a level of the wheel; left out, those of the blob.
         outage_min_ms: shortest gap in a partition that may be an outage, ms.
+        partitions: how many partitions the topic is known to have; 0 if that is to be learned from it.
         blob: the state from `encode`, or empty for a new shard.
 
     Raises:
@@ -97,10 +98,12 @@ class Shard:
         tick_ms: int | None = None,
         wheel_size: int | None = None,
         outage_min_ms: int = 3_000,
+        partitions: int = 0,
         blob: str = "",
     ) -> None:
         self._limits = limits
         self._outage_min_ms = outage_min_ms
+        self._partitions = partitions
         state = decode_state(blob) if blob else new_state()
         self._members, self._groups = state.members, state.groups
         self._wheel = _shaped(state.wheel, tick_ms, wheel_size)
@@ -110,6 +113,7 @@ class Shard:
         self._time = state.time
         self._group_times = GroupTimes(self._groups, state.elsewhere)
         self._waiting = state.waiting
+        self._owed = state.owed
         self.totals: Counter[str] = Counter(state.counts)
         self._verdicts: list[Verdict] = []
         self._admission = Admission(limits, heavy=self._heavy, members=len(self._members))
@@ -189,6 +193,7 @@ class Shard:
                 self._time,
                 self._group_times.elsewhere(),
                 self._waiting,
+                {row: self._owed[row] for row in self._owing().tolist()},
             )
         )
 
@@ -203,20 +208,17 @@ class Shard:
         """
         self._begin()
         floors = self._time.watermarks()
-        outages = self._time.read(readings, outage_min_ms=self._outage_min_ms)
+        outages = self._time.read(readings, outage_min_ms=self._outage_min_ms, partitions=self._partitions)
         self._counts["records"] += sum(len(pack.entry) for pack in packs)
         packs = [*self._waiting, *(_not_before(pack, floors) for pack in packs)]
         decided = self._time.decided()
-        pending = [*self._time.postponed, *(Postponed(outage) for outage in outages)]
-        pending.sort(key=lambda each: (each.outage.before_ms, each.outage.partition))
-        self._time.postponed = []
-        for number, (outage, group_ids) in enumerate((each.outage, each.group_ids) for each in pending):
-            until = _decided_before(decided, [each.outage for each in pending[number:]])
-            packs = self._step(packs, until, before_ms=outage.before_ms + 1)
-            if left := self._renew(outage, decided, group_ids):
-                self._time.postponed.append(Postponed(outage, left))
-            self._counts[f"outage_{outage.kind}"] += not group_ids
+        for outage in outages:
+            packs = self._step(packs, decided, until_ms=outage.before_ms)
+            self._renew(outage, decided)
+            self._counts[f"outage_{outage.kind}"] += 1
         self._waiting = self._step(packs, decided)
+        while self._settle(decided):
+            self._waiting = self._step(self._waiting, decided)
         return self._end(outages)
 
     def apply_apart(self, packs: Sequence[Pack]) -> Outcome:
@@ -256,32 +258,69 @@ class Shard:
         outcome.counts.update(more)
         self.totals.update(more)
 
-    def _step(self, packs: list[Pack], decided: Ints, *, before_ms: int = TIME_MS_MAX) -> list[Pack]:
-        """Apply the records before a moment for which nothing unread can come first, and fire what is due.
+    def _step(self, packs: list[Pack], decided: Ints, *, until_ms: int = TIME_MS_MAX) -> list[Pack]:
+        """Apply the records up to a moment for which nothing unread can come first, and fire what is due.
 
         Args:
             packs: the records.
             decided: int64 (partitions,), up to where each is decided, epoch ms.
-            before_ms: records from then on wait, epoch ms.
+            until_ms: records after that wait, epoch ms.
 
         Returns:
             The records that wait.
         """
-        if packs:
+        reached = np.minimum(decided, until_ms)
+        log = BatchLog(packs)
+        rest: list[Pack] = []
+        late: list[Pack] = []
+        if len(log) and until_ms < TIME_MS_MAX:
+            # What comes later is not looked at: where a group is seen after an outage says nothing about before.
+            packs, rest = log.split(log.append_ms <= until_ms)
             log = BatchLog(packs)
+        if len(log):
             route = self._router.route(log)
             self._group_times.note(log, route)
-            ripe = log.append_ms <= self._group_times.until(log, route, self._time, decided)[log.entry]
-            ripe &= log.append_ms < before_ms
-            packs = []
+            until = self._group_times.until(log, route, self._time, decided)
+            for row in self._owing().tolist():
+                mine = route.group == row
+                until[mine] = np.minimum(until[mine], self._owed[row][0].before_ms)
+            ripe = log.append_ms <= until[log.entry]
             if not ripe.all():
-                ours, packs = log.split(ripe)
-                log = BatchLog(ours)
+                packs, late = log.split(ripe)
+                log = BatchLog(packs)
                 route = self._router.route(log)
             if len(log):
-                self._apply_log(log, route, self._group_times.times(self._time, decided))
-        self._fire(int(decided.max(initial=0)), self._group_times.times(self._time, decided))
-        return packs
+                self._apply_log(log, route, self._times(reached))
+        self._fire(int(reached.max(initial=0)), self._times(reached))
+        if late:
+            # A group may have been forgotten by now; what waits of it says that it was seen.
+            waiting = BatchLog(late)
+            self._group_times.note(waiting, self._router.route(waiting))
+        return [*late, *rest]
+
+    def _times(self, decided: Ints) -> Ints:
+        """Return the time of every group, epoch ms: of one that is owed a renewal not beyond the outage's begin."""
+        times = self._group_times.times(self._time, decided)
+        for row in self._owing().tolist():
+            times[row] = min(times[row], self._owed[row][0].before_ms)
+        return times
+
+    def _owing(self) -> Rows:
+        """Return the groups that an outage has yet to renew."""
+        return np.flatnonzero(self._groups["owed"]) if self._owed else np.empty(0, np.intp)
+
+    def _settle(self, decided: Ints) -> bool:
+        """Renew the sessions of groups of which everything up to an outage has been read by now; tell if there were."""
+        renewed = False
+        for row in self._owing().tolist():
+            outage, *more = self._owed[row]
+            at = np.array([row])
+            if self._group_times.read_beyond(at, outage.before_ms, outage.partition, self._time, decided)[0]:
+                self._owed[row] = more
+                self._groups["owed"][row] = bool(more)
+                self._renew_rows(at, outage)
+                renewed = True
+        return renewed
 
     def _apply_log(self, log: BatchLog, route: Route, times: Ints) -> None:
         if not self._wheel.clock_ms:
@@ -303,29 +342,19 @@ class Shard:
         self._counts["records_clamped"] += alive.clamped
         self._run_busy(log, route, times)
 
-    def _renew(self, outage: Outage, decided: Ints, group_ids: Sequence[str]) -> list[str]:
-        """Start the sessions of a partition's groups anew after an outage, as if that stood right after its begin.
-
-        Args:
-            outage: whose records before it were applied, as far as nothing unread can come before them.
-            decided: int64 (partitions,), up to where each is decided, epoch ms.
-            group_ids: the groups for which it was put off; empty: it is a new one.
-
-        Returns:
-            The groups for which it has to be put off, as something that comes before it is still unread.
-        """
+    def _renew(self, outage: Outage, decided: Ints) -> None:
+        """Start the sessions of a partition's groups anew: each right after its last record before the outage."""
         seen = self._group_times.seen_in(outage.partition)
-        ids = self._groups.text.ids(seen) if len(seen) else []
-        if group_ids:
-            wanted = frozenset(group_ids)
-            chosen = [number for number, group_id in enumerate(ids) if group_id in wanted]
-            seen, ids = seen[chosen], [ids[number] for number in chosen]
-        elsewhere = decided.copy()
-        elsewhere[outage.partition] = outage.after_ms
-        ready = self._group_times.times(self._time, elsewhere)[seen] > outage.before_ms
-        left = [group_id for group_id, is_ready in zip(ids, ready.tolist(), strict=True) if not is_ready]
+        ready = self._group_times.read_beyond(seen, outage.before_ms, outage.partition, self._time, decided)
+        ready &= self._groups["owed"][seen] == 0
+        for row in seen[~ready].tolist():
+            self._owed[row] = [*(self._owed[row] if self._groups["owed"][row] else ()), outage]
+            self._groups["owed"][row] = 1
+        self._renew_rows(seen[ready], outage)
+
+    def _renew_rows(self, rows: Rows, outage: Outage) -> None:
         renewal = renew_sessions(
-            seen[ready],
+            rows,
             outage.before_ms,
             outage.after_ms,
             members=self._members,
@@ -338,7 +367,6 @@ class Shard:
             done.append(loaded)
         self._store(done)
         self._counts["sessions_renewed"] += renewed
-        return left
 
     def _run_busy(self, log: BatchLog, route: Route, times: Ints) -> None:
         group = route.group[log.entry]
@@ -433,20 +461,6 @@ def _not_before(pack: Pack, floors: Ints) -> Pack:
     if int(pack.append_ms[0]) >= floor_ms:
         return pack
     return pack._replace(append_ms=np.maximum(pack.append_ms, floor_ms))
-
-
-def _decided_before(decided: Ints, outages: Sequence[Outage]) -> Ints:
-    """Tell up to where each partition is decided as the first of some outages begins.
-
-    Args:
-        decided: int64 (partitions,), up to where each is decided after the batch, epoch ms.
-        outages: in the order of their begins; nothing falls due in them of the groups that are in their partitions.
-    """
-    # Records from the next millisecond on are applied later, and timers that are due by then come before them.
-    until = np.minimum(decided, outages[0].before_ms + 1)
-    for each in outages:
-        until[each.partition] = min(until[each.partition], each.before_ms)
-    return until
 
 
 def _shaped(wheel: TimingWheel, tick_ms: int | None, wheel_size: int | None) -> TimingWheel:

@@ -117,7 +117,7 @@ def group_table() -> Table:
 
     Columns: `state` and `kind` (numbers of the enums), `seen_ms` (the group's effective time), `partition` (where it
     was seen first), `strays` (records seen elsewhere), `elsewhere` (whether there were any), `id_hash` (of its id, by
-    which Kafka's producers choose its partition).
+    which Kafka's producers choose its partition), `owed` (whether an outage has yet to renew its sessions).
     """
     return Table(
         {
@@ -128,5 +128,6 @@ def group_table() -> Table:
             "strays": (0, np.int64),
             "elsewhere": (0, np.int8),
             "id_hash": (0, np.int32),
+            "owed": (0, np.int8),
         }
     )

@@ -92,12 +92,12 @@ class Job:
         self._config = config_of(plan)
         self._dice = Random(f"job {plan.seed}")
         self._wheel_dice = Random(f"wheel {plan.seed}")
+        self.now_ms = plan.start_ms
         self._faults = Faults(plan, self._dice, story)
         self._ticker = Ticker(plan, topic, story)
         self._function = self._configured()
         self._packer = self._new_packer()
         self._attempts = 0
-        self.now_ms = plan.start_ms
         self.checkpoint = Checkpoint(topic.ends_at(plan.start_ms) if plan.latest else {})
 
     @property
@@ -289,6 +289,7 @@ class Job:
         self._config = replace(
             self._config,
             runs=self.runs,
+            partitions=self._topic.count_at(self.now_ms),
             # Never a coarser tick than the plan's, by which it is judged how late a verdict may be.
             tick_ms=dice.choice((plan.tick_ms, plan.tick_ms, 1)),
             wheel_size=dice.choice((plan.wheel_size, plan.wheel_size, 7)),

@@ -27,6 +27,7 @@ from heartwheel.spark.unfinished import Unfinished
 
 _POLL_S: Final = 0.1
 _BACKOFF_S_MAX: Final = 30.0
+_METADATA_S_MAX: Final = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -112,7 +113,7 @@ class Engine:
             self._refuse_what_ends_it(spark)
             with self._ticker() as ticker:
                 self._on_ticker(ticker)
-                self._supervise(spark)
+                self._supervise(spark, ticker)
             spark.stop()
         except (Py4JError, ConnectionError) as error:
             memory = format_size(self._job.settings.spark.driver_memory_bytes)
@@ -154,15 +155,16 @@ class Engine:
             self._on_fault(fault)
             raise JobFailedError(fault.message, hint=fault.hint)
 
-    def _supervise(self, spark: SparkSession) -> None:
+    def _supervise(self, spark: SparkSession, ticker: Ticker) -> None:
         tries = 0
         interval = f"{self._job.config.trigger_interval_ms} milliseconds"
         while not self._stop.is_set():
             self._moved = False
             try:
-                self._unfinished.pass_over(spark, self._watch)
+                partitions = ticker.count_partitions(_METADATA_S_MAX)
+                self._unfinished.pass_over(spark, partitions, self._watch)
                 if not self._stop.is_set():
-                    self._watch(self._job.start(spark, processingTime=interval))
+                    self._watch(self._job.start(spark, partitions=partitions, processingTime=interval))
             except PySparkException as error:
                 tries = 1 if self._moved else tries + 1
                 self._wait_or_give_up(explain(error), tries, error)

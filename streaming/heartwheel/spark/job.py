@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
@@ -46,11 +47,12 @@ class Job(Protocol):
         """
         ...
 
-    def start(self, spark: SparkSession, **trigger: Any) -> StreamingQuery:
+    def start(self, spark: SparkSession, *, partitions: int = 0, **trigger: Any) -> StreamingQuery:
         """Start the query.
 
         Args:
             spark: the session.
+            partitions: how many the topic has; 0 if that is not known.
             trigger: the argument of `DataStreamWriter.trigger`.
         """
         ...
@@ -81,6 +83,6 @@ class HeartbeatJob:
         self.manifest = manifest
         self.config: JobConfig = job_config(self.settings, shuffle_partitions=manifest.shuffle_partitions, runs=runs)
 
-    def start(self, spark: SparkSession, **trigger: Any) -> StreamingQuery:
+    def start(self, spark: SparkSession, *, partitions: int = 0, **trigger: Any) -> StreamingQuery:
         """Start the query, as `Job.start` has it."""
-        return queries.start(spark, self.config, **trigger)
+        return queries.start(spark, replace(self.config, partitions=partitions), **trigger)

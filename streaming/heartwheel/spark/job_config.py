@@ -33,6 +33,7 @@ class StreamConfig:
         outage_min_ms: shortest gap in a partition that may be an outage, ms.
         runs: the runs of the ticker that the checkpoint knows, this one last.
         records_max: most records a batch.
+        partitions: how many the topic had when the query was started; 0 if that is not known.
         value_bytes_max: longest value that is decoded, bytes.
     """
 
@@ -49,6 +50,7 @@ class StreamConfig:
     outage_min_ms: int = 3_000
     runs: tuple[str, ...] = ()
     records_max: int = 1_000_000
+    partitions: int = 0
     value_bytes_max: int = 1 << 20
 
     @property

@@ -125,6 +125,7 @@ def advance_shard(
         tick_ms=config.tick_ms,
         wheel_size=config.wheel_size,
         outage_min_ms=config.outage_min_ms,
+        partitions=config.partitions,
         blob=before.blob,
     )
     outcome = shard.apply([decode_pack(payload) for payload in payloads], readings)

@@ -112,6 +112,20 @@ class Ticker:
         self._ending.set()
         self._thread.join(5)
 
+    def count_partitions(self, timeout_s: float) -> int:
+        """Count the partitions of the topic, as the newest metadata has them.
+
+        Args:
+            timeout_s: how long to wait for the first metadata, seconds.
+
+        Returns:
+            How many; 0 if nobody has answered.
+        """
+        give_up_s = self._now_s() + timeout_s
+        while not self._partitions and self._now_s() < give_up_s and not self._ending.is_set():
+            time.sleep(_POLL_S)
+        return len(self._partitions)
+
     def state(self) -> TickerState:
         """Say how the ticker does."""
         now_s = self._now_s()

@@ -78,11 +78,12 @@ class Unfinished:
             write_starts(self._place, starts)
         return fault
 
-    def pass_over(self, spark: SparkSession, watch: Callable[[StreamingQuery], None]) -> None:
+    def pass_over(self, spark: SparkSession, partitions: int, watch: Callable[[StreamingQuery], None]) -> None:
         """Finish the batch that a request to pass over records is about, without them.
 
         Args:
             spark: the session.
+            partitions: how many the topic has, 0 if that is not known.
             watch: waits until a query has ended.
 
         Raises:
@@ -95,7 +96,7 @@ class Unfinished:
             batch = planned_batch(place, request.topic)
             near = batch is not None and any(skip.partition in batch.spans() for skip in request.skips)
             with read_singly(self._job) if near else contextlib.nullcontext():
-                query = self._job.start(spark, once=True)
+                query = self._job.start(spark, partitions=partitions, once=True)
             watch(query)
         if is_finished(place, request.batch):  # else the job was told to stop
             rows = spark.createDataFrame([reject_row(reject) for reject in request.rejects()], OUTPUT)
