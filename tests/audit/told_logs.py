@@ -109,7 +109,8 @@ class Run:
 
 def audit_config(config: CoordinatorConfig, **settings: int | bool | None) -> AuditConfig:
     """Set up an audit by the rules of an engine."""
-    return AuditConfig(**{name: getattr(config, name) for name in config.__slots__} | settings)
+    rules = [name for name in config.__slots__ if name in AuditConfig.__struct_fields__]
+    return AuditConfig(**{name: getattr(config, name) for name in rules} | settings)
 
 
 def engine_run(

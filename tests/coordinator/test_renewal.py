@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from group_script import STABLE_AB, play
+from coordinator.group_script import STABLE_AB, play
 
 
 def test_every_member_has_a_whole_session_after_an_outage() -> None:

@@ -19,6 +19,7 @@ from heartwheel.simulation.story import Story
 from heartwheel.simulation.ticker import Ticker
 from heartwheel.simulation.topic import Topic
 from heartwheel.spark import state_function
+from heartwheel.spark.schema import StateRow
 from heartwheel.wire.tick import Tick, read_tick
 
 
@@ -138,10 +139,10 @@ def test_a_batch_without_commit_begins_from_the_state_before_it() -> None:
     """What a lost attempt wrote as state is not what the next attempt reads; offsets and timestamp are the same."""
     checkpoint = Checkpoint({})
     checkpoint.plan({0: 3}, 1_000)
-    checkpoint.put_state(0, (2, 1_000, -1, 1, 1, "lost"))
+    checkpoint.put_state(0, StateRow(2, 1_000, -1, 1, 1, "lost"))
     assert checkpoint.unfinished
     assert checkpoint.state(0)[5] == ""
-    checkpoint.put_state(0, (2, 1_000, -1, 1, 1, "kept"))
+    checkpoint.put_state(0, StateRow(2, 1_000, -1, 1, 1, "kept"))
     checkpoint.commit()
     checkpoint.plan({0: 5, 1: 1}, 2_000)
     assert checkpoint.state(0)[5] == "kept"
