@@ -31,7 +31,7 @@ from heartwheel.errors import HeartwheelError
 from heartwheel.live.now import View
 from heartwheel.live.picture import Picture
 from heartwheel.notify.message import Message
-from heartwheel.notify.words import safe
+from heartwheel.notify.sentence import safe
 from heartwheel.plain import plain, plain_json, plain_lines
 from heartwheel.shard import Shard, ShardLimits
 from heartwheel.spark.checkpoint import Manifest

@@ -7,7 +7,7 @@ import pytest
 
 from heartwheel.live.groups import group_detail
 from heartwheel.live.picture import Picture
-from heartwheel.live.returns import came_back, is_return
+from heartwheel.live.returns import Arrival, came_back, is_return
 from heartwheel.live.seen import Seen
 from heartwheel.live.storms import StormRule
 from support.output_rows import T0, begun, expired, job, joined, status, told
@@ -82,6 +82,11 @@ def test_each_arrival_stands_for_one_return() -> None:
     assert [row.returned_ms is not None for row in picture.window.rows] == [True, False]
 
 
+def arrival(member_id: str) -> Arrival:
+    """Make an arrival in the group `g`, after the expirations of these tests."""
+    return Arrival(group_id="g", member_id=member_id, time_ms=T0 + 1)
+
+
 def test_who_was_there_before_has_not_come_back() -> None:
     """An arrival from before the deadline is no return."""
     assert not came_back(expired("g", "m", T0), joined("g", "m", at_ms=T0 - 1))
@@ -104,14 +109,14 @@ def test_who_was_there_before_has_not_come_back() -> None:
 )
 def test_a_member_is_known_by_its_client(joined_id: str, back: bool) -> None:  # noqa: FBT001 - a parameter
     """A dynamic member comes back as its client's id, a dash and a uuid; a worker as itself."""
-    assert is_return(expired("g", "m", client_id="app"), joined_id) is back
+    assert is_return(expired("g", "m", client_id="app"), arrival(joined_id)) is back
 
 
 def test_an_instance_goes_before_the_client() -> None:
     """A static member is known by its instance id, whatever its client's id is."""
     row = expired("g", "m", client_id="app", group_instance_id="box-1")
-    assert is_return(row, f"box-1-{UUID}")
-    assert not is_return(row, f"app-{UUID}")
+    assert is_return(row, arrival(f"box-1-{UUID}"))
+    assert not is_return(row, arrival(f"app-{UUID}"))
 
 
 def test_a_replayed_trigger_counts_its_records_once() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from heartwheel.live.expiration import Expiration
-from heartwheel.live.returns import is_return
+from heartwheel.live.returns import Arrival, arrivals_of, is_return
 from heartwheel.wire.status import ListedGroup, RebalancingGroup, StatusRow
 from heartwheel.wire.verdicts import TriggerRow
 
@@ -15,13 +15,6 @@ ARRIVALS_MAX: Final = 200
 """Most unclaimed arrivals of a group that are remembered."""
 
 _OPEN_MAX: Final = 1_000
-
-
-class Arrival(NamedTuple):
-    """Hold that somebody joined: when, epoch ms, and under which id."""
-
-    time_ms: int
-    member_id: str
 
 
 class GroupEntry:
@@ -69,7 +62,7 @@ class GroupEntry:
         """
         self.expirations.append(expiration)
         for arrival in self.arrivals:
-            if arrival.time_ms >= expiration.deadline_ms and is_return(expiration, arrival.member_id):
+            if is_return(expiration, arrival):
                 self.arrivals.remove(arrival)
                 expiration.returned_ms = arrival.time_ms
                 return True
@@ -86,11 +79,11 @@ class GroupEntry:
             self.begun = row
         if row.type == "rebalance_completed":
             self.leader_seen = row.leader is not None
-        return [back for member_id in row.joined if (back := self._arrived(Arrival(row.time_ms, member_id)))]
+        return [back for arrival in arrivals_of(row) if (back := self._arrived(arrival))]
 
     def _arrived(self, arrival: Arrival) -> Expiration | None:
         for expiration in self.open:
-            if arrival.time_ms >= expiration.deadline_ms and is_return(expiration, arrival.member_id):
+            if is_return(expiration, arrival):
                 self.open.remove(expiration)
                 expiration.returned_ms = arrival.time_ms
                 return expiration
