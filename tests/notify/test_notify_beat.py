@@ -8,7 +8,7 @@ from heartwheel.notify.delivery import DeliveryResult, DeliveryStatus
 from heartwheel.notify.notifier import Notifier
 from heartwheel.notify.store import Store
 from heartwheel.settings import NotifySettings, Settings
-from support.output_rows import T0, expired, told
+from support.output_rows import T0, expired, topic_rows
 
 BEAT_MS = 5_000
 
@@ -35,7 +35,7 @@ def test_it_says_that_it_goes_on(tmp_path: Path) -> None:
         assert alive.exists() is touched
         alive.unlink(missing_ok=True)
     now_ms += 60_000 + BEAT_MS
-    notifier._dispatcher.take(told(expired("a", "m"), expired("b", "m")), now_ms=now_ms)
+    notifier._dispatcher.take(topic_rows(expired("a", "m"), expired("b", "m")), now_ms=now_ms)
     notifier._turn()
     assert posted == 2
     assert alive.exists()

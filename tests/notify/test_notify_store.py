@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from heartwheel.live.told import Source
+from heartwheel.live.topic_rows import Source
 from heartwheel.notify import store as store_module
 from heartwheel.notify.message import Message
 from heartwheel.notify.outbox import Waiting

@@ -16,7 +16,7 @@ from heartwheel.notify.outbox import MESSAGES_MAX, Waiting
 from heartwheel.notify.pace import ASKED_PAUSE_MS_MAX, PAUSE_MS_MAX, Pause, TokenBucket
 from heartwheel.notify.store import State
 from heartwheel.settings import NotifySettings
-from support.output_rows import T0, expired, joined, told
+from support.output_rows import T0, expired, joined, topic_rows
 
 DELIVERED, FAILED, REFUSED = (
     DeliveryResult(fate, "fault") for fate in (DeliveryStatus.DELIVERED, DeliveryStatus.FAILED, DeliveryStatus.REFUSED)
@@ -63,7 +63,7 @@ class Scene:
     def expire(self, *groups: str, member: str = "m") -> None:
         """Expire a member of each group."""
         rows = [expired(group, member, self.now_ms) for group in groups]
-        self.dispatcher.take(told(*rows, offset=self.offset), now_ms=self.now_ms)
+        self.dispatcher.take(topic_rows(*rows, offset=self.offset), now_ms=self.now_ms)
         self.offset += len(rows)
 
     def run(self, for_ms: int) -> list[Body]:
@@ -270,6 +270,6 @@ def test_nobody_is_told_of_the_canary() -> None:
     """Its members fall silent on purpose; they are read past, and their offsets count as read."""
     scene = Scene()
     scene.expire("canary-3")
-    scene.dispatcher.take(told(joined("canary-3", "m"), offset=7), now_ms=T0)
+    scene.dispatcher.take(topic_rows(joined("canary-3", "m"), offset=7), now_ms=T0)
     assert scene.run(MINUTE) == []
     assert scene.dispatcher.state().positions == {"expirations": {0: 1}, "triggers": {0: 8}}

@@ -12,7 +12,7 @@ from heartwheel.dashboard.connections import Connections
 from heartwheel.dashboard.deps import wall_clock_ms
 from heartwheel.dashboard.server import DashboardServer
 from heartwheel.live.picture import Picture
-from heartwheel.live.told import Told
+from heartwheel.live.topic_rows import TopicRow
 from heartwheel.settings import Settings
 
 
@@ -60,7 +60,7 @@ class FedDashboard:
         assert self._server is not None
         return self._server.connections
 
-    def tell(self, rows: Iterable[Told]) -> None:
+    def tell(self, rows: Iterable[TopicRow]) -> None:
         """Let the picture take rows, as a follower would."""
         self.picture.apply(list(rows), now_ms=self.now_ms())
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.live.told import Source, Told
+from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.wire.job import BatchFigures, JobRow, Phase
 from heartwheel.wire.status import AtRiskMember, StatusRow, WheelLevel
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
@@ -70,9 +70,9 @@ _SOURCES: Final = {
 }
 
 
-def told(*rows: ExpirationRow | TriggerRow | StatusRow | JobRow, offset: int = 0) -> list[Told]:
+def topic_rows(*rows: ExpirationRow | TriggerRow | StatusRow | JobRow, offset: int = 0) -> list[TopicRow]:
     """Put rows into partition 0 of their topics, one after the other."""
-    return [Told(_SOURCES[type(row)], 0, offset + i, _known_ms(row), row) for i, row in enumerate(rows)]
+    return [TopicRow(_SOURCES[type(row)], 0, offset + i, _known_ms(row), row) for i, row in enumerate(rows)]
 
 
 def _known_ms(row: ExpirationRow | TriggerRow | StatusRow | JobRow) -> int:

@@ -17,7 +17,7 @@ from heartwheel.canary.plan import Probe, plan_of
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
 from heartwheel.kafka.sender import Sender, Stamp
 from heartwheel.live.follower import Follower
-from heartwheel.live.told import Source, Told
+from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.settings import Settings
 from heartwheel.wire.events import encode_event
 from heartwheel.wire.job import JobRow, Phase
@@ -60,7 +60,7 @@ class Canary:
             objective_ms=3 * engine.trigger_interval_ms + engine.skew_allowance_ms,
         )
         # Rows come on the follower's thread and are judged on the canary's: it alone touches the flock.
-        self._heard: collections.deque[Told] = collections.deque(maxlen=100_000)
+        self._heard: collections.deque[TopicRow] = collections.deque(maxlen=100_000)
         self._phase: Phase | None = None
         self._slow: str | None = None
         self._broker_ahead_s: float | None = None
@@ -72,7 +72,7 @@ class Canary:
             settings,
             sources=(Source.EXPIRATIONS, Source.JOB),
             since_ms=time.time_ns() // 1_000_000 - _LOOK_BACK_MS,
-            on_told=self._hear,
+            on_rows=self._hear,
         )
 
     def __enter__(self) -> Self:
@@ -98,9 +98,9 @@ class Canary:
         """Give what was measured until now; safe to call from any thread."""
         return self._figures
 
-    def _hear(self, told: Sequence[Told]) -> None:
+    def _hear(self, rows: Sequence[TopicRow]) -> None:
         prefix = self._settings.canary.group_prefix
-        for each in told:
+        for each in rows:
             if isinstance(each.row, JobRow) or (
                 isinstance(each.row, ExpirationRow) and each.row.group_id.startswith(prefix)
             ):
@@ -158,13 +158,13 @@ class Canary:
 
     def _take_heard(self) -> None:
         while self._heard:
-            told = self._heard.popleft()
-            if isinstance(told.row, ExpirationRow):
-                self._flock.claimed(told.row, told.append_ms)
-            elif isinstance(told.row, JobRow):
-                self._phase = told.row.phase
-                self._slow = slow_words(told.row)
-                self._flock.aim(told.row.lateness_objective_ms)
+            each = self._heard.popleft()
+            if isinstance(each.row, ExpirationRow):
+                self._flock.claimed(each.row, each.append_ms)
+            elif isinstance(each.row, JobRow):
+                self._phase = each.row.phase
+                self._slow = slow_words(each.row)
+                self._flock.aim(each.row.lateness_objective_ms)
 
     def _trouble(self, now_s: float) -> str | None:
         """Say why expirations can not come for now; a job that has died without a word is no excuse."""

@@ -15,7 +15,7 @@ from heartwheel.dashboard.server import DashboardServer
 from heartwheel.live.follower import Follower
 from heartwheel.live.history import HistoryReader
 from heartwheel.live.picture import Picture
-from heartwheel.live.told import Told
+from heartwheel.live.topic_rows import TopicRow
 from heartwheel.metrics.exposition import Metrics
 from heartwheel.settings import Settings
 
@@ -49,7 +49,7 @@ class Dashboard:
             settings,
             since_ms=wall_clock_ms() - wanted.window_ms,
             tail_max=wanted.expirations_max,
-            on_told=self._take,
+            on_rows=self._take,
             on_link=self._link,
         )
         files = read_files(settings, wall_clock_ms)
@@ -107,10 +107,10 @@ class Dashboard:
             self._hold_canary = False
             self._canary.start()
 
-    def _take(self, told: Sequence[Told]) -> None:
-        self.picture.apply(told, now_ms=wall_clock_ms())
-        self._metrics.apply(told)
+    def _take(self, rows: Sequence[TopicRow]) -> None:
+        self.picture.apply(rows, now_ms=wall_clock_ms())
+        self._metrics.apply(rows)
 
-    def _link(self, linked: bool) -> None:  # noqa: FBT001 - the one thing it is told
+    def _link(self, linked: bool) -> None:  # noqa: FBT001 - its one argument
         self.picture.link(linked, now_ms=wall_clock_ms())
         self._metrics.link(linked)

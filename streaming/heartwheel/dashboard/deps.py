@@ -45,7 +45,7 @@ class Deps:
         wanted = settings.dashboard
         self.storm = StormRule(wanted.storm_rebalances, wanted.storm_window_ms)
 
-    def view(self, show_canary: bool = False) -> View:  # noqa: FBT001, FBT002 - the one thing it is told
+    def view(self, show_canary: bool = False) -> View:  # noqa: FBT001, FBT002 - its one argument
         """Say what the picture is looked at with."""
         figures = self._canary() if self._canary is not None else None
         return View(self.settings.kafka.bootstrap_servers, self.storm, figures, show_canary)

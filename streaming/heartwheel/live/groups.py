@@ -10,7 +10,7 @@ import msgspec
 
 from heartwheel.live.changes import cause_words
 from heartwheel.live.expiration import Expiration
-from heartwheel.live.group_book import GroupEntry
+from heartwheel.live.group_index import GroupEntry
 from heartwheel.live.picture import Picture
 from heartwheel.live.states import ShownState, kind_of, state_of, words_of
 from heartwheel.live.storms import Storm, StormRule, storm_of

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from heartwheel.live.words import ago, count
+from heartwheel.live.phrases import ago, count
 from heartwheel.wire.job import JobRow, Phase
 from heartwheel.wire.status import StatusRow
 

@@ -13,12 +13,12 @@ from heartwheel.live.expirations import count_expirations
 from heartwheel.live.figures import Lateness, lateness_of
 from heartwheel.live.groups import members_of, storms
 from heartwheel.live.health import Health, Signs, health_of
+from heartwheel.live.phrases import count, length, setting
 from heartwheel.live.picture import Picture
 from heartwheel.live.states import ShownKind, state_of
 from heartwheel.live.storms import Offender, StormRule
 from heartwheel.live.ticks import STEP_MS
 from heartwheel.live.wheel import shards_of
-from heartwheel.live.words import count, length, setting
 from heartwheel.wire.job import JobRow
 
 VERSION: Final = metadata.version("heartwheel")

@@ -35,7 +35,7 @@ def came_back(expiration: ExpirationRow, trigger: TriggerRow) -> bool:
     """Return whether a rebalance has an expired member in it again.
 
     Several members with one client id look alike from outside: for them this says that one of them came back, and a
-    caller that counts returns lets each joined id stand for one of them (`heartwheel.live.group_book`).
+    caller that counts returns lets each joined id stand for one of them (`heartwheel.live.group_index`).
     """
     return any(is_return(expiration, arrival) for arrival in arrivals_of(trigger))
 

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Mapping
 from typing import Final
 
-from heartwheel.live.group_book import GroupEntry
+from heartwheel.live.group_index import GroupEntry
 
 
 class ShownState(enum.StrEnum):

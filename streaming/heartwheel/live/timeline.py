@@ -9,8 +9,8 @@ import msgspec
 
 from heartwheel.live.changes import cause_words
 from heartwheel.live.expiration import Expiration
-from heartwheel.live.group_book import GroupEntry
-from heartwheel.live.words import count, length
+from heartwheel.live.group_index import GroupEntry
+from heartwheel.live.phrases import count, length
 from heartwheel.wire.verdicts import TriggerRow
 
 TIMELINE_MAX: Final = 200

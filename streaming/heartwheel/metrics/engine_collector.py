@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.model import GroupState
-from heartwheel.live.told import Told
+from heartwheel.live.topic_rows import TopicRow
 from heartwheel.metrics import catalogue
 from heartwheel.metrics.families import family
 from heartwheel.wire.events import RejectCause
@@ -33,10 +33,10 @@ class EngineCollector(Collector):
         self.shards = shards
         self._rows: dict[int, StatusRow] = {}
 
-    def apply(self, told: Sequence[Told]) -> None:
+    def apply(self, rows: Sequence[TopicRow]) -> None:
         """Take status rows; others are passed over."""
         # A new dictionary for each change: Prometheus may be asking in another thread.
-        fresh = {each.row.shard: each.row for each in told if isinstance(each.row, StatusRow)}
+        fresh = {each.row.shard: each.row for each in rows if isinstance(each.row, StatusRow)}
         if fresh:
             self._rows = dict(sorted((self._rows | fresh).items()))
 

@@ -12,7 +12,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from heartwheel.live.told import Told
+from heartwheel.live.topic_rows import TopicRow
 from heartwheel.metrics import catalogue
 from heartwheel.metrics.canary_collector import CanaryCollector
 from heartwheel.metrics.engine_collector import EngineCollector
@@ -62,11 +62,11 @@ class Metrics:
         if memory:
             self.registry.register(MemoryCollector())
 
-    def apply(self, told: Sequence[Told]) -> None:
+    def apply(self, rows: Sequence[TopicRow]) -> None:
         """Take rows of the topics, as a follower tells them."""
-        self._verdicts.apply(told)
-        self._engine.apply(told)
-        for each in told:
+        self._verdicts.apply(rows)
+        self._engine.apply(rows)
+        for each in rows:
             if isinstance(each.row, JobRow):
                 self.take_job(each.row)
 
@@ -75,7 +75,7 @@ class Metrics:
         self._job.take(row)
         self._engine.shards = row.shards
 
-    def link(self, linked: bool) -> None:  # noqa: FBT001 - the one thing it is told
+    def link(self, linked: bool) -> None:  # noqa: FBT001 - its one argument
         """Take whether the brokers answer.
 
         Args:

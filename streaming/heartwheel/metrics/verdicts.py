@@ -8,7 +8,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from heartwheel.live.seen import Seen
-from heartwheel.live.told import Told
+from heartwheel.live.topic_rows import TopicRow
 from heartwheel.metrics import catalogue
 from heartwheel.metrics.families import counter, histogram
 from heartwheel.metrics.groups import GroupLabels
@@ -56,9 +56,9 @@ class VerdictCounters:
         self._group_rebalances = counter(catalogue.GROUP_REBALANCES, registry)
         self._durations = histogram(catalogue.REBALANCE_DURATION, registry, buckets=REBALANCE_BUCKETS_S)
 
-    def apply(self, told: Sequence[Told]) -> None:
+    def apply(self, rows: Sequence[TopicRow]) -> None:
         """Count what is new of what the topics tell; other rows are passed over."""
-        for each in told:
+        for each in rows:
             row = each.row
             if not isinstance(row, ExpirationRow | TriggerRow) or row.group_id.startswith(self._canary_prefix):
                 continue

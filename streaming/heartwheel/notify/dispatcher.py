@@ -6,7 +6,7 @@ import logging
 import random
 from collections.abc import Callable, Iterable
 
-from heartwheel.live.told import Told
+from heartwheel.live.topic_rows import TopicRow
 from heartwheel.notify.delivery import DeliveryResult, DeliveryStatus
 from heartwheel.notify.incident import Incident
 from heartwheel.notify.incidents import Incidents, Rules
@@ -81,7 +81,7 @@ class Dispatcher:
         self._state.waiting = self._outbox.waiting
         return self._state
 
-    def take(self, rows: Iterable[Told], *, now_ms: int) -> None:
+    def take(self, rows: Iterable[TopicRow], *, now_ms: int) -> None:
         """Apply rows of the topics, and note that they were read."""
         for each in rows:
             if isinstance(each.row, ExpirationRow | TriggerRow):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from heartwheel.live.follower import Follower
-from heartwheel.live.told import Source, Told
+from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.notify.dispatcher import Dispatcher, Post
 from heartwheel.notify.outbox import Waiting
 from heartwheel.notify.store import Counts, State, Store
@@ -67,7 +67,7 @@ class Notifier:
             on_dead_letter=self._on_dead_letter,
             rng=random.Random(),  # noqa: S311 - jitter, no secret
         )
-        self._received: queue.Queue[Sequence[Told]] = queue.Queue(_BATCHES_MAX)
+        self._received: queue.Queue[Sequence[TopicRow]] = queue.Queue(_BATCHES_MAX)
         self._stopping = threading.Event()
         self._saved_ms = 0
         self._beat_ms = 0
@@ -94,7 +94,7 @@ class Notifier:
             sources=(Source.EXPIRATIONS, Source.TRIGGERS),
             since_ms=self._began_ms,
             positions=self._positions,
-            on_told=self._enqueue,
+            on_rows=self._enqueue,
             on_link=self._log_link,
         )
         self._save()
@@ -135,7 +135,7 @@ class Notifier:
             wait_s = 0
         return True
 
-    def _enqueue(self, rows: Sequence[Told]) -> None:
+    def _enqueue(self, rows: Sequence[TopicRow]) -> None:
         # A full queue holds the follower up, and nothing is lost: Kafka keeps what was not read.
         while not self._stopping.is_set():
             try:

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from heartwheel.errors import HeartwheelError
-from heartwheel.live.told import Source
+from heartwheel.live.topic_rows import Source
 from heartwheel.notify.incidents import IncidentsSnapshot
 from heartwheel.notify.outbox import Waiting
 from heartwheel.private import private_folder

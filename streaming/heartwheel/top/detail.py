@@ -13,8 +13,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from heartwheel.live.expiration import Expiration
+from heartwheel.live.phrases import length
 from heartwheel.live.why import why
-from heartwheel.live.words import length
 from heartwheel.top.cells import short
 
 

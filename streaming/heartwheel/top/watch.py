@@ -13,7 +13,7 @@ from heartwheel.live.follower import Follower
 from heartwheel.live.now import View
 from heartwheel.live.picture import Picture
 from heartwheel.live.storms import StormRule
-from heartwheel.live.told import Told
+from heartwheel.live.topic_rows import TopicRow
 from heartwheel.settings import Settings
 from heartwheel.top.frame import Frame, frame_of, risk_of
 
@@ -60,7 +60,7 @@ class Watch:
             settings,
             since_ms=wall_ms() - board.window_ms,
             tail_max=board.expirations_max,
-            on_told=self._take,
+            on_rows=self._take,
             on_link=self._link,
         )
 
@@ -96,7 +96,7 @@ class Watch:
             if not self._changed.wait(_QUIET_S):
                 return
 
-    def _take(self, rows: Sequence[Told]) -> None:
+    def _take(self, rows: Sequence[TopicRow]) -> None:
         self._picture.apply(rows, now_ms=wall_ms())
         self._changed.set()
 
