@@ -16,6 +16,7 @@ from heartwheel.live.states import STATE_WORDS, ShownState
 from heartwheel.live.storms import StormRule
 from heartwheel.live.wheel import wheel_of
 from heartwheel.wire.status import AtRiskMember, WheelLevel
+from support.dashboard_scene import canary_figures
 from support.output_rows import T0, begun, expired, job, joined, status, topic_rows
 
 RULE = StormRule(3, 60_000)
@@ -229,11 +230,8 @@ def test_now_says_what_else_is_wrong() -> None:
     late = [expired("g", f"m{i}", T0, detected_ms=T0 + 9_000) for i in range(5)]
     astray = msgspec.structs.replace(status(0), strays={"torn": 3})
 
-    class Figures(msgspec.Struct):
-        missed: int = 2
-        false_: int = 1
-
-    now = now_of(pictured(*late, astray, job()), View(canary=Figures()), now_ms=T0)
+    figures = msgspec.structs.replace(canary_figures(), missed=2, false_=1)
+    now = now_of(pictured(*late, astray, job()), View(canary=figures), now_ms=T0)
     text = " ".join(now.health.reasons)
     assert [word for word in ("9.0 s", "3.5 s", "torn", "2 times:", "1 time ") if word not in text] == []
 

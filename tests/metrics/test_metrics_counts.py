@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heartwheel.canary.flock import Flock
-from heartwheel.canary.judge import Judged, Outcome
+from heartwheel.canary.judge import CanaryOutcome, Judged
 from heartwheel.canary.plan import plan_of
 from heartwheel.metrics import Metrics
 from heartwheel.metrics.groups import OTHER, GroupLabels
@@ -188,13 +188,13 @@ def test_outcomes_of_the_canary_are_counted() -> None:
     flock = Flock(plan_of(Settings()), member_id="c", missed_after_ms=1, objective_ms=1)
     of.canary.watch(lambda: flock.figures(enabled=True))
     for judged in (
-        Judged(Outcome.IN_TIME, T0, 900),
-        Judged(Outcome.LATE, T0, 9_000),
-        Judged(Outcome.MISSED, T0),
-        Judged(Outcome.FALSE, T0, -4_000, "alive"),
-        Judged(Outcome.VOID, T0, None, "Kafka did not answer"),
+        Judged(CanaryOutcome.IN_TIME, T0, 900),
+        Judged(CanaryOutcome.LATE, T0, 9_000),
+        Judged(CanaryOutcome.MISSED, T0),
+        Judged(CanaryOutcome.FALSE, T0, -4_000, "alive"),
+        Judged(CanaryOutcome.VOID, T0, None, "Kafka did not answer"),
     ):
         of.canary.on_judged(flock.plan.probes[0], judged)
-    assert series(of, "heartwheel_canary_probes_total", "outcome") == dict.fromkeys(Outcome, 1)
+    assert series(of, "heartwheel_canary_probes_total", "outcome") == dict.fromkeys(CanaryOutcome, 1)
     assert value(of, "heartwheel_canary_lateness_seconds_sum") == pytest.approx(9.9)
     assert value(of, "heartwheel_canary_pending") == 0

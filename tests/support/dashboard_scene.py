@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from heartwheel.canary.figures import CanaryFigures, CanaryLateness
 from heartwheel.coordinator.partition import shard_of
+from heartwheel.live.canary_figures import CanaryFigures, CanaryLateness
 from heartwheel.live.history import GroupTail, MemberHistory, MemberSeen, member_history
 from heartwheel.live.scan import Beat
 from heartwheel.live.topic_rows import TopicRow

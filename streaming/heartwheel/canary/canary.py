@@ -10,15 +10,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Self
 
-from heartwheel.canary.figures import CanaryFigures
 from heartwheel.canary.flock import Flock
 from heartwheel.canary.judge import Judged
 from heartwheel.canary.plan import Probe, plan_of
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
 from heartwheel.kafka.sender import Sender, Stamp
+from heartwheel.live.canary_figures import CanaryFigures
 from heartwheel.live.follower import Follower
 from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.settings import Settings
+from heartwheel.wall_clock import wall_ms
 from heartwheel.wire.events import encode_event
 from heartwheel.wire.job import JobRow, Phase
 from heartwheel.wire.verdicts import ExpirationRow
@@ -71,7 +72,7 @@ class Canary:
         self._follower = Follower(
             settings,
             sources=(Source.EXPIRATIONS, Source.JOB),
-            since_ms=time.time_ns() // 1_000_000 - _LOOK_BACK_MS,
+            since_ms=wall_ms() - _LOOK_BACK_MS,
             on_rows=self._hear,
         )
 

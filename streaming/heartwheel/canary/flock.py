@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from heartwheel.canary.figures import CanaryFigures, Outcomes
+from heartwheel.canary.figures import OutcomeCounts
 from heartwheel.canary.judge import Claim, Judge, Judged
 from heartwheel.canary.plan import Plan, Probe
+from heartwheel.live.canary_figures import CanaryFigures
 from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.verdicts import ExpirationRow
 
@@ -36,7 +37,7 @@ class Flock:
         self._next_ms = {
             probe.group_id: plan.beat_ms * number // len(plan.probes) for number, probe in enumerate(plan.probes)
         }
-        self._outcomes = Outcomes()
+        self._outcomes = OutcomeCounts()
         self._objective_ms = objective_ms
         self._beats = self._unknown = 0
 

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from heartwheel.cli.console import PlainConsole, stderr
 from heartwheel.plain import plain
+from heartwheel.wall_clock import wall_ms
 
 if TYPE_CHECKING:
     from heartwheel.demo.tally import Tally
@@ -96,7 +97,7 @@ def plain_figures(tally: Tally) -> str:
 
 
 def _pairs(tally: Tally) -> list[tuple[str, str]]:
-    from heartwheel.demo.tally import percentile
+    from heartwheel.percentiles import percentile
 
     late = list(tally.lateness_ms)
     return [
@@ -118,6 +119,6 @@ def nearest(tally: Tally) -> str:
     member = tally.next_at_risk()
     if member is None:
         return ""
-    left_s = member.deadline_ms / 1000 - time.time()
+    left_s = (member.deadline_ms - wall_ms()) / 1000
     who = f"{plain(member.member_id)} of {plain(member.group_id)}"
     return f"nearest to expiry: {who}, {f'{left_s:.0f} s left' if left_s > 0 else 'due'}"

@@ -20,7 +20,7 @@ from starlette.types import Scope
 
 from heartwheel.dashboard.api import ENDPOINTS, STREAM, STREAM_PARAMS
 from heartwheel.dashboard.base_path import BasePath
-from heartwheel.dashboard.deps import Deps, wall_clock_ms
+from heartwheel.dashboard.deps import Deps
 from heartwheel.dashboard.docs_page import docs_page
 from heartwheel.dashboard.guard import Guard
 from heartwheel.dashboard.hosts import hosts_for
@@ -34,10 +34,12 @@ from heartwheel.dashboard.params import read
 from heartwheel.dashboard.paths import Paths, raw_path
 from heartwheel.dashboard.problems import JSON, RequestError
 from heartwheel.dashboard.stream import Listener
+from heartwheel.live.canary_figures import CanaryFigures
 from heartwheel.live.history import HistoryReader
 from heartwheel.live.now import now_of
 from heartwheel.live.picture import Picture
 from heartwheel.settings import Settings
+from heartwheel.wall_clock import wall_ms
 
 PAGES: Final = ("/", "/expired", "/groups", "/at-risk", "/wheel", "/groups/{rest:path}", "/members/{rest:path}")
 """Addresses that are views of the one page."""
@@ -56,10 +58,10 @@ def create_app(
     settings: Settings,
     *,
     history: HistoryReader | None = None,
-    canary: Callable[[], Any] | None = None,
+    canary: Callable[[], CanaryFigures] | None = None,
     metrics: WriteMetrics | None = None,
     login: Login | None = None,
-    now_ms: Callable[[], int] = wall_clock_ms,
+    now_ms: Callable[[], int] = wall_ms,
 ) -> Starlette:
     """Make the application.
 

@@ -9,7 +9,6 @@ from typing import Self
 from heartwheel.canary.canary import Canary
 from heartwheel.dashboard.app import create_app
 from heartwheel.dashboard.connections import Limits
-from heartwheel.dashboard.deps import wall_clock_ms
 from heartwheel.dashboard.files import read_files
 from heartwheel.dashboard.server import DashboardServer
 from heartwheel.live.follower import Follower
@@ -18,6 +17,7 @@ from heartwheel.live.picture import Picture
 from heartwheel.live.topic_rows import TopicRow
 from heartwheel.metrics.exposition import Metrics
 from heartwheel.settings import Settings
+from heartwheel.wall_clock import wall_ms
 
 
 class Dashboard:
@@ -47,12 +47,12 @@ class Dashboard:
             self._metrics.canary.watch(self._canary.figures)
         self._follower = Follower(
             settings,
-            since_ms=wall_clock_ms() - wanted.window_ms,
+            since_ms=wall_ms() - wanted.window_ms,
             tail_max=wanted.expirations_max,
             on_rows=self._take,
             on_link=self._link,
         )
-        files = read_files(settings, wall_clock_ms)
+        files = read_files(settings, wall_ms)
         app = create_app(
             self.picture,
             settings,
@@ -108,9 +108,9 @@ class Dashboard:
             self._canary.start()
 
     def _take(self, rows: Sequence[TopicRow]) -> None:
-        self.picture.apply(rows, now_ms=wall_clock_ms())
+        self.picture.apply(rows, now_ms=wall_ms())
         self._metrics.apply(rows)
 
     def _link(self, linked: bool) -> None:  # noqa: FBT001 - its one argument
-        self.picture.link(linked, now_ms=wall_clock_ms())
+        self.picture.link(linked, now_ms=wall_ms())
         self._metrics.link(linked)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from typing import Any
 
 from heartwheel.dashboard.downloads import Downloads
+from heartwheel.live.canary_figures import CanaryFigures
 from heartwheel.live.history import HistoryReader
 from heartwheel.live.now import View
 from heartwheel.live.picture import Picture
 from heartwheel.live.storms import StormRule
 from heartwheel.settings import Settings
-
-
-def wall_clock_ms() -> int:
-    """Read the wall clock, epoch ms."""
-    return time.time_ns() // 1_000_000
+from heartwheel.wall_clock import wall_ms
 
 
 class Deps:
@@ -36,8 +31,8 @@ class Deps:
         settings: Settings,
         *,
         history: HistoryReader | None = None,
-        canary: Callable[[], Any] | None = None,
-        now_ms: Callable[[], int] = wall_clock_ms,
+        canary: Callable[[], CanaryFigures] | None = None,
+        now_ms: Callable[[], int] = wall_ms,
     ) -> None:
         self.picture, self.settings, self.history, self.now_ms = picture, settings, history, now_ms
         self._canary = canary

@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from heartwheel.demo.judge import Judged
-from heartwheel.demo.tally import Tally, percentile
+from heartwheel.demo.tally import Tally
 from heartwheel.demo.verdicts_judged import Compared
 from heartwheel.feed.truth import Summary
+from heartwheel.percentiles import percentile
 from heartwheel.settings import Settings
 
 

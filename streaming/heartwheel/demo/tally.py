@@ -108,9 +108,3 @@ class Tally:
     def _reports(self) -> list[StatusRow]:
         """Copy the newest reports: one thread writes them while others look."""
         return list(self._status.values())
-
-
-def percentile(values: list[int], share: float) -> int:
-    """Take the nearest rank, so that every percentile is a value that was measured; 0 of nothing."""
-    ordered = sorted(values)
-    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)] if ordered else 0

@@ -21,6 +21,7 @@ from heartwheel.feed.mix import MixedMembers, mixed_steps
 from heartwheel.feed.schedule import Action, FeedPlan, Step, steps
 from heartwheel.feed.truth import LifeLine, Summary, TruthWriter, Turn
 from heartwheel.kafka.sender import Sender, Stamp
+from heartwheel.wall_clock import wall_ms
 
 _TURNS: Final = {
     Action.START: Turn.STARTED,
@@ -108,7 +109,7 @@ class Feeder:
             KafkaRefusedError: if the cluster refuses the login or the topic.
         """
         stop = stop or threading.Event()
-        started_ms = _now_ms()
+        started_ms = wall_ms()
         with (
             closing(Sender(self._bootstrap, self._topic, properties=self._properties)) as sender,
             TruthWriter(self._truth_file) as truth,
@@ -176,7 +177,7 @@ class Feeder:
             group_id=self._key(member).decode(),
             member_id=self._members.member_id(member),
             session_timeout_ms=self._plan.session_timeout_ms,
-            at_ms=_now_ms(),
+            at_ms=wall_ms(),
         )
         desk = self._desks[member]
         if desk.told is None:
@@ -202,7 +203,7 @@ class Feeder:
         sender = self._sender
         return Summary(
             started_ms=started_ms,
-            ended_ms=_now_ms(),
+            ended_ms=wall_ms(),
             members=self._plan.members,
             sent=sender.sent,
             acknowledged=sender.acknowledged,
@@ -219,7 +220,3 @@ def _stamped(line: LifeLine, stamp: Stamp | None) -> LifeLine:
         return line
     partition, offset, append_ms = stamp
     return msgspec.structs.replace(line, last_beat_ms=append_ms, partition=partition, offset=offset)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -15,6 +15,7 @@ import msgspec
 
 from heartwheel.feed.truth import LifeLine, TruthLine, Turn
 from heartwheel.kafka.readback import LogRecord
+from heartwheel.percentiles import percentile
 from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType, RejectedError, decode_event
 
 _PRESENCE: Final = frozenset({EventType.HEARTBEAT, EventType.LEAVE})
@@ -181,7 +182,7 @@ def judge(truth: Iterable[TruthLine], beats: Beats, expirations: Iterable[Expira
         duplicates=duplicates,
         conflicting=conflicting,
         unread=_unread(lines, beats, silences),
-        lateness_ms=Lateness(*(_percentile(late, share) for share in (0.5, 0.9, 0.99, 1.0))),
+        lateness_ms=Lateness(*(percentile(late, share) for share in (0.5, 0.9, 0.99, 1.0))),
         examples_false=tuple(false[:_SHOWN_MAX]),
         examples_missed=tuple(missed[:_SHOWN_MAX]),
     )
@@ -225,8 +226,3 @@ def _unread(lines: Iterable[TruthLine], beats: Beats, silences: set[Silence]) ->
         if isinstance(line, LifeLine) and line.turn is Turn.KILLED and line.last_beat_ms is not None
     )
     return sum(silence not in silences and beats.judged(silence.group_id) for silence in told)
-
-
-def _percentile(ordered: list[int], share: float) -> int:
-    """Take the nearest rank, so that every percentile is a value that was measured."""
-    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)] if ordered else 0

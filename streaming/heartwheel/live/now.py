@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from importlib import metadata
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
+from heartwheel.live.canary_figures import CanaryFigures
 from heartwheel.live.expirations import count_expirations
 from heartwheel.live.figures import Lateness, lateness_of
 from heartwheel.live.groups import members_of, storms
@@ -16,7 +17,7 @@ from heartwheel.live.health import Health, Signs, health_of
 from heartwheel.live.phrases import count, length, setting
 from heartwheel.live.picture import Picture
 from heartwheel.live.states import ShownKind, state_of
-from heartwheel.live.storms import Offender, StormRule
+from heartwheel.live.storms import Offender, Storm, StormRule
 from heartwheel.live.ticks import STEP_MS
 from heartwheel.live.wheel import shards_of
 from heartwheel.wire.job import JobRow
@@ -118,7 +119,7 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
     rejects_by_cause: dict[str, int]
     strays: dict[str, int]
     storms: list[StormLine]
-    canary: Any
+    canary: CanaryFigures | None
     window: Window
     job: JobRow | None
 
@@ -135,7 +136,7 @@ class View(NamedTuple):
 
     bootstrap: str = ""
     storm: StormRule = StormRule()
-    canary: Any = None
+    canary: CanaryFigures | None = None
     show_canary: bool = False
 
 
@@ -201,7 +202,7 @@ def objective_ms(job: JobRow | None) -> int | None:
     return None if job is None else 3 * job.trigger_interval_ms + job.skew_allowance_ms
 
 
-def _storm_line(group_id: str, storm: Any) -> StormLine:
+def _storm_line(group_id: str, storm: Storm) -> StormLine:
     return StormLine(group_id=group_id, **msgspec.structs.asdict(storm))
 
 
@@ -250,7 +251,7 @@ def _window(picture: Picture, now_ms: int, kept: int) -> Window:
     )
 
 
-def _reasons(lateness: Lateness, strays: Mapping[str, int], canary: Any) -> tuple[str, ...]:
+def _reasons(lateness: Lateness, strays: Mapping[str, int], canary: CanaryFigures | None) -> tuple[str, ...]:
     return tuple(line for line in (_late(lateness), _stray(strays), *_canary(canary)) if line)
 
 
@@ -270,11 +271,12 @@ def _stray(strays: Mapping[str, int]) -> str:
     return f"Groups send to more than one partition: {names}. Use one partitioner (murmur2) in all producers."
 
 
-def _canary(canary: Any) -> list[str]:
-    missed, false = getattr(canary, "missed", 0), getattr(canary, "false_", 0)
-    lines = []
-    if missed:
-        lines.append(f"The canary was not expired in time {count(missed, 'time')}: real members may be missed too.")
-    if false:
-        lines.append(f"The canary was expired {count(false, 'time')} though it was alive: real members may be too.")
+def _canary(canary: CanaryFigures | None) -> list[str]:
+    lines: list[str] = []
+    if canary is not None and canary.missed:
+        missed = count(canary.missed, "time")
+        lines.append(f"The canary was not expired in time {missed}: real members may be missed too.")
+    if canary is not None and canary.false_:
+        false = count(canary.false_, "time")
+        lines.append(f"The canary was expired {false} though it was alive: real members may be too.")
     return lines

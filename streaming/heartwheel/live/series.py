@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from heartwheel.live.figures import percentile
 from heartwheel.live.picture import Picture
 from heartwheel.live.ticks import STEP_MS, Tick
+from heartwheel.percentiles import percentile
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -21,6 +20,7 @@ from heartwheel.metrics.job_collector import JobCollector
 from heartwheel.metrics.memory import MemoryCollector
 from heartwheel.metrics.verdicts import VerdictCounters
 from heartwheel.settings import Settings
+from heartwheel.wall_clock import wall_ms
 from heartwheel.wire.job import JobRow
 
 PLAIN: Final = "text/plain"
@@ -49,7 +49,7 @@ class Metrics:
             groups_max=settings.metrics.groups_max,
             objective_ms=objective_ms,
             canary_prefix=settings.canary.group_prefix,
-            since_ms=time.time_ns() // 1_000_000 if since_ms is None else since_ms,
+            since_ms=wall_ms() if since_ms is None else since_ms,
         )
         self._engine = EngineCollector(settings.engine.shards)
         self.registry.register(self._engine)

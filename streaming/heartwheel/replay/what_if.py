@@ -169,7 +169,8 @@ def _recorded(rows: Rows, rebalances: int) -> Scenario:
 
 
 def _percentile(values: Ints, percent: int) -> int | None:
-    return int(np.percentile(values, percent, method="higher")) if len(values) else None
+    # The nearest rank, as `heartwheel.percentiles` has it; NumPy finds it without sorting.
+    return int(np.percentile(values, percent, method="inverted_cdf")) if len(values) else None
 
 
 def _longest(signs: Signs, silences: Silences) -> LongestSilence | None:

@@ -16,14 +16,10 @@ from heartwheel.live.storms import StormRule
 from heartwheel.live.topic_rows import TopicRow
 from heartwheel.settings import Settings
 from heartwheel.top.frame import Frame, frame_of, risk_of
+from heartwheel.wall_clock import wall_ms
 
 _QUIET_S: Final = 1.0
 _PATIENCE_S: Final = 10.0
-
-
-def wall_ms() -> int:
-    """Tell the time, epoch ms."""
-    return time.time_ns() // 1_000_000
 
 
 class Frames(Protocol):
