@@ -41,14 +41,14 @@ def _ignore(_probe: Probe, _judged: Judged) -> None:
 
 
 class Canary:
-    """Let members fall silent on schedule, and measure whether they are expired in time and never falsely.
+    """Members that fall silent on schedule: whether they are expired in time, and never falsely, is measured.
 
     It writes to the topic of heartbeats, and holds against the log alone: append times come from the broker's answers.
     Nothing is missed while Kafka is away or the job is not live; those silences are `void` unless they end in time.
 
     Args:
         settings: the checked configuration.
-        on_judged: told each outcome, from the canary's thread.
+        on_judged: called with each outcome, from the canary's thread.
     """
 
     def __init__(self, settings: Settings, *, on_judged: Callable[[Probe, Judged], None] = _ignore) -> None:
@@ -96,7 +96,7 @@ class Canary:
         self._follower.stop()
 
     def figures(self) -> CanaryFigures:
-        """Give what was measured until now; safe to call from any thread."""
+        """Return what was measured until now; safe to call from any thread."""
         return self._figures
 
     def _hear(self, rows: Sequence[TopicRow]) -> None:
@@ -168,7 +168,7 @@ class Canary:
                 self._flock.aim(each.row.lateness_objective_ms)
 
     def _trouble(self, now_s: float) -> str | None:
-        """Say why expirations can not come for now; a job that has died without a word is no excuse."""
+        """Return why expirations cannot come for now; a job that has died without a word is no excuse."""
         if not self._follower.linked:
             return "Kafka did not answer"
         if now_s < self._paused_until_s:
@@ -179,7 +179,7 @@ class Canary:
 
 
 def slow_words(job: JobRow) -> str | None:
-    """Say why expirations may be late for now: for `WARM_UP_MS` after it went live a job is still warming up."""
+    """Return why expirations may be late for now: for `WARM_UP_MS` after it went live a job is still warming up."""
     is_young = job.phase is Phase.LIVE and job.at_ms - job.phase_since_ms < WARM_UP_MS
     return _WARMING_UP if is_young else None
 

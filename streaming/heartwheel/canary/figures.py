@@ -14,7 +14,7 @@ _LATENESSES_MAX: Final = 1_000
 
 
 class OutcomeCounts:
-    """Count outcomes; not safe for threads by itself."""
+    """Counts of outcomes; not safe for threads by itself."""
 
     def __init__(self) -> None:
         self.counts: Counter[CanaryOutcome] = Counter()

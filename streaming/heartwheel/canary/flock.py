@@ -16,7 +16,7 @@ CLIENT_ID = "heartwheel-canary"
 
 
 class Flock:
-    """Keep the members of a canary, one in each of its groups.
+    """The members of a canary, one in each of its groups.
 
     Args:
         plan: who beats when.
@@ -114,7 +114,7 @@ class Flock:
             now_ms: the broker's clock, or a time that is surely before it; epoch ms.
             trouble: why no expiration can come for now, if that is so.
             slow: why one may come late for now, if that is so.
-            on_judged: told each outcome once.
+            on_judged: called with each outcome once.
         """
         for probe in self.plan.probes:
             judge = self._judges[probe.group_id]

@@ -32,7 +32,7 @@ class CanaryOutcome(enum.StrEnum):
 
 
 class Judged(NamedTuple):
-    """Hold one outcome.
+    """One outcome.
 
     Args:
         outcome: how it ended.
@@ -48,7 +48,7 @@ class Judged(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """Hold what an expiration claims.
+    """What an expiration claims.
 
     Args:
         id: its id.
@@ -64,7 +64,7 @@ class Claim(NamedTuple):
 
 
 class _Silence(msgspec.Struct):
-    """Hold a silence whose expiration has not been seen.
+    """A silence whose expiration has not been seen.
 
     `doubt` is a reason why it may never be, `slow` one why it may be late.
     """
@@ -76,7 +76,7 @@ class _Silence(msgspec.Struct):
 
 
 class Judge:
-    """Judge what is said about one member.
+    """A judge of the verdicts on one member.
 
     Args:
         session_ms: session timeout of the member, ms.
@@ -174,7 +174,7 @@ class Judge:
             yield self._known(silence, claim)
 
     def _wrong(self, claim: Claim) -> str | None:
-        """Say what is false about an expiration: alive while now < deadline, expired at now >= deadline."""
+        """Return what is false about an expiration: alive while now < deadline, expired at now >= deadline."""
         after = bisect.bisect_right(self._beats, claim.last_seen_ms)
         if after < len(self._beats) and self._beats[after] < claim.deadline_ms:
             return f"a heartbeat was appended {claim.deadline_ms - self._beats[after]} ms before the deadline"

@@ -26,7 +26,7 @@ _REDRAWS_A_S: Final = 4
 
 
 class DemoScreen:
-    """Show a demo: on a terminal with figures at the bottom, elsewhere a line of figures now and then on stderr.
+    """A demo's screen: on a terminal figures at the bottom, elsewhere a line of them now and then on stderr.
 
     Args:
         tally: the figures.
@@ -91,7 +91,7 @@ def figures(tally: Tally) -> Table:
 
 
 def plain_figures(tally: Tally) -> str:
-    """Say the figures in one line."""
+    """Return the figures in one line."""
     parts = ", ".join(f"{name} {value}" for name, value in _pairs(tally))
     return f"-- {tally.phase}, {tally.running_s:.0f} s: {parts}"
 
@@ -115,7 +115,7 @@ def _pairs(tally: Tally) -> list[tuple[str, str]]:
 
 
 def nearest(tally: Tally) -> str:
-    """Name the member that is nearest to its expiry, as of the newest reports."""
+    """Return the member that is nearest to its expiry, as of the newest reports."""
     member = tally.next_at_risk()
     if member is None:
         return ""

@@ -50,7 +50,7 @@ def inspect(
     with phase("reading the checkpoint") as say:
         from heartwheel.cli.inspect_state import open_manifest, read_checkpoint
 
-        open_manifest(settings.checkpoint.location)  # what is wrong with the folder is told before Spark is started
+        open_manifest(settings.checkpoint.location)  # what is wrong with the folder is reported before Spark is started
         say("starting Spark to read the state")
         view = read_checkpoint(settings, spark_log_file())
     if group is not None:

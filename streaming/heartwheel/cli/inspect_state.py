@@ -25,7 +25,7 @@ _NO_LIMITS: Final = ShardLimits()
 
 
 class ShardView(NamedTuple):
-    """Hold one shard as it stood after a batch.
+    """One shard as it stood after a batch.
 
     Args:
         number: which shard.
@@ -47,7 +47,7 @@ class ShardView(NamedTuple):
 
 
 class CheckpointView(NamedTuple):
-    """Hold what a checkpoint says.
+    """What a checkpoint says.
 
     Args:
         location: where it is.
@@ -149,6 +149,6 @@ def _collect(spark: SparkSession, location: str, log_file: Path) -> list[tuple[i
 
 
 def _cause(error: Exception) -> str:
-    """Tell the innermost cause of a Java error, which says more than the layers around it."""
+    """Return the innermost cause of a Java error, which says more than the layers around it."""
     causes = [line for line in str(error).splitlines() if line.startswith("Caused by: ")]
     return causes[-1].removeprefix("Caused by: ") if causes else str(error)

@@ -111,7 +111,7 @@ def create_app(
 
 
 class _Assets(StaticFiles):
-    """Serve the page's files, to be asked for anew each time: they change with the release, not with their names."""
+    """The page's files, to be asked for anew each time: they change with the release, not with their names."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
         response = super().file_response(*args, **kwargs)
@@ -162,7 +162,7 @@ def _stream_of(deps: Deps, hub: Hub) -> Callable[[Request], Any]:
 
 
 async def _while_valid(request: Request, events: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
-    """Tell for as long as whoever asks may look: a session ends while its stream is open."""
+    """Yield events for as long as whoever asks may look: a session ends while its stream is open."""
     looker: Looker | None = request.scope.get(LOOKER)
     async with contextlib.aclosing(events):
         async for piece in events:

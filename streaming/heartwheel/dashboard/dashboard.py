@@ -21,7 +21,7 @@ from heartwheel.wall_clock import wall_ms
 
 
 class Dashboard:
-    """Run a dashboard, in threads of its own; Kafka, the topics and the job may come later.
+    """A dashboard in threads of its own; Kafka, the topics and the job may come later.
 
     Args:
         settings: the checked configuration.

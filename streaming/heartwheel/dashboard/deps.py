@@ -15,10 +15,10 @@ from heartwheel.wall_clock import wall_ms
 
 
 class Deps:
-    """Hold what the answers are made from.
+    """What the answers are made from.
 
     Args:
-        picture: what the topics have told.
+        picture: what the topics say.
         settings: the checked configuration.
         history: reads the heartbeat topic on demand; `None` where there is no Kafka.
         canary: gives the canary's figures; `None` if none runs.
@@ -41,6 +41,6 @@ class Deps:
         self.storm = StormRule(wanted.storm_rebalances, wanted.storm_window_ms)
 
     def view(self, show_canary: bool = False) -> View:  # noqa: FBT001, FBT002 - its one argument
-        """Say what the picture is looked at with."""
+        """Return what the picture is looked at with."""
         figures = self._canary() if self._canary is not None else None
         return View(self.settings.kafka.bootstrap_servers, self.storm, figures, show_canary)

@@ -1,4 +1,4 @@
-"""The files that the settings name: tried before anything listens, and all that is wrong told at once."""
+"""The files that the settings name: tried before anything listens, and all that is wrong reported at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from heartwheel.settings import Problem, Settings, SettingsError
 
 
 class Files(NamedTuple):
-    """Hold what was made of the files: who may look, and what TLS needs, `None` without it."""
+    """What was made of the files: who may look, and what TLS needs, `None` without it."""
 
     login: Login
     tls: ssl.SSLContext | None

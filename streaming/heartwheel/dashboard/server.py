@@ -26,11 +26,11 @@ _SEND_BUFFER_BYTES: Final = 128 << 10
 
 
 class DashboardServerError(HeartwheelError):
-    """Tell that the dashboard can not listen or has ended by itself."""
+    """The dashboard cannot listen or has ended by itself."""
 
 
 class DashboardServer:
-    """Serve an application over HTTP.
+    """A server of an application over HTTP, in a thread of its own.
 
     Args:
         app: made by `create_app`.
@@ -129,7 +129,7 @@ class DashboardServer:
 
 
 class _Server(uvicorn.Server):
-    """Serve as uvicorn does, but accept connections within limits."""
+    """uvicorn's server, but it accepts connections within limits."""
 
     def __init__(
         self, config: uvicorn.Config, connections: Connections, tls: ssl.SSLContext | None, base_path: str
@@ -159,7 +159,7 @@ class _Server(uvicorn.Server):
 
 
 def is_free(host: str, port: int) -> bool:
-    """Tell whether an address can be listened on at this moment."""
+    """Return whether an address can be listened on at this moment."""
     try:
         _listen(host, port).close()
     except DashboardServerError:

@@ -15,7 +15,7 @@ _STALL_S_MAX: Final = 20.0
 
 
 class Found(NamedTuple):
-    """Hold what lies at an offset.
+    """What lies at an offset.
 
     Args:
         last_offset: the last offset of what can only be read, or passed over, as one: of the record itself, or of the

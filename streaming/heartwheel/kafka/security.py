@@ -40,7 +40,7 @@ SUPPORTED_PROPERTIES: Final = frozenset(_SAME) | frozenset(_NUMBERS) | _READ_ELS
 
 
 class ClientPropertyError(HeartwheelError):
-    """Tell which client properties can not be used, all of them at once, one a line."""
+    """Which client properties cannot be used, all of them at once, one a line."""
 
 
 def client_settings(properties: Mapping[str, str]) -> dict[str, str | int | bool]:

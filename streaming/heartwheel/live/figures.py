@@ -10,7 +10,7 @@ from heartwheel.percentiles import percentile
 
 
 class Lateness(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold how long after its deadline an expiration was in Kafka, ms; all zero of none.
+    """How long after its deadline an expiration was in Kafka, ms; all zero of none.
 
     Args:
         p50: median.

@@ -144,7 +144,7 @@ class Follower:
         self.undecodable += batch.last_offset - batch.first_offset + 1
 
     def _poll(self, consumer: Any) -> bool:
-        """Tell what one poll brings; tell whether it brought anything."""
+        """Hand on what one poll brings; return whether it brought anything."""
         if not self._partitions.assigned:
             self._stopping.wait(_POLL_MS / 1000)
             return False

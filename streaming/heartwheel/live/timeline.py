@@ -66,7 +66,7 @@ def _words(row: TriggerRow) -> str:
 
 
 def _who(row: TriggerRow) -> str:
-    """Name who came or went; of many the first."""
+    """Return who came or went; of many the first."""
     names, all_ = (row.joined, row.joined_count) if row.joined_count else (row.removed, row.removed_count)
     if not names:
         return "A member"

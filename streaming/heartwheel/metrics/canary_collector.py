@@ -17,10 +17,10 @@ from heartwheel.metrics.verdicts import lateness_buckets
 
 
 class CanaryCollector(Collector):
-    """Count the outcomes of a canary, and look up its other figures.
+    """Counters of a canary's outcomes, and its other figures as they are when asked.
 
     Args:
-        registry: what all this is told to Prometheus by.
+        registry: where the metrics are registered.
         objective_ms: how late an expiration should be known at most, ms.
     """
 
@@ -45,7 +45,7 @@ class CanaryCollector(Collector):
             self._lateness.observe(max(0, judged.lateness_ms) / 1000)
 
     def collect(self) -> Iterable[Family]:
-        """Give the figures, as `prometheus_client` asks for them; none while no canary is watched."""
+        """Return the figures, as `prometheus_client` asks for them; none while no canary is watched."""
         if self._figures is not None:
             figures = self._figures()
             yield family(catalogue.CANARY_PENDING, figures.pending)

@@ -22,10 +22,10 @@ _STEPS_BACK: Final = ("clock_stepped_back", "trigger_stepped_back")
 
 
 class EngineCollector(Collector):
-    """Keep the newest status row of each shard.
+    """The figures of the newest status row of each shard.
 
     Args:
-        shards: how many there are. Sums over them are told once all are known, for a sum that grows as one shard after
+        shards: how many there are. Sums over them are shown once all are known, for a sum that grows as one shard after
             the other is read would look like a burst.
     """
 
@@ -41,7 +41,7 @@ class EngineCollector(Collector):
             self._rows = dict(sorted((self._rows | fresh).items()))
 
     def collect(self) -> Iterable[Family]:
-        """Give the figures, as `prometheus_client` asks for them."""
+        """Return the figures, as `prometheus_client` asks for them."""
         rows = list(self._rows.values())
         yield from _by_shard(rows)
         if len(rows) >= self.shards:

@@ -28,7 +28,7 @@ PLAIN: Final = "text/plain"
 
 
 class Metrics:
-    """Keep the metrics of one process, in a registry of their own.
+    """The metrics of one process, in a registry of their own.
 
     One thread may feed them while another asks for the text.
 

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class MetricsServer:
-    """Serve the metrics of this process from threads of its own; read-only.
+    """A server of this process's metrics, in threads of its own; read-only.
 
     Args:
         metrics: what to serve.

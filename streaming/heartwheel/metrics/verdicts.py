@@ -33,10 +33,10 @@ def lateness_buckets(objective_ms: int) -> list[float]:
 
 
 class VerdictCounters:
-    """Count verdicts, each once by its id, those about the canary's members left out.
+    """Counters of verdicts, each once by its id, those about the canary's members left out.
 
     Args:
-        registry: what they are told to Prometheus by.
+        registry: where the metrics are registered.
         groups_max: groups that get a label of their own.
         objective_ms: how late an expiration should be known at most, ms.
         canary_prefix: what the canary's group ids begin with.

@@ -24,7 +24,7 @@ The end offsets of the partitions are not fetched at one instant; what lands bet
 
 @dataclass(frozen=True, kw_only=True)
 class OperationsConfig(StreamConfig):
-    """Hold the configuration of one run of the job, beside what every job needs.
+    """The configuration of one run of the job, beside what every job needs.
 
     Args:
         limits: what a shard may hold, and how long it remembers.

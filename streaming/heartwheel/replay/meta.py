@@ -17,7 +17,7 @@ FILE_NAME: Final = "meta.json"
 
 @dataclass(frozen=True)
 class Meta:
-    """Hold what a recording says about itself.
+    """What a recording says about itself.
 
     Args:
         settings: the coordinator's settings by name; what else a broker has set is left out.
@@ -34,7 +34,7 @@ class _File(msgspec.Struct):
 
 
 class MetaError(HeartwheelError):
-    """The description of a recording can not be read."""
+    """The description of a recording cannot be read."""
 
 
 def read_meta(path: Path) -> Meta:

@@ -26,7 +26,7 @@ Flags = NDArray[np.bool_]
 
 
 class Scenario(msgspec.Struct, kw_only=True, frozen=True):
-    """Hold what one session timeout comes to.
+    """What one session timeout comes to.
 
     Args:
         session_timeout_ms: the timeout of every member, ms; `None` for the timeouts that the members had.
@@ -48,7 +48,7 @@ class Scenario(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class LongestSilence(msgspec.Struct, kw_only=True, frozen=True):
-    """Hold the longest silence that a member came back from: a timeout must be longer to expire nobody falsely."""
+    """The longest silence that a member came back from: a timeout must be longer to expire nobody falsely."""
 
     silence_ms: int
     since_ms: int
@@ -57,7 +57,7 @@ class LongestSilence(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class WhatIf(msgspec.Struct, kw_only=True, frozen=True):
-    """Hold the answer.
+    """What session timeouts come to on a log.
 
     Args:
         recorded: what came of the timeouts that the members had.

@@ -38,7 +38,7 @@ _PANES: Final = ("expired", "risk", "groups")
 
 
 class Top(App[None]):
-    """Show frames until somebody quits.
+    """The terminal application: frames until somebody quits.
 
     Args:
         frames: gives them.

@@ -19,7 +19,7 @@ from heartwheel.top.cells import short
 
 
 class Detail(ModalScreen[None]):
-    """Explain one expiration.
+    """The screen that explains one expiration.
 
     Args:
         row: which.

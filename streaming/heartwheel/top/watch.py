@@ -23,7 +23,7 @@ _PATIENCE_S: Final = 10.0
 
 
 class Frames(Protocol):
-    """Give frames; tests have one of their own."""
+    """Where frames come from; tests have one of their own."""
 
     def frame(self, text: str = "") -> Frame:
         """Take a frame of what matches a text."""
@@ -35,7 +35,7 @@ class Frames(Protocol):
 
 
 class Watch:
-    """Follow the topics and keep a picture, for the length of a `with` block.
+    """A picture that follows the topics for the length of a `with` block.
 
     Args:
         settings: the whole configuration; window, limits and storms are those of the dashboard.
