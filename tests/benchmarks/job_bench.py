@@ -103,7 +103,6 @@ class Bench:
         flags = [
             f"kafka.bootstrap_servers={self._broker.bootstrap}",
             f"engine.shards={shards}",
-            "engine.skew_allowance=0",
             "engine.members_per_shard_max=10000000",
             "engine.output_per_batch_max=10000000",
             "spark.master=local[2]",

@@ -56,7 +56,8 @@ class FakeEngine:
             records=0,
             last_batch=None,
             trigger_interval_ms=20_000,  # makes the objective generous: the machine may be busy
-            skew_allowance_ms=0,
+            tick_interval_ms=200,
+            wheel_tick_ms=100,
             shards=SHARDS,
             version="0",
         )

@@ -195,6 +195,6 @@ def test_a_demo_clears_what_the_last_one_left(tmp_path: Path) -> None:
 def test_demo_defaults_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the demo prefers is a default: a flag, the environment or a file goes over it."""
     monkeypatch.setenv("HEARTWHEEL_SPARK__DRIVER_MEMORY", "2GiB")
-    settings = demo.demo_settings(None, ["engine.skew_allowance=300ms"])
-    assert (settings.engine.skew_allowance_ms, settings.spark.driver_memory_bytes) == (300, 2**31)
+    settings = demo.demo_settings(None, ["engine.tick_interval=300ms"])
+    assert (settings.engine.tick_interval_ms, settings.spark.driver_memory_bytes) == (300, 2**31)
     assert settings.feed.kill_rate == float(demo.DEMO_DEFAULTS["feed.kill_rate"])

@@ -15,13 +15,13 @@ from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.partition import shard_of
 from heartwheel.errors import HeartwheelError
 from heartwheel.shard import Shard, ShardLimits
-from heartwheel.spark.checkpoint import MANIFEST, CheckpointError, Manifest
+from heartwheel.spark.checkpoint import FORMAT, MANIFEST, CheckpointError, Manifest
 from heartwheel.spark.schema import STATE_VERSION
-from heartwheel.testing import LogBuilder, pack_records
+from heartwheel.testing import LogBuilder, read_records
 from heartwheel.wire.events import Event
 
 NOW_MS = 1_700_000_000_000
-MADE = Manifest(format=1, shards=2, shuffle_partitions=2, topic="beats")
+MADE = Manifest(format=FORMAT, shards=2, shuffle_partitions=2, topic="beats")
 
 
 def _state(group_id: str = "orders", members: int = 3) -> tuple[int, int, int, int, int, str]:
@@ -31,7 +31,7 @@ def _state(group_id: str = "orders", members: int = 3) -> tuple[int, int, int, i
     for i in range(members):
         beat = Event(group_id=group_id, member_id=f"m{i}", session_timeout_ms=10_000, client_id=f"c{i}")
         log.add(NOW_MS + i, beat)
-    shard.apply(pack_records(log.records), NOW_MS + 500)
+    shard.apply(*read_records(log.records, clock_ms=NOW_MS + 500))
     return (STATE_VERSION, NOW_MS + 1_500, NOW_MS + 500, members, 1, shard.encode())
 
 

@@ -36,7 +36,7 @@ from heartwheel.plain import plain, plain_json, plain_lines
 from heartwheel.shard import Shard, ShardLimits
 from heartwheel.spark.checkpoint import Manifest
 from heartwheel.spark.schema import STATE_VERSION
-from heartwheel.testing import LogBuilder, pack_records
+from heartwheel.testing import LogBuilder, read_records
 from heartwheel.top import watch
 from heartwheel.top.cells import short
 from heartwheel.top.frame import frame_of
@@ -172,7 +172,7 @@ def _view() -> CheckpointView:
     log = LogBuilder()
     beat = Event(group_id=EVIL, member_id=EVIL, session_timeout_ms=10_000, client_id=EVIL, client_host=EVIL)
     log.add(NOW_MS, beat)
-    shard.apply(pack_records(log.records), NOW_MS + 500)
+    shard.apply(*read_records(log.records, clock_ms=NOW_MS + 500))
     state = (STATE_VERSION, NOW_MS + 1_500, NOW_MS + 500, 1, 1, shard.encode())
     made = Manifest(format=1, shards=1, shuffle_partitions=1, topic="beats")
     return CheckpointView(EVIL, made, 7, [decode_shard(shard_of(EVIL, 1), state)])

@@ -19,12 +19,12 @@ def problems_of(*overrides: str, file: Path | None = None, env: dict[str, str] |
 def test_all_problems_come_at_once(tmp_path: Path) -> None:
     """Typos, types, bounds and impossible combinations of three layers are told in one go, each with its layer."""
     file = tmp_path / "bad.toml"
-    file.write_text('[engine]\nshard = 4\nskew_allowance = "-1s"\n[wheel]\nsize = "20"\n')
+    file.write_text('[engine]\nshard = 4\ntick_interval = "-1s"\n[wheel]\nsize = "20"\n')
     env = {"HEARTWHEEL_ENGINE__TRIGGER_INTERVAL": "0"}
     found = problems_of("coordinator.group_min_session_timeout=1h", file=file, env=env)
     assert {path: problem.origin.layer for path, problem in found.items()} == {
         "engine.shard": Layer.FILE,
-        "engine.skew_allowance": Layer.FILE,
+        "engine.tick_interval": Layer.FILE,
         "wheel.size": Layer.FILE,
         "engine.trigger_interval": Layer.ENVIRONMENT,
         "coordinator.group_min_session_timeout": Layer.FLAG,
@@ -85,7 +85,7 @@ def test_single_underscores_are_noticed() -> None:
         ("engine.shards=1025", "must be at most 1024"),
         ("engine.trigger_interval=0s", "must be at least 100ms"),
         ("engine.trigger_interval=soon", "must be a duration"),
-        ("engine.skew_allowance=-5", "must be at least 0"),
+        ("engine.tick_interval=-5", "must be at least 50"),
         ("engine.value_bytes_max=1B", "must be at least 1KiB"),
         ("wheel.size=1", "must be at least 2"),
         ("feed.jitter=2", "must be at most 1"),
@@ -153,7 +153,8 @@ def test_impossible_combinations_are_refused(overrides: list[str], path: str) ->
             "feed.session_timeout=30m",
         ],
         ["feed.heartbeat_interval=5400ms"],
-        ["wheel.tick=1s"],
+        ["wheel.tick=500ms"],
+        ["engine.tick_interval=749ms"],
         ["spark.shuffle_partitions=8"],
         ["spark.master=yarn", "spark.shuffle_partitions=8", "checkpoint.shared=true"],
         ["spark.master=spark://m:7077", *SHARED, *UNGUARDED],

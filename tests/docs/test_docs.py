@@ -145,5 +145,5 @@ def test_the_page_on_the_dashboard_has_its_words() -> None:
     words = (ROOT / "streaming/heartwheel/dashboard/page/js/words.js").read_text(encoding="utf-8")
     page = (ROOT / "docs" / "dashboard.md").read_text(encoding="utf-8")
     reasons = re.findall(r'(\w+)_timeout: \{\s*label: "([^"]+)"', words)
-    assert len(reasons) == 5
+    assert len(reasons) == 7
     assert [label for name, label in reasons if f"| {label} | {name.replace('_', ' ')} timeout |" not in page] == []

@@ -6,7 +6,7 @@ from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.shard import Shard, ShardLimits
 from heartwheel.shard.shard import Outcome
 from heartwheel.shard.status import AWAITING_MAX, LISTED_MAX, REBALANCING_MAX, status_of
-from heartwheel.testing import LogBuilder, pack_records
+from heartwheel.testing import LogBuilder, read_records, until
 from heartwheel.wire.events import Event, EventType, Protocol
 from heartwheel.wire.status import StatusRow
 
@@ -21,14 +21,14 @@ def status(shard: Shard, outcome: Outcome) -> StatusRow:
 def shard_of(log: LogBuilder, clock_ms: int) -> tuple[Shard, StatusRow]:
     """Apply a log to a new shard."""
     shard = Shard(coordinator=CoordinatorConfig(), limits=ShardLimits())
-    outcome = shard.apply(pack_records(log.records), clock_ms)
+    outcome = shard.apply(*read_records(log.records, clock_ms=clock_ms))
     return shard, status(shard, outcome)
 
 
 def again(shard: Shard, clock_ms: int) -> tuple[Shard, StatusRow]:
     """Go through one more batch without records, from the state that the one before has left."""
-    after = Shard(coordinator=CoordinatorConfig(), limits=ShardLimits(), clock_ms=shard.clock_ms, blob=shard.encode())
-    return after, status(after, after.apply([], clock_ms))
+    after = Shard(coordinator=CoordinatorConfig(), limits=ShardLimits(), blob=shard.encode())
+    return after, status(after, after.apply([], until(clock_ms)))
 
 
 def beats(groups: int) -> LogBuilder:
@@ -97,11 +97,11 @@ def test_a_rebalance_names_who_has_not_joined_by_now() -> None:
     assert (group.state, group.awaiting, group.awaiting_count) == ("CompletingRebalance", ("a", "b", "c"), 3)
     log = LogBuilder()
     add(log, 8_100, *(join("g", name, generation=1) for name in "abc"))
-    outcome = shard.apply(pack_records(log.records), 9_000)
+    outcome = shard.apply(*read_records(log.records, clock_ms=9_000))
     assert status(shard, outcome).rebalancing == ()
     log = LogBuilder()
     add(log, 9_100, join("g", "d"), join("g", "a", is_new=False), join("g", "c", is_new=False))
-    outcome = shard.apply(pack_records(log.records), 9_500)
+    outcome = shard.apply(*read_records(log.records, clock_ms=9_500))
     (group,) = status(shard, outcome).rebalancing
     assert (group.state, group.awaiting, group.awaiting_count) == ("PreparingRebalance", ("b",), 1)
     assert group.deadline_ms == 9_100 + SESSION_MS

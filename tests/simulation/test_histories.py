@@ -21,12 +21,19 @@ FEW: Final = 100
 _SELDOM_TOLD: Final = {Cause.OVER_CAPACITY, Cause.MEMBER_REJOINED}
 """Causes that need a smaller `group_max_size` at a restart, or that no row of the triggers topic gives."""
 
+_NEVER_THERE: Final = {
+    ExpiryReason.NEW_MEMBER_TIMEOUT,
+    ExpiryReason.REVOCATION_TIMEOUT,
+    ExpiryReason.POLL_TIMEOUT,
+}
+"""Reasons that need a longer history, or members that no simulation has: of newer groups, or that say why they go."""
+
 _AT_LEAST: Final = {
     50: [
         *(f"group {kind}" for kind in ("presence", "loaded", "classic")),
         *(f"pause deadline {edge:+}" for edge in (-1, 0, 1)),
         *(f"member {deed}" for deed in ("busy", "die", "leave", "pause", "return", "return static", "rejoin", "stale")),
-        *(f"expired {reason}" for reason in ExpiryReason if reason is not ExpiryReason.NEW_MEMBER_TIMEOUT),
+        *(f"expired {reason}" for reason in ExpiryReason if reason not in _NEVER_THERE),
         *TRIGGER_TYPES.values(),
         *(f"driver clock {how}" for how in ("right", "behind", "drifts", "steps back", "steps forward")),
         *(f"fault {what}" for what in ("duplicate record", "stall", "unload", "load", "task retried")),

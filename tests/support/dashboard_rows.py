@@ -127,7 +127,8 @@ def job(at_ms: int, *, phase: Phase = Phase.LIVE, **fields: Any) -> TopicRow:
         "batches": 3_580,
         "records": 572_800,
         "trigger_interval_ms": 1_000,
-        "skew_allowance_ms": 500,
+        "tick_interval_ms": 200,
+        "wheel_tick_ms": 100,
         "shards": 8,
         "version": "0.1.0",
     }

@@ -114,7 +114,6 @@ class Job:
             *(f"kafka.topics.{name}={real}" for name, real in topics.names.items()),
             "engine.shards=2",
             "engine.trigger_interval=500ms",
-            "engine.skew_allowance=0",
             "coordinator.group_min_session_timeout=100ms",
             "spark.master=local[2]",
             "spark.driver_memory=1GiB",

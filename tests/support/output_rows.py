@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from heartwheel.live.topic_rows import Source, TopicRow
-from heartwheel.wire.job import BatchFigures, JobRow, Phase
+from heartwheel.wire.job import BatchFigures, JobRow, Phase, TickerState
 from heartwheel.wire.status import AtRiskMember, StatusRow, WheelLevel
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
@@ -141,7 +141,18 @@ def job(at_ms: int = T0, **changes: object) -> JobRow:
         records=280,
         last_batch=batch,
         trigger_interval_ms=1_000,
-        skew_allowance_ms=500,
+        tick_interval_ms=200,
+        wheel_tick_ms=100,
+        ticker=TickerState(
+            run="0123456789abcdef",
+            partitions=2,
+            written=100,
+            failed=0,
+            lag_ms=150,
+            silent_count=0,
+            silent=(),
+            reason="",
+        ),
         shards=1,
         version="0.1.0",
     )

@@ -21,6 +21,7 @@ PAGES = {
     "now": ("/", "Now"),
     "expired": ("/expired", "Expired members"),
     "groups": ("/groups", "Groups"),
+    "rebalances": ("/rebalances", "Rebalances"),
     "at-risk": ("/at-risk", "At risk"),
     "wheel": ("/wheel?shard=2", "Timing wheel"),
     "group": ("/groups/fraud-scoring", "fraud-scoring"),
@@ -56,7 +57,7 @@ def look(one: Tab, shop: FedDashboard, name: str) -> dict[str, Any]:
     path = path_of(name, shop)
     page = one.open(path)
     expect(page.locator("h1")).to_have_text(PAGES[name][1] or path.rsplit("/", 1)[-1])
-    expect(page.locator("main").locator(".table tbody tr, .empty, .rings").first).to_be_visible()
+    expect(page.locator("main").locator(".table tbody tr, .empty, .rings, .strip").first).to_be_visible()
     page.evaluate("document.getAnimations().forEach((one) => one.finish())")
     page.evaluate(AXE)
     found: dict[str, Any] = {"light": serious(page, AXE_ALL)}

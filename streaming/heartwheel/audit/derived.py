@@ -51,6 +51,7 @@ class Derived(msgspec.Struct, frozen=True):
         group_id: about which group.
         time_ms: when it is true, epoch ms.
         facts: every other field that a row has to have, by the row's names; lists of members are sorted.
+        ready_ms: effective time of the record by which it could be known, epoch ms.
     """
 
     order: int
@@ -58,6 +59,7 @@ class Derived(msgspec.Struct, frozen=True):
     group_id: str
     time_ms: int
     facts: dict[str, str | int | tuple[str, ...] | None]
+    ready_ms: int = 0
 
     def id(self) -> str:
         """Compute the id that the row must have."""

@@ -5,7 +5,7 @@ printed, for a person to look at before they replace others in `jars.lock`. The 
 
 - broker: `org.apache.kafka:kafka_2.13` and `org.apache.logging.log4j:log4j-slf4j-impl`, without which the broker logs
   nothing; `--without` what neither formatting, running, producing with any codec, consuming in groups nor transactions
-  need: `caffeine,commons-beanutils,commons-collections,commons-digester,commons-logging,hash4j,jackson-dataformat-csv,
+  need: `caffeine,commons-beanutils,commons-collections,commons-digester,commons-logging,jackson-dataformat-csv,
   jackson-dataformat-yaml,jackson-datatype-jdk8,jose4j,jspecify,kafka-tools-api,scala-reflect,snakeyaml`
 - image: the same with `jackson-dataformat-yaml` and `snakeyaml`
 - spark: its four coordinates with `--alone`, for pyspark brings the rest

@@ -19,6 +19,7 @@ from heartwheel.live.canary_figures import CanaryFigures
 from heartwheel.live.follower import Follower
 from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.settings import Settings
+from heartwheel.settings.objective import lateness_objective_ms
 from heartwheel.wall_clock import wall_ms
 from heartwheel.wire.events import encode_event
 from heartwheel.wire.job import JobRow, Phase
@@ -53,12 +54,11 @@ class Canary:
 
     def __init__(self, settings: Settings, *, on_judged: Callable[[Probe, Judged], None] = _ignore) -> None:
         self._settings, self._on_judged = settings, on_judged
-        engine = settings.engine
         self._flock = Flock(
             plan_of(settings),
             member_id=f"canary-{uuid.uuid4().hex[:12]}",
             missed_after_ms=settings.canary.missed_after_ms,
-            objective_ms=3 * engine.trigger_interval_ms + engine.skew_allowance_ms,
+            objective_ms=lateness_objective_ms(settings),
         )
         # Rows come on the follower's thread and are judged on the canary's: it alone touches the flock.
         self._heard: collections.deque[TopicRow] = collections.deque(maxlen=100_000)

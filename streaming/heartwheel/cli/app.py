@@ -16,6 +16,7 @@ from heartwheel.cli import (
     dashboard,
     demo,
     doctor,
+    explain,
     feed,
     inspect,
     notify,
@@ -51,6 +52,7 @@ Structured Streaming, and writes member expirations and rebalance triggers back 
 First steps:
 
 \b
+    heartwheel explain FILE      why a broker's own log says a consumer was kicked; needs nothing else
     heartwheel demo              watch it work, with a broker and members of its own
     heartwheel doctor            is everything here that it needs?
     heartwheel topics --create   make the topics
@@ -106,6 +108,7 @@ for _command in (
     dashboard.dashboard,
     top.top,
     notify.notify,
+    explain.explain,
     skip.skip,
     doctor.doctor,
     config.config,

@@ -21,6 +21,7 @@ from heartwheel.cli.console import (
 )
 from heartwheel.cli.files import read_file, write_file
 from heartwheel.settings import parse_duration_ms
+from heartwheel.settings.objective import lateness_objective_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,11 +55,12 @@ def audit(
         list[str] | None,
         typer.Option(metavar="FROM..TO", help="The job was down then, epoch ms; can be repeated."),
     ] = None,
-    disorder: Annotated[
-        str, typer.Option(metavar="DURATION", help="Most that append times step back in a partition.")
-    ] = "1m",
+    run_of: Annotated[
+        list[str] | None,
+        typer.Option("--run", metavar="RUN", help="A run of this job, if other jobs tick, too; can be repeated."),
+    ] = None,
     judge_strays: Annotated[
-        bool, typer.Option("--judge-strays", help="Judge groups in several partitions like the others.")
+        bool, typer.Option("--judge-strays", help="Judge groups that are astray like the others.")
     ] = False,
     examples: Annotated[int, typer.Option(metavar="N", min=0, help="Findings of a kind that are shown.")] = 10,
     heartbeats: _FileOption = None,
@@ -95,7 +97,7 @@ def audit(
     audited = audit_config(
         settings,
         late_ms_max=_late_ms(late, settings, has_status=has_status),
-        disorder_ms=_duration(disorder, "--disorder"),
+        runs=tuple(run_of or ()),
         judge_strays=judge_strays,
         judge_rejects=not files or rejects is not None,
         examples_max=examples,
@@ -148,6 +150,19 @@ def _files(*paths: Path | None) -> dict[Source, Path]:
     return {Source(name): path for name, path in files.items()}
 
 
+_FIGURES: Final = (
+    "clock_ms",
+    "events",
+    "ticks",
+    "outages",
+    "derived",
+    "told",
+    "confirmed",
+    "repeated",
+    "early",
+    "unjudged",
+    "unsettled",
+)
 _ORDER: Final = ("heartbeats", "expirations", "triggers", "rejects", "status")
 
 
@@ -164,6 +179,7 @@ def audit_config(settings: Settings, **given: object) -> AuditConfig:
             "members_per_group_max": engine.members_per_group_max,
             "value_bytes_max": engine.value_bytes_max,
             "tick_ms": settings.wheel.tick_ms,
+            "outage_min_ms": engine.outage_min_ms,
             **given,
         },
         AuditConfig,
@@ -176,8 +192,7 @@ def _late_ms(late: str | None, settings: Settings, *, has_status: bool) -> int |
         return None
     if late is not None:
         return _duration(late, "--late")
-    engine = settings.engine
-    return 2 * engine.trigger_interval_ms + engine.skew_allowance_ms + settings.wheel.tick_ms + _BATCH_MS
+    return lateness_objective_ms(settings, batch_ms=_BATCH_MS)
 
 
 def _duration(text: str, option: str) -> int:
@@ -204,7 +219,19 @@ def _show(report: Report, *, as_json: bool) -> None:
 
     figures = plain_table("judged", "")
     figures.columns[1].justify = "right"
-    for name in ("clock_ms", "events", "derived", "told", "confirmed", "repeated", "early", "unjudged", "unsettled"):
+    for name in (
+        "clock_ms",
+        "events",
+        "derived",
+        "told",
+        "confirmed",
+        "repeated",
+        "early",
+        "unjudged",
+        "unsettled",
+        "ticks",
+        "outages",
+    ):
         figures.add_row(name, str(getattr(report, name)))
     stdout().print(figures, markup=False)
     if report.faults:
@@ -223,11 +250,6 @@ def _show(report: Report, *, as_json: bool) -> None:
 
 
 def _warn(report: Report) -> None:
-    if report.disordered:
-        words = (
-            f"{report.disordered} records step back by more than --disorder: findings about their groups may be none"
-        )
-        stderr().print(words, markup=False)
     if report.unread:
         words = f"{report.unread} records unpack to too much and were not read: what the job says of them is believed"
         stderr().print(words, markup=False)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from heartwheel.demo.folder import DemoFolder
 
 DEMO_DEFAULTS: Final[Mapping[str, str]] = {
-    "engine.skew_allowance": "0ms",  # broker and driver read one clock
     "spark.driver_memory": "1GiB",
     "feed.protocol": "mix",  # or most pages would have nothing to show
     "feed.kill_rate": "0.3",  # of members of presence groups; those of classic groups are calm

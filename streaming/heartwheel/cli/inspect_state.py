@@ -110,13 +110,13 @@ def decode_shard(index: int, state: tuple[int, int, int, int, int, str]) -> Shar
         CheckpointError: it can not be read, or a newer release wrote it.
     """
     version, last_trigger_ms, clock_ms, _, _, blob = state
-    if version > STATE_VERSION:
+    if version != STATE_VERSION:
         raise CheckpointError(
-            f"the state of shard {index} has version {version}, this release reads up to {STATE_VERSION}",
-            hint="run the release that wrote it, or a newer one",
+            f"the state of shard {index} has version {version}, this release reads version {STATE_VERSION}",
+            hint="run the release that wrote it",
         )
     try:
-        shard = Shard(coordinator=CoordinatorConfig(), limits=_NO_LIMITS, clock_ms=clock_ms, blob=blob)
+        shard = Shard(coordinator=CoordinatorConfig(), limits=_NO_LIMITS, blob=blob)
     except StateBlobError as error:
         raise CheckpointError(f"the state of shard {index} can not be read: {error}", hint=_RESTORE) from error
     return ShardView(index, last_trigger_ms, clock_ms, len(blob), shard)

@@ -76,7 +76,13 @@ def _engine(settings: Settings, jars: list[Path], reporter: JobReporter) -> Engi
         reporter.on_phase(name)
 
     return Engine(
-        settings, jars, on_progress=progress, on_phase=phase, on_fault=reporter.on_fault, log_file=spark_log_file()
+        settings,
+        jars,
+        on_progress=progress,
+        on_phase=phase,
+        on_fault=reporter.on_fault,
+        on_ticker=lambda ticker: reporter.tally.watch(ticker.state),
+        log_file=spark_log_file(),
     )
 
 

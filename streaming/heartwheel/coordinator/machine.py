@@ -94,6 +94,22 @@ class GroupMachine:
         if self._ctx.timers.is_due(clock_ms):
             self._fire(clock_ms)
 
+    def renew(self, before_ms: int, after_ms: int) -> int:
+        """Start every timer of a member, of a join and of a sync anew at the end of an outage.
+
+        What had run out before the outage fires first. Nothing is said, and nobody counts as seen: as after Kafka's own
+        load of a partition (`GroupMetadataManager.onLoaded`) everybody has a whole session to be heard of.
+
+        Args:
+            before_ms: when the outage began, epoch ms.
+            after_ms: when it ended, epoch ms.
+
+        Returns:
+            How many members' timers were started anew.
+        """
+        self.advance(before_ms)
+        return self._ctx.renew_timers(after_ms)
+
     def next_deadline_ms(self) -> int:
         """Return when the next timer fires, epoch ms; `NEVER` if none is armed."""
         return self._ctx.timers.next_deadline_ms()

@@ -14,6 +14,7 @@ from heartwheel.live.expirations import ExpirationDetail, ExpirationPage
 from heartwheel.live.groups import GroupPage
 from heartwheel.live.members import MemberView
 from heartwheel.live.now import Now
+from heartwheel.live.rebalances import RebalancePage
 from heartwheel.live.series import Series
 from heartwheel.live.states import ShownState
 from heartwheel.live.ticks import STEP_MS
@@ -88,6 +89,16 @@ ENDPOINTS: Final[Mapping[str, Endpoint]] = {
     ),
     "/api/groups/{group_id}": Endpoint(endpoints.group, (), endpoints.GroupAnswer),
     "/api/members/{group_id}/{member_id}": Endpoint(endpoints.member, (), MemberView),
+    "/api/rebalances": Endpoint(
+        endpoints.rebalances,
+        (
+            text("text", "Part of the group's id."),
+            text("group", "A group's id, exactly."),
+            CANARY,
+            integer("limit", "Most groups.", least=1, most=500, default=50),
+        ),
+        RebalancePage,
+    ),
     "/api/at-risk": Endpoint(
         endpoints.members_at_risk,
         (integer("limit", "Most rows.", least=1, most=1_000, default=50), CANARY),

@@ -13,7 +13,7 @@ from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
@@ -41,7 +41,16 @@ from heartwheel.live.picture import Picture
 from heartwheel.settings import Settings
 from heartwheel.wall_clock import wall_ms
 
-PAGES: Final = ("/", "/expired", "/groups", "/at-risk", "/wheel", "/groups/{rest:path}", "/members/{rest:path}")
+PAGES: Final = (
+    "/",
+    "/expired",
+    "/groups",
+    "/rebalances",
+    "/at-risk",
+    "/wheel",
+    "/groups/{rest:path}",
+    "/members/{rest:path}",
+)
 """Addresses that are views of the one page."""
 
 SCRAPES_MAX: Final = 2
@@ -96,6 +105,7 @@ def create_app(
             Route("/api/{rest:path}", _answers_of(deps)),
             *_plain_routes(deps, metrics, base),
             Mount("/page", _Assets(packages=[("heartwheel.dashboard", "page")]), name="assets"),
+            Route("/", _home_of(deps, base)),
             *(Route(path, _page_of(base)) for path in PAGES),
         ],
         exception_handlers={RequestError: _told, 404: _not_found, 405: _not_found},
@@ -213,6 +223,16 @@ def _page_of(base: str) -> Callable[[Request], Any]:
         return HTMLResponse(text.replace(ACCOUNT, who), headers={"cache-control": "no-cache"})
 
     return page
+
+
+def _home_of(deps: Deps, base: str) -> Callable[[Request], Any]:
+    page = _page_of(base)
+
+    async def home(request: Request) -> Response:
+        # With no engine behind it, page Now would be empty.
+        return RedirectResponse("expired", headers=_NO_STORE) if deps.picture.log else await page(request)
+
+    return home
 
 
 def _unknown(scope: Scope) -> RequestError:

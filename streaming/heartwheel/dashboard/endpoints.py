@@ -24,6 +24,7 @@ from heartwheel.live.groups import GroupDetail, GroupFilter, GroupPage, group_de
 from heartwheel.live.history import GroupTail, HistoryBusyError, MemberHistory, MemberSeen
 from heartwheel.live.members import MemberView, member_view
 from heartwheel.live.now import Now, now_of
+from heartwheel.live.rebalances import RebalancePage, list_rebalances
 from heartwheel.live.series import Series, series_of
 from heartwheel.live.ticks import STEP_MS
 from heartwheel.live.wheel import WheelView, shards_of, wheel_of
@@ -140,6 +141,13 @@ def _read_history(deps: Deps, group_id: str, member_id: str, rows: list[Any]) ->
         return deps.history.member(group_id, member_id, newest=rows[-1] if rows else None, now_ms=deps.now_ms())
     except HistoryBusyError:
         return MemberHistory.nothing("Too many look at heartbeats right now; try again in some seconds.")
+
+
+def rebalances(deps: Deps, values: dict[str, Any]) -> RebalancePage:
+    """Tell what rebalances cost each group, those that lost most time first."""
+    return list_rebalances(
+        deps.picture, text=values["text"], group=values["group"], canary=values["canary"], limit=values["limit"]
+    )
 
 
 def members_at_risk(deps: Deps, values: dict[str, Any]) -> AtRiskList:

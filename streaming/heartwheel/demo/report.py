@@ -56,7 +56,7 @@ def report_of(settings: Settings, judged: Judged, fed: Summary, tally: Tally) ->
         "batches": len(tally.batch_ms),
         "batch_ms": {"p50": percentile(tally.batch_ms, 0.5), "max": max(tally.batch_ms, default=0)},
         "trigger_interval_ms": settings.engine.trigger_interval_ms,
-        "skew_allowance_ms": settings.engine.skew_allowance_ms,
+        "tick_interval_ms": settings.engine.tick_interval_ms,
         "seed": settings.feed.seed,
         "examples_false": [silence._asdict() for silence in presence.examples_false] + _examples(judged, "false"),
         "examples_missed": [silence._asdict() for silence in presence.examples_missed] + _examples(judged, "missed"),

@@ -18,6 +18,8 @@ class Expiration(ExpirationRow, kw_only=True):
         returned_ms: when the member was back in its group, epoch ms; `None` as long as it is not.
         partition: where it is in its topic.
         offset: likewise.
+        explanation: sentences of whoever told it, in place of those of `heartwheel.live.why`.
+        evidence: file and line of the broker's log that tells it; `None` if the engine has decided it.
     """
 
     seq: int
@@ -27,7 +29,20 @@ class Expiration(ExpirationRow, kw_only=True):
     returned_ms: int | None = None
     partition: int
     offset: int
+    explanation: tuple[str, ...] = ()
+    evidence: str | None = None
 
+
+class LoggedExpiration(ExpirationRow, kw_only=True):
+    """Hold an expiration that a broker's log tells; `shard` is `FROM_A_LOG`. See `Expiration` for the other fields."""
+
+    returned_ms: int | None = None
+    explanation: tuple[str, ...] = ()
+    evidence: str | None = None
+
+
+FROM_A_LOG: Final = -1
+"""In place of a shard: the row is from a broker's log, and no engine has decided it."""
 
 _FIELDS: Final = ExpirationRow.__struct_fields__
 
@@ -48,8 +63,11 @@ def expiration_of(row: ExpirationRow, *, seq: int, append_ms: int, partition: in
         append_ms=append_ms,
         known_late_ms=append_ms - row.deadline_ms,
         silent_ms=row.detected_ms - row.last_seen_ms,
+        returned_ms=getattr(row, "returned_ms", None),
         partition=partition,
         offset=offset,
+        explanation=getattr(row, "explanation", ()),
+        evidence=getattr(row, "evidence", None),
     )
 
 

@@ -17,7 +17,7 @@ class Lateness(msgspec.Struct, frozen=True, kw_only=True):
         p99: 99th percentile.
         max: the longest.
         count: of how many expirations.
-        objective: what it should stay under: two trigger intervals, one more for the batch, and the skew allowance
+        objective: what it should stay under: the bound of promise P2 (`heartwheel.wire.lateness`)
             (promise P2); `None` while the job's settings are not known.
     """
 

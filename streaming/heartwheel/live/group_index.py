@@ -6,7 +6,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 from typing import Final
 
-from heartwheel.live.expiration import Expiration
+from heartwheel.live.expiration import FROM_A_LOG, Expiration
 from heartwheel.live.returns import Arrival, arrivals_of, is_return
 from heartwheel.wire.status import ListedGroup, RebalancingGroup, StatusRow
 from heartwheel.wire.verdicts import TriggerRow
@@ -77,7 +77,7 @@ class GroupEntry:
         self.standing, self.is_fresh = None, False
         if row.type == "rebalance_triggered":
             self.begun = row
-        if row.type == "rebalance_completed":
+        if row.type == "rebalance_completed" and (row.leader is not None or row.shard != FROM_A_LOG):
             self.leader_seen = row.leader is not None
         return [back for arrival in arrivals_of(row) if (back := self._arrived(arrival))]
 
@@ -136,7 +136,8 @@ class GroupIndex:
         if row.detected_ms <= self._status_ms.get(row.shard, -1):
             entry.standing = self._standing[row.shard].get(row.group_id)
         else:
-            entry.is_fresh = row.type == "rebalance_completed" and row.leader is not None
+            fresh = row.type == "rebalance_completed" and row.leader is not None
+            entry.is_fresh = fresh and row.shard != FROM_A_LOG  # no status row follows a broker's log
             self._rebalancing.setdefault(row.shard, set()).add(row.group_id)
         return back
 

@@ -164,7 +164,8 @@ def now_of(picture: Picture, view: View, *, now_ms: int) -> Now:
             bootstrap=view.bootstrap,
             job=job,
             shards=rows,
-            reasons=_reasons(lateness, strays, view.canary),
+            reasons=() if picture.log else _reasons(lateness, strays, view.canary),
+            log=picture.log,
         )
         hidden = [] if view.show_canary else picture.canaries()
         stormy = storms(picture, view.storm, now_ms=now_ms, canary=view.show_canary)
@@ -198,8 +199,8 @@ def now_of(picture: Picture, view: View, *, now_ms: int) -> Now:
 
 
 def objective_ms(job: JobRow | None) -> int | None:
-    """Tell how late an expiration may be known, ms: two trigger intervals, one for the batch, the skew (promise P2)."""
-    return None if job is None else 3 * job.trigger_interval_ms + job.skew_allowance_ms
+    """Tell how late an expiration may be known, ms (promise P2, `heartwheel.wire.lateness`)."""
+    return None if job is None else job.lateness_objective_ms
 
 
 def _storm_line(group_id: str, storm: Storm) -> StormLine:

@@ -74,6 +74,8 @@ class Picture:
         self.ticks = Ticks(window_ms)
         self.status: dict[int, StatusRow] = {}
         self.job: JobRow | None = None
+        self.log = ""
+        """What was read of brokers' logs, in a sentence, if these feed it in place of the engine's topics."""
         self.rejects: Counter[str] = Counter()
         """Rejected records by cause, as far as the rejects topic was read."""
         self.triggers_total = 0

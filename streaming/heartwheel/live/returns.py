@@ -17,7 +17,7 @@ _COMPLETED: Final = "rebalance_completed"
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
-    """A member that was new in a completed rebalance: its group, its id there, and when, epoch ms."""
+    """A member that is new in a group: which group, its id there, and when, epoch ms."""
 
     group_id: str
     member_id: str
@@ -25,9 +25,10 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def arrivals_of(row: TriggerRow) -> list[Arrival]:
-    """Return who arrived with a row of the triggers topic; only completed rebalances bring somebody."""
-    if row.type != _COMPLETED:
-        return []
+    """Return who arrived with a row of the triggers topic.
+
+    The engine names them when a rebalance is completed; a broker's log, when they begin one.
+    """
     return [Arrival(group_id=row.group_id, member_id=member_id, time_ms=row.time_ms) for member_id in row.joined]
 
 
@@ -37,7 +38,7 @@ def came_back(expiration: ExpirationRow, trigger: TriggerRow) -> bool:
     Several members with one client id look alike from outside: for them this says that one of them came back, and a
     caller that counts returns lets each joined id stand for one of them (`heartwheel.live.group_index`).
     """
-    return any(is_return(expiration, arrival) for arrival in arrivals_of(trigger))
+    return trigger.type == _COMPLETED and any(is_return(expiration, one) for one in arrivals_of(trigger))
 
 
 def is_return(expiration: ExpirationRow, arrival: Arrival) -> bool:

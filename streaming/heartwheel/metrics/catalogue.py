@@ -61,8 +61,38 @@ LATENESS: Final = Metric(
 LATENESS_OBJECTIVE: Final = Metric(
     "heartwheel_lateness_objective_seconds",
     _G,
-    "How late an expiration should be known at most: three trigger intervals and the skew allowance (promise P2).",
-    "heartwheel_lateness_objective_seconds 3.5",
+    "How late an expiration should be known at most (promise P2): a tick, two trigger intervals, a tick of the wheel.",
+    "heartwheel_lateness_objective_seconds 1.3",
+)
+TICK_LAG: Final = Metric(
+    "heartwheel_tick_lag_seconds",
+    _G,
+    "Age of the oldest of the partitions' newest ticks: what it grows by, verdicts of quiet partitions are late by.",
+    "heartwheel_tick_lag_seconds 0.2",
+)
+TICKLESS: Final = Metric(
+    "heartwheel_tickless_partitions",
+    _G,
+    "Partitions of the heartbeat topic that the ticker cannot write to.",
+    "heartwheel_tickless_partitions 0.0",
+)
+STANDING: Final = Metric(
+    "heartwheel_standing_partitions",
+    _G,
+    "Partitions whose time stands still, or was never known: nobody in them is expired.",
+    "heartwheel_standing_partitions 0.0",
+)
+OUTAGES: Final = Metric(
+    "heartwheel_outages_total",
+    _C,
+    "Outages of Kafka that were seen in the log since the job was started.",
+    "heartwheel_outages_total 1.0",
+)
+SESSIONS_RENEWED: Final = Metric(
+    "heartwheel_sessions_renewed_total",
+    _C,
+    "Sessions that outages of Kafka started anew.",
+    "heartwheel_sessions_renewed_total 400.0",
 )
 REBALANCES: Final = Metric(
     "heartwheel_rebalances_total",
@@ -168,7 +198,7 @@ REJECTS: Final = Metric(
 CLOCK_STEPS_BACK: Final = Metric(
     "heartwheel_clock_steps_back_total",
     _C,
-    "Times that a clock went back and was not followed.",
+    "Records whose append time was before that of an earlier one of their partition; they count as at that time.",
     "heartwheel_clock_steps_back_total 0.0",
 )
 STRAY_GROUPS: Final = Metric(
@@ -331,6 +361,13 @@ SECTIONS: Final[dict[str, tuple[Metric, ...]]] = {
         FAULTS,
         MEMORY,
         KAFKA_UP,
+    ),
+    "Time": (
+        TICK_LAG,
+        TICKLESS,
+        STANDING,
+        OUTAGES,
+        SESSIONS_RENEWED,
     ),
     "Canary": (
         CANARY_PROBES,

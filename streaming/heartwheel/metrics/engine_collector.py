@@ -18,7 +18,7 @@ from heartwheel.wire.events import RejectCause
 from heartwheel.wire.status import StatusRow
 
 _FINE: Final = frozenset({Answer.NONE, Answer.PARKED})
-_STEPS_BACK: Final = ("clock_stepped_back", "trigger_stepped_back")
+_STEPS_BACK: Final = ("append_time_stepped_back",)
 
 
 class EngineCollector(Collector):

@@ -57,3 +57,9 @@ def _standing(row: JobRow) -> Iterator[Family]:
     yield family(catalogue.LATENESS_OBJECTIVE, row.lateness_objective_ms / 1000)
     yield family(catalogue.BATCHES, row.batches)
     yield family(catalogue.FAULTS, row.faults)
+    yield family(catalogue.STANDING, row.standing)
+    yield family(catalogue.OUTAGES, row.outages)
+    yield family(catalogue.SESSIONS_RENEWED, row.sessions_renewed)
+    if row.ticker is not None:
+        yield family(catalogue.TICK_LAG, row.ticker.lag_ms / 1000)
+        yield family(catalogue.TICKLESS, row.ticker.silent_count)

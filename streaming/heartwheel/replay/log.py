@@ -175,18 +175,18 @@ class LogReplay:
     def _flush(self) -> None:
         for number, pack in self._batch.take():
             # Without a clock timers fire only as far as a group's own lines prove that time has passed.
-            self._verdicts += self._shards[number].apply([pack], None).verdicts
+            self._verdicts += self._shards[number].apply_apart([pack]).verdicts
 
     def _advance(self, clock_ms: int) -> None:
         for shard in self._shards:
-            self._verdicts += shard.apply([], max(clock_ms, 0)).verdicts
+            self._verdicts += shard.advance(max(clock_ms, 0)).verdicts
 
     def _lane(self, state: LaneState) -> Lane:
         return Lane(state, self._config, self._verdicts.append)
 
     def _shard(self, state: ShardState) -> Shard:
         try:
-            return Shard(coordinator=self._config, limits=_NO_LIMITS, clock_ms=state.clock_ms, blob=state.blob)
+            return Shard(coordinator=self._config, limits=_NO_LIMITS, blob=state.blob)
         except StateBlobError as error:
             raise corrupt(error) from error
 

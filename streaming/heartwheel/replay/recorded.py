@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, decode_event
+from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, TickError, decode_event
 
 PROMPT_MS: Final = 5
 """An answer within this time was given at once; a later one was parked, ms."""
@@ -125,7 +125,7 @@ def decode_line(line: bytes, number: int) -> Recorded | None:
         number: which line it is; it names a member whose id nobody was given.
 
     Returns:
-        The request, or `None` for one that a broker refused because it is not a valid request.
+        The request, or `None` for a tick, and for one that a broker refused because it is not a valid request.
 
     Raises:
         RejectedError: if it is no event and no broker has said so.
@@ -138,6 +138,8 @@ def decode_line(line: bytes, number: int) -> Recorded | None:
         raise RejectedError(RejectCause.NOT_JSON, str(error)) from None
     try:
         return Recorded(decode_event(line), evidence)
+    except TickError:
+        return None
     except RejectedError:
         if evidence.error is None:
             raise

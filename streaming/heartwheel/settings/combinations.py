@@ -87,6 +87,13 @@ RULES: Final = (
         "verdicts would be later than promise P2 allows; a tenth of the interval is usual",
     ),
     Rule(
+        "engine.outage_min",
+        ("engine.tick_interval",),
+        lambda s: s.engine.outage_min_ms <= 4 * s.engine.tick_interval_ms,
+        lambda s: f"is not longer than four tick intervals of {format_duration(s.engine.tick_interval_ms)}",
+        "a late tick would be taken for an outage; fifteen intervals are usual",
+    ),
+    Rule(
         "spark.shuffle_partitions",
         ("engine.shards",),
         lambda s: (s.spark.shuffle_partitions or 1) > s.engine.shards,

@@ -86,8 +86,9 @@ class EngineSettings(Section):
     Args:
         shards: coordinator partitions; fixed at the first start of a checkpoint.
         trigger_interval_ms: time from one batch to the next.
-        skew_allowance_ms: most that the broker's clock may be behind the driver's.
-        catch_up_max_records: most records a batch reads while it catches up with a backlog.
+        tick_interval_ms: time from one tick to the next in every partition of the topic.
+        outage_min_ms: shortest gap in a partition that may be an outage of Kafka.
+        catch_up_max_records: most records a batch reads.
         at_risk_count: members nearest to expiry that a status row names.
         value_bytes_max: longest value that is decoded.
         members_per_shard_max: most members that one shard holds.
@@ -98,8 +99,9 @@ class EngineSettings(Section):
     """
 
     shards: Annotated[int, Field(ge=1, le=1024)] = 8
-    trigger_interval_ms: Annotated[DurationMs, Field(ge=100, le=600_000)] = 1_000
-    skew_allowance_ms: Annotated[DurationMs, Field(ge=0, le=600_000)] = 500
+    trigger_interval_ms: Annotated[DurationMs, Field(ge=100, le=600_000)] = 500
+    tick_interval_ms: Annotated[DurationMs, Field(ge=50, le=60_000)] = 200
+    outage_min_ms: Annotated[DurationMs, Field(ge=1_000, le=600_000)] = 3_000
     catch_up_max_records: Annotated[int, Field(ge=1_000)] = 1_000_000
     at_risk_count: Annotated[int, Field(ge=0, le=1_000)] = 10
     value_bytes_max: Annotated[SizeBytes, Field(ge=1_024, le=2**26)] = 2**20

@@ -15,6 +15,9 @@ T = TypeVar("T")
 STRAYS_MAX = 10
 """How many groups with records in more than one partition a status row names."""
 
+STANDING_MAX = 10
+"""How many partitions whose time stands still a status row names."""
+
 AT_RISK_BYTES_MAX = 64 * 1024
 """Most UTF-8 bytes of the groups and members near their expiry that a status row names, whatever `at_risk_count` says:
 the row must stay below the megabyte that a Kafka producer sends (`test_limits_of_rows.py`)."""
@@ -45,11 +48,11 @@ def status_of(
         outcome: what `apply` returned.
         index: the shard's number.
         batch_ms: timestamp of the trigger, epoch ms.
-        held: whether its clock stands still.
+        held: whether a backlog is being read.
         at_risk_count: how many members nearest to expiry to name.
         state_bytes: size of the encoded state.
     """
-    at_risk = [] if held else shard.figures.at_risk(at_risk_count)
+    at_risk = shard.figures.at_risk(at_risk_count)
     return StatusRow(
         shard=index,
         batch_ms=batch_ms,
@@ -73,6 +76,9 @@ def status_of(
         counts=dict(outcome.counts),
         totals=dict(shard.totals),
         state_bytes=state_bytes,
+        newest_ms=shard.newest_ms,
+        waiting=shard.waiting_count,
+        standing={str(partition): since_ms for partition, since_ms in shard.standing()[:STANDING_MAX]},
         listed=tuple(
             ListedGroup(**group._asdict())
             for group in _fitting(shard.listed(LISTED_MAX), GROUPS_BYTES_MAX, lambda group: (group.group_id,))

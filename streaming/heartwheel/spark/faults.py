@@ -55,9 +55,9 @@ _KNOWN: Final = (
         _NEVER,
     ),
     (
-        r"CorruptBlobError|UnknownBlobVersionError|StateVersionError",
+        r"CorruptBlobError|OldBlobVersionError|UnknownBlobVersionError|StateVersionError",
         "the state in the checkpoint can not be read",
-        "run the release that wrote it, or restore the checkpoint from a backup",
+        "run the release that wrote it, restore the checkpoint from a backup, or start on a new checkpoint.location",
         _NEVER,
     ),
     (

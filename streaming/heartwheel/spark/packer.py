@@ -1,7 +1,12 @@
-"""The map side: Arrow batches of Kafka records in, one pack a shard out, undecodable records set aside by cause."""
+"""The map side: Arrow batches of Kafka records in, one pack a shard out, undecodable records set aside by cause.
+
+Beside its records every shard gets what the task has read of each partition, whomever it was for: one row a task and
+shard, by which the shards know how far the time of the partitions has come (`heartwheel.log_time`).
+"""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, Final
@@ -12,9 +17,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heartwheel.coordinator.partition import shard_of
+from heartwheel.log_time import ReadingsBuilder, encode_readings
 from heartwheel.pack import encode_packs
-from heartwheel.wire.events import EventType, RejectedError, decode_event, fingerprint
+from heartwheel.wire.events import EventType, RejectedError, TickError, decode_event, fingerprint
 from heartwheel.wire.rejects import Reject, make_reject
+from heartwheel.wire.tick import ANONYMOUS, TICK_PREFIX, read_tick
 
 REJECTS_BYTES_MAX: Final = 16 << 20
 """How much of the values rejected in one frame of records is kept together; a flood of large garbage must not fill the
@@ -26,8 +33,24 @@ REJECT_STUB_BYTES: Final = 255
 REMEMBERED_BYTES_MAX: Final = 64 << 20
 """How many bytes of distinct values are remembered, at most twice; one value may be a megabyte."""
 
-PACKED_SCHEMA: Final = pa.schema([("slot", pa.int32()), ("rejected", pa.bool_()), ("payload", pa.binary())])
-"""One row a pack: the shard's slot, whether it holds rejects instead of records, and the bytes."""
+PACKED_SCHEMA: Final = pa.schema([("slot", pa.int32()), ("kind", pa.int32()), ("payload", pa.binary())])
+"""One row a pack: the shard's slot, what the payload is (`PayloadKind`), and the bytes."""
+
+_BAD: Final = (-1, 0)
+_TICK: Final = (-2, 0)
+"""What stands in the place of a shard's number and a fingerprint for a value that is no event."""
+
+
+class PayloadKind(enum.IntEnum):
+    """What a row on its way to a shard holds."""
+
+    RECORDS = 0
+    REJECTS = 1
+    READINGS = 2
+
+
+PackedRow = tuple[int, PayloadKind, bytes]
+"""(shard, kind, payload)."""
 
 
 class _Known:
@@ -46,19 +69,21 @@ class _Known:
         self.old: dict[bytes, tuple[int, int]] = {}
         self.young_bytes = 0
 
-    def look_up(self, values: list[bytes]) -> list[tuple[int, int] | None]:
+    def look_up(self, values: list[bytes]) -> list[tuple[int, int]]:
         found = list(map(self.young.get, values))
-        if None not in found:
-            return found
         return [hit or self._miss(value) for hit, value in zip(found, values, strict=True)]
 
-    def _miss(self, value: bytes) -> tuple[int, int] | None:
+    def _miss(self, value: bytes) -> tuple[int, int]:
+        if value.startswith(TICK_PREFIX) and len(value) <= self.value_bytes_max and read_tick(value) is not None:
+            return _TICK  # no two ticks are alike, so they are not worth remembering
         hit = self.old.get(value)
         if hit is None:
             try:
                 hit = self._decode(value)
+            except TickError:
+                return _TICK
             except RejectedError:
-                return None
+                return _BAD
         if len(self.young) >= self.size_max or self.young_bytes >= REMEMBERED_BYTES_MAX:
             self.old, self.young, self.young_bytes = self.young, {}, 0
         self.young[value] = hit
@@ -97,21 +122,22 @@ class Packer:
         self._known = _Known(shards, remembered_max, value_bytes_max)
         self._shards = shards
 
-    def pack(self, batch: pa.RecordBatch) -> Iterator[tuple[int, bool, bytes]]:
+    def pack(self, batch: pa.RecordBatch, readings: ReadingsBuilder) -> Iterator[PackedRow]:
         """Pack one batch with the columns key, value, partition, offset and append_ms.
 
-        Yields:
-            (shard, rejected, payload) rows.
+        Args:
+            batch: the records.
+            readings: gets what was read of each partition.
         """
         for partition, part in by_partition(batch):
-            yield from self._pack_partition(partition, part)
+            yield from self._pack_partition(partition, part, readings)
 
-    def _pack_partition(self, partition: int, batch: pa.RecordBatch) -> Iterator[tuple[int, bool, bytes]]:
+    def _pack_partition(self, partition: int, batch: pa.RecordBatch, readings: ReadingsBuilder) -> Iterator[PackedRow]:
         values = batch.column("value").cast(pa.large_binary()).dictionary_encode()
         bodies = values.dictionary
         found = self._known.look_up(bodies.to_pylist())
-        shard = np.fromiter((hit[0] if hit else -1 for hit in found), np.int64, len(found))
-        marks = np.fromiter((hit[1] if hit else 0 for hit in found), np.int64, len(found))
+        shard = np.fromiter((hit[0] for hit in found), np.int64, len(found))
+        marks = np.fromiter((hit[1] for hit in found), np.int64, len(found))
         entry = values.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
         if values.null_count or len(shard) == 0:
             row_shard = np.where(entry >= 0, shard[entry] if len(shard) else -1, -1)
@@ -119,10 +145,17 @@ class Packer:
             row_shard = shard[entry]
         append_ms = batch.column("append_ms").to_numpy(zero_copy_only=False)
         offset = batch.column("offset").to_numpy(zero_copy_only=False)
-        yield from self._by_shard(partition, bodies, shard, marks, entry, row_shard, append_ms, offset)
-        bad = np.flatnonzero(row_shard < 0)
+        tick_rows = np.flatnonzero(row_shard == _TICK[0])
+        ticks = [read_tick(value) or ANONYMOUS for value in values.take(pa.array(tick_rows)).to_pylist()]
+        effective_ms = readings.add(partition, int(offset[0]), append_ms, tick_rows.tolist(), ticks)
+        yield from self._by_shard(partition, bodies, shard, marks, entry, row_shard, effective_ms, offset)
+        bad = np.flatnonzero(row_shard == _BAD[0])
         if len(bad):
-            yield partition % self._shards, True, msgspec.json.encode(self._rejects(partition, batch, bad.tolist()))
+            yield (
+                partition % self._shards,
+                PayloadKind.REJECTS,
+                msgspec.json.encode(self._rejects(partition, batch, bad.tolist())),
+            )
 
     def _by_shard(
         self,
@@ -134,7 +167,7 @@ class Packer:
         row_shard: NDArray[np.int64],
         append_ms: NDArray[np.int64],
         offset: NDArray[np.int64],
-    ) -> Iterator[tuple[int, bool, bytes]]:
+    ) -> Iterator[PackedRow]:
         # Stable sorts keep the log's order inside a shard (`test_packer.py::test_order_is_kept`).
         entry_order = np.argsort(shard, kind="stable")
         row_order = np.argsort(row_shard.astype(np.int16), kind="stable")
@@ -155,7 +188,7 @@ class Packer:
                 append_ms[rows],
                 offset[rows],
             ):
-                yield s, False, payload
+                yield s, PayloadKind.RECORDS, payload
 
     def _rejects(self, partition: int, batch: pa.RecordBatch, rows: list[int]) -> list[Reject]:
         rejects, room = [], REJECTS_BYTES_MAX
@@ -196,7 +229,12 @@ _packers: dict[tuple[Any, ...], Packer] = {}
 
 
 def pack_batches(
-    batches: Iterable[pa.RecordBatch], topic: str, slots: tuple[int, ...], value_bytes_max: int
+    batches: Iterable[pa.RecordBatch],
+    topic: str,
+    slots: tuple[int, ...],
+    value_bytes_max: int,
+    runs: tuple[str, ...],
+    outage_min_ms: int,
 ) -> Iterator[pa.RecordBatch]:
     """Pack what `mapInArrow` hands to one task.
 
@@ -207,16 +245,32 @@ def pack_batches(
         topic: the heartbeat topic.
         slots: the grouping key of each shard (`heartwheel.spark.slots`).
         value_bytes_max: longest value that is accepted.
+        runs: the known runs of the ticker.
+        outage_min_ms: shortest gap that may be an outage, ms.
     """
     key = (topic, len(slots), value_bytes_max)
     packer = _packers.setdefault(key, Packer(topic, len(slots), value_bytes_max=value_bytes_max))
+    readings = ReadingsBuilder(runs, outage_min_ms)
     for batch in batches:
-        rows = list(packer.pack(batch))
+        rows = list(packer.pack(batch, readings))
         if rows:
-            shards, rejected, payloads = zip(*rows, strict=True)
-            columns = [
-                pa.array([slots[s] for s in shards], pa.int32()),
-                pa.array(rejected, pa.bool_()),
-                pa.array(payloads, pa.binary()),
-            ]
-            yield pa.RecordBatch.from_arrays(columns, schema=PACKED_SCHEMA)
+            yield packed_batch(rows, slots)
+    yield from last_batch(readings, slots)
+
+
+def last_batch(readings: ReadingsBuilder, slots: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
+    """Tell every shard what a task has read, if it has read anything."""
+    if found := readings.readings():
+        payload = encode_readings(found)
+        yield packed_batch([(shard, PayloadKind.READINGS, payload) for shard in range(len(slots))], slots)
+
+
+def packed_batch(rows: Iterable[PackedRow], slots: tuple[int, ...]) -> pa.RecordBatch:
+    """Shape rows as an Arrow batch of `PACKED_SCHEMA`."""
+    shards, kinds, payloads = zip(*rows, strict=True)
+    columns = [
+        pa.array([slots[shard] for shard in shards], pa.int32()),
+        pa.array(kinds, pa.int32()),
+        pa.array(payloads, pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=PACKED_SCHEMA)

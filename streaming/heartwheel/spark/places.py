@@ -58,7 +58,7 @@ class Place(Protocol):
         ...
 
     def newest(self, folder: str) -> bytes | None:
-        """Read the file of a folder whose name is the highest number, as Spark names what it writes a batch.
+        """Read the file of a folder whose name is the highest number; `None` if there is none.
 
         Raises:
             OSError: it can not be read.
@@ -91,10 +91,11 @@ class _Folder:
         return path.read_bytes() if path.exists() else None
 
     def write(self, name: str, data: bytes) -> None:
-        private_folder(self._folder)
-        draft = self._folder / f".{name}.tmp"
+        path = self._folder / name
+        private_folder(path.parent)
+        draft = path.with_name(f".{path.name}.tmp")
         draft.write_bytes(data)
-        draft.replace(self._folder / name)
+        draft.replace(path)
 
     def replace(self, name: str, data: bytes) -> None:
         path = self._folder / name
@@ -150,7 +151,8 @@ class _Address:
 
     def write(self, name: str, data: bytes) -> None:
         # Object stores show a file when it is closed, whole; the others get it under its name by a rename.
-        draft, path = self._path(self._root, f".{name}.tmp"), self._path(self._root, name)
+        folder, _, base = name.rpartition("/")
+        draft, path = self._path(self._root, f"{folder or '.'}/.{base}.tmp"), self._path(self._root, name)
         try:
             stream = self._files.create(draft, True)
             stream.write(bytearray(data))

@@ -95,7 +95,7 @@ class Unfinished:
             batch = planned_batch(place, request.topic)
             near = batch is not None and any(skip.partition in batch.spans() for skip in request.skips)
             with read_singly(self._job) if near else contextlib.nullcontext():
-                query = self._job.start(spark, held=True, once=True)
+                query = self._job.start(spark, once=True)
             watch(query)
         if is_finished(place, request.batch):  # else the job was told to stop
             rows = spark.createDataFrame([reject_row(reject) for reject in request.rejects()], OUTPUT)

@@ -13,6 +13,8 @@ from typing import Annotated, Final, TypeVar
 
 import msgspec
 
+from heartwheel.wire.tick import read_tick
+
 ID_BYTES_MAX: Final = 1024
 """Longest group, member, instance, client or protocol id in UTF-8 bytes that is accepted."""
 
@@ -139,10 +141,20 @@ class RejectedError(ValueError):
         self.detail = detail if len(detail) <= DETAIL_CHARS_MAX else f"{detail[:DETAIL_CHARS_MAX]} ..."
 
 
+class TickError(RejectedError):
+    """Tell that a record is a tick: no event, and nothing that was refused. Whoever counts rejects passes over it."""
+
+    def __init__(self) -> None:
+        super().__init__(RejectCause.UNKNOWN_TYPE, "the record is a tick")
+
+
 T = TypeVar("T")
 
 _decode = msgspec.json.Decoder(Event).decode
 _encode = msgspec.json.Encoder().encode
+
+_TICKS_FAIL_BY: Final = frozenset({RejectCause.UNKNOWN_TYPE, RejectCause.BAD_FIELD, RejectCause.MISSING_FIELD})
+"""What the decoder of events finds wrong with a tick, depending on which field it meets first."""
 
 _NEEDS_MEMBER: Final = frozenset({EventType.HEARTBEAT, EventType.SYNC, EventType.COMMIT})
 
@@ -155,9 +167,15 @@ def decode_event(value: bytes | None, *, size_max: int = 1 << 20) -> Event:
         size_max: longest value that is accepted, bytes.
 
     Raises:
+        TickError: it is a tick, which is no event.
         RejectedError: with the cause that is counted and words for people.
     """
-    event = decode_value(value, _decode, size_max=size_max)
+    try:
+        event = decode_value(value, _decode, size_max=size_max)
+    except RejectedError as error:
+        if error.cause in _TICKS_FAIL_BY and read_tick(value) is not None:
+            raise TickError from None
+        raise
     _check(event)
     return event
 

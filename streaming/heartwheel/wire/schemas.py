@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from heartwheel.wire.events import Event
+from heartwheel.wire.explained import ExplainedEvent
 from heartwheel.wire.job import JobRow
 from heartwheel.wire.operations import OperationEvent
 from heartwheel.wire.outcomes import OutcomeRow
@@ -31,8 +32,9 @@ TOPICS: Final[dict[str, type[msgspec.Struct]]] = {
     "heartwheel-job": JobRow,
     "delayed-operations": OperationEvent,
     "operation-outcomes": OutcomeRow,
+    "explained-events": ExplainedEvent,
 }
-"""The type of a record's value by the default name of its topic."""
+"""The type of a record's value by the default name of its topic; `explained-events` is a line of `explain --json`."""
 
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 

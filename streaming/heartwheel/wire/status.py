@@ -56,8 +56,9 @@ class StatusRow(msgspec.Struct, kw_only=True):
     Args:
         shard: which shard.
         batch_ms: timestamp of the trigger, epoch ms.
-        clock_ms: up to where timers have fired, epoch ms; -1 before the first live trigger.
-        held: whether the clock stands still, as a backlog is being read.
+        clock_ms: up to when every partition is decided, so that timers have fired, epoch ms; -1 while a partition gave
+            no time.
+        held: whether a backlog is being read: the newest record read is old.
         members: members, pending ones included.
         groups: groups, those without members included.
         groups_by_state: count by Kafka's state name.
@@ -70,6 +71,9 @@ class StatusRow(msgspec.Struct, kw_only=True):
         counts: what happened in this batch, by name.
         totals: the same since the shard was made.
         state_bytes: size of the encoded state.
+        newest_ms: time of the newest record read of any partition, epoch ms.
+        waiting: records that wait until what comes before them has been read.
+        standing: partitions whose time stands still, and since when, epoch ms; -1 if it was never known.
         listed: some groups, in the next row the next ones, so that after some rows each was named.
         rebalancing: groups that rebalance; if there are very many, the first of them.
     """
@@ -90,5 +94,8 @@ class StatusRow(msgspec.Struct, kw_only=True):
     counts: dict[str, int]
     totals: dict[str, int]
     state_bytes: int
+    newest_ms: int = -1
+    waiting: int = 0
+    standing: dict[str, int] = {}
     listed: tuple[ListedGroup, ...] = ()
     rebalancing: tuple[RebalancingGroup, ...] = ()

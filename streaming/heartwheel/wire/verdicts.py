@@ -35,6 +35,10 @@ class ExpiryReason(enum.StrEnum):
     SYNC_TIMEOUT = "sync_timeout"
     PENDING_TIMEOUT = "pending_timeout"
     NEW_MEMBER_TIMEOUT = "new_member_timeout"
+    REVOCATION_TIMEOUT = "revocation_timeout"
+    """Of groups of the newer types; only a broker's log tells of it."""
+    POLL_TIMEOUT = "poll_timeout"
+    """The member itself left, as it was over its poll interval."""
 
 
 class Cause(enum.StrEnum):

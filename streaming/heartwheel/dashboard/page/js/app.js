@@ -10,6 +10,7 @@ import { groupsPage } from "./pages/groups.js";
 import { memberPage } from "./pages/member.js";
 import { missingPage } from "./pages/missing.js";
 import { nowPage } from "./pages/now.js";
+import { rebalancesPage } from "./pages/rebalances.js";
 import { wheelPage } from "./pages/wheel.js";
 import { Router } from "./router.js";
 import { frame } from "./shell.js";
@@ -21,6 +22,7 @@ const ROUTES = [
   [/^\/groups\/?$/, groupsPage],
   [/^\/groups\/([^/]+)$/, groupPage],
   [/^\/members\/([^/]+)\/([^/]+)$/, memberPage],
+  [/^\/rebalances\/?$/, rebalancesPage],
   [/^\/at-risk\/?$/, atRiskPage],
   [/^\/wheel\/?$/, wheelPage],
   [null, missingPage],

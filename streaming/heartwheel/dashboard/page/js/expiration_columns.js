@@ -4,6 +4,9 @@ import { groupHref, linked, memberHref, tagged, twoLines } from "./cells.js";
 import { clock, count, duration, NOTHING, utc } from "./format.js";
 import { reasonWords } from "./words.js";
 
+/** Whether a broker's log tells it, and not the engine. */
+export const isLogged = (row) => row?.evidence !== null && row?.evidence !== undefined;
+
 const expired = {
   label: "Expired",
   width: "11%",
@@ -12,8 +15,8 @@ const expired = {
     twoLines((row) => ({
       first: clock(row.deadline_ms),
       title: `deadline ${utc(row.deadline_ms)}`,
-      second: `seen ${clock(row.last_seen_ms)}`,
-      titleSecond: `last seen ${utc(row.last_seen_ms)}`,
+      second: isLogged(row) ? "the broker's log" : `seen ${clock(row.last_seen_ms)}`,
+      titleSecond: isLogged(row) ? row.evidence : `last seen ${utc(row.last_seen_ms)}`,
     })),
 };
 
@@ -52,8 +55,8 @@ const silent = {
   about: "From its last sign of life until its expiration was decided",
   cell: () =>
     twoLines((row) => ({
-      first: duration(row.silent_ms),
-      second: `of ${duration(row.session_timeout_ms)}`,
+      first: row.session_timeout_ms ? duration(row.silent_ms) : NOTHING,
+      second: row.session_timeout_ms ? `of ${duration(row.session_timeout_ms)}` : "not in the log",
       titleSecond: "session timeout",
     })),
 };
@@ -65,8 +68,8 @@ const known = {
   about: "From the deadline until its expiration was decided; below it when that was",
   cell: () =>
     twoLines((row) => ({
-      first: duration(row.lateness_ms),
-      title: `in Kafka ${duration(row.known_late_ms)} after the deadline`,
+      first: isLogged(row) ? NOTHING : duration(row.lateness_ms),
+      title: isLogged(row) ? "the coordinator itself decided it" : `in Kafka ${duration(row.known_late_ms)} after the deadline`,
       second: `at ${clock(row.detected_ms)}`,
       titleSecond: `detected ${utc(row.detected_ms)}`,
     })),

@@ -30,6 +30,7 @@ let healthShown = "";
 function showHealth({ health, version }) {
   if (healthShown === health.state + health.sentence) return;
   healthShown = health.state + health.sentence;
+  if (health.state === "log") showLog();
   const words = healthWords(health.state);
   const pill = part("health-pill");
   pill.hidden = false;
@@ -43,6 +44,14 @@ function showHealth({ health, version }) {
     h("span", {}, h("a", { href: "/metrics" }, "Metrics")),
     h("span", {}, `Times are in ${zone()}; hover shows UTC.`),
   );
+}
+
+/** With no engine behind the page there is nobody to be at risk: what was read is on the other pages. */
+function showLog() {
+  if (document.documentElement.dataset.source === "log") return;
+  document.documentElement.dataset.source = "log";
+  const first = document.querySelector(".tabs a:not([data-engine])").getAttribute("href");
+  for (const link of [part("health-pill"), document.querySelector(".brand")]) link.setAttribute("href", first);
 }
 
 const zone = () => Intl.DateTimeFormat().resolvedOptions().timeZone || "your zone";

@@ -17,6 +17,16 @@ const REASONS = {
     icon: "enter",
     long: "Pending timeout: it was given an id, and never joined with it.",
   },
+  poll_timeout: {
+    label: "Took itself out",
+    icon: "pause",
+    long: "Poll timeout: it did not poll within max.poll.interval.ms, and left by itself.",
+  },
+  revocation_timeout: {
+    label: "Did not revoke",
+    icon: "hourglass",
+    long: "Revocation timeout: it did not give up partitions in time.",
+  },
   new_member_timeout: {
     label: "Gave up joining",
     icon: "clock",
@@ -37,6 +47,7 @@ const HEALTH = {
   catching_up: { label: "Catching up", icon: "hourglass", tone: "warn" },
   stalled: { label: "Stalled", icon: "stop", tone: "bad" },
   waiting: { label: "Waiting", icon: "clock", tone: "calm" },
+  log: { label: "From a log", icon: "check", tone: "calm" },
   unreachable: { label: "Unreachable", icon: "plug", tone: "bad" },
 };
 

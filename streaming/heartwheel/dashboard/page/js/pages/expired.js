@@ -1,7 +1,7 @@
 // Page Expired: everybody who was expired, newest first, as it happens. The filters live in the address.
 
 import { query } from "../api.js";
-import { h, mark, put } from "../dom.js";
+import { h, mark, put, write } from "../dom.js";
 import { Expirations } from "../expirations.js";
 import { EXPIRATION_COLUMNS } from "../expiration_columns.js";
 import { count, counted } from "../format.js";
@@ -30,9 +30,16 @@ export const expiredPage = {
       view.body,
       view.pager,
     );
+    stream.addEventListener("now", ({ detail }) => about(main, detail), { signal });
+    if (stream.now) about(main, stream.now);
     view.start();
   },
 };
+
+/** With a broker's log behind the page it is the coordinator that decided, and no engine. */
+function about(main, { health }) {
+  if (health.state === "log") write(main.querySelector(".page-head p"), `Members that are out, and why. ${health.sentence}`);
+}
 
 class View {
   constructor({ router, stream, signal }) {

@@ -61,7 +61,7 @@ function state(group) {
       ["Members", count(group.members)],
       ["Generation", group.generation_id < 0 ? NOTHING : count(group.generation_id)],
       ["Kind", group.kind ? h("span", { title: kindWords(group.kind) }, group.kind) : "not known"],
-      ["Shard", group.shard],
+      ["Shard", group.shard === -1 ? "none: from the broker's log" : group.shard],
       ["Last change", last ? [last.words, ", ", time(last.time_ms)] : "none seen"],
       ["It took", last?.duration_ms === null || last?.duration_ms === undefined ? null : duration(last.duration_ms)],
       ["In Kafka's words", last?.reason, "wide"],

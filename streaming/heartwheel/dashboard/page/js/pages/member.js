@@ -4,7 +4,7 @@ import { get, pathOf } from "../api.js";
 import { groupHref, tag, time } from "../cells.js";
 import { h, put } from "../dom.js";
 import { counted, duration } from "../format.js";
-import { COLUMNS_OF_A_MEMBER, whoIs } from "../expiration_columns.js";
+import { COLUMNS_OF_A_MEMBER, isLogged, whoIs } from "../expiration_columns.js";
 import { empty, failed, panel } from "../states.js";
 import { table } from "../table.js";
 import { throttled } from "../throttle.js";
@@ -48,7 +48,7 @@ function show(body, member, chart) {
   put(
     body,
     last ? verdict(last, member) : notExpired(member),
-    history(member, chart),
+    isLogged(last) ? null : history(member, chart),
     last ? before(member.expirations) : null,
   );
 }
@@ -77,17 +77,28 @@ function verdict(last, { why, returned_ms: returned }) {
       h("h2", {}, "Why"),
       why.map((sentence) => h("p", {}, sentence)),
     ),
-    course(last, returned),
+    isLogged(last) ? null : course(last, returned),
     facts([
       ["Who", whoIs(last)],
       ["Generation", last.generation_id < 0 ? "none (presence)" : last.generation_id],
-      ["Group was", last.group_state || "unknown"],
-      ["Session timeout", duration(last.session_timeout_ms)],
-      ["Event id", h("span", { class: "mono" }, last.id), "wide"],
-      ["Place in Kafka", `partition ${last.partition}, offset ${last.offset}`],
+      ...(isLogged(last) ? logged(last) : decided(last)),
     ]),
   );
 }
+
+const decided = (last) => [
+  ["Group was", last.group_state || "unknown"],
+  ["Session timeout", duration(last.session_timeout_ms)],
+  ["Event id", h("span", { class: "mono" }, last.id), "wide"],
+  ["Place in Kafka", `partition ${last.partition}, offset ${last.offset}`],
+];
+
+/** A broker's log says when and why, and little besides. */
+const logged = (last) => [
+  ["Out", time(last.deadline_ms, { tenths: true })],
+  ["Its timeout", last.session_timeout_ms ? duration(last.session_timeout_ms) : "not in the log"],
+  ["From", ["the broker's log, ", h("span", { class: "mono wrap" }, last.evidence)], "wide"],
+];
 
 /** The course of things, in order: last seen, deadline, known, back. */
 function course(last, returned) {
