@@ -115,7 +115,7 @@ class EmbeddedKafka:
         Raises:
             KafkaStartError: if it is running already, exits, or is not ready in time.
             JavaError: if there is no usable Java.
-            JarError: if its jars can not be had.
+            JarError: if its jars cannot be had.
         """
         if self.running:
             raise KafkaStartError(f"the broker runs already, at {self.bootstrap}")

@@ -114,7 +114,7 @@ def fetch_jars(
         The files of the set: one class path, in the order of the lock.
 
     Raises:
-        JarError: naming every jar that can not be had, each with its cause.
+        JarError: naming every jar that cannot be had, each with its cause.
     """
     return fetch(locked_jars(set_name), cache_dir or default_cache_dir(), offline=offline, progress=progress)
 

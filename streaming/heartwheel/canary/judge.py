@@ -3,7 +3,7 @@
 The member knows when its heartbeats were appended, for the broker says so in its answers. So it knows by itself which
 silences there were, and when each of them had to end in an expiration. All times of the log are the broker's.
 
-What the judge can not know is not judged: if the fate of a heartbeat is unknown, or the brokers were away meanwhile, an
+What the judge cannot know is not judged: if the fate of a heartbeat is unknown, or the brokers were away meanwhile, an
 expiration that does not come in time is `void` and neither missed nor late.
 """
 

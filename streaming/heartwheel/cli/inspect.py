@@ -36,7 +36,7 @@ def inspect(
     """Show what a checkpoint holds: its shards, their groups, and the members of a group with their deadlines.
 
     Needs neither Kafka nor a running job, and changes nothing; Spark, which wrote the state, reads it. Exit code 1 if
-    there is no checkpoint, it can not be read, or a newer version wrote it.
+    there is no checkpoint, it cannot be read, or a newer version wrote it.
 
     For example:
 

@@ -112,7 +112,7 @@ def _new_member(ctx: Context, event: Event, member_id: str) -> Member:
 def _add_member(ctx: Context, event: Event, member_id: str) -> Answer:
     """Add a member and rebalance: `addMemberThenRebalanceOrCompleteJoin`.
 
-    Its session does not run yet: it can not send heartbeats while its join is parked, so it gets a time of its own in
+    Its session does not run yet: it cannot send heartbeats while its join is parked, so it gets a time of its own in
     which the join phase has to end (KAFKA-7610).
     """
     group = ctx.group

@@ -28,7 +28,7 @@ class Dashboard:
         hold_canary: whether the canary waits for `start_canary`.
 
     Raises:
-        SettingsError: files that the settings name can not be used.
+        SettingsError: files that the settings name cannot be used.
     """
 
     def __init__(self, settings: Settings, *, hold_canary: bool = False) -> None:
@@ -76,7 +76,7 @@ class Dashboard:
         """Start it.
 
         Raises:
-            DashboardServerError: the address can not be listened on.
+            DashboardServerError: the address cannot be listened on.
         """
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._server)

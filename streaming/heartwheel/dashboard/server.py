@@ -96,7 +96,7 @@ class DashboardServer:
         """Listen, and return once requests are answered.
 
         Raises:
-            DashboardServerError: the address can not be listened on.
+            DashboardServerError: the address cannot be listened on.
         """
         raise_limit()
         listening = _listen(self._host, self._port)

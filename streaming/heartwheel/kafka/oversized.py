@@ -49,7 +49,7 @@ def find_oversized(
 
     Raises:
         KafkaUnreachableError: nobody answers.
-        KafkaRefusedError: the topic can not be read, or nothing comes for 20 s.
+        KafkaRefusedError: the topic cannot be read, or nothing comes for 20 s.
     """
     found: list[OversizedBatch] = []
     doing = f"look for what is too large in topic {topic}"

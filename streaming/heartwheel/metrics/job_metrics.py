@@ -31,7 +31,7 @@ def job_metrics(settings: Settings) -> Iterator[Metrics]:
         settings: the checked configuration.
 
     Raises:
-        HeartwheelError: the address can not be listened at.
+        HeartwheelError: the address cannot be listened at.
     """
     metrics, wanted = Metrics(settings, memory=True), settings.metrics
     if not wanted.port:

@@ -73,7 +73,7 @@ class OperationShard:
         blob: the state from `encode`, or empty for a new shard.
 
     Raises:
-        StateBlobError: the blob can not be read.
+        StateBlobError: the blob cannot be read.
     """
 
     def __init__(self, limits: OperationLimits, *, clock_ms: int = -1, blob: str = "") -> None:

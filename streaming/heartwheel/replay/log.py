@@ -45,7 +45,7 @@ class LogReplay:
         batch_lines: how many lines go through the shards at once; it changes no verdict.
 
     Raises:
-        SnapshotError: the snapshot can not be read, or belongs to other settings.
+        SnapshotError: the snapshot cannot be read, or belongs to other settings.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ FORMAT: Final = 1
 
 
 class SnapshotError(HeartwheelError):
-    """The snapshot can not be carried on from."""
+    """The snapshot cannot be carried on from."""
 
 
 class ShardState(msgspec.Struct):

@@ -4,7 +4,7 @@ A log holds what members did under the timeout that they had. Running the rules 
 the first difference: after an expiration that did not happen the rules wait for joins that nobody had a reason to send.
 So the log is replayed once, as it was, and every silence in it (`silences`) is held against each timeout: a silence
 that reaches the timeout is an expiration, and a false one if the member was heard of again at the same generation. What
-members would have done after it can not be known: the rebalance that an expiration triggers is counted, and the join of
+members would have done after it cannot be known: the rebalance that an expiration triggers is counted, and the join of
 a member that comes back from a false one is not.
 """
 

@@ -60,7 +60,7 @@ class Login:
         now_ms: the wall clock, epoch ms.
 
     Raises:
-        UsersFileError: the file of users can not be used.
+        UsersFileError: the file of users cannot be used.
     """
 
     def __init__(self, settings: DashboardSettings, now_ms: Callable[[], int]) -> None:

@@ -46,7 +46,7 @@ class Users:
         file: made by `htpasswd -B`.
 
     Raises:
-        UsersFileError: it can not be read, or a line of it is wrong.
+        UsersFileError: it cannot be read, or a line of it is wrong.
     """
 
     def __init__(self, file: Path) -> None:
@@ -102,7 +102,7 @@ def read_users(file: Path) -> dict[str, bytes]:
         The hashes by the names.
 
     Raises:
-        UsersFileError: it can not be read, has no users, or a line of it is wrong; no hash is in the message.
+        UsersFileError: it cannot be read, has no users, or a line of it is wrong; no hash is in the message.
     """
     try:
         with file.open("rb") as lines:
