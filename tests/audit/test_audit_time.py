@@ -11,7 +11,7 @@ from timed_logs import CONFIG, OTHER_RUN, RUN, SESSION_MS, T0, Gone, TimedLog, a
 from heartwheel.audit import Audit, FindingKind
 from heartwheel.audit.partitions import home_of
 from heartwheel.audit.ticks import NOBODYS, Tick, read_tick
-from heartwheel.kafka.partitioner import partition_of
+from heartwheel.partitioner import partition_of
 from heartwheel.wire.events import Event, EventType
 
 TICK = b'{"type":"tick","run":"a1","mono_ms":1,"partitions":12,"interval_ms":200}'

@@ -144,7 +144,7 @@ def test_a_poll_timeout_that_is_not_told() -> None:
     assert (left.kind, left.certainty) == (Happened.LEFT, "certain")
     assert [(event.epoch, event.reason, event.caused_by) for event in events if event.kind is Happened.REBALANCE] == [
         (8, "member_left", [K]),
-        (9, "member_left", ["other" + K, K]),
+        (9, "member_joined", [K]),
     ]
 
 
@@ -275,6 +275,7 @@ def test_storms_and_repeated_kicks() -> None:
     storms = [event for event in explained(log(*lines)) if event.kind is Happened.STORM]
     (storm,) = storms
     assert (storm.member_count, storm.caused_by, storm.reason, storm.started_ms) == (7, [A], "member_expired", START_MS)
+    assert [event.times_out for event in explained(log(*lines)) if event.kind is Happened.EXPIRED] == list(range(1, 8))
     apart = [(second * 10, text) for second, text in lines]
     assert [event for event in explained(log(*apart)) if event.kind is Happened.STORM] == []
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from heartwheel.explain.page import LogPage
 from heartwheel.explain.run import explain_logs, follow_logs
@@ -18,7 +18,7 @@ from heartwheel.explain.scan import Scanned
 from heartwheel.settings import Settings
 from heartwheel.settings.models import DashboardSettings
 from support.broker_logs import REAL
-from support.browser import Tab
+from support.browser import Tab, chromium
 from support.job import wait_for
 
 LOG = str(REAL / "server.log")
@@ -113,10 +113,11 @@ def test_it_fills_live(tmp_path: Path) -> None:
 
 
 @pytest.mark.ui
-def test_a_person_sees_it(page: LogPage, browser: Browser) -> None:
+def test_a_person_sees_it(page: LogPage) -> None:
     """The pages that need an engine are not offered; the others say whose word they show."""
-    tab = Tab(browser, page.url.rstrip("/"), color_scheme="light")
-    try:
+    # A browser of its own, closed again: while one runs, no test of this process can run an event loop.
+    with chromium() as browser:
+        tab = Tab(browser, page.url.rstrip("/"), color_scheme="light")
         shown = tab.open("/")
         expect(shown.locator("h1")).to_have_text("Expired members")
         expect(shown.locator(".tabs a:visible")).to_have_text(["Expired", "Groups", "Rebalances"])
@@ -130,5 +131,4 @@ def test_a_person_sees_it(page: LogPage, browser: Browser) -> None:
         shown.locator(".rebalances a", has_text=re.compile("^search-3-")).first.click()
         expect(shown.locator(".why")).to_contain_text("max.poll.interval.ms")
         assert tab.complaints == []
-    finally:
         tab.close()

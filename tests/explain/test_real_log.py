@@ -70,6 +70,8 @@ LAYOUTS: dict[str, Callable[[Entry], str]] = {
         f"{e.stamp('%Y-%m-%dT%H:%M:%S,', hours=2)}+02:00 {e.level} {e.message}"
     ),
     "time last": lambda e: f"{e.level} {e.message} ({e.logger}) {e.stamp()}",
+    "date without separators": lambda e: f"{e.stamp('%Y%m%d %H:%M:%S.')} {e.level} {e.message} ({e.logger})",
+    "log4j2 COMPACT": lambda e: f"{e.stamp('%Y%m%d%H%M%S')}{e.ms % 1000:03d} {e.level} {e.message} ({e.logger})",
     "epoch ms": lambda e: f"{e.ms} {e.level} {e.message} ({e.logger})",
     "pipes": lambda e: f"{e.stamp()}|{e.level}|{e.logger}|{e.message}|data-plane-kafka-request-handler-1",
     "logfmt": lambda e: f'ts={_iso(e)} level={e.level} msg="{e.message}" logger={e.logger}',
@@ -117,6 +119,21 @@ LAYOUTS: dict[str, Callable[[Entry], str]] = {
         f'{e.stamp("%Y-%m-%d %H:%M:%S.")},"{e.line.replace(chr(34), chr(34) * 2)}",broker-1,123:msk'
     ),
     "get-log-events as text": lambda e: f"EVENTS\t{e.ms + 9_000}\t{e.line}\t{e.ms}",
+    "OpenTelemetry": lambda e: json.dumps(
+        {
+            "resourceLogs": [
+                {
+                    "scopeLogs": [
+                        {"logRecords": [{"timeUnixNano": str(e.ms * 1_000_000), "body": {"stringValue": e.message}}]}
+                    ]
+                }
+            ]
+        }
+    ),
+    "JSON with a time of another name": lambda e: json.dumps(
+        {"ingestTime": "2026-11-22T09:00:00Z", "log_time": _iso(e), "msg": e.message, "uptimeMs": 1795313000000}
+    ),
+    "syslog RFC 5424": lambda e: f"<14>1 {_iso(e)} broker1 kafka 812 - - {_lagging(e)}",
     "CRLF": lambda e: e.line + "\r",
 }
 

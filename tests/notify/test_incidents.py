@@ -134,6 +134,13 @@ def test_incident_is_told(case: str) -> None:
     assert lines_of(Incidents(RULES), turns, until_s=last_s) == wanted
 
 
+def test_a_poll_timeout_is_named() -> None:
+    """A consumer that took itself out is told like the others, with its own reason."""
+    incidents = Incidents(RULES)
+    lines = lines_of(incidents, [(0, gone("slow", reason="poll_timeout"))], until_s=5)
+    assert lines == ["5 opened g: 1 member expired (poll timeout): slow at /10.0.0.7"]
+
+
 def test_everything_is_told_in_the_end() -> None:
     """After the last message of an incident nothing is left of it."""
     incidents = Incidents(RULES)

@@ -6,7 +6,7 @@ from random import Random
 
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.log_time.outage import RESUME_MAX_MS
-from heartwheel.murmur2 import murmur2
+from heartwheel.partitioner import murmur2
 from heartwheel.shard import Shard, ShardLimits
 from heartwheel.testing import OUTAGE_MIN_MS, RUN, LogBuilder, Record, by_group, read_records, until
 from heartwheel.wire.events import Event, EventType, Protocol

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.kafka.partitioner import partition_of
 from heartwheel.kafka.topics import TopicSpec, ensure_topics
+from heartwheel.partitioner import partition_of
 from support.bombs import MIB, blow_up, bomb
 from support.checkpoints import MOUNT, mounted
 from support.job import Job, Topics, beats_of, ended

@@ -12,8 +12,8 @@ from kafka.structs import TopicPartition
 
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import admin_client
-from heartwheel.kafka.partitioner import partition_of
 from heartwheel.kafka.topics import count_partitions
+from heartwheel.partitioner import partition_of
 from heartwheel.wire.events import Event
 from support.checkpoints import MOUNT, mounted
 from support.job import Job, Topics, beats_of, ended, running, wait_for

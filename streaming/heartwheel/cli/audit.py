@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from heartwheel.cli.audit_broker_log import audit_broker_log, parsed_offset_ms
 from heartwheel.cli.console import (
     AsJson,
     BootstrapFlag,
@@ -68,6 +69,13 @@ def audit(
     triggers: _FileOption = None,
     rejects: _FileOption = None,
     status: _FileOption = None,
+    broker_log: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Hold it against this log of a broker instead; can be repeated, - is stdin."),
+    ] = None,
+    utc_offset: Annotated[
+        str, typer.Option(metavar="+HH:MM", help="With --broker-log: the zone of its times that name none.")
+    ] = "+00:00",
     bootstrap_servers: BootstrapFlag = None,
     config: ConfigFile = None,
     set_: SetFlags = None,
@@ -81,6 +89,9 @@ def audit(
     It judges up to the clock that the job's own status rows prove. With --state each run carries on where the last one
     stopped, so that heartbeats may be deleted in between.
 
+    With --broker-log the expirations are held against what Kafka's own coordinator has logged instead, for engines that
+    are fed with the heartbeats of real groups: which agree, which are only here, which only there, and how far apart.
+
     For example:
 
         heartwheel audit --bootstrap-servers kafka:9092
@@ -88,10 +99,25 @@ def audit(
         heartwheel audit --state /var/lib/heartwheel/audit.state --json
 
         heartwheel audit --heartbeats beats.jsonl --expirations gone.jsonl --triggers rebalances.jsonl --until 17000000
+
+        heartwheel audit --broker-log kafka-0.log --broker-log kafka-1.log --bootstrap-servers kafka:9092
     """
     from heartwheel.audit import Audit
 
     settings = load(config, set_, kafka__bootstrap_servers=bootstrap_servers).settings
+    if broker_log:
+        agrees = audit_broker_log(
+            broker_log,
+            settings,
+            expirations=expirations,
+            triggers=triggers,
+            utc_offset_ms=parsed_offset_ms(utc_offset),
+            examples=examples,
+            as_json=json,
+        )
+        if not agrees:
+            raise typer.Exit(1)
+        return
     files = _files(heartbeats, expirations, triggers, rejects, status)
     has_status = not files or status is not None
     audited = audit_config(

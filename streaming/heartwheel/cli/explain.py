@@ -185,10 +185,12 @@ def _printer(*, json: bool, silent: bool, lines: object) -> Callable[[ExplainedE
     if json:
         import msgspec
 
+        from heartwheel.plain import plain_json
+
         encode, out = msgspec.json.Encoder().encode, sys.stdout
 
         def print_json_line(event: ExplainedEvent) -> None:
-            out.write(encode(event).decode() + "\n")
+            out.write(plain_json(encode(event).decode()) + "\n")
 
         return print_json_line
 
@@ -200,7 +202,7 @@ def _printer(*, json: bool, silent: bool, lines: object) -> Callable[[ExplainedE
 
 
 def _show_verdicts(sums: Summary) -> None:
-    from heartwheel.explain.lines import plain
+    from heartwheel.plain import plain
 
     groups = sums.groups()
     if groups:
@@ -210,15 +212,15 @@ def _show_verdicts(sums: Summary) -> None:
 
 
 def _show_summary(sums: Summary, *, json: bool) -> None:
-    from heartwheel.explain.lines import plain
     from heartwheel.live.phrases import length
+    from heartwheel.plain import plain, plain_json
 
     groups = sums.groups()
     if json:
         import msgspec
 
         for group in groups:
-            typer.echo(msgspec.json.encode(group).decode())
+            typer.echo(plain_json(msgspec.json.encode(group).decode()))
         return
     table = plain_table(
         "group",
@@ -253,7 +255,7 @@ def _show_summary(sums: Summary, *, json: bool) -> None:
 
 
 def _show_unknown(scanned: Scanned, *, json: bool) -> None:
-    from heartwheel.explain.lines import plain
+    from heartwheel.plain import plain, plain_json
 
     for shape, number in scanned.unknown.most_common():
         text, file, line = scanned.unknown_example[shape]
@@ -261,7 +263,7 @@ def _show_unknown(scanned: Scanned, *, json: bool) -> None:
             import msgspec
 
             row = {"count": number, "text": text, "evidence": {"file": file, "line": line}}
-            typer.echo(msgspec.json.encode(row).decode())
+            typer.echo(plain_json(msgspec.json.encode(row).decode()))
         else:
             typer.echo(plain(f"{number:>8}  {file}:{line}  {text}"))
 

@@ -39,6 +39,11 @@ def _seconds(time_ms: int | None) -> str:
 
 def _notes(answer: WhatIf) -> list[str]:
     notes = [f"{answer.members} members; {answer.other_rebalances} more rebalances had other causes."]
+    if answer.poll_timeouts:
+        notes.append(
+            f"Members took themselves out {answer.poll_timeouts} times by a poll timeout; session timeouts change "
+            "nothing of that: raise max.poll.interval.ms, or lower max.poll.records."
+        )
     if answer.heartbeat_interval_ms is not None:
         notes.append(f"Median time between two heartbeats of a member: {_seconds(answer.heartbeat_interval_ms)}.")
     longest = answer.longest_silence

@@ -36,9 +36,10 @@ def run(
 ) -> None:
     """Run the job: heartbeats in, member expirations and rebalance triggers out, until SIGTERM or Ctrl-C.
 
-    It first reads what is in the topic, with the clock held, and then goes live. One line a trigger goes to stderr. The
-    running batch is finished before it ends. Exit code 1 if Kafka does not answer, a topic is missing, or the
-    checkpoint belongs to another configuration or version.
+    It reads what is in the topic from where it was left, in bounded batches, and writes ticks into it, which carry the
+    time of partitions where nobody else writes. One line a trigger goes to stderr. The running batch is finished before
+    it ends. Exit code 1 if Kafka does not answer, a topic is missing, or the checkpoint belongs to another
+    configuration or version.
 
     For example:
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState, Member, TimerKind
+from heartwheel.coordinator.model import NEVER, Group, GroupState, Member, TimerKind
 from heartwheel.coordinator.roster import Roster
 from heartwheel.coordinator.timers import Timers
 from heartwheel.wire.events import Event
@@ -115,22 +115,21 @@ class Context:
         """Start the timers that run anew, each with its own length: members', and those of the join and sync phase.
 
         Args:
-            now_ms: when they start; the group's effective time does not stay behind it, epoch ms.
+            now_ms: when they start, epoch ms; a timer that ends later than it would then is left alone.
 
         Returns:
             How many members' timers there were.
         """
         group = self.group
-        running = [member for member in group.all_members() if member.deadline_ms != NEVER]
+        running = [member for member in group.all_members() if member.deadline_ms < now_ms + member.timer_ms]
         for member in running:
             self.timers.arm(member, now_ms, member.timer_ms, member.timer)
-        if group.join_deadline_ms != NEVER:
-            length_ms = group.join_delay_ms if group.join_is_initial else self.roster.rebalance_timeout_ms()
-            group.join_deadline_ms = now_ms + length_ms
-        if group.sync_deadline_ms != NEVER:
-            group.sync_deadline_ms = now_ms + self.roster.rebalance_timeout_ms()
-        if group.kind is not GroupKind.NEW:
-            group.last_event_ms = max(group.last_event_ms, now_ms)
+        patience_ms = self.roster.rebalance_timeout_ms()
+        length_ms = group.join_delay_ms if group.join_is_initial else patience_ms
+        if group.join_deadline_ms < now_ms + length_ms:
+            group.join_deadline_ms, group.join_armed_ms = now_ms + length_ms, now_ms
+        if group.sync_deadline_ms < now_ms + patience_ms:
+            group.sync_deadline_ms, group.sync_armed_ms = now_ms + patience_ms, now_ms
         return len(running)
 
     def stop_group_timers(self) -> None:

@@ -121,12 +121,13 @@ class WatchedGroup:
         self.open: OpenRebalance | None = None
         self.bumped: ExplainedEvent | None = None
         self.emptied: ExplainedEvent | None = None
-        self.causes: list[tuple[str, str]] = []
+        self.causes: list[tuple[int, str, str]] = []
         """What has happened to members of a group with epochs since its last one."""
         self.unsettled: list[ExplainedEvent] = []
         """Events in which members went, whose rebalance is not done."""
         self.starts: deque[tuple[int, str, list[str]]] = deque(maxlen=1_000)
         self.storm: ExplainedEvent | None = None
+        self._outs: OrderedDict[str, int] = OrderedDict()
         self._members: OrderedDict[str, Member] = OrderedDict()
         self._gone: OrderedDict[str, list[ExplainedEvent]] = OrderedDict()
 
@@ -150,6 +151,14 @@ class WatchedGroup:
         self._gone.move_to_end(member.name)
         if len(self._gone) > _GONE_MAX:
             self._gone.popitem(last=False)
+
+    def count_out(self, name: str) -> int:
+        """Count that a member was out by a timeout, by the name that it keeps; tell how often so far."""
+        times = self._outs[name] = self._outs.get(name, 0) + 1
+        self._outs.move_to_end(name)
+        if len(self._outs) > MEMBERS_MAX:
+            self._outs.popitem(last=False)
+        return times
 
     def return_of(self, member: Member, now_ms: int) -> ExplainedEvent | None:
         """Find who is back with a new member; nobody if several of its name went."""

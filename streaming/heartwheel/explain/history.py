@@ -18,7 +18,7 @@ from heartwheel.explain.texts import instance_of, triggered_by
 from heartwheel.explain.words import explain, leave_reason
 from heartwheel.live.phrases import length
 from heartwheel.live.storms import StormRule
-from heartwheel.wire.explained import Evidence, ExplainedEvent, Happened
+from heartwheel.wire.explained import KICKS, Evidence, ExplainedEvent, Happened
 
 HOLD_MS: Final = 3_600_000
 """How long an event waits for what belongs to it, ms of the log's time: a poll may take that long."""
@@ -27,6 +27,8 @@ HELD_MAX: Final = 50_000
 """Most events that wait at once."""
 
 _AT_ONCE_MS: Final = 150
+_CAUSED_WITHIN_MS: Final = 2_000
+_CAUSES_MAX: Final = 100
 _RECENT_LOAD_MS: Final = 120_000
 _STORM_OF_EPOCHS: Final = 10
 _UNNAMED_MAX: Final = 10_000
@@ -244,9 +246,10 @@ class History:
     def _bumped(self, fact: Fact) -> None:
         group = self._group(fact)
         group.group_type = fact.protocol or (group.group_type if group.group_type != "classic" else "consumer")
-        causes, group.causes = group.causes, []
-        cause = causes[0][0] if causes else "metadata_changed"
-        members = list(dict.fromkeys(member_id for _, member_id in causes))
+        causes = [each for each in group.causes if fact.time_ms - each[0] <= _CAUSED_WITHIN_MS]
+        group.causes = []
+        cause = causes[-1][1] if causes else "metadata_changed"
+        members = list(dict.fromkeys(member_id for _, _, member_id in causes))
         event = self._event(fact, group, Happened.REBALANCE, cause)
         event.epoch, event.started_ms, event.caused_by = fact.number, fact.time_ms, members
         group.generation, group.bumped = fact.number, event
@@ -295,7 +298,7 @@ class History:
         group = self._group(fact)
         if fact.protocol and fact.protocol != "classic":
             group.group_type = fact.protocol
-            group.causes.append(("member_joined", fact.member_id))
+            group.causes.append((fact.time_ms, "member_joined", fact.member_id))
         member = group.member(fact.member_id)
         member.group_instance_id = fact.group_instance_id or member.group_instance_id
         self._note_join(fact, group, fact.member_id)
@@ -308,7 +311,7 @@ class History:
         if out is not None and out.returned_ms is None:
             out.returned_ms, out.returned_as = fact.time_ms, member_id
             if out.kind is Happened.LEFT and group.group_type != "classic" and not out.reason_text:
-                self._make_poll_timeout(out)
+                self._make_poll_timeout(out, group.count_out(member.name))
             member.out = None
             return
         back = group.return_of(member, fact.time_ms)
@@ -324,7 +327,7 @@ class History:
             before.returned_ms, before.returned_as = fact.time_ms, fact.new_member_id or None
         if fact.new_member_id == fact.member_id:
             if before is not None and before.kind is Happened.TEMPORARILY_LEFT:
-                self._make_poll_timeout(before)
+                self._make_poll_timeout(before, group.count_out(old.name))
             return
         event = self._out(fact, group, Happened.REPLACED, "static_replaced", causes=False)
         event.new_member_id = fact.new_member_id or None
@@ -411,11 +414,14 @@ class History:
         member.learn(fact)
         event = self._event(fact, group, kind, reason, member=member)
         event.reason_text, event.explanation = words, list(explanation)
+        if kind in KICKS or kind is Happened.POLL_TIMEOUT:
+            event.times_out = group.count_out(member.name)
         member.out = event
         if causes:
             group.unsettled.append(event)
             cause = "member_left" if kind in {Happened.LEFT, Happened.POLL_TIMEOUT} else "member_expired"
-            group.causes.append((cause, member.member_id))
+            group.causes.append((fact.time_ms, cause, member.member_id))
+            del group.causes[:-_CAUSES_MAX]
             if group.open is not None:
                 group.open.gone.append((fact.time_ms, member.member_id))
         group.note_gone(member, event)
@@ -461,12 +467,13 @@ class History:
         said = f"Its coordinator had been loaded {since} before, which gives every member a whole new session"
         return [f"{said}: it may have been silent for longer."]
 
-    def _make_poll_timeout(self, event: ExplainedEvent) -> None:
+    def _make_poll_timeout(self, event: ExplainedEvent, times_out: int) -> None:
         """Make a leave a poll timeout, as its member came back under the same id.
 
         If it was given away already, it is given once more, with the same evidence.
         """
         event.kind, event.reason, event.certainty = Happened.POLL_TIMEOUT, "poll_timeout", "likely"
+        event.times_out = times_out
         if not self._held or event.time_ms < self._held[0].time_ms:
             event.explanation = []
             self._held.appendleft(event)

@@ -40,7 +40,9 @@ _KEYED: Final = re.compile(r'^\s*"[^"\\]{1,40}"\s*:\s*"')
 _NEAR_TIME: Final = re.compile(r'"(?:@?timestamp|time)"\s*:\s*"?(?P<value>[^",\n}]+)')
 _DEBUG: Final = re.compile(r"\b(?:DEBUG|TRACE)\b")
 _FRACTION: Final = re.compile(r":\d\d[.,]\d")
-_NESTED_MAX: Final = 6
+_TIME_LIKE: Final = re.compile(r"time|date|stamp|^@?ts?$", re.IGNORECASE)
+_TIME_OF_ANOTHER: Final = re.compile(r"ingest|receive|observed|uptime|elapsed|update", re.IGNORECASE)
+_NESTED_MAX: Final = 10
 
 
 class Message(NamedTuple):
@@ -166,6 +168,11 @@ class Layout:
             found = self._value_ms(value.get(key))
             if found is not None:
                 return found
+        for key, each in value.items():
+            if _TIME_LIKE.search(key) and not _TIME_OF_ANOTHER.search(key) and not isinstance(each, dict | list):
+                found = self._value_ms(each)
+                if found is not None:
+                    return found
         return None
 
     def _value_ms(self, value: Any) -> tuple[int, bool] | None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from heartwheel.live.phrases import count, length
+from heartwheel.plain import plain
 from heartwheel.wire.explained import KICKS, ExplainedEvent, Happened
 
 _EXPLAINED: Final = KICKS | {Happened.POLL_TIMEOUT, Happened.PENDING_EXPIRED}
@@ -92,6 +93,8 @@ def what(event: ExplainedEvent) -> str:
                 said += f", generation {event.generation_id}"
             elif event.epoch is not None:
                 said += f", epoch {event.epoch}"
+            if (event.times_out or 0) > 1:
+                said += f", out {event.times_out} times so far"
             if event.rebalance_ms is not None:
                 said += f"; the rebalance took {length(event.rebalance_ms)}"
             return said
@@ -107,8 +110,3 @@ def _rebalance(event: ExplainedEvent) -> str:
     if event.caused_by:
         why += f" ({', '.join(event.caused_by[:2])}{', ...' if len(event.caused_by) > 2 else ''})"
     return f"{name} {number}{took}: {why}{size}{waited}"
-
-
-def plain(text: str) -> str:
-    """Make a text harmless for a terminal: what a client's name or words could hold is written out."""
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)

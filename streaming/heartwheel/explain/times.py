@@ -14,7 +14,7 @@ _MONTHS: Final = {
 }
 
 _DATED: Final = re.compile(
-    r"(?<!\d)(?P<year>\d{4})(?P<sep>[-/.])(?P<month>\d\d)(?P=sep)(?P<day>\d\d)[T _]"
+    r"(?<!\d)(?P<year>\d{4})(?P<sep>[-/.]?)(?P<month>\d\d)(?P=sep)(?P<day>\d\d)[T _]"
     r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,:](?P<fraction>\d{1,9}))?(?!\d)(?:\s?(?P<zone>Z\b|UTC\b|GMT\b|[+-]\d\d(?::?\d\d)?(?!\d)))?"
 )
 _NAMED: Final = re.compile(

@@ -36,7 +36,7 @@ def leave_reason(words: str) -> str:
 def explain(event: ExplainedEvent) -> list[str]:
     """Explain an event in sentences; none for what needs no explanation."""
     tell = _TELL.get(event.kind)
-    return list(event.explanation) if tell is None else [*tell(event), *_back(event)]
+    return list(event.explanation) if tell is None else [*tell(event), *_again(event), *_back(event)]
 
 
 def _expired(event: ExplainedEvent) -> list[str]:
@@ -96,6 +96,16 @@ def _left(event: ExplainedEvent) -> list[str]:
         return [f"Its static member came back in time{new} and took its place."]
     said = f", and said: {event.reason_text}" if event.reason_text not in {"", "not provided"} else ""
     return [f"It left by itself{said}."]
+
+
+def _again(event: ExplainedEvent) -> list[str]:
+    return [f"It was out for the {_ordinal(event.times_out)} time in this log."] if (event.times_out or 0) > 1 else []
+
+
+def _ordinal(number: int | None) -> str:
+    number = number or 0
+    last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in {11, 12, 13} else "th"
+    return f"{number}{last}"
 
 
 def _back(event: ExplainedEvent) -> list[str]:

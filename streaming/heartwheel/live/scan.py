@@ -10,7 +10,7 @@ from kafka.errors import KafkaError
 
 from heartwheel.kafka.bounded import OversizedBatch
 from heartwheel.kafka.client import KafkaRefusedError, reader
-from heartwheel.kafka.partitioner import partition_of
+from heartwheel.partitioner import partition_of
 from heartwheel.settings import KafkaSettings
 from heartwheel.wire.events import Event, RejectedError, decode_event
 from kafka import TopicPartition

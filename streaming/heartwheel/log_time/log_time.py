@@ -57,10 +57,23 @@ class PartitionTime(msgspec.Struct, array_like=True):
         return self.watermark_ms if self.gap is None else self.gap.before_ms
 
 
+class Postponed(msgspec.Struct, frozen=True, array_like=True):
+    """An outage that has to wait, in some groups, for records that come before it and are still unread.
+
+    Args:
+        outage: which.
+        group_ids: those groups.
+    """
+
+    outage: Outage
+    group_ids: list[str] = []
+
+
 class LogTime(msgspec.Struct):
     """The time of every partition of a topic.
 
     Args:
+        postponed: outages that wait in some groups.
         partitions: what is known of each that something was read from.
         count: how many partitions the topic has, as far as is known; it only rises.
         grown_ms: when the newest of them was first heard of, epoch ms.
@@ -69,6 +82,7 @@ class LogTime(msgspec.Struct):
     partitions: dict[int, PartitionTime] = {}
     count: int = 0
     grown_ms: int = UNKNOWN_MS
+    postponed: list[Postponed] = []
 
     def read(self, readings: Iterable[Reading], *, outage_min_ms: int) -> list[Outage]:
         """Take in what a batch has read.

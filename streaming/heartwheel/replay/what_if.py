@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from heartwheel.replay.signs import Phases, Rows, Sign, Signs
 from heartwheel.replay.silences import OPEN, Silences, find_silences, is_heard_again
-from heartwheel.wire.verdicts import Cause, Kind, Verdict
+from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind, Verdict
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -65,6 +65,7 @@ class WhatIf(msgspec.Struct, kw_only=True, frozen=True):
         longest_silence: `None` if nobody was ever silent and came back.
         heartbeat_interval_ms: the median time between two heartbeats of a member, ms; `None` without heartbeats.
         other_rebalances: how many rebalances had other causes: members that joined or left, say.
+        poll_timeouts: how often a member took itself out as it had not polled in time: no session timeout changes that.
         members: how many members were heard of.
         end_ms: up to when the log was looked at, epoch ms.
     """
@@ -74,6 +75,7 @@ class WhatIf(msgspec.Struct, kw_only=True, frozen=True):
     longest_silence: LongestSilence | None
     heartbeat_interval_ms: int | None
     other_rebalances: int
+    poll_timeouts: int
     members: int
     end_ms: int
 
@@ -109,6 +111,7 @@ def what_if(signs: Signs, verdicts: Sequence[Verdict], timeouts_ms: Sequence[int
         longest_silence=_longest(signs, silences),
         heartbeat_interval_ms=_heartbeat_interval_ms(rows),
         other_rebalances=len(started) - by_expiry,
+        poll_timeouts=sum(verdict.expiry_reason is ExpiryReason.POLL_TIMEOUT for verdict in verdicts),
         members=len(signs.members),
         end_ms=end_ms,
     )

@@ -44,7 +44,7 @@ def renew_sessions(
         before_ms: when the outage began, epoch ms.
         after_ms: when it ended, epoch ms.
         members: the table of members.
-        groups: the table of groups; the effective time of those that are done is moved on.
+        groups: the table of groups.
         wheel: where the timers are.
     """
     touched = np.zeros(groups.rows + 1, np.bool_)  # the last element is read by free rows
@@ -58,7 +58,6 @@ def renew_sessions(
     busy[:-1] |= touched[:-1] & np.isin(groups["state"], _REBALANCING)
     busy[:-1] |= touched[:-1] & (group_deadlines(wheel, groups.rows) <= before_ms)
     done = np.flatnonzero(plain & ~busy[owner])
-    wheel.file(member_handle(done), after_ms + members["timeout_ms"][done].astype(np.int64))
-    moved = np.flatnonzero(touched[:-1] & ~busy[:-1] & np.isin(np.arange(groups.rows), owner[done]))
-    groups["seen_ms"][moved] = np.maximum(groups["seen_ms"][moved], after_ms)
+    renewed = after_ms + members["timeout_ms"][done].astype(np.int64)
+    wheel.file(member_handle(done), np.maximum(renewed, deadlines[done]))
     return Renewal(len(done), np.flatnonzero(busy[:-1]))

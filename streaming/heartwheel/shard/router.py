@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.coordinator.model import Group
-from heartwheel.murmur2 import murmur2
+from heartwheel.partitioner import murmur2
 from heartwheel.shard.fast_path import Route
 from heartwheel.shard.log import BatchLog
 from heartwheel.shard.rules_path import group_detail

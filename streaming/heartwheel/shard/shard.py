@@ -30,7 +30,7 @@ from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.model import NEVER, Group
 from heartwheel.log_time import LogTime, Outage, Reading
-from heartwheel.log_time.log_time import UNKNOWN_MS
+from heartwheel.log_time.log_time import UNKNOWN_MS, Postponed
 from heartwheel.pack import Pack
 from heartwheel.shard.admission import Admission, Refusal, is_stranger
 from heartwheel.shard.codec import ShardState, decode_state, encode_state, new_state
@@ -207,10 +207,15 @@ class Shard:
         self._counts["records"] += sum(len(pack.entry) for pack in packs)
         packs = [*self._waiting, *(_not_before(pack, floors) for pack in packs)]
         decided = self._time.decided()
-        for number, outage in enumerate(outages):
-            until = _decided_before(outage, decided, outages[number:])
-            packs = self._step(packs, until, before_ms=outage.after_ms)
-            self._renew(outage, decided)
+        pending = [*self._time.postponed, *(Postponed(outage) for outage in outages)]
+        pending.sort(key=lambda each: (each.outage.before_ms, each.outage.partition))
+        self._time.postponed = []
+        for number, (outage, group_ids) in enumerate((each.outage, each.group_ids) for each in pending):
+            until = _decided_before(decided, [each.outage for each in pending[number:]])
+            packs = self._step(packs, until, before_ms=outage.before_ms + 1)
+            if left := self._renew(outage, decided, group_ids):
+                self._time.postponed.append(Postponed(outage, left))
+            self._counts[f"outage_{outage.kind}"] += not group_ids
         self._waiting = self._step(packs, decided)
         return self._end(outages)
 
@@ -298,27 +303,42 @@ class Shard:
         self._counts["records_clamped"] += alive.clamped
         self._run_busy(log, route, times)
 
-    def _renew(self, outage: Outage, decided: Ints) -> None:
-        """Start the sessions of a partition's groups anew at the end of an outage."""
+    def _renew(self, outage: Outage, decided: Ints, group_ids: Sequence[str]) -> list[str]:
+        """Start the sessions of a partition's groups anew after an outage, as if that stood right after its begin.
+
+        Args:
+            outage: whose records before it were applied, as far as nothing unread can come before them.
+            decided: int64 (partitions,), up to where each is decided, epoch ms.
+            group_ids: the groups for which it was put off; empty: it is a new one.
+
+        Returns:
+            The groups for which it has to be put off, as something that comes before it is still unread.
+        """
         seen = self._group_times.seen_in(outage.partition)
+        ids = self._groups.text.ids(seen) if len(seen) else []
+        if group_ids:
+            wanted = frozenset(group_ids)
+            chosen = [number for number, group_id in enumerate(ids) if group_id in wanted]
+            seen, ids = seen[chosen], [ids[number] for number in chosen]
+        elsewhere = decided.copy()
+        elsewhere[outage.partition] = outage.after_ms
+        ready = self._group_times.times(self._time, elsewhere)[seen] > outage.before_ms
+        left = [group_id for group_id, is_ready in zip(ids, ready.tolist(), strict=True) if not is_ready]
         renewal = renew_sessions(
-            seen,
+            seen[ready],
             outage.before_ms,
             outage.after_ms,
             members=self._members,
             groups=self._groups,
             wheel=self._wheel,
         )
-        # What lies inside of an outage of another partition has been read, too: there is nothing in it.
-        times = self._group_times.times(self._time, np.minimum(decided, outage.after_ms - 1))
         renewed, done = renewal.members, []
         for loaded in self._workshop.load(renewal.busy):
-            before_ms = min(outage.before_ms, int(times[loaded.row]))
-            renewed += loaded.machine.renew(before_ms, outage.after_ms)
+            renewed += loaded.machine.renew(outage.before_ms, outage.after_ms)
             done.append(loaded)
         self._store(done)
-        self._counts[f"outage_{outage.kind}"] += 1
         self._counts["sessions_renewed"] += renewed
+        return left
 
     def _run_busy(self, log: BatchLog, route: Route, times: Ints) -> None:
         group = route.group[log.entry]
@@ -415,15 +435,15 @@ def _not_before(pack: Pack, floors: Ints) -> Pack:
     return pack._replace(append_ms=np.maximum(pack.append_ms, floor_ms))
 
 
-def _decided_before(outage: Outage, decided: Ints, outages: Sequence[Outage]) -> Ints:
-    """Tell up to where each partition is decided just before the end of an outage.
+def _decided_before(decided: Ints, outages: Sequence[Outage]) -> Ints:
+    """Tell up to where each partition is decided as the first of some outages begins.
 
     Args:
-        outage: the outage.
         decided: int64 (partitions,), up to where each is decided after the batch, epoch ms.
-        outages: the outage and those that end after it: nothing falls due inside of them.
+        outages: in the order of their begins; nothing falls due in them of the groups that are in their partitions.
     """
-    until = np.minimum(decided, outage.after_ms - 1)
+    # Records from the next millisecond on are applied later, and timers that are due by then come before them.
+    until = np.minimum(decided, outages[0].before_ms + 1)
     for each in outages:
         until[each.partition] = min(until[each.partition], each.before_ms)
     return until

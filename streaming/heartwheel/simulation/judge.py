@@ -11,7 +11,7 @@ import msgspec
 
 from heartwheel.coordinator.model import Group, Member
 from heartwheel.coordinator.partition import shard_of
-from heartwheel.kafka.partitioner import partition_of
+from heartwheel.partitioner import partition_of
 from heartwheel.shard.shard import Shard
 from heartwheel.simulation.checkpoint import Checkpoint, Told
 from heartwheel.simulation.oracle import Expected, Log, Place, expect

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 from heartwheel.coordinator.partition import java_hash
-from heartwheel.kafka.partitioner import partition_of
+from heartwheel.partitioner import partition_of
 from heartwheel.simulation.plan import GroupPlan, Outage, Plan
 from heartwheel.testing import Record
 

@@ -20,7 +20,7 @@ class Progress:
     Args:
         batch_id: Spark's number of the batch.
         held: whether it was a batch of a backlog.
-        heartbeats: records read from the heartbeat topic.
+        heartbeats: records read from the topic, ticks not counted.
         behind: records that were in the topic when the batch was planned and are not read yet.
         members: live members of all shards.
         groups: groups of all shards.
@@ -98,7 +98,7 @@ def read_progress(raw: Any) -> Progress:
     return Progress(
         batch_id=int(raw["batchId"]),
         held=behind > 0 and behind_ms > BACKLOG_MS,
-        heartbeats=int(kafka["numInputRows"]),
+        heartbeats=figure("records"),
         behind=behind,
         members=figure("members"),
         groups=figure("groups"),

@@ -58,6 +58,8 @@ BASE: Final[Mapping[str, str]] = {
 _LOCAL: Final[Mapping[str, str]] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    # Workers without archives on their path, and with their imports done (measured: 70 to 80 ms of CPU a task less).
+    "spark.python.daemon.module": "heartwheel.spark.daemon",
 }
 
 

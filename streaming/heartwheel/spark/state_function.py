@@ -195,7 +195,7 @@ def _output(outcome: Outcome, rejects: list[Reject], status: StatusRow, *, stand
             status.batch_ms,
             members=status.members,
             groups=status.groups,
-            records=status.counts.get("records", 0),
+            records=status.counts.get("records", 0) + len(rejects) - len(outcome.refused),
             expired=expired,
             triggers=triggers,
             rejected=len(rejects),

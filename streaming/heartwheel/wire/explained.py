@@ -81,6 +81,7 @@ class ExplainedEvent(msgspec.Struct, kw_only=True, omit_defaults=True):
         rebalance_ms: how long the rebalance took that this led to, ms.
         returned_ms: when the member was back in its group, epoch ms.
         returned_as: its member id then.
+        times_out: how often this member, by the name that it keeps, was out by a timeout so far, this time too.
         broker_id: the coordinator that wrote it.
         moved_from: of a move the broker that had the group before.
         explanation: sentences for people.
@@ -113,6 +114,7 @@ class ExplainedEvent(msgspec.Struct, kw_only=True, omit_defaults=True):
     rebalance_ms: int | None = None
     returned_ms: int | None = None
     returned_as: str | None = None
+    times_out: int | None = None
     broker_id: int | None = None
     moved_from: int | None = None
     explanation: list[str] = []

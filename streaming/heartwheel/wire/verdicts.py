@@ -41,6 +41,11 @@ class ExpiryReason(enum.StrEnum):
     """The member itself left, as it was over its poll interval."""
 
 
+POLL_TIMEOUT_WORDS: Final = "poll timeout"
+"""What the words of a client that left hold, in lower case, if it had not polled in time: Java's, since 3.2 (KIP-800),
+are `consumer poll timeout has expired.`"""
+
+
 class Cause(enum.StrEnum):
     """Why a rebalance was triggered or a group changed, for machines; `reason` has Kafka's own words for people."""
 

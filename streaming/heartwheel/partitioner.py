@@ -1,4 +1,4 @@
-"""The hash by which Kafka's producers choose a partition (`org.apache.kafka.common.utils.Utils.murmur2`)."""
+"""Which partition a key goes to: the rule of Kafka's Java clients (`org.apache.kafka.common.utils.Utils.murmur2`)."""
 
 from __future__ import annotations
 
@@ -25,3 +25,13 @@ def murmur2(data: bytes) -> int:
         h = (h ^ int.from_bytes(data[whole:], "little")) * _MULTIPLIER & _MASK
     h = (h ^ h >> 13) * _MULTIPLIER & _MASK
     return h ^ h >> 15
+
+
+def partition_of(key: bytes, partitions: int) -> int:
+    """Return the partition that Java's default partitioner, and librdkafka's `murmur2_random`, choose for a key.
+
+    Args:
+        key: the record's key.
+        partitions: how many the topic has.
+    """
+    return (murmur2(key) & 0x7FFFFFFF) % partitions
