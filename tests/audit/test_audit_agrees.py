@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from told_logs import Run, audit_config, engine_run
 
+from audit.told_logs import Run, audit_config, engine_run
 from coordinator.group_logs import CONFIG as GROUP_CONFIG
 from coordinator.group_logs import logs as group_logs
 from heartwheel.audit import Report

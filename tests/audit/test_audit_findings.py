@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 import pytest
-from rich_log import CONFIG, T0, rich_log
-from told_logs import Rejected, Run, Told, engine_run
 
+from audit.rich_log import CONFIG, T0, rich_log
+from audit.told_logs import Rejected, Run, Told, engine_run
 from heartwheel.audit import FindingKind, Report
 from heartwheel.audit.derived import Row, id_of
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
@@ -136,7 +137,7 @@ def test_a_row_with_a_wrong_time_is_found(number: int, *, told_first: bool) -> N
     assert "time is" in report.findings[0].detail
 
 
-_FIELDS = {
+_FIELDS: dict[type, tuple[str, ...]] = {
     ExpirationRow: (
         "group_instance_id",
         "client_host",
@@ -149,7 +150,7 @@ _FIELDS = {
 }
 
 
-def _other(was: object, *, is_number: bool) -> object:
+def _other(was: Any, *, is_number: bool) -> object:
     if isinstance(was, tuple):
         return (*was, "nobody")
     return (was or 0) + 1 if is_number else f"{was}?"

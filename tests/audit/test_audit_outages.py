@@ -8,7 +8,8 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from timed_logs import (
+
+from audit.timed_logs import (
     CONFIG,
     INTERVAL_MS,
     OTHER_RUN,
@@ -22,7 +23,6 @@ from timed_logs import (
     gone,
     group_at,
 )
-
 from heartwheel.audit import Audit, AuditConfig, Report
 from heartwheel.audit.partitions import RESUME_MAX_MS
 from heartwheel.wire.events import Event, EventType, Protocol

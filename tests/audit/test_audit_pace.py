@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
-from rich_log import CONFIG, T0, rich_log
-from told_logs import audit_config, engine_run
 
+from audit.rich_log import CONFIG, T0, rich_log
+from audit.told_logs import audit_config, engine_run
 from heartwheel.audit import Audit, FindingKind
 from heartwheel.audit.clocks import Clocks
 from heartwheel.audit.pace import Candidate, Pace
@@ -88,7 +89,8 @@ def test_p2_a_late_row_is_found(number: int) -> None:
     """P2: of one row that stands in the topic later than the bound, just that is found, with its place."""
     run = copy.deepcopy(engine_run(rich_log(), clock_ms=CLOCK_MS, config=CONFIG))
     for told in run.told:
-        told.append_ms = getattr(told.row, "time_ms", told.row.deadline_ms) + 500
+        decided_ms: Any = getattr(told.row, "time_ms", told.row.deadline_ms)
+        told.append_ms = decided_ms + 500
     run.told[number].append_ms += BOUND_MS
     report = run.audit(late_ms_max=BOUND_MS)
     assert report.faults == {FindingKind.LATE: 1}

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich_log import CONFIG, T0, rich_log
-from told_logs import Rejected, Run, audit_config, engine_run
 
+from audit.rich_log import CONFIG, T0, rich_log
+from audit.told_logs import Rejected, Run, audit_config, engine_run
 from heartwheel.audit import Audit, AuditConfig, AuditStateError, FindingKind, in_log_order
 from heartwheel.audit.recent import Recent
 from heartwheel.audit.rules.java import buckets_for, spread_hash, walk

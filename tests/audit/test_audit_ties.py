@@ -9,8 +9,8 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from told_logs import engine_run
 
+from audit.told_logs import engine_run
 from heartwheel.audit import AuditConfig
 from heartwheel.audit.derived import Derived
 from heartwheel.audit.rules.groups import advance, apply

@@ -6,8 +6,8 @@ import json
 
 import msgspec
 import pytest
-from timed_logs import CONFIG, OTHER_RUN, RUN, SESSION_MS, T0, Gone, TimedLog, audited, gone, group_at
 
+from audit.timed_logs import CONFIG, OTHER_RUN, RUN, SESSION_MS, T0, Gone, TimedLog, audited, gone, group_at
 from heartwheel.audit import Audit, FindingKind
 from heartwheel.audit.partitions import home_of
 from heartwheel.audit.ticks import NOBODYS, Tick, read_tick

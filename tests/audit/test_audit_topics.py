@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from rich_log import CONFIG
-from told_logs import engine_run
 
+from audit.rich_log import CONFIG
+from audit.told_logs import engine_run
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.cli.app import run as heartwheel
 from heartwheel.kafka.readback import read_topic

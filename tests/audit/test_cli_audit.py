@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from rich_log import CONFIG, T0, rich_log
-from told_logs import Run, engine_run
 
+from audit.rich_log import CONFIG, T0, rich_log
+from audit.told_logs import Run, engine_run
 from heartwheel.cli.app import run as heartwheel
 from heartwheel.wire.verdicts import ExpirationRow
 

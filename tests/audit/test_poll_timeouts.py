@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
-from rich_log import CONFIG, T0
-from told_logs import Run, engine_run
 
+from audit.rich_log import CONFIG, T0
+from audit.told_logs import Run, engine_run
 from heartwheel.testing import LogBuilder
 from heartwheel.wire.events import Event, EventType, Leaving, Protocol
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
@@ -22,9 +23,8 @@ def _classic(member: str, kind: EventType, generation: int = -1, **fields: objec
         "protocols": (Protocol("range"),),
     }
     more = join if kind is EventType.JOIN else {}
-    return Event(
-        type=kind, group_id="classic", member_id=member, generation_id=generation, client_id="c", **more | fields
-    )  # type: ignore[arg-type] # fields by name
+    event = Event(type=kind, group_id="classic", member_id=member, generation_id=generation, client_id="c")
+    return msgspec.structs.replace(event, **more | fields)
 
 
 def _log(*leaves: tuple[int, Event]) -> LogBuilder:

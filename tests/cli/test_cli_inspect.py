@@ -16,7 +16,7 @@ from heartwheel.coordinator.partition import shard_of
 from heartwheel.errors import HeartwheelError
 from heartwheel.shard import Shard, ShardLimits
 from heartwheel.spark.checkpoint import FORMAT, MANIFEST, CheckpointError, Manifest
-from heartwheel.spark.schema import STATE_VERSION
+from heartwheel.spark.schema import STATE_VERSION, StateRow
 from heartwheel.testing import LogBuilder, read_records
 from heartwheel.wire.events import Event
 
@@ -86,11 +86,11 @@ def test_an_unknown_group_is_told() -> None:
 
 def test_damaged_state_is_refused_by_name() -> None:
     """State that was cut short, or that a newer release wrote, is an error that names the shard."""
-    *scalars, blob = _state()
+    state = StateRow(*_state())
     with pytest.raises(CheckpointError, match="shard 1 can not be read"):
-        decode_shard(1, (*scalars, blob[: len(blob) // 2]))
+        decode_shard(1, state._replace(blob=state.blob[: len(state.blob) // 2]))
     with pytest.raises(CheckpointError, match=f"shard 1 has version {STATE_VERSION + 1}"):
-        decode_shard(1, (STATE_VERSION + 1, *scalars[1:], blob))
+        decode_shard(1, state._replace(version=STATE_VERSION + 1))
 
 
 def test_a_folder_without_a_checkpoint_is_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

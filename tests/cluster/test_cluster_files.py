@@ -131,7 +131,7 @@ def test_the_entrypoint_starts_what_spark_asks_for(words: list[str], expected: s
         "SPARK_RESOURCE_PROFILE_ID": "0",
         "SPARK_EXECUTOR_POD_NAME": "pod",
     }
-    command = ["bash", KUBERNETES / "entrypoint.sh", *words]
+    command = ["bash", str(KUBERNETES / "entrypoint.sh"), *words]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     said = done.stdout.splitlines()
     assert said[:2] == ["-s", "--"]

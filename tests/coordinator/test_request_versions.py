@@ -40,18 +40,16 @@ class _Both:
 
 
 def _join(**fields: Any) -> Event:
-    return Event(
-        **{
-            "type": EventType.JOIN,
-            "group_id": "g",
-            "assigned_member_id": "a",
-            "session_timeout_ms": 10_000,
-            "rebalance_timeout_ms": 60_000,
-            "protocol_type": "consumer",
-            "protocols": (Protocol("range"),),
-        }
-        | fields
-    )
+    usual: dict[str, Any] = {
+        "type": EventType.JOIN,
+        "group_id": "g",
+        "assigned_member_id": "a",
+        "session_timeout_ms": 10_000,
+        "rebalance_timeout_ms": 60_000,
+        "protocol_type": "consumer",
+        "protocols": (Protocol("range"),),
+    }
+    return Event(**(usual | fields))
 
 
 def _sync(**fields: Any) -> Event:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import bcrypt
 import httpx
 import pytest
 from starlette.applications import Starlette
@@ -214,7 +215,7 @@ def test_a_stream_ends_with_its_session(app: Starlette) -> None:
     async def listen() -> None:
         cookies = "; ".join(f"{name}={value}" for name, value in who.cookies.items())
         headers = [(b"host", b"localhost"), (b"cookie", cookies.encode())]
-        scope = {"type": "http", "method": "GET", "path": "/api/stream", "raw_path": b"/api/stream"}
+        scope: dict[str, Any] = {"type": "http", "method": "GET", "path": "/api/stream", "raw_path": b"/api/stream"}
         scope |= {"query_string": b"", "headers": headers, "client": ("192.0.2.9", 1), "asgi": {"spec_version": "2.3"}}
         asked, begun, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -307,13 +308,13 @@ def test_unknown_users_take_as_long(file: Path, monkeypatch: pytest.MonkeyPatch)
     write_users(file, alice="a")
     file.write_text(f"{file.read_text()}bob:{hash_of('b', cost=6)}\n", encoding="utf-8")
     users, costs = Users(file), list[bytes]()
-    real = users_module.bcrypt.checkpw
+    real = bcrypt.checkpw
 
     def checkpw(password: bytes, hashed: bytes) -> bool:
         costs.append(hashed[:7])
         return bool(real(password, hashed))
 
-    monkeypatch.setattr(users_module.bcrypt, "checkpw", checkpw)
+    monkeypatch.setattr(bcrypt, "checkpw", checkpw)
     assert [users.check(name, "b") for name in ("bob", "nobody", "")] == [True, False, False]
     assert [cost[4:6] for cost in costs] == [b"06"] * 3
 
@@ -469,9 +470,14 @@ def test_the_log_says_who_looked_and_keeps_to_one_line(app: Starlette, caplog: p
     ]
 
 
+def _refuse_slowly(*_: object) -> bool:
+    time.sleep(0.3)
+    return False
+
+
 def test_a_login_blocks_nobody_else(app: Starlette, monkeypatch: pytest.MonkeyPatch) -> None:
     """While passwords are checked, which takes a while, others are answered; too many at once are told to wait."""
-    monkeypatch.setattr(Users, "check", lambda *_: time.sleep(0.3) or False)
+    monkeypatch.setattr(Users, "check", _refuse_slowly)
     transport = httpx.ASGITransport(app, client=("192.0.2.9", 1))
 
     async def play() -> tuple[float, list[int]]:

@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ def served(picture: Picture) -> Iterator[tuple[DashboardServer, Any]]:
         yield server, app.state.hub
 
 
-def events(server: DashboardServer, last_id: str | None = None) -> Iterator[tuple[str, str, Any]]:
+def events(server: DashboardServer, last_id: str | None = None) -> Generator[tuple[str, str, Any]]:
     """Listen to the stream: the event, its id, its data; closing the iterator drops the connection."""
     host = server.url.removeprefix("http://").rstrip("/")
     with closing(http.client.HTTPConnection(host, timeout=30)) as connection:

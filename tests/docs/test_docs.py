@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
+import heartwheel
 from heartwheel.cli.app import app
 from heartwheel.settings import FIELDS, load_settings
 from heartwheel.settings.keys import GONE, SECTIONS, table_of
@@ -121,6 +122,36 @@ def test_every_page_is_in_the_index() -> None:
     """Whoever looks for a page finds it in docs/README.md."""
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     assert [page.name for page in PAGES if page.name != "README.md" and f"]({page.name})" not in index] == []
+
+
+def test_the_readme_is_short_and_shows_both_doors_first() -> None:
+    """Before the second heading stands what to run with a Kafka, what to run with workers, and where to read on."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    first = text.partition("\n## ")[0]
+    for wanted in ("heartwheel explain ", "make demo", "](docs/architecture.md)", "](docs/README.md)"):
+        assert wanted in first, wanted
+
+
+def test_links_of_the_readme_and_of_contributing_lead_somewhere() -> None:
+    """The pages at the root link to what is there, as those in docs/ do."""
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
+        test_links_lead_somewhere(page)
+
+
+def test_every_room_is_on_the_page_of_architecture() -> None:
+    """Whoever sees a folder of the package finds on one page, and in the package's docstring, what it is for."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition("## The rooms")[2]
+    rooms = {file.parent.name for file in (ROOT / "streaming" / "heartwheel").glob("*/__init__.py")}
+    assert len(rooms) > 20
+    assert {room for room in rooms if f"`{room}`" not in page} == set()
+    assert {room for room in rooms if f"`{room}`" not in (heartwheel.__doc__ or "")} == {"operations_job"}
+
+
+def test_the_glossary_is_short() -> None:
+    """The words that a newcomer has to learn are fifteen at most."""
+    glossary = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition("## Glossary")[2]
+    assert 5 < len(re.findall(r"^\| (?!word|--)", glossary, re.MULTILINE)) <= 15
 
 
 def test_alerts_lead_to_the_runbook() -> None:

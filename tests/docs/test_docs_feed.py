@@ -32,7 +32,7 @@ def example(language: str, words: str) -> str:
     (found,) = [
         code for code in re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE) if words in code
     ]
-    return found
+    return str(found)
 
 
 def written(file: Path, code: str, topic: str) -> Path:

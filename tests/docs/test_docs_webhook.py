@@ -33,7 +33,7 @@ OTHER = "whsec_" + base64.b64encode(b"o" * 32).decode()
 def block(language: str) -> str:
     """Give the one block of the page in a language."""
     (found,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    return found
+    return str(found)
 
 
 def message() -> Message:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from heartwheel.feed.garbage import GARBAGE_KINDS, garbage
 from heartwheel.feed.schedule import Action, FeedPlan, Step, steps
-from heartwheel.wire.events import Event, EventType, RejectedError, decode_event
+from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, decode_event
 
 BUSY = FeedPlan(
     groups=4,
@@ -90,7 +90,7 @@ def test_senseless_plans_are_refused_with_all_faults_at_once() -> None:
 
 
 @pytest.mark.parametrize("kind", GARBAGE_KINDS)
-def test_garbage_is_rejected_with_its_own_cause(kind: str) -> None:
+def test_garbage_is_rejected_with_its_own_cause(kind: RejectCause) -> None:
     """Each of the six kinds is one that the engine tells apart."""
     with pytest.raises(RejectedError) as caught:
         decode_event(garbage(kind, group_id="g", member_id="m"))

@@ -39,7 +39,7 @@ def test_missing_topics_are_made_once(kafka_broker: EmbeddedKafka, topics: Calla
     specs = engine_topics(names, heartbeat_partitions=3)
     report = ensure_topics(kafka_broker.bootstrap, specs)
     assert set(report.created) == {spec.name for spec in specs}
-    assert report.missing == report.differences == ()
+    assert (report.missing, report.differences) == ((), ())
     states = describe_topics(kafka_broker.bootstrap, [spec.name for spec in specs])
     assert {state.settings["message.timestamp.type"] for state in states.values()} == {"LogAppendTime"}
     compacted = {name for name, state in states.items() if state.settings["cleanup.policy"] == "compact"}

@@ -11,7 +11,7 @@ from heartwheel.live.picture import Picture
 from heartwheel.live.storms import StormRule
 from heartwheel.wire.status import ListedGroup, RebalancingGroup, StatusRow
 from heartwheel.wire.verdicts import TriggerRow
-from support.output_rows import T0, begun, expired, joined, status, topic_rows
+from support.output_rows import T0, Row, begun, expired, joined, status, topic_rows
 
 RULE = StormRule()
 
@@ -145,7 +145,8 @@ def test_the_canary_is_in_no_figure() -> None:
     """Its groups and members are in the sums of the shards, and in none that is shown, unless asked for."""
     picture = Picture()
     canary = "heartwheel-canary-1"
-    rows = [joined(canary, "c"), expired(canary, "c"), row(T0, page=(*listed("g"), *listed("heartwheel-canary-2")))]
+    places = (*listed("g"), *listed("heartwheel-canary-2"))
+    rows: list[Row] = [joined(canary, "c"), expired(canary, "c"), row(T0, page=places)]
     picture.apply(topic_rows(*rows), now_ms=T0)
     now = now_of(picture, View(), now_ms=T0)
     # Of nine members in three groups one is the canary's that came, and four are those that were listed.

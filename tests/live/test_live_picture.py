@@ -141,6 +141,6 @@ def test_the_timeline_has_the_expiry_before_its_rebalance() -> None:
     detail = group_detail(picture, "g", StormRule(), now_ms=T0)
     assert detail is not None
     assert [line["kind"] for line in detail.timeline] == ["completed", "triggered", "expired"]
-    assert detail.timeline[2]["member_id"] == "m"
+    assert msgspec.to_builtins(detail)["timeline"][2]["member_id"] == "m"
     assert all(line["text"] and line["time_ms"] for line in detail.timeline)
     msgspec.json.encode(detail)

@@ -16,6 +16,7 @@ from heartwheel.live.states import STATE_WORDS, ShownState
 from heartwheel.live.storms import StormRule
 from heartwheel.live.wheel import wheel_of
 from heartwheel.wire.status import AtRiskMember, WheelLevel
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 from support.dashboard_scene import canary_figures
 from support.output_rows import T0, begun, expired, job, joined, status, topic_rows
 
@@ -132,7 +133,7 @@ def test_groups_are_found_and_counted() -> None:
 def test_a_storm_has_its_first_cause_and_offenders() -> None:
     """So many rebalances within so long are a storm, one less is none; who fell out more than once is named."""
     first = msgspec.structs.replace(begun("g", at_ms=T0 + 1), cause="member_left")
-    rows = [begun("g", at_ms=T0 - 61_000), first, begun("g", at_ms=T0 + 2)]
+    rows: list[ExpirationRow | TriggerRow] = [begun("g", at_ms=T0 - 61_000), first, begun("g", at_ms=T0 + 2)]
     rows += [expired("g", "twice", T0 + 2), expired("g", "twice", T0 + 3), expired("g", "once", T0 + 4)]
     picture = pictured(*rows)
     assert storms(picture, RULE, now_ms=T0) == []
@@ -229,9 +230,8 @@ def test_now_says_what_else_is_wrong() -> None:
     """Lateness over the objective, groups in two partitions and a canary that failed are reasons, in sentences."""
     late = [expired("g", f"m{i}", T0, detected_ms=T0 + 9_000) for i in range(5)]
     astray = msgspec.structs.replace(status(0), strays={"torn": 3})
-
-    figures = msgspec.structs.replace(canary_figures(), missed=2, false_=1)
-    now = now_of(pictured(*late, astray, job()), View(canary=figures), now_ms=T0)
+    canary = msgspec.structs.replace(canary_figures(), missed=2, false_=1)
+    now = now_of(pictured(*late, astray, job()), View(canary=canary), now_ms=T0)
     text = " ".join(now.health.reasons)
     assert [word for word in ("9.0 s", "2.3 s", "torn", "2 times:", "1 time ") if word not in text] == []
 

@@ -23,9 +23,12 @@ Turn = tuple[int, Callable[[Incidents, int], None]]
 
 def gone(*names: str, group: str = "g", **changes: object) -> Callable[[Incidents, int], None]:
     """Expire members at the moment of the turn."""
-    return lambda incidents, now_ms: (
-        [incidents.expired(expired(group, n, now_ms, **changes), now_ms=now_ms) for n in names] and None
-    )
+
+    def turn(incidents: Incidents, now_ms: int) -> None:
+        for name in names:
+            incidents.expired(expired(group, name, now_ms, **changes), now_ms=now_ms)
+
+    return turn
 
 
 def back(*names: str, group: str = "g") -> Callable[[Incidents, int], None]:

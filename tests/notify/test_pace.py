@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import msgspec
 import pytest
@@ -43,12 +44,12 @@ class Receiver:
 class Scene:
     """A dispatcher, its receiver and a clock."""
 
-    def __init__(self, **settings: int) -> None:
+    def __init__(self, **settings: Any) -> None:
         self.now_ms = T0
         self.receiver = Receiver()
         self.dead: list[Waiting] = []
         self.state = State()
-        self.settings = NotifySettings(**settings)  # type: ignore[arg-type] - numbers by name
+        self.settings = NotifySettings(**settings)
         self.offset = 0
         self.open()
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pandas as pd
@@ -75,7 +75,8 @@ class Batches:
         packed += self._packer.pack(frame_of(records)) if records else []
         frames = [pd.DataFrame([row[1:] for row in packed], columns=["kind", "payload"])]
         self.state, output = advance_operations(self.config, 0, self.state, frames, batch_ms=T0 + at_ms)
-        rows = [row for row in output.to_dict("records") if row["topic"] is not None]
+        every = cast("list[dict[str, Any]]", output.to_dict("records"))
+        rows = [row for row in every if row["topic"] is not None]
         self.rows += rows
         return rows
 

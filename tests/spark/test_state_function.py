@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pandas as pd
@@ -66,7 +66,7 @@ class Simulation:
         end = end if most is None else min(end, self.read + most)
         row, output = self._call(end, now_ms if clock_ms is None else clock_ms)
         self.state, self.read = row, end
-        rows = output.to_dict("records")
+        rows = cast("list[dict[str, Any]]", output.to_dict("records"))
         self.rows += rows
         return rows
 
@@ -74,7 +74,7 @@ class Simulation:
         """Run one batch whose commit is lost."""
         end = sum(record.append_ms <= now_ms for record in self.log.records)
         _, output = self._call(end, now_ms)
-        return output.to_dict("records")
+        return cast("list[dict[str, Any]]", output.to_dict("records"))
 
     def _call(self, end: int, batch_ms: int) -> tuple[StateRow, pd.DataFrame]:
         frame = arrivals(self.log.records[self.read : end], self._packer)

@@ -163,7 +163,7 @@ def python_archive(folder: Path) -> Path:
     makes this project importable here is read by the environment's own interpreter alone.
     """
     script = folder / "python"
-    base = Path(sys._base_executable)
+    base = Path(sys._base_executable)  # type: ignore[attr-defined]  # below a virtual environment
     packages = sysconfig.get_path("purelib")
     script.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec {base} "$@"\n')
     script.chmod(0o755)

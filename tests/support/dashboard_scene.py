@@ -48,7 +48,7 @@ CREWS: Final = (
     Crew("pricing-cache", 5, 6_000, 0.15),
 )
 
-_REASONS: Final = (("session_timeout", 74), ("rebalance_timeout", 12), ("pending_timeout", 7), ("sync_timeout", 5))
+_REASONS: Final = {"session_timeout": 74, "rebalance_timeout": 12, "pending_timeout": 7, "sync_timeout": 5}
 _WAITING, _STORMY = CREWS[3], CREWS[5]
 _SESSIONS_MS: Final = (6_000, 6_000, 10_000, 10_000, 10_000, 30_000, 45_000, 120_000)
 
@@ -128,8 +128,7 @@ class Scene:
         # The storm goes on where this ends, or generations would not rise with time.
         end_ms = self.now_ms - (260_000 if crew is _STORMY else 60_000)
         while (at_ms := at_ms + int(self._random.expovariate(crew.deaths) * 60_000)) < end_ms:
-            names, weights = zip(*_REASONS, strict=True)
-            reason = self._random.choices(names, weights)[0]
+            reason = self._random.choices(list(_REASONS), list(_REASONS.values()))[0]
             member = self._random.choice([each for each in self._members[crew] if each != self._stormy])
             yield from self._expiry(crew, at_ms, reason, member)
 

@@ -92,7 +92,12 @@ class _Librdkafka:
 def main(wanted: dict[str, Any]) -> None:
     """Consume until told to stop."""
     commands: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=lambda: [commands.put(line) for line in sys.stdin], daemon=True).start()
+
+    def hear() -> None:
+        for line in sys.stdin:
+            commands.put(line)
+
+    threading.Thread(target=hear, daemon=True).start()
     consumer = _Python(wanted) if wanted["library"] == "kafka-python" else _Librdkafka(wanted)
     known = ""
     while True:

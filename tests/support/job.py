@@ -74,8 +74,10 @@ class Topics:
         """Append events, or any bytes, and wait until they are in the log."""
         sender = Sender(self.bootstrap, self.names["heartbeats"], linger_ms=0, properties=self.properties)
         for event in events:
-            is_event = isinstance(event, Event)
-            sender.send(event.group_id.encode() if is_event else key, encode_event(event) if is_event else event)
+            if isinstance(event, Event):
+                sender.send(event.group_id.encode(), encode_event(event))
+            else:
+                sender.send(key, event)
         sender.close()
         assert (sender.unknown, sum(sender.errors.values())) == (0, 0)
 

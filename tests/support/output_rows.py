@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -11,13 +11,16 @@ from heartwheel.wire.job import BatchFigures, JobRow, Phase, TickerState
 from heartwheel.wire.status import AtRiskMember, StatusRow, WheelLevel
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
+Row = ExpirationRow | TriggerRow | StatusRow | JobRow
+"""A row of an output topic."""
+
 T0 = 1_795_000_000_000
 """A moment, epoch ms."""
 
 
-def expired(group: str, member: str, at_ms: int = T0, **changes: object) -> ExpirationRow:
+def expired(group: str, member: str, at_ms: int = T0, **changes: Any) -> ExpirationRow:
     """Make the expiration of a member of a presence group, whose id is its own."""
-    fields: dict[str, object] = {
+    fields: dict[str, Any] = {
         "id": f"{group}/{member}/{at_ms}",
         "group_id": group,
         "member_id": member,
@@ -34,7 +37,7 @@ def expired(group: str, member: str, at_ms: int = T0, **changes: object) -> Expi
         "group_state": "Stable",
         "shard": 0,
     }
-    return ExpirationRow(**(fields | changes))  # type: ignore[arg-type] - fields by name
+    return ExpirationRow(**(fields | changes))
 
 
 def joined(group: str, *members: str, at_ms: int = T0 + 10_000) -> TriggerRow:
@@ -70,12 +73,12 @@ _SOURCES: Final = {
 }
 
 
-def topic_rows(*rows: ExpirationRow | TriggerRow | StatusRow | JobRow, offset: int = 0) -> list[TopicRow]:
+def topic_rows(*rows: Row, offset: int = 0) -> list[TopicRow]:
     """Put rows into partition 0 of their topics, one after the other."""
     return [TopicRow(_SOURCES[type(row)], 0, offset + i, _known_ms(row), row) for i, row in enumerate(rows)]
 
 
-def _known_ms(row: ExpirationRow | TriggerRow | StatusRow | JobRow) -> int:
+def _known_ms(row: Row) -> int:
     if isinstance(row, StatusRow):
         return row.batch_ms
     return row.at_ms if isinstance(row, JobRow) else row.detected_ms

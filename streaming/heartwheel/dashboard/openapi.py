@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from heartwheel.dashboard.api import ENDPOINTS, STREAM, STREAM_PARAMS, Endpoint
+from heartwheel.dashboard.api import ENDPOINTS, STREAM, STREAM_EVENTS, STREAM_PARAMS, Endpoint
 from heartwheel.dashboard.login.sessions import COOKIE
 from heartwheel.dashboard.params import Param
 from heartwheel.dashboard.problems import Problem
@@ -22,8 +22,9 @@ _ABOUT: Final = (
     "is told as `{error, hint}`."
 )
 _STREAM_WORDS: Final = (
-    "Server-sent events: hello, now, expirations, returned, groups, at_risk, wheel, series, gap. At most four flushes "
-    "a second. `Last-Event-ID` goes on where a listener was; `gap` and a `hello` with another epoch mean: load anew."
+    f"Server-sent events: {', '.join(STREAM_EVENTS)}; `x-events` has the schema of each one's data. At most four "
+    "flushes a second. `Last-Event-ID` goes on where a listener was; `gap` and a `hello` with another epoch mean: load "
+    "anew."
 )
 _PLAIN: Final[Mapping[str, tuple[str, str]]] = {
     "/healthz": ("Tell that the server is alive.", "application/json"),
@@ -46,10 +47,12 @@ def openapi(base: str = "") -> dict[str, Any]:
         base: what stands before each path.
     """
     types = [endpoint.body for endpoint in ENDPOINTS.values() if endpoint.body is not str]
-    schemas, components = msgspec.json.schema_components([*types, Problem], ref_template="#/components/schemas/{name}")
-    answers = dict(zip([str(each) for each in [*types, Problem]], schemas, strict=True))
+    types += [*STREAM_EVENTS.values(), Problem]
+    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    answers = dict(zip(map(str, types), schemas, strict=True))
     paths = {path: _path(path, endpoint, answers) for path, endpoint in ENDPOINTS.items()}
     paths[STREAM] = _operation("stream", _STREAM_WORDS, "text/event-stream", {"type": "string"}, STREAM_PARAMS)
+    paths[STREAM]["get"]["x-events"] = {name: answers[str(body)] for name, body in STREAM_EVENTS.items()}
     for path, (words, media) in _PLAIN.items():
         schema = {} if media == "application/json" else {"type": "string"}
         paths[path] = _operation(path.strip("/").replace(".", "_"), words, media, schema, ())

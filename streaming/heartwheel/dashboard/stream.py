@@ -43,7 +43,7 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     resumed: bool
 
 
-class Gap(msgspec.Struct, frozen=True, kw_only=True):
+class StreamGap(msgspec.Struct, frozen=True, kw_only=True):
     """Why something was left out. What is shown must be loaded anew."""
 
     reason: str
@@ -98,7 +98,7 @@ class Listener:
     def _first(self) -> bytes:
         parts = [f"retry: {RETRY_MS}\n\n".encode()]
         if self._gap:
-            parts.append(event_text("gap", Gap(reason=self._gap)))
+            parts.append(event_text("gap", StreamGap(reason=self._gap)))
         parts += [
             event_text("hello", self._hello, self._channel.id_of(self._number)),
             *(data for event, data in self._channel.standing.items() if event != "now"),
@@ -118,7 +118,7 @@ class Listener:
         frames = channel.ring.after(self._number)
         if frames is None:
             reason = "this connection was too slow for all that happened"
-            parts.append(event_text("gap", Gap(reason=reason), channel.id_of(channel.ring.newest)))
+            parts.append(event_text("gap", StreamGap(reason=reason), channel.id_of(channel.ring.newest)))
             self._number = channel.ring.newest
         elif self._take(frames, parts):
             return b"".join(parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -14,7 +14,7 @@ from heartwheel.live.group_index import GroupEntry
 from heartwheel.live.picture import Picture
 from heartwheel.live.states import ShownState, kind_of, state_of, words_of
 from heartwheel.live.storms import Storm, StormRule, storm_of
-from heartwheel.live.timeline import timeline_of
+from heartwheel.live.timeline import TimelineLine, timeline_of
 
 EXPIRATIONS_SHOWN_MAX: Final = 100
 """Most expirations that the detail of a group shows."""
@@ -138,7 +138,7 @@ class GroupDetail(Group, kw_only=True, frozen=True):
         expirations_count: their number in the window.
     """
 
-    timeline: list[dict[str, Any]]
+    timeline: list[TimelineLine]
     expirations: list[Expiration]  # type: ignore[assignment] # a list of groups counts them, one group shows them
     expirations_count: int
 

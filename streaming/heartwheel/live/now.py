@@ -273,11 +273,11 @@ def _stray(strays: Mapping[str, int]) -> str:
 
 
 def _canary(canary: CanaryFigures | None) -> list[str]:
-    lines: list[str] = []
-    if canary is not None and canary.missed:
-        missed = count(canary.missed, "time")
-        lines.append(f"The canary was not expired in time {missed}: real members may be missed too.")
-    if canary is not None and canary.false_:
-        false = count(canary.false_, "time")
-        lines.append(f"The canary was expired {false} though it was alive: real members may be too.")
+    if canary is None:
+        return []
+    missed, false, lines = canary.missed, canary.false_, list[str]()
+    if missed:
+        lines.append(f"The canary was not expired in time {count(missed, 'time')}: real members may be missed too.")
+    if false:
+        lines.append(f"The canary was expired {count(false, 'time')} though it was alive: real members may be too.")
     return lines

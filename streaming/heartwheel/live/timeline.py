@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final, TypedDict, cast
 
 import msgspec
 
@@ -23,7 +23,15 @@ _KIND_OF_TYPE: Final[Mapping[str, str]] = {
 }
 
 
-def timeline_of(entry: GroupEntry) -> list[dict[str, Any]]:
+class TimelineLine(TypedDict):
+    """One line of a timeline: when (epoch ms), what kind, in words; the fields of the topic's row are beside them."""
+
+    time_ms: int
+    kind: str
+    text: str
+
+
+def timeline_of(entry: GroupEntry) -> list[TimelineLine]:
     """List what happened to a group, newest first: each row of the topics with `time_ms`, `kind` and `text` added.
 
     A worker that comes to a presence group or goes is one line, not a rebalance that begins and ends at once.
@@ -39,15 +47,17 @@ def timeline_of(entry: GroupEntry) -> list[dict[str, Any]]:
     return lines[-TIMELINE_MAX:][::-1]
 
 
-def _expired(each: Expiration) -> dict[str, Any]:
+def _expired(each: Expiration) -> TimelineLine:
     reason = each.reason.replace("_", " ")
     text = f"{each.member_id} expired: {reason}, silent for {length(each.silent_ms)}"
-    return {**msgspec.structs.asdict(each), "time_ms": each.deadline_ms, "kind": "expired", "text": text}
+    shown = TimelineLine(time_ms=each.deadline_ms, kind="expired", text=text)
+    return cast("TimelineLine", msgspec.structs.asdict(each) | shown)
 
 
-def _changed(row: TriggerRow) -> dict[str, Any]:
+def _changed(row: TriggerRow) -> TimelineLine:
     kind = _KIND_OF_TYPE.get(row.type, row.type)
-    return {**msgspec.structs.asdict(row), "kind": kind, "text": _words(row)}
+    shown = TimelineLine(time_ms=row.time_ms, kind=kind, text=_words(row))
+    return cast("TimelineLine", msgspec.structs.asdict(row) | shown)
 
 
 def _words(row: TriggerRow) -> str:

@@ -1,7 +1,7 @@
 // Puts the page together: the connection, the frame around every page, and the page that the address names.
 
 import { announcer } from "./announce.js";
-import { put } from "./dom.js";
+import { byId, put } from "./dom.js";
 import { keyboard } from "./keyboard.js";
 import { atRiskPage } from "./pages/at_risk.js";
 import { expiredPage } from "./pages/expired.js";
@@ -16,6 +16,9 @@ import { Router } from "./router.js";
 import { frame } from "./shell.js";
 import { Stream } from "./stream.js";
 
+/** @import { Page } from "./types.d.ts" */
+
+/** @type {[RegExp | null, Page][]} */
 const ROUTES = [
   [/^\/$/, nowPage],
   [/^\/expired\/?$/, expiredPage],
@@ -28,11 +31,18 @@ const ROUTES = [
   [null, missingPage],
 ];
 
-const main = document.getElementById("main");
+const main = byId("main");
 const stream = new Stream();
+/** @type {{ abort: AbortController, escape?: string } | null} */
 let mounted = null;
 
-/** Take the old page down and put the new one up. Its listeners and questions end by the signal it is handed. */
+/**
+ * Take the old page down and put the new one up. Its listeners and questions end by the signal it is handed.
+ *
+ * @param {Page} page
+ * @param {string[]} args
+ * @param {{ moved: boolean }} how
+ */
 function show(page, args, { moved }) {
   mounted?.abort.abort();
   mounted = { abort: new AbortController(), escape: page.escape };
@@ -47,7 +57,7 @@ function show(page, args, { moved }) {
 
 const router = new Router(ROUTES, show);
 const frameOf = frame(stream);
-keyboard(() => mounted.escape && router.back(mounted.escape));
-announcer(document.getElementById("announcer"), stream);
+keyboard(() => mounted?.escape && router.back(mounted.escape));
+announcer(byId("announcer"), stream);
 router.start();
 if (!stream.started) stream.open(); // page Wheel has opened it already, with its shard

@@ -1,11 +1,20 @@
 // Where this dashboard lies: behind a proxy it may be a path, such as "/heartwheel". Everywhere else paths begin with "/".
 
-const base = document.querySelector('meta[name="heartwheel-base"]')?.content ?? "";
+const meta = /** @type {HTMLMetaElement | null} */ (document.querySelector('meta[name="heartwheel-base"]'));
+const base = meta?.content ?? "";
 
-/** The address of a path of this dashboard. */
+/**
+ * The address of a path of this dashboard.
+ *
+ * @param {string} path
+ */
 export const at = (path) => base + path;
 
-/** The path of an address of this dashboard: the other way round. */
+/**
+ * The path of an address of this dashboard: the other way round.
+ *
+ * @param {string} address
+ */
 export const within = (address) =>
   address === base ? "/" : address.startsWith(`${base}/`) ? address.slice(base.length) : address;
 

@@ -4,9 +4,17 @@ import { groupHref, linked, memberHref, tagged, twoLines } from "./cells.js";
 import { clock, count, duration, NOTHING, utc } from "./format.js";
 import { reasonWords } from "./words.js";
 
-/** Whether a broker's log tells it, and not the engine. */
+/** @import { Expiration } from "./answers.d.ts" */
+/** @import { Column } from "./types.d.ts" */
+
+/**
+ * Whether a broker's log tells it, and not the engine.
+ *
+ * @param {Expiration | undefined} row
+ */
 export const isLogged = (row) => row?.evidence !== null && row?.evidence !== undefined;
 
+/** @type {Column<Expiration>} */
 const expired = {
   label: "Expired",
   width: "11%",
@@ -20,6 +28,7 @@ const expired = {
     })),
 };
 
+/** @type {Column<Expiration>} */
 const why = {
   label: "Why",
   width: "13%",
@@ -32,6 +41,7 @@ const why = {
     })),
 };
 
+/** @type {Column<Expiration>} */
 const group = {
   label: "Group",
   width: "16%",
@@ -39,6 +49,7 @@ const group = {
   cell: () => linked((row) => ({ href: groupHref(row.group_id), first: row.group_id, second: row.group_state })),
 };
 
+/** @type {Column<Expiration>} */
 const member = {
   label: "Member",
   width: "24.5%",
@@ -48,6 +59,7 @@ const member = {
     linked((row) => ({ href: memberHref(row.group_id, row.member_id), first: row.member_id, second: whoIs(row) })),
 };
 
+/** @type {Column<Expiration>} */
 const silent = {
   label: "Silent for",
   width: "9%",
@@ -61,6 +73,7 @@ const silent = {
     })),
 };
 
+/** @type {Column<Expiration>} */
 const known = {
   label: "Lateness",
   width: "10%",
@@ -75,6 +88,7 @@ const known = {
     })),
 };
 
+/** @type {Column<Expiration>} */
 const generation = {
   label: "Gen.",
   width: "5.5%",
@@ -83,6 +97,7 @@ const generation = {
   cell: () => twoLines((row) => ({ first: row.generation_id < 0 ? NOTHING : count(row.generation_id), second: "" })),
 };
 
+/** @type {Column<Expiration>} */
 const back = {
   label: "Came back",
   width: "11%",
@@ -100,7 +115,11 @@ const back = {
     ),
 };
 
-/** Say who a member is besides its id. */
+/**
+ * Say who a member is besides its id.
+ *
+ * @param {Expiration} row
+ */
 export function whoIs({ group_instance_id: instance, client_id: client, client_host: host }) {
   return (
     [instance && `instance ${instance}`, client, host && host.replace(/^\//, "")].filter(Boolean).join(" · ") ||

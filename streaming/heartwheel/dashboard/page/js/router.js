@@ -3,11 +3,20 @@
 import { segmentOf } from "./api.js";
 import { at, within } from "./base.js";
 
+/** @import { Page } from "./types.d.ts" */
+
+/** @typedef {[RegExp | null, Page][]} Routes */
+/** @typedef {(page: Page, args: string[], how: { moved: boolean }) => void} Show */
+
 /** Routes are `[pattern, page]`; the groups of a pattern are percent-decoded and handed to the page. */
 export class Router {
   #routes;
   #show;
 
+  /**
+   * @param {Routes} routes
+   * @param {Show} show
+   */
   constructor(routes, show) {
     this.#routes = routes;
     this.#show = show;
@@ -19,13 +28,21 @@ export class Router {
     this.#render({ moved: false });
   }
 
-  /** Go to a path of this dashboard. */
+  /**
+   * Go to a path of this dashboard.
+   *
+   * @param {string} path
+   */
   go(path) {
     history.pushState({ inner: true }, "", at(path));
     this.#render({ moved: true });
   }
 
-  /** Go back to where the reader came from, or, if it was opened right here, to a given address. */
+  /**
+   * Go back to where the reader came from, or, if it was opened right here, to a given address.
+   *
+   * @param {string} fallback
+   */
   back(fallback) {
     if (history.state?.inner) history.back();
     else this.go(fallback);
@@ -35,7 +52,12 @@ export class Router {
     return new URLSearchParams(location.search);
   }
 
-  /** Keep filters in the address, the empty ones left out; `push` makes a step to go back by. */
+  /**
+   * Keep filters in the address, the empty ones left out; `push` makes a step to go back by.
+   *
+   * @param {Record<string, string>} filters
+   * @param {{ push?: boolean }} [options]
+   */
   keep(filters, { push = false } = {}) {
     const search = new URLSearchParams(Object.entries(filters).filter(([, value]) => value));
     const url = search.size ? `${location.pathname}?${search}` : location.pathname;
@@ -44,8 +66,10 @@ export class Router {
     else history.replaceState(history.state, "", url);
   }
 
+  /** @param {MouseEvent} event */
   #click(event) {
-    const link = event.target.closest?.("a[href]");
+    const target = /** @type {Element} */ (event.target);
+    const link = /** @type {HTMLAnchorElement | null | undefined} */ (target.closest?.("a[href]"));
     if (
       !link ||
       event.defaultPrevented ||
@@ -64,11 +88,14 @@ export class Router {
     this.go(within(url.pathname) + url.search);
   }
 
+  /** @param {{ moved: boolean }} how */
   #render({ moved }) {
-    const found = this.#match(within(location.pathname)) ?? { page: this.#routes.at(-1)[1], args: [] };
+    const [, last] = this.#routes[this.#routes.length - 1];
+    const found = this.#match(within(location.pathname)) ?? { page: last, args: [] };
     this.#show(found.page, found.args, { moved });
   }
 
+  /** @param {string} path */
   #match(path) {
     for (const [pattern, page] of this.#routes) {
       const match = pattern?.exec(path);
@@ -78,6 +105,7 @@ export class Router {
   }
 }
 
+/** @param {string} segment */
 function decoded(segment) {
   try {
     return segmentOf(decodeURIComponent(segment));

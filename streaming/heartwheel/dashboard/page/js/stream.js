@@ -4,6 +4,10 @@
 import { get, query } from "./api.js";
 import { at } from "./base.js";
 
+/** @import { Hello, Now, StreamEvents } from "./answers.d.ts" */
+/** @import { Events } from "./types.d.ts" */
+
+/** @type {(keyof StreamEvents)[]} */
 const EVENTS = ["hello", "now", "expirations", "returned", "groups", "at_risk", "wheel", "series", "gap"];
 
 /** After this long without a word the connection counts as lost: the server speaks once a second. */
@@ -14,17 +18,38 @@ const HUNG_MS = 15_000;
 
 /** Events: the server's, with their data in `detail`; `reload`: what is shown may have gaps; `link`: see `lost`. */
 export class Stream extends EventTarget {
+  /** @type {EventSource | null} */
   #source = null;
+  /** @type {Record<string, unknown>} */
   #params = {};
+  /** @type {string | null} */
   #epoch = null;
   #retry = 0;
   #skewMs = 0;
+  /** @type {Now | null} */
   now = null;
+  /** @type {number | null} */
   heardMs = null;
   openedMs = Date.now();
   lost = false;
 
-  /** Connect, or connect anew to be told other things, such as another shard's wheel. */
+  /**
+   * Listen to an event, with its data in `detail`.
+   *
+   * @template {keyof Events} Name
+   * @param {Name} name
+   * @param {((event: CustomEvent<Events[Name]>) => unknown) | EventListenerObject | null} listener
+   * @param {AddEventListenerOptions} [options]
+   */
+  addEventListener(name, listener, options) {
+    super.addEventListener(name, /** @type {EventListener} */ (listener), options);
+  }
+
+  /**
+   * Connect, or connect anew to be told other things, such as another shard's wheel.
+   *
+   * @param {Record<string, unknown>} [params]
+   */
   open(params = this.#params) {
     this.#params = params;
     this.#source?.close();
@@ -53,6 +78,10 @@ export class Stream extends EventTarget {
     return Date.now() + this.#skewMs;
   }
 
+  /**
+   * @param {keyof StreamEvents} name
+   * @param {MessageEvent<string>} event
+   */
   #hear(name, event) {
     this.heardMs = Date.now();
     const detail = JSON.parse(event.data);
@@ -63,6 +92,7 @@ export class Stream extends EventTarget {
     this.dispatchEvent(new CustomEvent(name, { detail }));
   }
 
+  /** @param {Hello} hello */
   #greet({ epoch, now }) {
     const resumed = epoch === this.#epoch;
     this.#epoch = epoch;
@@ -71,6 +101,7 @@ export class Stream extends EventTarget {
     if (!resumed) this.dispatchEvent(new CustomEvent("reload"));
   }
 
+  /** @param {Now} now */
   #remember(now) {
     this.now = now;
     this.#skewMs = now.at_ms - Date.now();
@@ -78,12 +109,13 @@ export class Stream extends EventTarget {
 
   #broken() {
     this.#tell(true);
-    if (this.#source.readyState !== EventSource.CLOSED) return; // the browser tries again
+    if (this.#source?.readyState !== EventSource.CLOSED) return; // the browser tries again
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => this.open(), 2_000);
     get("/api/now").catch(() => {}); // if it is a session that has ended, this leads to the login
   }
 
+  /** @param {boolean} lost */
   #tell(lost) {
     if (lost === this.lost) return;
     this.lost = lost;

@@ -1,5 +1,6 @@
 // The words and icons for what the engine names by enums. A name of a newer engine is shown as it is.
 
+/** @type {{ [name: string]: { label: string, icon: string, long: string } | undefined }} */
 const REASONS = {
   session_timeout: { label: "Silent", icon: "heart", long: "Session timeout: no heartbeat came in time." },
   rebalance_timeout: {
@@ -34,6 +35,7 @@ const REASONS = {
   },
 };
 
+/** @type {{ [name: string]: { label?: string, icon: string, tone: string } | undefined }} */
 const STATES = {
   Empty: { icon: "dot", tone: "calm" },
   PreparingRebalance: { label: "Preparing rebalance", icon: "hourglass", tone: "warn" },
@@ -42,6 +44,7 @@ const STATES = {
   Unknown: { icon: "dot", tone: "calm" },
 };
 
+/** @type {{ [name: string]: { label: string, icon: string, tone: string } | undefined }} */
 const HEALTH = {
   healthy: { label: "Healthy", icon: "check", tone: "good" },
   catching_up: { label: "Catching up", icon: "hourglass", tone: "warn" },
@@ -57,22 +60,40 @@ export const REASON_NAMES = Object.keys(REASONS);
 /** The filter of page Groups offers these. */
 export const STATE_NAMES = Object.keys(STATES);
 
+/** @param {string | null | undefined} name */
 export const spaced = (name) => (name ?? "").replaceAll("_", " ");
 
-/** Give label, icon and sentence of a reason. */
+/**
+ * Give label, icon and sentence of a reason.
+ *
+ * @param {string} name
+ */
 export const reasonWords = (name) => ({ label: spaced(name), icon: "dot", long: spaced(name), ...REASONS[name] });
 
-/** Give label, icon and tone of a group's state. */
+/**
+ * Give label, icon and tone of a group's state.
+ *
+ * @param {string} name
+ */
 export const stateWords = (name) => ({ label: name || "Unknown", icon: "dot", tone: "calm", ...STATES[name] });
 
-/** Give label, icon and tone of the engine's health. */
+/**
+ * Give label, icon and tone of the engine's health.
+ *
+ * @param {string} name
+ */
 export const healthWords = (name) => ({ label: spaced(name), icon: "alert", tone: "warn", ...HEALTH[name] });
 
+/** @type {{ [name: string]: string | undefined }} */
 const KINDS = {
   classic: "members join, sync and carry a generation, by Kafka's classic protocol",
   loaded: "taken over in the middle of its life, at the generation its heartbeats carry",
   presence: "plain workers that only send heartbeats",
 };
 
-/** Say what a kind of group is. */
-export const kindWords = (name) => KINDS[name] ?? "";
+/**
+ * Say what a kind of group is.
+ *
+ * @param {string | null} name
+ */
+export const kindWords = (name) => KINDS[name ?? ""] ?? "";

@@ -11,11 +11,15 @@ import { table } from "../table.js";
 import { settled } from "../throttle.js";
 import { REASON_NAMES, reasonWords } from "../words.js";
 
+/** @import { Expiration, Now } from "../answers.d.ts" */
+/** @import { Page, Visit } from "../types.d.ts" */
+
 /** As many rows as are ever on the page: beyond them are older pages, by a cursor. */
 const ROWS = 100;
 
 const FILTERS = ["text", "reason", "group", "member", "before"];
 
+/** @type {Page} */
 export const expiredPage = {
   tab: "/expired",
   title: () => "Expired members",
@@ -36,19 +40,37 @@ export const expiredPage = {
   },
 };
 
-/** With a broker's log behind the page it is the coordinator that decided, and no engine. */
+/**
+ * With a broker's log behind the page it is the coordinator that decided, and no engine.
+ *
+ * @param {HTMLElement} main
+ * @param {Pick<Now, "health">} now
+ */
 function about(main, { health }) {
-  if (health.state === "log") write(main.querySelector(".page-head p"), `Members that are out, and why. ${health.sentence}`);
+  const place = main.querySelector(".page-head p");
+  if (health.state === "log" && place) write(place, `Members that are out, and why. ${health.sentence}`);
 }
 
 class View {
+  /** @param {Pick<Visit, "router" | "stream" | "signal">} visit */
   constructor({ router, stream, signal }) {
-    Object.assign(this, { router, stream, signal, paused: false });
+    this.router = router;
+    this.stream = stream;
+    this.signal = signal;
+    this.paused = false;
+    this.shownOnce = false;
+    this.arrivedBefore = 0;
+    this.pauseButton = h("button", { type: "button", class: "button", onclick: () => this.pause(!this.paused) });
+    this.downloads = ["csv", "json"].map((kind) =>
+      h("a", { class: "button", download: true }, icon("download"), kind.toUpperCase()),
+    );
+    this.narrowed = h("span", { class: "tools-note small soft" });
+    /** @type {Record<string, string>} */
     this.filters = Object.fromEntries(FILTERS.map((name) => [name, router.query.get(name) ?? ""]));
     this.table = table({
       caption: "Expired members, newest first",
       columns: EXPIRATION_COLUMNS,
-      key: (row) => row.id,
+      key: (/** @type {Expiration} */ row) => row.id,
       light: true,
     });
     this.body = h("div", { class: "panel flush" });
@@ -84,11 +106,6 @@ class View {
       ),
     );
     reason.addEventListener("change", () => this.filter({ reason: reason.value }));
-    this.pauseButton = h("button", { type: "button", class: "button", onclick: () => this.pause(!this.paused) });
-    this.downloads = ["csv", "json"].map((kind) =>
-      h("a", { class: "button", download: true }, icon("download"), kind.toUpperCase()),
-    );
-    this.narrowed = h("span", { class: "tools-note small soft" });
     return h(
       "div",
       { class: "tools" },
@@ -105,6 +122,7 @@ class View {
     this.apply();
   }
 
+  /** @param {Record<string, string>} change */
   filter(change) {
     Object.assign(this.filters, { before: "" }, change);
     this.router.keep(this.filters);
@@ -130,6 +148,7 @@ class View {
     this.list.choose(this.filters);
   }
 
+  /** @param {boolean} paused */
   pause(paused) {
     this.paused = paused;
     this.arrivedBefore = this.list.arrived;
@@ -204,6 +223,7 @@ class View {
     );
   }
 
+  /** @param {string} before */
   turn(before) {
     this.filters.before = before;
     this.router.keep(this.filters, { push: true });

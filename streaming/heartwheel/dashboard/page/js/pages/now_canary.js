@@ -6,7 +6,13 @@ import { count, counted, duration } from "../format.js";
 import { code, empty } from "../states.js";
 import { facts } from "./detail_parts.js";
 
-/** Say in words and figures how the canary fares. */
+/** @import { CanaryFigures, Now } from "../answers.d.ts" */
+
+/**
+ * Say in words and figures how the canary fares.
+ *
+ * @param {Now} now
+ */
 export function canaryWords({ canary }) {
   if (!canary?.enabled) {
     return empty(
@@ -32,6 +38,7 @@ export function canaryWords({ canary }) {
   return [h("p", {}, tag({ icon, label, tone }), " ", words), undecided(canary), figures];
 }
 
+/** @param {CanaryFigures} figures */
 function verdict({ known, missed, late, void: skipped, objective_ms: objective, false: wrong }) {
   if (missed || wrong) {
     const words = `${count(missed)} missed and ${count(wrong)} false: the engine's promises do not hold. Look at its log.`;
@@ -49,6 +56,7 @@ function verdict({ known, missed, late, void: skipped, objective_ms: objective, 
   return { label: "Proved", icon: "check", tone: "good", words };
 }
 
+/** @param {CanaryFigures} figures */
 function undecided({ void: skipped, void_reason: why }) {
   if (!skipped) return null;
   return h(

@@ -1,6 +1,6 @@
 // Page Rebalances: of each group when it rebalanced, how long, why, who was waited for, and the time lost a day.
 
-import { get } from "../api.js";
+import { get, isAborted } from "../api.js";
 import { groupHref, memberHref, time } from "../cells.js";
 import { h, put } from "../dom.js";
 import { clock, count, counted, duration, NOTHING, utc } from "../format.js";
@@ -8,11 +8,15 @@ import { empty, failed, head } from "../states.js";
 import { throttled } from "../throttle.js";
 import { spaced } from "../words.js";
 
+/** @import { GroupRebalances, Rebalance, RebalancePage } from "../answers.d.ts" */
+/** @import { Page, Visit } from "../types.d.ts" */
+
 const GROUPS = 50;
 
 /** More than these of a group are in its timeline alone. */
 const LONGEST = 5;
 
+/** @type {Page} */
 export const rebalancesPage = {
   tab: "/rebalances",
   title: () => "Rebalances",
@@ -26,8 +30,13 @@ export const rebalancesPage = {
 };
 
 class View {
+  /** @param {Pick<Visit, "router" | "stream" | "signal">} visit */
   constructor({ router, stream, signal }) {
-    Object.assign(this, { router, stream, signal, asked: 0, text: router.query.get("text") ?? "" });
+    this.router = router;
+    this.stream = stream;
+    this.signal = signal;
+    this.asked = 0;
+    this.text = router.query.get("text") ?? "";
     this.body = h("div", { class: "stack" });
     this.ask = throttled(() => this.load(), 1_500, signal);
   }
@@ -72,12 +81,13 @@ class View {
       const answer = await get("/api/rebalances", { text: this.text, limit: GROUPS }, { signal: this.signal });
       if (asked === this.asked) this.show(answer);
     } catch (error) {
-      if (error.name !== "AbortError" && asked === this.asked) put(this.body, failed(error));
+      if (!isAborted(error) && asked === this.asked) put(this.body, failed(error));
     }
   }
 
+  /** @param {RebalancePage} page */
   show({ groups, from_ms: from, to_ms: to, matched }) {
-    if (!groups.length) {
+    if (!groups.length || from === null || to === null) {
       put(this.body, this.text ? empty("No group matches this filter.") : empty("No rebalance has been seen yet."));
       return;
     }
@@ -90,6 +100,11 @@ class View {
   }
 }
 
+/**
+ * @param {GroupRebalances} group
+ * @param {number} from
+ * @param {number} to
+ */
 function section(group, from, to) {
   const { group_id: id, rebalances, lost_ms: lost, longest_ms: longest, days, rows } = group;
   return h(
@@ -120,7 +135,13 @@ function section(group, from, to) {
   );
 }
 
-/** Draw when each rebalance was, and how long: the wider, the longer nobody worked. */
+/**
+ * Draw when each rebalance was, and how long: the wider, the longer nobody worked.
+ *
+ * @param {GroupRebalances} group
+ * @param {number} from
+ * @param {number} to
+ */
 function strip({ group_id: id, rows }, from, to) {
   const element = h("div", {
     class: "strip",
@@ -139,12 +160,18 @@ function strip({ group_id: id, rows }, from, to) {
   return element;
 }
 
+/** @param {Rebalance} row */
 const took = ({ duration_ms: ms, ended_ms: end }) =>
   end === null ? "runs" : ms === null ? "how long is not told" : `took ${duration(ms)}`;
 
+/** @param {readonly Rebalance[]} rows */
 const longestOf = (rows) =>
   [...rows].sort((one, other) => (other.duration_ms ?? 0) - (one.duration_ms ?? 0)).slice(0, LONGEST);
 
+/**
+ * @param {string} group
+ * @param {readonly Rebalance[]} rows
+ */
 function list(group, rows) {
   return h(
     "ul",
@@ -166,6 +193,10 @@ function list(group, rows) {
   );
 }
 
+/**
+ * @param {string} group
+ * @param {readonly string[]} members
+ */
 const blockers = (group, members) =>
   members
     .slice(0, 3)

@@ -93,6 +93,7 @@ class KafkaContainer(DockerContainer):
     def restart(self) -> None:
         """Start the same container again and wait until it serves requests."""
         self.get_wrapped_container().start()
+        assert self._wait_strategy is not None
         self._wait_strategy.wait_until_ready(self)
 
     def _use_port(self, port: int) -> None:
