@@ -93,12 +93,20 @@ def replay(
 
     described = _describe(events, meta)
     rules = rules_of(config, set_ or (), described.settings if described else {}, f"{meta or 'meta.json'}")
-    run = LogReplay(rules, shards=shards, snapshot=None if snapshot_in is None else read_file(snapshot_in))
+    run = LogReplay(
+        rules,
+        shards=shards,
+        snapshot=None if snapshot_in is None else read_file(snapshot_in),
+        epochs=None if described is None else described.epoch_config(rules),
+    )
     signs = Signs() if timeouts_ms else None
     with _open(events) as log:
         bad = _feed(run, log, signs)
     end_ms = until if until is not None or described is None else described.end_ms
     if signs is not None:
+        if run.has_epoch_groups:
+            hint = "leave their lines out, or replay it with another coordinator.group_consumer_session_timeout"
+            raise HeartwheelError("--what-if knows no groups that go by member epochs, and the log has some", hint=hint)
         answer = answer_what_if(signs, run.finish(end_ms), timeouts_ms, run.end_ms)
         print_json(to_builtins(answer)) if json else show_what_if(answer)
     elif snapshot_out is not None:

@@ -8,11 +8,12 @@ import msgspec
 
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.errors import HeartwheelError
+from heartwheel.replay.epoch_lane import EpochLaneState
 from heartwheel.replay.evidence import LaneState
 from heartwheel.shard import StateBlobError
 from heartwheel.wire.verdicts import Verdict
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """The version that is written; a newer one is refused by name."""
 
 
@@ -38,6 +39,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
         shards: the shards.
         lanes: the groups with recorded answers.
         others: the groups without.
+        epoch_lanes: the groups that go by member epochs, or have done so.
         verdicts: what was decided and not handed out yet.
         format: the version.
     """
@@ -50,6 +52,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
     lanes: dict[str, LaneState]
     others: list[str]
     verdicts: list[Verdict]
+    epoch_lanes: dict[str, EpochLaneState] = {}
     format: int = FORMAT
 
 

@@ -137,6 +137,13 @@ class CoordinatorSettings(Section):
         default_session_timeout_ms: for members that name none.
         default_rebalance_timeout_ms: for members that name none.
         empty_group_retention_ms: how long a group without members is remembered.
+        group_consumer_session_timeout_ms: of the members of consumer groups (KIP-848); used by `heartwheel replay`.
+        group_consumer_assignment_interval_ms: least time between two target assignments of a consumer group.
+        group_share_session_timeout_ms: of the members of share groups (KIP-932); used by `heartwheel replay`.
+        group_share_assignment_interval_ms: least time between two target assignments of a share group.
+        group_streams_session_timeout_ms: of the members of streams groups (KIP-1071); used by `heartwheel replay`.
+        group_streams_assignment_interval_ms: least time between two target assignments of a streams group.
+        group_streams_initial_rebalance_delay_ms: how long a streams group's first target assignment waits.
     """
 
     group_min_session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 6_000
@@ -147,6 +154,13 @@ class CoordinatorSettings(Section):
     default_session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 45_000
     default_rebalance_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 300_000
     empty_group_retention_ms: Annotated[DurationMs, Field(ge=1)] = 86_400_000
+    group_consumer_session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 45_000
+    group_consumer_assignment_interval_ms: Annotated[DurationMs, Field(ge=0, le=_INT32_MAX)] = 1_000
+    group_share_session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 45_000
+    group_share_assignment_interval_ms: Annotated[DurationMs, Field(ge=0, le=_INT32_MAX)] = 1_000
+    group_streams_session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 45_000
+    group_streams_assignment_interval_ms: Annotated[DurationMs, Field(ge=0, le=_INT32_MAX)] = 1_000
+    group_streams_initial_rebalance_delay_ms: Annotated[DurationMs, Field(ge=0, le=_INT32_MAX)] = 3_000
 
 
 class CheckpointSettings(Section):

@@ -25,6 +25,15 @@ class Kind(enum.StrEnum):
     JOIN_EXTENDED = "join_extended"
     ASSIGNMENT_RECEIVED = "assignment_received"
     GROUP_EMPTY = "group_empty"
+    MEMBER_JOINED = "member_joined"
+    MEMBER_FENCED_REBALANCE_TIMEOUT = "member_fenced_rebalance_timeout"
+    CLASSIC_MEMBER_JOIN_TIMEOUT = "classic_member_join_timeout"
+    CLASSIC_MEMBER_SYNC_TIMEOUT = "classic_member_sync_timeout"
+    STATIC_LEFT = "static_left"
+    EPOCH_BUMPED = "epoch_bumped"
+    TARGET_COMPUTED = "target_computed"
+    GROUP_UPGRADED = "group_upgraded"
+    GROUP_DOWNGRADED = "group_downgraded"
 
 
 class ExpiryReason(enum.StrEnum):
@@ -62,6 +71,8 @@ class Cause(enum.StrEnum):
     JOIN_TIMEOUT = "join_timeout"
     GENERATION_ADVANCED = "generation_advanced"
     NO_MEMBERS = "no_members"
+    METADATA_CHANGED = "metadata_changed"
+    PROTOCOL_CHANGED = "protocol_changed"
 
 
 class Topic(enum.StrEnum):
@@ -97,6 +108,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         removed: members taken out by a completed join phase.
         joined: members of a completed rebalance that were not in the generation before.
         duration_ms: how long the join phase took, ms.
+        epoch: of a group that goes by member epochs: the group's new epoch, or the one that a member did not leave.
+        timeout_ms: the length of the timer that fenced a member of such a group, ms.
+        new_member_id: under which id a static member of such a group came back.
     """
 
     kind: Kind
@@ -121,6 +135,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     removed: tuple[str, ...] = ()
     joined: tuple[str, ...] = ()
     duration_ms: int | None = None
+    epoch: int | None = None
+    timeout_ms: int | None = None
+    new_member_id: str | None = None
 
 
 NAMES_MAX: Final = 100
