@@ -28,7 +28,7 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """Name the partition that Java's default partitioner, and librdkafka's `murmur2_random`, choose for a key.
+    """Return the partition that Java's default partitioner, and librdkafka's `murmur2_random`, choose for a key.
 
     Args:
         key: the record's key.

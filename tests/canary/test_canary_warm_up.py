@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heartwheel.canary.canary import WARM_UP_MS, slow_words
-from heartwheel.canary.judge import Claim, Judge, Judged, Outcome
+from heartwheel.canary.judge import CanaryOutcome, Claim, Judge, Judged
 from heartwheel.wire.job import Phase
 from support.output_rows import T0, job
 
@@ -26,7 +26,10 @@ def judge() -> Judge:
 
 @pytest.mark.parametrize(
     ("late_ms", "outcome"),
-    [(OBJECTIVE, Judged(Outcome.IN_TIME, 8_000, OBJECTIVE)), (OBJECTIVE + 1, Judged(Outcome.VOID, 8_000, None, WHY))],
+    [
+        (OBJECTIVE, Judged(CanaryOutcome.IN_TIME, 8_000, OBJECTIVE)),
+        (OBJECTIVE + 1, Judged(CanaryOutcome.VOID, 8_000, None, WHY)),
+    ],
 )
 def test_what_is_late_while_the_job_warms_up_says_why(late_ms: int, outcome: Judged) -> None:
     """Late by a slow first batch is void with the reason, also once the job is no longer slow; in time is in time."""
@@ -38,7 +41,7 @@ def test_what_is_late_while_the_job_warms_up_says_why(late_ms: int, outcome: Jud
 def test_p2_what_never_comes_is_missed_all_the_same() -> None:
     """P2: warming up excuses no expiration that never came."""
     of = judge()
-    assert list(of.settle(8_000 + MISSED, slow=WHY)) == [Judged(Outcome.MISSED, 8_000, None, None)]
+    assert list(of.settle(8_000 + MISSED, slow=WHY)) == [Judged(CanaryOutcome.MISSED, 8_000, None, None)]
 
 
 @pytest.mark.parametrize(("since_ms", "is_slow"), [(0, True), (WARM_UP_MS - 1, True), (WARM_UP_MS, False)])

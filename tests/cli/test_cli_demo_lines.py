@@ -8,7 +8,8 @@ import pytest
 
 from heartwheel.cli.demo_screen import DemoScreen, plain_figures
 from heartwheel.demo.lines import RollUp, expiration_line
-from heartwheel.demo.tally import Tally, percentile
+from heartwheel.demo.tally import Tally
+from heartwheel.percentiles import percentile
 from heartwheel.wire.status import AtRiskMember, StatusRow
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 

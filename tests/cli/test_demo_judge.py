@@ -12,7 +12,7 @@ from heartwheel.audit.config import AuditConfig
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
-from heartwheel.demo.verdicts_judged import Derivation, Told, VerdictsJudged, judge_verdicts
+from heartwheel.demo.verdicts_judged import Derivation, OutputRow, VerdictsJudged, judge_verdicts
 from heartwheel.feed.judge import Beats
 from heartwheel.feed.members import group_name
 from heartwheel.feed.mix import MixedMembers, mixed_steps
@@ -39,7 +39,7 @@ class Log(NamedTuple):
     """Hold what was fed, and what the engine's rules say of it."""
 
     records: list[LogRecord]
-    told: list[Told]
+    rows: list[OutputRow]
 
 
 @cache
@@ -66,40 +66,40 @@ def log() -> Log:
     canary = encode_event(Event(group_id="canary-1", member_id="c", session_timeout_ms=6_000))
     records.append(LogRecord(0, len(records), T0, b"", canary, []))
     rows = [row_of(each, shard=0, detected_ms=each.time_ms) for each in said if topic_of(each)]
-    return Log(records, [Told(row, T0 + 61_000) for row in rows])
+    return Log(records, [OutputRow(row, T0 + 61_000) for row in rows])
 
 
-def judged(told: list[Told], until_ms: int = UNTIL_MS) -> VerdictsJudged:
+def judged(rows: list[OutputRow], until_ms: int = UNTIL_MS) -> VerdictsJudged:
     """Judge rows against the log."""
     beats = Beats(left_out="canary")
     for record in log().records:
         beats.add(record)
     derivation = Derivation(AuditConfig(), left_out="canary")
     derivation.read(log().records)
-    return judge_verdicts(derivation, told, until_ms=until_ms, is_presence=beats.judged)
+    return judge_verdicts(derivation, rows, until_ms=until_ms, is_presence=beats.judged)
 
 
-def of_classic(told: Told, *, expired: bool) -> bool:
+def of_classic(one: OutputRow, *, expired: bool) -> bool:
     """Tell whether a row is one about a classic group."""
-    return isinstance(told.row, ExpirationRow) is expired and told.row.group_id in {"payments", "shipping"}
+    return isinstance(one.row, ExpirationRow) is expired and one.row.group_id in {"payments", "shipping"}
 
 
 def test_what_the_engine_says_is_right() -> None:
-    """Of a minute of the mix every expiration, every rebalance and every arrival is expected, and told."""
-    found = judged(log().told)
+    """Of a minute of the mix every expiration, every rebalance and every arrival is expected, and written."""
+    found = judged(log().rows)
     assert found.ok
     assert found.fed == len(log().records) - 1
     assert found.begun > 20
     for each in (found.expirations, found.rebalances, found.arrivals):
-        assert each.expected == each.told > 0
+        assert each.expected == each.written > 0
         assert (each.false, each.missed) == (0, 0)
 
 
 @pytest.mark.parametrize("expired", [True, False])
 def test_a_row_that_is_not_there_is_missed(expired: bool) -> None:  # noqa: FBT001 - a parameter of the test
-    """An expiration or a rebalance that the log gives and nobody told is named; before its time it is none."""
-    gone = next(each for each in log().told if of_classic(each, expired=expired))
-    rest = [each for each in log().told if each is not gone]
+    """An expiration or a rebalance that the log gives and nobody wrote is named; before its time it is none."""
+    gone = next(each for each in log().rows if of_classic(each, expired=expired))
+    rest = [each for each in log().rows if each is not gone]
     found = judged(rest)
     part = found.expirations if expired else found.rebalances
     assert (part.missed, part.false, found.ok) == (1, 0, False)
@@ -112,11 +112,11 @@ def test_a_row_that_is_not_there_is_missed(expired: bool) -> None:  # noqa: FBT0
 @pytest.mark.parametrize("expired", [True, False])
 def test_a_row_that_the_log_does_not_give_is_false(expired: bool) -> None:  # noqa: FBT001 - a parameter of the test
     """A verdict of another id than any that is derived is false, and so is one that says something else of itself."""
-    one = next(each for each in log().told if of_classic(each, expired=expired))
+    one = next(each for each in log().rows if of_classic(each, expired=expired))
     forged = msgspec.structs.replace(one, row=msgspec.structs.replace(one.row, id="0" * 32))
     wrong = msgspec.structs.replace(one, row=msgspec.structs.replace(one.row, generation_id=99))
-    for told in ([*log().told, forged], [wrong if each is one else each for each in log().told]):
-        found = judged(told)
+    for rows in ([*log().rows, forged], [wrong if each is one else each for each in log().rows]):
+        found = judged(rows)
         part = found.expirations if expired else found.rebalances
         assert (part.false, found.ok) == (1, False)
         assert part.examples_false[0].detail
@@ -124,4 +124,4 @@ def test_a_row_that_the_log_does_not_give_is_false(expired: bool) -> None:  # no
 
 def test_a_row_that_came_twice_is_allowed() -> None:
     """At least once is what is promised: a repeated row with its id changes nothing."""
-    assert judged([*log().told, *log().told]) == judged(log().told)
+    assert judged([*log().rows, *log().rows]) == judged(log().rows)

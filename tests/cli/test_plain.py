@@ -31,7 +31,7 @@ from heartwheel.errors import HeartwheelError
 from heartwheel.live.now import View
 from heartwheel.live.picture import Picture
 from heartwheel.notify.message import Message
-from heartwheel.notify.words import safe
+from heartwheel.notify.sentence import safe
 from heartwheel.plain import plain, plain_json, plain_lines
 from heartwheel.shard import Shard, ShardLimits
 from heartwheel.spark.checkpoint import Manifest
@@ -42,7 +42,7 @@ from heartwheel.top.cells import short
 from heartwheel.top.frame import frame_of
 from heartwheel.wire.events import Event
 from heartwheel.wire.status import AtRiskMember
-from support.output_rows import T0, begun, expired, job, status, told
+from support.output_rows import T0, begun, expired, job, status, topic_rows
 
 COMMANDS = sorted(command.callback.__name__ for command in app.app.registered_commands if command.callback)
 HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -241,7 +241,7 @@ def test_top(words: list[str], printed: Read, monkeypatch: pytest.MonkeyPatch) -
     picture.link(True, now_ms=T0)
     risk = AtRiskMember(group_id=EVIL, member_id=EVIL, deadline_ms=T0 + 9_000)
     rows = (job(T0), status(0, risk, batch_ms=T0), expired(EVIL, EVIL, T0), begun(EVIL, EVIL, at_ms=T0))
-    picture.apply(told(*rows), now_ms=T0)
+    picture.apply(topic_rows(*rows), now_ms=T0)
 
     class Stub(watch.Watch):
         def __init__(self, *_: object) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path.cwd() / "tests"))
 
 from support.dashboard_server import dashboard
-from support.output_rows import T0, expired, told
+from support.output_rows import T0, expired, topic_rows
 
 COUNT = 120
 
@@ -32,7 +32,7 @@ with dashboard(now_ms=lambda: T0) as server, contextlib.ExitStack() as stack:
             text += end.recv(65_536)
         epoch = text.partition(b"id: ")[2].partition(b"-")[0].decode()
     for at in range(0, 6_000, 500):
-        server.tell(told(*(expired("g", f"{'m' * 300}{i}", T0 + i) for i in range(at, at + 500))))
+        server.tell(topic_rows(*(expired("g", f"{'m' * 300}{i}", T0 + i) for i in range(at, at + 500))))
         time.sleep(0.3)  # a beat of the hub makes a frame of it
     before = resident()
     for at in range(2 * COUNT):

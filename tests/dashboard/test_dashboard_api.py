@@ -24,7 +24,7 @@ from heartwheel.live.picture import Picture
 from heartwheel.settings import Settings
 from heartwheel.wire.status import AtRiskMember
 from support.asking import ask
-from support.output_rows import T0, begun, expired, job, joined, status, told
+from support.output_rows import T0, begun, expired, job, joined, status, topic_rows
 
 NASTY = '<script>alert("x")</script>/../%2e\N{SNOWMAN}'
 """A member id that is a script, a path and no ASCII at once."""
@@ -40,7 +40,9 @@ def app() -> Starlette:
     rows = [expired("g", f"m{i}", T0 + i) for i in range(3)]
     risky = AtRiskMember(group_id="g", member_id="n", deadline_ms=T0 + 9_000)
     more = [begun("g", "n", at_ms=T0 + i) for i in range(6)] + [joined("h", "x"), begun("h", "y", at_ms=T0 + 20_000)]
-    picture.apply(told(*rows, expired("g", "m"), expired("a/b", NASTY), *more, status(0, risky), job()), now_ms=T0)
+    picture.apply(
+        topic_rows(*rows, expired("g", "m"), expired("a/b", NASTY), *more, status(0, risky), job()), now_ms=T0
+    )
     return create_app(picture, Settings(), metrics=lambda accept: (b"up 1\n", accept), now_ms=lambda: T0 + 2_000)
 
 
@@ -204,7 +206,7 @@ def test_downloads_have_the_filter_and_a_name(app: Starlette) -> None:
 def test_a_spreadsheet_runs_no_id(text: str) -> None:
     """An id that a spreadsheet would take for a formula is defused; numbers stay numbers, and commas stay inside."""
     picture = Picture()
-    picture.apply(told(expired("a,b", text, lateness_ms=-5)), now_ms=T0)
+    picture.apply(topic_rows(expired("a,b", text, lateness_ms=-5)), now_ms=T0)
     (row,) = csv.DictReader(io.StringIO(csv_text(picture.window.rows), newline=""))
     assert (row["member_id"], row["group_id"], row["lateness_ms"]) == (f"'{text}", "a,b", "-5")
 
@@ -212,7 +214,7 @@ def test_a_spreadsheet_runs_no_id(text: str) -> None:
 def test_the_canary_shows_only_when_asked_for() -> None:
     """The canary's groups are in no list and no count, unless `canary=true`."""
     picture = Picture()
-    picture.apply(told(expired("heartwheel-canary-1", "c")), now_ms=T0)
+    picture.apply(topic_rows(expired("heartwheel-canary-1", "c")), now_ms=T0)
     app = create_app(picture, Settings(), now_ms=lambda: T0)
     for path, key in (("/api/expirations", "total"), ("/api/groups", "known_total"), ("/api/now", "expirations_total")):
         assert ask(app, path).json()[key] == 0

@@ -32,7 +32,7 @@ from heartwheel.live.picture import Picture
 from support.dashboard_server import FedDashboard
 from support.dashboard_server import dashboard as any_dashboard
 from support.job import wait_for
-from support.output_rows import T0, expired, told
+from support.output_rows import T0, expired, topic_rows
 
 NEVER_S = 1e6
 ROWS = 20_000
@@ -47,7 +47,7 @@ def dashboard(**options: Any) -> AbstractContextManager[FedDashboard]:
 @pytest.fixture(scope="module")
 def rows() -> list[Any]:
     """Make many expirations with long ids: about 12 MB as JSON."""
-    return told(*(expired(f"g{i % 50}", f"{'m' * IDS_BYTES}{i}", T0 + i) for i in range(ROWS)))
+    return topic_rows(*(expired(f"g{i % 50}", f"{'m' * IDS_BYTES}{i}", T0 + i) for i in range(ROWS)))
 
 
 @contextlib.contextmanager

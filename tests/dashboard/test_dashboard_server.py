@@ -22,7 +22,7 @@ from heartwheel.dashboard.server import DashboardServer, DashboardServerError, i
 from heartwheel.live.picture import Picture
 from heartwheel.settings import Settings
 from support.job import wait_for
-from support.output_rows import T0, expired, told
+from support.output_rows import T0, expired, topic_rows
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def events(server: DashboardServer, last_id: str | None = None) -> Generator[tup
 
 def expire(picture: Picture, first: int, count: int) -> None:
     """Let some members expire."""
-    picture.apply(told(*(expired("g", f"m{i}", T0 + i) for i in range(first, first + count))), now_ms=T0)
+    picture.apply(topic_rows(*(expired("g", f"m{i}", T0 + i) for i in range(first, first + count))), now_ms=T0)
 
 
 def test_a_dropped_connection_resumes_without_a_gap_and_without_a_double() -> None:

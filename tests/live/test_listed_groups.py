@@ -11,7 +11,7 @@ from heartwheel.live.picture import Picture
 from heartwheel.live.storms import StormRule
 from heartwheel.wire.status import ListedGroup, RebalancingGroup, StatusRow
 from heartwheel.wire.verdicts import TriggerRow
-from support.output_rows import T0, Row, begun, expired, joined, status, told
+from support.output_rows import T0, Row, begun, expired, joined, status, topic_rows
 
 RULE = StormRule()
 
@@ -52,7 +52,7 @@ def states(*rows: StatusRow | TriggerRow) -> list[str]:
     """List the state of the one group after each row."""
     picture, found = Picture(), []
     for each in rows:
-        picture.apply(told(each), now_ms=T0)
+        picture.apply(topic_rows(each), now_ms=T0)
         found.append(shown(picture)[0].state.value)
     return found
 
@@ -60,8 +60,8 @@ def states(*rows: StatusRow | TriggerRow) -> list[str]:
 def test_groups_to_which_nothing_happened_are_listed() -> None:
     """They come after all others, with kind, state, members and shard; there is nothing that happened last."""
     picture = Picture()
-    picture.apply(told(row(T0, page=listed("quiet", "later"))), now_ms=T0)
-    picture.apply(told(begun("busy", "a"), row(T0 + 1_000, page=listed("quiet", members=5))), now_ms=T0)
+    picture.apply(topic_rows(row(T0, page=listed("quiet", "later"))), now_ms=T0)
+    picture.apply(topic_rows(begun("busy", "a"), row(T0 + 1_000, page=listed("quiet", members=5))), now_ms=T0)
     busy, quiet, later = shown(picture)
     assert [busy.group_id, quiet.group_id, later.group_id] == ["busy", "quiet", "later"]
     assert (quiet.kind, quiet.state, quiet.members, quiet.shard, quiet.last) == ("classic", "Stable", 5, 0, None)
@@ -77,9 +77,9 @@ def test_groups_to_which_nothing_happened_are_listed() -> None:
 def test_p6_listed_groups_take_no_room_of_those_that_are_known() -> None:
     """P6: when as many groups are known as may be, those to which nothing happened are left out."""
     picture = Picture(groups_max=3)
-    picture.apply(told(begun("one"), begun("two"), row(T0, page=listed("a", "b", "c"))), now_ms=T0)
+    picture.apply(topic_rows(begun("one"), begun("two"), row(T0, page=listed("a", "b", "c"))), now_ms=T0)
     assert [group.group_id for group in shown(picture)] == ["two", "one", "a"]
-    picture.apply(told(begun("three")), now_ms=T0)
+    picture.apply(topic_rows(begun("three")), now_ms=T0)
     assert [group.group_id for group in shown(picture)] == ["three", "two", "one"]
 
 
@@ -100,7 +100,7 @@ def test_the_order_in_which_topics_are_read_does_not_matter(is_over: bool) -> No
     """A status row of the same batch, or of a later one, that was read first says how the rebalance stands."""
     after = row(T0 + 11_000) if is_over else row(T0 + 11_000, standing("g", "CompletingRebalance", "b"))
     picture = Picture()
-    picture.apply(told(after, completed(T0 + 10_000)), now_ms=T0)
+    picture.apply(topic_rows(after, completed(T0 + 10_000)), now_ms=T0)
     assert [group.state for group in shown(picture)] == ["Stable" if is_over else "CompletingRebalance"]
 
 
@@ -113,16 +113,16 @@ def test_who_blocks_is_who_has_not_joined_by_now() -> None:
     """Not all who had to join when it began: the shard tells who is still missing, and who has not synced."""
     picture = Picture()
     began = msgspec.structs.replace(begun("g", "a", "b", "c"), group_kind="classic", detected_ms=T0 + 1_000)
-    picture.apply(told(began), now_ms=T0)
+    picture.apply(topic_rows(began), now_ms=T0)
     first = shown(picture)[0].blocked
     assert first is not None
     assert (first.awaiting, first.to) == (["a", "b", "c"], "join")
-    picture.apply(told(row(T0 + 2_000, standing("g", "PreparingRebalance", "b"))), now_ms=T0)
+    picture.apply(topic_rows(row(T0 + 2_000, standing("g", "PreparingRebalance", "b"))), now_ms=T0)
     second = shown(picture)[0].blocked
     assert second is not None
     assert (second.awaiting, second.awaiting_count, second.to) == (["b"], 1, "join")
     assert second.since_ms == began.time_ms
-    picture.apply(told(row(T0 + 3_000, standing("g", "CompletingRebalance", "c"))), now_ms=T0)
+    picture.apply(topic_rows(row(T0 + 3_000, standing("g", "CompletingRebalance", "c"))), now_ms=T0)
     third = shown(picture)[0].blocked
     assert third is not None
     assert (third.awaiting, third.to) == (["c"], "sync")
@@ -131,11 +131,13 @@ def test_who_blocks_is_who_has_not_joined_by_now() -> None:
 def test_a_group_whose_rebalance_stands_still_is_told_once() -> None:
     """Listeners hear of a group when what is known of it changes, not with every row that says the same."""
     picture = Picture()
-    picture.apply(told(row(T0, standing("g", "PreparingRebalance", "b"), page=listed("quiet"))), now_ms=T0)
+    picture.apply(topic_rows(row(T0, standing("g", "PreparingRebalance", "b"), page=listed("quiet"))), now_ms=T0)
     before = picture.groups.version
-    picture.apply(told(row(T0 + 1_000, standing("g", "PreparingRebalance", "b"), page=listed("quiet"))), now_ms=T0)
+    picture.apply(
+        topic_rows(row(T0 + 1_000, standing("g", "PreparingRebalance", "b"), page=listed("quiet"))), now_ms=T0
+    )
     assert picture.groups.version == before
-    picture.apply(told(row(T0 + 2_000)), now_ms=T0)
+    picture.apply(topic_rows(row(T0 + 2_000)), now_ms=T0)
     assert [entry.group_id for entry in picture.groups.changed_after(before)] == ["g"]
 
 
@@ -145,7 +147,7 @@ def test_the_canary_is_in_no_figure() -> None:
     canary = "heartwheel-canary-1"
     places = (*listed("g"), *listed("heartwheel-canary-2"))
     rows: list[Row] = [joined(canary, "c"), expired(canary, "c"), row(T0, page=places)]
-    picture.apply(told(*rows), now_ms=T0)
+    picture.apply(topic_rows(*rows), now_ms=T0)
     now = now_of(picture, View(), now_ms=T0)
     # Of nine members in three groups one is the canary's that came, and four are those that were listed.
     assert (now.members, now.groups, now.groups_by_kind) == (4, 1, {"presence": 1})

@@ -18,7 +18,7 @@ from heartwheel.live.wheel import wheel_of
 from heartwheel.wire.status import AtRiskMember, WheelLevel
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 from support.dashboard_scene import canary_figures
-from support.output_rows import T0, begun, expired, job, joined, status, told
+from support.output_rows import T0, begun, expired, job, joined, status, topic_rows
 
 RULE = StormRule(3, 60_000)
 
@@ -26,7 +26,7 @@ RULE = StormRule(3, 60_000)
 def pictured(*rows: object) -> Picture:
     """Make a picture of rows."""
     picture = Picture()
-    picture.apply(told(*rows), now_ms=T0)  # type: ignore[arg-type]
+    picture.apply(topic_rows(*rows), now_ms=T0)  # type: ignore[arg-type]
     return picture
 
 
@@ -40,7 +40,7 @@ def test_pages_follow_each_other() -> None:
     """Page after page by `next` shows each row once, newest first, also while new rows come in between."""
     picture = pictured(*(expired("g", f"m{i}", T0 + i) for i in range(7)))
     first = list_expirations(picture, ExpirationFilter(), limit=3)
-    picture.apply(told(expired("g", "new", T0 + 9)), now_ms=T0)
+    picture.apply(topic_rows(expired("g", "new", T0 + 9)), now_ms=T0)
     assert first.next is not None
     second = list_expirations(picture, ExpirationFilter(), before=int(first.next), limit=3)
     assert second.next is not None
@@ -116,7 +116,7 @@ def test_every_state_is_explained(state: ShownState) -> None:
 def test_groups_are_found_and_counted() -> None:
     """Groups by text, state and storm; what no row has named yet is counted, and the note says so."""
     picture = pictured(begun("orders", "a"), expired("pay", "m"), expired("heartwheel-canary-1", "c"))
-    picture.apply(told(msgspec.structs.replace(status(), groups=4)), now_ms=T0)
+    picture.apply(topic_rows(msgspec.structs.replace(status(), groups=4)), now_ms=T0)
     page = list_groups(picture, GroupFilter(), RULE, now_ms=T0)
     assert [group.group_id for group in page.rows] == ["pay", "orders"]
     assert (page.total, page.known_total, page.matched) == (3, 2, 2)
@@ -137,7 +137,7 @@ def test_a_storm_has_its_first_cause_and_offenders() -> None:
     rows += [expired("g", "twice", T0 + 2), expired("g", "twice", T0 + 3), expired("g", "once", T0 + 4)]
     picture = pictured(*rows)
     assert storms(picture, RULE, now_ms=T0) == []
-    picture.apply(told(begun("g", at_ms=T0 + 5)), now_ms=T0)
+    picture.apply(topic_rows(begun("g", at_ms=T0 + 5)), now_ms=T0)
     ((group_id, storm),) = storms(picture, RULE, now_ms=T0)
     assert (group_id, storm.count, storm.first_cause) == ("g", 3, "member_left")
     assert [(each.member_id, each.count) for each in storm.offenders] == [("twice", 2)]
@@ -163,7 +163,7 @@ def test_charts_have_a_value_for_each_step() -> None:
 def test_samples_of_a_storm_are_bounded() -> None:
     """However many expire in a step, so many latenesses are kept, and the count stays true."""
     picture = Picture()
-    picture.apply(told(*(expired("g", f"m{i}") for i in range(2_000))), now_ms=T0)
+    picture.apply(topic_rows(*(expired("g", f"m{i}") for i in range(2_000))), now_ms=T0)
     ((_, tick),) = picture.ticks.steps(0, 2 * T0)
     assert (tick.expirations, len(tick.lateness_ms)) == (2_000, 500)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from heartwheel.live.phrases import ago, count, length, setting
 from heartwheel.live.why import why
-from heartwheel.live.words import ago, count, length, setting
 from heartwheel.wire.verdicts import ExpiryReason
 from support.output_rows import expired
 

@@ -19,7 +19,7 @@ from heartwheel.settings import Settings
 from heartwheel.top.cells import group_cells
 from heartwheel.wire.events import Event, EventType, Protocol
 from heartwheel.wire.verdicts import TriggerRow, Verdict, row_of, topic_of
-from support.output_rows import T0, told
+from support.output_rows import T0, topic_rows
 
 RULE = StormRule(3, 60_000)
 MEMBERS = ("a", "b", "c", "d")
@@ -102,18 +102,18 @@ def test_arrivals_make_no_storm(earlier: bool) -> None:  # noqa: FBT001 - a para
     """However many members come to a presence group within a minute, it is in no storm; a classic group would be."""
     rows = rows_of(*arrivals(*MEMBERS), *departures(*MEMBERS[:3]))
     picture = Picture()
-    picture.apply(told(*(without_kind(rows) if earlier else rows)), now_ms=T0)
+    picture.apply(topic_rows(*(without_kind(rows) if earlier else rows)), now_ms=T0)
     assert storms(picture, RULE, now_ms=T0) == []
     assert list_groups(picture, GroupFilter(storm=True), RULE, now_ms=T0).rows == []
     classic = [msgspec.structs.replace(row, id=f"c{row.id}", group_kind="classic") for row in rows]
-    picture.apply(told(*classic), now_ms=T0)
+    picture.apply(topic_rows(*classic), now_ms=T0)
     assert [group_id for group_id, _ in storms(picture, RULE, now_ms=T0)] == ["g"]
 
 
 def test_a_presence_group_is_described_as_what_it_is() -> None:
     """What happened last is who came or went, it took no time, and the timeline has one line a change."""
     picture = Picture()
-    picture.apply(told(*rows_of(*arrivals("a", "b"), *departures("b"))), now_ms=T0)
+    picture.apply(topic_rows(*rows_of(*arrivals("a", "b"), *departures("b"))), now_ms=T0)
     group = group_detail(picture, "g", RULE, now_ms=T0)
     assert group is not None
     assert group.last is not None
@@ -124,7 +124,7 @@ def test_a_presence_group_is_described_as_what_it_is() -> None:
         "b: member arrived, 2 members there, generation 2",
         "a: member arrived, 1 member there, generation 1",
     ]
-    picture.apply(told(*rows_of(*arrivals("a"), *departures("a"))[-1:]), now_ms=T0)
+    picture.apply(topic_rows(*rows_of(*arrivals("a"), *departures("a"))[-1:]), now_ms=T0)
     (row,) = list_groups(picture, GroupFilter(), RULE, now_ms=T0).rows
     assert row.last is not None
     assert (row.last.words, row.last.duration_ms, row.members) == ("last member gone", None, 0)
@@ -134,12 +134,12 @@ def test_a_presence_group_is_described_as_what_it_is() -> None:
 def test_presence_groups_are_in_no_figure_of_rebalances() -> None:
     """Prometheus counts neither rebalances nor join phases of presence groups, and those of classic groups as ever."""
     of = Metrics(Settings.model_validate({"engine": {"shards": 1}}), since_ms=0)
-    of.apply(told(*rows_of(*arrivals(*MEMBERS))))
+    of.apply(topic_rows(*rows_of(*arrivals(*MEMBERS))))
     get = of.registry.get_sample_value
     assert get("heartwheel_rebalances_total", {"cause": "member_joined"}) == 0
     assert get("heartwheel_group_rebalances_total", {"group": "g"}) is None
     assert get("heartwheel_rebalance_duration_seconds_count") == 0
-    of.apply(told(*rows_of(*joins("a", "b"))))
+    of.apply(topic_rows(*rows_of(*joins("a", "b"))))
     assert get("heartwheel_rebalances_total", {"cause": "member_left"}) == 1
     assert get("heartwheel_rebalance_duration_seconds_count") == 1
 

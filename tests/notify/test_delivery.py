@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from heartwheel.notify.delivery import AddressError, Delivery, Fate, judge, parse_address
+from heartwheel.notify.delivery import AddressError, Delivery, DeliveryStatus, parse_address, result_of
 from heartwheel.notify.message import Message
 from heartwheel.notify.pace import Pause
 
@@ -72,11 +72,11 @@ def talker() -> Iterator[Talker]:
     thread.join()
 
 
-def posted(talker: Talker, talk: Talk, *, timeout_ms: int = 5_000) -> Fate:
+def posted(talker: Talker, talk: Talk, *, timeout_ms: int = 5_000) -> DeliveryStatus:
     """Post a message to a receiver that talks in this way."""
     talker.talk = talk
     with Delivery(talker.url, (b"k" * 24,), timeout_ms=timeout_ms) as delivery:
-        return delivery.post(MESSAGE, now_ms=NOW_MS).fate
+        return delivery.post(MESSAGE, now_ms=NOW_MS).status
 
 
 @given(st.integers(100, 999), st.none() | st.text(st.characters(exclude_categories=())) | DIGITS | DATES)
@@ -87,9 +87,9 @@ def posted(talker: Talker, talk: Talk, *, timeout_ms: int = 5_000) -> Fate:
 @example(429, "\N{ARABIC-INDIC DIGIT NINE}" * 9)
 def test_judging_never_raises(status: int, retry_after: str | None) -> None:
     """Whatever the status and `Retry-After` are, there is a fate, and a pause that the outbox can reckon with."""
-    answer = judge(status, retry_after, now_ms=NOW_MS)
+    answer = result_of(status, retry_after, now_ms=NOW_MS)
     assert answer.asked_ms >= 0
-    assert (answer.fate is Fate.DELIVERED) == (200 <= status < 300)
+    assert (answer.status is DeliveryStatus.DELIVERED) == (200 <= status < 300)
     pause = Pause(random.Random(1))
     assert NOW_MS < pause.fail(NOW_MS, asked_ms=answer.asked_ms) <= NOW_MS + 3_600_000
 
@@ -117,7 +117,7 @@ LINES = st.one_of(
 def test_whatever_bytes_come_they_are_an_answer(talker: Talker, status: int, lines: list[bytes], body: bytes) -> None:
     """Statuses, headers and bodies of any bytes, well formed or not, never end the notifier."""
     answer = b"\r\n".join([b"HTTP/1.1 %d X" % status, *lines, b"", body])
-    assert posted(talker, lambda connection: connection.sendall(answer)) in Fate
+    assert posted(talker, lambda connection: connection.sendall(answer)) in DeliveryStatus
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_an_answer_that_never_ends_has_an_end(talker: Talker, part: bytes) -> No
             connection.sendall(part)
             time.sleep(0.02)
 
-    assert posted(talker, drip, timeout_ms=300) is Fate.FAILED
+    assert posted(talker, drip, timeout_ms=300) is DeliveryStatus.FAILED
 
 
 @pytest.mark.parametrize(

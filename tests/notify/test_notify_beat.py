@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from heartwheel.notify.delivery import Answer, Fate
+from heartwheel.notify.delivery import DeliveryResult, DeliveryStatus
 from heartwheel.notify.notifier import Notifier
 from heartwheel.notify.store import Store
 from heartwheel.settings import NotifySettings, Settings
-from support.output_rows import T0, expired, told
+from support.output_rows import T0, expired, topic_rows
 
 BEAT_MS = 5_000
 
@@ -19,13 +19,13 @@ def test_it_says_that_it_goes_on(tmp_path: Path) -> None:
     now_ms = T0
     posted = 0
 
-    def post(_: object) -> Answer:
+    def post(_: object) -> DeliveryResult:
         nonlocal now_ms, posted
         assert alive.exists()
         alive.unlink()
         now_ms += BEAT_MS
         posted += 1
-        return Answer(Fate.DELIVERED)
+        return DeliveryResult(DeliveryStatus.DELIVERED)
 
     settings = Settings(notify=NotifySettings(gather_ms=0))
     notifier = Notifier(settings, post, store=Store(tmp_path), since_ms=T0, clock=lambda: now_ms)
@@ -35,7 +35,7 @@ def test_it_says_that_it_goes_on(tmp_path: Path) -> None:
         assert alive.exists() is touched
         alive.unlink(missing_ok=True)
     now_ms += 60_000 + BEAT_MS
-    notifier._desk.take(told(expired("a", "m"), expired("b", "m")), now_ms=now_ms)
+    notifier._dispatcher.take(topic_rows(expired("a", "m"), expired("b", "m")), now_ms=now_ms)
     notifier._turn()
     assert posted == 2
     assert alive.exists()

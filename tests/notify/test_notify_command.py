@@ -23,7 +23,7 @@ def test_everything_that_is_missing_is_told_at_once(
 
 
 def test_addresses_are_secrets(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """An address that can not be used is refused without being shown, and no secret may stand on a command line."""
+    """An address that cannot be used is refused without being shown, and no secret may stand on a command line."""
     monkeypatch.setenv("HEARTWHEEL_NOTIFY__URL", "ftp://top-secret")
     assert run(["notify", "--set", "notify.secret=whsec_top-secret"]) == 2
     told = capsys.readouterr().err

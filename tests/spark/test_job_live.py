@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.broker.node_process import free_port
 from heartwheel.canary import Canary
-from heartwheel.canary.judge import Outcome
+from heartwheel.canary.judge import CanaryOutcome
 from heartwheel.canary.plan import groups_of
 from heartwheel.kafka.readback import LogRecord
 from heartwheel.metrics.catalogue import CATALOGUE, Kind
@@ -170,9 +170,9 @@ def test_p1_p2_a_canary_finds_the_engine_right(live: Job) -> None:
             },  # batches may take long here
         }
     )
-    outcomes: list[tuple[int, Outcome]] = []
+    outcomes: list[tuple[int, CanaryOutcome]] = []
     with Canary(settings, on_judged=lambda probe, judged: outcomes.append((probe.shard, judged.outcome))) as canary:
-        known = {Outcome.IN_TIME, Outcome.LATE}
+        known = {CanaryOutcome.IN_TIME, CanaryOutcome.LATE}
         live.wait_for(lambda: {shard for shard, outcome in outcomes if outcome in known} == {0, 1}, "both shards")
         assert canary.figures().false_ == 0
     rows = [row for row in live.topics.rows("expirations") if row["group_id"].startswith("heartwheel-canary-")]

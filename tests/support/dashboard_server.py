@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 
 from heartwheel.dashboard.app import create_app
 from heartwheel.dashboard.connections import Connections
-from heartwheel.dashboard.deps import wall_clock_ms
 from heartwheel.dashboard.server import DashboardServer
 from heartwheel.live.picture import Picture
-from heartwheel.live.told import Told
+from heartwheel.live.topic_rows import TopicRow
 from heartwheel.settings import Settings
+from heartwheel.wall_clock import wall_ms
 
 
 class FedDashboard:
@@ -30,7 +30,7 @@ class FedDashboard:
     def __init__(
         self,
         *,
-        now_ms: Callable[[], int] = wall_clock_ms,
+        now_ms: Callable[[], int] = wall_ms,
         expirations_max: int = 20_000,
         settings: Mapping[str, Any] | None = None,
         server: Mapping[str, Any] | None = None,
@@ -60,7 +60,7 @@ class FedDashboard:
         assert self._server is not None
         return self._server.connections
 
-    def tell(self, rows: Iterable[Told]) -> None:
+    def tell(self, rows: Iterable[TopicRow]) -> None:
         """Let the picture take rows, as a follower would."""
         self.picture.apply(list(rows), now_ms=self.now_ms())
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from heartwheel.live.told import Source, Told
+from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.wire.job import BatchFigures, JobRow, Phase, TickerState
 from heartwheel.wire.status import AtRiskMember, StatusRow, WheelLevel
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
@@ -73,9 +73,9 @@ _SOURCES: Final = {
 }
 
 
-def told(*rows: Row, offset: int = 0) -> list[Told]:
+def topic_rows(*rows: Row, offset: int = 0) -> list[TopicRow]:
     """Put rows into partition 0 of their topics, one after the other."""
-    return [Told(_SOURCES[type(row)], 0, offset + i, _known_ms(row), row) for i, row in enumerate(rows)]
+    return [TopicRow(_SOURCES[type(row)], 0, offset + i, _known_ms(row), row) for i, row in enumerate(rows)]
 
 
 def _known_ms(row: Row) -> int:

@@ -21,7 +21,7 @@ from heartwheel.top.frame import Frame, frame_of, narrowed, risk_of
 from heartwheel.top.panes import Pane
 from heartwheel.top.snapshot import document, print_snapshot
 from heartwheel.wire.status import AtRiskMember
-from support.output_rows import T0, Row, begun, expired, job, joined, status, told
+from support.output_rows import T0, Row, begun, expired, job, joined, status, topic_rows
 
 NASTY = "<b>[red]\x1b[31m"
 
@@ -50,7 +50,7 @@ class Scene:
 
     def tell(self, *rows: Row) -> None:
         """Let the topics tell something."""
-        self.picture.apply(told(*rows), now_ms=self.now_ms)
+        self.picture.apply(topic_rows(*rows), now_ms=self.now_ms)
 
     def frame(self, text: str = "") -> Frame:
         """Take a frame."""

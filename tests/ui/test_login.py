@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from heartwheel.dashboard.deps import wall_clock_ms
+from heartwheel.wall_clock import wall_ms
 from support.browser import Tab
 from support.dashboard_scene import Scene
 from support.dashboard_server import FedDashboard, dashboard
@@ -23,7 +23,7 @@ BASE = "/heartwheel"
 @pytest.fixture
 def guarded(tmp_path: Path) -> Iterator[FedDashboard]:
     """Run a dashboard over a shop's groups, under a path, that asks for a login."""
-    scene = Scene(wall_clock_ms())
+    scene = Scene(wall_ms())
     settings = {"base_path": BASE, "users_file": str(write_users(tmp_path / "users"))}
     with dashboard(history=scene, settings=settings) as server:
         server.tell(scene.past())

@@ -41,7 +41,7 @@ _PORT_ATTEMPTS: Final = 3
 
 
 class KafkaStartError(HeartwheelError):
-    """Tell that the broker did not start, with the end of what it logged."""
+    """The broker did not start, with the end of what it logged."""
 
 
 class _PortTakenError(KafkaStartError):
@@ -49,7 +49,7 @@ class _PortTakenError(KafkaStartError):
 
 
 class EmbeddedKafka:
-    """Own the life of one broker process; a context manager that starts and stops it.
+    """One broker process; a context manager that starts and stops it.
 
     On Linux the kernel kills the broker with the *thread* that started it, so start it from one that lives long enough.
 
@@ -91,22 +91,22 @@ class EmbeddedKafka:
 
     @property
     def bootstrap(self) -> str:
-        """Give the address for `bootstrap.servers`."""
+        """Return the address for `bootstrap.servers`."""
         return f"{HOST}:{self.port}"
 
     @property
     def running(self) -> bool:
-        """Tell whether the broker's process lives."""
+        """Return whether the broker's process lives."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int | None:
-        """Give the process id, if it was started."""
+        """Return the process id, if it was started."""
         return self._process.pid if self._process else None
 
     @property
     def log_file(self) -> Path:
-        """Say where the broker logs to."""
+        """Return where the broker logs to."""
         return self.dir / "server.log"
 
     def start(self) -> Self:
@@ -115,7 +115,7 @@ class EmbeddedKafka:
         Raises:
             KafkaStartError: if it is running already, exits, or is not ready in time.
             JavaError: if there is no usable Java.
-            JarError: if its jars can not be had.
+            JarError: if its jars cannot be had.
         """
         if self.running:
             raise KafkaStartError(f"the broker runs already, at {self.bootstrap}")
@@ -241,9 +241,9 @@ class EmbeddedKafka:
             raise
         if trouble:
             self.kill()
-            told = "\n".join(tail.read() for tail in tails).strip()
-            kind = _PortTakenError if "Address already in use" in told else KafkaStartError
-            raise kind(f"Kafka {trouble}; it logs to {self.log_file}\n{told}")
+            logged = "\n".join(tail.read() for tail in tails).strip()
+            kind = _PortTakenError if "Address already in use" in logged else KafkaStartError
+            raise kind(f"Kafka {trouble}; it logs to {self.log_file}\n{logged}")
 
     def _wait_until_ready(self, port: int, process: subprocess.Popen[bytes]) -> str:
         """Wait for the first answer; return what went wrong, or nothing."""

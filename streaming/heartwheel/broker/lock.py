@@ -48,7 +48,7 @@ def resolve(
         The jars, in the order of their coordinates.
 
     Raises:
-        JarError: if something can not be resolved, by name.
+        JarError: if something cannot be resolved, by name.
     """
     with tempfile.TemporaryDirectory(prefix="heartwheel-lock-") as folder:
         _run_ivy(Path(folder), coordinates, transitive=transitive)

@@ -29,7 +29,7 @@ INTERNAL: Final = "INTERNAL"
 
 @dataclass(frozen=True, kw_only=True)
 class NodeSecurity:
-    """Describe the secure listener of one broker; all files are PEM.
+    """The secure listener of one broker; all files are PEM.
 
     Args:
         key_and_certificate: the broker's private key (PKCS#8) and its certificate chain, in one file.
@@ -44,7 +44,7 @@ class NodeSecurity:
     client_certificates: bool = False
 
     def properties(self, host: str, port: int, internal_port: int, controller: str) -> dict[str, str]:
-        """Give the broker's properties, in place of those of a plaintext node.
+        """Return the broker's properties, in place of those of a plaintext node.
 
         Args:
             host: where all listeners listen.
@@ -70,7 +70,7 @@ class NodeSecurity:
         }
 
     def format_arguments(self) -> list[str]:
-        """Give the arguments with which the storage is formatted, so that the users exist from the first start.
+        """Return the arguments with which the storage is formatted, so that the users exist from the first start.
 
         They hold salted hashes and no password. Yet whoever reads one can try passwords on it, and every user of a
         machine can read a command line: they are for `arguments_file`.
@@ -85,8 +85,8 @@ class NodeSecurity:
                 "iterations": str(_ITERATIONS),
                 "saltedpassword": f'"{base64.b64encode(salted).decode()}"',
             }
-            told = ",".join(f"{name}={value}" for name, value in words.items())
-            arguments += ["--add-scram", f"{SCRAM_MECHANISM}=[{told}]"]
+            credential = ",".join(f"{name}={value}" for name, value in words.items())
+            arguments += ["--add-scram", f"{SCRAM_MECHANISM}=[{credential}]"]
         return arguments
 
 

@@ -34,11 +34,11 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 class RepositoryError(HeartwheelError):
-    """Tell that a repository is unknown or did not hand out a file; the message is one line."""
+    """A repository is unknown or did not hand out a file; the message is one line."""
 
 
 class RepositoryTroubleError(RepositoryError):
-    """Tell that a repository could not be reached or was in trouble itself: trying again may help."""
+    """A repository could not be reached or was in trouble itself: trying again may help."""
 
 
 def repository_address() -> str:
@@ -139,7 +139,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 class Repository:
-    """Read files of one Maven repository, with one kept-alive connection a thread.
+    """One Maven repository, read with one kept-alive connection a thread.
 
     A connection a file would mean a name look-up a file, and one lost answer of a resolver costs 5 s.
 

@@ -6,18 +6,18 @@ import collections
 from collections import Counter
 from typing import Final
 
-from heartwheel.canary.judge import Judged, Outcome
+from heartwheel.canary.judge import CanaryOutcome, Judged
 from heartwheel.live.canary_figures import CanaryFigures, CanaryLateness
-from heartwheel.live.figures import percentile
+from heartwheel.percentiles import percentile
 
 _LATENESSES_MAX: Final = 1_000
 
 
-class Outcomes:
-    """Count outcomes; not safe for threads by itself."""
+class OutcomeCounts:
+    """Counts of outcomes; not safe for threads by itself."""
 
     def __init__(self) -> None:
-        self.counts: Counter[Outcome] = Counter()
+        self.counts: Counter[CanaryOutcome] = Counter()
         self.void_reason: str | None = None
         self.last_ms: int | None = None
         self._latenesses: collections.deque[int] = collections.deque(maxlen=_LATENESSES_MAX)
@@ -25,9 +25,9 @@ class Outcomes:
     def add(self, judged: Judged) -> None:
         """Count one."""
         self.counts[judged.outcome] += 1
-        if judged.outcome is Outcome.VOID:
+        if judged.outcome is CanaryOutcome.VOID:
             self.void_reason = judged.reason
-        if judged.outcome in {Outcome.IN_TIME, Outcome.LATE} and judged.lateness_ms is not None:
+        if judged.outcome in {CanaryOutcome.IN_TIME, CanaryOutcome.LATE} and judged.lateness_ms is not None:
             self._latenesses.append(judged.lateness_ms)
             self.last_ms = max(self.last_ms or 0, judged.deadline_ms + judged.lateness_ms)
 
@@ -45,16 +45,16 @@ class Outcomes:
             unknown: heartbeats without an answer.
         """
         counts = self.counts
-        known = counts[Outcome.IN_TIME] + counts[Outcome.LATE]
+        known = counts[CanaryOutcome.IN_TIME] + counts[CanaryOutcome.LATE]
         return CanaryFigures(
             enabled=enabled,
             shards=shards,
-            expected=known + counts[Outcome.MISSED] + counts[Outcome.VOID] + pending,
+            expected=known + counts[CanaryOutcome.MISSED] + counts[CanaryOutcome.VOID] + pending,
             known=known,
-            late=counts[Outcome.LATE],
-            missed=counts[Outcome.MISSED],
-            false_=counts[Outcome.FALSE],
-            void=counts[Outcome.VOID],
+            late=counts[CanaryOutcome.LATE],
+            missed=counts[CanaryOutcome.MISSED],
+            false_=counts[CanaryOutcome.FALSE],
+            void=counts[CanaryOutcome.VOID],
             void_reason=self.void_reason,
             pending=pending,
             lateness_ms=self._lateness(),

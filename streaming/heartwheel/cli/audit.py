@@ -1,4 +1,4 @@
-"""`heartwheel audit`: what the job told, held against what its log says."""
+"""`heartwheel audit`: what the job wrote, held against what its log says."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def audit_config(settings: Settings, **given: object) -> AuditConfig:
 
 
 def _late_ms(late: str | None, settings: Settings, *, has_status: bool) -> int | None:
-    """Tell the bound of P2, ms; without status rows nothing shows that the job ran, so it must be asked for."""
+    """Return the bound of P2, ms; without status rows nothing shows that the job ran, so it must be asked for."""
     if late == _OFF or (late is None and not has_status):
         return None
     if late is not None:

@@ -51,12 +51,12 @@ def check_broker(settings: Settings) -> Iterator[Check]:
 
 
 def unbounded(found: Difference) -> str:
-    """Say what the compression of a topic lets in."""
+    """Return what the compression of a topic lets in."""
     return f"{found.topic}: {found.setting} is {found.found or 'not set'}, so a few KiB of it can unpack to gigabytes"
 
 
 def bound_it(found: Difference) -> str:
-    """Give the command that lets the broker look at what a batch unpacks to."""
+    """Return the command that lets the broker look at what a batch unpacks to."""
     return (
         f"kafka-configs.sh --alter --entity-type topics --entity-name {found.topic} "
         f"--add-config {found.setting}={found.wanted}"

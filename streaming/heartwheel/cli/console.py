@@ -47,7 +47,7 @@ _PLAIN_WIDTH: Final = 200
 
 
 class PlainConsole(Console):
-    """Write nothing of anybody's that a terminal would obey, whatever is printed.
+    """A console that writes nothing of anybody's that a terminal would obey, whatever is printed.
 
     Line breaks pass here. So an id goes through `plain` where it becomes part of a sentence, and through `PlainTable`
     where it is a cell.
@@ -60,7 +60,7 @@ class PlainConsole(Console):
 
 
 class PlainTable(Table):
-    """Lay out texts, each of which is made `plain` before its width is measured."""
+    """A table of texts, each of which is made `plain` before its width is measured."""
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
         """Add a row; texts with line breaks of our own come as `rich.text.Text`."""
@@ -68,7 +68,7 @@ class PlainTable(Table):
 
 
 class PlainFormatter(logging.Formatter):
-    """Write a record as one line, whatever is in it; only a traceback has more."""
+    """A formatter that writes a record as one line, whatever is in it; only a traceback has more."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Write a record."""

@@ -67,21 +67,21 @@ def dashboard(
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     from heartwheel.dashboard.dashboard import Dashboard
 
-    told = threading.Event()
-    with stopped_by_signals(told.set), Dashboard(settings) as shown:
+    stopping = threading.Event()
+    with stopped_by_signals(stopping.set), Dashboard(settings) as shown:
         stdout().print(Text(shown.url, style="bold cyan"))
         stderr().print(f"following {settings.kafka.bootstrap_servers}; Ctrl-C ends it", markup=False)
         for line in _warnings(settings.dashboard):
             stderr().print(line, markup=False)
         if open_:
             typer.launch(shown.url)
-        while not told.wait(1.0):
+        while not stopping.wait(1.0):
             if not shown.running:
                 raise HeartwheelError("the dashboard has ended by itself", hint="the lines above may tell why")
 
 
 def _warnings(wanted: DashboardSettings) -> list[str]:
-    """Say what those should know who let others look."""
+    """Return what those should know who let others look."""
     if is_loopback(wanted.host):
         return []
     if not (wanted.users_file or wanted.token or wanted.user_header):

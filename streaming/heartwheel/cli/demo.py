@@ -176,7 +176,7 @@ def _placed(settings: Settings, bootstrap: str, place: DemoFolder) -> Settings:
 
 
 def where_to_look(settings: Settings, place: DemoFolder) -> list[str]:
-    """Say where a person can look further while the demo runs."""
+    """Return where a person can look further while the demo runs."""
     topics = settings.kafka.topics
     return [
         f"broker      {settings.kafka.bootstrap_servers}, while the demo runs; any Kafka tool can look into it",

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from heartwheel.cli.console import PlainConsole, stderr
 from heartwheel.plain import plain
+from heartwheel.wall_clock import wall_ms
 
 if TYPE_CHECKING:
     from heartwheel.demo.tally import Tally
@@ -25,7 +26,7 @@ _REDRAWS_A_S: Final = 4
 
 
 class DemoScreen:
-    """Show a demo: on a terminal with figures at the bottom, elsewhere a line of figures now and then on stderr.
+    """A demo's screen: on a terminal figures at the bottom, elsewhere a line of them now and then on stderr.
 
     Args:
         tally: the figures.
@@ -90,13 +91,13 @@ def figures(tally: Tally) -> Table:
 
 
 def plain_figures(tally: Tally) -> str:
-    """Say the figures in one line."""
+    """Return the figures in one line."""
     parts = ", ".join(f"{name} {value}" for name, value in _pairs(tally))
     return f"-- {tally.phase}, {tally.running_s:.0f} s: {parts}"
 
 
 def _pairs(tally: Tally) -> list[tuple[str, str]]:
-    from heartwheel.demo.tally import percentile
+    from heartwheel.percentiles import percentile
 
     late = list(tally.lateness_ms)
     return [
@@ -114,10 +115,10 @@ def _pairs(tally: Tally) -> list[tuple[str, str]]:
 
 
 def nearest(tally: Tally) -> str:
-    """Name the member that is nearest to its expiry, as of the newest reports."""
+    """Return the member that is nearest to its expiry, as of the newest reports."""
     member = tally.next_at_risk()
     if member is None:
         return ""
-    left_s = member.deadline_ms / 1000 - time.time()
+    left_s = (member.deadline_ms - wall_ms()) / 1000
     who = f"{plain(member.member_id)} of {plain(member.group_id)}"
     return f"nearest to expiry: {who}, {f'{left_s:.0f} s left' if left_s > 0 else 'due'}"

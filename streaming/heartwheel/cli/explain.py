@@ -212,7 +212,7 @@ def _show_verdicts(sums: Summary) -> None:
 
 
 def _show_summary(sums: Summary, *, json: bool) -> None:
-    from heartwheel.live.words import length
+    from heartwheel.live.phrases import length
     from heartwheel.plain import plain, plain_json
 
     groups = sums.groups()

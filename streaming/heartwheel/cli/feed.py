@@ -34,7 +34,7 @@ _REDRAW_S = 0.25
 
 
 def feed_plan(settings: Settings, duration_ms: int | None) -> FeedPlan:
-    """Shape the feed's settings as the plan of a feeder.
+    """Return the feed's settings as the plan of a feeder.
 
     Args:
         settings: the checked configuration.

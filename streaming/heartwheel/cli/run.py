@@ -61,7 +61,7 @@ def run(
     from heartwheel.spark.reporter import JobReporter
 
     with job_metrics(settings) as metrics, JobReporter(settings, on_row=metrics.take_job) as reporter:
-        run_until_told(_engine(settings, jars, reporter), settings)
+        run_until_signal(_engine(settings, jars, reporter), settings)
 
 
 def _engine(settings: Settings, jars: list[Path], reporter: JobReporter) -> Engine:
@@ -87,7 +87,7 @@ def _engine(settings: Settings, jars: list[Path], reporter: JobReporter) -> Engi
     )
 
 
-def run_until_told(engine: Engine, settings: Settings) -> None:
+def run_until_signal(engine: Engine, settings: Settings) -> None:
     """Run an engine until SIGTERM or Ctrl-C."""
     _log.info("reading %s at %s", engine.config.source, settings.kafka.bootstrap_servers)
     with stopped_by_signals(engine.stop):
@@ -107,7 +107,7 @@ def log_to_stderr() -> None:
 
 
 def spark_log_file() -> Path:
-    """Name the file that Spark's JVM logs to."""
+    """Return the file that Spark's JVM logs to."""
     from heartwheel.broker.jars import default_cache_dir
 
     return default_cache_dir().parent / "logs" / "spark.log"

@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Answer(enum.StrEnum):
-    """Name the answer to a request by Kafka's error name; `PARKED` is a join or sync whose answer comes later."""
+    """The answer to a request by Kafka's error name; `PARKED` is a join or sync whose answer comes later."""
 
     NONE = "NONE"
     PARKED = "PARKED"

@@ -21,7 +21,7 @@ from heartwheel.wire.verdicts import POLL_TIMEOUT_WORDS, Cause, ExpiryReason, Ki
 
 @dataclass
 class Departures:
-    """Hold what a LeaveGroup came to.
+    """What a LeaveGroup came to.
 
     Args:
         named: the member ids as the accepted leavers gave them, empty for one that gave its instance id alone.

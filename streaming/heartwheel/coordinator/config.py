@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorConfig:
-    """Set the bounds and the delays of the rules. Times are milliseconds; the defaults are Kafka 4's.
+    """The bounds and the delays of the rules. Times are milliseconds; the defaults are Kafka 4's.
 
     Args:
         group_min_session_timeout_ms: shortest session timeout that a member may ask for.
@@ -59,5 +59,5 @@ class CoordinatorConfig:
             )
 
     def accepts_session_timeout(self, timeout_ms: int) -> bool:
-        """Tell whether a member may ask for this session timeout, both bounds included."""
+        """Return whether a member may ask for this session timeout, both bounds included."""
         return self.group_min_session_timeout_ms <= timeout_ms <= self.group_max_session_timeout_ms

@@ -16,7 +16,7 @@ from heartwheel.wire.verdicts import Cause, Kind, Verdict
 
 
 class Conditions(msgspec.Struct):
-    """Hold what decides with a request and is not in its fields; a live log does not know better than the defaults.
+    """What decides with a request and is not in its fields; a live log does not know better than the defaults.
 
     Args:
         member_id_required: a dynamic join without member id is answered MEMBER_ID_REQUIRED; `None` goes by the version
@@ -29,7 +29,7 @@ class Conditions(msgspec.Struct):
 
 
 class Context:
-    """Hold one group, its members' bookkeeping, its timers, and the present moment.
+    """One group, its members' bookkeeping, its timers, and the present moment.
 
     Args:
         group: the state.
@@ -58,11 +58,11 @@ class Context:
         self.group.state = state
 
     def session_timeout_ms(self, event: Event) -> int:
-        """Tell which session timeout a request asks for, ms."""
+        """Return which session timeout a request asks for, ms."""
         return self.config.default_session_timeout_ms if event.session_timeout_ms is None else event.session_timeout_ms
 
     def rebalance_timeout_ms(self, event: Event) -> int:
-        """Tell which rebalance timeout a request asks for, ms; version 0 has none of its own (`JoinGroupRequest`)."""
+        """Return which rebalance timeout a request asks for, ms; version 0 has none of its own (`JoinGroupRequest`)."""
         asked = event.session_timeout_ms if event.api_version == 0 else event.rebalance_timeout_ms
         return self.config.default_rebalance_timeout_ms if asked is None else asked
 

@@ -32,7 +32,7 @@ __all__ = ["Answer", "GroupMachine"]
 
 
 class GroupMachine:
-    """Run the rules of one group.
+    """The rules of one group.
 
     The machine keeps its whole state in the `Group` it was given; a second machine on the same group carries on where
     the first one stopped.
@@ -81,7 +81,7 @@ class GroupMachine:
         return answer
 
     def has_room_for(self, member_id: str) -> bool:
-        """Tell whether a join of this member (empty: of a new one) would be let in under `group_max_size`."""
+        """Return whether a join of this member (empty: of a new one) would be let in under `group_max_size`."""
         return classic_join.accepts_joining_member(self._ctx, member_id)
 
     def refuse_over_capacity(self, event: Event, append_ms: int) -> Answer:
@@ -111,7 +111,7 @@ class GroupMachine:
         return self._ctx.renew_timers(after_ms)
 
     def next_deadline_ms(self) -> int:
-        """Tell when the next timer fires, epoch ms; `NEVER` if none is armed."""
+        """Return when the next timer fires, epoch ms; `NEVER` if none is armed."""
         return self._ctx.timers.next_deadline_ms()
 
     def is_forgettable(self) -> bool:

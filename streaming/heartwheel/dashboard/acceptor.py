@@ -28,7 +28,7 @@ Factory = Callable[[Connection], asyncio.Protocol]
 
 
 class Acceptor:
-    """Accept connections until it is closed.
+    """A thread that accepts connections until it is closed.
 
     `asyncio.Server` accepts without a bound, logs a traceback for each error, and does not show connections whose TLS
     handshake has not ended.
@@ -111,7 +111,7 @@ class Acceptor:
 
 
 class _Ending:
-    """Break a connection at once, whether its handshake has ended or not."""
+    """A protocol that breaks a connection at once, whether its handshake has ended or not."""
 
     def __init__(self, accepted: socket.socket) -> None:
         self._accepted = accepted

@@ -25,7 +25,7 @@ from heartwheel.wire.verdicts import ExpiryReason
 
 
 class Endpoint(NamedTuple):
-    """Describe one endpoint.
+    """One endpoint.
 
     Args:
         answer: makes the document, or a response of its own.

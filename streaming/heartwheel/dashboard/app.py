@@ -20,7 +20,7 @@ from starlette.types import Scope
 
 from heartwheel.dashboard.api import ENDPOINTS, STREAM, STREAM_PARAMS
 from heartwheel.dashboard.base_path import BasePath
-from heartwheel.dashboard.deps import Deps, wall_clock_ms
+from heartwheel.dashboard.deps import Deps
 from heartwheel.dashboard.docs_page import docs_page
 from heartwheel.dashboard.guard import Guard
 from heartwheel.dashboard.hosts import hosts_for
@@ -34,10 +34,12 @@ from heartwheel.dashboard.params import read
 from heartwheel.dashboard.paths import Paths, raw_path
 from heartwheel.dashboard.problems import JSON, RequestError
 from heartwheel.dashboard.stream import Listener
+from heartwheel.live.canary_figures import CanaryFigures
 from heartwheel.live.history import HistoryReader
 from heartwheel.live.now import now_of
 from heartwheel.live.picture import Picture
 from heartwheel.settings import Settings
+from heartwheel.wall_clock import wall_ms
 
 PAGES: Final = (
     "/",
@@ -65,10 +67,10 @@ def create_app(
     settings: Settings,
     *,
     history: HistoryReader | None = None,
-    canary: Callable[[], Any] | None = None,
+    canary: Callable[[], CanaryFigures] | None = None,
     metrics: WriteMetrics | None = None,
     login: Login | None = None,
-    now_ms: Callable[[], int] = wall_clock_ms,
+    now_ms: Callable[[], int] = wall_ms,
 ) -> Starlette:
     """Make the application.
 
@@ -119,7 +121,7 @@ def create_app(
 
 
 class _Assets(StaticFiles):
-    """Serve the page's files, to be asked for anew each time: they change with the release, not with their names."""
+    """The page's files, to be asked for anew each time: they change with the release, not with their names."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
         response = super().file_response(*args, **kwargs)
@@ -170,7 +172,7 @@ def _stream_of(deps: Deps, hub: Hub) -> Callable[[Request], Any]:
 
 
 async def _while_valid(request: Request, events: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
-    """Tell for as long as whoever asks may look: a session ends while its stream is open."""
+    """Yield events for as long as whoever asks may look: a session ends while its stream is open."""
     looker: Looker | None = request.scope.get(LOOKER)
     async with contextlib.aclosing(events):
         async for piece in events:

@@ -6,7 +6,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 class BasePath:
-    """Take the base path off a request; proxies may have done so already.
+    """Middleware that takes the base path off a request; proxies may have done so already.
 
     Args:
         app: what answers, by paths without it.

@@ -17,7 +17,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Limits(NamedTuple):
-    """Bound what connections may cost.
+    """Bounds of what connections may cost.
 
     Args:
         connections: most of them at once, the reserve not counted.
@@ -37,14 +37,14 @@ class Limits(NamedTuple):
 
 
 class Stage(Enum):
-    """Name what a connection is doing."""
+    """What a connection is doing."""
 
     WAITING = "waiting"
     ANSWERING = "answering"
 
 
 class Connection:
-    """Follow one connection.
+    """One connection, and how far it is.
 
     Args:
         address: of the other end.
@@ -72,7 +72,7 @@ class Connection:
             self._taken, self._mark_s = 0, now
 
     def is_overdue(self, limits: Limits, now: float) -> bool:
-        """Tell whether it was silent for too long, or does not read what it is sent."""
+        """Return whether it was silent for too long, or does not read what it is sent."""
         self.look(now)
         if self._unsent:
             return now - self._mark_s > limits.send_s
@@ -80,7 +80,7 @@ class Connection:
 
 
 class Connections:
-    """Decide who may connect, and whom that costs the place.
+    """The open connections: who may connect, and whom that costs the place.
 
     Whoever has sent no request yet, or waits between two, gives way to a newcomer, the oldest first: those who hold
     connections without using them keep nobody out. Where all are in use, newcomers get the reserve.
@@ -155,7 +155,7 @@ class Connections:
 
 
 def within(address: str, networks: Collection[Network]) -> bool:
-    """Tell whether an address lies in one of some networks; one that is no IP address lies in none."""
+    """Return whether an address lies in one of some networks; one that is no IP address lies in none."""
     if not networks:
         return False
     try:

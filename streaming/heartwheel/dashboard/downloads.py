@@ -57,16 +57,16 @@ def _cell(value: object) -> object:
 
 
 class Downloads:
-    """Count the downloads that run, of one dashboard."""
+    """The downloads that run, of one dashboard."""
 
     def __init__(self) -> None:
         self.running = 0
 
 
 class Download(Response):
-    """Send expirations as a file, a few at a time, as fast as it is read.
+    """A response that sends expirations as a file, a few at a time, as fast as it is read.
 
-    Nothing is collected before its turn has come, and who asks while `DOWNLOADS_MAX` run is told to come back.
+    Nothing is collected before its turn has come, and who asks while `DOWNLOADS_MAX` run is asked to come back.
 
     Args:
         downloads: those that run.
@@ -104,7 +104,7 @@ class Download(Response):
 
 
 class Kind(NamedTuple):
-    """Describe a kind of file: its name, its content type, and what writes it piece by piece."""
+    """A kind of file: its name, its content type, and what writes it piece by piece."""
 
     name: str
     media: str

@@ -35,7 +35,7 @@ _GONE_HINT: Final = "it may have left the window that is shown; /api/now tells h
 
 
 class GroupAnswer(GroupDetail, frozen=True, kw_only=True):
-    """Hold a group with its newest history and its members: all fields of the group, and these.
+    """A group with its newest history and its members: all fields of the group, and these.
 
     Args:
         members_seen: who sent heartbeats lately, as the end of the heartbeat topic shows.
@@ -47,12 +47,12 @@ class GroupAnswer(GroupDetail, frozen=True, kw_only=True):
 
 
 def now(deps: Deps, values: dict[str, Any]) -> Now:
-    """Tell how things stand."""
+    """Return how things stand."""
     return now_of(deps.picture, deps.view(values["canary"]), now_ms=deps.now_ms())
 
 
 def series(deps: Deps, values: dict[str, Any]) -> Series:
-    """Tell what happened in each step of the last minutes."""
+    """Return what happened in each step of the last minutes."""
     step_ms = values["step_ms"]
     if step_ms % STEP_MS:
         raise RequestError(400, f"parameter step_ms must be a multiple of {STEP_MS}", f"it is {step_ms}")
@@ -65,12 +65,12 @@ def expirations(deps: Deps, values: dict[str, Any]) -> ExpirationPage:
 
 
 def expirations_csv(deps: Deps, values: dict[str, Any]) -> Response:
-    """Give all expirations that match, as CSV."""
+    """Return all expirations that match, as CSV."""
     return Download(deps.downloads, lambda: _rows(deps, values), CSV)
 
 
 def expirations_json(deps: Deps, values: dict[str, Any]) -> Response:
-    """Give all expirations that match, as JSON."""
+    """Return all expirations that match, as JSON."""
     return Download(deps.downloads, lambda: _rows(deps, values), JSON_FILE)
 
 

@@ -1,4 +1,4 @@
-"""The files that the settings name: tried before anything listens, and all that is wrong told at once."""
+"""The files that the settings name: tried before anything listens, and all that is wrong reported at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from heartwheel.settings import Problem, Settings, SettingsError
 
 
 class Files(NamedTuple):
-    """Hold what was made of the files: who may look, and what TLS needs, `None` without it."""
+    """What was made of the files: who may look, and what TLS needs, `None` without it."""
 
     login: Login
     tls: ssl.SSLContext | None
@@ -26,7 +26,7 @@ def read_files(settings: Settings, now_ms: Callable[[], int]) -> Files:
         now_ms: the wall clock, epoch ms.
 
     Raises:
-        SettingsError: some can not be used; no secret is in the message.
+        SettingsError: some cannot be used; no secret is in the message.
     """
     wanted, problems = settings.dashboard, list[Problem]()
     login, tls = None, None
@@ -51,7 +51,7 @@ def tls_context(certificate: str, key: str) -> ssl.SSLContext:
     """Make what a server needs for TLS 1.2 and newer.
 
     Raises:
-        OSError: a file can not be read or is not what it should be.
+        OSError: a file cannot be read or is not what it should be.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

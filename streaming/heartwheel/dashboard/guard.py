@@ -43,7 +43,7 @@ _ADDED_WITH_FORMS: Final = [(name.encode(), value.encode()) for name, value in _
 
 
 class Guard:
-    """Turn away what must not pass, and add the headers.
+    """Middleware that turns away what must not pass, and adds the headers.
 
     Args:
         app: what answers the rest.

@@ -15,7 +15,7 @@ LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 class Hosts(NamedTuple):
-    """Hold what a dashboard may be asked under.
+    """The names and addresses that a dashboard answers to.
 
     Args:
         names: names and addresses without port, in small letters.
@@ -26,12 +26,12 @@ class Hosts(NamedTuple):
     addresses: bool
 
     def know(self, name: str) -> bool:
-        """Tell whether a name, in small letters and without port, is one of them."""
+        """Return whether a name, in small letters and without port, is one of them."""
         return name in self.names or (self.addresses and _is_address(name))
 
 
 def hosts_for(bound_to: str, allowed: str) -> Hosts:
-    """Tell what to go by.
+    """Return what to go by.
 
     Args:
         bound_to: the address it listens on.

@@ -56,7 +56,7 @@ def openapi(base: str = "") -> dict[str, Any]:
     for path, (words, media) in _PLAIN.items():
         schema = {} if media == "application/json" else {"type": "string"}
         paths[path] = _operation(path.strip("/").replace(".", "_"), words, media, schema, ())
-    # Health is told to everybody.
+    # Health is shown to everybody.
     paths["/healthz"]["get"] |= {"security": [{}]}
     for status in ("401", "429"):
         del paths["/healthz"]["get"]["responses"][status]

@@ -17,7 +17,7 @@ _DOTS: Final = re.compile(r"~+\.{1,2}")
 
 
 class Paths(Generic[T]):
-    """Find what belongs to a path.
+    """A table that finds what belongs to a path.
 
     Args:
         table: what belongs to each template, such as `/api/groups/{group_id}`.

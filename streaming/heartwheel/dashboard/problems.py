@@ -11,7 +11,7 @@ JSON: Final = "application/json"
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold what is wrong with a request.
+    """What is wrong with a request.
 
     Args:
         error: what is wrong, with the value and the place.
@@ -23,7 +23,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestError(Exception):
-    """Tell that a request can not be answered.
+    """A request cannot be answered.
 
     Args:
         status: HTTP's status code, 4xx or 5xx.

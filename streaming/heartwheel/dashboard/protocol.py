@@ -24,7 +24,7 @@ _log.setLevel(logging.ERROR)
 
 
 class LimitedProtocol(H11Protocol):
-    """Speak HTTP/1.1 on a connection that is counted.
+    """HTTP/1.1 on a connection that is counted.
 
     Args:
         connection: this one.

@@ -26,11 +26,11 @@ _SEND_BUFFER_BYTES: Final = 128 << 10
 
 
 class DashboardServerError(HeartwheelError):
-    """Tell that the dashboard can not listen or has ended by itself."""
+    """The dashboard cannot listen or has ended by itself."""
 
 
 class DashboardServer:
-    """Serve an application over HTTP.
+    """A server of an application over HTTP, in a thread of its own.
 
     Args:
         app: such as `create_app` makes; if its state has a hub, that is closed at the end.
@@ -99,7 +99,7 @@ class DashboardServer:
         """Listen, and return once requests are answered.
 
         Raises:
-            DashboardServerError: the address can not be listened on.
+            DashboardServerError: the address cannot be listened on.
         """
         raise_limit()
         listening = _listen(self._host, self._port, self._what)
@@ -136,7 +136,7 @@ class DashboardServer:
 
 
 class _Server(uvicorn.Server):
-    """Serve as uvicorn does, but accept connections within limits."""
+    """uvicorn's server, but it accepts connections within limits."""
 
     def __init__(
         self, config: uvicorn.Config, connections: Connections, tls: ssl.SSLContext | None, base_path: str
@@ -166,7 +166,7 @@ class _Server(uvicorn.Server):
 
 
 def is_free(host: str, port: int) -> bool:
-    """Tell whether an address can be listened on at this moment."""
+    """Return whether an address can be listened on at this moment."""
     try:
         _listen(host, port).close()
     except DashboardServerError:

@@ -24,11 +24,11 @@ PIECE_BYTES_MAX: Final = 64 << 10
 """Most bytes of frames in one piece, unless one frame has more; the next piece waits for the reader."""
 
 REPLAY_BYTES_MAX: Final = 1 << 20
-"""Most bytes that are told to a listener that comes back; one that has missed more is told to load anew."""
+"""Most bytes that are sent again to a listener that comes back; one that has missed more has to load anew."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold the first event of a stream.
+    """The first event of a stream.
 
     Args:
         epoch: names this life of the server; another one than before means that everything must be loaded anew.
@@ -44,13 +44,13 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamGap(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold that something could not be told: why. What is shown must be loaded anew."""
+    """Why something was left out. What is shown must be loaded anew."""
 
     reason: str
 
 
 class Listener:
-    """Tell one listener what it has not been told yet.
+    """One listener of the stream, and how far it is.
 
     Args:
         hub: beats.
@@ -128,7 +128,7 @@ class Listener:
         return b"".join([*parts, self._turned()])
 
     def _take(self, frames: list[Frame], parts: list[bytes]) -> bool:
-        """Take frames up to the size of a piece, and tell whether some are left."""
+        """Take frames up to the size of a piece, and return whether some are left."""
         size = 0
         for frame in frames:
             if parts and size + len(frame.data) > PIECE_BYTES_MAX:
@@ -150,7 +150,7 @@ class Listener:
 
 
 def _resume(channel: Channel, last_id: str | None) -> tuple[int, str]:
-    """Tell after which frame to go on, and why not where the listener was, if so."""
+    """Return the frame after which to go on, and why that is not where the listener was, if so."""
     if last_id is None:
         return channel.ring.newest, ""
     number = channel.number_of(last_id)

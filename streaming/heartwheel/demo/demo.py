@@ -44,11 +44,11 @@ _status = msgspec.json.Decoder(StatusRow).decode
 
 
 class DemoStalledError(HeartwheelError):
-    """Tell that the job did not come to the end of what was fed."""
+    """The job did not come to the end of what was fed."""
 
 
 class Screen(Protocol):
-    """Show a demo; called from several threads."""
+    """What shows a demo; called from several threads."""
 
     def say(self, line: Text) -> None:
         """Show one line of events."""
@@ -58,7 +58,7 @@ class Screen(Protocol):
 
 
 class Demo:
-    """Own one demo.
+    """One demo, from its first heartbeat to its report.
 
     Args:
         settings: the checked configuration; its broker is the running one.

@@ -16,7 +16,7 @@ _MARK: Final = ".heartwheel-demo"
 
 
 class DemoFolder(NamedTuple):
-    """Name what is in a demo's folder."""
+    """The paths in a demo's folder."""
 
     root: Path
 
@@ -42,7 +42,7 @@ class DemoFolder(NamedTuple):
 
 
 class DemoFolderError(HeartwheelError):
-    """Tell that a folder can not be used for a demo."""
+    """A folder cannot be used for a demo."""
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from heartwheel.audit.config import AuditConfig
-from heartwheel.demo.verdicts_judged import Derivation, Told, VerdictsJudged, judge_verdicts
+from heartwheel.demo.verdicts_judged import Derivation, OutputRow, VerdictsJudged, judge_verdicts
 from heartwheel.feed.judge import Beats, Judgement, decode_expiration, judge
 from heartwheel.feed.truth import read_truth
 from heartwheel.kafka.readback import read_topic
@@ -20,7 +20,7 @@ _trigger = msgspec.json.Decoder(TriggerRow).decode
 
 
 class Judged(NamedTuple):
-    """Hold what both judges say.
+    """What both judges say.
 
     Args:
         presence: of the expirations of presence groups, and of the truth about who was killed.
@@ -34,7 +34,7 @@ class Judged(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Tell whether everything was as promised; that the log was read whole is another question."""
+        """Return whether everything was as promised; that the log was read whole is another question."""
         return self.verdicts.ok and not (self.presence.false or self.presence.missed or self.presence.conflicting)
 
 
@@ -53,8 +53,10 @@ def judge_topics(settings: Settings, truth_file: Path, audited: AuditConfig, *, 
     """
     bootstrap, topics, left_out = settings.kafka.bootstrap_servers, settings.kafka.topics, settings.canary.group_prefix
     expired = list(read_topic(bootstrap, topics.expirations))
-    told = [Told(_expiration(record.value or b""), record.append_ms) for record in expired]
-    told += (Told(_trigger(each.value or b""), each.append_ms) for each in read_topic(bootstrap, topics.triggers))
+    written = [OutputRow(_expiration(record.value or b""), record.append_ms) for record in expired]
+    written += (
+        OutputRow(_trigger(each.value or b""), each.append_ms) for each in read_topic(bootstrap, topics.triggers)
+    )
     # Every record that a verdict is based on was there before it.
     heartbeats = list(read_topic(bootstrap, topics.heartbeats))
     beats = Beats(settings.coordinator.default_session_timeout_ms, left_out=left_out)
@@ -64,11 +66,11 @@ def judge_topics(settings: Settings, truth_file: Path, audited: AuditConfig, *, 
     derivation.read(heartbeats)
     known = {
         each.row.id: each.append_ms - each.row.deadline_ms
-        for each in reversed(told)
+        for each in reversed(written)
         if isinstance(each.row, ExpirationRow) and derivation.is_judged(each.row.group_id)
     }
     return Judged(
         judge(read_truth(truth_file), beats, map(decode_expiration, expired), until_ms=until_ms),
-        judge_verdicts(derivation, told, until_ms=until_ms, is_presence=beats.judged),
+        judge_verdicts(derivation, written, until_ms=until_ms, is_presence=beats.judged),
         list(known.values()),
     )

@@ -22,7 +22,7 @@ Known = tuple[TriggerRow, int]
 
 
 def expiration_line(row: ExpirationRow, known_ms: int) -> Text:
-    """Say who was expired.
+    """Return who was expired.
 
     Args:
         row: of the expirations topic.
@@ -39,7 +39,7 @@ def expiration_line(row: ExpirationRow, known_ms: int) -> Text:
 
 
 class RollUp:
-    """Make one line a group of its triggers, however many rebalances it went through, or members came, at once.
+    """A filter that makes one line a group of its triggers, however many came at once.
 
     Rows are held back for one poll: topics are read one by one, so a rebalance may be seen before the expiration that
     caused it, and a trigger before its completion.
@@ -49,7 +49,7 @@ class RollUp:
         self._held: dict[str, list[Known]] = {}
 
     def add(self, rows: Iterable[Known]) -> Iterator[Text]:
-        """Take what a poll has brought, and say what the one before has.
+        """Take what a poll has brought, and return what the one before has.
 
         Args:
             rows: of the triggers topic, those of a group in order, each with when it was appended, epoch ms.

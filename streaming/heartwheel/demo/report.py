@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from heartwheel.demo.judge import Judged
-from heartwheel.demo.tally import Tally, percentile
+from heartwheel.demo.tally import Tally
 from heartwheel.demo.verdicts_judged import Compared
 from heartwheel.feed.truth import Summary
+from heartwheel.percentiles import percentile
 from heartwheel.settings import Settings
 
 
@@ -18,7 +19,7 @@ def report_of(settings: Settings, judged: Judged, fed: Summary, tally: Tally) ->
 
     Args:
         settings: what the demo ran with.
-        judged: what was told against the log.
+        judged: the verdicts against the log.
         fed: what the feeder did.
         tally: what came back.
     """
@@ -31,7 +32,7 @@ def report_of(settings: Settings, judged: Judged, fed: Summary, tally: Tally) ->
         "members": fed.members,
         "killed": presence.killed,
         "expected": presence.expected + classic.expected,
-        "expired": presence.expired + classic.told,
+        "expired": presence.expired + classic.written,
         "false": presence.false + classic.false,
         "missed": presence.missed + classic.missed,
         "duplicates": presence.duplicates,
@@ -63,7 +64,12 @@ def report_of(settings: Settings, judged: Judged, fed: Summary, tally: Tally) ->
 
 
 def _figures(compared: Compared) -> dict[str, int]:
-    return {name: getattr(compared, name) for name in ("expected", "told", "false", "missed")}
+    return {
+        "expected": compared.expected,
+        "told": compared.written,
+        "false": compared.false,
+        "missed": compared.missed,
+    }
 
 
 def _examples(judged: Judged, kind: str) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ _LATENESS_KEPT: Final = 1_000
 
 
 class Tally:
-    """Count what comes back from the engine.
+    """Figures of what comes back from the engine.
 
     Args:
         shards: how many shards report.
@@ -67,12 +67,12 @@ class Tally:
         return max(0, sum(row.groups for row in self._reports()) - len(self._canaries))
 
     def next_at_risk(self) -> AtRiskMember | None:
-        """Name the member nearest to its expiry, if any."""
+        """Return the member nearest to its expiry, if any."""
         nearest = [row.at_risk[0] for row in self._reports() if row.at_risk]
         return min(nearest, key=lambda member: member.deadline_ms, default=None)
 
     def add_expiration(self, row: ExpirationRow, known_ms: int) -> bool:
-        """Count an expiration; tell whether its id is new."""
+        """Count an expiration; return whether its id is new."""
         if row.id in self._ids:
             return False
         self._ids.add(row.id)
@@ -83,7 +83,7 @@ class Tally:
         return True
 
     def add_trigger(self, row: TriggerRow) -> bool:
-        """Count a trigger; tell whether its id is new."""
+        """Count a trigger; return whether its id is new."""
         if row.id in self._ids:
             return False
         self._ids.add(row.id)
@@ -108,9 +108,3 @@ class Tally:
     def _reports(self) -> list[StatusRow]:
         """Copy the newest reports: one thread writes them while others look."""
         return list(self._status.values())
-
-
-def percentile(values: list[int], share: float) -> int:
-    """Take the nearest rank, so that every percentile is a value that was measured; 0 of nothing."""
-    ordered = sorted(values)
-    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)] if ordered else 0

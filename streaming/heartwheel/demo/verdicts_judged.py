@@ -29,7 +29,7 @@ _BEGUN: Final = "rebalance_triggered"
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """Name one verdict that was told and is false, or was not told; `detail` says what is wrong."""
+    """One verdict that was written and is false, or was not written; `detail` says what is wrong."""
 
     type: str
     group_id: str
@@ -39,11 +39,11 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold what a comparison of rows with derived verdicts came to.
+    """What a comparison of rows with derived verdicts came to.
 
     Args:
-        expected: verdicts that had to be told by the time of judgement.
-        told: those that were.
+        expected: verdicts that had to be written by the time of judgement.
+        written: those that were.
         false: rows that the log does not give, and rows that say something else of what it gives.
         missed: expected verdicts that are not there.
         examples_false: some of the false ones.
@@ -51,7 +51,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     expected: int
-    told: int
+    written: int
     false: int
     missed: int
     examples_false: list[Fault]
@@ -59,7 +59,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VerdictsJudged(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold what all rows came to.
+    """What all rows came to.
 
     Args:
         fed: good records in the heartbeat topic.
@@ -77,19 +77,19 @@ class VerdictsJudged(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """Tell whether everything was told, and nothing else."""
+        """Return whether every verdict was written, and nothing else."""
         return not any(each.false or each.missed for each in (self.expirations, self.rebalances, self.arrivals))
 
 
-class Told(msgspec.Struct, frozen=True):
-    """Hold a row of the two topics of verdicts, and when it was appended, epoch ms."""
+class OutputRow(msgspec.Struct, frozen=True):
+    """A row of the two topics of verdicts, and when it was appended, epoch ms."""
 
     row: Row
     append_ms: int
 
 
 class Derivation:
-    """Derive every verdict of a log.
+    """A derivation of every verdict of a log.
 
     Args:
         config: what the job was set to.
@@ -103,7 +103,7 @@ class Derivation:
         self.fed = 0
 
     def is_judged(self, group_id: str) -> bool:
-        """Tell whether a group is one of those that are judged."""
+        """Return whether a group is one of those that are judged."""
         return not (self._left_out and group_id.startswith(self._left_out))
 
     def read(self, records: Sequence[LogRecord]) -> None:
@@ -137,19 +137,19 @@ class Derivation:
 
 
 def judge_verdicts(
-    derivation: Derivation, told: Iterable[Told], *, until_ms: int, is_presence: Callable[[str], bool]
+    derivation: Derivation, written: Iterable[OutputRow], *, until_ms: int, is_presence: Callable[[str], bool]
 ) -> VerdictsJudged:
-    """Compare what was told with what is derived.
+    """Compare what was written with what is derived.
 
     Args:
         derivation: of the heartbeat topic, which was read after the verdicts.
-        told: rows of both topics, in the order of their partitions.
+        written: rows of both topics, in the order of their partitions.
         until_ms: verdicts that become true later may still be under way and are not missed, epoch ms.
         is_presence: tells of a group whether its members only send heartbeats; those have a judge of their own for
             their expirations.
     """
-    rows: dict[str, Told] = {}
-    for each in told:
+    rows: dict[str, OutputRow] = {}
+    for each in written:
         if derivation.is_judged(each.row.group_id):
             rows.setdefault(each.row.id, each)  # at least once is what is promised
     last_ms = max((time_of(each.row) for each in rows.values()), default=until_ms)
@@ -172,13 +172,13 @@ def judge_verdicts(
     )
 
 
-def _compared(derived: dict[str, Derived], told: dict[str, Told], until_ms: int) -> Compared:
+def _compared(derived: dict[str, Derived], written: dict[str, OutputRow], until_ms: int) -> Compared:
     due = {id_ for id_, one in derived.items() if one.time_ms <= until_ms}
-    false = list(_false(derived, told))
-    missed = sorted(due - told.keys(), key=lambda id_: derived[id_].time_ms)
+    false = list(_false(derived, written))
+    missed = sorted(due - written.keys(), key=lambda id_: derived[id_].time_ms)
     return Compared(
         expected=len(due),
-        told=len(due & told.keys()),
+        written=len(due & written.keys()),
         false=len(false),
         missed=len(missed),
         examples_false=false[:EXAMPLES_MAX],
@@ -186,8 +186,8 @@ def _compared(derived: dict[str, Derived], told: dict[str, Told], until_ms: int)
     )
 
 
-def _false(derived: dict[str, Derived], told: dict[str, Told]) -> Iterator[Fault]:
-    for id_, one in told.items():
+def _false(derived: dict[str, Derived], written: dict[str, OutputRow]) -> Iterator[Fault]:
+    for id_, one in written.items():
         wrong = differences(derived[id_], one.row) if id_ in derived else ["the log does not give it"]
         if wrong:
             yield _fault(one.row, "; ".join(wrong))

@@ -16,8 +16,8 @@ from heartwheel.explain.facts import Fact, Said
 from heartwheel.explain.groups import BROKER_START_MS, Groups, Member, OpenRebalance, WatchedGroup
 from heartwheel.explain.texts import instance_of, triggered_by
 from heartwheel.explain.words import explain, leave_reason
+from heartwheel.live.phrases import length
 from heartwheel.live.storms import StormRule
-from heartwheel.live.words import length
 from heartwheel.wire.explained import KICKS, Evidence, ExplainedEvent, Happened
 
 HOLD_MS: Final = 3_600_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from heartwheel.live.words import count, length
+from heartwheel.live.phrases import count, length
 from heartwheel.plain import plain
 from heartwheel.wire.explained import KICKS, ExplainedEvent, Happened
 

@@ -11,7 +11,7 @@ from typing import Final, Self
 from heartwheel.dashboard.app import create_app
 from heartwheel.dashboard.server import DashboardServer
 from heartwheel.explain.scan import Scanned
-from heartwheel.explain.shown import told_by_log
+from heartwheel.explain.shown import rows_of_log
 from heartwheel.live.picture import Picture
 from heartwheel.settings import Settings
 from heartwheel.wire.explained import ExplainedEvent
@@ -69,7 +69,7 @@ class LogPage:
         """
         self._follows = follows
         if events:
-            self.picture.apply(list(told_by_log(events)), now_ms=time.time_ns() // 1_000_000)
+            self.picture.apply(list(rows_of_log(events)), now_ms=time.time_ns() // 1_000_000)
         self.picture.log = self._sentence(scanned)
 
     def _sentence(self, scanned: Scanned | None) -> str:

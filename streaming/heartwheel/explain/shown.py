@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from heartwheel.live.expiration import FROM_A_LOG, LoggedExpiration
-from heartwheel.live.told import Source, Told
+from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.wire.explained import ExplainedEvent, Happened
 from heartwheel.wire.verdicts import ExpiryReason, TriggerRow
 
@@ -24,7 +24,7 @@ REASONS: Final = {
 """What ends a member by a timer, and how page Expired names it."""
 
 
-def told_by_log(events: Iterable[ExplainedEvent]) -> Iterator[Told]:
+def rows_of_log(events: Iterable[ExplainedEvent]) -> Iterator[TopicRow]:
     """Shape events as the rows that a picture takes.
 
     Args:
@@ -35,14 +35,14 @@ def told_by_log(events: Iterable[ExplainedEvent]) -> Iterator[Told]:
     """
     for event in events:
         if event.kind in REASONS:
-            yield _told(Source.EXPIRATIONS, event, _expiration(event))
+            yield _topic_row(Source.EXPIRATIONS, event, _expiration(event))
         elif event.kind in {Happened.REBALANCE, Happened.GROUP_EMPTY}:
-            yield _told(Source.TRIGGERS, event, _begun(event))
-            yield _told(Source.TRIGGERS, event, _ended(event))
+            yield _topic_row(Source.TRIGGERS, event, _begun(event))
+            yield _topic_row(Source.TRIGGERS, event, _ended(event))
 
 
-def _told(source: Source, event: ExplainedEvent, row: LoggedExpiration | TriggerRow) -> Told:
-    return Told(source, 0, event.evidence.line, event.time_ms, row)
+def _topic_row(source: Source, event: ExplainedEvent, row: LoggedExpiration | TriggerRow) -> TopicRow:
+    return TopicRow(source, 0, event.evidence.line, event.time_ms, row)
 
 
 def _expiration(event: ExplainedEvent) -> LoggedExpiration:

@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
+from heartwheel.live.phrases import count, length
 from heartwheel.live.why import advice
-from heartwheel.live.words import count, length
 from heartwheel.wire.explained import KICKS, ExplainedEvent, Happened
 
 GROUPS_MAX: Final = 50_000

@@ -2,7 +2,7 @@
 
 No broker answers them. But the broker says when each of their records was appended, and by that the coordinator's rules
 tell what it would have answered; so each group runs those rules over what it has sent, and its members go by them, as
-clients do: who is told to rejoin joins with its next heartbeat, who is unknown joins anew, who waits for an answer
+clients do: who is asked to rejoin joins with its next heartbeat, who is unknown joins anew, who waits for an answer
 sends nothing. Only if the fate of a record is unknown may a group fall out of step with the engine: its records are
 refused then, as those of real clients that lost their coordinator would be.
 
@@ -32,7 +32,7 @@ _PROTOCOLS: Final = (Protocol("range"), Protocol("cooperative-sticky"))
 
 
 class _Client(msgspec.Struct):
-    """Hold what a member knows of itself.
+    """What a member knows of itself.
 
     Args:
         who: its ids and timeouts, as a heartbeat.
@@ -50,7 +50,7 @@ class _Client(msgspec.Struct):
 
 
 class ClassicMembers:
-    """Send what members of classic groups would send.
+    """The members of classic groups, and what they send.
 
     Args:
         plan: whom to simulate.
@@ -75,7 +75,7 @@ class ClassicMembers:
         }
 
     def member_id(self, member: int) -> str:
-        """Name the id that a member goes by; every start is given a new one."""
+        """Return the id that a member goes by; every start is given a new one."""
         return self._group(member).member_id(member)
 
     def act(self, member: int, action: Action, now_ms: float) -> Iterator[Sent]:
@@ -91,7 +91,7 @@ class ClassicMembers:
 
 
 class _BrokerClock:
-    """Tell the broker's time, or one a little behind it: what it has stamped was stamped before that was known."""
+    """The broker's time, or one a little behind it: what it has stamped was stamped before that was known."""
 
     def __init__(self) -> None:
         self._ahead_ms = -math.inf
@@ -104,7 +104,7 @@ class _BrokerClock:
 
 
 class _Group:
-    """Keep one group: its members by number, and its coordinator as of what the broker has confirmed."""
+    """One group: its members by number, and its coordinator as of what the broker has confirmed."""
 
     def __init__(
         self, plan: FeedPlan, number: int, config: CoordinatorConfig, clock: _BrokerClock, *, is_static: bool

@@ -24,7 +24,7 @@ _WORDS: Final = (
 
 
 class Sent(NamedTuple):
-    """Hold one record to send.
+    """One record to send.
 
     Args:
         member: who sends it.
@@ -40,10 +40,10 @@ class Sent(NamedTuple):
 
 
 class Members(Protocol):
-    """Turn what members do into the records they send; one implementation a protocol."""
+    """What turns the doings of members into the records they send; one implementation a protocol."""
 
     def member_id(self, member: int) -> str:
-        """Name the id that a member goes by now."""
+        """Return the id that a member goes by now."""
 
     def act(self, member: int, action: Action, now_ms: float) -> Iterable[Sent]:
         """Let a member do something.
@@ -68,7 +68,7 @@ class Members(Protocol):
 
 
 def group_name(plan: FeedPlan, number: int) -> str:
-    """Name a group of a plan.
+    """Return the id of a group of a plan.
 
     Args:
         plan: gives the prefix.
@@ -104,7 +104,7 @@ def goodbye(who: Event, action: Action = Action.LEAVE) -> Event:
 
 
 class PresenceMembers:
-    """Send bare heartbeats, encoded once; a member keeps its id for ever.
+    """Members that send bare heartbeats, encoded once; a member keeps its id for ever.
 
     Args:
         plan: whom to simulate.
@@ -117,7 +117,7 @@ class PresenceMembers:
         self._plan = plan
 
     def member_id(self, member: int) -> str:
-        """Name the id that a member goes by."""
+        """Return the id that a member goes by."""
         return identity(self._plan, member).member_id
 
     def act(self, member: int, action: Action, now_ms: float) -> tuple[Sent, ...]:  # noqa: ARG002 - rules of others need the time

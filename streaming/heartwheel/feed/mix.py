@@ -31,7 +31,7 @@ _SCRIPTED_FROM: Final = 1
 
 
 class Role(enum.StrEnum):
-    """Name what a group of the mix shows."""
+    """What a group of the mix shows."""
 
     PRESENCE = "presence"
     CLASSIC = "classic"
@@ -45,7 +45,7 @@ _SCRIPTED: Final = (Role.STORM, Role.BLOCKED, Role.STATIC, Role.POLL_TIMEOUT)
 
 
 class Script(NamedTuple):
-    """Say what happens to one member of a group, again and again.
+    """What happens to one member of a group, again and again.
 
     Args:
         actions: when, ms since the start of the feed, and what; in order.
@@ -66,7 +66,7 @@ class Script(NamedTuple):
 
 
 def role_of(plan: FeedPlan, group: int) -> Role:
-    """Tell what a group shows: the last quarter are presence groups, and small plans have no scripts.
+    """Return what a group shows: the last quarter are presence groups, and small plans have no scripts.
 
     Args:
         plan: of the mix.
@@ -156,7 +156,7 @@ def _members_of_groups(plan: FeedPlan) -> Iterator[tuple[int, Sequence[int]]]:
 
 
 class MixedMembers:
-    """Send what the members of the mix would send, each by the protocol of its group.
+    """The members of the mix, each by the protocol of its group.
 
     Args:
         plan: whom to simulate.
@@ -177,7 +177,7 @@ class MixedMembers:
         )
 
     def member_id(self, member: int) -> str:
-        """Name the id that a member goes by now."""
+        """Return the id that a member goes by now."""
         return self._of(member).member_id(member)
 
     def act(self, member: int, action: Action, now_ms: float) -> Iterator[Sent]:

@@ -17,7 +17,7 @@ _MINUTE_MS: Final = 60_000
 
 
 class Action(enum.IntEnum):
-    """Name what a member does at one moment.
+    """What a member does at one moment.
 
     Who stalls goes on beating and does not join again while its group rebalances, until it resumes: its application
     does not poll. At a poll timeout (`max.poll.interval.ms`) Kafka's consumer leaves by itself, and says so.
@@ -36,7 +36,7 @@ class Action(enum.IntEnum):
 
 
 class Step(NamedTuple):
-    """Hold one action of one member.
+    """One action of one member.
 
     Args:
         at_ms: when, ms since the start of the feed.
@@ -52,7 +52,7 @@ class Step(NamedTuple):
 
 
 class FeedPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """Say what to simulate. Rates are probabilities a member and minute; shares are probabilities.
+    """What to simulate. Rates are probabilities a member and minute; shares are probabilities.
 
     Args:
         groups: how many groups.
@@ -99,7 +99,7 @@ class FeedPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def beats_per_s(self) -> float:
-        """Say how many heartbeats a second the members send while all are alive."""
+        """Return how many heartbeats a second the members send while all are alive."""
         return self.members * 1000 / self.heartbeat_interval_ms
 
     def __post_init__(self) -> None:
@@ -172,7 +172,7 @@ def random_of(plan: FeedPlan, member: int) -> Random:
 
 
 def first_ms(plan: FeedPlan, member: int) -> float:
-    """Tell when a member starts, ms since the start of the feed."""
+    """Return when a member starts, ms since the start of the feed."""
     return plan.heartbeat_interval_ms * member / plan.members
 
 

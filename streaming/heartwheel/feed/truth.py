@@ -17,7 +17,7 @@ import msgspec
 
 
 class Turn(enum.StrEnum):
-    """Name a turn of a member's life."""
+    """A turn of a member's life."""
 
     STARTED = "started"
     KILLED = "killed"
@@ -30,7 +30,7 @@ class Turn(enum.StrEnum):
 
 
 class LifeLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="life"):
-    """Hold one turn of one member's life.
+    """One turn of one member's life.
 
     Args:
         turn: what happened.
@@ -55,7 +55,7 @@ class LifeLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="summary"):
-    """Hold what a feed sent, and what became of it.
+    """What a feed sent, and what became of it.
 
     Args:
         started_ms: begin of the feed by its own clock, epoch ms.
@@ -89,7 +89,7 @@ _decode = msgspec.json.Decoder(TruthLine).decode
 
 
 class TruthWriter:
-    """Append lines to a truth file; each is on disk before the next, so that a killed feeder leaves a usable file."""
+    """A truth file that grows; each line is on disk before the next, so that a killed feeder leaves a usable file."""
 
     def __init__(self, file: str | Path) -> None:
         Path(file).parent.mkdir(parents=True, exist_ok=True)

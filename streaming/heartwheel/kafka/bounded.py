@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class OversizedBatch(NamedTuple):
-    """Hold where a record batch is that was not read, as it unpacks to more than `UNPACKED_BYTES_MAX`.
+    """Where a record batch is that was not read, as it unpacks to more than `UNPACKED_BYTES_MAX`.
 
     Args:
         topic: the topic.
@@ -66,10 +66,10 @@ def warn_of_oversized(batch: OversizedBatch) -> None:
 
 
 class BoundedConsumer(KafkaConsumer):  # type: ignore[misc]  # the library has no types
-    """Read as `KafkaConsumer` does, but pass over record batches that unpack to more than `UNPACKED_BYTES_MAX`.
+    """A `KafkaConsumer` that passes over record batches that unpack to more than `UNPACKED_BYTES_MAX`.
 
     Args:
-        on_oversized: told of each batch that is passed over, from within `poll`.
+        on_oversized: called with each batch that is passed over, from within `poll`.
         configs: as `KafkaConsumer` takes them.
     """
 
@@ -141,7 +141,7 @@ def _until(records: Iterable[Any], is_enough: Callable[[], bool]) -> Iterator[An
 
 
 class _Records:
-    """Stand for the batches of a partition in an answer, with guarded ones in the place of those compressed."""
+    """The batches of a partition in an answer, with guarded ones in the place of those compressed."""
 
     def __init__(self, records: Any, pass_over: Callable[[DefaultRecordBatch], None]) -> None:
         self._records = records
@@ -182,7 +182,7 @@ class _Batch(DefaultRecordBatch):  # type: ignore[misc]  # the library has no ty
 
 
 class _OldBatch(LegacyRecordBatch):  # type: ignore[misc]  # the library has no types
-    """Guard the formats before Kafka 0.11, which no broker since 3.0 writes.
+    """A batch of a format before Kafka 0.11, which no broker since 3.0 writes.
 
     Their header does not tell the offset of the first record, so one that is too large ends the reading: memory stays
     bounded.

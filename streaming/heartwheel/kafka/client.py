@@ -28,11 +28,11 @@ _UNREACHABLE: Final = (KafkaTimeoutError, KafkaConnectionError, OSError)
 
 
 class KafkaUnreachableError(HeartwheelError, ConnectionError):
-    """Tell that no broker answers at the given addresses."""
+    """No broker answers at the given addresses."""
 
 
 class KafkaRefusedError(HeartwheelError):
-    """Tell that a broker answered, and refused; the message names the error without the request's whole text."""
+    """A broker answered, and refused; the message names the error without the request's whole text."""
 
 
 @contextlib.contextmanager
@@ -152,7 +152,7 @@ def reader(
         properties: Kafka client properties in dotted style.
         doing: what it is for, for error messages.
         connect_timeout_ms: how long to look for a broker, ms.
-        on_oversized: told of each batch that is passed over; the default logs a warning.
+        on_oversized: called with each batch that is passed over; the default logs a warning.
 
     Raises:
         KafkaUnreachableError: if nobody answers in time.

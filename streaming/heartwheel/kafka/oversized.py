@@ -15,7 +15,7 @@ _STALL_S_MAX: Final = 20.0
 
 
 class Found(NamedTuple):
-    """Hold what lies at an offset.
+    """What lies at an offset.
 
     Args:
         last_offset: the last offset of what can only be read, or passed over, as one: of the record itself, or of the
@@ -49,7 +49,7 @@ def find_oversized(
 
     Raises:
         KafkaUnreachableError: nobody answers.
-        KafkaRefusedError: the topic can not be read, or nothing comes for 20 s.
+        KafkaRefusedError: the topic cannot be read, or nothing comes for 20 s.
     """
     found: list[OversizedBatch] = []
     doing = f"look for what is too large in topic {topic}"

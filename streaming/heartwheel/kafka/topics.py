@@ -38,7 +38,7 @@ _MIB: Final = 1 << 20
 
 
 class TopicNames(msgspec.Struct, frozen=True, kw_only=True):
-    """Name the topics of one engine."""
+    """The names of one engine's topics."""
 
     heartbeats: str = "consumer-heartbeats"
     expirations: str = "member-expirations"
@@ -49,7 +49,7 @@ class TopicNames(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicSpec(msgspec.Struct, frozen=True):
-    """Say what a topic should be like.
+    """What a topic should be like.
 
     Args:
         name: its name.
@@ -65,7 +65,7 @@ class TopicSpec(msgspec.Struct, frozen=True):
 
 
 class TopicState(msgspec.Struct, frozen=True):
-    """Hold what a cluster says of one topic: its partitions, replicas and all its settings."""
+    """What a cluster says of one topic: its partitions, replicas and all its settings."""
 
     name: str
     partitions: int
@@ -74,7 +74,7 @@ class TopicState(msgspec.Struct, frozen=True):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """Hold one setting of an existing topic that is not as it must be."""
+    """One setting of an existing topic that is not as it must be."""
 
     topic: str
     setting: str
@@ -83,7 +83,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class TopicsReport(msgspec.Struct, frozen=True):
-    """Hold the outcome of `ensure_topics`.
+    """The outcome of `ensure_topics`.
 
     Args:
         created: names of the topics that were made now.

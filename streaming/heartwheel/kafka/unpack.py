@@ -24,7 +24,7 @@ ZSTD: Final = 4
 
 _CHUNK_BYTES: Final = 1 << 20
 _ZSTD_WINDOW_BYTES_MAX: Final = 128 << 20
-"""The largest window that zstd reads unless told otherwise, here and in Java; its memory is filled no faster than
+"""The largest window that zstd reads unless asked otherwise, here and in Java; its memory is filled no faster than
 output comes out."""
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
@@ -33,7 +33,7 @@ _VARINT_BYTES_MAX: Final = 5
 
 
 class UnpackedTooLargeError(Exception):
-    """Tell that something unpacks to more than the limit."""
+    """Something unpacks to more than the limit."""
 
 
 def unpack(codec: int, data: bytes, limit: int) -> bytearray:
@@ -73,7 +73,7 @@ def _drained(stream: Any, limit: int) -> bytearray:
 
 
 def _unzstded(data: bytes, limit: int) -> bytearray:
-    # -1 is a size that is not told, as by every producer that compresses a stream.
+    # -1 is a size that is not given, as by every producer that compresses a stream.
     if zstandard.frame_content_size(data) > limit:
         raise UnpackedTooLargeError
     unpacker = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES_MAX)
@@ -118,7 +118,7 @@ def _block(block: bytes, limit: int) -> bytes:
         size |= (byte & 0x7F) << 7 * at
         if byte < 0x80:
             break
-    # The size is not only told: the library makes room for it before it reads on, and fails if it is not true.
+    # The size is not only given: the library makes room for it before it reads on, and fails if it is not true.
     if size > limit:
         raise UnpackedTooLargeError
     return bytes(snappy.uncompress(block))

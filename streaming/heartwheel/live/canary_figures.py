@@ -1,4 +1,4 @@
-"""What a canary has measured, as it is shown."""
+"""What a canary has measured, as the API shows it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class CanaryLateness(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold how long after their deadlines the newest expirations were in Kafka, ms; `None` before the first.
+    """How long after their deadlines the newest expirations were in Kafka, ms; `None` before the first.
 
     Args:
         p50: median.
@@ -20,7 +20,7 @@ class CanaryLateness(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CanaryFigures(msgspec.Struct, frozen=True, kw_only=True, rename={"false_": "false"}):
-    """Hold what a canary has measured; `expected` is the sum of `known`, `missed`, `void` and `pending`.
+    """What a canary has measured; `expected` is the sum of `known`, `missed`, `void` and `pending`.
 
     Args:
         enabled: whether it runs.

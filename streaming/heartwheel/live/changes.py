@@ -11,7 +11,7 @@ _OF_PRESENCE: Final = {Cause.MEMBER_JOINED.value: "member arrived", Cause.NO_MEM
 
 
 def cause_words(row: TriggerRow) -> str:
-    """Say why a row was written.
+    """Return why a row was written, in words.
 
     Members of a presence group arrive and go; only those of Kafka's protocol join a rebalance.
 

@@ -8,7 +8,7 @@ from heartwheel.wire.verdicts import ExpirationRow
 
 
 class Expiration(ExpirationRow, kw_only=True):
-    """Hold an expiration as the picture keeps and shows it: all fields of the topic's row, and these.
+    """An expiration as the picture keeps and shows it: all fields of the topic's row, and these.
 
     Args:
         seq: rises by arrival; the newest has the highest.
@@ -48,7 +48,7 @@ _FIELDS: Final = ExpirationRow.__struct_fields__
 
 
 def expiration_of(row: ExpirationRow, *, seq: int, append_ms: int, partition: int, offset: int) -> Expiration:
-    """Shape a row as the picture keeps it.
+    """Return a row as the picture keeps it.
 
     Args:
         row: of the expirations topic.
@@ -72,7 +72,7 @@ def expiration_of(row: ExpirationRow, *, seq: int, append_ms: int, partition: in
 
 
 def is_same_member(one: ExpirationRow, other: ExpirationRow) -> bool:
-    """Tell whether two expirations are about the same worker, as far as the ids it is known by can tell.
+    """Return whether two expirations are about the same worker, as far as the ids it is known by show.
 
     A dynamic member has a new member id after every return, so its client's id and host together stand for it.
 

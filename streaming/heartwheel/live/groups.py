@@ -10,7 +10,7 @@ import msgspec
 
 from heartwheel.live.changes import cause_words
 from heartwheel.live.expiration import Expiration
-from heartwheel.live.group_book import GroupEntry
+from heartwheel.live.group_index import GroupEntry
 from heartwheel.live.picture import Picture
 from heartwheel.live.states import ShownState, kind_of, state_of, words_of
 from heartwheel.live.storms import Storm, StormRule, storm_of
@@ -21,7 +21,7 @@ EXPIRATIONS_SHOWN_MAX: Final = 100
 
 
 class LastChange(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold what the triggers topic told last of a group.
+    """What the triggers topic says last of a group.
 
     Args:
         type: `rebalance_triggered`, `rebalance_completed` or `group_empty`.
@@ -41,7 +41,7 @@ class LastChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Blocked(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold whom a rebalance waits for.
+    """Whom a rebalance waits for.
 
     Args:
         since_ms: since when, epoch ms; `None` if its begin was not seen.
@@ -60,7 +60,7 @@ class Blocked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold how a group stands.
+    """How a group stands.
 
     Args:
         group_id: its name.
@@ -94,7 +94,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold a page of groups.
+    """A page of groups.
 
     Args:
         rows: those that changed last first.
@@ -114,7 +114,7 @@ class GroupPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Say which groups are meant; empty fields mean all.
+    """Which groups are asked for; empty fields mean all.
 
     Args:
         text: part of the name, upper and lower case alike.
@@ -130,7 +130,7 @@ class GroupFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupDetail(Group, kw_only=True, frozen=True):
-    """Hold a group with its newest history: all its fields, and these.
+    """A group with its newest history: all its fields, and these.
 
     Args:
         timeline: what happened to it, newest first; each row of the topics with `time_ms`, `kind` and `text`.
@@ -187,7 +187,7 @@ def _last(entry: GroupEntry) -> LastChange | None:
 
 
 def members_of(entry: GroupEntry) -> int:
-    """Tell how many members a group has, 0 if that is not known."""
+    """Return how many members a group has, 0 if that is not known."""
     if entry.newest is not None:
         return entry.newest.member_count
     return 0 if entry.listed is None else entry.listed.members
@@ -228,7 +228,7 @@ def list_groups(
     """Show a page of groups.
 
     Args:
-        picture: what was told.
+        picture: what the topics say.
         wanted: which ones.
         rule: what a storm is.
         now_ms: wall clock, epoch ms.

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from heartwheel.live.words import ago, count
+from heartwheel.live.phrases import ago, count
 from heartwheel.wire.job import JobRow, Phase
 from heartwheel.wire.status import StatusRow
 
@@ -22,7 +22,7 @@ UNREACHABLE_MS: Final = 3_000
 
 
 class HealthState(enum.StrEnum):
-    """Name how far the engine can be trusted."""
+    """How far the engine can be trusted."""
 
     HEALTHY = "healthy"
     CATCHING_UP = "catching_up"
@@ -34,7 +34,7 @@ class HealthState(enum.StrEnum):
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold how far the engine can be trusted.
+    """How far the engine can be trusted.
 
     Args:
         state: in one word.
@@ -61,7 +61,7 @@ OUTAGE_SHOWN_MS: Final = 600_000
 
 
 class Signs(NamedTuple):
-    """Hold what health is judged by.
+    """What health is judged by.
 
     Args:
         linked: whether Kafka answers; `None` before anybody has asked.
@@ -173,7 +173,7 @@ def _silent(signs: Signs, now_ms: int) -> Health | None:
 
 
 def _heard_ms(signs: Signs) -> int:
-    """Tell when the newest batch was, epoch ms."""
+    """Return when the newest batch was, epoch ms."""
     batches = [row.batch_ms for row in signs.shards]
     if signs.job is not None:
         batches.append(signs.job.last_batch.ended_ms if signs.job.last_batch else signs.job.phase_since_ms)
@@ -194,9 +194,9 @@ def _starting(signs: Signs, now_ms: int) -> Health | None:
 
 def _catching_up(signs: Signs, now_ms: int) -> Health | None:
     job = signs.job
-    told = job is not None and job.phase is Phase.CATCHING_UP
+    says_so = job is not None and job.phase is Phase.CATCHING_UP
     # The shards' own word is only asked for where the job gives none: it is older by up to one batch.
-    if not told and (job is not None or not any(row.held for row in signs.shards)):
+    if not says_so and (job is not None or not any(row.held for row in signs.shards)):
         return None
     since_ms = job.phase_since_ms if job else None
     behind = job.last_batch.behind if job and job.last_batch else None

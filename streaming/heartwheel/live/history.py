@@ -38,11 +38,11 @@ T = TypeVar("T")
 
 
 class HistoryBusyError(HeartwheelError):
-    """Tell that too many read heartbeats right now."""
+    """Too many read heartbeats right now."""
 
 
 class HistoryEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold an event of a member: when it was appended, epoch ms, its type, the generation that it names or -1.
+    """An event of a member: when it was appended, epoch ms, its type, the generation that it names or -1.
 
     A join or a leave may have a `reason`, in the client's own words.
     """
@@ -54,7 +54,7 @@ class HistoryEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gap(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold the time between two events, epoch ms and ms."""
+    """The time between two events, epoch ms and ms."""
 
     from_ms: int
     to_ms: int
@@ -62,7 +62,7 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemberHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold the events of a member around its last silence, or lately.
+    """The events of a member around its last silence, or lately.
 
     Args:
         events: the oldest first.
@@ -82,12 +82,12 @@ class MemberHistory(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def nothing(cls, note: str) -> Self:
-        """Say why there is none."""
+        """Return why there is none."""
         return cls(events=[], gaps=[], session_timeout_ms=None, deadline_ms=None, truncated=False, note=note)
 
 
 class MemberSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold a member that sent something lately: its id, when it did last (epoch ms), how many events were read.
+    """A member that sent something lately: its id, when it did last (epoch ms), how many events were read.
 
     Of one whose last event is its leave, `left` is the reason that it gave, in the client's own words; empty if none.
     """
@@ -99,14 +99,14 @@ class MemberSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupTail(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold who of a group sent something lately, the latest first, and what of it could not be read, in words."""
+    """Who of a group sent something lately, the latest first, and what of it could not be read, in words."""
 
     members: list[MemberSeen]
     note: str
 
 
 class HistoryReader:
-    """Read the heartbeat topic on demand: few at once, each within bounds, answers kept for some seconds.
+    """A reader of the heartbeat topic on demand: few at once, each within bounds, answers kept for some seconds.
 
     Args:
         settings: where Kafka is.
@@ -236,7 +236,7 @@ def member_history(
 
 
 def is_about(event: Event, member_id: str) -> bool:
-    """Tell whether an event is one of a member: sent by it, answered with its id, or its leave."""
+    """Return whether an event is one of a member: sent by it, answered with its id, or its leave."""
     if member_id in {event.member_id, event.assigned_member_id}:
         return True
     return any(leaver.member_id == member_id for leaver in event.leaving)

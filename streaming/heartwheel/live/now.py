@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from importlib import metadata
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -14,12 +14,12 @@ from heartwheel.live.expirations import count_expirations
 from heartwheel.live.figures import Lateness, lateness_of
 from heartwheel.live.groups import members_of, storms
 from heartwheel.live.health import Health, Signs, health_of
+from heartwheel.live.phrases import count, length, setting
 from heartwheel.live.picture import Picture
 from heartwheel.live.states import ShownKind, state_of
-from heartwheel.live.storms import Offender, StormRule
+from heartwheel.live.storms import Offender, Storm, StormRule
 from heartwheel.live.ticks import STEP_MS
 from heartwheel.live.wheel import shards_of
-from heartwheel.live.words import count, length, setting
 from heartwheel.wire.job import JobRow
 
 VERSION: Final = metadata.version("heartwheel")
@@ -31,7 +31,7 @@ _STORMS_MAX: Final = 20
 
 
 class LastBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold the newest batch: Spark's number of it, when it ended (epoch ms), how long it took (ms), what it read."""
+    """The newest batch: Spark's number of it, when it ended (epoch ms), how long it took (ms), what it read."""
 
     batch_id: int
     at_ms: int
@@ -41,7 +41,7 @@ class LastBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StormLine(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold a group that is in a storm; see `Storm`."""
+    """A group that is in a storm; see `Storm`."""
 
     group_id: str
     count: int
@@ -51,7 +51,7 @@ class StormLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold what stretch of time the picture shows.
+    """What stretch of time the picture shows.
 
     Args:
         from_ms: expirations since then are all there, epoch ms.
@@ -67,7 +67,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Now(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold how things stand.
+    """How things stand, in one document.
 
     Args:
         at_ms: wall clock of the answer, epoch ms.
@@ -87,7 +87,7 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
         clock_behind_ms: how far that is behind the wall clock, ms; `None` before all have.
         last_batch: the newest batch, if the job tells.
         backlog: records that are yet to be read, if the job tells.
-        heartbeats_per_second: records that were read lately; `None` if nothing was told lately.
+        heartbeats_per_second: records that were read lately; `None` if no status row came lately.
         rejects_total: rejected records that were seen.
         rejects_by_cause: likewise, by cause.
         strays: groups with records in more than one partition, and how many.
@@ -125,7 +125,7 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class View(NamedTuple):
-    """Hold what a picture is looked at with.
+    """What a picture is looked at with.
 
     Args:
         bootstrap: the brokers' address, for sentences.
@@ -144,7 +144,7 @@ def now_of(picture: Picture, view: View, *, now_ms: int) -> Now:
     """Show how things stand.
 
     Args:
-        picture: what was told.
+        picture: what the topics say.
         view: what it is looked at with.
         now_ms: wall clock, epoch ms.
     """
@@ -203,7 +203,7 @@ def objective_ms(job: JobRow | None) -> int | None:
     return None if job is None else job.lateness_objective_ms
 
 
-def _storm_line(group_id: str, storm: Any) -> StormLine:
+def _storm_line(group_id: str, storm: Storm) -> StormLine:
     return StormLine(group_id=group_id, **msgspec.structs.asdict(storm))
 
 
@@ -235,7 +235,7 @@ def _last_batch(job: JobRow | None) -> LastBatch | None:
 
 
 def _heartbeats(picture: Picture, now_ms: int) -> float | None:
-    """Tell the rate of the last two whole steps: the present one has just begun."""
+    """Return the rate of the last two whole steps: the present one has just begun."""
     end_ms = now_ms - now_ms % STEP_MS
     steps = picture.ticks.steps(end_ms - _BEATS_STEPS * STEP_MS, end_ms)
     records = [tick.records for _, tick in steps if tick.records is not None]
@@ -252,7 +252,7 @@ def _window(picture: Picture, now_ms: int, kept: int) -> Window:
     )
 
 
-def _reasons(lateness: Lateness, strays: Mapping[str, int], canary: Any) -> tuple[str, ...]:
+def _reasons(lateness: Lateness, strays: Mapping[str, int], canary: CanaryFigures | None) -> tuple[str, ...]:
     return tuple(line for line in (_late(lateness), _stray(strays), *_canary(canary)) if line)
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.live.group_book import GroupEntry
+from heartwheel.live.group_index import GroupEntry
 from heartwheel.live.picture import Picture
 from heartwheel.wire.verdicts import TriggerRow
 

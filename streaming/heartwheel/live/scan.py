@@ -21,7 +21,7 @@ _POLL_MS: Final = 200
 
 
 class Bounds(NamedTuple):
-    """Hold how much one look at the topic may cost: records read, bytes of them, and seconds."""
+    """How much one look at the topic may cost: records read, bytes of them, and seconds."""
 
     records_max: int = 200_000
     bytes_max: int = 64 << 20
@@ -29,14 +29,14 @@ class Bounds(NamedTuple):
 
 
 class Beat(NamedTuple):
-    """Hold an event of a group, and when it was appended, epoch ms."""
+    """An event of a group, and when it was appended, epoch ms."""
 
     at_ms: int
     event: Event
 
 
 class Scan:
-    """Look at the events of one group.
+    """A look at the events of one group, within bounds.
 
     Args:
         kafka: where Kafka is.

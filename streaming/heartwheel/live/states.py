@@ -6,11 +6,11 @@ import enum
 from collections.abc import Mapping
 from typing import Final
 
-from heartwheel.live.group_book import GroupEntry
+from heartwheel.live.group_index import GroupEntry
 
 
 class ShownState(enum.StrEnum):
-    """Name the state of a group as Kafka does; `UNKNOWN` as long as only expirations of it were seen."""
+    """The state of a group as Kafka names it; `UNKNOWN` as long as only expirations of it were seen."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -20,7 +20,7 @@ class ShownState(enum.StrEnum):
 
 
 class ShownKind(enum.StrEnum):
-    """Name the rules that a group goes by."""
+    """The rules that a group goes by."""
 
     CLASSIC = "classic"
     LOADED = "loaded"
@@ -56,12 +56,12 @@ _KINDS: Final = {kind.value: kind for kind in ShownKind}
 
 
 def words_of(state: ShownState, kind: ShownKind | None) -> str:
-    """Say what the state of a group of some kind means."""
+    """Return what the state of a group of some kind means."""
     return PRESENCE_WORDS if kind is ShownKind.PRESENCE and state is ShownState.STABLE else STATE_WORDS[state]
 
 
 def state_of(entry: GroupEntry) -> ShownState:
-    """Tell the state of a group: by its newest row of the triggers topic, or by what its shard has told since.
+    """Return the state of a group: by its newest row of the triggers topic, or by what its shard says since.
 
     A rebalance that is completed in the triggers topic goes on until the assignment has come, which only a status row
     of the shard tells.
@@ -78,7 +78,7 @@ def _named(state: str) -> ShownState:
 
 
 def kind_of(entry: GroupEntry) -> ShownKind | None:
-    """Tell the kind of a group: its rows name it, those of earlier releases show it by who has a leader."""
+    """Return the kind of a group: its rows name it, those of earlier releases show it by who has a leader."""
     if entry.newest is not None and entry.newest.group_kind is not None:
         return _KINDS.get(entry.newest.group_kind)
     if entry.listed is not None:

@@ -16,21 +16,21 @@ OFFENDERS_MAX: Final = 5
 
 
 class StormRule(NamedTuple):
-    """Say what a storm is: so many rebalances of one group within so long, ms."""
+    """When a group is in a storm: so many rebalances of it within so long, ms."""
 
     rebalances: int = 5
     window_ms: int = 300_000
 
 
 class Offender(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold a member, or the instance or client that it is, that was expired more than once: its name, how often."""
+    """A member, or the instance or client that it is, that was expired more than once: its name, how often."""
 
     member_id: str
     count: int
 
 
 class Storm(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold a storm of rebalances.
+    """A storm of rebalances.
 
     Args:
         count: how many began in the window.
@@ -71,7 +71,7 @@ def storm_of(
 
 
 def offenders_of(expirations: Sequence[Expiration]) -> list[Offender]:
-    """Name those that were expired more than once, the worst first.
+    """Return those that were expired more than once, the worst first.
 
     A dynamic member has a new id after each return: it goes by its instance id, or by its client's id and host.
     """

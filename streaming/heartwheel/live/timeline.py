@@ -9,8 +9,8 @@ import msgspec
 
 from heartwheel.live.changes import cause_words
 from heartwheel.live.expiration import Expiration
-from heartwheel.live.group_book import GroupEntry
-from heartwheel.live.words import count, length
+from heartwheel.live.group_index import GroupEntry
+from heartwheel.live.phrases import count, length
 from heartwheel.wire.verdicts import TriggerRow
 
 TIMELINE_MAX: Final = 200
@@ -76,7 +76,7 @@ def _words(row: TriggerRow) -> str:
 
 
 def _who(row: TriggerRow) -> str:
-    """Name who came or went; of many the first."""
+    """Return who came or went; of many the first."""
     names, all_ = (row.joined, row.joined_count) if row.joined_count else (row.removed, row.removed_count)
     if not names:
         return "A member"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from heartwheel.live.words import length, setting
+from heartwheel.live.phrases import length, setting
 from heartwheel.wire.verdicts import ExpirationRow, ExpiryReason
 
 

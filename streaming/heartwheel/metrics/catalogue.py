@@ -1,6 +1,6 @@
 """Every metric there is: name, kind, labels, meaning, and a line of it as Prometheus reads it.
 
-Nothing is told to Prometheus that does not stand here, and all that stands here is told (tests/metrics). The page
+Prometheus gets nothing that does not stand here, and all that stands here (tests/metrics). The page
 docs/metrics.md, the alerts and the Grafana dashboard are held to it.
 """
 
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class Kind(enum.StrEnum):
-    """Name what Prometheus may do with a metric."""
+    """What Prometheus may do with a metric."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -19,7 +19,7 @@ class Kind(enum.StrEnum):
 
 
 class Metric(NamedTuple):
-    """Describe one metric.
+    """One metric.
 
     Args:
         name: as in a query; of a histogram without `_bucket`, `_sum` and `_count`.

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class MetricsServer:
-    """Serve the metrics of this process from threads of its own; read-only.
+    """A server of this process's metrics, in threads of its own; read-only.
 
     Args:
         metrics: what to serve.
@@ -28,7 +28,7 @@ class MetricsServer:
         token: what must be sent as `Authorization: Bearer`; empty asks for nothing.
 
     Raises:
-        HeartwheelError: the address can not be listened at.
+        HeartwheelError: the address cannot be listened at.
     """
 
     def __init__(self, metrics: Metrics, host: str, port: int, token: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Post one message over HTTP, and tell what became of it."""
+"""Post one message over HTTP, and return what became of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DATE_LENGTH_MAX: Final = 64
 
 
 class AddressError(HeartwheelError):
-    """Tell that nothing can be posted to an address, without showing it."""
+    """Nothing can be posted to an address, which the message does not show."""
 
 
 def parse_address(text: str) -> httpx.URL:
@@ -47,36 +47,36 @@ def parse_address(text: str) -> httpx.URL:
     return url
 
 
-class Fate(enum.Enum):
-    """Name what became of a message."""
+class DeliveryStatus(enum.Enum):
+    """What became of a message."""
 
     DELIVERED = "delivered"
     FAILED = "failed"
     REFUSED = "refused"
 
 
-class Answer(NamedTuple):
-    """Hold what became of a message.
+class DeliveryResult(NamedTuple):
+    """What became of an attempt to deliver a message.
 
     Args:
-        fate: whether it is done with, or is to be tried again.
+        status: whether it is done with, or is to be tried again.
         fault: what went wrong, without the address: it may be a secret.
         asked_ms: how long the receiver asked to be left alone, ms.
     """
 
-    fate: Fate
+    status: DeliveryStatus
     fault: str = ""
     asked_ms: int = 0
 
 
 class Delivery:
-    """Post messages to one address; a context manager, as it keeps a connection.
+    """A client that posts messages to one address; a context manager, as it keeps a connection.
 
     Redirects are not followed: a signed message goes where it was meant to go, or nowhere. Cookies are not kept.
 
     Args:
-        url: where to.
-        keys: to sign with.
+        url: the address, http or https.
+        keys: of the signatures; without any, nothing is signed.
         timeout_ms: how long an attempt may take, from its start to the last header of the answer, ms. A receiver that
             sends a byte now and then does not get longer.
 
@@ -107,22 +107,22 @@ class Delivery:
         with self._loop:
             self._loop.run(self._client.aclose())
 
-    def post(self, message: Message, *, now_ms: int) -> Answer:
-        """Post a message once; whatever the receiver does, it is an answer and no error.
+    def post(self, message: Message, *, now_ms: int) -> DeliveryResult:
+        """Post a message once; whatever the receiver does is a result and no error.
 
         Args:
-            message: which.
-            now_ms: the time, epoch ms: it is signed.
+            message: as the outbox has it.
+            now_ms: epoch ms; it is signed.
         """
         body = message.body.encode()
         headers = signed_headers(message.id, body, self._keys, now_ms=now_ms)
         try:
             status, retry_after = self._loop.run(self._exchange(body, headers))
         except (httpx.TimeoutException, TimeoutError) as error:
-            return Answer(Fate.FAILED, f"no answer in time ({type(error).__name__})")
+            return DeliveryResult(DeliveryStatus.FAILED, f"no answer in time ({type(error).__name__})")
         except httpx.HTTPError as error:
-            return Answer(Fate.FAILED, f"no connection ({type(error).__name__})")
-        return judge(status, retry_after, now_ms=now_ms)
+            return DeliveryResult(DeliveryStatus.FAILED, f"no connection ({type(error).__name__})")
+        return result_of(status, retry_after, now_ms=now_ms)
 
     async def _exchange(self, body: bytes, headers: dict[str, str]) -> tuple[int, str | None]:
         # The answer's body says nothing that is needed, and may be endless: it is not read.
@@ -133,22 +133,23 @@ class Delivery:
             return response.status_code, response.headers.get("retry-after")
 
 
-def judge(status: int, retry_after: str | None, *, now_ms: int) -> Answer:
-    """Tell from a status what became of a message; never raises, whatever a receiver sends.
+def result_of(status: int, retry_after: str | None, *, now_ms: int) -> DeliveryResult:
+    """Return what an HTTP status means for a message; never raises, whatever a receiver sends.
 
     Args:
-        status: of the answer.
+        status: of the response.
         retry_after: its header of that name, if there is one.
-        now_ms: the time, epoch ms.
+        now_ms: epoch ms.
     """
     if 200 <= status < 300:
-        return Answer(Fate.DELIVERED)
+        return DeliveryResult(DeliveryStatus.DELIVERED)
     fault = f"the receiver answered {status}"
     if status >= 500 or status in _RETRIED_STATUS:
-        return Answer(Fate.FAILED, fault, _asked_ms(retry_after, now_ms))
+        return DeliveryResult(DeliveryStatus.FAILED, fault, _asked_ms(retry_after, now_ms))
     if 300 <= status < 400:
-        return Answer(Fate.REFUSED, f"{fault}, a redirect, which is not followed: set notify.url to the place itself")
-    return Answer(Fate.REFUSED, fault)
+        fault = f"{fault}, a redirect, which is not followed: set notify.url to the place itself"
+        return DeliveryResult(DeliveryStatus.REFUSED, fault)
+    return DeliveryResult(DeliveryStatus.REFUSED, fault)
 
 
 def _asked_ms(retry_after: str | None, now_ms: int) -> int:

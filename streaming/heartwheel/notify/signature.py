@@ -30,7 +30,7 @@ _TIMESTAMP_DIGITS_MAX: Final = 15
 
 
 class SecretError(HeartwheelError):
-    """Tell that a secret can not be used, without showing it."""
+    """A secret cannot be used; the message does not show it."""
 
 
 class SignatureError(HeartwheelError):
@@ -46,7 +46,7 @@ def parse_secrets(text: str) -> tuple[bytes, ...]:
         text: the lines; empty ones do not count, and without any nothing is signed.
 
     Raises:
-        SecretError: if one of them can not be used.
+        SecretError: if one of them cannot be used.
     """
     return tuple(_key(line) for line in map(str.strip, text.splitlines()) if line)
 

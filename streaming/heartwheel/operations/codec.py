@@ -35,7 +35,7 @@ OPERATIONS_VERSION: Final = 1
 
 
 class OperationState(NamedTuple):
-    """Hold all that a shard of operations keeps from one batch to the next.
+    """All that a shard of operations keeps from one batch to the next.
 
     Args:
         table: the operations.

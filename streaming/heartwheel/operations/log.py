@@ -22,7 +22,7 @@ import msgspec
 
 
 class PackedRecord(NamedTuple):
-    """Hold one record on its way to a shard.
+    """One record on its way to a shard.
 
     Args:
         time_ms: the newest append time of its partition up to it, as far as its task has seen, epoch ms.
@@ -36,7 +36,7 @@ class PackedRecord(NamedTuple):
 
 
 class Packet(msgspec.Struct, frozen=True, array_like=True):
-    """Hold what one task read of one partition, for one shard; every shard is told the progress.
+    """What one task read of one partition, for one shard; every shard gets the progress.
 
     Args:
         partition: the partition.
@@ -54,7 +54,7 @@ class Packet(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Entry(NamedTuple):
-    """Hold one record where it stands in the order of the log: tuples compare in that order.
+    """One record where it stands in the order of the log: tuples compare in that order.
 
     Args:
         time_ms: its effective time, epoch ms.
@@ -70,7 +70,7 @@ class Entry(NamedTuple):
 
 
 class Log:
-    """Put records in order, and hold back those that are not behind the frontier yet.
+    """Records in order; those that are not behind the frontier yet are held back.
 
     Args:
         waiting: the records held back so far.

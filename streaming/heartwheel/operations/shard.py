@@ -35,7 +35,7 @@ from heartwheel.wire.outcomes import Ended, Ending
 
 
 class Refused(NamedTuple):
-    """Hold one record that could not be applied.
+    """One record that could not be applied.
 
     Args:
         entry: the record.
@@ -51,7 +51,7 @@ class Refused(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Hold what one batch came to.
+    """What one batch came to.
 
     Args:
         ended: by time, then by operation id.
@@ -65,7 +65,7 @@ class Result(NamedTuple):
 
 
 class OperationShard:
-    """Run the operations of one shard.
+    """The operations of one shard.
 
     Args:
         limits: what it may hold.
@@ -73,7 +73,7 @@ class OperationShard:
         blob: the state from `encode`, or empty for a new shard.
 
     Raises:
-        StateBlobError: the blob can not be read.
+        StateBlobError: the blob cannot be read.
     """
 
     def __init__(self, limits: OperationLimits, *, clock_ms: int = -1, blob: str = "") -> None:

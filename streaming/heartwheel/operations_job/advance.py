@@ -17,7 +17,7 @@ from heartwheel.wire.rejects import Reject, make_reject
 
 @dataclass(frozen=True, kw_only=True)
 class OperationsConfig(StreamConfig):
-    """Hold the configuration of one run of the job, beside what every job needs.
+    """The configuration of one run of the job, beside what every job needs.
 
     Args:
         limits: what a shard may hold, and how long it remembers.
@@ -47,7 +47,7 @@ def advance_operations(
 
     Raises:
         StateVersionError: another release wrote the state row.
-        StateBlobError: the state's blob can not be read.
+        StateBlobError: the state's blob cannot be read.
     """
     require_known_version(before, shard_index)
     payloads, rejects, _ = split(frames)

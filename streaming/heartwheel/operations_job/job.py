@@ -27,7 +27,7 @@ from heartwheel.spark.ticker import new_run
 
 
 def operations_config(settings: Settings, *, shuffle_partitions: int, runs: tuple[str, ...] = ()) -> OperationsConfig:
-    """Shape the settings for the job.
+    """Return the settings for the job.
 
     Args:
         settings: the checked configuration.
@@ -50,7 +50,7 @@ def operations_config(settings: Settings, *, shuffle_partitions: int, runs: tupl
 
 
 class OperationsJob:
-    """Delayed operations in, their outcomes out.
+    """The job of delayed operations: operations in, their outcomes out.
 
     Args:
         settings: the checked configuration.
@@ -98,7 +98,7 @@ def _pack(batches: Iterator[pa.RecordBatch], **arguments: Any) -> Iterator[pa.Re
 
 
 def line_of(batch: Progress) -> str:
-    """Say in one line what a batch did; the figures stand where those of the heartbeat job do.
+    """Return in one line what a batch did; the figures stand where those of the heartbeat job do.
 
     Args:
         batch: of this job.

@@ -25,7 +25,7 @@ decode_packet = msgspec.msgpack.Decoder(Packet).decode
 
 
 class OperationPacker(NamedTuple):
-    """Pack records of the delayed-operations topic by shard.
+    """A packer of records of the delayed-operations topic, by shard.
 
     Args:
         topic: that topic, named in rejects.

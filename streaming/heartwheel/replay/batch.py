@@ -16,7 +16,7 @@ Rows = NDArray[np.intp]
 
 
 class Batch:
-    """Gather requests.
+    """Requests that are gathered.
 
     Args:
         shards: how many shards the groups are spread over.

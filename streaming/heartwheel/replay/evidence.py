@@ -33,7 +33,7 @@ EARLY_MS: Final = 10
 
 
 class LaneState(msgspec.Struct, omit_defaults=True):
-    """Hold all that a lane knows, so that a replay can be written down and resumed.
+    """All that a lane knows, so that a replay can be written down and resumed.
 
     Args:
         group: the group's state.
@@ -49,7 +49,7 @@ class LaneState(msgspec.Struct, omit_defaults=True):
 
 
 class Lane:
-    """Feed one group's recorded requests to its machine.
+    """The way of one group's recorded requests to its machine.
 
     Args:
         state: what is known; the group in it is changed in place.
@@ -65,7 +65,7 @@ class Lane:
         self.forced = state.forced
 
     def state(self) -> LaneState:
-        """Give all that the lane knows."""
+        """Return all that the lane knows."""
         return LaneState(self._machine.group, list(self._waiting), self._completed_ms, self.forced)
 
     def feed(self, recorded: Recorded) -> None:
@@ -141,7 +141,7 @@ class Lane:
         return [other for other in self._waiting if other.t_us <= until_us and other.was_let_into(generation)]
 
     def _awaits_leader(self, recorded: Recorded) -> bool:
-        """Tell whether a join is one of the group's first, and was logged before the one that came to lead."""
+        """Return whether a join is one of the group's first, and was logged before the one that came to lead."""
         if self._machine.group.leader is not None or recorded.came_to_lead or recorded.event.type is not EventType.JOIN:
             return False
         generation = recorded.evidence.response_generation_id
@@ -198,7 +198,7 @@ class Lane:
         conditions.member_id_required = None
 
     def _append_delay_ms(self, recorded: Recorded) -> int:
-        """Tell how long the leader's assignment took to be stored: the group is not Stable before the answer."""
+        """Return how long the leader's assignment took to be stored: the group is not Stable before the answer."""
         evidence = recorded.evidence
         if evidence.answer_ms is None:
             return 0
@@ -257,6 +257,6 @@ class Lane:
 
 
 def _is_over(group: Group, recorded: Recorded) -> bool:
-    """Tell whether a member was accepted at the generation that the running join phase is to end with."""
+    """Return whether a member was accepted at the generation that the running join phase is to end with."""
     joining = group.state is GroupState.PREPARING_REBALANCE and recorded.event.member_id in group.members
     return joining and recorded.was_accepted_at(group.generation + 1)

@@ -1,8 +1,8 @@
 """Replay of a whole log: shards for the groups of a plain log, lanes for those with recorded answers.
 
 The verdicts of a group depend on the order of its own lines alone, so the lines of different groups may come in any
-order, even one group after the other. That is why nothing is told before the log ends, or before somebody who knows
-says that it is complete up to a moment (`settle`): until then the next line may be an earlier one. What is told is
+order, even one group after the other. So nothing is handed out before the log ends, or before somebody who knows
+says that it is complete up to a moment (`settle`): until then the next line may be an earlier one. What comes out is
 sorted by time, then group, then by the order of decision within the group, which makes the output a function of the
 log: neither the size of the batches, nor the number of shards, nor a cut with a snapshot can be seen in it
 (`test_log_replay.py`).
@@ -40,7 +40,7 @@ _NEUTRAL: Final = frozenset({EventType.LOAD, EventType.UNLOAD})
 
 
 class LogReplay:
-    """Run the rules over a log.
+    """A run of the rules over a log.
 
     Args:
         config: the coordinator's settings.
@@ -50,7 +50,7 @@ class LogReplay:
         epochs: what holds for groups that go by member epochs; by default `config` for all of them.
 
     Raises:
-        SnapshotError: the snapshot can not be read, or belongs to other settings.
+        SnapshotError: the snapshot cannot be read, or belongs to other settings.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class LogReplay:
 
     @property
     def waiting(self) -> int:
-        """How many verdicts were decided and not told yet."""
+        """How many verdicts were decided and not handed out yet."""
         return len(self._verdicts)
 
     @property
@@ -122,7 +122,7 @@ class LogReplay:
         return read
 
     def settle(self, until_ms: int) -> list[Verdict]:
-        """Tell all verdicts up to a moment, because every line up to then has been read.
+        """Return all verdicts up to a moment, because every line up to then has been read.
 
         Groups with recorded answers may still be put into another order by an answer that was not read yet. If the log
         has any, all verdicts wait.
@@ -135,12 +135,12 @@ class LogReplay:
             return []
         self._settled_ms = max(self._settled_ms, until_ms)
         self._advance(self._settled_ms)
-        told = [verdict for verdict in self._verdicts if verdict.time_ms <= self._settled_ms]
+        ready = [verdict for verdict in self._verdicts if verdict.time_ms <= self._settled_ms]
         self._verdicts[:] = [verdict for verdict in self._verdicts if verdict.time_ms > self._settled_ms]
-        return _in_order(told)
+        return _in_order(ready)
 
     def finish(self, until_ms: int | None = None) -> list[Verdict]:
-        """Advance every group to the end of the log and tell all verdicts that were not told yet.
+        """Advance every group to the end of the log and return all verdicts that were not handed out yet.
 
         Args:
             until_ms: the end, epoch ms; the time of the newest event if that is later, or if there is none.
@@ -152,8 +152,8 @@ class LogReplay:
         for epoch_lane in self._epoch_lanes.values():
             epoch_lane.advance(self.end_ms)
         self._advance(self.end_ms)
-        told, self._verdicts[:] = _in_order(self._verdicts), []
-        return told
+        rest, self._verdicts[:] = _in_order(self._verdicts), []
+        return rest
 
     def snapshot(self) -> bytes:
         """Write the replay down: a `LogReplay` of it that is fed the rest of the log tells the rest."""

@@ -19,7 +19,7 @@ _MIGRATION: Final = "group.consumer.migration.policy"
 
 @dataclass(frozen=True)
 class Meta:
-    """Hold what a recording says about itself.
+    """What a recording says about itself.
 
     Args:
         settings: the coordinator's settings by name; what else a broker has set is left out.
@@ -46,7 +46,7 @@ class _File(msgspec.Struct):
 
 
 class MetaError(HeartwheelError):
-    """The description of a recording can not be read."""
+    """The description of a recording cannot be read."""
 
 
 def read_meta(path: Path) -> Meta:

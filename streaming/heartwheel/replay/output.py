@@ -10,7 +10,7 @@ from heartwheel.wire.verdicts import Verdict, topic_of, verdict_id
 
 
 class VerdictLine(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Hold one line of output; the first six fields are always written, the others where they say something.
+    """One line of output; the first six fields are always written, the others where they say something.
 
     Args:
         t_ms: when it is true: the deadline of a timer, or the effective time of a request; epoch ms.

@@ -18,29 +18,29 @@ FORMAT: Final = 2
 
 
 class SnapshotError(HeartwheelError):
-    """The snapshot can not be carried on from."""
+    """The snapshot cannot be carried on from."""
 
 
 class ShardState(msgspec.Struct):
-    """Hold one shard: the clock it was last advanced to (epoch ms, -1 if never), and its state as text."""
+    """One shard: the clock it was last advanced to (epoch ms, -1 if never), and its state as text."""
 
     clock_ms: int
     blob: str
 
 
 class Snapshot(msgspec.Struct, kw_only=True):
-    """Hold a replay between two lines.
+    """A replay between two lines.
 
     Args:
         config: the rules' configuration.
         lines: how many lines were read.
         last_ms: the newest time that was read, epoch ms; -1 before the first.
-        settled_ms: up to where all lines have been read and all verdicts were told, epoch ms; -1 if nowhere.
+        settled_ms: up to where all lines have been read and all verdicts were handed out, epoch ms; -1 if nowhere.
         shards: the shards.
         lanes: the groups with recorded answers.
         others: the groups without.
         epoch_lanes: the groups that go by member epochs, or have done so.
-        verdicts: what was decided and not told yet.
+        verdicts: what was decided and not handed out yet.
         format: the version.
     """
 
@@ -104,5 +104,5 @@ def check_fits(snapshot: Snapshot, config: CoordinatorConfig, shards: int) -> No
 
 
 def corrupt(error: StateBlobError) -> SnapshotError:
-    """Say that the state of a shard inside a snapshot can not be read."""
+    """Return the error of a shard whose state inside a snapshot cannot be read."""
     return SnapshotError(f"a shard's state in the snapshot can not be read: {error}")

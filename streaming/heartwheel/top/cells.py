@@ -12,8 +12,8 @@ from heartwheel.live.at_risk import AtRisk
 from heartwheel.live.expiration import Expiration
 from heartwheel.live.groups import Group
 from heartwheel.live.health import HealthState
+from heartwheel.live.phrases import ago, length
 from heartwheel.live.states import ShownState
-from heartwheel.live.words import ago, length
 from heartwheel.plain import plain
 from heartwheel.top.frame import Frame
 

@@ -13,13 +13,13 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from heartwheel.live.expiration import Expiration
+from heartwheel.live.phrases import length
 from heartwheel.live.why import why
-from heartwheel.live.words import length
 from heartwheel.top.cells import short
 
 
 class Detail(ModalScreen[None]):
-    """Explain one expiration.
+    """The screen that explains one expiration.
 
     Args:
         row: which.

@@ -14,7 +14,7 @@ JOB_KEY: Final = "job"
 
 
 class Phase(enum.StrEnum):
-    """Name what a job is doing, in the order of its life; `retrying` comes after a fault, and leads back."""
+    """What a job is doing, in the order of its life; `retrying` comes after a fault, and leads back."""
 
     STARTING = "starting"
     CATCHING_UP = "catching up"
@@ -24,7 +24,7 @@ class Phase(enum.StrEnum):
 
 
 class BatchFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold the figures of one finished batch.
+    """The figures of one finished batch.
 
     Args:
         batch_id: Spark's number of the batch.
@@ -102,7 +102,7 @@ class OutageFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobRow(msgspec.Struct, kw_only=True):
-    """Hold one row of the job topic; `conf/schemas/heartwheel-job.schema.json` describes it.
+    """One row of the job topic; `conf/schemas/heartwheel-job.schema.json` describes it.
 
     Args:
         at_ms: the driver's wall clock when the row was made, epoch ms.

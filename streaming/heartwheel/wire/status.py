@@ -6,7 +6,7 @@ import msgspec
 
 
 class ListedGroup(msgspec.Struct, kw_only=True):
-    """Hold a group of the shard: its kind, its state as Kafka names it, how many members it has."""
+    """A group of the shard: its kind, its state as Kafka names it, how many members it has."""
 
     group_id: str
     kind: str
@@ -15,7 +15,7 @@ class ListedGroup(msgspec.Struct, kw_only=True):
 
 
 class RebalancingGroup(msgspec.Struct, kw_only=True):
-    """Hold a group that rebalances.
+    """A group that rebalances.
 
     Args:
         group_id: its name.
@@ -35,7 +35,7 @@ class RebalancingGroup(msgspec.Struct, kw_only=True):
 
 
 class WheelLevel(msgspec.Struct, kw_only=True):
-    """Hold how full one level of the wheel is: `slots` counts the timers of each slot."""
+    """How full one level of the wheel is: `slots` counts the timers of each slot."""
 
     tick_ms: int
     entries: int
@@ -43,7 +43,7 @@ class WheelLevel(msgspec.Struct, kw_only=True):
 
 
 class AtRiskMember(msgspec.Struct, kw_only=True):
-    """Hold one of the members nearest to expiry."""
+    """One of the members nearest to expiry."""
 
     group_id: str
     member_id: str
@@ -51,7 +51,7 @@ class AtRiskMember(msgspec.Struct, kw_only=True):
 
 
 class StatusRow(msgspec.Struct, kw_only=True):
-    """Hold one row of the status topic; `conf/schemas/heartwheel-status.schema.json` describes it.
+    """One row of the status topic; `conf/schemas/heartwheel-status.schema.json` describes it.
 
     Args:
         shard: which shard.

@@ -11,7 +11,7 @@ import msgspec
 
 
 class Kind(enum.StrEnum):
-    """Name what was decided, in the vocabulary of the coordinator's own log."""
+    """What was decided, in the vocabulary of the coordinator's own log."""
 
     MEMBER_EXPIRED = "member_expired"
     PENDING_MEMBER_EXPIRED = "pending_member_expired"
@@ -37,7 +37,7 @@ class Kind(enum.StrEnum):
 
 
 class ExpiryReason(enum.StrEnum):
-    """Name the timer that ended a member."""
+    """The timer that ended a member."""
 
     SESSION_TIMEOUT = "session_timeout"
     REBALANCE_TIMEOUT = "rebalance_timeout"
@@ -56,7 +56,7 @@ are `consumer poll timeout has expired.`"""
 
 
 class Cause(enum.StrEnum):
-    """Name for machines why a rebalance was triggered or a group changed; `reason` has Kafka's own words for people."""
+    """Why a rebalance was triggered or a group changed, for machines; `reason` has Kafka's own words for people."""
 
     MEMBER_JOINED = "member_joined"
     MEMBER_REJOINED = "member_rejoined"
@@ -76,14 +76,14 @@ class Cause(enum.StrEnum):
 
 
 class Topic(enum.StrEnum):
-    """Name the output a verdict goes to; the configuration maps it to the topic's real name."""
+    """The output that a verdict goes to; the configuration maps it to the topic's real name."""
 
     EXPIRATIONS = "expirations"
     TRIGGERS = "triggers"
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Hold one decision about one group.
+    """One decision about one group.
 
     Args:
         kind: what was decided.
@@ -162,7 +162,7 @@ TRIGGER_TYPES: Final = {
 
 
 def topic_of(verdict: Verdict) -> Topic | None:
-    """Tell which topic a verdict is written to; `None` for kinds that only a replay shows."""
+    """Return which topic a verdict is written to; `None` for kinds that only a replay shows."""
     if verdict.expiry_reason is not None:
         return Topic.EXPIRATIONS
     if verdict.kind in TRIGGER_TYPES:
@@ -189,7 +189,7 @@ def verdict_id(verdict: Verdict) -> str:
 
 
 class ExpirationRow(msgspec.Struct, kw_only=True):
-    """Hold one row of the expirations topic; `conf/schemas/member-expirations.schema.json` describes it."""
+    """One row of the expirations topic; `conf/schemas/member-expirations.schema.json` describes it."""
 
     id: str
     group_id: str
@@ -209,7 +209,7 @@ class ExpirationRow(msgspec.Struct, kw_only=True):
 
 
 class TriggerRow(msgspec.Struct, kw_only=True):
-    """Hold one row of the triggers topic; `conf/schemas/rebalance-triggers.schema.json` describes it.
+    """One row of the triggers topic; `conf/schemas/rebalance-triggers.schema.json` describes it.
 
     `awaiting`, `removed` and `joined` name the first `NAMES_MAX` members, or as many as `NAMES_BYTES_MAX` allows; their
     counts tell how many there are. `group_kind` is `classic`, `loaded` or `presence`; `None` in
@@ -255,7 +255,7 @@ class TriggerRow(msgspec.Struct, kw_only=True):
 
 
 def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow | TriggerRow:
-    """Shape a verdict as the row of its topic.
+    """Return a verdict as the row of its topic.
 
     Args:
         verdict: one for which `topic_of` names a topic.

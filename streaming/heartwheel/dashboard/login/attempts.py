@@ -27,7 +27,7 @@ Key = tuple[str, ...]
 
 
 class Attempts:
-    """Count failed logins.
+    """A count of failed logins.
 
     Args:
         now_s: a monotonic clock, seconds.
@@ -76,7 +76,7 @@ def _keys(address: str, user: str) -> list[tuple[Key, int]]:
 
 
 def _place_of(address: str) -> str:
-    """Name the network that an address stands for: who has an IPv6 address has as many as they like."""
+    """Return the network that an address stands for: who has an IPv6 address has as many as they like."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

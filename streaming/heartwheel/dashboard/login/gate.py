@@ -38,7 +38,7 @@ access_log: Final = logging.getLogger("heartwheel.dashboard.access")
 
 
 class Gate:
-    """Let those pass who may look, and note who they are.
+    """Middleware that lets those pass who may look, and notes who they are.
 
     Args:
         app: what answers them.

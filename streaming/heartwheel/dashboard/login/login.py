@@ -39,7 +39,7 @@ _REMEMBERED_MAX: Final = 1_000
 
 
 class Looker(NamedTuple):
-    """Hold who asks.
+    """Who asks.
 
     Args:
         name: of the user; of a token `token`.
@@ -53,14 +53,14 @@ class Looker(NamedTuple):
 
 
 class Login:
-    """Know who may look.
+    """Who may look, and how they prove it.
 
     Args:
         settings: the section `[dashboard]`.
         now_ms: the wall clock, epoch ms.
 
     Raises:
-        UsersFileError: the file of users can not be used.
+        UsersFileError: the file of users cannot be used.
     """
 
     def __init__(self, settings: DashboardSettings, now_ms: Callable[[], int]) -> None:
@@ -82,7 +82,7 @@ class Login:
         self._remembered: OrderedDict[bytes, tuple[float, str | None]] = OrderedDict()
 
     async def find(self, scope: Scope) -> Looker | None:
-        """Tell who asks; `None` if that is not known.
+        """Return who asks; `None` if that is not known.
 
         Raises:
             RequestError: 429 or 503, if passwords were tried too often.
@@ -103,7 +103,7 @@ class Login:
         return self.sessions.find(Request(scope).cookies.get(COOKIE, "")) if self.users is not None else None
 
     async def check(self, scope: Scope, name: str, password: str) -> bool:
-        """Tell whether a password is that of a user; counts those that are not.
+        """Return whether a password is that of a user; counts those that are not.
 
         Raises:
             RequestError: 429, if too many were wrong; 503, if too many are being checked.
@@ -140,7 +140,7 @@ class Login:
         return Looker(name, "password", lambda: users.stamp(name) is not None)
 
     def _is_remembered(self, value: str, stamp: str | None) -> bool:
-        """Tell whether this very password was right a moment ago: scripts send it with each request."""
+        """Return whether this very password was right a moment ago: scripts send it with each request."""
         seen = self._remembered.get(self._digest(value))
         return seen is not None and stamp is not None and seen[1] == stamp and time.monotonic() - seen[0] < _REMEMBER_S
 

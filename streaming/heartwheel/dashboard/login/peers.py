@@ -18,17 +18,17 @@ def header(scope: Scope, name: str) -> str:
 
 
 def peer_of(scope: Scope) -> str:
-    """Name the address of the other end of the connection."""
+    """Return the address of the other end of the connection."""
     return scope["client"][0] if scope.get("client") else ""
 
 
 def is_trusted(scope: Scope, proxies: Collection[Network]) -> bool:
-    """Tell whether a request came from a proxy that is named in `dashboard.trusted_proxies`."""
+    """Return whether a request came from a proxy that is named in `dashboard.trusted_proxies`."""
     return within(peer_of(scope), proxies)
 
 
 def client_of(scope: Scope, proxies: Collection[Network]) -> str:
-    """Name the address that a request began at: behind named proxies the last one that is none of them."""
+    """Return the address that a request began at: behind named proxies the last one that is none of them."""
     address = peer_of(scope)
     if not within(address, proxies):
         return address
@@ -48,14 +48,14 @@ def client_of(scope: Scope, proxies: Collection[Network]) -> str:
 
 
 def is_secure(scope: Scope, proxies: Collection[Network]) -> bool:
-    """Tell whether the client speaks TLS, to this server or to a named proxy."""
+    """Return whether the client speaks TLS, to this server or to a named proxy."""
     if scope.get("scheme") == "https":
         return True
     return is_trusted(scope, proxies) and header(scope, "x-forwarded-proto").lower() == "https"
 
 
 def is_same_origin(scope: Scope) -> bool:
-    """Tell whether a form was sent by a page of ours, or by no browser at all.
+    """Return whether a form was sent by a page of ours, or by no browser at all.
 
     Browsers say so in `Sec-Fetch-Site`; where they do not, as over plain HTTP, `Origin` must name this host.
     """

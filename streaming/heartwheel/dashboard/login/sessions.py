@@ -22,7 +22,7 @@ CLOSED_MAX: Final = 10_000
 
 
 class Session(msgspec.Struct, frozen=True):
-    """Hold what a cookie says.
+    """What a cookie says.
 
     Args:
         id: names the session.
@@ -38,7 +38,7 @@ class Session(msgspec.Struct, frozen=True):
 
 
 class Sessions:
-    """Open, recognise and close sessions.
+    """The sessions: opened, recognised and closed.
 
     Args:
         secret: to sign with; sessions end with it.
@@ -72,7 +72,7 @@ class Sessions:
         return session if self.is_open(session) else None
 
     def is_open(self, session: Session) -> bool:
-        """Tell whether a session has not ended."""
+        """Return whether a session has not ended."""
         return (
             self._now_ms() < session.until_ms
             and session.id not in self._closed

@@ -34,11 +34,11 @@ _log = logging.getLogger(__name__)
 
 
 class UsersFileError(HeartwheelError):
-    """Tell that a file of users can not be used."""
+    """A file of users cannot be used."""
 
 
 class Users:
-    """Know the users of a file.
+    """The users of a file.
 
     The file is looked at at most once a second; one that becomes wrong is passed over, and the users stay as they were.
 
@@ -46,7 +46,7 @@ class Users:
         file: made by `htpasswd -B`.
 
     Raises:
-        UsersFileError: it can not be read, or a line of it is wrong.
+        UsersFileError: it cannot be read, or a line of it is wrong.
     """
 
     def __init__(self, file: Path) -> None:
@@ -57,7 +57,7 @@ class Users:
         self._looked_s = time.monotonic()
 
     def check(self, name: str, password: str) -> bool:
-        """Tell whether a password is that of a user; takes as long for names that are unknown. It blocks.
+        """Return whether a password is that of a user; takes as long for names that are unknown. It blocks.
 
         Args:
             name: of the user.
@@ -68,7 +68,7 @@ class Users:
         return right and known is not None
 
     def stamp(self, name: str) -> str | None:
-        """Name the password that a user has now, without telling it; `None` if there is no such user."""
+        """Return a digest that changes with the password of a user; `None` if there is no such user."""
         known = self._fresh().get(name)
         return hashlib.sha256(known).hexdigest()[:16] if known is not None else None
 
@@ -102,7 +102,7 @@ def read_users(file: Path) -> dict[str, bytes]:
         The hashes by the names.
 
     Raises:
-        UsersFileError: it can not be read, has no users, or a line of it is wrong; no hash is in the message.
+        UsersFileError: it cannot be read, has no users, or a line of it is wrong; no hash is in the message.
     """
     try:
         with file.open("rb") as lines:
@@ -139,7 +139,7 @@ def _user_of(line: str, number: int) -> tuple[str, bytes]:
 
 
 def is_name(name: str) -> bool:
-    """Tell whether a text can be the name of a user."""
+    """Return whether a text can be the name of a user."""
     return bool(name) and len(name) <= NAME_MAX and name.isprintable() and ":" not in name
 
 

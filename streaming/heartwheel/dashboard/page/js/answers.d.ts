@@ -1,6 +1,6 @@
 // What the API answers. Made by python -m heartwheel.dashboard.typescript from its OpenAPI document.
 
-/** Hold how things stand. */
+/** How things stand, in one document. */
 export interface Now {
   at_ms: number;
   version: string;
@@ -29,7 +29,7 @@ export interface Now {
   job: JobRow | null;
 }
 
-/** Hold how far the engine can be trusted. */
+/** How far the engine can be trusted. */
 export interface Health {
   state: HealthState;
   since_ms: number | null;
@@ -38,10 +38,10 @@ export interface Health {
   reasons: string[];
 }
 
-/** Name how far the engine can be trusted. */
+/** How far the engine can be trusted. */
 export type HealthState = "catching_up" | "healthy" | "log" | "stalled" | "unreachable" | "waiting";
 
-/** Hold how long after its deadline an expiration was in Kafka, ms; all zero of none. */
+/** How long after its deadline an expiration was in Kafka, ms; all zero of none. */
 export interface Lateness {
   p50: number;
   p99: number;
@@ -50,7 +50,7 @@ export interface Lateness {
   objective: number | null;
 }
 
-/** Hold the newest batch: Spark's number of it, when it ended (epoch ms), how long it took (ms), what it read. */
+/** The newest batch: Spark's number of it, when it ended (epoch ms), how long it took (ms), what it read. */
 export interface LastBatch {
   batch_id: number;
   at_ms: number;
@@ -59,7 +59,7 @@ export interface LastBatch {
   behind: number;
 }
 
-/** Hold a group that is in a storm; see `Storm`. */
+/** A group that is in a storm; see `Storm`. */
 export interface StormLine {
   group_id: string;
   count: number;
@@ -68,13 +68,13 @@ export interface StormLine {
   offenders: Offender[];
 }
 
-/** Hold a member, or the instance or client that it is, that was expired more than once: its name, how often. */
+/** A member, or the instance or client that it is, that was expired more than once: its name, how often. */
 export interface Offender {
   member_id: string;
   count: number;
 }
 
-/** Hold what a canary has measured; `expected` is the sum of `known`, `missed`, `void` and `pending`. */
+/** What a canary has measured; `expected` is the sum of `known`, `missed`, `void` and `pending`. */
 export interface CanaryFigures {
   enabled: boolean;
   shards: number;
@@ -93,14 +93,14 @@ export interface CanaryFigures {
   unknown: number;
 }
 
-/** Hold how long after their deadlines the newest expirations were in Kafka, ms; `None` before the first. */
+/** How long after their deadlines the newest expirations were in Kafka, ms; `None` before the first. */
 export interface CanaryLateness {
   p50: number | null;
   p99: number | null;
   max: number | null;
 }
 
-/** Hold what stretch of time the picture shows. */
+/** What stretch of time the picture shows. */
 export interface Window {
   from_ms: number;
   expirations: number;
@@ -108,7 +108,7 @@ export interface Window {
   dropped: number;
 }
 
-/** Hold one row of the job topic; `conf/schemas/heartwheel-job.schema.json` describes it. */
+/** One row of the job topic; `conf/schemas/heartwheel-job.schema.json` describes it. */
 export interface JobRow {
   at_ms: number;
   started_ms: number;
@@ -132,10 +132,10 @@ export interface JobRow {
   last_outage?: OutageFigures | null;
 }
 
-/** Name what a job is doing, in the order of its life; `retrying` comes after a fault, and leads back. */
+/** What a job is doing, in the order of its life; `retrying` comes after a fault, and leads back. */
 export type Phase = "catching up" | "live" | "retrying" | "starting" | "stopped";
 
-/** Hold the figures of one finished batch. */
+/** The figures of one finished batch. */
 export interface BatchFigures {
   batch_id: number;
   ended_ms: number;
@@ -174,7 +174,7 @@ export interface OutageFigures {
   sessions_renewed: number;
 }
 
-/** Hold the figures of each step, in lists of one length; `null` where nothing is known. */
+/** The figures of each step, in lists of one length; `null` where nothing is known. */
 export interface Series {
   step_ms: number;
   t_ms: number[];
@@ -185,7 +185,7 @@ export interface Series {
   batch_ms: (number | null)[];
 }
 
-/** Hold a page of expirations. */
+/** A page of expirations. */
 export interface ExpirationPage {
   rows: Expiration[];
   next: string | null;
@@ -193,7 +193,7 @@ export interface ExpirationPage {
   total: number;
 }
 
-/** Hold an expiration as the picture keeps and shows it: all fields of the topic's row, and these. */
+/** An expiration as the picture keeps and shows it: all fields of the topic's row, and these. */
 export interface Expiration {
   id: string;
   group_id: string;
@@ -221,7 +221,7 @@ export interface Expiration {
   evidence?: string | null;
 }
 
-/** Hold an expiration with its explanation: all its fields, and these. */
+/** An expiration with its explanation: all its fields, and these. */
 export interface ExpirationDetail {
   id: string;
   group_id: string;
@@ -252,7 +252,7 @@ export interface ExpirationDetail {
   again: number;
 }
 
-/** Hold one row of the triggers topic; `conf/schemas/rebalance-triggers.schema.json` describes it. */
+/** One row of the triggers topic; `conf/schemas/rebalance-triggers.schema.json` describes it. */
 export interface TriggerRow {
   id: string;
   type: string;
@@ -276,7 +276,7 @@ export interface TriggerRow {
   group_kind?: string | null;
 }
 
-/** Hold a page of groups. */
+/** A page of groups. */
 export interface GroupPage {
   rows: Group[];
   next: string | null;
@@ -286,7 +286,7 @@ export interface GroupPage {
   note: string;
 }
 
-/** Hold how a group stands. */
+/** How a group stands. */
 export interface Group {
   group_id: string;
   state: ShownState;
@@ -303,10 +303,10 @@ export interface Group {
   version: number;
 }
 
-/** Name the state of a group as Kafka does; `UNKNOWN` as long as only expirations of it were seen. */
+/** The state of a group as Kafka names it; `UNKNOWN` as long as only expirations of it were seen. */
 export type ShownState = "CompletingRebalance" | "Empty" | "PreparingRebalance" | "Stable" | "Unknown";
 
-/** Hold what the triggers topic told last of a group. */
+/** What the triggers topic says last of a group. */
 export interface LastChange {
   type: string;
   cause: string | null;
@@ -316,7 +316,7 @@ export interface LastChange {
   duration_ms: number | null;
 }
 
-/** Hold whom a rebalance waits for. */
+/** Whom a rebalance waits for. */
 export interface Blocked {
   since_ms: number | null;
   deadline_ms: number | null;
@@ -325,7 +325,7 @@ export interface Blocked {
   to?: string;
 }
 
-/** Hold a storm of rebalances. */
+/** A storm of rebalances. */
 export interface Storm {
   count: number;
   window_ms: number;
@@ -333,7 +333,7 @@ export interface Storm {
   offenders: Offender[];
 }
 
-/** Hold a group with its newest history and its members: all fields of the group, and these. */
+/** A group with its newest history and its members: all fields of the group, and these. */
 export interface GroupAnswer {
   group_id: string;
   state: ShownState;
@@ -361,7 +361,7 @@ export interface TimelineLine {
   time_ms: number;
 }
 
-/** Hold a member that sent something lately: its id, when it did last (epoch ms), how many events were read. */
+/** A member that sent something lately: its id, when it did last (epoch ms), how many events were read. */
 export interface MemberSeen {
   member_id: string;
   last_seen_ms: number;
@@ -369,7 +369,7 @@ export interface MemberSeen {
   left?: string | null;
 }
 
-/** Hold what is known of one member. */
+/** What is known of one member. */
 export interface MemberView {
   group_id: string;
   member_id: string;
@@ -379,7 +379,7 @@ export interface MemberView {
   history: MemberHistory;
 }
 
-/** Hold the events of a member around its last silence, or lately. */
+/** The events of a member around its last silence, or lately. */
 export interface MemberHistory {
   events: HistoryEvent[];
   gaps: Gap[];
@@ -389,7 +389,7 @@ export interface MemberHistory {
   note: string;
 }
 
-/** Hold an event of a member: when it was appended, epoch ms, its type, the generation that it names or -1. */
+/** An event of a member: when it was appended, epoch ms, its type, the generation that it names or -1. */
 export interface HistoryEvent {
   at_ms: number;
   type: EventType;
@@ -397,10 +397,10 @@ export interface HistoryEvent {
   reason?: string | null;
 }
 
-/** Name the request that an event stands for. */
+/** The request that an event stands for. */
 export type EventType = "commit" | "heartbeat" | "join" | "leave" | "load" | "sync" | "unload";
 
-/** Hold the time between two events, epoch ms and ms. */
+/** The time between two events, epoch ms and ms. */
 export interface Gap {
   from_ms: number;
   to_ms: number;
@@ -445,13 +445,13 @@ export interface Rebalance {
   empty: boolean;
 }
 
-/** Hold the members nearest to their expiry, nearest first, and the wall clock of the answer, epoch ms. */
+/** The members nearest to their expiry, nearest first, and the wall clock of the answer, epoch ms. */
 export interface AtRiskList {
   at_ms: number;
   rows: AtRisk[];
 }
 
-/** Hold a member that is near its expiry. */
+/** A member that is near its expiry. */
 export interface AtRisk {
   group_id: string;
   member_id: string;
@@ -460,7 +460,7 @@ export interface AtRisk {
   clock_ms: number;
 }
 
-/** Hold the wheel of a shard. */
+/** The wheel of a shard. */
 export interface WheelView {
   shard: number;
   shards: number;
@@ -477,7 +477,7 @@ export interface WheelView {
   state_bytes: number;
 }
 
-/** Hold one level of a wheel. */
+/** One level of a wheel. */
 export interface WheelLevelView {
   tick_ms: number;
   span_ms: number;
@@ -486,14 +486,14 @@ export interface WheelLevelView {
   hand: number | null;
 }
 
-/** Hold one of the members nearest to expiry. */
+/** One of the members nearest to expiry. */
 export interface AtRiskMember {
   group_id: string;
   member_id: string;
   deadline_ms: number;
 }
 
-/** Hold the first event of a stream. */
+/** The first event of a stream. */
 export interface Hello {
   epoch: string;
   now: Now;
@@ -501,25 +501,25 @@ export interface Hello {
   resumed: boolean;
 }
 
-/** Hold the newest expirations, newest first, and how many were left out. */
+/** The newest expirations, newest first, and how many were left out. */
 export interface NewExpirations {
   rows: Expiration[];
   skipped: number;
 }
 
-/** Hold that the member of an expiration is back: the expiration's id, and since when, epoch ms. */
+/** The member of an expiration is back: the expiration's id, and since when, epoch ms. */
 export interface NewReturn {
   id: string;
   returned_ms: number | null;
 }
 
-/** Hold groups that changed, and how many were left out. */
+/** Groups that changed, and how many were left out. */
 export interface NewGroups {
   rows: Group[];
   skipped: number;
 }
 
-/** Hold the figures of the newest step, which is not over yet; the fields are those of `Series`, for one step. */
+/** The figures of the newest step, which is not over yet; the fields are those of `Series`, for one step. */
 export interface SeriesStep {
   step_ms: number;
   t_ms: number;
@@ -530,12 +530,12 @@ export interface SeriesStep {
   batch_ms: number | null;
 }
 
-/** Hold that something could not be told: why. What is shown must be loaded anew. */
+/** Why something was left out. What is shown must be loaded anew. */
 export interface StreamGap {
   reason: string;
 }
 
-/** Hold what is wrong with a request. */
+/** What is wrong with a request. */
 export interface Problem {
   error: string;
   hint: string;

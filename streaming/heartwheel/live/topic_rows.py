@@ -1,4 +1,4 @@
-"""What the topics tell: which topic, which place, when, and the row that was decoded from it."""
+"""Rows of the output topics: which topic, where in it, when, and the decoded value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Row = ExpirationRow | TriggerRow | StatusRow | JobRow | Reject
 
 
 class Source(enum.StrEnum):
-    """Name a topic that the engine writes, as `[kafka.topics]` does."""
+    """A topic that the engine writes, by its name in `[kafka.topics]`."""
 
     EXPIRATIONS = "expirations"
     TRIGGERS = "triggers"
@@ -32,8 +32,8 @@ COMPACTED: Final = frozenset({Source.STATUS, Source.JOB})
 """Topics whose newest rows are how things stand, however old they are."""
 
 
-class Told(NamedTuple):
-    """Hold one row that a topic has told.
+class TopicRow(NamedTuple):
+    """One row of an output topic.
 
     Args:
         source: which topic.
@@ -59,23 +59,19 @@ _DECODERS: Final[Mapping[Source, Callable[[bytes], Row]]] = {
 }
 
 
-def told_by(source: Source, record: Any) -> Told | None:
+def decode(source: Source, record: Any) -> TopicRow | None:
     """Decode a record of kafka-python; fields of a newer release are passed over.
 
-    Args:
-        source: the topic it is from.
-        record: with a value.
-
     Returns:
-        What it tells; `None` if its value is not a row of that topic.
+        The row; `None` if the record's value is not one of that topic.
     """
     try:
         row = _DECODERS[source](record.value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return Told(source, record.partition, record.offset, record.timestamp, row)
+    return TopicRow(source, record.partition, record.offset, record.timestamp, row)
 
 
 def topic_names(topics: TopicSettings) -> dict[Source, str]:
-    """Map each source to the name that its topic has in Kafka."""
+    """Return for each source the name that its topic has in Kafka."""
     return {source: getattr(topics, source.value) for source in Source}

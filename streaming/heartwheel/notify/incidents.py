@@ -1,4 +1,4 @@
-"""The book of incidents: what is open, what is to be told, and when. It reads no clock and knows no network."""
+"""The open incidents: what is to be reported of them, and when. They read no clock and know no network."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.notify.arrivals import Arrival, Arrivals
+from heartwheel.live.returns import Arrival, arrivals_of
+from heartwheel.notify.arrivals import Arrivals
 from heartwheel.notify.incident import ClosedBy, Incident, Step, incident_id
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
@@ -20,7 +21,7 @@ TRACKED_MAX: Final = 20_000
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """Set when an incident is told.
+    """When an incident is reported.
 
     Args:
         gather_ms: from the first expiration to the first message.
@@ -35,8 +36,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     incidents_max: int
 
 
-class Pages(msgspec.Struct, kw_only=True):
-    """Hold what a book must not forget when the process ends.
+class IncidentsSnapshot(msgspec.Struct, kw_only=True):
+    """What must outlive the process.
 
     Args:
         incidents: those that are open, the oldest first.
@@ -49,33 +50,35 @@ class Pages(msgspec.Struct, kw_only=True):
     arrivals: list[Arrival] = []
 
 
-class Book:
-    """Keep the incidents.
+class Incidents:
+    """The open incidents of all groups.
 
     Args:
-        rules: when to tell them.
-        pages: what an earlier process wrote.
+        rules: when to report them.
+        snapshot: what an earlier process saved; `None` at the first start.
     """
 
-    def __init__(self, rules: Rules, pages: Pages | None = None) -> None:
-        pages = pages or Pages()
+    def __init__(self, rules: Rules, snapshot: IncidentsSnapshot | None = None) -> None:
+        snapshot = snapshot or IncidentsSnapshot()
         self._rules = rules
-        self._open = {incident.group_id: incident for incident in pages.incidents}
-        self._seen = OrderedDict.fromkeys(pages.seen)
-        self._arrivals = Arrivals(pages.arrivals)
-        self._tracked = sum(len(incident.members) for incident in pages.incidents)
+        self._open = {incident.group_id: incident for incident in snapshot.incidents}
+        self._seen = OrderedDict.fromkeys(snapshot.seen)
+        self._arrivals = Arrivals(snapshot.arrivals)
+        self._tracked = sum(len(incident.members) for incident in snapshot.incidents)
 
     @property
     def incidents(self) -> Collection[Incident]:
         """The open incidents, the oldest first."""
         return self._open.values()
 
-    def pages(self) -> Pages:
-        """Write down what must not be forgotten."""
-        return Pages(incidents=list(self._open.values()), seen=list(self._seen), arrivals=list(self._arrivals))
+    def snapshot(self) -> IncidentsSnapshot:
+        """Return what must outlive the process."""
+        return IncidentsSnapshot(
+            incidents=list(self._open.values()), seen=list(self._seen), arrivals=list(self._arrivals)
+        )
 
     def expired(self, row: ExpirationRow, *, now_ms: int) -> None:
-        """Take in an expiration; one that is known by its id changes nothing."""
+        """Add an expiration; one that is known by its id changes nothing."""
         if row.id in self._seen:
             return
         self._remember(row.id)
@@ -85,24 +88,22 @@ class Book:
         self._tracked += len(incident.members) - before
         for arrival in self._arrivals.of(row.group_id):
             # The others had their chance when the arrival was read.
-            if incident.claim(arrival.member_id, arrival.time_ms, now_ms=now_ms, only=row.member_id):
+            if incident.claim(arrival, now_ms=now_ms, only=row.member_id):
                 self._arrivals.remove(arrival)
                 break
 
     def triggered(self, row: TriggerRow, *, now_ms: int) -> None:
-        """Take in a trigger; only completed rebalances that brought members say something."""
-        if row.type != "rebalance_completed":
-            return
+        """Apply a row of the triggers topic: who joined may be somebody who was expired."""
         incident = self._open.get(row.group_id)
-        for member_id in row.joined:
-            if incident is None or not incident.claim(member_id, row.time_ms, now_ms=now_ms):
-                self._arrivals.add(Arrival(group_id=row.group_id, member_id=member_id, time_ms=row.time_ms))
+        for arrival in arrivals_of(row):
+            if incident is None or not incident.claim(arrival, now_ms=now_ms):
+                self._arrivals.add(arrival)
 
     def due(self, now_ms: int, *, busy: Collection[str] = ()) -> list[Incident]:
-        """List the incidents of which a message is to be sent now, the one that waits longest first.
+        """Return the incidents of which a message is to be sent now, the one that waits longest first.
 
         Args:
-            now_ms: the time, epoch ms.
+            now_ms: epoch ms.
             busy: ids of incidents with a message that is not delivered yet; they wait, so that messages keep their
                 order.
         """
@@ -110,23 +111,23 @@ class Book:
         return sorted(found, key=self.due_ms)
 
     def due_ms(self, incident: Incident) -> int:
-        """Tell when the next message about an incident is due if nothing more happens, epoch ms."""
+        """Return when the next message about an incident is due if nothing more happens, epoch ms."""
         rules = self._rules
         if not incident.sequence:
             return incident.opened_ms + rules.gather_ms
         news_ms = incident.expired_ms + rules.close_after_ms if incident.news_ms is None else incident.news_ms
-        return max(news_ms, incident.told_ms + rules.min_interval_ms)
+        return max(news_ms, incident.reported_ms + rules.min_interval_ms)
 
-    def tell(self, incident: Incident, now_ms: int) -> tuple[Step, ClosedBy | None]:
-        """Note that a message about an incident was made; one that closes it takes it out of the book.
+    def report(self, incident: Incident, now_ms: int) -> tuple[Step, ClosedBy | None]:
+        """Note that a message about an incident was made; one that closes it removes it.
 
         Returns:
             What the message says, and why the incident is closed if it is.
         """
         closed_by = self._closed_by(incident, now_ms)
         incident.sequence += 1
-        incident.told_ms = now_ms
-        incident.told_expired = incident.expired
+        incident.reported_ms = now_ms
+        incident.reported_expired = incident.expired
         incident.news_ms = None
         if closed_by is not None:
             del self._open[incident.group_id]

@@ -9,7 +9,7 @@ _DAY_MS = 86_400_000
 
 
 def length(duration_ms: int) -> str:
-    """Say how long something takes, as exact as a person wants it: `250 ms`, `7.0 s`, `12 min 30 s`, `3 h 5 min`."""
+    """Return a length of time in words, as a person wants it: `250 ms`, `7.0 s`, `12 min 30 s`, `3 h 5 min`."""
     if duration_ms < 0:
         return f"-{length(-duration_ms)}"
     if duration_ms < _SECOND_MS:
@@ -24,17 +24,17 @@ def length(duration_ms: int) -> str:
 
 
 def setting(duration_ms: int) -> str:
-    """Say a length that somebody has set, without digits that say nothing: `6 s`, `45 s`, `5 min`."""
+    """Return a length of time that is a setting, without digits that say nothing: `6 s`, `45 s`, `5 min`."""
     return length(duration_ms).replace(".0 s", " s")
 
 
 def ago(since_ms: int, now_ms: int) -> str:
-    """Say how long ago a moment is; clocks that disagree make it no time at all."""
+    """Return in words how long ago a moment is; clocks that disagree make it no time at all."""
     return length(max(0, now_ms - since_ms) // _SECOND_MS * _SECOND_MS).replace(".0 s", " s").replace("0 ms", "0 s")
 
 
 def count(number: int, what: str) -> str:
-    """Say how many there are of something: `1 trigger`, `12,345 triggers`."""
+    """Return a number of things in words: `1 trigger`, `12,345 triggers`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from heartwheel.live.expiration import FROM_A_LOG, Expiration
-from heartwheel.live.returns import is_return
+from heartwheel.live.returns import Arrival, arrivals_of, is_return
 from heartwheel.wire.status import ListedGroup, RebalancingGroup, StatusRow
 from heartwheel.wire.verdicts import TriggerRow
 
@@ -17,15 +17,8 @@ ARRIVALS_MAX: Final = 200
 _OPEN_MAX: Final = 1_000
 
 
-class Arrival(NamedTuple):
-    """Hold that somebody joined: when, epoch ms, and under which id."""
-
-    time_ms: int
-    member_id: str
-
-
 class GroupEntry:
-    """Hold what is known of one group, the oldest first.
+    """What is known of one group, the oldest first.
 
     Args:
         group_id: the group.
@@ -41,7 +34,7 @@ class GroupEntry:
         self.leader_seen: bool | None = None
         """Whether the newest completed rebalance had a leader, as only those of Kafka's protocol have."""
         self.is_fresh = False
-        """Whether that one is completed, and no status row of the shard has told since whether it is over."""
+        """Whether that one is completed, and no status row of the shard says yet whether it is over."""
         self.standing: RebalancingGroup | None = None
         """How the rebalance stands, by the newest status row of the shard; absent if none runs."""
         self.listed: ListedGroup | None = None
@@ -52,7 +45,7 @@ class GroupEntry:
         """Expirations whose member has not come back."""
         self.arrivals: deque[Arrival] = deque(maxlen=ARRIVALS_MAX)
         self.version = 0
-        """Rises with every change; see `GroupBook.version`."""
+        """Rises with every change; see `GroupIndex.version`."""
 
     @property
     def shard(self) -> int | None:
@@ -63,13 +56,13 @@ class GroupEntry:
         return newest.shard
 
     def expired(self, expiration: Expiration) -> bool:
-        """Take an expiration; tell whether its member is known to be back already.
+        """Add an expiration; return whether its member is known to be back already.
 
-        Topics are read apart, so the arrival may have been told before the expiration.
+        Topics are read apart, so the arrival may have been read before the expiration.
         """
         self.expirations.append(expiration)
         for arrival in self.arrivals:
-            if arrival.time_ms >= expiration.deadline_ms and is_return(expiration, arrival.member_id):
+            if is_return(expiration, arrival):
                 self.arrivals.remove(arrival)
                 expiration.returned_ms = arrival.time_ms
                 return True
@@ -77,20 +70,20 @@ class GroupEntry:
         return False
 
     def triggered(self, row: TriggerRow) -> list[Expiration]:
-        """Take a row of the triggers topic; list the expirations whose member came back with it."""
+        """Add a row of the triggers topic; return the expirations whose member came back with it."""
         self.triggers.append(row)
         self.newest = row
-        # What a status row has told of an earlier moment is over; of the same batch it is told again, or was already.
+        # What a status row said of an earlier moment is over; of the same batch it comes again, or has come already.
         self.standing, self.is_fresh = None, False
         if row.type == "rebalance_triggered":
             self.begun = row
         if row.type == "rebalance_completed" and (row.leader is not None or row.shard != FROM_A_LOG):
             self.leader_seen = row.leader is not None
-        return [back for member_id in row.joined if (back := self._arrived(Arrival(row.time_ms, member_id)))]
+        return [back for arrival in arrivals_of(row) if (back := self._arrived(arrival))]
 
     def _arrived(self, arrival: Arrival) -> Expiration | None:
         for expiration in self.open:
-            if arrival.time_ms >= expiration.deadline_ms and is_return(expiration, arrival.member_id):
+            if is_return(expiration, arrival):
                 self.open.remove(expiration)
                 expiration.returned_ms = arrival.time_ms
                 return expiration
@@ -98,8 +91,8 @@ class GroupEntry:
         return None
 
 
-class GroupBook:
-    """Keep the groups, those that changed last at the end.
+class GroupIndex:
+    """The groups by id, those that changed last at the end.
 
     Args:
         groups_max: most groups that are kept.
@@ -122,7 +115,7 @@ class GroupBook:
         self._listed_version = 0
 
     def touch(self, group_id: str) -> GroupEntry:
-        """Find a group, or begin it, and note that it changes."""
+        """Return a group, new if it is not known, and note that it changes."""
         entry = self.entries.get(group_id)
         if entry is None:
             entry = self.entries[group_id] = GroupEntry(group_id)
@@ -135,7 +128,7 @@ class GroupBook:
         return entry
 
     def add_trigger(self, row: TriggerRow, append_ms: int) -> list[Expiration]:
-        """Take a row of the triggers topic; list the expirations whose member came back with it."""
+        """Add a row of the triggers topic; return the expirations whose member came back with it."""
         entry = self.touch(row.group_id)
         self._triggers.append((append_ms, entry))
         back = entry.triggered(row)
@@ -149,14 +142,14 @@ class GroupBook:
         return back
 
     def take_status(self, row: StatusRow) -> None:
-        """Take what a shard tells of its groups: how rebalances stand, and which groups there are."""
+        """Apply what a shard says of its groups: how rebalances stand, and which groups there are."""
         self._status_ms[row.shard] = row.batch_ms
-        told = self._standing[row.shard] = {group.group_id: group for group in row.rebalancing}
+        running = self._standing[row.shard] = {group.group_id: group for group in row.rebalancing}
         before = self._rebalancing.get(row.shard, set())
         later = {name for name in before if self._is_later(name, row.batch_ms)}
-        self._rebalancing[row.shard] = told.keys() | later
-        for group_id in (before | told.keys()) - later:
-            standing = told.get(group_id)
+        self._rebalancing[row.shard] = running.keys() | later
+        for group_id in (before | running.keys()) - later:
+            standing = running.get(group_id)
             entry = self.entries.get(group_id)
             if entry is None and standing is None:
                 continue
@@ -176,14 +169,14 @@ class GroupBook:
             if len(self.entries) >= self._groups_max:
                 return  # those of which something is known are of more use
             entry = self.entries[group.group_id] = GroupEntry(group.group_id)
-            # Nothing has happened to it, so it stands behind all others, and listeners are not told of it.
+            # Nothing has happened to it, so it stands behind all others, and listeners do not hear of it.
             self._listed_version -= 1
             entry.version = self._listed_version
             self.entries.move_to_end(group.group_id, last=False)
         entry.listed, entry.listed_shard = group, shard
 
     def add_expiration(self, expiration: Expiration) -> bool:
-        """Take an expiration; tell whether its member is known to be back already."""
+        """Add an expiration; return whether its member is known to be back already."""
         return self.touch(expiration.group_id).expired(expiration)
 
     def let_go(self, expiration: Expiration) -> None:

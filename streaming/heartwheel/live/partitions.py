@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from heartwheel.live.told import COMPACTED, Source
+from heartwheel.live.topic_rows import COMPACTED, Source
 from kafka import TopicPartition
 
 COMPACTED_TAIL_MAX: Final = 20_000
@@ -13,8 +13,8 @@ COMPACTED_TAIL_MAX: Final = 20_000
 its very end; the rest is what compaction has not removed yet, and hours of it would take minutes to read."""
 
 
-class Places:
-    """Keep the partitions of a follower and the next offset of each.
+class FollowedPartitions:
+    """The partitions that a follower reads, and the next offset of each.
 
     Args:
         sources: what each topic is, by its name.
@@ -44,13 +44,13 @@ class Places:
         """Whether there is anything to read."""
         return bool(self._next)
 
-    def source_of(self, place: Any) -> Source:
-        """Name the source of a partition."""
-        return self._sources[place.topic]
+    def source_of(self, partition: Any) -> Source:
+        """Return the source of a partition."""
+        return self._sources[partition.topic]
 
-    def passed(self, place: Any, offset: int) -> None:
+    def passed(self, partition: Any, offset: int) -> None:
         """Note the next offset of a partition."""
-        self._next[place] = offset
+        self._next[partition] = offset
 
     def look(self, consumer: Any, *, timeout_ms: int) -> None:
         """Find topics and partitions that are new, and let the consumer read all from where it is to go on.
@@ -62,15 +62,15 @@ class Places:
         Raises:
             KafkaError: the brokers do not answer.
         """
-        new = [place for place in self._there(consumer) if place not in self._next]
+        new = [partition for partition in self._there(consumer) if partition not in self._next]
         if new:
             self._next |= self._beginnings(consumer, new, timeout_ms)
         self._looked = True
         if new or self._assigned_to is not consumer:
             self._assigned_to = consumer
             consumer.assign(list(self._next))
-            for place, offset in self._next.items():
-                consumer.seek(place, offset)
+            for partition, offset in self._next.items():
+                consumer.seek(partition, offset)
 
     def probe(self, consumer: Any, *, timeout_ms: int) -> None:
         """Ask the leaders of all partitions for their ends.
@@ -89,30 +89,32 @@ class Places:
         firsts = consumer.beginning_offsets(new, timeout_ms=timeout_ms)
         if self._looked:
             # What appears later holds only what nobody has read yet, but for what was read before.
-            return {place: max(first, self._position(place) or 0) for place, first in firsts.items()}
+            return {partition: max(first, self._position(partition) or 0) for partition, first in firsts.items()}
         ends = consumer.end_offsets(new, timeout_ms=timeout_ms)
         since = self._since(consumer, new, ends, timeout_ms)
-        return {place: self._begin(place, firsts[place], since[place], ends[place]) for place in new}
+        return {
+            partition: self._begin(partition, firsts[partition], since[partition], ends[partition]) for partition in new
+        }
 
     def _since(self, consumer: Any, new: list[Any], ends: Mapping[Any, int], timeout_ms: int) -> dict[Any, int]:
         if self._since_ms is None:
             return dict(ends)
         found = consumer.offsets_for_times(dict.fromkeys(new, max(0, self._since_ms)), timeout_ms=timeout_ms)
-        return {place: ends[place] if at is None else at.offset for place, at in found.items()}
+        return {partition: ends[partition] if at is None else at.offset for partition, at in found.items()}
 
-    def _begin(self, place: Any, first: int, since: int, end: int) -> int:
-        position = self._position(place)
+    def _begin(self, partition: Any, first: int, since: int, end: int) -> int:
+        position = self._position(partition)
         if position is not None:
             return self._go_on(position, first, end)
-        if self.source_of(place) in COMPACTED:
+        if self.source_of(partition) in COMPACTED:
             return max(first, end - COMPACTED_TAIL_MAX)
         start = max(first, since)
         tail = start if self._tail_max is None else max(start, end - self._tail_max)
         self.skipped += tail - start
         return tail
 
-    def _position(self, place: Any) -> int | None:
-        return self._positions.get((self.source_of(place), place.partition))
+    def _position(self, partition: Any) -> int | None:
+        return self._positions.get((self.source_of(partition), partition.partition))
 
     def _go_on(self, position: int, first: int, end: int) -> int:
         """Go on where somebody stopped; a topic that is shorter than it was then was made anew, and is read whole."""

@@ -1,4 +1,4 @@
-"""An incident as a message tells it; `docs/webhook.md` describes every field."""
+"""An incident as a message reports it; `docs/webhook.md` describes every field."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.notify.incident import ClosedBy, Gone, Incident, Step
+from heartwheel.notify.incident import ClosedBy, ExpiredMember, Incident, Step
 
 MEMBERS_NAMED_MAX: Final = 20
 """Most members of an incident that a message names."""
 
 
-class ToldMember(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold a member as a message names it."""
+class MemberPayload(msgspec.Struct, frozen=True, kw_only=True):
+    """A member as a message names it."""
 
     member_id: str
     group_instance_id: str | None
@@ -29,8 +29,8 @@ class ToldMember(msgspec.Struct, frozen=True, kw_only=True):
     returned_ms: int | None
 
 
-class ToldIncident(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold an incident as a message tells it: always the whole of it, so that a message that was lost is no harm."""
+class IncidentPayload(msgspec.Struct, frozen=True, kw_only=True):
+    """An incident as a message reports it: always whole, so that a message that was lost is no harm."""
 
     incident_id: str
     group_id: str | None
@@ -43,22 +43,26 @@ class ToldIncident(msgspec.Struct, frozen=True, kw_only=True):
     returned: int
     missing: int
     reasons: dict[str, int]
-    members: tuple[ToldMember, ...]
+    members: tuple[MemberPayload, ...]
     members_left_out: int
 
 
-def told(incident: Incident, step: Step, closed_by: ClosedBy | None, *, expired_before: int) -> ToldIncident:
-    """Shape an incident for a message.
+def incident_payload(
+    incident: Incident, step: Step, closed_by: ClosedBy | None, *, expired_before: int
+) -> IncidentPayload:
+    """Return an incident as a message reports it.
 
     Args:
         incident: as it is now.
         step: what the message says about it.
         closed_by: why it is over, if it is.
-        expired_before: expirations that earlier messages have told.
+        expired_before: expirations that earlier messages reported.
     """
     # Who is missing matters more than who is back, and who went last more than who went first.
-    members = sorted(incident.members.values(), key=lambda gone: (gone.returned_ms is not None, -gone.row.deadline_ms))
-    return ToldIncident(
+    members = sorted(
+        incident.members.values(), key=lambda member: (member.returned_ms is not None, -member.row.deadline_ms)
+    )
+    return IncidentPayload(
         incident_id=incident.id,
         group_id=incident.group_id,
         step=step,
@@ -75,9 +79,9 @@ def told(incident: Incident, step: Step, closed_by: ClosedBy | None, *, expired_
     )
 
 
-def _member(gone: Gone) -> ToldMember:
-    row = gone.row
-    return ToldMember(
+def _member(member: ExpiredMember) -> MemberPayload:
+    row = member.row
+    return MemberPayload(
         member_id=row.member_id,
         group_instance_id=row.group_instance_id,
         client_id=row.client_id,
@@ -88,6 +92,6 @@ def _member(gone: Gone) -> ToldMember:
         deadline_ms=row.deadline_ms,
         lateness_ms=row.lateness_ms,
         generation_id=row.generation_id,
-        times=gone.times,
-        returned_ms=gone.returned_ms,
+        times=member.times,
+        returned_ms=member.returned_ms,
     )
