@@ -22,7 +22,7 @@ from heartwheel.errors import HeartwheelError
 if TYPE_CHECKING:
     from heartwheel.explain.run import Wanted
     from heartwheel.explain.scan import Scanned
-    from heartwheel.explain.summary import Summary
+    from heartwheel.explain.summary import GroupSummary, Summary
     from heartwheel.wire.explained import ExplainedEvent
 
 _STDIN: Final = "-"
@@ -212,7 +212,6 @@ def _show_verdicts(sums: Summary) -> None:
 
 
 def _show_summary(sums: Summary, *, json: bool) -> None:
-    from heartwheel.live.phrases import length
     from heartwheel.plain import plain, plain_json
 
     groups = sums.groups()
@@ -246,12 +245,20 @@ def _show_summary(sums: Summary, *, json: bool) -> None:
             str(pending),
             str(group.leaves),
             str(group.rebalances),
-            length(group.rebalancing_ms),
-            length(group.longest_ms),
+            *_lengths(group),
             str(group.storms),
             plain(f"{worst[0]} ({worst[1]})") if worst else "",
         )
     stdout().print(table, markup=False)
+
+
+def _lengths(group: GroupSummary) -> tuple[str, str]:
+    """Write how long rebalances took; groups of the newer types do not say so."""
+    from heartwheel.live.words import length
+
+    if group.rebalancing_ms == 0 and group.group_type not in {"classic", ""}:
+        return "not told", "not told"
+    return length(group.rebalancing_ms), length(group.longest_ms)
 
 
 def _show_unknown(scanned: Scanned, *, json: bool) -> None:
