@@ -138,8 +138,8 @@ MUTANTS: Final = (
     Mutant(
         "timers fire by the time of the furthest partition",
         f"{_ENGINE}/shard/shard.py",
-        "        self._fire(int(decided.max(initial=0)), self._times(decided))\n",
-        "        self._fire(int(decided.max(initial=0)), np.full(self._groups.rows, decided.max(initial=0)))\n",
+        "        self._fire(int(reached.max(initial=0)), self._times(reached))\n",
+        "        self._fire(int(reached.max(initial=0)), np.full(self._groups.rows, reached.max(initial=0)))\n",
         "P1",
         f"{_SHARD_TIME}::test_a_partition_without_time_holds_its_own_groups_only",
     ),
