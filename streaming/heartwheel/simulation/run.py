@@ -70,7 +70,8 @@ def simulate_plan(plan: Plan, *, told: bool = False) -> History:
 def _finish(job: Job, plan: Plan) -> None:
     """Let every timer run out, however far a broker's clock is behind, and everything be told."""
     behind_ms = max(-by for broker in plan.brokers for by in (0, broker.ahead_ms, *(by for _, by in broker.steps)))
-    hindered_ms = max((one.to_ms for one in (*plan.outages, *plan.transactions, *plan.troubles)), default=0)
+    ends_ms = [*(one.to_ms for one in (*plan.outages, *plan.transactions)), *(one.to_ms for one in plan.troubles)]
+    hindered_ms = max(ends_ms, default=0)
     job.finish(_LAST_TIMERS_MS + 2 * behind_ms + max(0, hindered_ms - job.now_ms))
     for _ in range(_SETTLED_AFTER):
         if not job.defers():
