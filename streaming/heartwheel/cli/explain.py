@@ -254,7 +254,7 @@ def _show_summary(sums: Summary, *, json: bool) -> None:
 
 def _lengths(group: GroupSummary) -> tuple[str, str]:
     """Write how long rebalances took; groups of the newer types do not say so."""
-    from heartwheel.live.words import length
+    from heartwheel.live.phrases import length
 
     if group.rebalancing_ms == 0 and group.group_type not in {"classic", ""}:
         return "not told", "not told"

@@ -348,7 +348,9 @@ class Shard:
         ready = self._group_times.read_beyond(seen, outage.before_ms, outage.partition, self._time, decided)
         ready &= self._groups["owed"][seen] == 0
         for row in seen[~ready].tolist():
-            self._owed[row] = [*(self._owed[row] if self._groups["owed"][row] else ()), outage]
+            owed = [*(self._owed[row] if self._groups["owed"][row] else ()), outage]
+            # A partition that is behind may prove an outage that began before those that are owed already.
+            self._owed[row] = sorted(owed, key=lambda each: (each.before_ms, each.partition))
             self._groups["owed"][row] = 1
         self._renew_rows(seen[ready], outage)
 

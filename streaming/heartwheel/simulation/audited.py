@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict
 
 from heartwheel.audit import Audit, AuditConfig, Finding, FindingKind, Report, in_log_order
@@ -13,7 +13,9 @@ from heartwheel.simulation.sink import read_reject, read_row
 from heartwheel.simulation.topic import Topic
 
 
-def audited(plan: Plan, topic: Topic, checkpoint: Checkpoint, runs: tuple[str, ...]) -> Iterator[Problem]:
+def audited(
+    plan: Plan, topic: Topic, checkpoint: Checkpoint, runs: tuple[str, ...], astray: Collection[str]
+) -> Iterator[Problem]:
     """List what the audit finds.
 
     Args:
@@ -21,10 +23,11 @@ def audited(plan: Plan, topic: Topic, checkpoint: Checkpoint, runs: tuple[str, .
         topic: the heartbeats.
         checkpoint: with the sink, after the job has ended.
         runs: of the job's ticker.
+        astray: groups of which nothing is promised.
     """
     report = _report(plan, topic, checkpoint, runs)
     for finding in report.findings:
-        if not _is_explained(finding, plan):
+        if finding.group_id not in astray and not _is_explained(finding, plan):
             yield Problem("audit", f"{finding.kind}, {finding.place()}: {finding.detail} {finding}")
 
 

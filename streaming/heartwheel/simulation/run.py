@@ -62,7 +62,7 @@ def simulate_plan(plan: Plan, *, told: bool = False) -> History:
     _finish(job, plan)
     judge = Judge(plan, feeder.topic, job.checkpoint, job.runs)
     problems = list(judge.problems())
-    problems += audited(plan, feeder.topic, job.checkpoint, job.runs)
+    problems += audited(plan, feeder.topic, job.checkpoint, job.runs, judge.astray)
     seen = story.seen + judge.seen + _kinds_of(plan, feeder.topic, job)
     return History(plan.seed, problems, seen, story.lines())
 
