@@ -91,7 +91,7 @@ def test_a_place_that_can_not_be_written_is_named(tmp_path: Path) -> None:
         open_checkpoint(_settings(tmp_path / "file" / "checkpoint"))
 
 
-CLUSTER = ("spark.master=spark://m:7077", "spark.shuffle_partitions=2")
+CLUSTER = ("spark.master=spark://m:7077", "spark.conf.spark.authenticate=false", "spark.shuffle_partitions=2")
 
 
 def test_a_folder_can_be_written_as_an_address(tmp_path: Path) -> None:

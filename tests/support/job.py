@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any, Self
 
 import msgspec
 
+from heartwheel.kafka.client import KafkaUnreachableError
 from heartwheel.kafka.readback import LogRecord, read_topic
 from heartwheel.kafka.sender import Sender
 from heartwheel.kafka.topics import TopicNames, engine_topics, ensure_topics
@@ -24,11 +26,12 @@ PATIENCE_S = float(os.environ.get("HEARTWHEEL_PATIENCE_S", "120"))
 
 
 def wait_for(condition: Callable[[], Any], what: str) -> Any:
-    """Wait until a condition holds, and return what it returned."""
+    """Wait until a condition holds, and return what it returned; a broker that is away for a moment may come back."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
-        if found := condition():
-            return found
+        with contextlib.suppress(KafkaUnreachableError):
+            if found := condition():
+                return found
         time.sleep(0.5)
     raise AssertionError(f"gave up after {PATIENCE_S:g} s waiting for {what}")
 

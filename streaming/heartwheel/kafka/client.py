@@ -11,6 +11,7 @@ from kafka.errors import (
     KafkaConnectionError,
     KafkaError,
     KafkaTimeoutError,
+    MetadataEmptyBrokerList,
     SaslAuthenticationFailedError,
     UnsupportedSaslMechanismError,
 )
@@ -24,7 +25,9 @@ from kafka import KafkaAdminClient
 CONNECT_TIMEOUT_MS: Final = 10_000
 """How long a client looks for a first broker before it gives up, ms."""
 
-_UNREACHABLE: Final = (KafkaTimeoutError, KafkaConnectionError, OSError)
+_UNREACHABLE: Final = (KafkaTimeoutError, KafkaConnectionError, MetadataEmptyBrokerList, OSError)
+"""What the client raises where no broker serves. Of a cluster whose only broker was fenced, and is about to come back,
+it says that the list of brokers is empty."""
 
 
 class KafkaUnreachableError(HeartwheelError, ConnectionError):
