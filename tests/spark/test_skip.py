@@ -105,11 +105,18 @@ def test_a_record_batch_may_reach_beyond_the_plan(place: Place) -> None:
     assert offsets_in(request.passed(), TOPIC) == {0: 9, 1: 36}
 
 
+def test_what_is_unpacked_ahead_of_the_plan_is_passed_over_too(place: Place) -> None:
+    """A record behind the planned end may end the job: the batch is lengthened up to it, so that nothing is lost."""
+    request = _ask(place, Skip(partition=1, first=33, last=33, append_ms=0, reason="x"))
+    assert offsets_in(request.shortened(), TOPIC) == {0: 9, 1: 33}
+    assert offsets_in(request.passed(), TOPIC) == {0: 9, 1: 34}
+
+
 @pytest.mark.parametrize(
     ("first", "last", "words"),
     [
         (9, 9, "partition 1 offsets 9 to 9 are not in what is planned and not finished: batch 7"),
-        (30, 30, "not in what is planned"),
+        (5_030, 5_030, "not in what is planned"),
         (17, 16, "are not between 1 and 10,000 offsets"),
         (17, 17 + OFFSETS_MAX, "are not between 1 and 10,000 offsets"),
     ],

@@ -12,6 +12,7 @@ from heartwheel.settings import Settings, load_settings
 from heartwheel.spark import unfinished
 from heartwheel.spark.checkpoint import open_checkpoint
 from heartwheel.spark.job import HeartbeatJob
+from heartwheel.spark.planned_batch import READ_AHEAD_MAX
 from heartwheel.spark.starts import STARTS
 from heartwheel.spark.unfinished import Unfinished
 from support.planned import TOPIC, finish_plan, write_plan
@@ -51,7 +52,7 @@ def test_p6_the_third_start_names_what_is_too_large(checkpoint: Path, monkeypatc
     assert _start(checkpoint).look(None) is None
     assert asked == []
     fault = _start(checkpoint).look(None)
-    assert asked == [(TOPIC, {1: (10, 30)})]
+    assert asked == [(TOPIC, {1: (10, 30 + READ_AHEAD_MAX)})]
     assert fault is not None
     assert fault.message.startswith(
         f"the job has ended 2 times on the same batch 7, {TOPIC} partition 1 offsets 10 to 29"

@@ -41,7 +41,7 @@ def find_oversized(
     Args:
         bootstrap: `host:port[,host:port]`.
         topic: the topic.
-        spans: the first offset and the end, exclusive, of each partition.
+        spans: the first offset and the end, exclusive, of each partition; the end of the log counts where it is lower.
         properties: Kafka client properties in dotted style.
 
     Returns:
@@ -54,8 +54,10 @@ def find_oversized(
     found: list[OversizedBatch] = []
     doing = f"look for what is too large in topic {topic}"
     with reader(bootstrap, properties, doing=doing, on_oversized=found.append) as consumer:
-        places = {TopicPartition(topic, partition): span for partition, span in spans.items()}
-        consumer.assign(list(places))
+        wanted = {TopicPartition(topic, partition): span for partition, span in spans.items()}
+        consumer.assign(list(wanted))
+        newest = consumer.end_offsets(list(wanted))
+        places = {place: (first, min(end, newest[place])) for place, (first, end) in wanted.items()}
         for place, (first, _) in places.items():
             consumer.seek(place, first)
         moved_s = time.monotonic()

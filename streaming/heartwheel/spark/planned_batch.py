@@ -18,6 +18,10 @@ _OFFSETS: Final = "offsets"
 _COMMITS: Final = "commits"
 _SOURCES_MAX: Final = 8
 
+READ_AHEAD_MAX: Final = 5_000
+"""How many records behind a batch's end Kafka's consumer may unpack with its last ones: `kafka.max.poll.records` of
+the source (`heartwheel.spark.query`)."""
+
 
 class PlannedBatch(NamedTuple):
     """Hold a batch that was planned and not finished.

@@ -10,6 +10,9 @@ e, and first to last be the offsets to pass over, with s <= first < e. Then
 3. `offsets/N` is written anew with last + 1 as the end. Spark begins batch N+1 where `offsets/N` ends, and looks at
    nothing else of a finished batch (`MicroBatchExecution.populateStartOffsets`).
 
+A record may also end the job from behind the planned end, as Kafka's consumer unpacks what follows in the same fetch:
+then first >= e, and step 1 lengthens batch N up to first. As it was never finished, it may as well be planned so.
+
 So each offset before first is read by batch N or earlier, each behind last by batch N+1 or later, and none twice. Batch
 N has made nothing before: it needs all its records before a shard is called, and one of them ended it. The rest of it,
 from last + 1 to e, is read later than planned, so batch N runs with its clock held, as all that is read in catching up.
@@ -30,7 +33,7 @@ import msgspec
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.spark.places import Place
-from heartwheel.spark.planned_batch import PlannedBatch, is_finished, plan_name, with_end
+from heartwheel.spark.planned_batch import READ_AHEAD_MAX, PlannedBatch, is_finished, plan_name, with_end
 from heartwheel.wire.rejects import Reject, make_reject
 
 SKIP: Final = "heartwheel-skip.json"
@@ -81,7 +84,7 @@ class SkipRequest(msgspec.Struct, kw_only=True, frozen=True):
     skips: tuple[Skip, ...]
 
     def shortened(self) -> bytes:
-        """Give the plan that ends before the offsets to pass over."""
+        """Give the plan that ends where the offsets to pass over begin."""
         plan = self.plan.encode()
         for skip in self.skips:
             plan = with_end(plan, self.topic, skip.partition, skip.first)
@@ -130,7 +133,7 @@ def ask(place: Place, batch: PlannedBatch | None, skip: Skip) -> SkipRequest:
         )
     where = f"partition {skip.partition} offsets {skip.first} to {skip.last}"
     begin, end = batch.begin(skip.partition), batch.ends.get(skip.partition, 0)
-    if not begin <= skip.first < end:
+    if not begin <= skip.first < end + READ_AHEAD_MAX:
         raise SkipError(f"{where} are not in what is planned and not finished: {batch}")
     if not skip.first <= skip.last < skip.first + OFFSETS_MAX:
         raise SkipError(f"{where} are not between 1 and {OFFSETS_MAX:,} offsets")

@@ -17,7 +17,7 @@ from heartwheel.spark import query as queries
 from heartwheel.spark.faults import Fault
 from heartwheel.spark.job import Job
 from heartwheel.spark.places import Place, place_of
-from heartwheel.spark.planned_batch import PlannedBatch, is_finished, planned_batch
+from heartwheel.spark.planned_batch import READ_AHEAD_MAX, PlannedBatch, is_finished, planned_batch
 from heartwheel.spark.schema import OUTPUT
 from heartwheel.spark.skip import SkipRequest, finish, prepare, read_singly
 from heartwheel.spark.starts import (
@@ -135,7 +135,8 @@ class Unfinished:
     def _oversized(self, batch: PlannedBatch) -> list[OversizedBatch]:
         kafka = self._job.settings.kafka
         try:
-            return find_oversized(kafka.bootstrap_servers, batch.topic, batch.spans(), properties=kafka.client)
+            spans = {partition: (first, end + READ_AHEAD_MAX) for partition, (first, end) in batch.spans().items()}
+            return find_oversized(kafka.bootstrap_servers, batch.topic, spans, properties=kafka.client)
         except (KafkaUnreachableError, KafkaRefusedError) as error:
             _log.warning("what is planned can not be looked at: %s", error)
             return []
