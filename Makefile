@@ -51,8 +51,6 @@ test: check ## the checks, then the tests but for the long ones; ARGS="-k name" 
 proof: $(STAMP) ## what repeats, kills or waits for long: faults, a cluster, histories, mutants
 	@echo '== tests that kill, repeat or wait for long'
 	@$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder -m proof $(ARGS)
-	@echo '== $(or $(SEEDS),5000) histories from seeds'
-	@$(MAKE) simulate SEEDS=$(or $(SEEDS),5000) ARGS=
 	@echo '== mistakes put into a copy of the engine'
 	@$(MAKE) mutants ARGS=
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import subprocess
 import sys
 
@@ -121,7 +122,7 @@ def test_memory_is_bounded_by_what_lives() -> None:
     log, config = LogBuilder(), msgspec.structs.replace(audit_config(CONFIG), empty_group_retention_ms=1_000)
     for number in range(200):
         log.beat(T0 + 2_000 * number, f"g{number}", "m", session_timeout_ms=1_000)
-    rules = CONFIG.__class__(**{name: getattr(config, name) for name in CONFIG.__slots__})
+    rules = dataclasses.replace(CONFIG, empty_group_retention_ms=config.empty_group_retention_ms)
     run = engine_run(log, clock_ms=T0 + 500_000, config=rules)
     audit = Audit(msgspec.structs.replace(config, remembered_max=10))
     sizes = []
