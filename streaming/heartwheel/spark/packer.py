@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from heartwheel.coordinator.partition import shard_of
 from heartwheel.events import EventType, RejectedError, decode_event, fingerprint
 from heartwheel.pack import encode_packs
+from heartwheel.spark.value_table import UNKNOWN, ValueTable
 
 REJECT_VALUE_BYTES_MAX: Final = 64 * 1024
 """How much of a rejected record's value is kept."""
@@ -26,8 +27,11 @@ memory of the job. Of what comes after, only `REJECT_STUB_BYTES` of each are."""
 REJECT_STUB_BYTES: Final = 255
 """How much of a rejected key or value is kept once its frame has kept enough; a multiple of 3, as base64 counts."""
 
-REMEMBERED_BYTES_MAX: Final = 64 << 20
-"""How many bytes of distinct values are remembered, at most twice; one value may be a megabyte."""
+REMEMBERED_MAX: Final = 4_000_000
+"""How many distinct values a worker remembers; each costs 30 to 60 bytes beside its own."""
+
+REMEMBERED_BYTES_MAX: Final = 512 << 20
+"""How many bytes these values may have together; memory is taken as they come (`docs/performance.md`)."""
 
 PACKED_SCHEMA: Final = pa.schema([("slot", pa.int32()), ("rejected", pa.bool_()), ("payload", pa.binary())])
 """One row a pack: the shard's slot, whether it holds rejects instead of records, and the bytes."""
@@ -47,45 +51,89 @@ class Reject(msgspec.Struct, kw_only=True):
     value_bytes: int | None
 
 
-class _Known:
-    """Remember what values decode to, so that a member's heartbeats are decoded once and not once each.
+class Decoded(NamedTuple):
+    """What the distinct values of a frame of records decode to.
 
-    Two generations of a dictionary bound the memory: when the young one is full, by number or by bytes, the old one is
-    dropped. It is a cache of a pure function of the bytes, so it may be lost at any time
-    (`test_a_forgotten_value_is_decoded_again`).
+    Args:
+        bodies: large binary (entries,), the values.
+        shard: int64 (entries,), -1 where the value cannot be decoded.
+        marks: int64 (entries,), the fingerprint of a heartbeat, else 0.
+        entry: intp (records,), which of them a record has.
     """
 
-    def __init__(self, shards: int, size_max: int, value_bytes_max: int) -> None:
-        self.shards = shards
-        self.size_max = size_max
+    bodies: pa.LargeBinaryArray
+    shard: NDArray[np.int64]
+    marks: NDArray[np.int64]
+    entry: NDArray[np.intp]
+
+
+class Decoder:
+    """Decodes values, each distinct one once for as long as it is remembered.
+
+    Args:
+        shards: how many shards there are.
+        value_bytes_max: longest value that is accepted.
+        remembered_max: how many values are remembered.
+    """
+
+    def __init__(self, shards: int, value_bytes_max: int, remembered_max: int) -> None:
+        self._shards = shards
         self.value_bytes_max = value_bytes_max
-        self.young: dict[bytes, tuple[int, int]] = {}
-        self.old: dict[bytes, tuple[int, int]] = {}
-        self.young_bytes = 0
+        self._table = ValueTable(entries_max=remembered_max, bytes_max=REMEMBERED_BYTES_MAX)
+        self._place = np.empty(0, np.int32)
 
-    def look_up(self, values: list[bytes]) -> list[tuple[int, int] | None]:
-        found = list(map(self.young.get, values))
-        if None not in found:
-            return found
-        return [hit or self._miss(value) for hit, value in zip(found, values, strict=True)]
+    def decode(self, values: pa.LargeBinaryArray, hashes: NDArray[np.int64]) -> Decoded:
+        """Decode the values of a frame, large binary (records,) without nulls, with their hashes."""
+        codes = self._table.find(hashes, values)
+        unknown = np.flatnonzero(codes == UNKNOWN)
+        if not len(unknown):
+            distinct, entry = self._distinct(codes)
+            return Decoded(self._bodies(distinct), self._shard(distinct), self._table.marks[distinct], entry)
+        missing = values.take(pa.array(unknown)).dictionary_encode()
+        which = missing.indices.to_numpy()
+        found = [self._decode(value) for value in missing.dictionary.to_pylist()]
+        shard = np.array([hit[0] for hit in found], np.int64)
+        marks = np.array([hit[1] for hit in found], np.int64)
+        held = np.flatnonzero(codes != UNKNOWN)
+        distinct, held_entry = self._distinct(codes[held])
+        entry = np.empty(len(codes), np.intp)
+        entry[held] = held_entry
+        entry[unknown] = which + len(distinct)
+        decoded = Decoded(
+            pa.concat_arrays([self._bodies(distinct), missing.dictionary]),
+            np.concatenate((self._shard(distinct), shard)),
+            np.concatenate((self._table.marks[distinct], marks)),
+            entry,
+        )
+        hash_of = np.empty(len(found), np.int64)
+        hash_of[which] = hashes[unknown]
+        good = np.flatnonzero(shard >= 0)
+        self._table.add(hash_of[good], missing.dictionary.take(pa.array(good)), shard[good], marks[good])
+        return decoded
 
-    def _miss(self, value: bytes) -> tuple[int, int] | None:
-        hit = self.old.get(value)
-        if hit is None:
-            try:
-                hit = self._decode(value)
-            except RejectedError:
-                return None
-        if len(self.young) >= self.size_max or self.young_bytes >= REMEMBERED_BYTES_MAX:
-            self.old, self.young, self.young_bytes = self.young, {}, 0
-        self.young[value] = hit
-        self.young_bytes += len(value)
-        return hit
+    def _bodies(self, codes: NDArray[np.int32]) -> pa.LargeBinaryArray:
+        return self._table.values().take(pa.array(codes))
+
+    def _shard(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
+        return self._table.shards[codes].astype(np.int64)
+
+    def _distinct(self, codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+        """Return the distinct codes, and for each record which of them it has; without a sort."""
+        if len(self._place) < len(self._table):
+            self._place = np.empty(2 * len(self._table), np.int32)
+        at = np.arange(len(codes), dtype=np.int32)
+        self._place[codes] = at
+        distinct = codes[self._place[codes] == at]
+        self._place[distinct] = np.arange(len(distinct), dtype=np.int32)
+        return distinct, self._place[codes].astype(np.intp)
 
     def _decode(self, value: bytes) -> tuple[int, int]:
-        event = decode_event(value, size_max=self.value_bytes_max)
+        try:
+            event = decode_event(value, size_max=self.value_bytes_max)
+        except RejectedError:
+            return -1, 0
         mark = fingerprint(event) if event.type is EventType.HEARTBEAT else 0
-        return shard_of(event.group_id, self.shards), mark
+        return shard_of(event.group_id, self._shards), mark
 
 
 def by_partition(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -104,18 +152,18 @@ class Packer:
         topic: the heartbeat topic, named in rejects.
         shards: how many shards there are.
         value_bytes_max: longest value that is accepted.
-        remembered_max: how many distinct values are remembered, at most twice.
+        remembered_max: how many distinct values are remembered.
     """
 
     def __init__(
-        self, topic: str, shards: int, *, value_bytes_max: int = 1 << 20, remembered_max: int = 500_000
+        self, topic: str, shards: int, *, value_bytes_max: int = 1 << 20, remembered_max: int = REMEMBERED_MAX
     ) -> None:
         self._topic = topic
-        self._known = _Known(shards, remembered_max, value_bytes_max)
+        self._decoder = Decoder(shards, value_bytes_max, remembered_max)
         self._shards = shards
 
     def pack(self, batch: pa.RecordBatch) -> Iterator[tuple[int, bool, bytes]]:
-        """Pack one batch with the columns key, value, partition, offset and append_ms.
+        """Pack one batch with the columns key, value, value_hash, partition, offset and append_ms.
 
         Yields:
             (shard, rejected, payload) rows.
@@ -124,53 +172,49 @@ class Packer:
             yield from self._pack_partition(partition, part)
 
     def _pack_partition(self, partition: int, batch: pa.RecordBatch) -> Iterator[tuple[int, bool, bytes]]:
-        values = batch.column("value").cast(pa.large_binary()).dictionary_encode()
-        bodies = values.dictionary
-        found = self._known.look_up(bodies.to_pylist())
-        shard = np.fromiter((hit[0] if hit else -1 for hit in found), np.int64, len(found))
-        marks = np.fromiter((hit[1] if hit else 0 for hit in found), np.int64, len(found))
-        entry = values.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
-        if values.null_count or len(shard) == 0:
-            row_shard = np.where(entry >= 0, shard[entry] if len(shard) else -1, -1)
-        else:
-            row_shard = shard[entry]
-        append_ms = batch.column("append_ms").to_numpy(zero_copy_only=False)
-        offset = batch.column("offset").to_numpy(zero_copy_only=False)
-        yield from self._by_shard(partition, bodies, shard, marks, entry, row_shard, append_ms, offset)
-        bad = np.flatnonzero(row_shard < 0)
+        values = batch.column("value").cast(pa.large_binary())
+        hashes = batch.column("value_hash").to_numpy()
+        append_ms, offset = batch.column("append_ms").to_numpy(), batch.column("offset").to_numpy()
+        records = np.arange(len(values))
+        if values.null_count:
+            records = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+            values, hashes = values.take(pa.array(records)), hashes[records]
+            append_ms, offset = append_ms[records], offset[records]
+        decoded = self._decoder.decode(values, hashes)
+        yield from self._by_shard(partition, decoded, append_ms, offset)
+        accepted = np.zeros(len(batch), np.bool_)
+        accepted[records] = decoded.shard[decoded.entry] >= 0
+        bad = np.flatnonzero(~accepted)
         if len(bad):
             yield partition % self._shards, True, msgspec.json.encode(self._rejects(partition, batch, bad.tolist()))
 
     def _by_shard(
-        self,
-        partition: int,
-        bodies: pa.Array,
-        shard: NDArray[np.int64],
-        marks: NDArray[np.int64],
-        entry: NDArray[np.intp],
-        row_shard: NDArray[np.int64],
-        append_ms: NDArray[np.int64],
-        offset: NDArray[np.int64],
+        self, partition: int, decoded: Decoded, append_ms: NDArray[np.int64], offset: NDArray[np.int64]
     ) -> Iterator[tuple[int, bool, bytes]]:
-        # Stable sorts keep the log's order inside a shard (`test_packer.py::test_order_is_kept`).
+        # Stable sorts keep the log's order inside a shard (`test_packer.py::test_order_is_kept`); of 16 bits they are
+        # radix sorts, which cost a tenth of a comparison sort here.
+        shard = decoded.shard.astype(np.int16)
+        record_shard = shard[decoded.entry]
         entry_order = np.argsort(shard, kind="stable")
-        row_order = np.argsort(row_shard.astype(np.int16), kind="stable")
-        entry_cuts = np.searchsorted(shard[entry_order], np.arange(self._shards + 1))
-        row_cuts = np.searchsorted(row_shard[row_order], np.arange(self._shards + 1))
+        record_order = np.argsort(record_shard, kind="stable")
+        bounds = np.arange(self._shards + 1, dtype=np.int16)
+        entry_cuts = np.searchsorted(shard[entry_order], bounds)
+        record_cuts = np.searchsorted(record_shard[record_order], bounds)
+        # A record's entry, counted among the entries of all shards in their order.
         rank = np.empty(len(shard), np.intp)
         rank[entry_order] = np.arange(len(shard))
         for s in range(self._shards):
-            rows = row_order[row_cuts[s] : row_cuts[s + 1]]
-            if not len(rows):
+            records = record_order[record_cuts[s] : record_cuts[s + 1]]
+            if not len(records):
                 continue
             mine = entry_order[entry_cuts[s] : entry_cuts[s + 1]]
             for payload in encode_packs(
                 partition,
-                marks[mine],
-                bodies.take(pa.array(mine)),
-                rank[entry[rows]] - entry_cuts[s],
-                append_ms[rows],
-                offset[rows],
+                decoded.marks[mine],
+                decoded.bodies.take(pa.array(mine)),
+                rank[decoded.entry[records]] - entry_cuts[s],
+                append_ms[records],
+                offset[records],
             ):
                 yield s, False, payload
 
@@ -186,7 +230,7 @@ class Packer:
         value: bytes | None = batch.column("value")[row].as_py()
         key: bytes | None = batch.column("key")[row].as_py()
         try:
-            decode_event(value, size_max=self._known.value_bytes_max)
+            decode_event(value, size_max=self._decoder.value_bytes_max)
         except RejectedError as error:
             cause, detail = error.cause.value, error.detail
         else:
