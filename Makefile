@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench fuzz simulate mutants faults soak screenshots check format lock clean
+.PHONY: help setup demo test proof bench fuzz simulate mutants faults soak screenshots check format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
@@ -39,11 +39,20 @@ demo: $(STAMP) ## a broker, members that die, the job; ARGS="--duration 60s --js
 	@$(BIN)/heartwheel demo $(ARGS)
 
 # Two lanes: conftest.py says which tests stay together. ARGS="-n 0" runs them one after the other.
-test: check ## the checks, then every test; ARGS="-k name" picks some
-	@$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder $(ARGS)
+test: check ## the checks, then the tests but for the long ones; ARGS="-k name" picks some
+	@$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder -m "not proof" $(ARGS)
+
+# Each step ends with a line that says how it went; the first that fails ends it all.
+proof: $(STAMP) ## what repeats, kills or waits for long: faults, a cluster, histories, mutants
+	@echo '== tests that kill, repeat or wait for long'
+	@$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder -m proof $(ARGS)
+	@echo '== $(or $(SEEDS),5000) histories from seeds'
+	@$(MAKE) simulate SEEDS=$(or $(SEEDS),5000) ARGS=
+	@echo '== mistakes put into a copy of the engine'
+	@$(MAKE) mutants ARGS=
 
 bench: $(STAMP) ## how fast it is on this machine, as tables and JSON
-	@for script in tests/benchmarks/*_bench.py; do echo "== $$script"; $(BIN)/python "$$script" $(ARGS) || exit 1; done
+	@for script in tests/benchmarks/*_bench.py; do echo "== $$script"; PYTHONPATH=tests $(BIN)/python "$$script" $(ARGS) || exit 1; done
 
 # atheris is not in the lock: it has wheels for some platforms only, and without it Hypothesis does the work.
 fuzz: $(STAMP) ## throw hostile records at decoders and shards; MINUTES=5
@@ -57,8 +66,8 @@ simulate: $(STAMP) ## histories from seeds; SEEDS=100000 or SEEDS=500..900 says 
 mutants: $(STAMP) ## put mistakes into a copy of the engine; each must fail its test; ARGS="-k clock" picks some
 	@PYTHONPATH=tests $(BIN)/python -m mutation $(ARGS)
 
-faults: $(STAMP) ## kill the real job at every point, the long way: a minute without broker, twenty restarts
-	@HEARTWHEEL_LONG=1 $(BIN)/pytest --timeout=1800 tests/spark/test_real_faults.py tests/cluster $(ARGS)
+faults: $(STAMP) ## kill the real job at every point: a minute without broker, twenty restarts, a cluster
+	@$(BIN)/pytest -m proof tests/spark/test_real_faults.py tests/cluster $(ARGS)
 
 # 30 minutes, unless MINUTES is given on the command line.
 soak: $(STAMP) ## run the job for 30 minutes, and tell whether anything grows; MINUTES=3

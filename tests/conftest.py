@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 from playwright.sync_api import Browser
 
-from heartwheel.kafka.embedded import EmbeddedKafka
+from heartwheel.broker.embedded import EmbeddedKafka
 from support.browser import chromium
 
 # A client that outlives a broker by a second writes dozens of lines; tests look at results, not at its log.

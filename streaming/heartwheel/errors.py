@@ -1,4 +1,4 @@
-"""The root of the errors that a person can act on."""
+"""The root of the errors that a person can act on: whatever is raised else and reaches a command is a bug of ours."""
 
 from __future__ import annotations
 
@@ -14,3 +14,7 @@ class HeartwheelError(Exception):
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint
+
+    def report(self) -> str:
+        """Write the lines that a command prints: `error: ...`, and `hint: ...` if there is one."""
+        return f"error: {self}\nhint: {self.hint}" if self.hint else f"error: {self}"

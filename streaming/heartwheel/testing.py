@@ -24,12 +24,12 @@ import pyarrow as pa
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
-from heartwheel.events import Event, EventType, decode_event, encode_event
 from heartwheel.pack import Pack, decode_pack
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.shard.shard import Shard
 from heartwheel.spark.packer import Packer
-from heartwheel.verdicts import Verdict
+from heartwheel.wire.events import Event, EventType, decode_event, encode_event
+from heartwheel.wire.verdicts import Verdict
 
 _RULES = CoordinatorConfig(group_min_session_timeout_ms=1)
 

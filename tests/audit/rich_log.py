@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.events import Event, EventType, Protocol
 from heartwheel.testing import LogBuilder
+from heartwheel.wire.events import Event, EventType, Protocol
 
 T0 = 1_795_239_789_000
 

@@ -17,10 +17,10 @@ from coordinator.group_logs import CONFIG as GROUP_CONFIG
 from coordinator.group_logs import logs as group_logs
 from heartwheel.audit import Report
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.events import Event, decode_event
 from heartwheel.replay.driver import broker_config
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.testing import LogBuilder
+from heartwheel.wire.events import Event, decode_event
 from support.heartbeat_logs import CONFIG, EXAMPLES, T0, beating_logs, cuts_of, heartbeat_logs
 
 LATER = 30_000

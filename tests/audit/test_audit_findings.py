@@ -13,7 +13,7 @@ from told_logs import Rejected, Run, Told, engine_run
 
 from heartwheel.audit import FindingKind, Report
 from heartwheel.audit.derived import Row, id_of
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 CLOCK_MS = T0 + 32_000
 CLEAN = engine_run(rich_log(), clock_ms=CLOCK_MS, config=CONFIG, cuts=[40, 80, 120])

@@ -43,7 +43,8 @@ def test_it_runs_without_the_engine() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = {name for name in done.stdout.split() if name.startswith(("heartwheel", "timing_wheel", "pyspark"))}
     ours = {name for name in loaded if name.startswith("heartwheel.audit")}
-    assert loaded - ours == {"heartwheel", "heartwheel.errors", "heartwheel.events", "heartwheel.verdicts"}
+    wire = {"heartwheel.wire", "heartwheel.wire.events", "heartwheel.wire.verdicts"}
+    assert loaded - ours == {"heartwheel", "heartwheel.errors", *wire}
 
 
 @pytest.mark.parametrize(("text", "spread"), [("", 0), ("foo", 101574 ^ 1), ("polygenelubricants", 2**31 + 2**15)])

@@ -11,13 +11,13 @@ import pytest
 from rich_log import CONFIG
 from told_logs import engine_run
 
+from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.cli.app import run as heartwheel
-from heartwheel.events import Event
-from heartwheel.kafka.embedded import EmbeddedKafka
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.sender import Sender
 from heartwheel.testing import LogBuilder, Record
-from heartwheel.verdicts import ExpirationRow
+from heartwheel.wire.events import Event
+from heartwheel.wire.verdicts import ExpirationRow
 from support.job import Topics
 
 pytestmark = pytest.mark.kafka

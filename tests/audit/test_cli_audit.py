@@ -12,7 +12,7 @@ from rich_log import CONFIG, T0, rich_log
 from told_logs import Run, engine_run
 
 from heartwheel.cli.app import run as heartwheel
-from heartwheel.verdicts import ExpirationRow
+from heartwheel.wire.verdicts import ExpirationRow
 
 CLOCK_MS = T0 + 32_000
 CLEAN = engine_run(rich_log(), clock_ms=CLOCK_MS, config=CONFIG, cuts=[40, 80, 120])

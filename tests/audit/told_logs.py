@@ -13,9 +13,10 @@ from heartwheel.audit.derived import Row
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.shard.shard import Shard
-from heartwheel.spark.packer import Packer, Reject
+from heartwheel.spark.packer import Packer
 from heartwheel.testing import LogBuilder, frame_of, pack_records
-from heartwheel.verdicts import ExpirationRow, row_of, topic_of
+from heartwheel.wire.rejects import Reject
+from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
 
 
 @dataclass

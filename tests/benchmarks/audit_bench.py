@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from heartwheel.audit import Audit, AuditConfig
 from heartwheel.audit.derived import Derived, Row
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 BEAT_MS = 3_000
 SESSION_MS = 10_000

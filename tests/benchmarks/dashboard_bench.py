@@ -21,7 +21,7 @@ from heartwheel.dashboard.server import DashboardServer
 from heartwheel.live.picture import Picture
 from heartwheel.live.told import Source, Told
 from heartwheel.settings import Settings
-from heartwheel.verdicts import ExpirationRow
+from heartwheel.wire.verdicts import ExpirationRow
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -1,10 +1,10 @@
 """Measure the job end to end on a real broker: tables on stderr, JSON on stdout.
 
-Run it as `python tests/benchmarks/job_bench.py [--members 100000 1000000] [--records 6000000] [--steady 60]`. Broker,
-raw feeder, JVM and Python workers share the cores. The figures of a row are taken from the same records in the
-same run, so that they can be compared: `source` is the heartbeat topic into a no-op sink, `packed` adds the map side,
-`drain` is the whole way to verdicts in Kafka. The feeder sends well-filled batches, and a member's heartbeats are the
-same bytes each time, as real ones mostly are.
+Run it as `make bench`, or as `PYTHONPATH=tests python tests/benchmarks/job_bench.py` with `--members 100000 1000000`,
+`--records 6000000` and `--steady 60`, say. Broker, raw feeder, JVM and Python workers share the cores. The figures of a
+row are taken from the same records in the same run, so that they can be compared: `source` is the heartbeat topic into
+a no-op sink, `packed` adds the map side, `drain` is the whole way to verdicts in Kafka. The feeder sends well-filled
+batches, and a member's heartbeats are the same bytes each time, as real ones mostly are.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from heartwheel.kafka.embedded import EmbeddedKafka
-from heartwheel.kafka.jars import fetch_jars
-from heartwheel.kafka.rawfeed import RawFeed, RawMembers
+from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.broker.jars import fetch_jars
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topics import TopicNames, engine_topics, ensure_topics
 from heartwheel.settings import Settings, load_settings
 from heartwheel.spark import query as queries
-from heartwheel.spark.job import JobConfig, job_config
+from heartwheel.spark.job_config import JobConfig, job_config
 from heartwheel.spark.session import session_conf, start_session
+from support.rawfeed import RawFeed, RawMembers
 
 PARTITIONS = 4
 SESSION_MS = 10_000

@@ -15,10 +15,10 @@ import time
 from pathlib import Path
 from typing import Final
 
-from heartwheel.kafka.embedded import EmbeddedKafka
-from heartwheel.kafka.rawfeed import RawFeed, RawMembers
+from heartwheel.broker.embedded import EmbeddedKafka
 from support import watch
 from support.job import Job, Topics, ended
+from support.rawfeed import RawFeed, RawMembers
 
 HEAP_MIB: Final = 4096
 BATCHES: Final = 15

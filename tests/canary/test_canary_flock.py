@@ -10,9 +10,9 @@ import pytest
 from heartwheel.canary.flock import Flock
 from heartwheel.canary.plan import groups_of, plan_of
 from heartwheel.coordinator.partition import shard_of
-from heartwheel.events import EventType
 from heartwheel.settings import Settings
-from heartwheel.verdicts import ExpirationRow
+from heartwheel.wire.events import EventType
+from heartwheel.wire.verdicts import ExpirationRow
 
 
 def settings_of(**sections: dict[str, object]) -> Settings:

@@ -11,15 +11,15 @@ from typing import Self
 import msgspec
 import pytest
 
+from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.canary import Canary
 from heartwheel.canary.plan import groups_of
-from heartwheel.events import EventType, decode_event
-from heartwheel.job_row import JOB_KEY, JobRow, Phase
-from heartwheel.kafka.embedded import EmbeddedKafka
 from heartwheel.kafka.readback import LogRecord, read_topic
 from heartwheel.kafka.sender import Sender
 from heartwheel.settings import Settings
-from heartwheel.verdicts import ExpirationRow
+from heartwheel.wire.events import EventType, decode_event
+from heartwheel.wire.job import JOB_KEY, JobRow, Phase
+from heartwheel.wire.verdicts import ExpirationRow
 from support.job import Topics, wait_for
 
 pytestmark = pytest.mark.kafka

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from heartwheel.canary import Canary
-from heartwheel.job_row import Phase
 from heartwheel.settings import Settings
+from heartwheel.wire.job import Phase
 from support.output_rows import T0, expired, job, told
 
 NOW_S = 100.0

@@ -11,6 +11,7 @@ import pytest
 from heartwheel.cli import app
 from heartwheel.cli.app import run
 from heartwheel.errors import HeartwheelError
+from heartwheel.wire.events import RejectCause, RejectedError
 
 COMMANDS = sorted(command.callback.__name__ for command in app.app.registered_commands if command.callback)
 HEAVY = {"pyspark", "pandas", "pyarrow", "numpy", "kafka", "msgspec", "docker"}
@@ -79,7 +80,30 @@ def test_bugs_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "app", fail)
     with pytest.raises(ZeroDivisionError):
         run([])
-    assert app.is_plain(HeartwheelError("x"))
+
+
+def test_an_error_of_ours_that_is_not_for_people_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What makes an error one for people is that it derives from HeartwheelError, not which module it comes from."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise RejectedError(RejectCause.NOT_JSON, "left uncaught")
+
+    monkeypatch.setattr(app, "app", fail)
+    with pytest.raises(RejectedError):
+        run([])
+
+
+def test_an_error_and_its_hint_are_a_line_each(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The hint is a part of the error of its own, and is printed apart from the message."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise HeartwheelError("it broke", hint="mend it")
+
+    monkeypatch.setattr(app, "app", fail)
+    assert run([]) == 1
+    assert capsys.readouterr().err == "error: it broke\nhint: mend it\n"
 
 
 def test_interrupt_is_exit_code_130(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.cli.app import run
-from heartwheel.kafka.embedded import EmbeddedKafka
-from heartwheel.kafka.truth import LifeLine, Summary, read_truth
+from heartwheel.feed.truth import LifeLine, Summary, read_truth
 
 pytestmark = pytest.mark.kafka
 

@@ -9,8 +9,8 @@ import pytest
 from heartwheel.cli.demo_screen import DemoScreen, plain_figures
 from heartwheel.demo.lines import RollUp, expiration_line
 from heartwheel.demo.tally import Tally, percentile
-from heartwheel.status import AtRiskMember, StatusRow
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.status import AtRiskMember, StatusRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 
 def expiration(**more: Any) -> ExpirationRow:

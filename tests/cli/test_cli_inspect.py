@@ -14,11 +14,11 @@ from heartwheel.cli.inspect_state import CheckpointView, ShardView, decode_shard
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.partition import shard_of
 from heartwheel.errors import HeartwheelError
-from heartwheel.events import Event
 from heartwheel.shard import Shard, ShardLimits
 from heartwheel.spark.checkpoint import MANIFEST, CheckpointError, Manifest
 from heartwheel.spark.schema import STATE_VERSION
 from heartwheel.testing import LogBuilder, pack_records
+from heartwheel.wire.events import Event
 
 NOW_MS = 1_700_000_000_000
 MADE = Manifest(format=1, shards=2, shuffle_partitions=2, topic="beats")

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.kafka.embedded import EmbeddedKafka
+from heartwheel.broker.embedded import EmbeddedKafka
 from support.beating import Beating
 from support.checkpoints import MOUNT, mounted, newest_batch
 from support.cluster import Cluster, cluster, python_archive
 from support.job import Job, Topics, beats_of, ended
 from support.verdicts import assert_exact
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.proof, pytest.mark.timeout(1_800)]
 
 STEADY_MS = 20_000
 """Session timeout of members that beat all the time; far longer than a stall of this test."""

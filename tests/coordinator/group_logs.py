@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
-from heartwheel.events import Event, EventType, Leaving, Protocol
+from heartwheel.wire.events import Event, EventType, Leaving, Protocol
 
 CONFIG = CoordinatorConfig(
     group_min_session_timeout_ms=10,
@@ -29,6 +29,18 @@ _WAITS = st.sampled_from([0, 0, 0, 1, 100, 299, 300, 301, 999, 1_000, 1_001, 2_0
 _PROTOCOLS = st.sampled_from(
     [(Protocol("range"),), (Protocol("range"), Protocol("sticky")), (Protocol("range", "v2"),)]
 )
+_VERSIONS = st.sampled_from([None, None, None, 0, 3, 4])
+_NAMED = st.sampled_from(
+    [
+        {},
+        {},
+        {"api_version": 4},
+        {"api_version": 5},
+        {"api_version": 5, "protocol_type": "consumer", "protocol_name": "range"},
+        {"protocol_type": "consumer", "protocol_name": "sticky"},
+    ]
+)
+"""What a sync may say of itself."""
 _TIMEOUTS = st.sampled_from([500, 1_000, 2_000])
 
 
@@ -45,6 +57,7 @@ def _joins(draw: st.DrawFn) -> Event:
         rebalance_timeout_ms=draw(_TIMEOUTS),
         protocol_type="consumer",
         protocols=draw(_PROTOCOLS),
+        api_version=draw(_VERSIONS),
     )
 
 
@@ -58,6 +71,7 @@ def _requests(draw: st.DrawFn) -> Event:
         group_instance_id=draw(_INSTANCES),
         generation_id=draw(_GENERATIONS),
         session_timeout_ms=draw(st.sampled_from([None, None, 500, 2_000])),
+        **(draw(_NAMED) if kind is EventType.SYNC else {}),
     )
 
 

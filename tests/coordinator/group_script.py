@@ -23,8 +23,8 @@ from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
-from heartwheel.events import Event, EventType, Leaving, Protocol, fingerprint
-from heartwheel.verdicts import Verdict
+from heartwheel.wire.events import Event, EventType, Leaving, Protocol, fingerprint
+from heartwheel.wire.verdicts import Verdict
 
 UPSTREAM = {"group_min_session_timeout_ms": 10, "group_max_session_timeout_ms": 600_000}
 """The bounds of Kafka's own test context; its delays are the defaults."""

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import NEVER, Group, GroupState, TimerKind
 from heartwheel.coordinator.roster import Roster
-from heartwheel.events import Event, EventType, fingerprint
-from heartwheel.verdicts import Kind, Verdict
+from heartwheel.wire.events import Event, EventType, fingerprint
+from heartwheel.wire.verdicts import Kind, Verdict
 
 Log = list[tuple[int, Event]]
 

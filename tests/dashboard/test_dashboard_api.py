@@ -19,7 +19,7 @@ from heartwheel.dashboard.downloads import csv_text
 from heartwheel.dashboard.openapi import openapi
 from heartwheel.live.picture import Picture
 from heartwheel.settings import Settings
-from heartwheel.status import AtRiskMember
+from heartwheel.wire.status import AtRiskMember
 from support.asking import ask
 from support.output_rows import T0, begun, expired, job, joined, status, told
 

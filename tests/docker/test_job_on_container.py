@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from heartwheel.kafka.feeder import Feeder
-from heartwheel.kafka.judge import Beats, Expiration, decode_expiration, judge
+from heartwheel.feed.feeder import Feeder
+from heartwheel.feed.judge import Beats, Expiration, decode_expiration, judge
+from heartwheel.feed.schedule import FeedPlan
+from heartwheel.feed.truth import read_truth
 from heartwheel.kafka.readback import read_topic
-from heartwheel.kafka.schedule import FeedPlan
 from heartwheel.kafka.topics import TopicNames, engine_topics, ensure_topics
-from heartwheel.kafka.truth import read_truth
 
 if TYPE_CHECKING:
     from kafka_container import KafkaContainer

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from heartwheel.kafka.feeder import Feeder
-from heartwheel.kafka.judge import Beats
+from heartwheel.feed.feeder import Feeder
+from heartwheel.feed.judge import Beats
+from heartwheel.feed.schedule import FeedPlan
 from heartwheel.kafka.readback import read_topic
-from heartwheel.kafka.schedule import FeedPlan
 from heartwheel.kafka.topics import TopicNames, engine_topics, ensure_topics
 from kafka import KafkaProducer
 

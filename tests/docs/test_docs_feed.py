@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.events import EventType, decode_event
-from heartwheel.kafka.embedded import EmbeddedKafka
-from heartwheel.kafka.jars import fetch_jars
-from heartwheel.kafka.java import find_java
+from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.broker.jars import fetch_jars
+from heartwheel.broker.java import find_java
 from heartwheel.kafka.partitioner import partition_of
 from heartwheel.kafka.readback import LogRecord, read_topic
+from heartwheel.wire.events import EventType, decode_event
 from support.job import Topics, wait_for
 
 PAGE = (Path(__file__).parents[2] / "docs" / "feed.md").read_text(encoding="utf-8")

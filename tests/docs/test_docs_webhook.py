@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import msgspec
 
-from heartwheel.kafka.embedded import free_port
+from heartwheel.broker.node_process import free_port
 from heartwheel.notify.book import Book, Rules
 from heartwheel.notify.delivery import Delivery, Fate
 from heartwheel.notify.message import Body, Message, message_of

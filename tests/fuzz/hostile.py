@@ -9,7 +9,7 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from heartwheel.events import EventType
+from heartwheel.wire.events import EventType
 
 EXAMPLES: Final = int(os.environ.get("HEARTWHEEL_EXAMPLES", "60"))
 """How many batches a property test tries; the fuzzer tries more where atheris is not to be had."""

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from fuzz.oracle import FIRST_OFFSET, T0, advance_twice, check_output, record_batch
-from heartwheel.events import RejectedError
 from heartwheel.operations import OperationEvent, OperationEventType, OperationLimits, decode_operation
 from heartwheel.operations_job.advance import OperationsConfig, advance_operations
 from heartwheel.operations_job.packer import OperationPacker, decode_packet
-from heartwheel.spark.packer import Reject
-from heartwheel.spark.state_function import NEW_STATE, StateRow
+from heartwheel.spark.schema import NEW_STATE, StateRow
+from heartwheel.wire.events import RejectedError
+from heartwheel.wire.rejects import Reject
 
 LIMITS = OperationLimits(operations_max=3, watermarks_max=2, waiting_max=4)
 """Small, so that a few records reach them."""

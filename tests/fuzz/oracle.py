@@ -17,7 +17,13 @@ import pyarrow as pa
 import pytest
 
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.events import (
+from heartwheel.pack import decode_pack
+from heartwheel.shard import ShardLimits
+from heartwheel.spark.job_config import JobConfig, StreamConfig
+from heartwheel.spark.packer import Packer
+from heartwheel.spark.schema import NEW_STATE, StateRow
+from heartwheel.spark.state_function import AdvanceOne, advance_shard
+from heartwheel.wire.events import (
     DETAIL_CHARS_MAX,
     Event,
     EventType,
@@ -26,11 +32,7 @@ from heartwheel.events import (
     encode_event,
     fingerprint,
 )
-from heartwheel.pack import decode_pack
-from heartwheel.shard import ShardLimits
-from heartwheel.spark.job import JobConfig, StreamConfig
-from heartwheel.spark.packer import REJECT_VALUE_BYTES_MAX, Packer, Reject
-from heartwheel.spark.state_function import NEW_STATE, AdvanceOne, StateRow, advance_shard
+from heartwheel.wire.rejects import REJECT_VALUE_BYTES_MAX, Reject
 
 T0 = 1_795_239_789_000
 PARTITION = 3

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 
 from fuzz.hostile import EXAMPLES, corpus, operation_records, values
 from fuzz.operations_oracle import check_operations, is_operation
-from heartwheel.events import ID_BYTES_MAX, RejectCause, RejectedError
-from heartwheel.operations.events import KEYS_BYTES_MAX, KEYS_MAX, decode_operation, encode_operation
-from heartwheel.operations.outcomes import Ended, Ending, outcome_row
+from heartwheel.wire.events import ID_BYTES_MAX, RejectCause, RejectedError
+from heartwheel.wire.operations import KEYS_BYTES_MAX, KEYS_MAX, decode_operation, encode_operation
+from heartwheel.wire.outcomes import Ended, Ending, outcome_row
 
 REQUEST_BYTES_MAX = 1_000_000
 

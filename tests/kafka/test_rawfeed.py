@@ -12,14 +12,14 @@ from kafka.partitioner.default import murmur2 as murmur2_of_kafka_python
 from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.util import encode_varint
 
-from heartwheel.events import decode_event
+from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
-from heartwheel.kafka.embedded import EmbeddedKafka
 from heartwheel.kafka.partitioner import murmur2, partition_of
-from heartwheel.kafka.rawfeed import RawFeed, RawMembers
 from heartwheel.kafka.readback import read_topic
-from heartwheel.kafka.record_batch import Compression, encode_batch, varint
 from heartwheel.kafka.topics import TopicSpec, ensure_topics
+from heartwheel.wire.events import decode_event
+from support.rawfeed import RawFeed, RawMembers
+from support.record_batch import Compression, encode_batch, varint
 
 # Inputs and hashes of Kafka's own UtilsTest.testMurmur2, hashes as signed 32-bit integers.
 JAVA_VECTORS = {

@@ -10,9 +10,9 @@ from typing import Self
 import pytest
 from kafka.errors import InvalidReplicationFactorError
 
+from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError, plain_errors
 from heartwheel.kafka.clock import CLOCK_PROBE_KEY, broker_clock_offset_ms
-from heartwheel.kafka.embedded import EmbeddedKafka
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topics import (
     Difference,
@@ -120,8 +120,9 @@ def test_refused_setting_is_named_by_class_only(kafka_broker: EmbeddedKafka, top
 
 def test_nobody_there_is_one_plain_error() -> None:
     """An address where nobody listens is told as that, with a hint."""
-    with pytest.raises(KafkaUnreachableError, match=r"no Kafka answers at 127.0.0.1:1 .*\nhint: is the broker up"):
+    with pytest.raises(KafkaUnreachableError, match=r"no Kafka answers at 127.0.0.1:1 ") as caught:
         describe_topics("127.0.0.1:1", ["t"], connect_timeout_ms=200)
+    assert str(caught.value.hint).startswith("is the broker up")
 
 
 def test_clock_offset_on_one_machine_is_within_its_error(

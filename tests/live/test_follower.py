@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 import msgspec
 import pytest
 
-from heartwheel.kafka.embedded import EmbeddedKafka
+from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.sender import Sender
-from heartwheel.live.follower import Follower, Source, Told
+from heartwheel.live.follower import Follower
+from heartwheel.live.told import Source, Told
 from heartwheel.settings import Settings
-from heartwheel.verdicts import ExpirationRow
+from heartwheel.wire.verdicts import ExpirationRow
 from support.job import Topics, wait_for
 from support.output_rows import expired, status
 

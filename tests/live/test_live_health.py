@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from heartwheel.job_row import JobRow, Phase
 from heartwheel.live.health import Health, HealthState, Signs, health_of
-from heartwheel.status import StatusRow
+from heartwheel.wire.job import JobRow, Phase
+from heartwheel.wire.status import StatusRow
 from support.output_rows import T0, job, status
 
 MINUTE_MS = 60_000

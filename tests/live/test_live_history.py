@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from heartwheel.events import Event, EventType, Leaving
-from heartwheel.kafka.embedded import EmbeddedKafka
+from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.live import history, scan
 from heartwheel.live.history import EVENTS_MAX, HistoryBusyError, HistoryReader, is_about, member_history, members_seen
 from heartwheel.live.scan import Beat, Bounds
 from heartwheel.settings import Settings
+from heartwheel.wire.events import Event, EventType, Leaving
 from support.job import Topics, beats_of
 from support.output_rows import T0, expired
 

@@ -15,7 +15,7 @@ from heartwheel.live.series import newest_step, series_of
 from heartwheel.live.states import STATE_WORDS, ShownState
 from heartwheel.live.storms import StormRule
 from heartwheel.live.wheel import wheel_of
-from heartwheel.status import AtRiskMember, WheelLevel
+from heartwheel.wire.status import AtRiskMember, WheelLevel
 from support.output_rows import T0, begun, expired, job, joined, status, told
 
 RULE = StormRule(3, 60_000)

@@ -6,7 +6,7 @@ import pytest
 
 from heartwheel.live.why import why
 from heartwheel.live.words import ago, count, length, setting
-from heartwheel.verdicts import ExpiryReason
+from heartwheel.wire.verdicts import ExpiryReason
 from support.output_rows import expired
 
 WORDS = {

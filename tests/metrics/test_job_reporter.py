@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from heartwheel.errors import HeartwheelError
-from heartwheel.job_row import JobRow, Phase
 from heartwheel.kafka.client import KafkaUnreachableError
 from heartwheel.settings import Settings
 from heartwheel.spark.faults import Fault
 from heartwheel.spark.job_tally import JobTally
 from heartwheel.spark.progress import Progress
 from heartwheel.spark.reporter import JobReporter
+from heartwheel.wire.job import JobRow, Phase
 from support.job import wait_for
 
 SETTINGS = Settings()

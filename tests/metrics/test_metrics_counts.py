@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from heartwheel.canary.flock import Flock
 from heartwheel.canary.judge import Judged, Outcome
 from heartwheel.canary.plan import plan_of
-from heartwheel.job_row import BatchFigures, Phase
 from heartwheel.metrics import Metrics
 from heartwheel.metrics.groups import OTHER, GroupLabels
 from heartwheel.settings import Settings
+from heartwheel.wire.job import BatchFigures, Phase
 from support.output_rows import T0, begun, expired, job, joined, status, told
 
 

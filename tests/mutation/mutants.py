@@ -161,7 +161,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "an id forgets when",
-        f"{_ENGINE}/verdicts.py",
+        f"{_ENGINE}/wire/verdicts.py",
         "        verdict.time_ms,\n    )\n",
         "    )\n",
         "P3",

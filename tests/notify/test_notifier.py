@@ -14,10 +14,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from heartwheel.kafka.embedded import EmbeddedKafka
+from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.sender import Sender
 from heartwheel.notify.signature import parse_secrets
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 from support.job import Topics, wait_for
 from support.output_rows import expired, joined
 from support.webhook_receiver import Receiver

@@ -14,18 +14,18 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from heartwheel.kafka.embedded import EmbeddedKafka
+from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.readback import LogRecord, read_topic
 from heartwheel.kafka.sender import Sender
 from heartwheel.kafka.topics import ensure_topics, operations_topics
 from heartwheel.operations import OperationEvent, OutcomeRow, encode_operation
 from heartwheel.operations_job.advance import OperationsConfig, advance_operations
 from heartwheel.operations_job.packer import OperationPacker, decode_packet, pack_operations
-from heartwheel.spark.packer import Reject
-from heartwheel.spark.schema import STATE_VERSION
+from heartwheel.spark.schema import NEW_STATE, STATE_VERSION, StateRow
 from heartwheel.spark.slots import slots_of
-from heartwheel.spark.state_function import NEW_STATE, StateRow, StateVersionError
+from heartwheel.spark.state_function import StateVersionError
 from heartwheel.testing import Record, frame_of
+from heartwheel.wire.rejects import Reject
 from support.job import PATIENCE_S, wait_for
 from support.operation_logs import T0, done, finished, mark, produce, watch
 

@@ -18,30 +18,28 @@ ROOMS = {
     "wheel/timing_wheel": CLOCKS_AND_LOGS | OUTSIDE | {"heartwheel", "pyarrow", "pandas", "msgspec"},
     "streaming/heartwheel/coordinator": CLOCKS_AND_LOGS
     | OUTSIDE
-    | {f"heartwheel.{room}" for room in ("spark", "kafka", "cli", "settings", "shard", "testing")},
+    | {f"heartwheel.{room}" for room in ("spark", "kafka", "broker", "feed", "cli", "settings", "shard", "testing")},
     "streaming/heartwheel/shard": CLOCKS_AND_LOGS
     | OUTSIDE
-    | {f"heartwheel.{room}" for room in ("spark", "kafka", "cli", "settings", "testing")},
+    | {f"heartwheel.{room}" for room in ("spark", "kafka", "broker", "feed", "cli", "settings", "testing")},
     "streaming/heartwheel/operations": CLOCKS_AND_LOGS
     | OUTSIDE
-    | {f"heartwheel.{room}" for room in ("spark", "kafka", "cli", "settings", "testing")},
+    | {f"heartwheel.{room}" for room in ("spark", "kafka", "broker", "feed", "cli", "settings", "testing")},
     "streaming/heartwheel/simulation": (CLOCKS_AND_LOGS - {"random"})
     | OUTSIDE
-    | {"heartwheel.cli", "heartwheel.kafka"},
+    | {f"heartwheel.{room}" for room in ("cli", "kafka", "broker", "feed")},
     "streaming/heartwheel/audit": {"pyspark", "typer", "rich", "pydantic", "numpy", "timing_wheel"}
     | {
         f"heartwheel.{room}"
-        for room in ("coordinator", "shard", "spark", "pack", "status", "replay", "settings", "cli", "testing")
+        for room in ("coordinator", "shard", "spark", "pack", "replay", "settings", "cli", "testing")
     },
     "streaming/heartwheel/settings": {"pyspark", "kafka", "pandas", "heartwheel.spark", "heartwheel.cli"},
-    "streaming/heartwheel/kafka": {
-        "pyspark",
-        "typer",
-        "rich",
-        "heartwheel.spark",
-        "heartwheel.shard",
-        "heartwheel.cli",
-    },
+    "streaming/heartwheel/kafka": {"pyspark", "typer", "rich"}
+    | {f"heartwheel.{room}" for room in ("spark", "shard", "cli", "wire", "broker", "feed")},
+    "streaming/heartwheel/broker": {"pyspark", "typer", "rich"}
+    | {f"heartwheel.{room}" for room in ("spark", "shard", "cli", "wire", "feed")},
+    "streaming/heartwheel/feed": {"pyspark", "typer", "rich"}
+    | {f"heartwheel.{room}" for room in ("spark", "shard", "cli", "broker")},
     "streaming/heartwheel/spark": {
         "typer",
         "rich",

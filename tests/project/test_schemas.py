@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.schemas import TOPICS, schema_of, text_of
+from heartwheel.wire.schemas import TOPICS, schema_of, text_of
 
 FOLDER = Path(__file__).parents[2] / "conf" / "schemas"
 
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_schema_files_are_current(topic: str) -> None:
-    """conf/schemas says what the engine reads and writes; `python -m heartwheel.schemas` writes it anew."""
+    """conf/schemas says what the engine reads and writes; `python -m heartwheel.wire.schemas` writes it anew."""
     assert (FOLDER / f"{topic}.schema.json").read_text(encoding="utf-8") == text_of(topic)
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.events import RejectedError
 from heartwheel.replay.driver import Replay, broker_config, replay
 from heartwheel.replay.recorded import decode_line
+from heartwheel.wire.events import RejectedError
 
 CONFIG = CoordinatorConfig(group_min_session_timeout_ms=10, group_initial_rebalance_delay_ms=100)
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heartwheel.events import RejectedError
 from heartwheel.replay.lines import T_MS_MAX, LineReader
+from heartwheel.wire.events import RejectedError
 
 BEAT = {"group_id": "g", "member_id": "m", "generation_id": 3}
 

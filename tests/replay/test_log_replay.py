@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.events import RejectedError
 from heartwheel.replay.driver import replay
 from heartwheel.replay.log import LogReplay, replay_log
 from heartwheel.replay.meta import read_meta
 from heartwheel.replay.output import encode_verdict
 from heartwheel.replay.snapshot import SnapshotError
 from heartwheel.testing import LogBuilder
+from heartwheel.wire.events import RejectedError
 from support.heartbeat_logs import CONFIG, T0, beating_logs, heartbeat_logs
 
 LATER = 30_000

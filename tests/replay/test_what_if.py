@@ -136,7 +136,9 @@ def test_expired_member_of_a_classic_group_is_missed_once() -> None:
     log += [*_classic_beats("a", [5_000], 1), *_classic_beats("b", range(1_000, 90_000, 3_000), 1)]
     log += _classic_beats("a", [20_000], 1)
     answer = _ask(sorted(log, key=lambda line: line["t_ms"]), [5_000, 15_001], until_ms=90_000)
-    assert _counts([answer.recorded]) == [(1, 1)]
+    # b speaks of a generation that is over and never syncs at the one of 15 s. Its session and the time limit for syncs
+    # were armed together, for 60 s both, so its session ends first, as Kafka arms the sessions first.
+    assert _counts([answer.recorded]) == [(2, 1)]
     assert _counts(answer.scenarios) == [(1, 1), (0, 0)]
 
 

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import pytest
 
+from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.broker.node_process import free_port
+from heartwheel.broker.node_security import NodeSecurity
 from heartwheel.cli.app import run
 from heartwheel.cli.run import spark_log_file
-from heartwheel.kafka.embedded import EmbeddedKafka
-from heartwheel.kafka.node_process import free_port
-from heartwheel.kafka.node_security import NodeSecurity
 from heartwheel.kafka.tls_login import FirmManager, refusal_of
 from support.certificates import Authority
 from support.job import Topics, beats_of, running

@@ -13,9 +13,10 @@ import pytest
 
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.shard import ShardLimits
-from heartwheel.spark.job import JobConfig
+from heartwheel.spark.job_config import JobConfig
 from heartwheel.spark.packer import REJECT_STUB_BYTES, REJECTS_BYTES_MAX, Packer
-from heartwheel.spark.state_function import NEW_STATE, StateRow, advance_shard
+from heartwheel.spark.schema import NEW_STATE, StateRow
+from heartwheel.spark.state_function import advance_shard
 from heartwheel.testing import LogBuilder, Record, frame_of, run_shard
 
 T0 = 1_795_239_789_000
@@ -209,7 +210,7 @@ def test_p6_a_flood_of_large_garbage_keeps_a_part_of_each() -> None:
 
 def test_p6_what_is_remembered_of_large_values_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """P6: heartbeats that carry a changing megabyte do not fill the packer's memory."""
-    monkeypatch.setattr("heartwheel.spark.packer.REMEMBERED_BYTES_MAX", 10_000)
+    monkeypatch.setattr("heartwheel.spark.decoder.REMEMBERED_BYTES_MAX", 10_000)
     packer = Packer("beats", 1)
     for i in range(100):
         list(packer.pack(frame_of([Record(T0, beat("g", "a", noise=f"{i:01000}"), 0, i)])))

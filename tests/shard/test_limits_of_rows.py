@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.events import ID_BYTES_MAX
 from heartwheel.shard import Shard, ShardLimits
-from heartwheel.status import AT_RISK_BYTES_MAX, STRAYS_MAX, StatusRow, status_of
+from heartwheel.shard.status import AT_RISK_BYTES_MAX, STRAYS_MAX, status_of
 from heartwheel.testing import LogBuilder, pack_records
-from heartwheel.verdicts import NAMES_BYTES_MAX, NAMES_MAX, ExpiryReason, Kind, TriggerRow, Verdict, row_of
+from heartwheel.wire.events import ID_BYTES_MAX
+from heartwheel.wire.status import StatusRow
+from heartwheel.wire.verdicts import NAMES_BYTES_MAX, NAMES_MAX, ExpiryReason, Kind, TriggerRow, Verdict, row_of
 
 REQUEST_BYTES_MAX = 1_000_000
 """A little less than Kafka's `max.request.size`."""

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heartwheel.coordinator.model import GroupKind, GroupState
 from heartwheel.shard import CorruptBlobError, Shard, ShardLimits, StateBlobError, UnknownBlobVersionError
 from heartwheel.shard.codec import BLOB_VERSION
 from heartwheel.shard.frame import decode_frame, encode_frame
+from heartwheel.shard.rules_path import KINDS, STATES
 from heartwheel.testing import LogBuilder, by_group, pack_records
 from support.heartbeat_logs import CONFIG, T0, heartbeat_logs
 
@@ -49,8 +51,8 @@ def test_w7_a_state_survives_the_round_trip(log: LogBuilder) -> None:
     assert again.encode() == blob
     assert (again.member_count, again.group_count) == (shard.member_count, shard.group_count)
     assert again.dump() == shard.dump()
-    assert again.at_risk(100) == shard.at_risk(100)
-    assert again.occupancy() == shard.occupancy()
+    assert again.figures.at_risk(100) == shard.figures.at_risk(100)
+    assert again.figures.occupancy() == shard.figures.occupancy()
 
 
 @given(
@@ -68,8 +70,8 @@ def test_another_wheel_tells_the_same(log: LogBuilder, old: tuple[int, int], new
     other = Shard(
         coordinator=ROOMY, limits=ShardLimits(), clock_ms=first.clock_ms, blob=blob, tick_ms=new[0], wheel_size=new[1]
     )
-    assert other.occupancy()[0].tick_ms == new[0]
-    assert other.at_risk(100) == kept.at_risk(100)
+    assert other.figures.occupancy()[0].tick_ms == new[0]
+    assert other.figures.at_risk(100) == kept.figures.at_risk(100)
     assert by_group(other.apply([], end_ms).verdicts) == by_group(kept.apply([], end_ms).verdicts)
     assert other.dump() == kept.dump()
 
@@ -128,6 +130,20 @@ def test_a_shard_that_shrinks_gives_its_rows_back() -> None:
     assert shard.member_count == 10
     assert len(blob) < full / 5
     again = _shard(blob)
-    assert {member.deadline_ms for member in again.at_risk(100)} == {T0 + 7_000}
+    assert {member.deadline_ms for member in again.figures.at_risk(100)} == {T0 + 7_000}
     expired = [verdict.member_id for verdict in again.apply([], T0 + 7_000).verdicts if verdict.expiry_reason]
     assert sorted(expired) == sorted(f"m{member}" for member in range(10))
+
+
+def test_states_and_kinds_have_the_numbers_of_the_checkpoints() -> None:
+    """A checkpoint holds a group's state and kind as numbers; a new member of the enums may not shift the old ones."""
+    assert [state.value for state in STATES] == [
+        "Empty",
+        "PreparingRebalance",
+        "CompletingRebalance",
+        "Stable",
+        "Dead",
+    ]
+    assert [kind.value for kind in KINDS] == ["new", "classic", "loaded", "presence"]
+    assert set(STATES) == set(GroupState)
+    assert set(KINDS) == set(GroupKind)

@@ -18,7 +18,7 @@ def test_c5_append_time_that_steps_back_is_clamped_and_counted() -> None:
     assert by_group(run_shard(log, clock_ms=T0 + 2_300, cuts=[2, 6], config=CONFIG)) == expected
     shard = Shard(coordinator=CONFIG, limits=ShardLimits())
     assert shard.apply(pack_records(log.records), None).counts["records_clamped"] == 4
-    assert shard.at_risk(1)[0].deadline_ms == T0 + 2_200
+    assert shard.figures.at_risk(1)[0].deadline_ms == T0 + 2_200
 
 
 def test_a_group_in_two_partitions_is_ordered_by_append_time_and_named() -> None:
@@ -31,7 +31,7 @@ def test_a_group_in_two_partitions_is_ordered_by_append_time_and_named() -> None
     shard = Shard(coordinator=CONFIG, limits=ShardLimits())
     outcome = shard.apply(pack_records(log.records), None)
     assert not [verdict for verdict in outcome.verdicts if verdict.expiry_reason]
-    assert shard.strays(10) == {"g": 1}
+    assert shard.figures.strays(10) == {"g": 1}
     assert outcome.counts["records_astray"] == 1
 
 

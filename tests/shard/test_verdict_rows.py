@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heartwheel.verdicts import NAMES_MAX, Cause, Kind, TriggerRow, Verdict, row_of, verdict_id
+from heartwheel.wire.verdicts import NAMES_MAX, Cause, Kind, TriggerRow, Verdict, row_of, verdict_id
 
 _ids = st.text(max_size=3)
 

@@ -10,7 +10,7 @@ import pytest
 from heartwheel.operations_job.job import OperationsJob
 from heartwheel.settings import Settings, load_settings
 from heartwheel.spark.checkpoint import FORMAT, MANIFEST, CheckpointError, Manifest, open_checkpoint, read_manifest
-from heartwheel.spark.jobs import HeartbeatJob
+from heartwheel.spark.job import HeartbeatJob
 
 
 def _settings(checkpoint: Path, *flags: str) -> Settings:

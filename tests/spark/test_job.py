@@ -10,11 +10,11 @@ import msgspec
 import pytest
 from kafka.structs import TopicPartition
 
-from heartwheel.events import Event
+from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import admin_client
-from heartwheel.kafka.embedded import EmbeddedKafka
 from heartwheel.kafka.partitioner import partition_of
 from heartwheel.kafka.topics import count_partitions
+from heartwheel.wire.events import Event
 from support.checkpoints import MOUNT, mounted
 from support.job import Job, Topics, beats_of, ended, running, wait_for
 from support.verdicts import silences_in

@@ -12,17 +12,17 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.broker.node_process import free_port
 from heartwheel.canary import Canary
 from heartwheel.canary.judge import Outcome
 from heartwheel.canary.plan import groups_of
-from heartwheel.events import Event, EventType, Protocol
-from heartwheel.job_row import JobRow, Phase
-from heartwheel.kafka.embedded import EmbeddedKafka
-from heartwheel.kafka.node_process import free_port
 from heartwheel.kafka.readback import LogRecord
 from heartwheel.metrics.catalogue import CATALOGUE, Kind
 from heartwheel.settings import Settings
-from heartwheel.verdicts import ExpirationRow
+from heartwheel.wire.events import Event, EventType, Protocol
+from heartwheel.wire.job import JobRow, Phase
+from heartwheel.wire.verdicts import ExpirationRow
 from support.beating import Beating
 from support.job import SESSION_MS, Job, Topics, beats_of, running
 from support.verdicts import silences_in

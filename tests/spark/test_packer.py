@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heartwheel.coordinator.partition import shard_of
-from heartwheel.events import Event, EventType, encode_event, fingerprint
 from heartwheel.pack import Pack, decode_pack
 from heartwheel.shard.log import BatchLog
-from heartwheel.spark.packer import REJECT_VALUE_BYTES_MAX, Packer, Reject
+from heartwheel.spark.packer import Packer
 from heartwheel.testing import LogBuilder, frame_of
+from heartwheel.wire.events import Event, EventType, encode_event, fingerprint
+from heartwheel.wire.rejects import REJECT_VALUE_BYTES_MAX, Reject
 
 SHARDS = 4
 

@@ -3,8 +3,6 @@
 All tests share one broker, one set of topics and one checkpoint, and leave them as they are to the next; each also runs
 alone. Members beat all the time, and for each fault a group falls silent. What the topics hold after all of it is held
 against the log at the end: every silence once, by one id, and nobody else.
-
-`HEARTWHEEL_LONG=1` makes the outage of the broker a minute long and restarts the job twenty times in a row.
 """
 
 from __future__ import annotations
@@ -24,16 +22,15 @@ from typing import Literal
 
 import pytest
 
-from heartwheel.kafka.embedded import EmbeddedKafka
+from heartwheel.broker.embedded import EmbeddedKafka
 from support.beating import Beating
 from support.checkpoints import newest_batch
 from support.job import Job, Topics, beats_of, ended, wait_for
 from support.verdicts import assert_exact
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.proof, pytest.mark.timeout(1_800)]
 
-LONG = bool(os.environ.get("HEARTWHEEL_LONG"))
-OUTAGE_S = 60 if LONG else 5
+OUTAGE_S = 60
 FAULTY = Path(__file__).parents[1] / "support" / "faulty"
 
 
@@ -294,7 +291,6 @@ def test_two_jobs_on_one_checkpoint_end_as_one(world: World) -> None:
         _until_expired(world, other if loser is one else one, "two-jobs")
 
 
-@pytest.mark.skipif(not LONG, reason="twenty restarts of the real job: HEARTWHEEL_LONG=1")
 def test_f4_twenty_restarts_in_a_row(world: World) -> None:
     """F4: twenty times killed as soon as it has done a batch: no session is renewed, none is lost."""
     for _ in range(20):

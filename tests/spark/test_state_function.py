@@ -18,14 +18,13 @@ import pytest
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.shard import CorruptBlobError, ShardLimits, UnknownBlobVersionError
 from heartwheel.shard.frame import encode_frame
-from heartwheel.spark.job import JobConfig
+from heartwheel.spark.job_config import JobConfig
 from heartwheel.spark.packer import Packer
-from heartwheel.spark.schema import STATE_VERSION
+from heartwheel.spark.schema import NEW_STATE, STATE_VERSION, StateRow
 from heartwheel.spark.state_function import StateVersionError, advance_shard
 from heartwheel.testing import LogBuilder, frame_of
 
 T0 = 1_795_239_789_000
-NEW = (STATE_VERSION, -1, -1, 0, 0, "")
 
 
 def _config(**changes: Any) -> JobConfig:
@@ -52,7 +51,7 @@ class Simulation:
     def __init__(self, log: LogBuilder, config: JobConfig) -> None:
         self.log = log
         self.config = config
-        self.state: tuple[Any, ...] = NEW
+        self.state = NEW_STATE
         self.read = 0
         self.rows: list[dict[str, Any]] = []
         self._packer = Packer("consumer-heartbeats", 1)
@@ -79,7 +78,7 @@ class Simulation:
         _, output = self._call(end, now_ms + stall_ms, held=False)
         return output.to_dict("records")
 
-    def _call(self, end: int, batch_ms: int, *, held: bool) -> tuple[tuple[Any, ...], pd.DataFrame]:
+    def _call(self, end: int, batch_ms: int, *, held: bool) -> tuple[StateRow, pd.DataFrame]:
         packs: Iterable[tuple[int, bool, bytes]] = ()
         if end > self.read:
             packs = self._packer.pack(frame_of(self.log.records[self.read : end]))
@@ -137,7 +136,7 @@ def test_f2_p5_ten_minutes_down_while_all_beat_on(most: int | None) -> None:
     for t in range(611_000, 640_000, 1_000):
         job.batch(T0 + t)
     assert job.expired() == []
-    assert job.state[3] == members
+    assert job.state.members == members
 
 
 def test_f3_p5_those_who_died_while_it_was_down_are_expired_by_their_true_deadlines() -> None:
@@ -222,7 +221,7 @@ def test_p6_a_full_shard_refuses_by_name() -> None:
     rejects = [msgspec.json.decode(row["value"]) for row in job.rows if row["topic"] == "rejects"]
     assert {(reject["cause"], reject["offset"]) for reject in rejects} == {("shard_full", 2), ("shard_full", 6)}
     assert sorted(member for member, _ in job.expired()) == ["m0", "m1", "m3"]
-    assert job.state[3] == 1
+    assert job.state.members == 1
 
 
 def test_p6_a_batch_over_its_output_is_finished_in_the_next() -> None:
@@ -264,15 +263,15 @@ def test_w7_state_that_can_not_be_read_is_refused_by_name() -> None:
     job = Simulation(_steady(3, 2_000), _config())
     job.batch(T0 + 2_000)
     good = job.state
-    job.state = (STATE_VERSION + 1, *good[1:])
+    job.state = good._replace(version=STATE_VERSION + 1)
     with pytest.raises(StateVersionError, match=f"version {STATE_VERSION + 1}"):
         job.batch(T0 + 3_000)
     for blob, error in (
         (encode_frame(99, {}), UnknownBlobVersionError),
-        (good[5][: len(good[5]) // 2 // 4 * 4], CorruptBlobError),
-        ("AAAA" + good[5][4:], CorruptBlobError),
+        (good.blob[: len(good.blob) // 2 // 4 * 4], CorruptBlobError),
+        ("AAAA" + good.blob[4:], CorruptBlobError),
         ("not base64!", CorruptBlobError),
     ):
-        job.state = (*good[:5], blob)
+        job.state = good._replace(blob=blob)
         with pytest.raises(error):
             job.batch(T0 + 3_000)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from heartwheel.events import encode_event
 from heartwheel.kafka.sender import Sender
+from heartwheel.wire.events import encode_event
 from support.job import Topics, beats_of
 
 

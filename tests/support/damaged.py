@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from heartwheel.broker.jars import fetch_jars
 from heartwheel.errors import HeartwheelError
-from heartwheel.kafka.jars import fetch_jars
 from heartwheel.settings import load_settings
 from heartwheel.spark.engine import Engine
 

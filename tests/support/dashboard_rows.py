@@ -6,10 +6,10 @@ import hashlib
 import itertools
 from typing import Any
 
-from heartwheel.job_row import BatchFigures, JobRow, Phase
 from heartwheel.live.told import Source, Told
-from heartwheel.status import AtRiskMember, StatusRow, WheelLevel
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.job import BatchFigures, JobRow, Phase
+from heartwheel.wire.status import AtRiskMember, StatusRow, WheelLevel
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 _offsets = itertools.count()
 

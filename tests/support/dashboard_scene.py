@@ -10,12 +10,12 @@ from typing import Final, NamedTuple
 
 from heartwheel.canary.figures import CanaryFigures, CanaryLateness
 from heartwheel.coordinator.partition import shard_of
-from heartwheel.events import Event
 from heartwheel.live.history import GroupTail, MemberHistory, MemberSeen, member_history
 from heartwheel.live.scan import Beat
 from heartwheel.live.told import Told
-from heartwheel.status import WheelLevel
-from heartwheel.verdicts import ExpirationRow
+from heartwheel.wire.events import Event
+from heartwheel.wire.status import WheelLevel
+from heartwheel.wire.verdicts import ExpirationRow
 from support.dashboard_rows import at_risk, expired, job, status, triggered
 from timing_wheel import TimingWheel
 

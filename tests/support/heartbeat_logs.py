@@ -7,8 +7,8 @@ import os
 from hypothesis import strategies as st
 
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.events import Event, EventType, Leaving, Protocol
 from heartwheel.testing import LogBuilder
+from heartwheel.wire.events import Event, EventType, Leaving, Protocol
 
 EXAMPLES = int(os.environ.get("HEARTWHEEL_EXAMPLES", "300"))
 """How many logs the properties of the shard are tried on; set the variable for more."""
@@ -31,6 +31,7 @@ CONFIG = CoordinatorConfig(
 
 _members = st.sampled_from(["a", "b", "c", "d"])
 _generations = st.sampled_from([-1, -1, 0, 1, 1, 2, 3, 7])
+_versions = st.sampled_from([None, 0, 3, 5])
 _steps = st.sampled_from([0, 0, 1, 50, 299, 300, 699, 700, 999, 1_000, 1_001, 1_500, 2_500, 6_000])
 
 
@@ -43,6 +44,8 @@ def _events(draw: st.DrawFn, kinds: tuple[EventType, ...]) -> Event:
         fields["generation_id"] = draw(_generations)
     if kind is EventType.HEARTBEAT and draw(st.booleans()):
         fields["session_timeout_ms"] = draw(st.sampled_from(SESSIONS_MS))
+    if kind is EventType.SYNC and draw(st.integers(0, 3)) == 0:
+        fields |= {"protocol_type": "consumer", "protocol_name": "range", "api_version": draw(_versions)}
     if kind is EventType.JOIN:
         fields |= {
             "session_timeout_ms": draw(st.sampled_from(SESSIONS_MS)),
@@ -51,7 +54,7 @@ def _events(draw: st.DrawFn, kinds: tuple[EventType, ...]) -> Event:
             "protocols": (Protocol("range", draw(st.sampled_from(["x", "y"]))),),
         }
         if draw(st.integers(0, 3)) == 0:
-            fields |= {"member_id": "", "assigned_member_id": member}
+            fields |= {"member_id": "", "assigned_member_id": member, "api_version": draw(_versions)}
     if kind in {EventType.JOIN, EventType.HEARTBEAT, EventType.LEAVE} and draw(st.integers(0, 4)) == 0:
         fields["group_instance_id"] = draw(st.sampled_from(["i1", "i2"]))
     if kind is EventType.LEAVE and draw(st.booleans()):

@@ -14,10 +14,10 @@ from typing import Any, Self
 
 import msgspec
 
-from heartwheel.events import Event, encode_event
 from heartwheel.kafka.readback import LogRecord, read_topic
 from heartwheel.kafka.sender import Sender
 from heartwheel.kafka.topics import TopicNames, engine_topics, ensure_topics
+from heartwheel.wire.events import Event, encode_event
 
 PATIENCE_S = float(os.environ.get("HEARTWHEEL_PATIENCE_S", "120"))
 """How long a condition may take on a busy machine before a test gives up."""

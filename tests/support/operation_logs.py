@@ -21,7 +21,7 @@ from heartwheel.operations import (
     decode_operation,
     encode_operation,
 )
-from heartwheel.operations.outcomes import Ended
+from heartwheel.wire.outcomes import Ended
 
 T0 = 1_795_239_789_000
 """When generated logs begin, epoch ms."""

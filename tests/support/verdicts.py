@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 
-from heartwheel.kafka.judge import Beats
+from heartwheel.feed.judge import Beats
 from support.job import Job, Topics
 
 

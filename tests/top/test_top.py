@@ -15,12 +15,12 @@ from textual.pilot import Pilot
 from heartwheel.live.at_risk import AtRisk
 from heartwheel.live.now import View
 from heartwheel.live.picture import Picture
-from heartwheel.status import AtRiskMember
 from heartwheel.top.app import Top
 from heartwheel.top.cells import bar, plain
 from heartwheel.top.frame import Frame, frame_of, narrowed, risk_of
 from heartwheel.top.panes import Pane
 from heartwheel.top.snapshot import document, print_snapshot
+from heartwheel.wire.status import AtRiskMember
 from support.output_rows import T0, begun, expired, job, joined, status, told
 
 NASTY = "<b>[red]\x1b[31m"

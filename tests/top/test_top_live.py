@@ -8,8 +8,9 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.broker.node_process import free_port
 from heartwheel.cli.app import run
-from heartwheel.kafka.embedded import EmbeddedKafka, free_port
 from heartwheel.kafka.sender import Sender
 from heartwheel.top import watch
 from support.job import Topics

@@ -19,8 +19,8 @@ from heartwheel.audit.rules.groups import advance, apply, is_gone, next_deadline
 from heartwheel.audit.rules.model import NEVER, Group
 from heartwheel.audit.state import FORMAT, Begin, Held, OpenReject, OpenRow, State
 from heartwheel.errors import HeartwheelError
-from heartwheel.events import Event, EventType, RejectedError, decode_event
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.events import Event, EventType, RejectedError, decode_event
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 _VALUES_REMEMBERED_MAX: Final = 200_000
 _SWEEP_MS: Final = 1_000

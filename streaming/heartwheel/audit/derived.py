@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 Row = ExpirationRow | TriggerRow
 """One row of the two topics of verdicts."""

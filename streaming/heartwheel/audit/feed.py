@@ -11,7 +11,7 @@ import msgspec
 from heartwheel.audit.audit import Audit
 from heartwheel.audit.clocks import Clocks
 from heartwheel.audit.rejects import GROUP_FULL, SHARD_FULL
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 
 class Source(enum.StrEnum):

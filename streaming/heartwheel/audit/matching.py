@@ -15,7 +15,7 @@ from heartwheel.audit.findings import FindingKind
 from heartwheel.audit.pace import Candidate
 from heartwheel.audit.recent import key_of
 from heartwheel.audit.state import Held, Noticed, OpenRow, Place, State
-from heartwheel.verdicts import ExpirationRow
+from heartwheel.wire.verdicts import ExpirationRow
 
 EXPIRATIONS: Final = "expirations"
 TRIGGERS: Final = "triggers"

@@ -17,7 +17,7 @@ from heartwheel.audit.recent import key_of
 from heartwheel.audit.rules.groups import is_gone
 from heartwheel.audit.rules.model import Group
 from heartwheel.audit.state import OpenReject, State
-from heartwheel.events import Event, EventType
+from heartwheel.wire.events import Event, EventType
 
 SHARD_FULL = "shard_full"
 GROUP_FULL = "group_full"

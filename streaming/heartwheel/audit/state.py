@@ -11,7 +11,7 @@ from heartwheel.audit.ledger import Ledger
 from heartwheel.audit.pace import Pace
 from heartwheel.audit.recent import Recent
 from heartwheel.audit.rules.model import Group
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 FORMAT = 1
 """The version of what is written down."""

@@ -87,7 +87,7 @@ class TopicLog:
         consumer, topic = self._consumer, self._names[source]
         numbers = consumer.partitions_for_topic(topic)
         if not numbers:
-            raise KafkaRefusedError(f"there is no topic {topic}\nhint: heartwheel topics shows what there is")
+            raise KafkaRefusedError(f"there is no topic {topic}", hint="heartwheel topics shows what there is")
         parts = [TopicPartition(topic, number) for number in sorted(numbers)]
         begins, ends = consumer.beginning_offsets(parts), consumer.end_offsets(parts)
         for part in parts:

@@ -14,13 +14,14 @@ from heartwheel.canary.figures import CanaryFigures
 from heartwheel.canary.flock import Flock
 from heartwheel.canary.judge import Judged
 from heartwheel.canary.plan import Probe, plan_of
-from heartwheel.events import encode_event
-from heartwheel.job_row import JobRow, Phase
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
 from heartwheel.kafka.sender import Sender, Stamp
-from heartwheel.live.follower import Follower, Source, Told
+from heartwheel.live.follower import Follower
+from heartwheel.live.told import Source, Told
 from heartwheel.settings import Settings
-from heartwheel.verdicts import ExpirationRow
+from heartwheel.wire.events import encode_event
+from heartwheel.wire.job import JobRow, Phase
+from heartwheel.wire.verdicts import ExpirationRow
 
 _TICK_S: Final = 0.05
 _LOOK_BACK_MS: Final = 60_000

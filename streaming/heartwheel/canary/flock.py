@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from heartwheel.canary.figures import CanaryFigures, Outcomes
 from heartwheel.canary.judge import Claim, Judge, Judged
 from heartwheel.canary.plan import Plan, Probe
-from heartwheel.events import Event, EventType
-from heartwheel.verdicts import ExpirationRow
+from heartwheel.wire.events import Event, EventType
+from heartwheel.wire.verdicts import ExpirationRow
 
 CLIENT_ID = "heartwheel-canary"
 """The client id that its members show."""

@@ -125,14 +125,7 @@ def run(arguments: list[str] | None = None) -> int:
         return leave.code if isinstance(leave.code, int) else EXIT_FAILED
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except Exception as error:
-        if not is_plain(error):
-            raise
+    except HeartwheelError as error:
         print_error(error)
         return EXIT_USAGE if isinstance(error, SettingsError) else EXIT_FAILED
     return 0
-
-
-def is_plain(error: Exception) -> bool:
-    """Tell whether an error is written for people: all that heartwheel raises on purpose, no bug of ours or others'."""
-    return isinstance(error, HeartwheelError) or type(error).__module__.partition(".")[0] == "heartwheel"

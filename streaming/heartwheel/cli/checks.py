@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
+from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings, format_size
 
 
@@ -38,15 +39,14 @@ class Check(NamedTuple):
     hint: str = ""
 
 
-def failed(name: str, error: Exception, status: Status = Status.BAD) -> Check:
-    """Make a check of an error that is written for people, its hint apart from its message."""
-    message, _, hint = str(error).partition("\nhint: ")
-    return Check(name, status, message, hint or getattr(error, "hint", None) or "")
+def failed(name: str, error: HeartwheelError, status: Status = Status.BAD) -> Check:
+    """Make a check of an error that is written for people."""
+    return Check(name, status, str(error), error.hint or "")
 
 
 def check_java() -> Check:
     """Look for a Java that runs Spark and the broker."""
-    from heartwheel.kafka.java import JavaError, find_java, java_version
+    from heartwheel.broker.java import JavaError, find_java, java_version
 
     try:
         java = find_java()
@@ -79,7 +79,7 @@ def check_packages() -> Check:
 
 def check_jars() -> Iterator[Check]:
     """Verify the jars in the cache, every byte of them, without asking the network."""
-    from heartwheel.kafka.jars import JarError, default_cache_dir, fetch_jars
+    from heartwheel.broker.jars import JarError, default_cache_dir, fetch_jars
 
     cache = default_cache_dir()
     for name, purpose in (("spark", "Spark's Kafka connector"), ("broker", "the embedded broker")):

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from heartwheel.errors import HeartwheelError
 from heartwheel.settings import LoadedSettings, load_settings
 
 ConfigFile = Annotated[
@@ -50,14 +51,12 @@ def stderr() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def print_error(error: Exception) -> None:
+def print_error(error: HeartwheelError) -> None:
     """Print an error and its hint, one line each, without a traceback."""
     console = stderr()
-    message, separator, rest = str(error).partition("\nhint: ")
-    hint = getattr(error, "hint", None) or (rest if separator else None)
-    console.print(Text.assemble(("error: ", "bold red"), message))
-    if hint:
-        console.print(Text.assemble(("hint: ", "bold"), hint))
+    console.print(Text.assemble(("error: ", "bold red"), str(error)))
+    if error.hint:
+        console.print(Text.assemble(("hint: ", "bold"), error.hint))
 
 
 def print_json(value: object) -> None:

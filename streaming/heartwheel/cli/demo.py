@@ -113,9 +113,9 @@ def _run(
 ) -> dict[str, Any] | None:
     import msgspec
 
+    from heartwheel.broker.embedded import EmbeddedKafka
     from heartwheel.demo.demo import Demo
     from heartwheel.demo.tally import Tally
-    from heartwheel.kafka.embedded import EmbeddedKafka
     from heartwheel.kafka.topics import ensure_topics
 
     tally = Tally(settings.engine.shards)

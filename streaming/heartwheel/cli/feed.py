@@ -26,9 +26,9 @@ from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings, format_duration, parse_duration_ms
 
 if TYPE_CHECKING:
-    from heartwheel.kafka.feeder import Feeder
-    from heartwheel.kafka.schedule import FeedPlan
-    from heartwheel.kafka.truth import Summary
+    from heartwheel.feed.feeder import Feeder
+    from heartwheel.feed.schedule import FeedPlan
+    from heartwheel.feed.truth import Summary
 
 _REDRAW_S = 0.25
 
@@ -40,7 +40,7 @@ def feed_plan(settings: Settings, duration_ms: int | None) -> FeedPlan:
         settings: the checked configuration.
         duration_ms: length of the feed, ms; endless if absent.
     """
-    from heartwheel.kafka.schedule import FeedPlan
+    from heartwheel.feed.schedule import FeedPlan
 
     return FeedPlan(**settings.feed.model_dump(), duration_ms=duration_ms)
 
@@ -109,7 +109,7 @@ def _require_topic(settings: Settings) -> None:
 
 
 def _run(settings: Settings, plan: FeedPlan, truth: Path) -> Summary:
-    from heartwheel.kafka.feeder import Feeder
+    from heartwheel.feed.feeder import Feeder
 
     kafka = settings.kafka
     feeder = Feeder(plan, kafka.bootstrap_servers, kafka.topics.heartbeats, truth, properties=kafka.client)

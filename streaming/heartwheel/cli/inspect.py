@@ -105,11 +105,11 @@ def shard_document(view: ShardView) -> dict[str, Any]:
         "last_trigger_ms": view.last_trigger_ms,
         "members": shard.member_count,
         "groups": shard.group_count,
-        "groups_by_state": shard.groups_by_state(),
-        "groups_by_kind": shard.groups_by_kind(),
+        "groups_by_state": shard.figures.groups_by_state(),
+        "groups_by_kind": shard.figures.groups_by_kind(),
         "state_bytes": view.state_bytes,
-        "wheel": [{"tick_ms": level.tick_ms, "entries": level.entries} for level in shard.occupancy()],
-        "next_deadline_ms": next((member.deadline_ms for member in shard.at_risk(1)), None),
+        "wheel": [{"tick_ms": level.tick_ms, "entries": level.entries} for level in shard.figures.occupancy()],
+        "next_deadline_ms": next((member.deadline_ms for member in shard.figures.at_risk(1)), None),
         "totals": dict(shard.totals),
     }
 

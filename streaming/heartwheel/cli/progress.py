@@ -20,7 +20,7 @@ def fetch_shown(set_name: str) -> list[Path]:
     Raises:
         JarError: naming every jar that can not be had.
     """
-    from heartwheel.kafka.jars import fetch_jars
+    from heartwheel.broker.jars import fetch_jars
 
     console = stderr()
     columns = (TextColumn("fetching the jars of {task.description}"), BarColumn(), DownloadColumn())

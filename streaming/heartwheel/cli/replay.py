@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from heartwheel.replay.log import LogReplay
     from heartwheel.replay.meta import Meta
     from heartwheel.replay.signs import Signs
-    from heartwheel.verdicts import Verdict
+    from heartwheel.wire.verdicts import Verdict
 
 _STDIN: Final = "-"
 _LINES_AT_ONCE: Final = 1_000
@@ -157,7 +157,7 @@ def _open(events: str) -> Iterator[BinaryIO]:
 
 def _feed(run: LogReplay, log: Iterable[bytes], signs: Signs | None) -> int:
     """Feed a log to a replay, and return how many lines of it are bad."""
-    from heartwheel.events import RejectedError
+    from heartwheel.wire.events import RejectedError
 
     number = bad = 0
     for number, line in enumerate(log, start=1):

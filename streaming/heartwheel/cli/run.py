@@ -99,7 +99,7 @@ def log_to_stderr() -> None:
 
 def spark_log_file() -> Path:
     """Name the file that Spark's JVM logs to."""
-    from heartwheel.kafka.jars import default_cache_dir
+    from heartwheel.broker.jars import default_cache_dir
 
     return default_cache_dir().parent / "logs" / "spark.log"
 

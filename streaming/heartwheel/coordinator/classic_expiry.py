@@ -6,7 +6,7 @@ from heartwheel.coordinator import words
 from heartwheel.coordinator.classic_rebalance import complete_join, maybe_prepare_rebalance_or_complete_join
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.model import GroupState, Member, TimerKind
-from heartwheel.verdicts import Cause, ExpiryReason, Kind
+from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind
 
 
 def fire_member(ctx: Context, member: Member) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.model import GroupState
-from heartwheel.events import UNCHECKED_GENERATION, Event
+from heartwheel.wire.events import UNCHECKED_GENERATION, Event
 
 
 def heartbeat(ctx: Context, event: Event, fingerprint: int) -> Answer:

@@ -5,6 +5,8 @@ Read beside `GroupMetadataManager`: every function names the method it mirrors.
 
 from __future__ import annotations
 
+from typing import Final
+
 from heartwheel.coordinator import words
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.classic_rebalance import maybe_prepare_rebalance_or_complete_join
@@ -13,8 +15,10 @@ from heartwheel.coordinator.classic_update import update_member
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.model import GroupState, Member, TimerKind
 from heartwheel.coordinator.takeover import take_over
-from heartwheel.events import Event
-from heartwheel.verdicts import Cause
+from heartwheel.wire.events import Event
+from heartwheel.wire.verdicts import Cause
+
+_KNOWN_MEMBER_ID_VERSION: Final = 4
 
 
 def join(ctx: Context, event: Event) -> Answer:
@@ -68,9 +72,18 @@ def _join_new_member(ctx: Context, event: Event) -> Answer:
         if old_id is not None:
             return replace_static_member(ctx, event, group.members[old_id], new_id)
         return _add_member(ctx, event, new_id)
-    if not ctx.conditions.member_id_required:
+    if not _requires_known_member_id(ctx, event):
         return _add_member(ctx, event, new_id)
     return _add_pending_member(ctx, event, new_id)
+
+
+def _requires_known_member_id(ctx: Context, event: Event) -> bool:
+    """Tell whether a first join is sent back with its id: `JoinGroupRequest.requiresKnownMemberId` (KIP-394).
+
+    A source that does not know versions is taken to speak of clients of today.
+    """
+    required = ctx.conditions.member_id_required
+    return event.api_version is None or event.api_version >= _KNOWN_MEMBER_ID_VERSION if required is None else required
 
 
 def _add_pending_member(ctx: Context, event: Event, member_id: str) -> Answer:

@@ -15,8 +15,8 @@ from heartwheel.coordinator.classic_rebalance import (
 )
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.model import GroupState, Member
-from heartwheel.events import Event, Leaving
-from heartwheel.verdicts import Cause, Kind
+from heartwheel.wire.events import Event, Leaving
+from heartwheel.wire.verdicts import Cause, Kind
 
 
 @dataclass

@@ -9,7 +9,7 @@ from heartwheel.coordinator import words
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.java_map import walked_set
 from heartwheel.coordinator.model import NEVER, GroupState, Member
-from heartwheel.verdicts import Cause, ExpiryReason, Kind
+from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind
 
 _CAN_REBALANCE = frozenset({GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY})
 
@@ -55,12 +55,14 @@ def prepare_rebalance(ctx: Context, reason: str, cause: Cause) -> None:
 
 def schedule_join(ctx: Context, timeout_ms: int) -> None:
     """Arm the timer that ends the join phase after the rebalance timeout."""
+    ctx.group.join_armed_ms = ctx.now_ms
     ctx.group.join_deadline_ms = ctx.now_ms + timeout_ms
     ctx.group.join_is_initial = False
 
 
 def _schedule_initial_join(ctx: Context, delay_ms: int, remaining_ms: int) -> None:
     group = ctx.group
+    group.join_armed_ms = ctx.now_ms
     group.join_deadline_ms = ctx.now_ms + delay_ms
     group.join_delay_ms = delay_ms
     group.join_remaining_ms = remaining_ms
@@ -119,7 +121,9 @@ def _remove_absent(ctx: Context) -> tuple[str, ...]:
     absent = {m.member_id: m for m in ctx.roster.not_yet_rejoined() if m.group_instance_id is None}
     if not absent:
         return ()
-    removed = tuple(walked_set(absent))
+    # `notYetRejoinedMembers` fills a new map from the group's, and the dynamic ones are collected into a third.
+    everybody = ctx.roster.walked(m.member_id for m in ctx.roster.not_yet_rejoined())
+    removed = tuple(walked_set(member_id for member_id in walked_set(everybody) if member_id in absent))
     for member in absent.values():
         ctx.roster.remove(member.member_id)
     words_of_all = words.removed_at_join(ctx.group.group_id, removed)
@@ -160,9 +164,11 @@ def _stabilize(ctx: Context, cause: Cause, removed: tuple[str, ...]) -> None:
         joined=tuple(member.member_id for member in group.members.values() if member.is_new),
         duration_ms=ctx.now_ms - group.rebalance_started_ms,
     )
+    group.armed_table_size = group.table_size
     for member in group.members.values():
         _answer_join(ctx, member)
     # schedulePendingSync: members that never send their SyncGroup are removed (KAFKA-12890).
+    group.sync_armed_ms = ctx.now_ms
     group.sync_deadline_ms = ctx.now_ms + ctx.roster.rebalance_timeout_ms()
 
 

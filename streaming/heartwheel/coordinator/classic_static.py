@@ -13,8 +13,8 @@ from heartwheel.coordinator.classic_rebalance import (
 from heartwheel.coordinator.classic_update import update_member
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.model import GroupState, Member
-from heartwheel.events import Event
-from heartwheel.verdicts import Cause, Kind
+from heartwheel.wire.events import Event
+from heartwheel.wire.verdicts import Cause, Kind
 
 
 def replace_static_member(ctx: Context, event: Event, old: Member, new_id: str) -> Answer:

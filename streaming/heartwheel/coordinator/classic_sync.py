@@ -5,13 +5,23 @@ Read beside `GroupMetadataManager`: every function names the method it mirrors.
 
 from __future__ import annotations
 
+from typing import Final
+
 from heartwheel.coordinator import words
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.classic_rebalance import prepare_rebalance, propagate_assignment, store_record
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.model import NEVER, GroupState, Member
-from heartwheel.events import UNCHECKED_GENERATION, Event
-from heartwheel.verdicts import Cause, ExpiryReason, Kind
+from heartwheel.wire.events import UNCHECKED_GENERATION, Event
+from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind
+
+_PROTOCOL_VERSION: Final = 5
+
+
+def lacks_protocol(event: Event) -> bool:
+    """Tell whether a SyncGroup is refused before any coordinator sees it: `areMandatoryProtocolTypeAndNamePresent`."""
+    lacks = event.protocol_type is None or event.protocol_name is None
+    return lacks and event.api_version is not None and event.api_version >= _PROTOCOL_VERSION
 
 
 def sync(ctx: Context, event: Event) -> Answer:
@@ -44,9 +54,15 @@ def _validate_sync_group(ctx: Context, event: Event) -> Answer:
         return refusal
     if event.generation_id not in (UNCHECKED_GENERATION, group.generation):
         return Answer.ILLEGAL_GENERATION
-    if event.protocol_type is not None and group.protocol_type not in (None, event.protocol_type):
+    if _is_inconsistent(event.protocol_type, group.protocol_type):
+        return Answer.INCONSISTENT_GROUP_PROTOCOL
+    if _is_inconsistent(event.protocol_name, group.protocol_name):
         return Answer.INCONSISTENT_GROUP_PROTOCOL
     return Answer.NONE
+
+
+def _is_inconsistent(asked: str | None, of_group: str | None) -> bool:
+    return asked is not None and of_group is not None and asked != of_group
 
 
 def _remove_pending_sync_member(ctx: Context, member: Member) -> None:
@@ -65,6 +81,7 @@ def _receive_assignment(ctx: Context, leader: Member) -> None:
     ctx.say_of(leader, Kind.ASSIGNMENT_RECEIVED, reason)
     store_record(ctx)
     if ctx.conditions.append_delay_ms > 0:
+        group.store_armed_ms = ctx.now_ms
         group.store_deadline_ms = ctx.now_ms + ctx.conditions.append_delay_ms
     else:
         fire_store(ctx)

@@ -6,7 +6,7 @@ import msgspec
 
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.model import Group, Member
-from heartwheel.events import Event
+from heartwheel.wire.events import Event
 
 
 def update_member(ctx: Context, event: Event, member: Member) -> None:
@@ -17,8 +17,8 @@ def update_member(ctx: Context, event: Event, member: Member) -> None:
     if event.session_timeout_ms is not None and event.session_timeout_ms != member.session_timeout_ms:
         member.session_timeout_ms = event.session_timeout_ms
         member.fingerprint = 0
-    if event.rebalance_timeout_ms is not None:
-        member.rebalance_timeout_ms = event.rebalance_timeout_ms
+    if event.rebalance_timeout_ms is not None or event.api_version == 0:
+        member.rebalance_timeout_ms = ctx.rebalance_timeout_ms(event)
     member.last_seen_ms = ctx.now_ms
     ctx.roster.set_awaiting_join(member, awaiting=True)
 

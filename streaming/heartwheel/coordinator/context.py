@@ -11,19 +11,20 @@ from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.model import NEVER, Group, GroupState, Member, TimerKind
 from heartwheel.coordinator.roster import Roster
 from heartwheel.coordinator.timers import Timers
-from heartwheel.events import Event
-from heartwheel.verdicts import Cause, Kind, Verdict
+from heartwheel.wire.events import Event
+from heartwheel.wire.verdicts import Cause, Kind, Verdict
 
 
 class Conditions(msgspec.Struct):
     """Hold what decides with a request and is not in its fields; a live log does not know better than the defaults.
 
     Args:
-        member_id_required: a dynamic join without member id is answered MEMBER_ID_REQUIRED (JoinGroup v4 and later).
+        member_id_required: a dynamic join without member id is answered MEMBER_ID_REQUIRED; `None` goes by the version
+            of the request.
         append_delay_ms: how long the broker's log takes to store the leader's assignment, ms.
     """
 
-    member_id_required: bool = True
+    member_id_required: bool | None = None
     append_delay_ms: int = 0
 
 
@@ -61,8 +62,8 @@ class Context:
         return self.config.default_session_timeout_ms if event.session_timeout_ms is None else event.session_timeout_ms
 
     def rebalance_timeout_ms(self, event: Event) -> int:
-        """Tell which rebalance timeout a request asks for, ms."""
-        asked = event.rebalance_timeout_ms
+        """Tell which rebalance timeout a request asks for, ms; version 0 has none of its own (`JoinGroupRequest`)."""
+        asked = event.session_timeout_ms if event.api_version == 0 else event.rebalance_timeout_ms
         return self.config.default_rebalance_timeout_ms if asked is None else asked
 
     def reset_session(self, member: Member) -> None:

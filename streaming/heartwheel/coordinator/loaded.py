@@ -14,8 +14,8 @@ from heartwheel.coordinator.classic_rebalance import become_empty
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.model import Member
 from heartwheel.coordinator.takeover import catch_up, is_behind, remember_heartbeat, take_over
-from heartwheel.events import UNCHECKED_GENERATION, Event, EventType
-from heartwheel.verdicts import Cause, Kind
+from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType
+from heartwheel.wire.verdicts import Cause, Kind
 
 
 def request(ctx: Context, event: Event, fingerprint: int) -> Answer:

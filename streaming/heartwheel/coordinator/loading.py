@@ -12,7 +12,7 @@ from heartwheel.coordinator.classic_rebalance import prepare_rebalance
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.java_map import grown_table, walked
 from heartwheel.coordinator.model import GroupKind, GroupState, Member
-from heartwheel.verdicts import Cause
+from heartwheel.wire.verdicts import Cause
 
 
 def unload(ctx: Context) -> Answer:
@@ -54,7 +54,7 @@ def _replay_record(ctx: Context) -> None:
     group.members = {}
     for member_id in walked(by_age, group.table_size):
         group.members[member_id] = _as_recorded(recorded[member_id], ctx.roster.new_seq(), group.stored_protocol_name)
-    group.table_size = grown_table(len(group.members), 0)
+    group.table_size = group.armed_table_size = grown_table(len(group.members), 0)
     group.departed = {}
     group.orphaned_syncs = ()
     group.generation = group.stored_generation

@@ -25,8 +25,8 @@ from heartwheel.coordinator.context import Conditions, Context
 from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState, Member
 from heartwheel.coordinator.takeover import become_classic, catch_up, is_behind, is_unseen_member, take_over
 from heartwheel.coordinator.timers import GroupTimer
-from heartwheel.events import UNCHECKED_GENERATION, Event, EventType
-from heartwheel.verdicts import Verdict
+from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType
+from heartwheel.wire.verdicts import Verdict
 
 __all__ = ["Answer", "GroupMachine"]
 
@@ -60,7 +60,7 @@ class GroupMachine:
         Args:
             event: the request.
             append_ms: append time of its record, epoch ms.
-            fingerprint: `heartwheel.events.fingerprint` of the event, for heartbeats on the way to the fast path.
+            fingerprint: `heartwheel.wire.events.fingerprint` of the event, for heartbeats on the way to the fast path.
 
         Returns:
             What the coordinator would have answered.
@@ -190,6 +190,8 @@ class GroupMachine:
     def _request(self, event: Event, fingerprint: int) -> Answer:
         """Handle a heartbeat, sync or commit."""
         group = self.group
+        if event.type is EventType.SYNC and classic_sync.lacks_protocol(event):
+            return Answer.INCONSISTENT_GROUP_PROTOCOL
         if group.kind is GroupKind.CLASSIC:
             if group.confirmed:
                 return self._classic_request(event, fingerprint)

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.events import Protocol
+from heartwheel.wire.events import Protocol
 
 NEVER: Final = 2**63 - 1
 """The deadline of a timer that is not armed, milliseconds: later than every time that can be written down."""
@@ -54,7 +54,7 @@ class Member(msgspec.Struct, omit_defaults=True):
 
     Args:
         member_id: the id that the coordinator handed out.
-        seq: position in the order in which the members of the group joined; ties between timers go by it.
+        seq: position in the order in which the members of the group joined.
         group_instance_id: the instance id of a static member, else `None`.
         client_id: shown to people.
         client_host: shown to people.
@@ -115,15 +115,19 @@ class Group(msgspec.Struct, omit_defaults=True):
         pending: those that were only told their id (KIP-394), in that order.
         next_seq: the `Member.seq` that the next one gets.
         table_size: capacity of the `java.util.HashMap` that Kafka would hold the members in; it never shrinks.
+        armed_table_size: that capacity when all sessions were last armed together, in the map's order; 0 if never.
         orphaned_syncs: ids of replaced static members that the group still waits for a SyncGroup of, as Kafka does.
         join_deadline_ms: when the join phase ends at the latest, epoch ms.
+        join_armed_ms: when that timer was armed, epoch ms.
         join_delay_ms: length of the running part of the initial rebalance delay, ms.
         join_remaining_ms: how much the initial rebalance may still be extended, ms.
         join_is_initial: the running join timer is one of the initial rebalance.
         new_member_added: a member joined since the initial rebalance delay was armed.
         rebalance_started_ms: when the running or last join phase began, epoch ms.
         sync_deadline_ms: when members that have not synced are removed, epoch ms.
+        sync_armed_ms: when that timer was armed, epoch ms.
         store_deadline_ms: when the leader's assignment is stored and the group turns Stable, epoch ms.
+        store_armed_ms: when the leader's assignment arrived, epoch ms.
         store_generation: the generation of that assignment.
         forget_deadline_ms: when an Empty (or unloaded) group is forgotten, epoch ms.
         last_event_ms: effective time of the last event or timer; effective time never goes back.
@@ -151,15 +155,19 @@ class Group(msgspec.Struct, omit_defaults=True):
     pending: dict[str, Member] = {}
     next_seq: int = 0
     table_size: int = 0
+    armed_table_size: int = 0
     orphaned_syncs: tuple[str, ...] = ()
     join_deadline_ms: int = NEVER
+    join_armed_ms: int = 0
     join_delay_ms: int = 0
     join_remaining_ms: int = 0
     join_is_initial: bool = False
     new_member_added: bool = False
     rebalance_started_ms: int = 0
     sync_deadline_ms: int = NEVER
+    sync_armed_ms: int = 0
     store_deadline_ms: int = NEVER
+    store_armed_ms: int = 0
     store_generation: int = -1
     forget_deadline_ms: int = NEVER
     last_event_ms: int = 0

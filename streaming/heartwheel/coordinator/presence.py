@@ -15,8 +15,8 @@ from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.loaded import request as loaded_request
 from heartwheel.coordinator.model import Member
 from heartwheel.coordinator.takeover import is_behind, remember_heartbeat, take_over
-from heartwheel.events import Event, EventType
-from heartwheel.verdicts import Cause, Kind
+from heartwheel.wire.events import Event, EventType
+from heartwheel.wire.verdicts import Cause, Kind
 
 
 def request(ctx: Context, event: Event, fingerprint: int) -> Answer:

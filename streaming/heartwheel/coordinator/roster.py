@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterable
 
 from heartwheel.coordinator.answer import Answer
-from heartwheel.coordinator.java_map import bucket_of, grown_table, walked_set
+from heartwheel.coordinator.java_map import bucket_of, grown_table, walked, walked_set
 from heartwheel.coordinator.model import Group, GroupState, Member
-from heartwheel.events import Protocol
+from heartwheel.wire.events import Protocol
 
 
 class Roster:
@@ -124,7 +124,8 @@ class Roster:
     def pending_sync_ids(self) -> list[str]:
         """List whose SyncGroup the group still waits for, in the order of Java's set."""
         waiting = [m.member_id for m in self._group.members.values() if m.pending_sync]
-        return walked_set([*waiting, *self._group.orphaned_syncs])
+        # `expirePendingSync` copies the set, whose own table is as large as that of the members.
+        return walked_set(self.walked([*waiting, *self._group.orphaned_syncs]))
 
     def has_received_sync_from_all_members(self) -> bool:
         """Tell whether nobody's SyncGroup is waited for."""
@@ -137,6 +138,10 @@ class Roster:
     def not_yet_rejoined(self) -> list[Member]:
         """List the members that have not sent their JoinGroup in this join phase."""
         return [m for m in self._group.members.values() if not m.awaiting_join]
+
+    def walked(self, member_ids: Iterable[str]) -> list[str]:
+        """Sort ids of members, given in join order, as Java's map of the members would walk through them."""
+        return walked(member_ids, max(self._group.table_size, 1))
 
     def maybe_elect_new_joined_leader(self) -> bool:
         """Make sure that a member that joined leads; return whether there is one: `maybeElectNewJoinedLeader`."""
@@ -192,13 +197,14 @@ class Roster:
         """Let every member vote for the first of its protocols that all support: `selectProtocol`."""
         speaking = len(self._group.members) - self._silent
         candidates = {name for name, count in self._offered.items() if count == speaking}
-        votes: Counter[str] = Counter()
-        for member in self._group.members.values():
-            vote = next((p.name for p in member.protocols if p.name in candidates), None)
-            if vote is not None:
-                votes[vote] += 1
-        # The first of several with most votes wins, in the order of Java's map of votes.
-        return max(walked_set(votes), key=votes.__getitem__, default=None)
+        votes = Counter(vote for member in self._group.members.values() if (vote := _vote(member, candidates)))
+        most = max(votes.values(), default=0)
+        tied = [name for name, count in votes.items() if count == most]
+        if len(tied) > 1:
+            # The first of several wins, in the order of Java's map of votes, which was filled in that of the members.
+            filled = dict.fromkeys(_vote(self._group.members[i], candidates) for i in self.walked(self._group.members))
+            tied = [name for name in walked_set(name for name in filled if name) if votes[name] == most]
+        return next(iter(tied), None)
 
     def _put(self, member: Member) -> None:
         group = self._group
@@ -222,3 +228,7 @@ class Roster:
     def _first(self, member_ids: Iterable[str]) -> str | None:
         table_size = self._group.table_size
         return min(member_ids, key=lambda member_id: bucket_of(member_id, table_size), default=None)
+
+
+def _vote(member: Member, candidates: set[str]) -> str | None:
+    return next((protocol.name for protocol in member.protocols if protocol.name in candidates), None)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from heartwheel.coordinator import words
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.model import Group, GroupKind, GroupState, Member
-from heartwheel.events import Event
-from heartwheel.verdicts import Cause, Kind
+from heartwheel.wire.events import Event
+from heartwheel.wire.verdicts import Cause, Kind
 
 
 def take_over(ctx: Context, event: Event) -> Member:

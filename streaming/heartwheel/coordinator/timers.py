@@ -16,12 +16,20 @@ from __future__ import annotations
 
 import enum
 from heapq import heapify, heappop, heappush, heapreplace
+from typing import Final
 
-from heartwheel.coordinator.model import NEVER, Group, Member, TimerKind
+from heartwheel.coordinator.java_map import bucket_of
+from heartwheel.coordinator.model import NEVER, Group, GroupKind, Member, TimerKind
+
+_UNPLACED: Final = -1
+"""The bucket of an entry that was not needed yet: it is a hash of the member id, and few entries ever tie."""
+
+_Rank = tuple[int, int, int]
+"""Deadline and time of arming, epoch ms, then whose timer it is: 0 session, 1 one of a first join, 2 the group's."""
 
 
 class GroupTimer(enum.Enum):
-    """Name a timer of the group itself, in the order in which equal deadlines fire; all but `FORGET` before members."""
+    """Name a timer of the group itself, in the order in which those armed and due together fire."""
 
     JOIN = "join"
     SYNC = "sync"
@@ -32,8 +40,11 @@ class GroupTimer(enum.Enum):
 class Timers:
     """Order the timers of one group.
 
-    Equal deadlines fire in this order: join, sync, the storing of an assignment, then the members in join order, then
-    the forgetting of the group.
+    Equal deadlines of a classic group fire in the order in which the timers were armed, as tasks in one bucket of
+    Kafka's `TimingWheel` do. Of those armed in one millisecond sessions come first, among each other in the order of
+    Java's map (`completeClassicGroupJoin` arms them walking through it, `schedulePendingSync` follows), then pending
+    and new members, each armed by its own request, then the group's own timer. Members of other groups fire in the
+    order in which they came. The group is forgotten after all else.
 
     Args:
         group: the group; its deadlines are the truth, this class only finds the earliest.
@@ -41,9 +52,7 @@ class Timers:
 
     def __init__(self, group: Group) -> None:
         self._group = group
-        self._heap = [(m.deadline_ms, m.seq, m.member_id) for m in group.all_members() if m.deadline_ms != NEVER]
-        self._filed = {seq: deadline for deadline, seq, _ in self._heap}
-        heapify(self._heap)
+        self._file_all()
 
     def arm(self, member: Member, now_ms: int, length_ms: int, kind: TimerKind) -> None:
         """Start a member's timer afresh, replacing the one that runs.
@@ -56,11 +65,13 @@ class Timers:
         """
         member.timer = kind
         member.timer_ms = length_ms
-        deadline = now_ms + length_ms
-        member.deadline_ms = deadline
-        if deadline < self._filed.get(member.seq, NEVER):
-            self._filed[member.seq] = deadline
-            heappush(self._heap, (deadline, member.seq, member.member_id))
+        member.deadline_ms = deadline = now_ms + length_ms
+        filed = self._filed.get(member.seq)
+        if filed is None or deadline <= filed[0]:
+            rank = self._rank(member)
+            if filed is None or rank < filed:
+                self._filed[member.seq] = rank
+                heappush(self._heap, (rank, _UNPLACED, member.seq, member.member_id))
 
     def disarm(self, member: Member) -> None:
         """Stop a member's timer; its entry is dropped when it comes up."""
@@ -70,7 +81,7 @@ class Timers:
     def next_deadline_ms(self) -> int:
         """Tell when the next timer fires, epoch ms; `NEVER` if none is armed."""
         self._settle()
-        first = self._heap[0][0] if self._heap else NEVER
+        first = self._heap[0][0][0] if self._heap else NEVER
         return min(first, self._group_deadline_ms())
 
     def is_due(self, clock_ms: int) -> bool:
@@ -78,7 +89,7 @@ class Timers:
         if self._group_deadline_ms() <= clock_ms:
             return True
         # An entry is never filed later than the true deadline, so an unsettled heap can only err on the safe side.
-        return bool(self._heap) and self._heap[0][0] <= clock_ms and self.next_deadline_ms() <= clock_ms
+        return bool(self._heap) and self._heap[0][0][0] <= clock_ms and self.next_deadline_ms() <= clock_ms
 
     def pop_due(self, clock_ms: int) -> tuple[int, Member | GroupTimer] | None:
         """Take the first timer with a deadline at or before the clock; it is disarmed by that.
@@ -87,32 +98,35 @@ class Timers:
             Its deadline (epoch ms) and whose it is, or `None` if no timer is due.
         """
         self._settle()
-        group_deadline = self._group_deadline_ms()
-        first = self._heap[0][0] if self._heap else NEVER
-        if min(first, group_deadline) > clock_ms:
-            return None
-        timer = self._first_group_timer(group_deadline)
-        if group_deadline < first or (group_deadline == first and timer is not GroupTimer.FORGET):
+        rank, timer = self._first_group_timer()
+        if not self._heap or rank < self._heap[0][0]:
+            if rank[0] > clock_ms:
+                return None
             self._disarm_group(timer)
-            return group_deadline, timer
-        _, seq, member_id = heappop(self._heap)
+            return rank[0], timer
+        (deadline, _, _), _, seq, member_id = self._heap[0]
+        if deadline > clock_ms:
+            return None
+        heappop(self._heap)
         del self._filed[seq]
         member = self._find(member_id, seq)
         assert member is not None, "settling leaves a living member on top"  # noqa: S101 - an invariant of this class
         member.deadline_ms = NEVER
-        return first, member
+        return deadline, member
 
     def _group_deadline_ms(self) -> int:
         group = self._group
         return min(group.join_deadline_ms, group.sync_deadline_ms, group.store_deadline_ms, group.forget_deadline_ms)
 
-    def _first_group_timer(self, deadline_ms: int) -> GroupTimer:
+    def _first_group_timer(self) -> tuple[_Rank, GroupTimer]:
         group = self._group
-        if group.join_deadline_ms == deadline_ms:
-            return GroupTimer.JOIN
-        if group.sync_deadline_ms == deadline_ms:
-            return GroupTimer.SYNC
-        return GroupTimer.STORE if group.store_deadline_ms == deadline_ms else GroupTimer.FORGET
+        ranked = (
+            ((group.join_deadline_ms, group.join_armed_ms, 2), GroupTimer.JOIN),
+            ((group.sync_deadline_ms, group.sync_armed_ms, 2), GroupTimer.SYNC),
+            ((group.store_deadline_ms, group.store_armed_ms, 2), GroupTimer.STORE),
+            ((group.forget_deadline_ms, NEVER, 2), GroupTimer.FORGET),
+        )
+        return min(ranked, key=lambda one: one[0])
 
     def _disarm_group(self, timer: GroupTimer) -> None:
         setattr(self._group, f"{timer.value}_deadline_ms", NEVER)
@@ -121,20 +135,47 @@ class Timers:
         member = self._group.members.get(member_id) or self._group.pending.get(member_id)
         return member if member is not None and member.seq == seq else None
 
+    def _rank(self, member: Member) -> _Rank:
+        deadline = member.deadline_ms
+        if self._group.kind is not GroupKind.CLASSIC:
+            return deadline, 0, 0
+        return deadline, deadline - member.timer_ms, int(member.timer is not TimerKind.SESSION)
+
+    def _order(self) -> tuple[bool, int]:
+        """Tell what the order of equal deadlines depends on, beside the members."""
+        group = self._group
+        return group.kind is GroupKind.CLASSIC, group.armed_table_size or group.table_size
+
+    def _file_all(self) -> None:
+        armed = [m for m in self._group.all_members() if m.deadline_ms != NEVER]
+        self._heap = [(self._rank(m), _UNPLACED, m.seq, m.member_id) for m in armed]
+        self._filed = {seq: rank for rank, _, seq, _ in self._heap}
+        self._filed_by = self._order()
+        heapify(self._heap)
+
     def _settle(self) -> None:
-        """Drop and re-file entries until the first one tells its member's true deadline."""
+        """Drop and re-file entries until the first one is that of the member whose timer fires first."""
+        if self._filed_by != self._order():
+            self._file_all()
         heap, filed = self._heap, self._filed
         while heap:
-            deadline, seq, member_id = heap[0]
-            if filed.get(seq) != deadline:  # an earlier entry of this member was filed later, and has been up
+            rank, bucket, seq, member_id = heap[0]
+            if filed.get(seq) != rank:  # an earlier entry of this member was filed later, and has been up
                 heappop(heap)
                 continue
             member = self._find(member_id, seq)
             if member is None or member.deadline_ms == NEVER:
                 heappop(heap)
                 del filed[seq]
-            elif member.deadline_ms != deadline:
-                filed[seq] = member.deadline_ms
-                heapreplace(heap, (member.deadline_ms, seq, member_id))
+            elif member.deadline_ms != rank[0] or self._rank(member) != rank:
+                filed[seq] = self._rank(member)
+                heapreplace(heap, (filed[seq], _UNPLACED, seq, member_id))
+            elif bucket == _UNPLACED and self._ties(rank):
+                heapreplace(heap, (rank, bucket_of(member_id, self._filed_by[1]), seq, member_id))
             else:
                 return
+
+    def _ties(self, rank: _Rank) -> bool:
+        """Tell whether the first entry may be one of several sessions of a classic group that were armed together."""
+        classic, _ = self._filed_by
+        return classic and rank[2] == 0 and any(entry[0] == rank for entry in self._heap[1:3])

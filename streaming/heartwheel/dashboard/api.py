@@ -18,7 +18,7 @@ from heartwheel.live.series import Series
 from heartwheel.live.states import ShownState
 from heartwheel.live.ticks import STEP_MS
 from heartwheel.live.wheel import WheelView
-from heartwheel.verdicts import ExpiryReason
+from heartwheel.wire.verdicts import ExpiryReason
 
 
 class Endpoint(NamedTuple):

@@ -22,17 +22,17 @@ from heartwheel.demo.report import report_of
 from heartwheel.demo.tail import follow
 from heartwheel.demo.tally import Tally
 from heartwheel.errors import HeartwheelError
-from heartwheel.kafka.feeder import Feeder
-from heartwheel.kafka.judge import judge_topics
+from heartwheel.feed.feeder import Feeder
+from heartwheel.feed.judge import judge_topics
+from heartwheel.feed.schedule import FeedPlan
+from heartwheel.feed.truth import Summary
 from heartwheel.kafka.readback import LogRecord
-from heartwheel.kafka.schedule import FeedPlan
-from heartwheel.kafka.truth import Summary
 from heartwheel.settings import Settings
 from heartwheel.spark.engine import Engine
 from heartwheel.spark.progress import Progress
 from heartwheel.spark.reporter import JobReporter
-from heartwheel.status import StatusRow
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.status import StatusRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 _PATIENCE_S: Final = 120.0
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from rich.text import Text
 
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 _GROUP_WIDTH: Final = 12
 _COMPLETED: Final = "rebalance_completed"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from heartwheel.demo.tally import Tally, percentile
-from heartwheel.kafka.judge import Judgement
-from heartwheel.kafka.truth import Summary
+from heartwheel.feed.judge import Judgement
+from heartwheel.feed.truth import Summary
 from heartwheel.settings import Settings
 
 

@@ -7,8 +7,8 @@ from collections import Counter, deque
 from typing import Final
 
 from heartwheel.spark.progress import Progress
-from heartwheel.status import AtRiskMember, StatusRow
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.status import AtRiskMember, StatusRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 _LATENESS_KEPT: Final = 1_000
 

@@ -1,1 +1,1 @@
-"""The Kafka room: jars, an embedded broker, topics, and members that beat on purpose."""
+"""Clients of Kafka: connections, their security, topics, the sender, and reading a topic back."""

@@ -14,6 +14,7 @@ from kafka.errors import (
     UnsupportedSaslMechanismError,
 )
 
+from heartwheel.errors import HeartwheelError
 from heartwheel.kafka.security import client_settings
 from heartwheel.kafka.tls_login import FirmManager, TlsError, firm_client
 from kafka import KafkaAdminClient, KafkaConsumer
@@ -24,11 +25,11 @@ CONNECT_TIMEOUT_MS: Final = 10_000
 _UNREACHABLE: Final = (KafkaTimeoutError, KafkaConnectionError, OSError)
 
 
-class KafkaUnreachableError(ConnectionError):
+class KafkaUnreachableError(HeartwheelError, ConnectionError):
     """Tell that no broker answers at the given addresses."""
 
 
-class KafkaRefusedError(RuntimeError):
+class KafkaRefusedError(HeartwheelError):
     """Tell that a broker answered, and refused; the message names the error without the request's whole text."""
 
 
@@ -48,20 +49,20 @@ def plain_errors(bootstrap: str, doing: str) -> Iterator[None]:
         yield
     except TlsError as error:
         hint = (
-            "hint: check ssl.ca.location and that the certificate names this address; "
+            "check ssl.ca.location and that the certificate names this address; "
             "a broker that wants a certificate of yours needs ssl.certificate.location and ssl.key.location"
         )
         raise KafkaRefusedError(
-            f"no trusted connection to Kafka at {bootstrap}: {_last_words(error)}\n{hint}"
+            f"no trusted connection to Kafka at {bootstrap}: {_last_words(error)}", hint=hint
         ) from error
     except (SaslAuthenticationFailedError, UnsupportedSaslMechanismError) as error:
-        hint = "hint: check security.protocol, sasl.mechanism, sasl.username and sasl.password"
+        hint = "check security.protocol, sasl.mechanism, sasl.username and sasl.password"
         raise KafkaRefusedError(
-            f"Kafka at {bootstrap} does not accept the login: {_last_words(error)}\n{hint}"
+            f"Kafka at {bootstrap} does not accept the login: {_last_words(error)}", hint=hint
         ) from error
     except _UNREACHABLE as error:
-        hint = "hint: is the broker up, is the address right, does it ask for TLS or a login (security.protocol)?"
-        raise KafkaUnreachableError(f"no Kafka answers at {bootstrap} (tried to {doing})\n{hint}") from error
+        hint = "is the broker up, is the address right, does it ask for TLS or a login (security.protocol)?"
+        raise KafkaUnreachableError(f"no Kafka answers at {bootstrap} (tried to {doing})", hint=hint) from error
     except KafkaError as error:
         # The client puts its whole request into the text; its class says what people need.
         raise KafkaRefusedError(f"Kafka at {bootstrap} refused to {doing}: {type(error).__name__}") from error

@@ -66,7 +66,7 @@ def _probe(producer: KafkaProducer, topic: str) -> ClockOffset:
     stamped_ms = future.get(_SEND_TIMEOUT_MS / 1000).timestamp
     after_ms = time.time() * 1000
     if stamped_ms == wrong_ms:
-        raise KafkaRefusedError(f"topic {topic} keeps create time; hint: set its message.timestamp.type=LogAppendTime")
+        raise KafkaRefusedError(f"topic {topic} keeps create time", hint="set its message.timestamp.type=LogAppendTime")
     # Stamps are whole milliseconds, cut off: half of one is added back, and counts as error.
     middle_ms = (before_ms + after_ms) / 2
     return ClockOffset(stamped_ms + 0.5 - middle_ms, (after_ms - before_ms) / 2 + 0.5)

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from heartwheel.errors import HeartwheelError
+
 _SAME: Final = {
     "client.id": "client_id",
     "security.protocol": "security_protocol",
@@ -37,7 +39,7 @@ SUPPORTED_PROPERTIES: Final = frozenset(_SAME) | frozenset(_NUMBERS) | _READ_ELS
 """The client properties that are understood, in either style."""
 
 
-class ClientPropertyError(ValueError):
+class ClientPropertyError(HeartwheelError):
     """Tell which client properties can not be used, all of them at once, one a line."""
 
 
@@ -109,7 +111,7 @@ def check_properties(properties: Mapping[str, str]) -> None:
         faults.append("ssl.certificate.location: goes together with ssl.key.location")
     if faults:
         known = ", ".join(sorted(SUPPORTED_PROPERTIES))
-        raise ClientPropertyError("\n".join([*faults, f"hint: supported are {known}"]))
+        raise ClientPropertyError("\n".join(faults), hint=f"supported are {known}")
 
 
 _JAAS_LOGIN: Final = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')

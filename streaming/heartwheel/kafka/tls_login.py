@@ -15,13 +15,15 @@ from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
+from heartwheel.errors import HeartwheelError
+
 _OF_LOGIN: Final = (SaslAuthenticationFailedError, UnsupportedSaslMechanismError)
 # A broker that is going down ends handshakes so too.
 _PASSING: Final = ("EOF", "reset", "timed out")
 _OF_TLS: Final = ("[SSL", "CERTIFICATE", "certificate")
 
 
-class TlsError(ConnectionError):
+class TlsError(HeartwheelError, ConnectionError):
     """Tell that client and broker do not agree on TLS, in OpenSSL's words."""
 
 

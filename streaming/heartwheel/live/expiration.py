@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heartwheel.verdicts import ExpirationRow
+from heartwheel.wire.verdicts import ExpirationRow
 
 
 class Expiration(ExpirationRow, kw_only=True):

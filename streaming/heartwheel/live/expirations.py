@@ -10,7 +10,7 @@ import msgspec
 from heartwheel.live.expiration import Expiration, is_same_member
 from heartwheel.live.picture import Picture
 from heartwheel.live.why import why
-from heartwheel.verdicts import TriggerRow
+from heartwheel.wire.verdicts import TriggerRow
 
 
 class ExpirationFilter(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from heartwheel.live.expiration import Expiration
 from heartwheel.live.returns import is_return
-from heartwheel.verdicts import TriggerRow
+from heartwheel.wire.verdicts import TriggerRow
 
 ARRIVALS_MAX: Final = 200
 """Most unclaimed arrivals of a group that are remembered."""

@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from heartwheel.job_row import JobRow, Phase
 from heartwheel.live.words import ago, count
-from heartwheel.status import StatusRow
+from heartwheel.wire.job import JobRow, Phase
+from heartwheel.wire.status import StatusRow
 
 STALLED_TRIGGERS: Final = 5
 """After how many trigger intervals without a batch the job counts as stalled."""

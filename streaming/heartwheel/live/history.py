@@ -11,10 +11,10 @@ from typing import Any, Final, Self, TypeVar
 import msgspec
 
 from heartwheel.errors import HeartwheelError
-from heartwheel.events import Event, EventType
 from heartwheel.live.scan import READ_ERRORS, Beat, Bounds, Scan
 from heartwheel.settings import Settings
-from heartwheel.verdicts import ExpirationRow
+from heartwheel.wire.events import Event, EventType
+from heartwheel.wire.verdicts import ExpirationRow
 
 EVENTS_MAX: Final = 500
 """Most events of a member that are shown."""

@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from heartwheel.job_row import JobRow
 from heartwheel.live.expirations import count_expirations
 from heartwheel.live.figures import Lateness, lateness_of
 from heartwheel.live.groups import storms
@@ -19,6 +18,7 @@ from heartwheel.live.storms import Offender, StormRule
 from heartwheel.live.ticks import STEP_MS
 from heartwheel.live.wheel import shards_of
 from heartwheel.live.words import count, length, setting
+from heartwheel.wire.job import JobRow
 
 VERSION: Final = metadata.version("heartwheel")
 """Release of heartwheel."""

@@ -11,16 +11,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from heartwheel.job_row import JobRow
 from heartwheel.live.expiration import Expiration
 from heartwheel.live.group_book import GroupBook
 from heartwheel.live.seen import Seen
 from heartwheel.live.ticks import Ticks
 from heartwheel.live.told import Source, Told
 from heartwheel.live.window import ExpirationWindow
-from heartwheel.spark.packer import Reject
-from heartwheel.status import StatusRow
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.job import JobRow
+from heartwheel.wire.rejects import Reject
+from heartwheel.wire.status import StatusRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 CANARY_PREFIX: Final = "heartwheel-canary"
 """What the names of the canary's groups begin with."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 _UUID_CHARS: Final = 36
 _COMPLETED: Final = "rebalance_completed"

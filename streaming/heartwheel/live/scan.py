@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple
 
 from kafka.errors import KafkaError
 
-from heartwheel.events import Event, RejectedError, decode_event
 from heartwheel.kafka.client import KafkaRefusedError, reader
 from heartwheel.kafka.partitioner import partition_of
 from heartwheel.settings import KafkaSettings
+from heartwheel.wire.events import Event, RejectedError, decode_event
 from kafka import TopicPartition
 
 _CONNECT_TIMEOUT_MS: Final = 3_000

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from heartwheel.live.expiration import Expiration
-from heartwheel.verdicts import TriggerRow
+from heartwheel.wire.verdicts import TriggerRow
 
 OFFENDERS_MAX: Final = 5
 """Most repeat offenders that a storm names."""

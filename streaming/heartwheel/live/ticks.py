@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
 
-from heartwheel.job_row import BatchFigures
+from heartwheel.wire.job import BatchFigures
 
 STEP_MS: Final = 5_000
 """Length of a step, ms."""

@@ -10,7 +10,7 @@ import msgspec
 from heartwheel.live.expiration import Expiration
 from heartwheel.live.group_book import GroupEntry
 from heartwheel.live.words import count, length
-from heartwheel.verdicts import TriggerRow
+from heartwheel.wire.verdicts import TriggerRow
 
 TIMELINE_MAX: Final = 200
 """Most lines of a timeline."""

@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from heartwheel.job_row import JobRow
 from heartwheel.settings import TopicSettings
-from heartwheel.spark.packer import Reject
-from heartwheel.status import StatusRow
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.job import JobRow
+from heartwheel.wire.rejects import Reject
+from heartwheel.wire.status import StatusRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 Row = ExpirationRow | TriggerRow | StatusRow | JobRow | Reject
 """What a value of a followed topic decodes to."""

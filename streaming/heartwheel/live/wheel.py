@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from heartwheel.live.picture import Picture
-from heartwheel.status import AtRiskMember, StatusRow
+from heartwheel.wire.status import AtRiskMember, StatusRow
 
 
 class WheelLevelView(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from heartwheel.live.words import length, setting
-from heartwheel.verdicts import ExpirationRow, ExpiryReason
+from heartwheel.wire.verdicts import ExpirationRow, ExpiryReason
 
 
 def why(row: ExpirationRow) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from heartwheel.live.expiration import Expiration, expiration_of
 from heartwheel.live.seen import Seen
-from heartwheel.verdicts import ExpirationRow
+from heartwheel.wire.verdicts import ExpirationRow
 
 _IDS_A_ROW: Final = 4
 

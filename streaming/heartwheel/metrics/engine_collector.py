@@ -11,11 +11,11 @@ from prometheus_client.registry import Collector
 
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.model import GroupState
-from heartwheel.events import RejectCause
 from heartwheel.live.told import Told
 from heartwheel.metrics import catalogue
 from heartwheel.metrics.families import family
-from heartwheel.status import StatusRow
+from heartwheel.wire.events import RejectCause
+from heartwheel.wire.status import StatusRow
 
 _FINE: Final = frozenset({Answer.NONE, Answer.PARKED})
 _STEPS_BACK: Final = ("clock_stepped_back", "trigger_stepped_back")

@@ -12,7 +12,6 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from heartwheel.job_row import JobRow
 from heartwheel.live.told import Told
 from heartwheel.metrics import catalogue
 from heartwheel.metrics.canary_collector import CanaryCollector
@@ -22,6 +21,7 @@ from heartwheel.metrics.job_collector import JobCollector
 from heartwheel.metrics.memory import MemoryCollector
 from heartwheel.metrics.verdicts import VerdictCounters
 from heartwheel.settings import Settings
+from heartwheel.wire.job import JobRow
 
 PLAIN: Final = "text/plain"
 """What a reader accepts that names nothing."""

@@ -9,9 +9,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from heartwheel.job_row import BatchFigures, JobRow, Phase
 from heartwheel.metrics import catalogue
 from heartwheel.metrics.families import family, histogram
+from heartwheel.wire.job import BatchFigures, JobRow, Phase
 
 BATCH_BUCKETS_S: Final = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Upper bounds of the durations of batches, seconds."""

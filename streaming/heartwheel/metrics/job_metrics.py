@@ -12,7 +12,8 @@ import logging
 from collections.abc import Iterator
 from typing import Final
 
-from heartwheel.live.follower import Follower, Source
+from heartwheel.live.follower import Follower
+from heartwheel.live.told import Source
 from heartwheel.metrics.exposition import Metrics
 from heartwheel.metrics.server import MetricsServer
 from heartwheel.settings import Settings

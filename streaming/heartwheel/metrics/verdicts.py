@@ -12,7 +12,7 @@ from heartwheel.live.told import Told
 from heartwheel.metrics import catalogue
 from heartwheel.metrics.families import counter, histogram
 from heartwheel.metrics.groups import GroupLabels
-from heartwheel.verdicts import TRIGGER_TYPES, Cause, ExpirationRow, ExpiryReason, Kind, TriggerRow
+from heartwheel.wire.verdicts import TRIGGER_TYPES, Cause, ExpirationRow, ExpiryReason, Kind, TriggerRow
 
 LATENESS_BUCKETS_S: Final = (0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.5, 10.0, 15.0, 30.0, 60.0, 300.0)
 """Upper bounds of latenesses, seconds; the objective is one more, so that what was in time is counted exactly."""

@@ -10,7 +10,7 @@ import msgspec
 
 from heartwheel.notify.arrivals import Arrival, Arrivals
 from heartwheel.notify.incident import ClosedBy, Incident, Step, incident_id
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 SEEN_MAX: Final = 5_000
 """How many of the newest expirations are known by id, so that one that was written twice counts once."""

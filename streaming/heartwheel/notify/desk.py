@@ -16,7 +16,7 @@ from heartwheel.notify.pace import Pause, TokenBucket
 from heartwheel.notify.store import Counts, Kept
 from heartwheel.notify.told import ToldIncident, told
 from heartwheel.settings import NotifySettings
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 _log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from heartwheel.live.returns import is_return
-from heartwheel.verdicts import ExpirationRow
+from heartwheel.wire.verdicts import ExpirationRow
 
 MEMBERS_MAX: Final = 1_000
 """Most members of an incident whose return is waited for; beyond it, expirations are counted only."""

@@ -1,16 +1,16 @@
 """Delayed operations as a stream: complete this before its deadline, or tell me. Pure: no Spark, no Kafka, no clock."""
 
-from heartwheel.operations.events import (
+from heartwheel.operations.limits import OperationLimits
+from heartwheel.operations.log import PackedRecord, Packet
+from heartwheel.operations.shard import OperationShard, Refused, Result
+from heartwheel.wire.operations import (
     Needs,
     OperationEvent,
     OperationEventType,
     decode_operation,
     encode_operation,
 )
-from heartwheel.operations.limits import OperationLimits
-from heartwheel.operations.log import PackedRecord, Packet
-from heartwheel.operations.outcomes import Ended, Ending, OutcomeRow, outcome_id, outcome_row
-from heartwheel.operations.shard import OperationShard, Refused, Result
+from heartwheel.wire.outcomes import Ended, Ending, OutcomeRow, outcome_id, outcome_row
 
 __all__ = [
     "Ended",

@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.operations.events import Needs, OperationEvent
-from heartwheel.operations.outcomes import Ended, Ending
 from heartwheel.operations.watermarks import Watermarks
+from heartwheel.wire.operations import Needs, OperationEvent
+from heartwheel.wire.outcomes import Ended, Ending
 from timing_wheel import DelayedFetch, DelayedProduce, FetchFrom, Partitions, Position
 
 _ANY_SIZE: Final = 2**62

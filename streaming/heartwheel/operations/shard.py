@@ -23,15 +23,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from heartwheel.events import RejectCause
 from heartwheel.operations.codec import OperationState, decode_operations, encode_operations, new_state
 from heartwheel.operations.condition import Watched, ended, settle_key, settle_watermarks, watched_of
-from heartwheel.operations.events import OperationEvent, OperationEventType, decode_operation
 from heartwheel.operations.limits import OperationLimits
 from heartwheel.operations.log import Entry, Log, Packet
-from heartwheel.operations.outcomes import Ended, Ending
 from heartwheel.operations.table import Operations
 from heartwheel.operations.watermarks import Watermarks
+from heartwheel.wire.events import RejectCause
+from heartwheel.wire.operations import OperationEvent, OperationEventType, decode_operation
+from heartwheel.wire.outcomes import Ended, Ending
 
 
 class Refused(NamedTuple):

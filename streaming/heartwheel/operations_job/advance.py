@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 
 from heartwheel.operations import Ended, OperationLimits, OperationShard, Refused, outcome_row
 from heartwheel.operations_job.packer import decode_packet
-from heartwheel.spark.job import StreamConfig
-from heartwheel.spark.packer import Reject, make_reject
-from heartwheel.spark.schema import OUTPUT_COLUMNS, STATE_VERSION
-from heartwheel.spark.state_function import (
-    NO_FIGURES,
-    StateRow,
-    json_text,
-    reject_row,
-    require_known_version,
-    split,
-)
+from heartwheel.spark.job_config import StreamConfig
+from heartwheel.spark.schema import STATE_VERSION, OutputRow, StateRow
+from heartwheel.spark.state_function import json_text, reject_row, require_known_version, split
+from heartwheel.wire.rejects import Reject, make_reject
 
 CATCH_UP_SLACK_MS: Final = 1_000
 """How far the frontier stays behind what was read while catching up, beside the skew allowance.
@@ -66,9 +59,9 @@ def advance_operations(
         StateBlobError: the state's blob can not be read.
     """
     require_known_version(before, shard_index)
-    _, last_trigger_ms, clock_ms, _, _, blob = before
+    last_trigger_ms = before.last_trigger_ms
     payloads, rejects = split(frames)
-    shard = OperationShard(config.limits, clock_ms=clock_ms, blob=blob)
+    shard = OperationShard(config.limits, clock_ms=before.clock_ms, blob=before.blob)
     packets = [decode_packet(payload) for payload in payloads]
     if held:
         slack_ms = config.skew_allowance_ms + CATCH_UP_SLACK_MS
@@ -85,9 +78,19 @@ def advance_operations(
     rows = [_outcome(ended, shard_index, batch_ms) for ended in result.ended]
     rows += map(reject_row, rejects)
     counts = result.counts
-    figures = (shard.waiting_count, shard.remembered_count, counts["records"], counts["expired"], counts["completed"])
-    rows.append((None, "", "", "", "", batch_ms, *figures, len(rejects), int(held)))
-    row = (
+    rows.append(
+        OutputRow(
+            *(None, "", "", "", "", batch_ms),
+            members=shard.waiting_count,
+            groups=shard.remembered_count,
+            records=counts["records"],
+            expired=counts["expired"],
+            triggers=counts["completed"],
+            rejected=len(rejects),
+            held=int(held),
+        )
+    )
+    row = StateRow(
         STATE_VERSION,
         last_trigger_ms if held else max(last_trigger_ms, batch_ms),
         shard.clock_ms,
@@ -95,13 +98,13 @@ def advance_operations(
         shard.remembered_count,
         shard.encode(),
     )
-    return row, pd.DataFrame(rows, columns=list(OUTPUT_COLUMNS))
+    return row, pd.DataFrame(rows, columns=list(OutputRow._fields))
 
 
-def _outcome(ended: Ended, shard_index: int, batch_ms: int) -> tuple[Any, ...]:
+def _outcome(ended: Ended, shard_index: int, batch_ms: int) -> OutputRow:
     row = outcome_row(ended, shard=shard_index, detected_ms=batch_ms)
     kind = f"heartwheel.operation.{row.outcome}.v1"
-    return ("outcomes", row.operation_id, json_text(row), row.id, kind, row.time_ms, *NO_FIGURES)
+    return OutputRow("outcomes", row.operation_id, json_text(row), row.id, kind, row.time_ms)
 
 
 def _refused(config: OperationsConfig, refused: Refused) -> Reject:

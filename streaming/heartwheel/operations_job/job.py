@@ -18,7 +18,7 @@ from heartwheel.settings.models import CheckpointSettings
 from heartwheel.settings.places import is_local
 from heartwheel.spark import query as queries
 from heartwheel.spark.checkpoint import open_checkpoint
-from heartwheel.spark.job import stream_config
+from heartwheel.spark.job_config import stream_config
 from heartwheel.spark.progress import Progress
 from heartwheel.spark.schema import PACKED
 from heartwheel.spark.state_function import state_function

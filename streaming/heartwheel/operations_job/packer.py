@@ -14,9 +14,10 @@ import msgspec
 import pyarrow as pa
 
 from heartwheel.coordinator.partition import shard_of
-from heartwheel.events import RejectedError
 from heartwheel.operations import PackedRecord, Packet, decode_operation
-from heartwheel.spark.packer import PACKED_SCHEMA, Reject, by_partition, make_reject
+from heartwheel.spark.packer import PACKED_SCHEMA, by_partition
+from heartwheel.wire.events import RejectedError
+from heartwheel.wire.rejects import Reject, make_reject
 
 _encode = msgspec.msgpack.Encoder().encode
 decode_packet = msgspec.msgpack.Decoder(Packet).decode

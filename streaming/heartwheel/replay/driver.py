@@ -10,7 +10,7 @@ from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.model import Group
 from heartwheel.replay.evidence import Lane, LaneState
 from heartwheel.replay.recorded import decode_line
-from heartwheel.verdicts import Verdict
+from heartwheel.wire.verdicts import Verdict
 
 
 def broker_config(broker_conf: Mapping[str, int]) -> CoordinatorConfig:

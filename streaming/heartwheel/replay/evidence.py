@@ -16,11 +16,11 @@ import msgspec
 
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
-from heartwheel.coordinator.model import Group, GroupState
-from heartwheel.events import EventType
+from heartwheel.coordinator.model import NEVER, Group, GroupState
 from heartwheel.replay.explain import explains
 from heartwheel.replay.recorded import Recorded
-from heartwheel.verdicts import Verdict
+from heartwheel.wire.events import EventType
+from heartwheel.wire.verdicts import Verdict
 
 WINDOW_US: Final = 3_000
 """Requests of one group that arrive this close together may have been decided in any order, microseconds."""
@@ -77,7 +77,8 @@ class Lane:
             return
         if recorded.had_no_effect:
             return
-        self.settle(recorded.t_us - WINDOW_US)
+        # A join that explains what was accepted before it may be logged as late as a timer acts.
+        self.settle(recorded.t_us - LATE_MS * 1000)
         self._note_completion(recorded)
         self._waiting.append(recorded)
 
@@ -85,9 +86,10 @@ class Lane:
         """Apply what arrived up to a moment (epoch microseconds)."""
         waiting = self._waiting
         while waiting and waiting[0].t_us <= until_us:
-            chosen = self._choose()
+            chosen, t_ms = self._choose()
             waiting.remove(chosen)
-            self._apply(chosen)
+            self._apply(chosen, t_ms)
+            self._forget_completions()
 
     def advance(self, clock_ms: int) -> None:
         """Apply all that arrived up to a moment and fire the timers that are due then (epoch ms)."""
@@ -102,23 +104,54 @@ class Lane:
         if generation > self._machine.group.generation:
             self._completed_ms.setdefault(generation, answer_ms)
 
-    def _choose(self) -> Recorded:
-        """Choose the first request of the window whose answer is explained by the present state, or by a timer."""
+    def _forget_completions(self) -> None:
+        """Drop what is known of generations that the group has reached: a later group of its name counts anew."""
+        reached = self._machine.group.generation
+        for generation in [known for known in self._completed_ms if known <= reached]:
+            del self._completed_ms[generation]
+
+    def _choose(self) -> tuple[Recorded, int]:
+        """Choose the first request of the window whose answer is explained by the present state, or by a timer.
+
+        Returns:
+            The request, and when it arrived, epoch ms, or must have been decided at the latest.
+        """
         first = self._waiting[0]
         if len(self._waiting) == 1:
-            return first
-        near = [recorded for recorded in self._waiting if recorded.t_us <= first.t_us + WINDOW_US]
+            return first, first.evidence.t_ms
+        near = self._near(first)
         for recorded in near:
             if explains(self._machine, recorded, near):
-                return recorded
+                return recorded, recorded.evidence.t_ms
             soon_ms = recorded.evidence.t_ms + EARLY_MS
             due = self._machine.next_deadline_ms() <= soon_ms
             if due and explains(self._after_timers(soon_ms), recorded, near):
-                return recorded
-        return first
+                return recorded, recorded.evidence.t_ms
+        late = self._late_join(first)
+        return (first, first.evidence.t_ms) if late is None else late
 
-    def _apply(self, recorded: Recorded) -> None:
-        machine, event, t_ms = self._machine, recorded.event, recorded.evidence.t_ms
+    def _near(self, first: Recorded) -> list[Recorded]:
+        """List the waiting requests that may have been decided in another order than the one of arrival."""
+        return [recorded for recorded in self._waiting if recorded.t_us <= first.t_us + WINDOW_US]
+
+    def _late_join(self, proof: Recorded) -> tuple[Recorded, int] | None:
+        """Find a join that was logged after a request whose acceptance it explains.
+
+        Who is accepted at the next generation proves that the join phase is over, so the joins that ended it were
+        decided before, though a busy broker logs them up to `LATE_MS` later.
+        """
+        generation = proof.event.generation_id
+        until_us = proof.t_us + LATE_MS * 1000
+        late = next((other for other in self._waiting if other.was_let_into(generation)), None)
+        if late is None or late.t_us > until_us or generation <= self._machine.group.generation:
+            return None
+        group = self._after_timers(proof.evidence.t_ms).group
+        if not _is_over(group, proof):
+            return None
+        return late, min(proof.evidence.t_ms, self._completed_ms.get(generation, proof.evidence.t_ms))
+
+    def _apply(self, recorded: Recorded, t_ms: int) -> None:
+        machine, event = self._machine, recorded.event
         self._force_completion(recorded, t_ms)
         t_ms = self._moment(recorded, t_ms)
         if event.type is EventType.JOIN:
@@ -142,9 +175,9 @@ class Lane:
 
     def _apply_as_told(self, recorded: Recorded, t_ms: int) -> None:
         conditions = self._machine.conditions
-        conditions.member_id_required = recorded.event.type is not EventType.JOIN or recorded.was_told_its_id
+        conditions.member_id_required = recorded.was_told_its_id
         self._machine.apply(recorded.event, t_ms)
-        conditions.member_id_required = True
+        conditions.member_id_required = None
 
     def _append_delay_ms(self, recorded: Recorded) -> int:
         """Tell how long the leader's assignment took to be stored: the group is not Stable before the answer."""
@@ -177,17 +210,35 @@ class Lane:
         return ahead
 
     def _force_completion(self, recorded: Recorded, t_ms: int) -> None:
-        """End a join phase that the broker, by its answers, has ended a while ago, unless its last join comes now."""
-        group = self._machine.group
-        completed_ms = self._completed_ms.get(group.generation + 1)
-        if group.state is not GroupState.PREPARING_REBALANCE or completed_ms is None:
-            return
-        near = [recorded, *self._waiting]
-        if any(other.evidence.response_generation_id == group.generation + 1 for other in near):
-            return
+        """End a join phase that the broker, by its answers, has ended, unless its last join comes now.
+
+        That is so a while after the first join of the phase was answered, and as soon as somebody is accepted at the
+        next generation.
+        """
+        # An answer may belong to a phase that timers have ended since: which phase it is, is only known after them.
         self._machine.advance(t_ms - LATE_MS)
-        if completed_ms + LATE_MS < t_ms and group.state is GroupState.PREPARING_REBALANCE:
-            self.forced += 1
-            group.join_is_initial = False
-            group.join_deadline_ms = completed_ms
-            self._machine.advance(completed_ms)
+        group = self._machine.group
+        generation = group.generation + 1
+        if group.state is not GroupState.PREPARING_REBALANCE:
+            return
+        if any(other.evidence.response_generation_id == generation for other in [recorded, *self._near(recorded)]):
+            return
+        completed_ms = self._completed_ms.get(generation, NEVER)
+        if _is_over(group, recorded):
+            if explains(self._after_timers(t_ms + EARLY_MS), recorded):
+                return
+            completed_ms = min(completed_ms, t_ms)
+        elif completed_ms + LATE_MS >= t_ms:
+            return
+        if completed_ms + EARLY_MS < group.rebalance_started_ms:
+            return  # it is the answer of an earlier phase
+        self.forced += 1
+        group.join_is_initial = False
+        group.join_deadline_ms = completed_ms
+        self._machine.advance(completed_ms)
+
+
+def _is_over(group: Group, recorded: Recorded) -> bool:
+    """Tell whether a member was accepted at the generation that the running join phase is to end with."""
+    joining = group.state is GroupState.PREPARING_REBALANCE and recorded.event.member_id in group.members
+    return joining and recorded.was_accepted_at(group.generation + 1)

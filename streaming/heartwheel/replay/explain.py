@@ -7,8 +7,8 @@ from typing import Final
 
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group, GroupState, Member
-from heartwheel.events import Event, EventType, Leaving
 from heartwheel.replay.recorded import Recorded
+from heartwheel.wire.events import Event, EventType, Leaving
 
 QUICK_MS: Final = 25
 """An answer within this time may still be one that was given at once, by a broker that was busy, ms."""
@@ -29,7 +29,8 @@ def explains(machine: GroupMachine, recorded: Recorded, near: Sequence[Recorded]
     if event.type is EventType.JOIN:
         return _explains_join(machine, recorded, near)
     if event.type is EventType.LEAVE:
-        return any(_is_known(machine.group, leaver) for leaver in event.leaving or (event,))
+        known = [_is_known(machine.group, leaver) for leaver in event.leaving or (event,)]
+        return any(known) if error == "NONE" else not all(known)
     return _explains_request(machine.group, recorded, near)
 
 

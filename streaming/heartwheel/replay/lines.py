@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from heartwheel.events import Event, EventType, RejectCause, RejectedError, encode_event, fingerprint
 from heartwheel.replay.recorded import Evidence, Recorded, decode_line
+from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, encode_event, fingerprint
 
 T_MS_MAX: Final = 253_402_300_799_999
 """The last millisecond of the year 9999: a later time was surely not meant as epoch milliseconds."""
@@ -124,8 +124,7 @@ class LineReader:
         if recorded is None:
             return None
         evidence = recorded.evidence
-        plain = evidence.error is None and evidence.api_version is None
-        return _in_time(Line(evidence.t_ms, Request(recorded.event), None if plain else evidence))
+        return _in_time(Line(evidence.t_ms, Request(recorded.event), None if evidence.error is None else evidence))
 
 
 def _in_time(line: Line) -> Line:

@@ -15,13 +15,13 @@ from typing import Final
 
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.model import Group
-from heartwheel.events import EventType, RejectCause, RejectedError
 from heartwheel.replay.batch import Batch
 from heartwheel.replay.evidence import Lane, LaneState
 from heartwheel.replay.lines import Line, LineReader
 from heartwheel.replay.snapshot import ShardState, Snapshot, check_fits, corrupt, read_snapshot, write_snapshot
 from heartwheel.shard import Shard, ShardLimits, StateBlobError
-from heartwheel.verdicts import Verdict
+from heartwheel.wire.events import EventType, RejectCause, RejectedError
+from heartwheel.wire.verdicts import Verdict
 
 BATCH_LINES: Final = 100_000
 """How many lines go through the shards at once."""

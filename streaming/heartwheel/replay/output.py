@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from heartwheel.verdicts import Verdict, topic_of, verdict_id
+from heartwheel.wire.verdicts import Verdict, topic_of, verdict_id
 
 
 class VerdictLine(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -12,14 +12,14 @@ class VerdictLine(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     Args:
         t_ms: when it is true: the deadline of a timer, or the effective time of a request; epoch ms.
-        kind: what was decided (`heartwheel.verdicts.Kind`).
+        kind: what was decided (`heartwheel.wire.verdicts.Kind`).
         group_id: about which group.
         member_id: about which member, `None` for a verdict about the group.
         generation_id: the group's generation at that moment; of a started rebalance the old one.
         reason: Kafka's words.
         id: the id under which the job writes the same verdict to Kafka; absent for kinds that it does not write.
 
-    The other fields are those of `heartwheel.verdicts.Verdict`.
+    The other fields are those of `heartwheel.wire.verdicts.Verdict`.
     """
 
     t_ms: int

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.events import Event, EventType, RejectCause, RejectedError, decode_event
+from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, decode_event
 
 PROMPT_MS: Final = 5
 """An answer within this time was given at once; a later one was parked, ms."""
@@ -32,7 +32,6 @@ class Evidence(msgspec.Struct, frozen=True):
         error: the answer by Kafka's name, `None` if it was not recorded.
         response_generation_id: the generation that a join was answered with.
         leader: the leader that a join was answered with.
-        api_version: version of the request.
     """
 
     t_ms: int
@@ -42,7 +41,6 @@ class Evidence(msgspec.Struct, frozen=True):
     error: str | None = None
     response_generation_id: int | None = None
     leader: str | None = None
-    api_version: int | None = None
 
 
 _decode_evidence = msgspec.json.Decoder(Evidence).decode
@@ -87,17 +85,30 @@ class Recorded:
     @property
     def was_told_its_id(self) -> bool:
         """Tell whether a first join was sent back with its id, as it is done from JoinGroup v4 on (KIP-394)."""
-        error, version = self.evidence.error, self.evidence.api_version
+        error, version = self.evidence.error, self.event.api_version
         if error is None:
             return version is None or version >= 4
         return error == "MEMBER_ID_REQUIRED"
+
+    def was_let_into(self, generation: int) -> bool:
+        """Tell whether it is a join that was answered with this generation."""
+        evidence = self.evidence
+        joined = self.event.type is EventType.JOIN and evidence.error == "NONE"
+        return joined and evidence.response_generation_id == generation
+
+    def was_accepted_at(self, generation: int) -> bool:
+        """Tell whether it is a request of a member that was accepted at this generation, which must stand by then."""
+        asks = self.event.type in (EventType.HEARTBEAT, EventType.SYNC, EventType.COMMIT)
+        return asks and self.evidence.error in _ACCEPTED and self.event.generation_id == generation
 
     @property
     def had_no_effect(self) -> bool:
         """Tell whether the broker refused it without any effect on the group."""
         error, kind = self.evidence.error, self.event.type
-        if error is None or error in _ACCEPTED or kind in (EventType.LOAD, EventType.UNLOAD, EventType.LEAVE):
+        if error is None or error in _ACCEPTED or kind in (EventType.LOAD, EventType.UNLOAD):
             return kind is EventType.COMMIT and error == "REBALANCE_IN_PROGRESS"
+        if kind is EventType.LEAVE:
+            return len(self.event.leaving) <= 1  # of several each was judged by itself
         if kind is EventType.JOIN and error in ("MEMBER_ID_REQUIRED", "GROUP_MAX_SIZE_REACHED"):
             return False
         if kind in (EventType.JOIN, EventType.SYNC) and error in _CUT_SHORT:

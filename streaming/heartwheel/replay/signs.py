@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.coordinator.answer import KEEPS_ALIVE
-from heartwheel.events import UNCHECKED_GENERATION, Event, EventType
 from heartwheel.replay.lines import Line
-from heartwheel.verdicts import Cause, ExpiryReason, Kind, Verdict
+from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType
+from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind, Verdict
 
 Ints = NDArray[np.int64]
 
@@ -149,7 +149,7 @@ class Signs:
             self._put(event.group_id, event.member_id, line.t_ms, sign, event.generation_id)
             return
         self._phases(event.group_id).note(event, line.t_ms)
-        if event.type is EventType.LEAVE:
+        if event.type is EventType.LEAVE and not line.recorded().had_no_effect:
             for leaver in event.leaving or (event,):
                 if leaver.member_id:
                     self._put(event.group_id, leaver.member_id, line.t_ms, Sign.LEAVE, UNCHECKED_GENERATION)

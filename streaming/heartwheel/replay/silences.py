@@ -18,9 +18,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heartwheel.events import UNCHECKED_GENERATION
 from heartwheel.replay.signs import Phases, Rows, Sign, Signs
-from heartwheel.verdicts import Kind
+from heartwheel.wire.events import UNCHECKED_GENERATION
+from heartwheel.wire.verdicts import Kind
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

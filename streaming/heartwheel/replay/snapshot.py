@@ -10,7 +10,7 @@ from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.errors import HeartwheelError
 from heartwheel.replay.evidence import LaneState
 from heartwheel.shard import StateBlobError
-from heartwheel.verdicts import Verdict
+from heartwheel.wire.verdicts import Verdict
 
 FORMAT: Final = 1
 """The version that is written; a newer one is refused by name."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from heartwheel.replay.signs import Phases, Rows, Sign, Signs
 from heartwheel.replay.silences import OPEN, Silences, find_silences, is_heard_again
-from heartwheel.verdicts import Cause, Kind, Verdict
+from heartwheel.wire.verdicts import Cause, Kind, Verdict
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

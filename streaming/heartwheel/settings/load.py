@@ -180,6 +180,5 @@ def _client_properties(client: Mapping[str, str], winners: Mapping[str, Assignme
     try:
         check_properties({name: client[name] for name in client.keys() & SUPPORTED_PROPERTIES})
     except ClientPropertyError as error:
-        faults, _, hint = str(error).partition("\nhint: ")
-        problems += [Problem("kafka.client", fault, hint=hint) for fault in faults.splitlines()]
+        problems += [Problem("kafka.client", fault, hint=error.hint or "") for fault in str(error).splitlines()]
     return sorted(problems)

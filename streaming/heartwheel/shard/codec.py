@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from heartwheel.shard.arrays import read_columns, read_wheel, write_columns, write_wheel
 from heartwheel.shard.frame import CorruptBlobError, decode_frame, encode_frame
+from heartwheel.shard.handles import handles_max
 from heartwheel.shard.tables import Table, group_table, member_table
 from heartwheel.shard.text import TextTable
 from timing_wheel import SnapshotError, TimingWheel
@@ -85,7 +86,7 @@ def decode_state(blob: str) -> ShardState:
         members, groups = member_table(), group_table()
         members.load(columns, TextTable(sections["member_text"]))
         groups.load(read_columns(sections["groups"]), TextTable(sections["group_text"]))
-        wheel = TimingWheel.restore(read_wheel(sections["wheel"]), capacity=2 * max(members.rows, groups.rows))
+        wheel = TimingWheel.restore(read_wheel(sections["wheel"]), capacity=handles_max(members.rows, groups.rows))
         counts = msgspec.json.decode(sections["counts"], type=dict[str, int])
     except (KeyError, pa.ArrowInvalid, OSError, SnapshotError, msgspec.MsgspecError) as error:
         raise CorruptBlobError(f"the state blob's checksum is right, but not its content: {error}") from error

@@ -13,12 +13,14 @@ import zlib
 from collections.abc import Mapping
 from typing import Final
 
+from heartwheel.errors import HeartwheelError
+
 MAGIC: Final = b"HWST"
 _HEAD: Final = struct.Struct("<4sHHI")
 _SECTION: Final = struct.Struct("<16sQ")
 
 
-class StateBlobError(ValueError):
+class StateBlobError(HeartwheelError):
     """Tell that a state blob can not be read; the subclasses name why."""
 
 

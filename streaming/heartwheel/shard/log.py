@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heartwheel.events import Event, decode_accepted
 from heartwheel.pack import Pack
+from heartwheel.wire.events import Event, decode_accepted
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.intp]

@@ -12,12 +12,22 @@ from numpy.typing import NDArray
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState, Member
+from heartwheel.shard.handles import group_handle, member_handle
 from heartwheel.shard.tables import Table
-from heartwheel.verdicts import Verdict
+from heartwheel.wire.verdicts import Verdict
 from timing_wheel import TimingWheel
 
-STATES: Final = tuple(GroupState)
-KINDS: Final = tuple(GroupKind)
+STATES: Final = (
+    GroupState.EMPTY,
+    GroupState.PREPARING_REBALANCE,
+    GroupState.COMPLETING_REBALANCE,
+    GroupState.STABLE,
+    GroupState.DEAD,
+)
+"""The states by the numbers that a checkpoint holds: never to be put in another order, only to be added to."""
+
+KINDS: Final = (GroupKind.NEW, GroupKind.CLASSIC, GroupKind.LOADED, GroupKind.PRESENCE)
+"""The kinds likewise."""
 
 _encode = msgspec.json.Encoder().encode
 _decode_member = msgspec.json.Decoder(Member).decode
@@ -145,10 +155,10 @@ class Workshop:
         stays = [] if forgotten else [(member, gone.pop(member.member_id, -1)) for member in group.all_members()]
         for row in gone.values():
             batch.fingerprints_dropped |= bool(self._members["fingerprint"][row])
-            batch.cancelled.append(2 * row)
+            batch.cancelled.append(member_handle(row))
             self._members.release(row)
         if forgotten:
-            batch.cancelled.append(2 * loaded.row + 1)
+            batch.cancelled.append(group_handle(loaded.row))
             self._groups.release(loaded.row)
             return
         for member, row in stays:
@@ -159,7 +169,7 @@ class Workshop:
 
     def _write_group(self, row: int, group: Group, batch: _Stored) -> None:
         batch.arm(
-            2 * row + 1,
+            group_handle(row),
             min(group.join_deadline_ms, group.sync_deadline_ms, group.store_deadline_ms, group.forget_deadline_ms),
         )
         self._groups["state"][row] = STATES.index(group.state)
@@ -188,7 +198,7 @@ class _Stored:
         self.seen_ms.append(member.last_seen_ms)
         self.timeout_ms.append(member.session_timeout_ms)
         self.fingerprint.append(member.fingerprint)
-        self.arm(2 * row, member.deadline_ms)
+        self.arm(member_handle(row), member.deadline_ms)
 
     def arm(self, handle: int, deadline_ms: int) -> None:
         if deadline_ms == NEVER:
@@ -196,11 +206,6 @@ class _Stored:
         else:
             self.filed.append(handle)
             self.deadline_ms.append(deadline_ms)
-
-
-def member_handle(rows: Rows) -> Rows:
-    """Name the wheel's handles of members' timers."""
-    return 2 * rows
 
 
 def group_detail(group: Group) -> bytes:

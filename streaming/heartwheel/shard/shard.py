@@ -24,55 +24,24 @@ from numpy.typing import NDArray
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.model import NEVER, Group
-from heartwheel.events import Event, EventType, RejectCause
 from heartwheel.pack import Pack
+from heartwheel.shard.admission import Admission, Refusal, is_stranger
 from heartwheel.shard.codec import ShardState, decode_state, encode_state
 from heartwheel.shard.fast_path import Route, keep_alive, mark_busy
+from heartwheel.shard.figures import Figures
+from heartwheel.shard.handles import group_deadlines, groups_of, member_deadlines, member_handle
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.shard.log import BatchLog
 from heartwheel.shard.router import Router
-from heartwheel.shard.rules_path import KINDS, STATES, Loaded, Workshop, member_handle
+from heartwheel.shard.rules_path import Loaded, Workshop
 from heartwheel.shard.tables import FREE, group_table, member_table
-from heartwheel.verdicts import Verdict
-from timing_wheel import LevelOccupancy, TimingWheel, WheelStats
+from heartwheel.wire.verdicts import Verdict
+from timing_wheel import TimingWheel
 
-Ints = NDArray[np.int64]
 Rows = NDArray[np.intp]
 
 _GROUPS_AT_ONCE: Final = 256
 """How many due groups are run before the limit of verdicts is looked at again."""
-
-_REFUSED: Final = {
-    Answer.INVALID_SESSION_TIMEOUT: RejectCause.INVALID_SESSION_TIMEOUT,
-    Answer.GROUP_MAX_SIZE_REACHED: RejectCause.GROUP_FULL,
-}
-"""Answers that say that a bound of the configuration was met: their events are kept as rejects."""
-
-
-_BRING_NOBODY: Final = frozenset({EventType.LEAVE, EventType.LOAD, EventType.UNLOAD})
-"""Events that a full shard and a full group take as ever: who leaves makes room."""
-
-
-class Refusal(NamedTuple):
-    """Hold one record that met a limit.
-
-    Args:
-        partition: of the heartbeat topic.
-        offset: in that partition.
-        append_ms: its append time, epoch ms.
-        cause: which limit.
-        detail: words for people.
-        group_id: the group it is about.
-        value: what it said, byte by byte.
-    """
-
-    partition: int
-    offset: int
-    append_ms: int
-    cause: RejectCause
-    detail: str
-    group_id: str
-    value: bytes
 
 
 class Outcome(NamedTuple):
@@ -87,14 +56,6 @@ class Outcome(NamedTuple):
     verdicts: list[Verdict]
     refused: list[Refusal]
     counts: Counter[str]
-
-
-class AtRisk(NamedTuple):
-    """Name a member near its expiry."""
-
-    group_id: str
-    member_id: str
-    deadline_ms: int
 
 
 class Shard:
@@ -136,10 +97,9 @@ class Shard:
         self._router = Router(self._members, self._groups, groups_max, state.fingerprint_order)
         self.totals: Counter[str] = Counter(state.counts)
         self._verdicts: list[Verdict] = []
-        self._refused: list[Refusal] = []
+        self._admission = self._admit()
         self._counts: Counter[str] = Counter()
         self._workshop = Workshop(self._members, self._groups, self._wheel, coordinator, self._verdicts.append)
-        self._room = 0
 
     # -- what it is
 
@@ -153,42 +113,10 @@ class Shard:
         """How many groups there are, those without members included."""
         return len(self._groups)
 
-    def groups_by_state(self) -> dict[str, int]:
-        """Count the groups by state."""
-        counts = np.bincount(self._groups["state"][self._groups.used()], minlength=len(STATES))
-        return {state.value: int(n) for state, n in zip(STATES, counts, strict=True) if n}
-
-    def groups_by_kind(self) -> dict[str, int]:
-        """Count the groups by kind."""
-        counts = np.bincount(self._groups["kind"][self._groups.used()], minlength=len(KINDS))
-        return {kind.value: int(n) for kind, n in zip(KINDS, counts, strict=True) if n}
-
-    def strays(self, most: int) -> dict[str, int]:
-        """Name the groups with records outside of the partition they were first seen in, most records first."""
-        strays = self._groups["strays"]
-        rows = np.flatnonzero(strays)
-        rows = rows[np.argsort(-strays[rows], kind="stable")[:most]]
-        return dict(zip(self._groups.text.ids(rows), strays[rows].tolist(), strict=True))
-
-    def at_risk(self, most: int) -> list[AtRisk]:
-        """Name the members nearest to expiry, nearest first."""
-        deadlines = self._timers(self._members.rows, 0)
-        rows = np.argpartition(deadlines, most)[:most] if most < len(deadlines) else np.arange(len(deadlines))
-        rows = rows[deadlines[rows] != NEVER]
-        rows = rows[np.lexsort((rows, deadlines[rows]))]
-        group_ids = self._groups.text.ids(self._members["group"][rows])
-        return [
-            AtRisk(*row) for row in zip(group_ids, self._members.text.ids(rows), deadlines[rows].tolist(), strict=True)
-        ]
-
-    def occupancy(self) -> list[LevelOccupancy]:
-        """Tell how full each level and slot of the wheel is."""
-        return self._wheel.occupancy(slots=True)
-
     @property
-    def wheel_stats(self) -> WheelStats:
-        """The wheel's counters."""
-        return self._wheel.stats
+    def figures(self) -> Figures:
+        """What it tells about itself; it shows the shard as it is now, whenever that is."""
+        return Figures(self._members, self._groups, self._wheel)
 
     def dump(self) -> list[tuple[Group, bool]]:
         """Decode every group with its members, for people; the shard itself is not changed."""
@@ -216,9 +144,8 @@ class Shard:
                 only as far as the group's own records prove that time has passed.
         """
         self._verdicts.clear()
-        self._refused = []
         self._counts = Counter()
-        self._room = 0 if self._heavy else self._limits.members_max - len(self._members)
+        self._admission = self._admit()
         clock = self._clock(clock_ms)
         if packs:
             log = BatchLog(packs)
@@ -230,12 +157,15 @@ class Shard:
         for verdict in self._verdicts:
             self._counts[f"verdict_{verdict.kind}"] += 1
         self.totals.update(self._counts)
-        return Outcome(list(self._verdicts), self._refused, self._counts)
+        return Outcome(list(self._verdicts), self._admission.refused, self._counts)
 
     def count(self, outcome: Outcome, more: Counter[str]) -> None:
         """Add what was counted outside of the rules, such as rejected records, to a batch and to the totals."""
         outcome.counts.update(more)
         self.totals.update(more)
+
+    def _admit(self) -> Admission:
+        return Admission(self._limits, heavy=self._heavy, members=len(self._members))
 
     def _clock(self, clock_ms: int | None) -> int | None:
         if clock_ms is not None and clock_ms < self.clock_ms:
@@ -254,8 +184,8 @@ class Shard:
             route,
             self._members,
             self._groups,
-            self._timers(self._members.rows, 0),
-            self._timers(self._groups.rows, 1),
+            member_deadlines(self._wheel, self._members.rows),
+            group_deadlines(self._wheel, self._groups.rows),
         )
         alive = keep_alive(log, route, self._groups)
         self._members["seen_ms"][alive.rows] = alive.seen_ms
@@ -263,11 +193,6 @@ class Shard:
         self._counts["records_fast"] += alive.records
         self._counts["records_clamped"] += alive.clamped
         self._run_busy(log, route, clock)
-
-    def _timers(self, rows: int, odd: int) -> Ints:
-        """Return the deadlines of all members (odd 0) or groups (odd 1), `NEVER` where there is none."""
-        deadlines = self._wheel.deadlines()[odd::2][:rows]
-        return deadlines if len(deadlines) == rows else np.append(deadlines, np.full(rows - len(deadlines), NEVER))
 
     def _run_busy(self, log: BatchLog, route: Route, clock: int | None) -> None:
         group = route.group[log.entry]
@@ -278,7 +203,7 @@ class Shard:
         rows, starts = np.unique(group[records], return_index=True)
         spans = dict(zip(rows.tolist(), np.split(records, starts[1:]), strict=True))
         for record in spans.pop(FREE, ()):
-            self._refuse(log, int(record), RejectCause.SHARD_FULL, self._why_full(f"{self._limits.groups_max} groups"))
+            self._admission.refuse_group(log, int(record))
         done = []
         for loaded in self._workshop.load(rows[rows >= 0]):
             self._apply_records(log, log.in_order(spans[loaded.row]), loaded)
@@ -290,7 +215,7 @@ class Shard:
         self._store(done)
 
     def _apply_records(self, log: BatchLog, records: Rows, loaded: Loaded) -> None:
-        group, machine = loaded.group, loaded.machine
+        group, machine, admission = loaded.group, loaded.machine, self._admission
         answers: Counter[Answer] = Counter()
         entries = log.entry[records]
         size = len(group.members) + len(group.pending)
@@ -302,54 +227,18 @@ class Shard:
             strict=True,
         ):
             event = log.event(entry)
-            if self._is_full(size) and _is_stranger(event, group):
+            if admission.is_full(size) and is_stranger(event, group):
                 # Who is gone by now makes room, wherever the batches are cut (`test_p6_the_gone_make_room_at_any_cut`).
                 machine.advance(append_ms)
-                size = self._recount(group, size)
-                if self._is_full(size):
-                    self._refuse_stranger(log, record)
+                size = admission.recount(group, size)
+                if admission.is_full(size):
+                    admission.refuse_stranger(log, record)
                     continue
             answer = machine.apply(event, append_ms, mark)
             answers[answer] += 1
-            size = self._recount(group, size)
-            if answer in _REFUSED:
-                self._refuse(log, record, _REFUSED[answer], f"the coordinator answers {answer}")
+            size = admission.recount(group, size)
+            admission.hear(log, record, answer)
         self._counts.update({f"answer_{answer}": n for answer, n in answers.items()})
-
-    def _is_full(self, size: int) -> bool:
-        return self._room <= 0 or size >= self._limits.members_per_group_max
-
-    def _recount(self, group: Group, size_before: int) -> int:
-        size = len(group.members) + len(group.pending)
-        self._room -= size - size_before
-        return size
-
-    def _refuse_stranger(self, log: BatchLog, record: int) -> None:
-        if self._room <= 0:
-            full = self._why_full(f"{self._limits.members_max} members")
-            self._refuse(log, record, RejectCause.SHARD_FULL, full)
-        else:
-            full = f"the group has {self._limits.members_per_group_max} members"
-            self._refuse(log, record, RejectCause.GROUP_FULL, full)
-
-    def _why_full(self, count: str) -> str:
-        if self._heavy:
-            return f"the shard's state has reached {self._limits.state_bytes_max} bytes"
-        return f"the shard holds {count}"
-
-    def _refuse(self, log: BatchLog, record: int, cause: RejectCause, detail: str) -> None:
-        entry = int(log.entry[record])
-        self._refused.append(
-            Refusal(
-                int(log.entry_partition[entry]),
-                int(log.offset[record]),
-                int(log.append_ms[record]),
-                cause,
-                detail,
-                log.event(entry).group_id,
-                log.body(entry),
-            )
-        )
 
     def _fire(self, clock: int) -> None:
         """Advance the wheel, and run the groups of what is due; those over the limit stay due for the next batch."""
@@ -359,9 +248,7 @@ class Shard:
             return
         # The rules, not the wheel, decide what a timer does: they find it armed, and the store re-arms or cancels it.
         self._wheel.file(due, deadlines[due])
-        owner = due // 2
-        of_member = due % 2 == 0
-        owner[of_member] = self._members["group"][owner[of_member]]
+        owner = groups_of(due, self._members["group"])
         _, first = np.unique(owner, return_index=True)
         rows = owner[np.sort(first)]
         for start in range(0, len(rows), _GROUPS_AT_ONCE):
@@ -380,7 +267,7 @@ class Shard:
 
     def _renumber_members(self) -> None:
         kept = self._members.used()
-        deadlines = self._timers(self._members.rows, 0)[kept]
+        deadlines = member_deadlines(self._wheel, self._members.rows)[kept]
         self._wheel.cancel(member_handle(np.arange(self._members.rows)))
         self._members.keep(kept)
         armed = np.flatnonzero(deadlines != NEVER)
@@ -399,15 +286,3 @@ def _shaped(wheel: TimingWheel, tick_ms: int | None, wheel_size: int | None) -> 
     shaped = TimingWheel(tick_ms=wanted[0], wheel_size=wanted[1], start_ms=wheel.clock_ms, capacity=len(deadlines))
     shaped.file(armed, deadlines[armed])
     return shaped
-
-
-def _is_stranger(event: Event, group: Group) -> bool:
-    """Tell whether an event may bring a member that the group does not hold yet."""
-    if event.type in _BRING_NOBODY:
-        return False
-    member_id = event.member_id or event.assigned_member_id
-    if member_id in group.members or member_id in group.pending:
-        return False
-    # A static member that comes back takes its own place again, under a new id.
-    instance_id = event.group_instance_id
-    return instance_id is None or all(member.group_instance_id != instance_id for member in group.members.values())

@@ -1,7 +1,7 @@
 """The two tables of a shard: members and groups, in columns.
 
 What every heartbeat touches is a NumPy column; what only the rules touch is a detail in a `TextTable`. Deadlines are in
-neither: the wheel holds them, a member's under handle `2 * row`, a group's under `2 * row + 1`.
+neither: the wheel holds them, under the handles of `heartwheel.shard.handles`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from heartwheel.spark.state_function import NEW_STATE, StateRow
+from heartwheel.spark.schema import NEW_STATE, StateRow
 
 
 class Planned(NamedTuple):

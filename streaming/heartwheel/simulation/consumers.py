@@ -11,9 +11,9 @@ from typing import Final
 
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.model import Member
-from heartwheel.events import Event, EventType, Protocol
 from heartwheel.simulation.feeder import Feeder, Walk
 from heartwheel.simulation.workers import Who
+from heartwheel.wire.events import Event, EventType, Protocol
 
 Stage = Generator[int, None, bool]
 """A part of a walk; it returns whether the member is still one."""

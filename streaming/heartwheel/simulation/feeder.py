@@ -17,10 +17,10 @@ import msgspec
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group, Member
-from heartwheel.events import Event, encode_event
 from heartwheel.simulation.plan import GroupPlan, Plan
 from heartwheel.simulation.story import Story
 from heartwheel.simulation.topic import Topic
+from heartwheel.wire.events import Event, encode_event
 
 Walk = Iterator[int]
 

@@ -21,10 +21,11 @@ from heartwheel.simulation.faults import Crash, Faults, Step
 from heartwheel.simulation.plan import VALUE_BYTES_MAX, Plan
 from heartwheel.simulation.story import Story
 from heartwheel.simulation.topic import Topic
-from heartwheel.spark.job import JobConfig
+from heartwheel.spark.job_config import JobConfig
 from heartwheel.spark.packer import Packer
+from heartwheel.spark.schema import NEW_STATE, StateRow
 from heartwheel.spark.slots import slots_of
-from heartwheel.spark.state_function import NEW_STATE, StateFunction, StateRow, advance_shard, state_function
+from heartwheel.spark.state_function import StateFunction, advance_shard, state_function
 from heartwheel.testing import frame_of
 
 

@@ -11,7 +11,6 @@ import msgspec
 
 from heartwheel.coordinator.model import Group, Member
 from heartwheel.coordinator.partition import shard_of
-from heartwheel.events import RejectCause
 from heartwheel.shard.shard import Shard
 from heartwheel.simulation.checkpoint import Checkpoint, Told
 from heartwheel.simulation.feeder import Feeder
@@ -20,7 +19,8 @@ from heartwheel.simulation.plan import Plan
 from heartwheel.simulation.problem import Problem
 from heartwheel.simulation.silences import falsely_expired
 from heartwheel.simulation.sink import Row, read_reject, read_row
-from heartwheel.verdicts import ExpirationRow
+from heartwheel.wire.events import RejectCause
+from heartwheel.wire.verdicts import ExpirationRow
 
 _LIMITS: Final = ("the shard holds ", "the group has ")
 """How the details of rejects begin whose records met a limit of the shard: of them only the time reached the rules."""

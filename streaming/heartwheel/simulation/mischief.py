@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from heartwheel.events import Event, EventType, Leaving, RejectCause
 from heartwheel.simulation.feeder import Feeder, Walk
 from heartwheel.simulation.plan import VALUE_BYTES_MAX, GroupPlan
+from heartwheel.wire.events import Event, EventType, Leaving, RejectCause
 
 _BROKEN: Final[tuple[tuple[RejectCause, bytes | None], ...]] = (
     (RejectCause.TOMBSTONE, None),

@@ -8,13 +8,13 @@ from typing import NamedTuple
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
 from heartwheel.coordinator.partition import shard_of
-from heartwheel.events import Event, RejectedError, decode_event
 from heartwheel.simulation.checkpoint import Checkpoint
 from heartwheel.simulation.plan import VALUE_BYTES_MAX, Plan
 from heartwheel.simulation.sink import Row
 from heartwheel.simulation.topic import Topic
 from heartwheel.testing import Record
-from heartwheel.verdicts import Verdict, row_of, topic_of
+from heartwheel.wire.events import Event, RejectedError, decode_event
+from heartwheel.wire.verdicts import Verdict, row_of, topic_of
 
 Place = tuple[int, int]
 

@@ -9,11 +9,11 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 
-from heartwheel.events import EventType
 from heartwheel.simulation.oracle import Entry, Place
 from heartwheel.simulation.plan import Plan
 from heartwheel.simulation.sink import Row
-from heartwheel.verdicts import ExpirationRow
+from heartwheel.wire.events import EventType
+from heartwheel.wire.verdicts import ExpirationRow
 
 
 def falsely_expired(

@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 
 from heartwheel.simulation.checkpoint import Told
-from heartwheel.spark.packer import Reject
-from heartwheel.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.rejects import Reject
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 Row = ExpirationRow | TriggerRow
 

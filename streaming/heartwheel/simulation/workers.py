@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from heartwheel.events import Event, EventType
 from heartwheel.simulation.feeder import Feeder, Walk
 from heartwheel.simulation.plan import GroupPlan
+from heartwheel.wire.events import Event, EventType
 
 
 class Who(NamedTuple):

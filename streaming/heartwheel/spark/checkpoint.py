@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings
 from heartwheel.settings.places import is_local, runs_elsewhere
-from heartwheel.spark.job import cores_of
+from heartwheel.spark.job_config import cores_of
 from heartwheel.spark.places import Place, place_of
 
 MANIFEST: Final = "heartwheel.json"

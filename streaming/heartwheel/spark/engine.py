@@ -19,8 +19,8 @@ from heartwheel.settings import Settings, format_size
 from heartwheel.spark.checkpoint import Manifest
 from heartwheel.spark.faults import Fault, explain, explain_end
 from heartwheel.spark.growth import GrowthUnknownError, has_grown
-from heartwheel.spark.job import StreamConfig
-from heartwheel.spark.jobs import HeartbeatJob, Job
+from heartwheel.spark.job import HeartbeatJob, Job
+from heartwheel.spark.job_config import StreamConfig
 from heartwheel.spark.progress import Progress, ProgressReader
 from heartwheel.spark.session import jvm_exit_code, session_conf, start_session
 

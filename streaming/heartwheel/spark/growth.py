@@ -69,5 +69,5 @@ def has_grown(settings: Settings, topic: str, spark: SparkSession | None) -> boo
             return False
         now = count_partitions(kafka.bootstrap_servers, topic, properties=kafka.client)
     except (KafkaUnreachableError, KafkaRefusedError, OSError) as error:
-        raise GrowthUnknownError(str(error)) from error
+        raise GrowthUnknownError(str(error), hint=getattr(error, "hint", None)) from error
     return now > before

@@ -9,11 +9,11 @@ from importlib import metadata
 
 import msgspec
 
-from heartwheel.job_row import BatchFigures, JobRow, Phase
 from heartwheel.settings import Settings
 from heartwheel.settings.secret import MASK, is_secret
 from heartwheel.spark.faults import Fault
 from heartwheel.spark.progress import Progress
+from heartwheel.wire.job import BatchFigures, JobRow, Phase
 
 
 def wall_ms() -> int:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own idiom
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupStateTimeout
 
-from heartwheel.spark.job import JobConfig, StreamConfig
+from heartwheel.spark.job_config import JobConfig, StreamConfig
 from heartwheel.spark.packer import pack_batches
 from heartwheel.spark.schema import OUTPUT, PACKED, STATE_SCHEMA
 from heartwheel.spark.state_function import StateFunction, advance_shard, state_function

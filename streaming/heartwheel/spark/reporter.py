@@ -12,13 +12,13 @@ from typing import Final, Protocol, Self
 import msgspec
 
 from heartwheel.errors import HeartwheelError
-from heartwheel.job_row import JOB_KEY, JobRow, Phase
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
 from heartwheel.kafka.sender import Sender
 from heartwheel.settings import Settings
 from heartwheel.spark.faults import Fault
 from heartwheel.spark.job_tally import JobTally
 from heartwheel.spark.progress import Progress
+from heartwheel.wire.job import JOB_KEY, JobRow, Phase
 
 QUIET_S_MAX: Final = 5.0
 """A row is written at least so often, so that silence means that the process is gone or hangs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 STATE_SCHEMA: Final = "version int, last_trigger_ms long, clock_ms long, members int, groups int, blob string"
 """The state of one shard.
@@ -26,5 +26,60 @@ OUTPUT: Final = (
 The columns after `time_ms` are figures for the progress line; they are set in the row of the status topic only.
 """
 
-OUTPUT_COLUMNS: Final = tuple(column.split()[0] for column in OUTPUT.split(", "))
-"""The names of the columns of `OUTPUT`."""
+
+class StateRow(NamedTuple):
+    """The state row of one shard, in the order of `STATE_SCHEMA`.
+
+    Args:
+        version: of the row's meaning.
+        last_trigger_ms: timestamp of the last batch whose clock was live, epoch ms; -1 before the first.
+        clock_ms: up to where timers have fired, epoch ms; -1 before the first live batch.
+        members: how many there are.
+        groups: likewise.
+        blob: the shard's state, in a format of its own.
+    """
+
+    version: int
+    last_trigger_ms: int
+    clock_ms: int
+    members: int
+    groups: int
+    blob: str
+
+
+NEW_STATE: Final = StateRow(STATE_VERSION, -1, -1, 0, 0, "")
+"""The state row of a shard that was never called."""
+
+
+class OutputRow(NamedTuple):
+    """One output record, in the order of `OUTPUT`.
+
+    Args:
+        topic: its logical name; `None` for a row that only carries figures.
+        key: of the record.
+        value: JSON.
+        id: of the event.
+        type: of the event.
+        time_ms: when what it tells of happened, epoch ms.
+        members: figures, for the progress line alone.
+        groups: likewise.
+        records: likewise.
+        expired: likewise.
+        triggers: likewise.
+        rejected: likewise.
+        held: likewise.
+    """
+
+    topic: str | None
+    key: str
+    value: str
+    id: str
+    type: str
+    time_ms: int
+    members: int = 0
+    groups: int = 0
+    records: int = 0
+    expired: int = 0
+    triggers: int = 0
+    rejected: int = 0
+    held: int = 0

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import pandas as pd
 
+from heartwheel.errors import HeartwheelError
 from heartwheel.pack import decode_pack
-from heartwheel.shard.shard import Outcome, Refusal, Shard
-from heartwheel.spark.job import JobConfig, StreamConfig
-from heartwheel.spark.packer import Reject, make_reject
-from heartwheel.spark.schema import OUTPUT_COLUMNS, STATE_VERSION
-from heartwheel.status import StatusRow, status_of
-from heartwheel.verdicts import ExpirationRow, row_of, topic_of
+from heartwheel.shard.admission import Refusal
+from heartwheel.shard.shard import Outcome, Shard
+from heartwheel.shard.status import status_of
+from heartwheel.spark.job_config import JobConfig, StreamConfig
+from heartwheel.spark.schema import NEW_STATE, STATE_VERSION, OutputRow, StateRow
+from heartwheel.wire.rejects import Reject, make_reject
+from heartwheel.wire.status import StatusRow
+from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
 
 _encode = msgspec.json.Encoder().encode
 
 StateFunction = Callable[[tuple[Any, ...], Iterable[pd.DataFrame], Any], Iterator[pd.DataFrame]]
-StateRow = tuple[int, int, int, int, int, str]
 AdvanceOne = Callable[..., tuple[StateRow, pd.DataFrame]]
 
-NEW_STATE: Final[StateRow] = (STATE_VERSION, -1, -1, 0, 0, "")
-"""The state row of a shard that was never called."""
 
-NO_FIGURES: Final = (0,) * 7
-"""The figures of an output row that is no status."""
-
-
-class StateVersionError(RuntimeError):
+class StateVersionError(HeartwheelError):
     """Tell that a newer release wrote the state row."""
 
 
@@ -47,7 +43,7 @@ def state_function(config: StreamConfig, advance_one: AdvanceOne, *, held: bool)
     def advance(key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
         shard_index = shard_of_slot[int(key[0])]
         batch_ms = int(state.getCurrentProcessingTimeMs())
-        before = state.get if state.exists else NEW_STATE
+        before = StateRow(*state.get) if state.exists else NEW_STATE
         row, output = advance_one(config, shard_index, before, frames, batch_ms=batch_ms, held=held)
         state.update(row)
         yield output
@@ -61,9 +57,9 @@ def require_known_version(row: StateRow, shard_index: int) -> None:
     Raises:
         StateVersionError: it is newer than this release knows.
     """
-    if row[0] > STATE_VERSION:
+    if row.version > STATE_VERSION:
         raise StateVersionError(
-            f"the state of shard {shard_index} has version {row[0]}, this release reads up to {STATE_VERSION}"
+            f"the state of shard {shard_index} has version {row.version}, this release reads up to {STATE_VERSION}"
         )
 
 
@@ -110,15 +106,15 @@ def advance_shard(
         StateBlobError: the state's blob can not be read.
     """
     require_known_version(before, shard_index)
-    _, last_trigger_ms, clock_ms, _, _, blob = before
+    last_trigger_ms = before.last_trigger_ms
     payloads, rejects = split(frames)
     shard = Shard(
         coordinator=config.coordinator,
         limits=config.limits,
         tick_ms=config.tick_ms,
         wheel_size=config.wheel_size,
-        clock_ms=clock_ms,
-        blob=blob,
+        clock_ms=before.clock_ms,
+        blob=before.blob,
     )
     live = not held and last_trigger_ms >= 0
     outcome = shard.apply(
@@ -140,7 +136,7 @@ def advance_shard(
         state_bytes=len(blob),
     )
     output = _output(outcome, rejects, status)
-    row = (
+    row = StateRow(
         STATE_VERSION,
         last_trigger_ms if held else max(last_trigger_ms, batch_ms),
         shard.clock_ms,
@@ -166,7 +162,7 @@ def _refused(config: JobConfig, refusal: Refusal) -> Reject:
 
 
 def _output(outcome: Outcome, rejects: list[Reject], status: StatusRow) -> pd.DataFrame:
-    rows: list[tuple[Any, ...]] = []
+    rows: list[OutputRow] = []
     expired = triggers = 0
     for verdict in outcome.verdicts:
         topic = topic_of(verdict)
@@ -179,38 +175,34 @@ def _output(outcome: Outcome, rejects: list[Reject], status: StatusRow) -> pd.Da
         else:
             triggers += 1
             kind = f"heartwheel.{row.type}.v1"
-        rows.append((topic.value, row.group_id, json_text(row), row.id, kind, verdict.time_ms, *NO_FIGURES))
+        rows.append(OutputRow(topic.value, row.group_id, json_text(row), row.id, kind, verdict.time_ms))
     rows += map(reject_row, rejects)
-    figures = (
-        status.members,
-        status.groups,
-        status.counts.get("records", 0),
-        expired,
-        triggers,
-        len(rejects),
-        int(status.held),
-    )
-    status_id = f"{status.shard}/{status.batch_ms}"
     rows.append(
-        (
+        OutputRow(
             "status",
             str(status.shard),
             json_text(status),
-            status_id,
+            f"{status.shard}/{status.batch_ms}",
             "heartwheel.shard.status.v1",
             status.batch_ms,
-            *figures,
+            members=status.members,
+            groups=status.groups,
+            records=status.counts.get("records", 0),
+            expired=expired,
+            triggers=triggers,
+            rejected=len(rejects),
+            held=int(status.held),
         )
     )
-    return pd.DataFrame(rows, columns=list(OUTPUT_COLUMNS))
+    return pd.DataFrame(rows, columns=list(OutputRow._fields))
 
 
-def reject_row(reject: Reject) -> tuple[Any, ...]:
+def reject_row(reject: Reject) -> OutputRow:
     """Shape a reject as a row of `OUTPUT`."""
     place = f"{reject.topic}-{reject.partition}"
     record_id = f"{place}@{reject.offset}"
     kind = "heartwheel.record.rejected.v1"
-    return ("rejects", place, json_text(reject), record_id, kind, reject.append_ms, *NO_FIGURES)
+    return OutputRow("rejects", place, json_text(reject), record_id, kind, reject.append_ms)
 
 
 def json_text(row: msgspec.Struct) -> str:

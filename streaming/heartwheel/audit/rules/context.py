@@ -7,7 +7,7 @@ import heapq
 from heartwheel.audit.config import AuditConfig
 from heartwheel.audit.derived import Derived
 from heartwheel.audit.rules.model import FORGET, JOIN, MEMBER, NEVER, SYNC, Group, Member
-from heartwheel.events import Event
+from heartwheel.wire.events import Event
 
 
 class Run:
@@ -43,10 +43,12 @@ class Run:
 
     def start_join_timer(self, length_ms: int) -> None:
         """Let the join phase end, or be extended, so much later."""
+        self.group.join_from_ms = self.group.now_ms
         self.group.join_ms = self._file(length_ms, JOIN)
 
     def start_sync_timer(self, length_ms: int) -> None:
         """Let those be removed so much later that have not sent their sync by then."""
+        self.group.sync_from_ms = self.group.now_ms
         self.group.sync_ms = self._file(length_ms, SYNC)
 
     def start_forgetting(self) -> None:
@@ -71,7 +73,7 @@ class Run:
 
     def rebalance_of(self, event: Event) -> int:
         """Tell the rebalance timeout that an event asks for, ms."""
-        asked = event.rebalance_timeout_ms
+        asked = event.session_timeout_ms if event.api_version == 0 else event.rebalance_timeout_ms
         return self.config.default_rebalance_timeout_ms if asked is None else asked
 
     def allows_session(self, timeout_ms: int) -> bool:

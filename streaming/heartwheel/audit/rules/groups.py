@@ -17,9 +17,9 @@ from heartwheel.audit.rules.model import (
     COMPLETING,
     DEAD,
     EMPTY,
-    FORGET,
     JOIN,
     LOADED,
+    MEMBER,
     NEVER,
     NOBODY,
     PRESENCE,
@@ -36,7 +36,8 @@ from heartwheel.audit.rules.phases import (
     sync_timer_fires,
 )
 from heartwheel.audit.rules.requests import BAD_TIMEOUT, depart, leave, request
-from heartwheel.events import Event, EventType
+from heartwheel.audit.rules.ties import Entry, place, running
+from heartwheel.wire.events import Event, EventType
 
 _FIELDS: Final = tuple(Group.__struct_fields__)
 
@@ -70,16 +71,39 @@ def apply(group: Group, event: Event, append_ms: int, config: AuditConfig, said:
 def advance(group: Group, clock_ms: int, config: AuditConfig, said: list[Derived]) -> None:
     """Fire every timer of a group with a deadline at or before the clock, in order."""
     run = Run(group, config, said)
-    heap = group.heap
-    while heap and heap[0][0] <= clock_ms:
-        deadline, whose, seq, member_id = heapq.heappop(heap)
-        if whose in (JOIN, SYNC, FORGET):
-            _group_timer(run, deadline, whose)
-        else:
-            member = group.members.get(member_id) or group.pending.get(member_id)
-            if member is not None and member.seq == seq and member.filed_ms == deadline:
-                _member_timer(run, member, deadline)
-        heap = group.heap
+    while group.heap and group.heap[0][0] <= clock_ms:
+        _tick(run, group.heap[0][0])
+
+
+def _tick(run: Run, now_ms: int) -> None:
+    """Fire what ends in one millisecond, in the order in which it was started; one may stop or start another."""
+    group = run.group
+    due: list[tuple[tuple[int, int, int, int], Entry]] = []
+    while True:
+        while group.heap and group.heap[0][0] <= now_ms:
+            entry = heapq.heappop(group.heap)
+            if _is_on_time(group, entry):
+                heapq.heappush(due, (place(group, entry), entry))
+        if not due:
+            return
+        _, entry = heapq.heappop(due)
+        timer = running(group, entry)
+        if timer is not None:
+            _fire(run, timer, now_ms)
+
+
+def _is_on_time(group: Group, entry: Entry) -> bool:
+    """Tell whether an entry's timer ends now; one of a member that ends later is filed again."""
+    _, whose, seq, member_id = entry
+    if whose == MEMBER:
+        member = group.members.get(member_id) or group.pending.get(member_id)
+        if member is None or member.seq != seq or member.filed_ms != entry[0]:
+            return False
+        member.filed_ms = NEVER
+        if entry[0] < member.deadline_ms < NEVER:
+            member.filed_ms = member.deadline_ms
+            heapq.heappush(group.heap, (member.deadline_ms, MEMBER, seq, member_id))
+    return running(group, entry) is not None
 
 
 def next_deadline_ms(group: Group) -> int:
@@ -92,39 +116,20 @@ def is_gone(group: Group) -> bool:
     return group.kind == NOBODY and not group.away
 
 
-def _group_timer(run: Run, deadline_ms: int, whose: int) -> None:
+def _fire(run: Run, timer: Member | int, now_ms: int) -> None:
     group = run.group
-    if whose == JOIN and group.join_ms == deadline_ms:
+    group.now_ms = max(group.now_ms, now_ms)
+    if isinstance(timer, Member):
+        timer.deadline_ms = NEVER
+        _expire(run, timer)
+    elif timer == JOIN:
         group.join_ms = NEVER
-        _at(run, deadline_ms)
         join_timer_fires(run)
-    elif whose == SYNC and group.sync_ms == deadline_ms:
+    elif timer == SYNC:
         group.sync_ms = NEVER
-        _at(run, deadline_ms)
         sync_timer_fires(run)
-    elif whose == FORGET and group.forget_ms == deadline_ms:
-        _at(run, deadline_ms)
-        _forget(group)
     else:
-        return
-    _keep_or_forget(run)
-
-
-def _at(run: Run, deadline_ms: int) -> None:
-    run.group.now_ms = max(run.group.now_ms, deadline_ms)
-
-
-def _member_timer(run: Run, member: Member, filed_ms: int) -> None:
-    group = run.group
-    member.filed_ms = NEVER
-    if member.deadline_ms != filed_ms:
-        if member.deadline_ms != NEVER:
-            member.filed_ms = member.deadline_ms
-            heapq.heappush(group.heap, (member.deadline_ms, 2, member.seq, member.member_id))
-        return
-    member.deadline_ms = NEVER
-    _at(run, filed_ms)
-    _expire(run, member)
+        _forget(group)
     _keep_or_forget(run)
 
 
@@ -225,6 +230,7 @@ def _read_record(group: Group) -> None:
     group.members, group.static, group.buckets = {}, {}, 0
     for member_id in order:
         who.put(group, _as_read(group, record.members[member_id], record.protocol))
+    group.walked_buckets = group.buckets
     record.members = dict(group.members)
     group.unsynced = {}
     group.generation, group.leader, group.protocol = record.generation, record.leader, record.protocol

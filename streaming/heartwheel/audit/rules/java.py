@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 
+@lru_cache(maxsize=1 << 16)
 def spread_hash(text: str) -> int:
     """Compute the hash by which `HashMap` files a string: `String.hashCode`, its upper half folded into the lower."""
     h = 0

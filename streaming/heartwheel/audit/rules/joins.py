@@ -10,12 +10,15 @@ from copy import copy
 from heartwheel.audit.rules import members as who
 from heartwheel.audit.rules.context import Run
 from heartwheel.audit.rules.late import take_over
-from heartwheel.audit.rules.model import COMPLETING, EMPTY, PREPARING, STABLE, Group, Member
+from heartwheel.audit.rules.model import COMPLETING, EMPTY, PREPARING, STABLE, Member
 from heartwheel.audit.rules.phases import begin, rebalance_or_complete, write_record
-from heartwheel.events import Event
+from heartwheel.wire.events import Event
 
 FULL = "group_full"
 """What is said of an event for which a group has no room."""
+
+_LAST_AT_ONCE = 3
+"""The last version of JoinGroup whose sender is a member before it knows its id (KIP-394)."""
 
 
 def join(run: Run, event: Event) -> str:
@@ -48,11 +51,11 @@ def _new(run: Run, event: Event) -> None:
     group, new_id, instance = run.group, event.assigned_member_id or "", event.group_instance_id
     if new_id in group.members or new_id in group.pending:
         return  # ids are handed out once, so it is the same join again
-    if instance is None:
+    if instance is None and (event.api_version is None or event.api_version > _LAST_AT_ONCE):
         member = _member(run, event, new_id)
         group.pending[new_id] = member
         run.arm(member, member.session_ms, "pending_timeout")
-    elif instance in group.static:
+    elif instance is not None and instance in group.static:
         _replace(run, event, group.members[group.static[instance]], new_id)
     else:
         _add(run, event, new_id)
@@ -115,13 +118,13 @@ def _again(run: Run, event: Event, member: Member) -> None:
     state, leads = run.group.state, run.group.leader == member.member_id
     told = f"{member.member_id} {{}} {state}; {_client_reason(event)}"
     if state == PREPARING:
-        _update(event, member, run.group)
+        _update(run, event, member)
         rebalance_or_complete(run, "Member " + told.format("is joining group during"), "member_rejoined")
     elif state == STABLE and leads:
-        _update(event, member, run.group)
+        _update(run, event, member)
         rebalance_or_complete(run, "Leader " + told.format("re-joining group during"), "leader_rejoined")
     elif _changes(event, member):
-        _update(event, member, run.group)
+        _update(run, event, member)
         rebalance_or_complete(run, "Updating metadata for member " + told.format("during"), "member_updated")
 
 
@@ -130,13 +133,16 @@ def _changes(event: Event, member: Member) -> bool:
     return not silent and _protocols(event) != member.protocols
 
 
-def _update(event: Event, member: Member, group: Group) -> None:
+def _update(run: Run, event: Event, member: Member) -> None:
     """Take over what a join says, and park it; the running timer is left alone, and what was recorded stays."""
+    group = run.group
     if group.record.members.get(member.member_id) is member:
         group.record.members[member.member_id] = copy(member)
     member.protocols = _protocols(event) or member.protocols
     member.session_ms = event.session_timeout_ms or member.session_ms
-    member.rebalance_ms = event.rebalance_timeout_ms or member.rebalance_ms
+    # JoinGroup had no rebalance timeout at first: the session timeout stands for both.
+    asked = event.session_timeout_ms if event.api_version == 0 else event.rebalance_timeout_ms
+    member.rebalance_ms = asked or (run.rebalance_of(event) if event.api_version == 0 else member.rebalance_ms)
     member.seen_ms = group.now_ms
     member.joining = True
 
@@ -146,7 +152,7 @@ def _replace(run: Run, event: Event, old: Member, new_id: str) -> None:
     group, instance = run.group, event.group_instance_id
     member = who.replace_static(group, old, new_id)
     run.reset(member)
-    _update(event, member, group)
+    _update(run, event, member)
     if group.state == COMPLETING:
         words = f"Updating metadata for static member {new_id} with instance id {instance}; {_client_reason(event)}"
         begin(run, words, "static_member_updated")

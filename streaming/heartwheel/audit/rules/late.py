@@ -9,7 +9,7 @@ from heartwheel.audit.rules import members as who
 from heartwheel.audit.rules.context import Run
 from heartwheel.audit.rules.model import CLASSIC, EMPTY, LOADED, STABLE, Group, Member
 from heartwheel.audit.rules.phases import write_record
-from heartwheel.events import Event
+from heartwheel.wire.events import Event
 
 
 def take_over(run: Run, event: Event) -> Member:

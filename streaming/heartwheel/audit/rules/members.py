@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from heartwheel.audit.rules.java import buckets_for, walk
 from heartwheel.audit.rules.model import EMPTY, Group, Member
-from heartwheel.events import Event
+from heartwheel.wire.events import Event
 
 
 def put(group: Group, member: Member) -> None:
@@ -124,8 +124,8 @@ def vote(group: Group) -> str | None:
     """Select the protocol that most members like best of those that all offer; the first in Java's order of several."""
     common = _common(group)
     votes: dict[str, int] = {}
-    for member in group.members.values():
-        liked = next((name for name, _ in member.protocols if name in common), None)
+    for member_id in walk(group.members, group.buckets or 16):
+        liked = next((name for name, _ in group.members[member_id].protocols if name in common), None)
         if liked is not None:
             votes[liked] = votes.get(liked, 0) + 1
     ranked = walk(votes, buckets_for(len(votes)))

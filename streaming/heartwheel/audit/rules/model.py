@@ -18,7 +18,7 @@ NOBODY, CLASSIC, LOADED, PRESENCE = "", "classic", "loaded", "presence"
 """The kinds of group; `NOBODY` is one of which nothing is known."""
 
 JOIN, SYNC, MEMBER, FORGET = range(4)
-"""Whose timer it is, in the order in which equal deadlines fire."""
+"""Whose timer it is."""
 
 
 class Member(msgspec.Struct):
@@ -26,7 +26,7 @@ class Member(msgspec.Struct):
 
     Args:
         member_id: who.
-        seq: rises with every member that comes; equal deadlines fire in this order.
+        seq: rises with every member that comes.
         session_ms: its session timeout.
         rebalance_ms: its rebalance timeout.
         instance_id: its instance id, if it is static.
@@ -87,22 +87,25 @@ class Group(msgspec.Struct):
         protocol_type: of its first member.
         protocol: the one that was selected.
         buckets: size of the table that Java would keep its members in.
+        walked_buckets: that size when Kafka last went through all members to start their sessions; 0 if it never did.
         next_seq: for the next member.
         now_ms: effective time, epoch ms; it never goes back.
         join_ms: when the join phase ends or is extended, epoch ms.
+        join_from_ms: when that timer was started, epoch ms.
         join_delay_ms: length of the present part of an initial join phase.
         join_left_ms: how much of the rebalance timeout is left of an initial join phase.
         initial: whether the join phase is an initial one.
         more_came: whether somebody joined since the initial join phase was last extended.
         phase_ms: when the rebalance began, epoch ms.
         sync_ms: when those without a sync are removed, epoch ms.
+        sync_from_ms: when that timer was started, epoch ms.
         forget_ms: when the group is forgotten, epoch ms.
         told_generation: the generation of a loaded group that was told to rebalance.
         met_late: whether it was a loaded group before its first join.
         confirmed: whether a member of the classic group has agreed with its generation.
         away: whether its coordinator is away.
         record: what would be read at a load.
-        heap: (deadline, whose, seq, member id); members re-arm lazily.
+        heap: (deadline, whose, seq, member id); members re-arm lazily. `ties` orders what it finds due.
         verdicts: how many were derived.
     """
 
@@ -119,15 +122,18 @@ class Group(msgspec.Struct):
     protocol_type: str | None = None
     protocol: str | None = None
     buckets: int = 0
+    walked_buckets: int = 0
     next_seq: int = 0
     now_ms: int = 0
     join_ms: int = NEVER
+    join_from_ms: int = 0
     join_delay_ms: int = 0
     join_left_ms: int = 0
     initial: bool = False
     more_came: bool = False
     phase_ms: int = 0
     sync_ms: int = NEVER
+    sync_from_ms: int = 0
     forget_ms: int = NEVER
     told_generation: int = -1
     met_late: bool = False

@@ -91,10 +91,14 @@ def complete(run: Run, cause: str) -> None:
 
 def _remove_absent(run: Run) -> tuple[str, ...]:
     group = run.group
-    gone = {member.member_id: member for member in who.absent(group) if member.instance_id is None}
+    away = {member.member_id: member for member in who.absent(group)}
+    gone = {member_id: member for member_id, member in away.items() if member.instance_id is None}
+    order = walk(away, group.buckets or 16)
     for member_id in gone:
         who.remove(group, member_id)
-    order = walk(gone, buckets_for(len(gone)))
+    # From the table of the members Kafka takes them into one of all who are absent, and from that into another one.
+    for ids in (away, gone):
+        order = walk([member_id for member_id in order if member_id in ids], buckets_for(len(ids)))
     for member_id in order:
         run.say_expired(gone[member_id], "rebalance_timeout", group.now_ms - group.phase_ms)
     return tuple(order)
@@ -112,6 +116,7 @@ def _stabilize(run: Run, cause: str, gone: tuple[str, ...]) -> None:
         joined=tuple(member.member_id for member in group.members.values() if member.is_new),
         duration_ms=group.now_ms - group.phase_ms,
     )
+    group.walked_buckets = group.buckets
     for member in group.members.values():
         member.joining = member.is_new = False
         run.reset(member)
@@ -151,7 +156,8 @@ def assign(run: Run) -> None:
 def sync_timer_fires(run: Run) -> None:
     """Remove who has not sent its sync, and rebalance."""
     group = run.group
-    late = walk(group.unsynced, buckets_for(len(group.unsynced)))
+    waited_for = walk(group.unsynced, group.buckets or 16)
+    late = walk(waited_for, buckets_for(len(waited_for)))  # Kafka goes through a copy of its set
     if group.state not in (COMPLETING, STABLE) or not late:
         return
     waited = who.patience_ms(group)

@@ -29,7 +29,10 @@ from heartwheel.audit.rules.phases import (
     rebalance_or_complete,
     stabilized,
 )
-from heartwheel.events import UNCHECKED_GENERATION, Event, EventType, Leaving
+from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType, Leaving
+
+_NAMES_PROTOCOL = 5
+"""The first version of SyncGroup that has to name the protocol and its type (KIP-559)."""
 
 BAD_TIMEOUT = "invalid_session_timeout"
 """What is said of an event that asks for a session timeout out of bounds."""
@@ -38,6 +41,8 @@ BAD_TIMEOUT = "invalid_session_timeout"
 def request(run: Run, event: Event) -> str:
     """Apply a heartbeat, sync or commit; return the cause if it must be on the rejects topic."""
     group = run.group
+    if event.type is EventType.SYNC and _names_no_protocol(event):
+        return ""
     if group.kind == PRESENCE:
         return _of_presence(run, event)
     if group.kind == LOADED:
@@ -49,6 +54,11 @@ def request(run: Run, event: Event) -> str:
         return _of_loaded(run, event)
     _of_classic(run, event)
     return ""
+
+
+def _names_no_protocol(event: Event) -> bool:
+    """Tell a sync that the broker refuses before its coordinator sees it: `KafkaApis.handleSyncGroupRequest`."""
+    return (event.api_version or 0) >= _NAMES_PROTOCOL and None in (event.protocol_type, event.protocol_name)
 
 
 def _first(run: Run, event: Event) -> str:
@@ -100,6 +110,8 @@ def _apply(run: Run, event: Event, member: Member) -> bool:
 def _sync(run: Run, event: Event, member: Member) -> bool:
     group = run.group
     if event.protocol_type is not None and group.protocol_type not in (None, event.protocol_type):
+        return False
+    if event.protocol_name is not None and group.protocol not in (None, event.protocol_name):
         return False
     if group.state == PREPARING:
         return True

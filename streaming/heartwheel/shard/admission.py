@@ -1,0 +1,118 @@
+"""Who is let into a shard (promise P6): a member or a group over a limit is refused, and its record kept."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from heartwheel.coordinator.answer import Answer
+from heartwheel.coordinator.model import Group
+from heartwheel.shard.limits import ShardLimits
+from heartwheel.shard.log import BatchLog
+from heartwheel.wire.events import Event, EventType, RejectCause
+
+_REFUSED: Final = {
+    Answer.INVALID_SESSION_TIMEOUT: RejectCause.INVALID_SESSION_TIMEOUT,
+    Answer.GROUP_MAX_SIZE_REACHED: RejectCause.GROUP_FULL,
+}
+"""Answers that say that a bound of the configuration was met: their events are kept as rejects."""
+
+_BRING_NOBODY: Final = frozenset({EventType.LEAVE, EventType.LOAD, EventType.UNLOAD})
+"""Events that a full shard and a full group take as ever: who leaves makes room."""
+
+
+class Refusal(NamedTuple):
+    """One record that met a limit.
+
+    Args:
+        partition: of the heartbeat topic.
+        offset: in that partition.
+        append_ms: its effective append time, epoch ms.
+        cause: which limit.
+        detail: words for people.
+        group_id: the group it is about.
+        value: what it said, byte by byte.
+    """
+
+    partition: int
+    offset: int
+    append_ms: int
+    cause: RejectCause
+    detail: str
+    group_id: str
+    value: bytes
+
+
+class Admission:
+    """The room that is left in a shard during one batch, and the records that found none.
+
+    Args:
+        limits: what the shard may hold.
+        heavy: whether its state has reached the limit of bytes, so that nobody new is let in.
+        members: how many members it holds, pending ones included.
+    """
+
+    def __init__(self, limits: ShardLimits, *, heavy: bool, members: int) -> None:
+        self.refused: list[Refusal] = []
+        self._limits = limits
+        self._heavy = heavy
+        self._room = 0 if heavy else limits.members_max - members
+
+    def is_full(self, group_size: int) -> bool:
+        """Tell whether no stranger may join a group of that many members."""
+        return self._room <= 0 or group_size >= self._limits.members_per_group_max
+
+    def recount(self, group: Group, size_before: int) -> int:
+        """Take a group's change of size into account, and return its size."""
+        size = len(group.members) + len(group.pending)
+        self._room -= size - size_before
+        return size
+
+    def refuse_group(self, log: BatchLog, record: int) -> None:
+        """Refuse a record of a group that there is no room for."""
+        self._refuse(log, record, RejectCause.SHARD_FULL, self._why_full(f"{self._limits.groups_max} groups"))
+
+    def refuse_stranger(self, log: BatchLog, record: int) -> None:
+        """Refuse a record that would bring a member that there is no room for."""
+        if self._room <= 0:
+            full = self._why_full(f"{self._limits.members_max} members")
+            self._refuse(log, record, RejectCause.SHARD_FULL, full)
+        else:
+            full = f"the group has {self._limits.members_per_group_max} members"
+            self._refuse(log, record, RejectCause.GROUP_FULL, full)
+
+    def hear(self, log: BatchLog, record: int, answer: Answer) -> None:
+        """Refuse a record if the coordinator's answer says that it met a bound of the configuration."""
+        cause = _REFUSED.get(answer)
+        if cause is not None:
+            self._refuse(log, record, cause, f"the coordinator answers {answer}")
+
+    def _why_full(self, count: str) -> str:
+        if self._heavy:
+            return f"the shard's state has reached {self._limits.state_bytes_max} bytes"
+        return f"the shard holds {count}"
+
+    def _refuse(self, log: BatchLog, record: int, cause: RejectCause, detail: str) -> None:
+        entry = int(log.entry[record])
+        self.refused.append(
+            Refusal(
+                int(log.entry_partition[entry]),
+                int(log.offset[record]),
+                int(log.append_ms[record]),
+                cause,
+                detail,
+                log.event(entry).group_id,
+                log.body(entry),
+            )
+        )
+
+
+def is_stranger(event: Event, group: Group) -> bool:
+    """Tell whether an event may bring a member that the group does not hold yet."""
+    if event.type in _BRING_NOBODY:
+        return False
+    member_id = event.member_id or event.assigned_member_id
+    if member_id in group.members or member_id in group.pending:
+        return False
+    # A static member that comes back takes its own place again, under a new id.
+    instance_id = event.group_instance_id
+    return instance_id is None or all(member.group_instance_id != instance_id for member in group.members.values())

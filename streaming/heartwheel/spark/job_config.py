@@ -1,0 +1,132 @@
+"""What the job needs to know, as plain values that travel to the workers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.kafka.security import java_properties
+from heartwheel.settings import Settings
+from heartwheel.settings.places import runs_elsewhere
+from heartwheel.shard.limits import ShardLimits
+from heartwheel.spark.slots import slots_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamConfig:
+    """Hold what every job needs: where it reads, where it writes, and its pace.
+
+    Args:
+        checkpoint: where offsets and state are kept.
+        kafka_options: client properties for Spark's source and sink, each with the prefix `kafka.`.
+        source: the topic it reads.
+        topics: real name by logical name.
+        starting_offsets: `earliest` or `latest`, for a new checkpoint.
+        fail_on_data_loss: whether unread records that are gone from the topic end the job.
+        slots: the grouping key of each shard.
+        map_tasks: tasks that read and pack the topic.
+        trigger_interval_ms: time from one batch to the next, ms.
+        skew_allowance_ms: most that the broker's clock may be behind the driver's, ms.
+        catch_up_max_records: most records a batch while catching up.
+        value_bytes_max: longest value that is decoded, bytes.
+    """
+
+    checkpoint: str
+    kafka_options: Mapping[str, str]
+    source: str
+    topics: Mapping[str, str]
+    starting_offsets: str = "earliest"
+    fail_on_data_loss: bool = True
+    slots: tuple[int, ...]
+    map_tasks: int = 2
+    trigger_interval_ms: int = 1_000
+    skew_allowance_ms: int = 500
+    catch_up_max_records: int = 1_000_000
+    value_bytes_max: int = 1 << 20
+
+    @property
+    def shards(self) -> int:
+        """How many shards there are."""
+        return len(self.slots)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobConfig(StreamConfig):
+    """Hold the configuration of one run of the heartbeat job, beside what every job needs.
+
+    Args:
+        at_risk_count: members nearest to expiry that a status row names.
+        tick_ms: resolution of the wheel, ms.
+        wheel_size: buckets a level of the wheel.
+        coordinator: the rules' configuration.
+        limits: what a shard may hold and write.
+    """
+
+    at_risk_count: int = 10
+    tick_ms: int = 100
+    wheel_size: int = 20
+    coordinator: CoordinatorConfig = field(default_factory=CoordinatorConfig)
+    limits: ShardLimits = field(default_factory=ShardLimits)
+
+
+def cores_of(master: str) -> int:
+    """Count the cores that a local master uses; 1 for a cluster, whose cores nobody knows before it runs."""
+    if runs_elsewhere(master):
+        return 1
+    if master.startswith("local[") and not master.startswith("local[*"):
+        return int(master[6:].rstrip("]").split(",")[0])
+    if master == "local":
+        return 1
+    return os.cpu_count() or 1
+
+
+def stream_config(settings: Settings, *, shuffle_partitions: int) -> dict[str, Any]:
+    """Shape what every job needs, but its source and its topics, as arguments of its configuration.
+
+    Args:
+        settings: the checked configuration.
+        shuffle_partitions: of the checkpoint, where it exists, else of the settings.
+    """
+    engine, kafka = settings.engine, settings.kafka
+    options = {"bootstrap.servers": kafka.bootstrap_servers, **java_properties(kafka.client)}
+    return {
+        "checkpoint": settings.checkpoint.location,
+        "kafka_options": {f"kafka.{name}": value for name, value in options.items()},
+        "starting_offsets": kafka.starting_offsets,
+        "fail_on_data_loss": kafka.fail_on_data_loss,
+        "slots": slots_of(engine.shards, shuffle_partitions),
+        "map_tasks": max(shuffle_partitions, cores_of(settings.spark.master)),
+        "trigger_interval_ms": engine.trigger_interval_ms,
+        "skew_allowance_ms": engine.skew_allowance_ms,
+        "catch_up_max_records": engine.catch_up_max_records,
+        "value_bytes_max": engine.value_bytes_max,
+    }
+
+
+def job_config(settings: Settings, *, shuffle_partitions: int) -> JobConfig:
+    """Shape the settings for the job.
+
+    Args:
+        settings: the checked configuration.
+        shuffle_partitions: of the checkpoint, where it exists, else of the settings.
+    """
+    engine = settings.engine
+    return JobConfig(
+        **stream_config(settings, shuffle_partitions=shuffle_partitions),
+        source=settings.kafka.topics.heartbeats,
+        topics=settings.kafka.topics.model_dump(),
+        at_risk_count=engine.at_risk_count,
+        tick_ms=settings.wheel.tick_ms,
+        wheel_size=settings.wheel.size,
+        coordinator=CoordinatorConfig(**settings.coordinator.model_dump(by_alias=False)),
+        limits=ShardLimits(
+            members_max=engine.members_per_shard_max,
+            members_per_group_max=engine.members_per_group_max,
+            groups_max=engine.groups_per_shard_max,
+            verdicts_max=engine.output_per_batch_max,
+            state_bytes_max=engine.state_bytes_max,
+        ),
+    )

@@ -1,0 +1,273 @@
+"""Events in: what a record of the heartbeat topic says, and how it is decoded.
+
+One `Event` is one request that a group coordinator would have been asked. Its time is not in it: the record's append
+time, stamped by the broker, is the only time that counts, and it travels beside the event.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from collections.abc import Callable, Iterable
+from typing import Annotated, Final, TypeVar
+
+import msgspec
+
+ID_BYTES_MAX: Final = 1024
+"""Longest group, member, instance, client or protocol id in UTF-8 bytes that is accepted."""
+
+TIMEOUT_MS_MAX: Final = 2**31 - 1
+"""Longest timeout that is accepted, in milliseconds: Kafka's protocol carries timeouts as INT32."""
+
+BATCH_LEAVE_MAX: Final = 10_000
+"""Most members that one batch leave may name."""
+
+TEXT_BYTES_MAX: Final = 16 * 1024
+"""Most UTF-8 bytes that all ids, names and words of one event may have together, those of a batch leave not counted:
+a member is remembered with what its join said, so this bounds the state."""
+
+DETAIL_CHARS_MAX: Final = 500
+"""Most characters of a reject's detail: the decoder quotes values, and a value may be a megabyte."""
+
+PROTOCOLS_MAX: Final = 64
+"""Most protocols that one join may offer."""
+
+UNCHECKED_GENERATION: Final = -1
+"""The generation of a request that asks for no generation check, as Kafka's `-1`."""
+
+
+class EventType(enum.StrEnum):
+    """Name the request that an event stands for."""
+
+    HEARTBEAT = "heartbeat"
+    JOIN = "join"
+    SYNC = "sync"
+    COMMIT = "commit"
+    LEAVE = "leave"
+    UNLOAD = "unload"
+    LOAD = "load"
+
+
+_Timeout = Annotated[int, msgspec.Meta(ge=1, le=TIMEOUT_MS_MAX)]
+_Generation = Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)]
+_Version = Annotated[int, msgspec.Meta(ge=0, le=2**15 - 1)]
+
+
+class Protocol(msgspec.Struct, frozen=True):
+    """Hold one protocol that a joining member offers: its name and a digest of its metadata."""
+
+    name: str
+    metadata_sha1: str = ""
+
+
+class Leaving(msgspec.Struct, frozen=True):
+    """Hold one member of a batch leave, named by its member id, by its instance id, or by both."""
+
+    member_id: str = ""
+    group_instance_id: str | None = None
+    reason: str | None = None
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Hold one decoded request of the heartbeat topic.
+
+    Args:
+        type: which request it was; a record without a type is a heartbeat.
+        group_id: the group it was sent to, never empty.
+        member_id: who sent it; empty where Kafka allows that (a first join, a leave by instance id).
+        generation_id: the generation the member believes in; `-1` asks for no check.
+        group_instance_id: the static member's instance id, if it is one.
+        session_timeout_ms: the session timeout a join (or a heartbeat of a presence group) asks for, milliseconds.
+        rebalance_timeout_ms: the rebalance timeout a join asks for, milliseconds.
+        assigned_member_id: the id that the coordinator handed out to a join that came without one.
+        protocol_type: the protocol type of a join or sync, such as `consumer`.
+        protocol_name: the protocol that a sync names, such as `range`.
+        protocols: what a join offers, in the order of preference.
+        leaving: the members of a batch leave.
+        client_id: shown to people.
+        client_host: shown to people.
+        reason: the client's own words for a join or a leave.
+        api_version: version of the request, if the source knows it: a join below 4 makes a member at once, and a sync
+            from 5 on has to name its protocol.
+    """
+
+    group_id: str
+    type: EventType = EventType.HEARTBEAT
+    member_id: str = ""
+    generation_id: _Generation = UNCHECKED_GENERATION
+    group_instance_id: str | None = None
+    session_timeout_ms: _Timeout | None = None
+    rebalance_timeout_ms: _Timeout | None = None
+    assigned_member_id: str | None = None
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    protocols: tuple[Protocol, ...] = ()
+    leaving: tuple[Leaving, ...] = ()
+    client_id: str | None = None
+    client_host: str | None = None
+    reason: str | None = None
+    api_version: _Version | None = None
+
+
+class RejectCause(enum.StrEnum):
+    """Name why a record was kept out of the engine and put on the rejects topic."""
+
+    TOMBSTONE = "tombstone"
+    TOO_LARGE = "too_large"
+    NOT_JSON = "not_json"
+    BAD_FIELD = "bad_field"
+    UNKNOWN_TYPE = "unknown_type"
+    MISSING_FIELD = "missing_field"
+    ID_TOO_LONG = "id_too_long"
+    SHARD_FULL = "shard_full"
+    GROUP_FULL = "group_full"
+    INVALID_SESSION_TIMEOUT = "invalid_session_timeout"
+    DUPLICATE_OPERATION = "duplicate_operation"
+
+
+class RejectedError(ValueError):
+    """Tell that a record can not become an event.
+
+    Args:
+        cause: the enum that is counted.
+        detail: what exactly was wrong, for people; it may quote field paths, never whole payloads: it is cut.
+    """
+
+    def __init__(self, cause: RejectCause, detail: str) -> None:
+        super().__init__(f"{cause}: {detail[:DETAIL_CHARS_MAX]}")
+        self.cause = cause
+        self.detail = detail if len(detail) <= DETAIL_CHARS_MAX else f"{detail[:DETAIL_CHARS_MAX]} ..."
+
+
+T = TypeVar("T")
+
+_decode = msgspec.json.Decoder(Event).decode
+_encode = msgspec.json.Encoder().encode
+
+_NEEDS_MEMBER: Final = frozenset({EventType.HEARTBEAT, EventType.SYNC, EventType.COMMIT})
+
+
+def decode_event(value: bytes | None, *, size_max: int = 1 << 20) -> Event:
+    """Decode one record's value, or say by name why it can not be an event.
+
+    Args:
+        value: the record's value; `None` is a tombstone.
+        size_max: longest value that is accepted, bytes.
+
+    Raises:
+        RejectedError: with the cause that is counted and words for people.
+    """
+    event = decode_value(value, _decode, size_max=size_max)
+    _check(event)
+    return event
+
+
+def decode_value(value: bytes | None, decode: Callable[[bytes], T], *, size_max: int) -> T:
+    """Decode one record's value by a decoder of msgspec, or say by name why it can not be decoded.
+
+    Args:
+        value: the record's value; `None` is a tombstone.
+        decode: decodes and validates JSON.
+        size_max: longest value that is accepted, bytes.
+
+    Raises:
+        RejectedError: with the cause that is counted and words for people.
+    """
+    if value is None:
+        raise RejectedError(RejectCause.TOMBSTONE, "the record has no value")
+    if len(value) > size_max:
+        raise RejectedError(RejectCause.TOO_LARGE, f"{len(value)} bytes, at most {size_max} are accepted")
+    try:
+        return decode(value)
+    except msgspec.ValidationError as error:
+        raise RejectedError(_validation_cause(str(error)), str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RejectedError(RejectCause.NOT_JSON, str(error)) from None
+
+
+def decode_accepted(value: bytes) -> Event:
+    """Decode a value that `decode_event` has accepted before, without checking it again."""
+    return _decode(value)
+
+
+def _validation_cause(words: str) -> RejectCause:
+    if words.endswith("`$.type`"):
+        return RejectCause.UNKNOWN_TYPE
+    if "missing required field" in words:
+        return RejectCause.MISSING_FIELD
+    return RejectCause.BAD_FIELD
+
+
+def _check(event: Event) -> None:
+    if not event.group_id:
+        raise RejectedError(RejectCause.MISSING_FIELD, "`group_id` is empty")
+    if event.type in _NEEDS_MEMBER and not event.member_id:
+        raise RejectedError(RejectCause.MISSING_FIELD, f"a {event.type} needs a `member_id`")
+    if event.type is EventType.JOIN and not event.member_id and not event.assigned_member_id:
+        hint = "a join without `member_id` needs the `assigned_member_id` it was answered with"
+        raise RejectedError(RejectCause.MISSING_FIELD, hint)
+    if event.type is EventType.LEAVE and not (event.leaving or event.member_id or event.group_instance_id):
+        raise RejectedError(RejectCause.MISSING_FIELD, "a leave names no member")
+    _check_sizes(event)
+
+
+def _check_sizes(event: Event) -> None:
+    if len(event.protocols) > PROTOCOLS_MAX:
+        raise RejectedError(RejectCause.BAD_FIELD, f"{len(event.protocols)} protocols, at most {PROTOCOLS_MAX}")
+    if len(event.leaving) > BATCH_LEAVE_MAX:
+        raise RejectedError(RejectCause.BAD_FIELD, f"{len(event.leaving)} members leave, at most {BATCH_LEAVE_MAX}")
+    _check_ids(kept := _kept_ids(event))
+    text_bytes = sum(_bytes_of(field) for field in kept if field) if event.protocols else 0
+    if text_bytes > TEXT_BYTES_MAX:
+        raise RejectedError(
+            RejectCause.ID_TOO_LONG, f"ids and names of {text_bytes} bytes together, at most {TEXT_BYTES_MAX}"
+        )
+    for leaver in event.leaving:
+        _check_ids((leaver.member_id, leaver.group_instance_id, leaver.reason))
+
+
+def _check_ids(fields: Iterable[str | None]) -> None:
+    for field in fields:
+        # A character is at most 4 bytes of UTF-8, so most ids are cleared without encoding them.
+        if field is not None and len(field) * 4 > ID_BYTES_MAX and _bytes_of(field) > ID_BYTES_MAX:
+            raise RejectedError(
+                RejectCause.ID_TOO_LONG, f"an id of {len(field)} characters, at most {ID_BYTES_MAX} bytes"
+            )
+
+
+def _bytes_of(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def _kept_ids(event: Event) -> list[str | None]:
+    ids = [
+        event.group_id,
+        event.member_id,
+        event.group_instance_id,
+        event.assigned_member_id,
+        event.client_id,
+        event.client_host,
+        event.protocol_type,
+        event.protocol_name,
+        event.reason,
+    ]
+    for protocol in event.protocols:
+        ids += (protocol.name, protocol.metadata_sha1)
+    return ids
+
+
+def encode_event(event: Event) -> bytes:
+    """Encode an event as the JSON that `decode_event` reads, fields at their default left out."""
+    return _encode(event)
+
+
+def fingerprint(event: Event) -> int:
+    """Hash everything of an event that a rule can see, so that equal fingerprints mean equal effects.
+
+    Unknown fields, white space and the order of keys do not count. Zero is never returned: it stands for "none".
+
+    Returns:
+        A 64-bit BLAKE2b digest as a signed integer, so that it fits an int64 column.
+    """
+    digest = hashlib.blake2b(_encode(event), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True) or 1

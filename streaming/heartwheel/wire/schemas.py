@@ -1,0 +1,88 @@
+"""The JSON Schemas of the topics, made from the types that the engine itself decodes and encodes.
+
+`python -m heartwheel.wire.schemas conf/schemas` writes them; tests/project/test_schemas.py holds the files to them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from heartwheel.wire.events import Event
+from heartwheel.wire.job import JobRow
+from heartwheel.wire.operations import OperationEvent
+from heartwheel.wire.outcomes import OutcomeRow
+from heartwheel.wire.rejects import Reject
+from heartwheel.wire.status import StatusRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+
+TOPICS: Final[dict[str, type[msgspec.Struct]]] = {
+    "consumer-heartbeats": Event,
+    "member-expirations": ExpirationRow,
+    "rebalance-triggers": TriggerRow,
+    "heartwheel-status": StatusRow,
+    "heartbeat-rejects": Reject,
+    "heartwheel-job": JobRow,
+    "delayed-operations": OperationEvent,
+    "operation-outcomes": OutcomeRow,
+}
+"""The type of a record's value by the default name of its topic."""
+
+_DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schema_of(topic: str) -> dict[str, Any]:
+    """Make the schema of a topic's values.
+
+    Args:
+        topic: a key of `TOPICS`.
+    """
+    struct = TOPICS[topic]
+    schema = msgspec.json.schema(struct)
+    components = schema.get("$defs", {})
+    for each in _structs(struct, components):
+        _describe(components[each.__name__], each)
+    return {"$schema": _DRAFT, "title": topic, **schema}
+
+
+def _structs(struct: type[msgspec.Struct], components: dict[str, Any]) -> list[type[msgspec.Struct]]:
+    module = inspect.getmodule(struct)
+    return [found for name in components if isinstance(found := getattr(module, name, None), type(msgspec.Struct))]
+
+
+def _describe(component: dict[str, Any], struct: type[msgspec.Struct]) -> None:
+    """Take the words for each field from the `Args:` of its type's docstring."""
+    text = inspect.getdoc(struct) or ""
+    component["description"] = text.partition("\n")[0]
+    arguments = re.sub(r"\n {8,}", " ", text.partition("Args:\n")[2])
+    for name, words in re.findall(r"^ {4}(\w+): (.+)$", arguments, re.MULTILINE):
+        field = component["properties"].get(name)
+        if field is not None:
+            component["properties"][name] = field | {"description": words}
+
+
+def text_of(topic: str) -> str:
+    """Write a topic's schema as the file that ships."""
+    return json.dumps(schema_of(topic), indent=2) + "\n"
+
+
+def main(folder: str = "conf/schemas") -> None:
+    """Write the schema of every topic.
+
+    Args:
+        folder: where to; made if it is not there.
+    """
+    root = Path(folder)
+    root.mkdir(parents=True, exist_ok=True)
+    for topic in TOPICS:
+        (root / f"{topic}.schema.json").write_text(text_of(topic), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

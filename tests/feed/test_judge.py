@@ -1,0 +1,138 @@
+"""The judge re-derives expirations from the log alone and finds every forged one."""
+
+from __future__ import annotations
+
+from heartwheel.feed.judge import Beats, Expiration, Judgement, Lateness, Silence, judge
+from heartwheel.feed.truth import LifeLine, Turn
+from heartwheel.kafka.readback import LogRecord
+from heartwheel.wire.events import Event, EventType, Leaving, encode_event
+
+T = 1000
+
+
+def log(*records: tuple[int, Event | bytes | None]) -> Beats:
+    """Collect records, given as append time and event, of one partition."""
+    beats = Beats()
+    for offset, (append_ms, event) in enumerate(records):
+        value = encode_event(event) if isinstance(event, Event) else event
+        beats.add(LogRecord(0, offset, append_ms, b"g", value, []))
+    return beats
+
+
+def beat(member: str = "m", timeout_ms: int | None = T) -> Event:
+    """Make a presence heartbeat."""
+    return Event(group_id="g", member_id=member, session_timeout_ms=timeout_ms)
+
+
+def silence(deadline_ms: int, member: str = "m") -> Silence:
+    """Name a silence in the group of these tests."""
+    return Silence("g", member, deadline_ms)
+
+
+def known(deadline_ms: int, *, member: str = "m", late_ms: int = 10, number: str = "") -> Expiration:
+    """Make an expiration that was in Kafka some time after its deadline."""
+    return Expiration(f"{member}{deadline_ms}{number}", silence(deadline_ms, member), deadline_ms + late_ms)
+
+
+def killed(last_beat_ms: int) -> LifeLine:
+    """Tell the truth about a killed member."""
+    return LifeLine(
+        turn=Turn.KILLED, group_id="g", member_id="m", session_timeout_ms=T, at_ms=0, last_beat_ms=last_beat_ms
+    )
+
+
+class TestSilences:
+    """When a member must be expired."""
+
+    def test_alive_while_before_the_deadline_expired_at_it(self) -> None:
+        """A beat one ms before the deadline saves, a beat at the deadline is too late: half-open intervals."""
+        assert log((0, beat()), (T - 1, beat())).silences() == {silence(2 * T - 1)}
+        assert log((0, beat()), (T, beat())).silences() == {silence(T), silence(2 * T)}
+
+    def test_leave_in_time_ends_without_expiration(self) -> None:
+        """Who leaves in time, alone or named in a batch, is not expired; at the deadline it is too late to leave."""
+        gone = Event(type=EventType.LEAVE, group_id="g", member_id="m")
+        batch = Event(type=EventType.LEAVE, group_id="g", leaving=(Leaving(member_id="m"),))
+        assert log((0, beat()), (T - 1, gone)).silences() == set()
+        assert log((0, beat()), (T - 1, batch)).silences() == set()
+        assert log((0, beat()), (T, gone)).silences() == {silence(T)}
+
+    def test_groups_that_somebody_else_feeds_are_left_out(self) -> None:
+        """Nobody of a group whose name begins so is fed, a member, or judged; all others are."""
+        beats = Beats(left_out="canary")
+        for offset, group_id in enumerate(("canary-1", "g")):
+            event = Event(group_id=group_id, member_id="m", session_timeout_ms=T)
+            beats.add(LogRecord(0, offset, 0, b"k", encode_event(event), []))
+        assert (beats.fed, beats.members, beats.silences()) == (1, 1, {silence(T)})
+        assert (beats.judged("canary-1"), beats.judged("g")) == (False, True)
+
+    def test_timeout_of_a_member_is_the_last_it_told(self) -> None:
+        """A beat without a timeout keeps the one told before; a member that never told one has the default."""
+        assert log((0, beat()), (10, beat(timeout_ms=None))).silences() == {silence(10 + T)}
+        assert log((0, beat(timeout_ms=None))).silences() == {silence(45_000)}
+
+    def test_time_of_a_group_never_goes_back(self) -> None:
+        """A record stamped earlier than the one before it counts as stamped at the same time."""
+        assert log((500, beat()), (200, beat())).silences() == {silence(500 + T)}
+
+    def test_garbage_keeps_nobody_alive(self) -> None:
+        """What does not decode is neither counted nor seen."""
+        beats = log((0, beat()), (T - 1, None), (T - 1, b"{"), (T - 1, b'{"group_id":"g","type":"hello"}'))
+        assert beats.silences() == {silence(T)}
+        assert beats.fed == 1
+
+    def test_groups_with_a_protocol_are_not_judged(self) -> None:
+        """A join or a generation makes a group one of Kafka's own, with other rules."""
+        join = Event(type=EventType.JOIN, group_id="g", member_id="x", session_timeout_ms=T)
+        assert log((0, beat()), (1, join)).silences() == set()
+        assert log((0, Event(group_id="g", member_id="m", generation_id=3))).members == 0
+
+
+class TestJudge:
+    """What a comparison finds."""
+
+    beats = log((0, beat()), (0, beat("n")), (5000, beat()))  # m: silent from 0 and from 5000; n: from 0
+    all_right = (known(T), known(6000, late_ms=30), known(T, member="n", late_ms=20))
+
+    def verdict(self, *expirations: Expiration, until_ms: int = 10**6, truth: tuple[LifeLine, ...] = ()) -> Judgement:
+        """Judge expirations against the log of these tests."""
+        return judge(truth, self.beats, expirations, until_ms=until_ms)
+
+    def test_all_right(self) -> None:
+        """Every silence expired once: nothing to complain about, and lateness is measured from deadline to append."""
+        found = self.verdict(*self.all_right, truth=(killed(0),))
+        assert found.ok
+        assert (found.fed, found.members, found.killed, found.expected, found.expired) == (3, 2, 1, 3, 3)
+        assert found.lateness_ms == Lateness(p50=20, p90=30, p99=30, max=30)
+
+    def test_false_one(self) -> None:
+        """An expiration that the log does not justify is false, also if it is off by one ms."""
+        found = self.verdict(*self.all_right, known(T + 1))
+        assert (found.false, found.missed) == (1, 0)
+        assert found.examples_false == (silence(T + 1),)
+        assert not found.ok
+
+    def test_missed_one(self) -> None:
+        """A silence without expiration is missed, but only once its time has come."""
+        assert self.verdict(*self.all_right[:1], *self.all_right[2:], until_ms=5999).ok
+        found = self.verdict(*self.all_right[:1], *self.all_right[2:], until_ms=6000)
+        assert (found.false, found.missed) == (0, 1)
+        assert found.examples_missed == (silence(6000),)
+        assert not found.ok
+
+    def test_duplicate_with_the_same_id_is_allowed_with_another_not(self) -> None:
+        """P3: after a crash the same id may come again; a second id for one silence is a conflict."""
+        again = self.verdict(*self.all_right, known(T))
+        assert (again.duplicates, again.conflicting, again.ok) == (1, 0, True)
+        other = self.verdict(*self.all_right, known(T, number="-other"))
+        assert (other.duplicates, other.conflicting, other.ok) == (0, 1, False)
+
+    def test_killed_member_whose_silence_is_not_in_the_log(self) -> None:
+        """Truth and log must be of one run: a kill that the log does not show is told."""
+        assert self.verdict(*self.all_right, truth=(killed(77),)).unread == 1
+
+    def test_nothing_expired_is_no_error(self) -> None:
+        """A run without a silence has no lateness."""
+        found = judge((), Beats(), (), until_ms=0)
+        assert found.ok
+        assert found.lateness_ms == Lateness()
