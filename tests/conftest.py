@@ -39,9 +39,10 @@ def kafka_broker() -> Iterator[EmbeddedKafka]:
         yield broker
 
 
-@pytest.fixture(scope="session")
+# As long as Playwright runs, asyncio.run() fails in its thread: it must not outlive the file that uses it.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Run one Chromium for the whole test run; each test has tabs of its own."""
+    """Run one Chromium for the tests of a file; each test has tabs of its own."""
     with chromium() as running:
         yield running
 

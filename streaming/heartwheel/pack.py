@@ -2,8 +2,8 @@
 
 The map side turns an Arrow batch of Kafka records into one pack a shard: each distinct value once, and for every record
 a reference to it, its append time and its offset. A member's heartbeats are mostly the same bytes, so a backlog shrinks
-to a few bytes a record before the shuffle, which is the dearest part of the way. The format lives only between two
-stages of one batch and is never stored.
+to a few bytes a record before the shuffle, which is the dearest part of the way. The same format keeps the records that
+wait in a shard's state for their time (`heartwheel.shard.waiting`).
 
 Layout, little endian: the header, then `fingerprint` int64 and `body_end` int64 per distinct value, `entry` uint32,
 `delay` uint32 (ms after `base_ms`) and `step` uint32 (after `base_offset`) per record, then the bodies end to end.
@@ -30,7 +30,7 @@ class Pack(NamedTuple):
         fingerprints: int64 (entries,), of the distinct values; 0 where the value is not a heartbeat.
         bodies: the distinct values, in the order of `fingerprints`.
         entry: intp (records,), which distinct value a record has.
-        append_ms: int64 (records,), the records' append times, epoch ms.
+        append_ms: int64 (records,), the records' effective append times, epoch ms: ascending.
         offset: int64 (records,), the records' offsets.
     """
 
@@ -53,6 +53,11 @@ class Bodies:
 
     def __len__(self) -> int:
         return len(self._ends)
+
+    @property
+    def raw(self) -> tuple[memoryview, NDArray[np.int64]]:
+        """The values end to end, and where each ends."""
+        return self._buffer, self._ends
 
     def __getitem__(self, index: int) -> bytes:
         start = self._ends[index - 1] if index else 0
@@ -77,31 +82,60 @@ def encode_packs(
         append_ms: int64 (records,) epoch ms.
         offset: int64 (records,), ascending.
     """
-    base_ms, base_offset = int(append_ms.min()), int(offset[0])
-    if len(entry) > 1 and (int(append_ms.max()) - base_ms > _SPAN_MAX or int(offset[-1]) - base_offset > _SPAN_MAX):
-        half = len(entry) // 2
-        halves = (slice(None, half), slice(half, None))
-        return [
-            pack
-            for part in halves
-            for pack in encode_packs(partition, fingerprints, bodies, entry[part], append_ms[part], offset[part])
-        ]
     _, ends, data = bodies.buffers()
     ends_at = np.frombuffer(ends, np.int64)[bodies.offset : bodies.offset + len(bodies) + 1]
     start = int(ends_at[0])
-    return [
-        b"".join(
-            (
-                _HEADER.pack(partition, len(entry), len(bodies), base_ms, base_offset, int(ends_at[-1]) - start),
-                np.ascontiguousarray(fingerprints, "<i8").data,
-                (ends_at[1:] - start).astype("<i8").data,
-                entry.astype("<u4").data,
-                (append_ms - base_ms).astype("<u4").data,
-                (offset - base_offset).astype("<u4").data,
-                b"" if data is None else memoryview(data)[start : int(ends_at[-1])],
-            )
+    body = memoryview(b"") if data is None else memoryview(data)[start : int(ends_at[-1])]
+    pack = Pack(partition, fingerprints, Bodies(body, ends_at[1:] - start), entry, append_ms, offset)
+    return [encode_pack(part) for part in _cut(pack)]
+
+
+def _cut(pack: Pack) -> list[Pack]:
+    """Cut a pack until its append times and offsets span less than 32 bits."""
+    records = len(pack.entry)
+    span_ms = int(pack.append_ms.max()) - int(pack.append_ms.min())
+    if records < 2 or max(span_ms, int(pack.offset[-1]) - int(pack.offset[0])) <= _SPAN_MAX:
+        return [pack]
+    early = np.arange(records) < records // 2
+    # Each half has the values of its own records only, for whoever reads a pack takes it that every value has a record.
+    return [*_cut(select(pack, early)), *_cut(select(pack, ~early))]
+
+
+def encode_pack(pack: Pack) -> bytes:
+    """Encode one pack; append times and offsets must span less than 32 bits."""
+    base_ms, base_offset = int(pack.append_ms.min()), int(pack.offset[0])
+    body, ends = pack.bodies.raw
+    return b"".join(
+        (
+            _HEADER.pack(pack.partition, len(pack.entry), len(ends), base_ms, base_offset, len(body)),
+            np.ascontiguousarray(pack.fingerprints, "<i8").data,
+            ends.astype("<i8").data,
+            pack.entry.astype("<u4").data,
+            (pack.append_ms - base_ms).astype("<u4").data,
+            (pack.offset - base_offset).astype("<u4").data,
+            body,
         )
-    ]
+    )
+
+
+def select(pack: Pack, records: NDArray[np.bool_]) -> Pack:
+    """Take some records of a pack, in their order, with the values that they have.
+
+    Args:
+        pack: the records.
+        records: (records,), which of them; at least one.
+    """
+    used, entry = np.unique(pack.entry[records], return_inverse=True)
+    bodies = [pack.bodies[index] for index in used.tolist()]
+    ends = np.cumsum([len(body) for body in bodies], dtype=np.int64)
+    return Pack(
+        pack.partition,
+        pack.fingerprints[used],
+        Bodies(memoryview(b"".join(bodies)), ends),
+        entry.astype(np.intp),
+        pack.append_ms[records],
+        pack.offset[records],
+    )
 
 
 def decode_pack(payload: bytes) -> Pack:

@@ -17,21 +17,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+import pandas as pd
 import pyarrow as pa
 
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
+from heartwheel.log_time import Reading, ReadingsBuilder, encode_readings
 from heartwheel.pack import Pack, decode_pack
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.shard.shard import Shard
-from heartwheel.spark.packer import Packer
-from heartwheel.wire.events import Event, EventType, decode_event, encode_event
+from heartwheel.spark.packer import Packer, PayloadKind
+from heartwheel.wire.events import Event, EventType, RejectedError, decode_event, encode_event
+from heartwheel.wire.tick import Tick, encode_tick
 from heartwheel.wire.verdicts import Verdict
 
 _RULES = CoordinatorConfig(group_min_session_timeout_ms=1)
+
+RUN: Final = "0123456789abcdef"
+"""The run of the ticker that `LogBuilder.tick` stands for."""
+
+OUTAGE_MIN_MS: Final = 3_000
+"""Shortest gap that may be an outage, ms."""
+
+TICK_INTERVAL_MS: Final = 200
+"""From one tick to the next, ms."""
 
 
 class Record(NamedTuple):
@@ -84,26 +96,92 @@ class LogBuilder:
         )
         self.add(append_ms, event, partition=partition)
 
+    def tick(
+        self, append_ms: int, *, partition: int = 0, run: str = RUN, mono_ms: int | None = None, partitions: int = 1
+    ) -> None:
+        """Append a tick; left out, the ticker's monotonic clock is the broker's."""
+        mono_ms = append_ms if mono_ms is None else mono_ms
+        self.add(append_ms, encode_tick(Tick(run, mono_ms, partitions, TICK_INTERVAL_MS)), partition=partition)
 
-def pack_records(records: Iterable[Record], *, shards: int = 1, shard: int = 0, frame_max: int = 1 << 20) -> list[Pack]:
-    """Pack records as the map side of the job does.
+
+class Read(NamedTuple):
+    """What one batch has read, as `Shard.apply` takes it.
+
+    Args:
+        packs: the records of one shard.
+        readings: what was read of each partition.
+    """
+
+    packs: list[Pack]
+    readings: list[Reading]
+
+
+def read_records(
+    records: Iterable[Record],
+    *,
+    clock_ms: int | None = None,
+    shards: int = 1,
+    shard: int = 0,
+    frame_max: int = 1 << 20,
+    runs: Sequence[str] = (RUN,),
+    outage_min_ms: int = OUTAGE_MIN_MS,
+) -> Read:
+    """Read records as the map side of the job does.
 
     Args:
         records: in the order of the log.
+        clock_ms: append time of one tick more at the end of every partition, epoch ms; left out, there is none.
         shards: how many shards there are.
         shard: whose packs to return.
         frame_max: records a frame, as Spark cuts a partition into Arrow frames.
+        runs: the known runs of the ticker.
+        outage_min_ms: shortest gap that may be an outage, ms.
     """
-    packer = Packer("consumer-heartbeats", shards)
+    packer, readings = Packer("consumer-heartbeats", shards), ReadingsBuilder(runs, outage_min_ms)
     by_partition: dict[int, list[Record]] = {}
     for record in records:
         by_partition.setdefault(record.partition, []).append(record)
     packs = []
     for part in by_partition.values():
         for start in range(0, len(part), frame_max):
-            rows = packer.pack(frame_of(part[start : start + frame_max]))
-            packs += [decode_pack(payload) for s, rejected, payload in rows if s == shard and not rejected]
-    return packs
+            rows = packer.pack(frame_of(part[start : start + frame_max]), readings)
+            packs += [decode_pack(data) for s, kind, data in rows if s == shard and kind is PayloadKind.RECORDS]
+    read = readings.readings()
+    return Read(packs, read if clock_ms is None else [*read, *until(clock_ms, *(each.partition for each in read))])
+
+
+def arrivals(
+    records: Sequence[Record],
+    packer: Packer,
+    *,
+    shard: int = 0,
+    runs: Sequence[str] = (RUN,),
+    outage_min_ms: int = OUTAGE_MIN_MS,
+) -> pd.DataFrame:
+    """Make what Spark hands to the state function of a shard, of records that one task has read.
+
+    Args:
+        records: in the order of the log.
+        packer: of the task's worker.
+        shard: which shard.
+        runs: the known runs of the ticker.
+        outage_min_ms: shortest gap that may be an outage, ms.
+    """
+    readings = ReadingsBuilder(runs, outage_min_ms)
+    rows = [row[1:] for row in packer.pack(frame_of(records), readings) if row[0] == shard] if records else []
+    if found := readings.readings():
+        rows.append((PayloadKind.READINGS, encode_readings(found)))
+    return pd.DataFrame(rows, columns=["kind", "payload"])
+
+
+def until(clock_ms: int, *partitions: int) -> list[Reading]:
+    """Make the readings of a batch in which nothing but a tick was read of each partition.
+
+    Args:
+        clock_ms: its append time, epoch ms.
+        partitions: which ones; left out, partition 0.
+    """
+    return [Reading(partition, 1 << 60, clock_ms, clock_ms, clock_ms) for partition in partitions or (0,)]
 
 
 def frame_of(records: Sequence[Record]) -> pa.RecordBatch:
@@ -133,33 +211,39 @@ def run_shard(
 
     Args:
         log: the records.
-        clock_ms: the clock after the last record, epoch ms.
-        cuts: after how many records a batch ends; the clock of a batch is just before its successor's first record.
+        clock_ms: append time of a last tick in every partition, epoch ms.
+        cuts: after how many records a batch ends.
         config: the rules' configuration; by default every session timeout is accepted.
         limits: what the shard may hold.
     """
-    blob, verdicts, clock = "", [], -1
+    blob, verdicts = "", []
     bounds = [0, *sorted(cuts), len(log.records)]
     for start, stop in pairwise(bounds):
-        batch = log.records[start:stop]
-        rest = [record.append_ms for record in log.records[stop:]]
-        now = min([clock_ms, *(t - 1 for t in rest)])
-        shard = Shard(coordinator=config, limits=limits or ShardLimits(), clock_ms=clock, blob=blob)
-        outcome = shard.apply(pack_records(batch), max(clock, now))
-        verdicts += outcome.verdicts
-        blob, clock = shard.encode(), shard.clock_ms
-    return verdicts
+        shard = Shard(coordinator=config, limits=limits or ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
+        verdicts += shard.apply(*read_records(log.records[start:stop])).verdicts
+        blob = shard.encode()
+    shard = Shard(coordinator=config, limits=limits or ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
+    partitions = {record.partition for record in log.records} or {0}
+    return verdicts + shard.apply([], until(clock_ms, *partitions)).verdicts
 
 
 def run_rules(log: LogBuilder, *, clock_ms: int, config: CoordinatorConfig = _RULES) -> list[Verdict]:
-    """Run a log through the rules alone, event by event: the reference for `run_shard`."""
+    """Run a log without outages through the rules alone, event by event: the reference for `run_shard`."""
     verdicts: list[Verdict] = []
     machines: dict[str, GroupMachine] = {}
+    newest_ms: dict[int, int] = {}
+    order = []
     for record in log.records:
-        event = decode_event(record.value)
+        newest_ms[record.partition] = max(record.append_ms, newest_ms.get(record.partition, record.append_ms))
+        order.append((newest_ms[record.partition], record.partition, record.offset, record.value))
+    for effective_ms, _, _, value in sorted(order, key=lambda each: each[:3]):
+        try:
+            event = decode_event(value)
+        except RejectedError:
+            continue
         if event.group_id not in machines:
             machines[event.group_id] = GroupMachine(Group(group_id=event.group_id), config, verdicts.append)
-        machines[event.group_id].apply(event, record.append_ms)
+        machines[event.group_id].apply(event, effective_ms)
     for machine in machines.values():
         machine.advance(clock_ms)
     return verdicts

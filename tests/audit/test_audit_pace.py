@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
-from rich_log import CONFIG, T0, rich_log
-from told_logs import audit_config, engine_run
 
+from audit.rich_log import CONFIG, T0, rich_log
+from audit.told_logs import audit_config, engine_run
 from heartwheel.audit import Audit, FindingKind
 from heartwheel.audit.clocks import Clocks
 from heartwheel.audit.pace import Candidate, Pace
@@ -16,19 +17,24 @@ BOUND_MS = 3_000
 CLOCK_MS = T0 + 32_000
 
 
-def _candidate(time_ms: int, append_ms: int) -> Candidate:
-    return Candidate(time_ms, append_ms, "expirations", 0, 7, "g", "m")
+def _candidate(time_ms: int, append_ms: int, ready_ms: int = 0) -> Candidate:
+    return Candidate(time_ms, ready_ms, append_ms, "expirations", 0, 7, "g", "m")
 
 
-def _late(time_ms: int, append_ms: int, batches: list[int], held: tuple[int, ...] = ()) -> bool:
+def _late(time_ms: int, append_ms: int, batches: list[int], behind: tuple[int, ...] = (), ready_ms: int = 0) -> bool:
     """Tell whether a verdict is late, in a job that went through batches at these times."""
     pace = Pace(BOUND_MS)
     late = []
+
+    def go_through(batch_ms: int) -> None:
+        clock_ms = batch_ms - BOUND_MS - (batch_ms in behind)
+        late.extend(pace.batch(0, batch_ms, clock_ms=clock_ms))
+
     for batch_ms in [at for at in batches if at < append_ms]:
-        late += pace.batch(0, batch_ms, held=batch_ms in held)
-    pace.known(_candidate(time_ms, append_ms), 0)
+        go_through(batch_ms)
+    pace.known(_candidate(time_ms, append_ms, ready_ms), 0)
     for batch_ms in [at for at in batches if at >= append_ms]:
-        late += pace.batch(0, batch_ms, held=batch_ms in held)
+        go_through(batch_ms)
     return bool(late + pace.rest())
 
 
@@ -36,7 +42,7 @@ STEADY = list(range(0, 60_000, 1_000))
 
 
 @pytest.mark.parametrize(
-    ("append_ms", "batches", "held", "late"),
+    ("append_ms", "batches", "behind", "late"),
     [
         (23_000, STEADY, (), False),  # just within the bound
         (23_001, STEADY, (), True),
@@ -51,10 +57,16 @@ STEADY = list(range(0, 60_000, 1_000))
     ],
 )
 def test_p2_late_is_what_a_running_job_tells_late(
-    append_ms: int, batches: list[int], held: tuple[int, ...], *, late: bool
+    append_ms: int, batches: list[int], behind: tuple[int, ...], *, late: bool
 ) -> None:
     """P2: a verdict that was true at 20,000 ms is late by the bound, while the status rows come in step."""
-    assert _late(20_000, append_ms, batches, held) == late
+    assert _late(20_000, append_ms, batches, behind) == late
+
+
+@pytest.mark.parametrize(("ready_ms", "late"), [(19_000, True), (46_999, True), (47_000, False), (60_000, False)])
+def test_p2_nobody_can_know_what_no_record_shows(ready_ms: int, *, late: bool) -> None:
+    """P2: where no record comes, time does not pass: the bound counts from the record that shows a verdict first."""
+    assert _late(20_000, 50_000, STEADY, ready_ms=ready_ms) == late
 
 
 def test_without_status_rows_all_of_the_time_counts_but_known_pauses() -> None:
@@ -69,7 +81,7 @@ def test_without_a_bound_nothing_is_late() -> None:
     """The bound is for the user to set."""
     pace = Pace(None)
     pace.known(_candidate(0, 10**9), 0)
-    assert pace.batch(0, 10**9, held=False) + pace.rest() == []
+    assert pace.batch(0, 10**9, clock_ms=None) + pace.rest() == []
 
 
 @pytest.mark.parametrize("number", [0, 7, -1])
@@ -77,7 +89,8 @@ def test_p2_a_late_row_is_found(number: int) -> None:
     """P2: of one row that stands in the topic later than the bound, just that is found, with its place."""
     run = copy.deepcopy(engine_run(rich_log(), clock_ms=CLOCK_MS, config=CONFIG))
     for told in run.told:
-        told.append_ms = getattr(told.row, "time_ms", told.row.deadline_ms) + 500
+        decided_ms: Any = getattr(told.row, "time_ms", told.row.deadline_ms)
+        told.append_ms = decided_ms + 500
     run.told[number].append_ms += BOUND_MS
     report = run.audit(late_ms_max=BOUND_MS)
     assert report.faults == {FindingKind.LATE: 1}
@@ -91,15 +104,15 @@ def test_a_clock_is_proven_by_the_batch_after_it() -> None:
         clocks.batch(shard, 1_000, 400)
     assert clocks.proven_ms(2) == -1
     clocks.batch(0, 2_000, 1_400)
-    assert (clocks.proven_ms(1), clocks.proven_ms(2)) == (400, -1)
+    assert (clocks.proven_ms(1), clocks.proven_ms(2)) == (399, -1)  # of its last millisecond more may come
     clocks.batch(1, 2_000, 1_400)
     clocks.batch(1, 2_000, 1_400)  # the same row again
-    assert (clocks.proven_ms(2), clocks.proven_ms(3)) == (400, -1)
+    assert (clocks.proven_ms(2), clocks.proven_ms(3)) == (399, -1)
 
 
 def test_an_audit_knows_the_clock_of_its_job() -> None:
     """Status rows that an audit was fed with tell it up to when it can judge."""
     audit = Audit(audit_config(CONFIG))
     for batch_ms in (1_000, 2_000, 3_000):
-        audit.batch(0, batch_ms, held=False, clock_ms=batch_ms - 600)
-    assert audit.proven_clock_ms(1) == 1_400
+        audit.batch(0, batch_ms, clock_ms=batch_ms - 600)
+    assert audit.proven_clock_ms(1) == 1_399

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich_log import CONFIG, T0, rich_log
-from told_logs import Run, audit_config, engine_run
 
+from audit.rich_log import CONFIG, T0, rich_log
+from audit.told_logs import Rejected, Run, audit_config, engine_run
 from heartwheel.audit import Audit, AuditConfig, AuditStateError, FindingKind, in_log_order
 from heartwheel.audit.recent import Recent
 from heartwheel.audit.rules.java import buckets_for, spread_hash, walk
@@ -43,7 +43,7 @@ def test_it_runs_without_the_engine() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = {name for name in done.stdout.split() if name.startswith(("heartwheel", "timing_wheel", "pyspark"))}
     ours = {name for name in loaded if name.startswith("heartwheel.audit")}
-    wire = {"heartwheel.wire", "heartwheel.wire.events", "heartwheel.wire.verdicts"}
+    wire = {f"heartwheel.wire{module}" for module in ("", ".events", ".tick", ".verdicts")}
     assert loaded - ours == {"heartwheel", "heartwheel.errors", *wire}
 
 
@@ -69,7 +69,7 @@ def test_an_audit_that_is_cut_anywhere_comes_to_the_same(cuts: list[int], fault:
     """Written down and carried on, at any record, any number of times, the report is the same to the letter."""
     run = _run()
     del run.told[fault * 7 : fault * 8]
-    settled = {"disorder_ms": 500, "late_ms_max": 1_000}
+    settled = {"late_ms_max": 1_000}
     whole = run.audit(told_first=told_first, **settled)
     audit = Audit(audit_config(CONFIG, **settled))
     for reject in run.rejected:
@@ -80,6 +80,7 @@ def test_an_audit_that_is_cut_anywhere_comes_to_the_same(cuts: list[int], fault:
         if number in cuts:
             audit = Audit(audit.config, snapshot=audit.snapshot())
         audit.event(*(record.append_ms, record.partition, record.offset, record.value))
+    run.let_time_pass(audit)
     if not told_first:
         run.tell(audit)
     assert audit.finish(CLOCK_MS) == whole
@@ -96,6 +97,7 @@ def test_a_report_in_between_changes_nothing() -> None:
         audit.rejected(reject.partition, reject.offset, reject.cause)
     for record in run.log.records[50:]:
         audit.event(record.append_ms, record.partition, record.offset, record.value)
+    run.let_time_pass(audit)
     run.tell(audit)
     assert audit.finish(CLOCK_MS).ok
 
@@ -121,7 +123,7 @@ def test_memory_is_bounded_by_what_lives() -> None:
         log.beat(T0 + 2_000 * number, f"g{number}", "m", session_timeout_ms=1_000)
     rules = CONFIG.__class__(**{name: getattr(config, name) for name in CONFIG.__slots__})
     run = engine_run(log, clock_ms=T0 + 500_000, config=rules)
-    audit = Audit(msgspec.structs.replace(config, disorder_ms=1_000, remembered_max=10))
+    audit = Audit(msgspec.structs.replace(config, remembered_max=10))
     sizes = []
     told = sorted(run.told, key=lambda told: told.row.deadline_ms or told.row.time_ms)  # type: ignore[union-attr]
     for record in log.records:
@@ -175,6 +177,7 @@ def test_groups_older_than_the_log_are_not_judged() -> None:
 def test_a_group_in_two_partitions_is_put_aside() -> None:
     """Nothing promises the order of records in several partitions: findings are counted apart, unless asked for."""
     log = LogBuilder()
+    log.add(T0, b"garbage", partition=2)
     _beats(log, "a", 0, 500)
     _beats(log, "a", 900, 1_400, partition=1)
     run = engine_run(log, clock_ms=T0 + 9_000, config=CONFIG)
@@ -184,15 +187,47 @@ def test_a_group_in_two_partitions_is_put_aside() -> None:
     assert run.audit(judge_strays=True).faults == {FindingKind.MISSED: 1}
 
 
-def test_a_clock_of_a_broker_that_steps_far_back_is_told() -> None:
-    """Records that come after their time was passed may have kept somebody alive: the report says how many."""
+def test_a_record_that_was_passed_over_keeps_nobody_alive() -> None:
+    """What `heartwheel skip` made the job pass over counts for nothing in the audit either, and is counted apart."""
     log = LogBuilder()
-    _beats(log, "a", 0)
-    log.beat(T0 + 90_000, "h", "b")
-    _beats(log, "a", 500)
-    run = engine_run(log, clock_ms=T0 + 91_000, config=CONFIG)
-    assert run.audit(disorder_ms=100_000).disordered == 0
-    assert run.audit(disorder_ms=1_000).disordered == 1
+    _beats(log, "a", 0, 500, 1_400)
+    run = engine_run(log, clock_ms=T0 + 9_000, config=CONFIG)
+    skipped = log.records.pop(1)
+    told = engine_run(log, clock_ms=T0 + 9_000, config=CONFIG).told
+    log.records.insert(1, skipped)
+    run.told = told
+    assert not run.audit().ok
+    run.rejected.append(Rejected(skipped.partition, skipped.offset, "skipped"))
+    report = run.audit()
+    assert (report.faults, report.skipped, report.confirmed) == ({}, 1, len(told))
+
+
+def test_garbage_that_was_passed_over_needs_no_reject_of_its_own() -> None:
+    """A record that can not be used, and was passed over by its offset, is rejected as that and nothing else."""
+    run = _run()
+    run.rejected[0] = Rejected(run.rejected[0].partition, run.rejected[0].offset, "skipped")
+    report = run.audit()
+    assert (report.faults, report.skipped) == ({}, 1)
+
+
+def test_what_nobody_can_unpack_is_believed() -> None:
+    """A reject of a record that the audit could not read is no forgery; one beside it is."""
+    run = _run()
+    last = max(record.offset for record in run.log.records if record.partition == 0)
+    run.rejected.append(Rejected(0, last + 5, "too_large"))
+    audit = Audit(audit_config(CONFIG))
+    for first in (last + 4, last + 4):
+        audit.unread(0, first, last + 5)
+    for record in run.log.records:
+        audit.event(record.append_ms, record.partition, record.offset, record.value)
+    run.tell(audit)
+    for reject in run.rejected:
+        audit.rejected(reject.partition, reject.offset, reject.cause)
+    carried_on = Audit(audit.config, snapshot=audit.snapshot())
+    report = carried_on.finish(CLOCK_MS)
+    assert (report.faults, report.unread) == ({}, 2)
+    carried_on.rejected(0, last + 6, "too_large")
+    assert carried_on.finish(CLOCK_MS).faults == {FindingKind.REJECT_FORGED: 1}
 
 
 def test_records_merge_by_time_and_keep_their_order() -> None:

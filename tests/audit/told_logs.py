@@ -11,12 +11,16 @@ import msgspec
 from heartwheel.audit import Audit, AuditConfig, Report
 from heartwheel.audit.derived import Row
 from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.log_time import ReadingsBuilder
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.shard.shard import Shard
-from heartwheel.spark.packer import Packer
-from heartwheel.testing import LogBuilder, frame_of, pack_records
+from heartwheel.spark.packer import Packer, PayloadKind
+from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, Read, frame_of, read_records, until
 from heartwheel.wire.rejects import Reject
 from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
+
+TICK = b'{"type":"tick"}'
+"""A tick that is evidence of nothing."""
 
 
 @dataclass
@@ -85,9 +89,17 @@ class Run:
             if number == cut:
                 audit = Audit(config, snapshot=audit.snapshot())
             audit.event(record.append_ms, record.partition, record.offset, record.value)
+        self.let_time_pass(audit)
         if not told_first:
             self.tell(audit)
         return audit.finish(self.clock_ms)
+
+    def let_time_pass(self, audit: Audit) -> None:
+        """Read a tick of nobody's in every partition, which proves that the log was read up to the clock."""
+        offsets = {record.partition: record.offset + 1 for record in self.log.records}
+        for partition, offset in offsets.items():
+            # A millisecond later, as of the clock's own one something may still come.
+            audit.event(self.clock_ms + 1, partition, offset, TICK)
 
     def tell(self, audit: Audit) -> None:
         """Tell an audit what was told."""
@@ -97,7 +109,8 @@ class Run:
 
 def audit_config(config: CoordinatorConfig, **settings: int | bool | None) -> AuditConfig:
     """Set up an audit by the rules of an engine."""
-    return AuditConfig(**{name: getattr(config, name) for name in config.__slots__} | settings)
+    rules = [name for name in config.__slots__ if name in AuditConfig.__struct_fields__]
+    return AuditConfig(**{name: getattr(config, name) for name in rules} | settings)
 
 
 def engine_run(
@@ -112,23 +125,23 @@ def engine_run(
 
     Args:
         log: the records.
-        clock_ms: the clock at the end, epoch ms.
+        clock_ms: append time of a last tick in every partition, epoch ms.
         config: the rules.
-        cuts: after how many records a batch ends; the clock stays before its successor's first record.
+        cuts: after how many records a batch ends.
         limits: what the shard may hold.
     """
     run = Run(log, config, clock_ms)
-    blob, clock = "", -1
-    for start, stop in pairwise([0, *sorted(cuts), len(log.records)]):
-        batch, rest = log.records[start:stop], log.records[stop:]
-        now = min([clock_ms, *(record.append_ms - 1 for record in rest)])
-        shard = Shard(coordinator=config, limits=limits or ShardLimits(), clock_ms=clock, blob=blob)
-        outcome = shard.apply(pack_records(batch), max(clock, now))
+    blob = ""
+    batches = [log.records[start:stop] for start, stop in pairwise([0, *sorted(cuts), len(log.records)])]
+    partitions = {record.partition for record in log.records}
+    for read in (*map(read_records, batches), Read([], until(clock_ms, *partitions) if partitions else [])):
+        shard = Shard(coordinator=config, limits=limits or ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
+        outcome = shard.apply(*read)
         for verdict in outcome.verdicts:
             if topic_of(verdict) is not None:
-                run.append(row_of(verdict, shard=0, detected_ms=max(verdict.time_ms, now)))
+                run.append(row_of(verdict, shard=0, detected_ms=max(verdict.time_ms, shard.newest_ms)))
         run.rejected += [Rejected(r.partition, r.offset, r.cause.value) for r in outcome.refused]
-        blob, clock = shard.encode(), shard.clock_ms
+        blob = shard.encode()
     run.rejected += _undecodable(log)
     return run
 
@@ -137,8 +150,9 @@ def _undecodable(log: LogBuilder) -> list[Rejected]:
     found = []
     for partition in {record.partition for record in log.records}:
         records = [record for record in log.records if record.partition == partition]
-        for _, is_reject, payload in Packer("consumer-heartbeats", 1).pack(frame_of(records)):
-            if is_reject:
+        readings = ReadingsBuilder((), OUTAGE_MIN_MS)
+        for _, kind, payload in Packer("consumer-heartbeats", 1).pack(frame_of(records), readings):
+            if kind is PayloadKind.REJECTS:
                 rejects = msgspec.json.decode(payload, type=list[Reject])
                 found += [Rejected(reject.partition, reject.offset, reject.cause) for reject in rejects]
     return found

@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=10_000_000)
     parser.add_argument("--members", type=int, default=100_000)
     arguments = parser.parse_args()
-    audit = Audit(AuditConfig(disorder_ms=1_000))
+    audit = Audit(AuditConfig())
     told = offset = 0
     matcher = audit._matcher
     derive = matcher.derive

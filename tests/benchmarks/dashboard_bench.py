@@ -16,16 +16,16 @@ from pathlib import Path
 import msgspec
 
 from heartwheel.dashboard.app import create_app
-from heartwheel.dashboard.deps import wall_clock_ms
 from heartwheel.dashboard.server import DashboardServer
 from heartwheel.live.picture import Picture
-from heartwheel.live.told import Source, Told
+from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.settings import Settings
+from heartwheel.wall_clock import wall_ms
 from heartwheel.wire.verdicts import ExpirationRow
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from support.output_rows import expired, job, status, told
+from support.output_rows import expired, job, status, topic_rows
 
 _STEP_S = 0.1
 
@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=20)
     asked = parser.parse_args()
     picture = Picture()
-    picture.link(True, now_ms=wall_clock_ms())
+    picture.link(True, now_ms=wall_ms())
     app = create_app(picture, Settings())
     with DashboardServer(app, host="127.0.0.1", port=0) as server:
         listener = subprocess.Popen([sys.executable, "-c", _LISTENER, server.url])
@@ -66,12 +66,12 @@ def _feed(picture: Picture, rate: int, seconds: int) -> tuple[float, float, int]
     decode = msgspec.json.Decoder(ExpirationRow).decode
     began_s, cpu_s, count = time.monotonic(), time.process_time(), 0
     while (passed_s := time.monotonic() - began_s) < seconds:
-        now_ms, wanted = wall_clock_ms(), int(passed_s * rate)
+        now_ms, wanted = wall_ms(), int(passed_s * rate)
         values = [
             msgspec.json.encode(expired(f"group-{i % 50}", f"m{i}", now_ms - 1_200)) for i in range(count, wanted)
         ]
-        rows = [Told(Source.EXPIRATIONS, 0, count + i, now_ms, decode(value)) for i, value in enumerate(values)]
-        picture.apply([*rows, *told(status(0, batch_ms=now_ms), job(now_ms))], now_ms=now_ms)
+        rows = [TopicRow(Source.EXPIRATIONS, 0, count + i, now_ms, decode(value)) for i, value in enumerate(values)]
+        picture.apply([*rows, *topic_rows(status(0, batch_ms=now_ms), job(now_ms))], now_ms=now_ms)
         count = wanted
         time.sleep(_STEP_S)
     return time.process_time() - cpu_s, time.monotonic() - began_s, count

@@ -32,6 +32,7 @@ from heartwheel.settings import Settings, load_settings
 from heartwheel.spark import query as queries
 from heartwheel.spark.job_config import JobConfig, job_config
 from heartwheel.spark.session import session_conf, start_session
+from heartwheel.spark.ticker import Ticker, new_run
 from support.rawfeed import RawFeed, RawMembers
 
 PARTITIONS = 4
@@ -97,13 +98,12 @@ class Bench:
     def _warm_up(self) -> None:
         with self._topics(shards=8) as config:
             self._feed(config, RawMembers(members=10_000), records=500_000)
-            run(queries.start(self._spark, config, held=True, records_max=250_000, availableNow=True))
+            run(queries.start(self._spark, dataclasses.replace(config, records_max=250_000), availableNow=True))
 
     def _settings(self, *, shards: int, **topics: str) -> Settings:
         flags = [
             f"kafka.bootstrap_servers={self._broker.bootstrap}",
             f"engine.shards={shards}",
-            "engine.skew_allowance=0",
             "engine.members_per_shard_max=10000000",
             "engine.output_per_batch_max=10000000",
             "spark.master=local[2]",
@@ -122,7 +122,9 @@ class Bench:
         specs = engine_topics(TopicNames(**names), heartbeat_partitions=PARTITIONS, output_partitions=PARTITIONS)
         ensure_topics(self._broker.bootstrap, specs, create=True)
         config = job_config(settings, shuffle_partitions=2)
-        yield dataclasses.replace(config, checkpoint=str(self._folder / f"checkpoint-{self._runs}"))
+        yield dataclasses.replace(
+            config, checkpoint=str(self._folder / f"checkpoint-{self._runs}"), records_max=self._batch
+        )
 
     def _feed(self, config: JobConfig, who: RawMembers, **limits: Any) -> float:
         with RawFeed(self._broker.bootstrap, config.topics["heartbeats"], who) as feed:
@@ -133,12 +135,12 @@ class Bench:
         with self._topics(shards=max(8, members // 60_000)) as config:
             who = RawMembers(members=members, generation_id=1, session_timeout_ms=600_000)
             self._feed(config, who, rounds=1)
-            first = run(queries.start(self._spark, config, held=True, records_max=self._batch, availableNow=True))
+            first = run(queries.start(self._spark, config, availableNow=True))
             fed = self._feed(config, who, records=records)
-            source = self._pass_through(queries.heartbeats(self._spark, config, records_max=self._batch))
-            packed = self._pass_through(queries.packs(self._spark, config, records_max=self._batch))
-            drain = run(queries.start(self._spark, config, held=True, records_max=self._batch, availableNow=True))
-            again = self._pass_through(queries.heartbeats(self._spark, config, records_max=self._batch))
+            source = self._pass_through(queries.heartbeats(self._spark, config))
+            packed = self._pass_through(queries.packs(self._spark, config))
+            drain = run(queries.start(self._spark, config, availableNow=True))
+            again = self._pass_through(queries.heartbeats(self._spark, config))
         best_source = max(source, again)
         return {
             "first contact, members/s": first.per_s,
@@ -166,12 +168,13 @@ class Bench:
             dying = RawMembers(members=2_000, first=members, generation_id=1, session_timeout_ms=SESSION_MS)
             living = RawMembers(members=members, generation_id=1, session_timeout_ms=60_000)
             self._feed(config, living, rounds=1)
-            run(queries.start(self._spark, config, held=True, records_max=self._batch, availableNow=True))
-            query = queries.start(self._spark, config, held=False, processingTime="1 second")
-            until(lambda: len(query.recentProgress) >= 3)
-            self._feed(config, dying, interval_ms=seconds * 400, rounds=1)
-            self._feed(config, living, interval_ms=round(members / rate * 1000), seconds=seconds)
-            until(lambda: self._expired(config) >= dying.members)
+            run(queries.start(self._spark, config, availableNow=True))
+            query = queries.start(self._spark, config, processingTime=f"{config.trigger_interval_ms} milliseconds")
+            with Ticker(self._broker.bootstrap, config.source, run=new_run(), interval_ms=config.tick_interval_ms):
+                until(lambda: len(query.recentProgress) >= 3)
+                self._feed(config, dying, interval_ms=seconds * 400, rounds=1)
+                self._feed(config, living, interval_ms=round(members / rate * 1000), seconds=seconds)
+                until(lambda: self._expired(config) >= dying.members)
             query.stop()
             return self._steady_figures(config, query)
 

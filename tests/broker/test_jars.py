@@ -172,5 +172,5 @@ class TestRepositoryAddress:
 
 def test_whole_sets_can_be_had() -> None:
     """The real lock leads to real files: both class paths are there, from the cache if it was filled before."""
-    for name, count in (("broker", 32), ("spark", 4)):
+    for name, count in (("broker", 33), ("spark", 4)):
         assert len({path.name for path in fetch_jars(name)}) == count

@@ -5,7 +5,7 @@ from __future__ import annotations
 from heartwheel.canary import Canary
 from heartwheel.settings import Settings
 from heartwheel.wire.job import Phase
-from support.output_rows import T0, expired, job, told
+from support.output_rows import T0, expired, job, topic_rows
 
 NOW_S = 100.0
 
@@ -19,7 +19,7 @@ def canary(*, linked: bool = True) -> Canary:
 
 def hear(of: Canary, *phases: Phase) -> None:
     """Let the job tell its phases."""
-    of._hear(told(*(job(phase=phase) for phase in phases)))
+    of._hear(topic_rows(*(job(phase=phase) for phase in phases)))
     of._take_heard()
 
 
@@ -59,13 +59,13 @@ def test_a_canary_that_stood_still_excuses_the_engine() -> None:
 def test_the_job_tells_the_objective() -> None:
     """A canary beside a job of another pace measures by that job's own promise."""
     of = canary()
-    of._hear(told(job(trigger_interval_ms=5_000, skew_allowance_ms=0)))
+    of._hear(topic_rows(job(trigger_interval_ms=5_000, tick_interval_ms=200)))
     of._take_heard()
-    assert of._flock.figures(enabled=True).objective_ms == 15_000
+    assert of._flock.figures(enabled=True).objective_ms == 10_300
 
 
 def test_what_others_are_told_is_not_kept() -> None:
     """Expirations of real members are passed over at once, so that a thousand of them a second cost no memory."""
     of = canary()
-    of._hear(told(*(expired("orders", f"m{n}", T0 + n) for n in range(100))))
+    of._hear(topic_rows(*(expired("orders", f"m{n}", T0 + n) for n in range(100))))
     assert len(of._heard) == 0

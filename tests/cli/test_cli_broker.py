@@ -6,11 +6,21 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.cli.app import run
+from heartwheel.cli.run import require_topics
 from heartwheel.feed.truth import LifeLine, Summary, read_truth
+from heartwheel.kafka.topics import TopicSpec, ensure_topics
+from heartwheel.settings import load_settings
+from heartwheel.spark.checkpoint import open_checkpoint
+from heartwheel.spark.places import Place, place_of
+from heartwheel.spark.skip import read_request
+from support.bombs import MIB, blow_up, bomb
+from support.planned import write_plan
+from support.record_batch import encode_batch
 
 pytestmark = pytest.mark.kafka
 
@@ -55,6 +65,28 @@ def test_doctor_finds_missing_topics(flags: list[str], capsys: pytest.CaptureFix
     assert "bad" not in statuses(capsys)
 
 
+def test_p6_topics_that_let_a_bomb_in_are_warned_of(
+    flags: list[str],
+    kafka_broker: EmbeddedKafka,
+    topics: Callable[[str], str],
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """P6: `doctor`, and the job at its start, warn of a topic whose broker looks at no batch, and give the command."""
+    name = topics("heartbeats")
+    ensure_topics(kafka_broker.bootstrap, [TopicSpec(name, 1, {"message.timestamp.type": "LogAppendTime"})])
+    assert run(["topics", "--create", *flags]) == 0
+    assert "--add-config compression.type=uncompressed" in " ".join(capsys.readouterr().err.split())
+    assert run(["doctor", "--json", *flags]) == 0
+    (check,) = [row for row in json.loads(capsys.readouterr().out) if row["name"] == "compression"]
+    assert check["status"] == "warn"
+    assert f"{name}: compression.type is producer" in check["detail"]
+    command = f"--entity-name {name} --add-config compression.type=uncompressed"
+    assert command in check["hint"]
+    require_topics(load_settings(None, {}, flags[1::2]).settings)
+    assert command in caplog.text
+
+
 def test_feed_needs_its_topic(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Feeding a topic that is not there fails at once and names the command that makes it."""
     assert run(["feed", "--duration", "1s", *flags]) == 1
@@ -80,3 +112,46 @@ def test_wrong_duration_is_wrong_usage(duration: str, capsys: pytest.CaptureFixt
     """A duration that is none is refused before anything is sent."""
     assert run(["feed", f"--duration={duration}"]) == 2
     assert "must be" in capsys.readouterr().err
+
+
+def test_p6_skip_asks_for_the_whole_of_what_is_not_unpacked(
+    flags: list[str],
+    kafka_broker: EmbeddedKafka,
+    topics: Callable[[str], str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """P6: `skip` finds how far a record batch goes that nobody can unpack, and refuses what is no record or a part."""
+    name, checkpoint = topics("heartbeats"), tmp_path / "checkpoint"
+    ensure_topics(kafka_broker.bootstrap, [TopicSpec(name, 1, {"message.timestamp.type": "LogAppendTime"})])
+    blow_up(kafka_broker.bootstrap, name, 0, encode_batch([(b"k", b"v")], 0))
+    blow_up(kafka_broker.bootstrap, name, 0, bomb("zstd", 80 * MIB, records_more=2))
+    open_checkpoint(load_settings(None, {}, [*flags[1::2], f"checkpoint.location={checkpoint}"]).settings)
+    write_plan(checkpoint, 0, {0: 4}, finished=False, topic=name)
+
+    def skip(*words: str) -> tuple[int, str]:
+        code = run(["skip", "--partition", "0", *words, *flags])
+        done = capsys.readouterr()
+        return code, done.out + done.err
+
+    because = ("--reason", "INC-7")
+    assert "there is no record at" in skip("--offset", "9", *because)[1]
+    assert "the reason has 0 characters" in skip("--offset", "1", "--reason", " ")[1]
+    code, said = skip("--offset", "1", "--to", "2", *because)
+    assert code == 1
+    assert "hint: --to 3" in said
+    assert read_request(_folder(checkpoint)) is None
+    code, said = skip("--offset", "1", *because)
+    assert (code, f"batch 0 will pass over {name} partition 0 offsets 1 to 3" in " ".join(said.split())) == (0, True)
+    request = read_request(_folder(checkpoint))
+    assert request is not None
+    ((partition, first, last, append_ms, reason),) = map(msgspec.structs.astuple, request.skips)
+    assert (partition, first, last, reason) == (0, 1, 3, "INC-7")
+    assert append_ms > 1_700_000_000_000
+    assert run(["skip", "--operations", "--partition", "0", "--offset", "1", *because, *flags]) == 1
+
+
+def _folder(location: Path) -> Place:
+    place = place_of(str(location), None)
+    assert place is not None
+    return place

@@ -29,7 +29,7 @@ def owned_by(settings: Settings, text: str) -> Check:
 
 def owner(**changes: object) -> str:
     """Write the owner's file of the default configuration, with changes."""
-    return json.dumps({"format": 1, "shards": 8, "topic": "consumer-heartbeats", "shuffle_partitions": 2} | changes)
+    return json.dumps({"format": 2, "shards": 8, "topic": "consumer-heartbeats", "shuffle_partitions": 2} | changes)
 
 
 def test_new_checkpoint_is_fine(settings: Settings) -> None:
@@ -82,18 +82,11 @@ def test_remote_checkpoint_is_left_to_spark() -> None:
 
 @pytest.mark.parametrize(
     ("offset_ms", "status"),
-    [
-        (3_600_000, Status.OK),
-        (0, Status.OK),
-        (-498, Status.OK),
-        (-499, Status.WARN),
-        (-501, Status.WARN),
-        (-502, Status.BAD),
-    ],
+    [(0, Status.OK), (2_001, Status.OK), (-2_001, Status.OK), (2_002, Status.WARN), (-3_600_000, Status.WARN)],
 )
-def test_clock_is_compared_with_the_allowance(offset_ms: float, status: Status) -> None:
-    """Only a broker that is surely behind by more than the allowance is bad; one that is ahead makes nothing false."""
-    assert rate_clock(offset_ms, 1.5, 500).status is status
+def test_clocks_that_differ_are_a_warning(offset_ms: float, status: Status) -> None:
+    """No verdict depends on the driver's clock; a difference of more than two seconds is seen in the figures."""
+    assert rate_clock(offset_ms, 1.5).status is status
 
 
 @pytest.mark.parametrize(("free_kib", "status"), [(2**21, Status.OK), (2**21 - 1, Status.WARN)])

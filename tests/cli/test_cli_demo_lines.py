@@ -8,7 +8,8 @@ import pytest
 
 from heartwheel.cli.demo_screen import DemoScreen, plain_figures
 from heartwheel.demo.lines import RollUp, expiration_line
-from heartwheel.demo.tally import Tally, percentile
+from heartwheel.demo.tally import Tally
+from heartwheel.percentiles import percentile
 from heartwheel.wire.status import AtRiskMember, StatusRow
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
@@ -53,6 +54,7 @@ def trigger(type_: str, generation: int, **more: Any) -> TriggerRow:
         "duration_ms": 0,
         "detected_ms": 8_000,
         "shard": 0,
+        "group_kind": "classic",
     }
     row |= more
     return TriggerRow(awaiting_count=len(row["awaiting"]), removed_count=len(row["removed"]), **row)
@@ -139,7 +141,7 @@ def test_an_open_join_phase_says_who_is_awaited() -> None:
 def test_an_empty_group_is_told() -> None:
     """A group that has lost its last member is called empty."""
     row = trigger("group_empty", 4, cause="no_members", member_count=0)
-    assert said(row) == ["empty      orders       generation 3 -> 4  no members"]
+    assert said(row) == ["empty      orders       generation 3 -> 4  no members left"]
 
 
 def test_the_tally_counts_each_id_once() -> None:
@@ -200,3 +202,13 @@ def test_the_page_is_named_first(capsys: pytest.CaptureFixture[str]) -> None:
     with DemoScreen(Tally(shards=1), address="http://127.0.0.1:8484/") as screen:
         screen.say(expiration_line(expiration(), 8_500))
     assert capsys.readouterr().out.splitlines()[0] == "http://127.0.0.1:8484/"
+
+
+def test_the_canary_is_in_no_figure() -> None:
+    """The reports count the canary's groups and members, and the terminal leaves them out, as the page does."""
+    tally = Tally(shards=1)
+    tally.add_status(status(0, 5_000))
+    tally.add_canary(trigger("rebalance_completed", 1, group_id="heartwheel-canary-1", member_count=1))
+    assert (tally.members, tally.groups) == (1, 0)
+    tally.add_canary(trigger("group_empty", 2, group_id="heartwheel-canary-1", member_count=0))
+    assert (tally.members, tally.groups) == (2, 0)

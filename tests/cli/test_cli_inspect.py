@@ -15,13 +15,13 @@ from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.partition import shard_of
 from heartwheel.errors import HeartwheelError
 from heartwheel.shard import Shard, ShardLimits
-from heartwheel.spark.checkpoint import MANIFEST, CheckpointError, Manifest
-from heartwheel.spark.schema import STATE_VERSION
-from heartwheel.testing import LogBuilder, pack_records
+from heartwheel.spark.checkpoint import FORMAT, MANIFEST, CheckpointError, Manifest
+from heartwheel.spark.schema import STATE_VERSION, StateRow
+from heartwheel.testing import LogBuilder, read_records
 from heartwheel.wire.events import Event
 
 NOW_MS = 1_700_000_000_000
-MADE = Manifest(format=1, shards=2, shuffle_partitions=2, topic="beats")
+MADE = Manifest(format=FORMAT, shards=2, shuffle_partitions=2, topic="beats")
 
 
 def _state(group_id: str = "orders", members: int = 3) -> tuple[int, int, int, int, int, str]:
@@ -31,7 +31,7 @@ def _state(group_id: str = "orders", members: int = 3) -> tuple[int, int, int, i
     for i in range(members):
         beat = Event(group_id=group_id, member_id=f"m{i}", session_timeout_ms=10_000, client_id=f"c{i}")
         log.add(NOW_MS + i, beat)
-    shard.apply(pack_records(log.records), NOW_MS + 500)
+    shard.apply(*read_records(log.records, clock_ms=NOW_MS + 500))
     return (STATE_VERSION, NOW_MS + 1_500, NOW_MS + 500, members, 1, shard.encode())
 
 
@@ -86,11 +86,11 @@ def test_an_unknown_group_is_told() -> None:
 
 def test_damaged_state_is_refused_by_name() -> None:
     """State that was cut short, or that a newer release wrote, is an error that names the shard."""
-    *scalars, blob = _state()
+    state = StateRow(*_state())
     with pytest.raises(CheckpointError, match="shard 1 can not be read"):
-        decode_shard(1, (*scalars, blob[: len(blob) // 2]))
+        decode_shard(1, state._replace(blob=state.blob[: len(state.blob) // 2]))
     with pytest.raises(CheckpointError, match=f"shard 1 has version {STATE_VERSION + 1}"):
-        decode_shard(1, (STATE_VERSION + 1, *scalars[1:], blob))
+        decode_shard(1, state._replace(version=STATE_VERSION + 1))
 
 
 def test_a_folder_without_a_checkpoint_is_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,16 +19,38 @@ def problems_of(*overrides: str, file: Path | None = None, env: dict[str, str] |
 def test_all_problems_come_at_once(tmp_path: Path) -> None:
     """Typos, types, bounds and impossible combinations of three layers are told in one go, each with its layer."""
     file = tmp_path / "bad.toml"
-    file.write_text('[engine]\nshard = 4\nskew_allowance = "-1s"\n[wheel]\nsize = "20"\n')
+    file.write_text('[engine]\nshard = 4\ntick_interval = "-1s"\n[wheel]\nsize = "20"\n')
     env = {"HEARTWHEEL_ENGINE__TRIGGER_INTERVAL": "0"}
     found = problems_of("coordinator.group_min_session_timeout=1h", file=file, env=env)
     assert {path: problem.origin.layer for path, problem in found.items()} == {
         "engine.shard": Layer.FILE,
-        "engine.skew_allowance": Layer.FILE,
+        "engine.tick_interval": Layer.FILE,
         "wheel.size": Layer.FILE,
         "engine.trigger_interval": Layer.ENVIRONMENT,
         "coordinator.group_min_session_timeout": Layer.FLAG,
     }
+
+
+SHARED = ["spark.shuffle_partitions=2", "checkpoint.shared=true"]
+UNGUARDED = ["spark.conf.spark.authenticate=false"]
+LOGIN = [
+    "kafka.client.security.protocol=SASL_SSL",
+    "kafka.client.sasl.mechanism=PLAIN",
+    "kafka.client.sasl.username=u",
+    "kafka.client.sasl.password=file:SECRET",
+]
+CERTIFICATE = [
+    "kafka.client.security.protocol=SSL",
+    "kafka.client.ssl.key.location=SECRET",
+    "kafka.client.ssl.certificate.location=SECRET",
+]
+
+
+@pytest.fixture
+def secret_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `SECRET` be a file with something in it."""
+    (tmp_path / "SECRET").write_text("hunter2\n")
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -63,11 +85,11 @@ def test_single_underscores_are_noticed() -> None:
         ("engine.shards=1025", "must be at most 1024"),
         ("engine.trigger_interval=0s", "must be at least 100ms"),
         ("engine.trigger_interval=soon", "must be a duration"),
-        ("engine.skew_allowance=-5", "must be at least 0"),
+        ("engine.tick_interval=-5", "must be at least 50"),
         ("engine.value_bytes_max=1B", "must be at least 1KiB"),
         ("wheel.size=1", "must be at least 2"),
         ("feed.jitter=2", "must be at most 1"),
-        ("feed.protocol=modern", "must be 'presence' or 'classic'"),
+        ("feed.protocol=modern", "must be 'presence', 'classic' or 'mix'"),
         ("kafka.bootstrap_servers=kafka", "must be `host:port`"),
         ("kafka.bootstrap_servers=a:1, b:2", "must be `host:port`"),
         ("kafka.topics.status=a b", "must be a topic name"),
@@ -95,7 +117,15 @@ def test_wrong_values_are_put_into_words(override: str, words: str) -> None:
         (["wheel.tick=2s"], "wheel.tick"),
         (["spark.shuffle_partitions=9"], "spark.shuffle_partitions"),
         (["spark.master=yarn", "checkpoint.shared=true"], "spark.shuffle_partitions"),
-        (["spark.master=spark://m:7077", "spark.shuffle_partitions=2"], "checkpoint.location"),
+        (["spark.master=spark://m:7077", "spark.shuffle_partitions=2", *UNGUARDED], "checkpoint.location"),
+        (["spark.master=spark://m:7077", *SHARED], "spark.auth_secret"),
+        (
+            ["spark.master=spark://m:7077", *SHARED, "spark.conf.spark.network.crypto.enabled=false"],
+            "spark.auth_secret",
+        ),
+        (["spark.master=yarn", *SHARED, *LOGIN, *UNGUARDED], "kafka.client"),
+        (["spark.master=submitted", *SHARED, *LOGIN, "spark.conf.spark.network.crypto.enabled=false"], "kafka.client"),
+        (["spark.master=k8s://h", *SHARED, "spark.auth_secret=file:SECRET", *CERTIFICATE, *UNGUARDED], "kafka.client"),
         (
             ["spark.master=submitted", "spark.shuffle_partitions=2", "checkpoint.location=file:///c"],
             "checkpoint.location",
@@ -106,6 +136,7 @@ def test_wrong_values_are_put_into_words(override: str, words: str) -> None:
         (["spark.conf.spark.sql.shuffle.partitions=2"], "spark.conf.spark.sql.shuffle.partitions"),
     ],
 )
+@pytest.mark.usefixtures("secret_file")
 def test_impossible_combinations_are_refused(overrides: list[str], path: str) -> None:
     """Values that are fine alone and can not work together are refused, and one key is blamed with a hint."""
     (problem,) = problems_of(*overrides).values()
@@ -122,13 +153,19 @@ def test_impossible_combinations_are_refused(overrides: list[str], path: str) ->
             "feed.session_timeout=30m",
         ],
         ["feed.heartbeat_interval=5400ms"],
-        ["wheel.tick=1s"],
+        ["wheel.tick=500ms"],
+        ["engine.tick_interval=749ms"],
         ["spark.shuffle_partitions=8"],
         ["spark.master=yarn", "spark.shuffle_partitions=8", "checkpoint.shared=true"],
+        ["spark.master=spark://m:7077", *SHARED, *UNGUARDED],
+        ["spark.master=spark://m:7077", *SHARED, "spark.auth_secret=file:SECRET", *LOGIN],
+        ["spark.master=yarn", *SHARED, *LOGIN],
+        [*LOGIN, *UNGUARDED],
         ["spark.master=yarn", "spark.shuffle_partitions=8", "checkpoint.location=hdfs://name/heartwheel"],
         ["engine.members_per_shard_max=100000"],
     ],
 )
+@pytest.mark.usefixtures("secret_file")
 def test_bounds_of_combinations_are_allowed(overrides: list[str]) -> None:
     """The last value that works is not refused."""
     load_settings(overrides=overrides)

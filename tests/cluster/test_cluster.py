@@ -16,6 +16,7 @@ from support.beating import Beating
 from support.checkpoints import MOUNT, mounted, newest_batch
 from support.cluster import Cluster, cluster, python_archive
 from support.job import Job, Topics, beats_of, ended
+from support.processes import command_of
 from support.verdicts import assert_exact
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.proof, pytest.mark.timeout(1_800)]
@@ -27,6 +28,7 @@ STEADY_MS = 20_000
 def _settings(made: Cluster, archive: Path) -> tuple[str, ...]:
     return (
         f"spark.master={made.address}",
+        f"spark.auth_secret=file:{made.secret}",
         "spark.shuffle_partitions=2",
         "spark.executor_python=environment/bin/python",
         f"spark.conf.spark.archives={archive}#environment",
@@ -63,10 +65,19 @@ def _batches_on(job: Job, checkpoint: Path, count: int) -> None:
     job.wait_for(lambda: newest_batch(checkpoint, "commits") >= goal, f"{count} more batches")
 
 
+def _command_lines_with(secret: str, made: Cluster, job: Job) -> list[str]:
+    """Give the command lines, of all processes of this machine that can be seen, in which a secret stands."""
+    assert secret
+    lines = [command_of(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+    assert sum("CoarseGrainedExecutorBackend" in line for line in lines) >= len(made.workers)
+    assert any("spark.network.crypto.enabled=true" in line for line in lines if "ExecutorBackend" in line)
+    return [line for line in [*lines, job.log, made.master.log] if secret in line]
+
+
 def test_the_executors_python_has_the_dependencies_and_no_heartwheel(tmp_path: Path) -> None:
     """What the executors of the test below start can not import heartwheel unless the driver sends it."""
     python_archive(tmp_path)
-    command = [tmp_path / "python", "-c", "import msgspec, pyarrow, pydantic; import heartwheel"]
+    command = [str(tmp_path / "python"), "-c", "import msgspec, pyarrow, pydantic; import heartwheel"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={}, cwd=tmp_path)
     assert "No module named 'heartwheel'" in done.stderr
 
@@ -84,6 +95,7 @@ def test_p1_p3_a_cluster_loses_an_executor_and_a_machine(
         ended(_job(made_topics, tmp_path, *_settings(made, archive)).start()) as job,
     ):
         job.until_live()
+        assert _command_lines_with(made.secret.read_text(), made, job) == []
         for step in ("executor", "machine", "back"):
             made_topics.send(beats_of(f"dies-{step}", 20, session_ms=3_000))
             if step == "executor":

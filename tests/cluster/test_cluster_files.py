@@ -29,7 +29,8 @@ def _settings(words: list[str]) -> Settings:
     """Check the arguments of `heartwheel run` as the command line does."""
     assert words[0] == "run"
     pairs = zip(words[1::2], words[2::2], strict=True)
-    return load_settings(overrides=[v if flag == "--set" else f"{FLAGS[flag]}={v}" for flag, v in pairs]).settings
+    flags = [v if flag == "--set" else f"{FLAGS[flag]}={v}" for flag, v in pairs]
+    return load_settings(None, {"HEARTWHEEL_SPARK__AUTH_SECRET": "as the cluster has it"}, flags).settings
 
 
 def _documents() -> tuple[dict[str, Any], dict[str, Any]]:
@@ -58,14 +59,13 @@ def test_the_application_mounts_its_checkpoint_everywhere() -> None:
     """Driver and executors mount the claim's volume where the checkpoint is, and the claim can be written by many."""
     application, claim = _documents()
     spec = application["spec"]
-    (volume,) = spec["volumes"]
+    volume = next(volume for volume in spec["volumes"] if "persistentVolumeClaim" in volume)
     assert volume["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
     assert claim["metadata"]["namespace"] == application["metadata"]["namespace"]
     assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
     location = Path(_settings(spec["arguments"]).checkpoint.location)
     for role in ("driver", "executor"):
-        (mount,) = spec[role]["volumeMounts"]
-        assert mount["name"] == volume["name"]
+        (mount,) = (mount for mount in spec[role]["volumeMounts"] if mount["name"] == volume["name"])
         assert Path(mount["mountPath"]) in location.parents
 
 
@@ -131,7 +131,7 @@ def test_the_entrypoint_starts_what_spark_asks_for(words: list[str], expected: s
         "SPARK_RESOURCE_PROFILE_ID": "0",
         "SPARK_EXECUTOR_POD_NAME": "pod",
     }
-    command = ["bash", KUBERNETES / "entrypoint.sh", *words]
+    command = ["bash", str(KUBERNETES / "entrypoint.sh"), *words]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     said = done.stdout.splitlines()
     assert said[:2] == ["-s", "--"]
@@ -146,7 +146,7 @@ def test_the_page_on_clusters_names_settings_that_exist() -> None:
     for command in commands:
         assert _settings(shlex.split(command)).spark.executor_python.endswith("bin/python")
     dotted = set(re.findall(r"`((?:engine|spark|checkpoint|kafka)\.[a-z_]+)(?:=\S+)?`", page))
-    assert dotted - set(FIELDS) == {"spark.jars"}
+    assert dotted - set(FIELDS) == {"spark.authenticate", "spark.jars"}
 
 
 def test_the_cluster_of_compose_fits_together() -> None:
@@ -162,3 +162,40 @@ def test_the_cluster_of_compose_fits_together() -> None:
     assert members["cluster-job"]["volumes"] == members["spark-worker"]["volumes"] == services["job"]["volumes"]
     homes = [Path(mount.partition(":")[2]) for mount in members["cluster-job"]["volumes"]]
     assert homes[0] in Path(settings.checkpoint.location).parents
+
+
+def _daemon(folder: Path, words: list[str]) -> subprocess.Popen[str]:
+    """Start what the compose file starts for a master or worker, with a `spark-class` that prints its arguments."""
+    services = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())["services"]
+    shell = [word.replace("$$", "$") for word in services["spark-master"]["entrypoint"]]
+    (folder / "spark-class").write_text('#!/bin/sh\necho "$@"\n')
+    (folder / "spark-class").chmod(0o755)
+    environment = {"PATH": f"{folder}:{os.environ['PATH']}", "HEARTWHEEL_CLUSTER": str(folder / "cluster")}
+    return subprocess.Popen([*shell, *words], env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def test_the_cluster_of_compose_has_a_secret(tmp_path: Path) -> None:
+    """The master makes it once, for this user alone; workers wait for it; the job is given the same."""
+    services = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())["services"]
+    master, worker = ([services[name]["command"][0], "--x", "a b"] for name in ("spark-master", "spark-worker"))
+    assert services["spark-master"]["entrypoint"] == services["spark-worker"]["entrypoint"]
+    waiting = _daemon(tmp_path, worker)
+    seen = set()
+    for _ in range(2):
+        assert _daemon(tmp_path, master).communicate(timeout=60)[0].startswith(f"{master[0]} --properties-file ")
+        seen.add((tmp_path / "cluster" / "secret").read_text())
+    (secret,) = seen
+    assert len(secret.strip()) == 44
+    assert waiting.communicate(timeout=60)[0].endswith("spark.properties --x a b\n")
+    properties = dict(
+        line.split(" ", 1) for line in (tmp_path / "cluster" / "spark.properties").read_text().splitlines()
+    )
+    assert properties == {
+        "spark.authenticate": "true",
+        "spark.network.crypto.enabled": "true",
+        "spark.authenticate.secret": secret.strip(),
+    }
+    assert {file.stat().st_mode & 0o777 for file in (tmp_path / "cluster").iterdir()} == {0o600}
+    given = services["cluster-job"]["environment"]["HEARTWHEEL_SPARK__AUTH_SECRET"]
+    assert given == "file:/var/lib/heartwheel/cluster/secret"
+    assert services["spark-master"]["volumes"] == services["spark-worker"]["volumes"]

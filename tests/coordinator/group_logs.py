@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import msgspec
 from hypothesis import strategies as st
 
@@ -71,7 +73,7 @@ def _requests(draw: st.DrawFn) -> Event:
         group_instance_id=draw(_INSTANCES),
         generation_id=draw(_GENERATIONS),
         session_timeout_ms=draw(st.sampled_from([None, None, 500, 2_000])),
-        **(draw(_NAMED) if kind is EventType.SYNC else {}),
+        **cast("dict[str, Any]", draw(_NAMED) if kind is EventType.SYNC else {}),
     )
 
 

@@ -1,7 +1,8 @@
 """When a heartbeat may be repeated without looking at a rule, and when that promise is taken back."""
 
 import pytest
-from group_script import STABLE_A, STABLE_AB, STATIC_AB, play
+
+from coordinator.group_script import STABLE_A, STABLE_AB, STATIC_AB, play
 
 ROWS = {
     # what it is: (script, whose heartbeat, whether the promise stands)

@@ -1,6 +1,6 @@
 """The three kinds of group and the moves between them: a job started in mid-life neither storms nor misses."""
 
-from group_script import play
+from coordinator.group_script import play
 
 LOADED = "A beat g=7 -> NONE\nB beat g=7 -> NONE\n= Stable 7 A B\n!\n"
 """A group that was met in the middle of its life, at generation 7."""

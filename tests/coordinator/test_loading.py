@@ -1,6 +1,6 @@
 """A coordinator that goes away and comes back: what is read from the log, and what is forgotten."""
 
-from group_script import STABLE_A, STABLE_AB, STATIC_AB, play
+from coordinator.group_script import STABLE_A, STABLE_AB, STATIC_AB, play
 
 GONE = "- unload\n+1000\n- load\n"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import msgspec
-from group_logs import CONFIG, events, logs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coordinator.group_logs import CONFIG, events, logs
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import NEVER, Group, GroupState, TimerKind
 from heartwheel.coordinator.roster import Roster

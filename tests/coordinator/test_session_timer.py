@@ -1,14 +1,15 @@
 """Every row of Kafka's table of what a request does to the session: a named test each."""
 
 import pytest
-from group_script import STABLE_A, STABLE_AB, STATIC_AB, Stage, play
 
+from coordinator.group_script import STABLE_A, STABLE_AB, STATIC_AB, Stage, play
 from heartwheel.coordinator.model import TimerKind
 
 
 def _left_ms(stage: Stage, member_id: str) -> int:
     group = stage.group
-    return (group.members.get(member_id) or group.pending[member_id]).deadline_ms - stage.now_ms
+    deadline_ms: int = (group.members.get(member_id) or group.pending[member_id]).deadline_ms
+    return deadline_ms - stage.now_ms
 
 
 ROWS = {

@@ -1,8 +1,8 @@
 """Every row of Kafka's table of group states: what moves a group, what it says, and which timers that leaves."""
 
 import pytest
-from group_script import STABLE_A, STABLE_AB, STATIC_AB, play
 
+from coordinator.group_script import STABLE_A, STABLE_AB, STATIC_AB, play
 from heartwheel.coordinator import words
 from heartwheel.coordinator.model import NEVER
 

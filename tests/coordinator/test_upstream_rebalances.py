@@ -1,7 +1,8 @@
 """The scripts of Kafka's `GroupMetadataManagerTest` about the join phase, leaving, and the size of a group."""
 
 import pytest
-from group_script import STABLE_A, STABLE_AB, STATIC_AB, play
+
+from coordinator.group_script import STABLE_A, STABLE_AB, STATIC_AB, play
 
 PENDING_THIRD = (
     STABLE_AB

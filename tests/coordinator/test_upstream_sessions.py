@@ -1,7 +1,8 @@
 """The scripts of Kafka's `GroupMetadataManagerTest` about sessions, new and pending members, and heartbeats."""
 
 import pytest
-from group_script import STABLE_A, STABLE_AB, play
+
+from coordinator.group_script import STABLE_A, STABLE_AB, play
 
 SCRIPTS = {
     "testClassicGroupMemberSessionTimeout": STABLE_A

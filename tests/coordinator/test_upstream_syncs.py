@@ -1,7 +1,8 @@
 """The scripts of Kafka's `GroupMetadataManagerTest` about the sync phase, static members, and loading."""
 
 import pytest
-from group_script import STABLE_A, STATIC_AB, play
+
+from coordinator.group_script import STABLE_A, STATIC_AB, play
 
 THREE_COMPLETING = (
     STABLE_A.replace("A join", "A join r=5000")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import socket
 from typing import Any
 from urllib.parse import quote
 
@@ -16,12 +17,14 @@ from starlette.applications import Starlette
 from heartwheel.dashboard.api import ENDPOINTS
 from heartwheel.dashboard.app import create_app
 from heartwheel.dashboard.downloads import csv_text
+from heartwheel.dashboard.guard import SECURITY_HEADERS
 from heartwheel.dashboard.openapi import openapi
+from heartwheel.dashboard.paths import Paths
 from heartwheel.live.picture import Picture
 from heartwheel.settings import Settings
 from heartwheel.wire.status import AtRiskMember
 from support.asking import ask
-from support.output_rows import T0, begun, expired, job, joined, status, told
+from support.output_rows import T0, begun, expired, job, joined, status, topic_rows
 
 NASTY = '<script>alert("x")</script>/../%2e\N{SNOWMAN}'
 """A member id that is a script, a path and no ASCII at once."""
@@ -37,7 +40,9 @@ def app() -> Starlette:
     rows = [expired("g", f"m{i}", T0 + i) for i in range(3)]
     risky = AtRiskMember(group_id="g", member_id="n", deadline_ms=T0 + 9_000)
     more = [begun("g", "n", at_ms=T0 + i) for i in range(6)] + [joined("h", "x"), begun("h", "y", at_ms=T0 + 20_000)]
-    picture.apply(told(*rows, expired("g", "m"), expired("a/b", NASTY), *more, status(0, risky), job()), now_ms=T0)
+    picture.apply(
+        topic_rows(*rows, expired("g", "m"), expired("a/b", NASTY), *more, status(0, risky), job()), now_ms=T0
+    )
     return create_app(picture, Settings(), metrics=lambda accept: (b"up 1\n", accept), now_ms=lambda: T0 + 2_000)
 
 
@@ -121,6 +126,15 @@ def test_ids_may_hold_anything(app: Starlette) -> None:
     assert ask(app, "/groups/a%2Fb").headers["content-type"].startswith("text/html")
 
 
+@pytest.mark.parametrize(
+    ("id_", "segment"), [(".", "~."), ("..", "~.."), ("~.", "~~."), ("~~..", "~~~.."), ("~x", "~x")]
+)
+def test_ids_of_dots_have_paths(id_: str, segment: str) -> None:
+    """Browsers resolve dots in a path, so ids of dots stand behind a `~`, and each id still has a path of its own."""
+    scope = {"raw_path": f"/api/groups/{segment}".encode()}
+    assert Paths({"/api/groups/{group_id}": 1}).find(scope) == (1, {"group_id": id_})
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
 def test_nothing_can_be_changed(app: Starlette, method: str) -> None:
     """Only GET and HEAD are allowed, everywhere."""
@@ -149,9 +163,17 @@ def test_a_foreign_name_is_turned_away(app: Starlette) -> None:
     asked = Settings().dashboard.model_copy(update={"allow_hosts": "evil.example"})
     allowed = create_app(Picture(), Settings().model_copy(update={"dashboard": asked}))
     assert ask(allowed, "/api/now", host="evil.example").status_code == 200
-    asked = Settings().dashboard.model_copy(update={"host": "0.0.0.0"})  # noqa: S104 - nothing is bound here
-    public = create_app(Picture(), Settings().model_copy(update={"dashboard": asked}))
-    assert ask(public, "/api/now", host="anything").status_code == 200
+
+
+def test_a_dashboard_for_others_goes_by_addresses_and_its_own_name() -> None:
+    """Listening for others without names of its own, it answers to IP addresses and the machine's name, to no other."""
+    public = create_app(Picture(), Settings.model_validate({"dashboard": {"host": "0.0.0.0"}}))  # noqa: S104
+    for host in ("192.0.2.7:8484", "[2001:db8::1]:8484", "localhost", socket.gethostname().upper()):
+        assert ask(public, "/api/now", host=host).status_code == 200, host
+    for host in ("anything", "evil.example", "127.0.0.1.evil.example"):
+        assert ask(public, "/api/now", host=host).status_code == 421, host
+    # Probes of an orchestrator ask for health under whatever address the machine has, and learn nothing.
+    assert ask(public, "/healthz", host="anything").status_code == 200
 
 
 def test_ready_is_another_thing_than_alive() -> None:
@@ -184,7 +206,7 @@ def test_downloads_have_the_filter_and_a_name(app: Starlette) -> None:
 def test_a_spreadsheet_runs_no_id(text: str) -> None:
     """An id that a spreadsheet would take for a formula is defused; numbers stay numbers, and commas stay inside."""
     picture = Picture()
-    picture.apply(told(expired("a,b", text, lateness_ms=-5)), now_ms=T0)
+    picture.apply(topic_rows(expired("a,b", text, lateness_ms=-5)), now_ms=T0)
     (row,) = csv.DictReader(io.StringIO(csv_text(picture.window.rows), newline=""))
     assert (row["member_id"], row["group_id"], row["lateness_ms"]) == (f"'{text}", "a,b", "-5")
 
@@ -192,7 +214,7 @@ def test_a_spreadsheet_runs_no_id(text: str) -> None:
 def test_the_canary_shows_only_when_asked_for() -> None:
     """The canary's groups are in no list and no count, unless `canary=true`."""
     picture = Picture()
-    picture.apply(told(expired("heartwheel-canary-1", "c")), now_ms=T0)
+    picture.apply(topic_rows(expired("heartwheel-canary-1", "c")), now_ms=T0)
     app = create_app(picture, Settings(), now_ms=lambda: T0)
     for path, key in (("/api/expirations", "total"), ("/api/groups", "known_total"), ("/api/now", "expirations_total")):
         assert ask(app, path).json()[key] == 0
@@ -208,6 +230,10 @@ def test_a_bug_is_told_without_its_inside() -> None:
     answer = ask(create_app(Picture(), Settings(), metrics=broken), "/metrics")
     assert (answer.status_code, set(answer.json())) == (500, {"error", "hint"})
     assert "secret" not in answer.text
+    strict = ask(create_app(Picture(), Settings()), "/api/now").headers
+    assert {name: answer.headers.get(name) for name in SECURITY_HEADERS} == {
+        name: strict[name] for name in SECURITY_HEADERS
+    }
 
 
 def test_all_bodies_can_be_described() -> None:

@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from heartwheel.dashboard.server import DashboardServer, DashboardServerError, i
 from heartwheel.live.picture import Picture
 from heartwheel.settings import Settings
 from support.job import wait_for
-from support.output_rows import T0, expired, told
+from support.output_rows import T0, expired, topic_rows
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def served(picture: Picture) -> Iterator[tuple[DashboardServer, Any]]:
         yield server, app.state.hub
 
 
-def events(server: DashboardServer, last_id: str | None = None) -> Iterator[tuple[str, str, Any]]:
+def events(server: DashboardServer, last_id: str | None = None) -> Generator[tuple[str, str, Any]]:
     """Listen to the stream: the event, its id, its data; closing the iterator drops the connection."""
     host = server.url.removeprefix("http://").rstrip("/")
     with closing(http.client.HTTPConnection(host, timeout=30)) as connection:
@@ -54,7 +54,7 @@ def events(server: DashboardServer, last_id: str | None = None) -> Iterator[tupl
 
 def expire(picture: Picture, first: int, count: int) -> None:
     """Let some members expire."""
-    picture.apply(told(*(expired("g", f"m{i}", T0 + i) for i in range(first, first + count))), now_ms=T0)
+    picture.apply(topic_rows(*(expired("g", f"m{i}", T0 + i) for i in range(first, first + count))), now_ms=T0)
 
 
 def test_a_dropped_connection_resumes_without_a_gap_and_without_a_double() -> None:

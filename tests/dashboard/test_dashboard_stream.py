@@ -16,7 +16,7 @@ from heartwheel.dashboard.ring import Frame, Ring
 from heartwheel.dashboard.stream import Listener
 from heartwheel.live.now import View
 from heartwheel.live.picture import Picture
-from support.output_rows import T0, begun, expired, joined, status, told
+from support.output_rows import T0, begun, expired, joined, status, topic_rows
 
 
 class Sent(NamedTuple):
@@ -47,7 +47,7 @@ class Stage:
         """Let some members expire."""
         rows = [expired(group, f"m{self.sent + i}", T0 + i) for i in range(count)]
         self.sent += count
-        self.picture.apply(told(*rows), now_ms=T0)
+        self.picture.apply(topic_rows(*rows), now_ms=T0)
 
     def listen(self, last_id: str | None = None, *, canary: bool = False, shard: int | None = None) -> Listener:
         """Let somebody listen."""
@@ -180,7 +180,7 @@ def test_returns_groups_and_how_things_stand_are_told() -> None:
         listener = stage.listen(shard=0)
         assert {each.event for each in parsed(listener._first())} == {"hello", "at_risk", "series"}
         stage.expire(1)
-        stage.picture.apply(told(begun("g", "n"), joined("g", "m0"), status(0)), now_ms=T0)
+        stage.picture.apply(topic_rows(begun("g", "n"), joined("g", "m0"), status(0)), now_ms=T0)
         stage.hub.tick()
         sent = {each.event: each.data for each in parsed(listener._news())}
         assert set(sent) == {"expirations", "returned", "groups", "now", "at_risk", "series", "wheel"}

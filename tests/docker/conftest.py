@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from kafka_container import KafkaContainer
+    from support.kafka_container import KafkaContainer
 
 HINT = "run .ci/docker-leg, which installs, starts and builds what it needs"
 
@@ -19,9 +19,9 @@ def kafka_container() -> Iterator[KafkaContainer]:
     """Run one container for all tests; a broker that fails to start is an error, never a skip."""
     pytest.importorskip("testcontainers", reason="testcontainers is not installed")
     from docker.errors import DockerException, ImageNotFound  # noqa: PLC0415
-    from kafka_container import IMAGE_VARIABLE, KafkaContainer, image_name  # noqa: PLC0415
 
     import docker  # noqa: PLC0415 - only there with the extra
+    from support.kafka_container import IMAGE_VARIABLE, KafkaContainer, image_name  # noqa: PLC0415
 
     try:
         client = docker.from_env()

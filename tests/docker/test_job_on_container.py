@@ -20,7 +20,7 @@ from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topics import TopicNames, engine_topics, ensure_topics
 
 if TYPE_CHECKING:
-    from kafka_container import KafkaContainer
+    from support.kafka_container import KafkaContainer
 
 pytestmark = pytest.mark.docker
 

@@ -16,7 +16,7 @@ from heartwheel.kafka.topics import TopicNames, engine_topics, ensure_topics
 from kafka import KafkaProducer
 
 if TYPE_CHECKING:
-    from kafka_container import KafkaContainer
+    from support.kafka_container import KafkaContainer
 
 pytestmark = pytest.mark.docker
 

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 import typer.main
 
+import heartwheel
 from heartwheel.cli.app import app
 from heartwheel.settings import FIELDS, load_settings
-from heartwheel.settings.keys import SECTIONS, table_of
+from heartwheel.settings.keys import GONE, SECTIONS, table_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -77,7 +78,8 @@ def test_commands_and_options_exist(page: Path) -> None:
     """Every command that a page shows is one, with options that it has."""
     for name, *words in commands(page):
         assert name in options(), name
-        used = {word.partition("=")[0] for word in words if word.startswith("--")}
+        ours = words[: words.index("--")] if "--" in words else words  # behind it stands somebody else's command
+        used = {word.partition("=")[0] for word in ours if word.startswith("--")}
         assert used - options()[name] == set(), name
 
 
@@ -101,7 +103,7 @@ def test_settings_exist(page: Path) -> None:
     unknown = [
         path
         for path in {*flags, *variables, *spoken}
-        if path not in FIELDS and path not in SECTIONS and not table_of(path)
+        if path not in FIELDS and path not in SECTIONS and path not in GONE and not table_of(path)
     ]
     assert unknown == []
 
@@ -111,7 +113,7 @@ def test_configuration_on_the_pages_is_valid(tmp_path: Path) -> None:
     for page in PAGES:
         for block in re.findall(r"^```toml\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
             for path in re.findall(r'"(?:file:)?(/[^"]+)"', block):
-                (tmp_path / Path(path).name).write_text("secret")
+                (tmp_path / Path(path).name).write_text("a-secret-of-32-characters-or-more")
             file = tmp_path / "heartwheel.toml"
             file.write_text(re.sub(r'"(file:)?/[^"]*/([^"/]+)"', rf'"\1{tmp_path}/\2"', block))
             assert load_settings(file).settings
@@ -121,6 +123,36 @@ def test_every_page_is_in_the_index() -> None:
     """Whoever looks for a page finds it in docs/README.md."""
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     assert [page.name for page in PAGES if page.name != "README.md" and f"]({page.name})" not in index] == []
+
+
+def test_the_readme_is_short_and_shows_both_doors_first() -> None:
+    """Before the second heading stands what to run with a Kafka, what to run with workers, and where to read on."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    first = text.partition("\n## ")[0]
+    for wanted in ("heartwheel explain ", "make demo", "](docs/architecture.md)", "](docs/README.md)"):
+        assert wanted in first, wanted
+
+
+def test_links_of_the_readme_and_of_contributing_lead_somewhere() -> None:
+    """The pages at the root link to what is there, as those in docs/ do."""
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
+        test_links_lead_somewhere(page)
+
+
+def test_every_room_is_on_the_page_of_architecture() -> None:
+    """Whoever sees a folder of the package finds on one page, and in the package's docstring, what it is for."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition("## The rooms")[2]
+    rooms = {file.parent.name for file in (ROOT / "streaming" / "heartwheel").glob("*/__init__.py")}
+    assert len(rooms) > 20
+    assert {room for room in rooms if f"`{room}`" not in page} == set()
+    assert {room for room in rooms if f"`{room}`" not in (heartwheel.__doc__ or "")} == {"operations_job"}
+
+
+def test_the_glossary_is_short() -> None:
+    """The words that a newcomer has to learn are fifteen at most."""
+    glossary = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition("## Glossary")[2]
+    assert 5 < len(re.findall(r"^\| (?!word|--)", glossary, re.MULTILINE)) <= 15
 
 
 def test_alerts_lead_to_the_runbook() -> None:
@@ -145,5 +177,5 @@ def test_the_page_on_the_dashboard_has_its_words() -> None:
     words = (ROOT / "streaming/heartwheel/dashboard/page/js/words.js").read_text(encoding="utf-8")
     page = (ROOT / "docs" / "dashboard.md").read_text(encoding="utf-8")
     reasons = re.findall(r'(\w+)_timeout: \{\s*label: "([^"]+)"', words)
-    assert len(reasons) == 5
+    assert len(reasons) == 7
     assert [label for name, label in reasons if f"| {label} | {name.replace('_', ' ')} timeout |" not in page] == []

@@ -16,8 +16,8 @@ import pytest
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.broker.jars import fetch_jars
 from heartwheel.broker.java import find_java
-from heartwheel.kafka.partitioner import partition_of
 from heartwheel.kafka.readback import LogRecord, read_topic
+from heartwheel.partitioner import partition_of
 from heartwheel.wire.events import EventType, decode_event
 from support.job import Topics, wait_for
 
@@ -32,7 +32,7 @@ def example(language: str, words: str) -> str:
     (found,) = [
         code for code in re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE) if words in code
     ]
-    return found
+    return str(found)
 
 
 def written(file: Path, code: str, topic: str) -> Path:

@@ -17,11 +17,11 @@ import httpx
 import msgspec
 
 from heartwheel.broker.node_process import free_port
-from heartwheel.notify.book import Book, Rules
-from heartwheel.notify.delivery import Delivery, Fate
+from heartwheel.notify.delivery import Delivery, DeliveryStatus
+from heartwheel.notify.incidents import Incidents, Rules
 from heartwheel.notify.message import Body, Message, message_of
+from heartwheel.notify.payload import incident_payload
 from heartwheel.notify.signature import parse_secrets, signed_headers
-from heartwheel.notify.told import told
 from support.job import wait_for
 from support.output_rows import T0, expired
 
@@ -33,16 +33,16 @@ OTHER = "whsec_" + base64.b64encode(b"o" * 32).decode()
 def block(language: str) -> str:
     """Give the one block of the page in a language."""
     (found,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    return found
+    return str(found)
 
 
 def message() -> Message:
     """Make a message about one expiration."""
-    book = Book(Rules(gather_ms=0, min_interval_ms=0, close_after_ms=1_000, incidents_max=1))
-    book.expired(expired("orders", "orders-1"), now_ms=T0)
-    (incident,) = book.due(T0)
-    step, closed_by = book.tell(incident, T0)
-    return message_of([told(incident, step, closed_by, expired_before=0)], now_ms=T0, waited_ms=0)
+    incidents = Incidents(Rules(gather_ms=0, min_interval_ms=0, close_after_ms=1_000, incidents_max=1))
+    incidents.expired(expired("orders", "orders-1"), now_ms=T0)
+    (incident,) = incidents.due(T0)
+    step, closed_by = incidents.report(incident, T0)
+    return message_of([incident_payload(incident, step, closed_by, expired_before=0)], now_ms=T0, waited_ms=0)
 
 
 @contextmanager
@@ -65,8 +65,10 @@ def test_the_receiver_takes_what_is_signed_and_refuses_the_rest(tmp_path: Path) 
     body = sent.body.encode()
     with receiver(tmp_path) as (url, process):
         with Delivery(url, parse_secrets(f"{OTHER}\n{SECRET}"), timeout_ms=5_000) as delivery:
-            wait_for(lambda: delivery.post(sent, now_ms=now_ms).fate is Fate.DELIVERED, "the receiver to listen")
-            assert delivery.post(sent, now_ms=now_ms).fate is Fate.DELIVERED
+            wait_for(
+                lambda: delivery.post(sent, now_ms=now_ms).status is DeliveryStatus.DELIVERED, "the receiver to listen"
+            )
+            assert delivery.post(sent, now_ms=now_ms).status is DeliveryStatus.DELIVERED
             assert delivery.post(sent, now_ms=now_ms - 301_000).fault == "the receiver answered 401"
         for keys, changed in (((), body), (parse_secrets(OTHER), body), (parse_secrets(SECRET), body + b" ")):
             headers = signed_headers(sent.id, body, keys, now_ms=now_ms)

@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
-from fuzz.oracle import FIRST_OFFSET, T0, advance_twice, check_output, record_batch
-from heartwheel.operations import OperationEvent, OperationEventType, OperationLimits, decode_operation
+from fuzz.oracle import FIRST_OFFSET, PARTITION, T0, advance_twice, check_output, record_batch
+from heartwheel.operations import OperationEvent, OperationEventType, OperationLimits, Packet, decode_operation
 from heartwheel.operations_job.advance import OperationsConfig, advance_operations
 from heartwheel.operations_job.packer import OperationPacker, decode_packet
+from heartwheel.spark.packer import PackedRow, PayloadKind
 from heartwheel.spark.schema import NEW_STATE, StateRow
 from heartwheel.wire.events import RejectedError
 from heartwheel.wire.rejects import Reject
@@ -24,7 +25,6 @@ CONFIG = OperationsConfig(
     source="operations",
     topics={"operations": "operations"},
     slots=(0, 1),
-    skew_allowance_ms=0,
     limits=LIMITS,
 )
 
@@ -59,18 +59,20 @@ def is_operation(value: bytes | None) -> bool:
     return True
 
 
-def _pack(records: Sequence[tuple[bytes | None, bytes | None]]) -> list[tuple[int, bool, bytes]]:
+def _pack(records: Sequence[tuple[bytes | None, bytes | None]]) -> list[PackedRow]:
     packer = OperationPacker("operations", CONFIG.shards, CONFIG.value_bytes_max, LIMITS.timeout_ms_max)
     return list(packer.pack(record_batch(records))) if records else []
 
 
-def _told(shard: int, rows: list[tuple[int, bool, bytes]], *, batch_ms: int) -> list[tuple[str, dict[str, Any]]]:
+def _told(shard: int, rows: list[PackedRow], *, batch_ms: int) -> list[tuple[str, dict[str, Any]]]:
     """Give what a shard tells from the batch until every operation is over, and that it does so again alike."""
     mine = [row[1:] for row in rows if row[0] == shard]
     state: StateRow = NEW_STATE
     told = []
-    # A record counts once the clock has passed it, which is that of the trigger before: so the second tells the most.
+    # A record counts once a later one has been read.
     for packed, at_ms in ((mine, batch_ms), ([], batch_ms + 1), ([], T0 + 2**33), ([], T0 + 2**34)):
-        state, output = advance_twice(advance_operations, CONFIG, shard, state, packed, batch_ms=at_ms)
+        progress = (PayloadKind.RECORDS, msgspec.msgpack.encode(Packet(PARTITION, 2**40, at_ms)))
+        rows_in = [*packed, progress]
+        state, output = advance_twice(advance_operations, CONFIG, shard, state, rows_in, batch_ms=at_ms)
         told += check_output(output[output["topic"].notna()])
     return told

@@ -17,10 +17,11 @@ import pyarrow as pa
 import pytest
 
 from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.log_time import Reading, ReadingsBuilder, encode_readings
 from heartwheel.pack import decode_pack
 from heartwheel.shard import ShardLimits
 from heartwheel.spark.job_config import JobConfig, StreamConfig
-from heartwheel.spark.packer import Packer
+from heartwheel.spark.packer import Packer, PayloadKind
 from heartwheel.spark.schema import NEW_STATE, StateRow
 from heartwheel.spark.state_function import AdvanceOne, advance_shard
 from heartwheel.wire.events import (
@@ -28,6 +29,7 @@ from heartwheel.wire.events import (
     Event,
     EventType,
     RejectedError,
+    TickError,
     decode_event,
     encode_event,
     fingerprint,
@@ -35,7 +37,7 @@ from heartwheel.wire.events import (
 from heartwheel.wire.rejects import REJECT_VALUE_BYTES_MAX, Reject
 
 T0 = 1_795_239_789_000
-PARTITION = 3
+PARTITION = 0
 FIRST_OFFSET = 41
 ROW_BYTES_MAX = 1_000_000
 """A little less than what a Kafka producer sends in one request by default."""
@@ -46,7 +48,6 @@ CONFIG = JobConfig(
     source="beats",
     topics={"heartbeats": "beats"},
     slots=(0,),
-    skew_allowance_ms=0,
     coordinator=CoordinatorConfig(group_min_session_timeout_ms=1),
     limits=ShardLimits(members_max=6, members_per_group_max=3, groups_max=4),
     at_risk_count=1_000,
@@ -57,7 +58,7 @@ CONFIG = JobConfig(
 class Packed(NamedTuple):
     """Hold what the map side made of some records: accepted offsets with their bodies and fingerprints, and rejects."""
 
-    rows: list[tuple[bool, bytes]]
+    rows: list[tuple[PayloadKind, bytes]]
     accepted: dict[int, tuple[bytes, int]]
     rejects: dict[int, Reject]
 
@@ -65,15 +66,28 @@ class Packed(NamedTuple):
 def check_records(records: Sequence[tuple[bytes | None, bytes | None]]) -> None:
     """Run (key, value) records through decode, pack and shard, and check everything that comes out."""
     packed = _pack(records)
-    assert packed.accepted.keys() | packed.rejects.keys() == set(_offsets(records))
+    ticks = {offset for offset, (_, value) in zip(_offsets(records), records, strict=True) if _is_tick(value)}
+    assert packed.accepted.keys() | packed.rejects.keys() == set(_offsets(records)) - ticks
     assert not packed.accepted.keys() & packed.rejects.keys()
     for offset, (key, value) in zip(_offsets(records), records, strict=True):
+        if offset in ticks:
+            continue
         if offset in packed.rejects:
             _check_reject(packed.rejects[offset], key, value)
         else:
             assert value is not None
             _check_accepted(*packed.accepted[offset], value)
     _check_batches(records, packed)
+
+
+def _is_tick(value: bytes | None) -> bool:
+    try:
+        decode_event(value)
+    except TickError:
+        return True
+    except RejectedError:
+        return False
+    return False
 
 
 def _offsets(records: Sequence[object]) -> range:
@@ -97,15 +111,17 @@ def record_batch(records: Sequence[tuple[bytes | None, bytes | None]]) -> pa.Rec
 
 def _pack(records: Sequence[tuple[bytes | None, bytes | None]]) -> Packed:
     packed = Packed([], {}, {})
-    for shard, rejected, payload in Packer("beats", 1).pack(record_batch(records)):
+    readings = ReadingsBuilder((), 3_000)
+    for shard, kind, payload in Packer("beats", 1).pack(record_batch(records), readings):
         assert shard == 0
-        packed.rows.append((rejected, payload))
-        if rejected:
+        packed.rows.append((kind, payload))
+        if kind is PayloadKind.REJECTS:
             packed.rejects.update((each.offset, each) for each in msgspec.json.decode(payload, type=list[Reject]))
         else:
             pack = decode_pack(payload)
             for offset, entry in zip(pack.offset.tolist(), pack.entry.tolist(), strict=True):
                 packed.accepted[offset] = (pack.bodies[entry], int(pack.fingerprints[entry]))
+    packed.rows.append((PayloadKind.READINGS, encode_readings(readings.readings())))
     return packed
 
 
@@ -146,7 +162,9 @@ def _check_batches(records: Sequence[tuple[bytes | None, bytes | None]], packed:
     assert counts.get("records", 0) == len(packed.accepted)
     assert sum(n for name, n in counts.items() if name.startswith("rejected_")) == len(told)
     for batch_ms in (T0 + 2**32, T0 + 2**33):
-        state, output = advance_twice(advance_shard, CONFIG, 0, state, [], batch_ms=batch_ms)
+        tick = encode_readings([Reading(PARTITION, batch_ms, batch_ms, batch_ms, batch_ms)])
+        rows_of_tick = [(PayloadKind.READINGS, tick)]
+        state, output = advance_twice(advance_shard, CONFIG, 0, state, rows_of_tick, batch_ms=batch_ms)
         check_output(output)
 
 
@@ -155,14 +173,14 @@ def advance_twice(
     config: StreamConfig,
     shard: int,
     before: StateRow,
-    rows: Sequence[tuple[bool, bytes]],
+    rows: Sequence[tuple[PayloadKind, bytes]],
     *,
     batch_ms: int,
 ) -> tuple[StateRow, pd.DataFrame]:
-    """Advance a live shard by what was packed for it and a tick: done again, it gives the same state and rows."""
-    frame = pd.DataFrame([*rows, (False, None)], columns=["rejected", "payload"])
-    state, output = advance(config, shard, before, [frame], batch_ms=batch_ms, held=False)
-    again, same = advance(config, shard, before, [frame], batch_ms=batch_ms, held=False)
+    """Advance a shard by what was packed for it: done again, it gives the same state and rows."""
+    frame = pd.DataFrame(rows, columns=["kind", "payload"])
+    state, output = advance(config, shard, before, [frame], batch_ms=batch_ms)
+    again, same = advance(config, shard, before, [frame], batch_ms=batch_ms)
     assert state == again
     assert output.equals(same)
     assert state[5].isascii()

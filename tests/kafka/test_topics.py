@@ -21,7 +21,9 @@ from heartwheel.kafka.topics import (
     describe_topics,
     engine_topics,
     ensure_topics,
+    operations_topics,
 )
+from support.bombs import CODECS, MIB, blow_up, bomb
 
 pytestmark = pytest.mark.kafka
 
@@ -37,7 +39,7 @@ def test_missing_topics_are_made_once(kafka_broker: EmbeddedKafka, topics: Calla
     specs = engine_topics(names, heartbeat_partitions=3)
     report = ensure_topics(kafka_broker.bootstrap, specs)
     assert set(report.created) == {spec.name for spec in specs}
-    assert report.missing == report.differences == ()
+    assert (report.missing, report.differences) == ((), ())
     states = describe_topics(kafka_broker.bootstrap, [spec.name for spec in specs])
     assert {state.settings["message.timestamp.type"] for state in states.values()} == {"LogAppendTime"}
     compacted = {name for name, state in states.items() if state.settings["cleanup.policy"] == "compact"}
@@ -57,6 +59,40 @@ def test_differences_come_as_data(kafka_broker: EmbeddedKafka, topics: Callable[
         Difference(name, "message.timestamp.type", "LogAppendTime", "CreateTime"),
         Difference(name, "cleanup.policy", "delete", "compact"),
     )
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_p6_a_bomb_never_gets_into_a_topic_made_by_us(
+    kafka_broker: EmbeddedKafka, topics: Callable[[str], str], codec: str
+) -> None:
+    """P6: what a batch unpacks to counts against max.message.bytes (MESSAGE_TOO_LARGE); honest batches get in."""
+    heartbeats, requests = (
+        engine_topics(TopicNames(heartbeats=topics("h")), heartbeat_partitions=1)[0],
+        operations_topics(topics("r"), partitions=1)[0],
+    )
+    ensure_topics(kafka_broker.bootstrap, [heartbeats, requests])
+    for spec in (heartbeats, requests):
+        with pytest.raises(KafkaRefusedError, match="error code 10"):
+            blow_up(kafka_broker.bootstrap, spec.name, 0, bomb(codec, 8 * MIB))
+        blow_up(kafka_broker.bootstrap, spec.name, 0, bomb(codec, MIB // 2))
+        assert [record.value for record in read_topic(kafka_broker.bootstrap, spec.name)] == [bytes(MIB // 2)]
+
+
+def test_p6_advice_comes_apart_from_what_is_wrong(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
+    """A topic whose broker does not look at what is packed is told as advice; snappy hides little and is fine."""
+    names = {kind: topics(kind) for kind in ("producer", "zstd", "snappy", "uncompressed")}
+    stamped = {"message.timestamp.type": "LogAppendTime"}
+    ensure_topics(
+        kafka_broker.bootstrap,
+        [TopicSpec(name, 1, stamped | {"compression.type": kind}) for kind, name in names.items()],
+    )
+    wanted = [TopicSpec(name, 1, stamped | {"compression.type": "uncompressed"}) for name in names.values()]
+    report = ensure_topics(kafka_broker.bootstrap, wanted)
+    assert report.differences == ()
+    assert {(found.topic, found.wanted, found.found) for found in report.advice} == {
+        (names["producer"], "uncompressed", "producer"),
+        (names["zstd"], "uncompressed", "zstd"),
+    }
 
 
 @pytest.mark.parametrize(

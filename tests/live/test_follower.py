@@ -11,7 +11,7 @@ import pytest
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.sender import Sender
 from heartwheel.live.follower import Follower
-from heartwheel.live.told import Source, Told
+from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.settings import Settings
 from heartwheel.wire.verdicts import ExpirationRow
 from support.job import Topics, wait_for
@@ -24,10 +24,10 @@ class Heard:
     """Collect what a follower tells."""
 
     def __init__(self) -> None:
-        self.told: list[Told] = []
+        self.told: list[TopicRow] = []
         self.links: list[bool] = []
 
-    def take(self, told: Sequence[Told]) -> None:
+    def take(self, told: Sequence[TopicRow]) -> None:
         """Take rows."""
         assert told
         self.told += told
@@ -64,7 +64,7 @@ def test_nothing_is_lost_or_doubled_over_a_restart_of_the_broker(topics: Callabl
     heard = Heard()
     with EmbeddedKafka() as broker:
         ours = Topics(broker.bootstrap, topics, partitions=1)
-        with Follower(settings_of(ours), since_ms=0, on_told=heard.take, on_link=heard.links.append) as follower:
+        with Follower(settings_of(ours), since_ms=0, on_rows=heard.take, on_link=heard.links.append) as follower:
             send(ours, "expirations", *rows("a", "b"))
             wait_for(lambda: heard.members() == ["a", "b"], "the first rows")
             broker.stop()
@@ -85,7 +85,7 @@ def test_what_is_no_row_is_passed_over(kafka_broker: EmbeddedKafka, topics: Call
     newer = msgspec.json.encode(msgspec.to_builtins(expired("g", "newer")) | {"mood": "bad"})
     send(ours, "expirations", b"{}", None, b"\xff\x00", newer)
     send(ours, "status", None, msgspec.json.encode(status(0)))
-    with Follower(settings_of(ours), since_ms=0, on_told=heard.take) as follower:
+    with Follower(settings_of(ours), since_ms=0, on_rows=heard.take) as follower:
         wait_for(lambda: len(heard.told) == 2, "two rows")
     assert heard.members() == ["newer"]
     assert {each.source for each in heard.told} == {Source.EXPIRATIONS, Source.STATUS}
@@ -99,8 +99,8 @@ def test_it_begins_where_it_is_told_to(kafka_broker: EmbeddedKafka, topics: Call
     send(ours, "status", msgspec.json.encode(status(0)))
     settings = settings_of(ours)
     with (
-        Follower(settings, on_told=late.take),
-        Follower(settings, since_ms=0, tail_max=2, sources=[Source.EXPIRATIONS], on_told=tail.take) as follower,
+        Follower(settings, on_rows=late.take),
+        Follower(settings, since_ms=0, tail_max=2, sources=[Source.EXPIRATIONS], on_rows=tail.take) as follower,
     ):
         wait_for(lambda: late.told and len(tail.told) == 2, "the status, and the tail")
         send(ours, "expirations", *rows("d"))
@@ -120,7 +120,7 @@ def test_topics_and_brokers_may_come_later(kafka_broker: EmbeddedKafka, topics: 
 
     missing = Missing()
     missing.names = names  # type: ignore[attr-defined]
-    with Follower(settings_of(missing), on_told=heard.take, on_link=lambda _: told.set()):  # type: ignore[arg-type]
+    with Follower(settings_of(missing), on_rows=heard.take, on_link=lambda _: told.set()):  # type: ignore[arg-type]
         assert told.wait(60)
         ours = Topics(kafka_broker.bootstrap, names.__getitem__, partitions=1)
         send(ours, "expirations", *rows("a"))
@@ -133,11 +133,11 @@ def test_a_listener_that_fails_ends_the_follower_aloud(
     """A bug in who listens is logged and kept, and the link is said to be down: nothing goes on half blind."""
     ours, links = Topics(kafka_broker.bootstrap, topics, partitions=1), list[bool]()
 
-    def fail(_told: Sequence[Told]) -> None:
+    def fail(_told: Sequence[TopicRow]) -> None:
         raise ZeroDivisionError
 
     send(ours, "expirations", *rows("a"))
-    with Follower(settings_of(ours), since_ms=0, on_told=fail, on_link=links.append) as follower:
+    with Follower(settings_of(ours), since_ms=0, on_rows=fail, on_link=links.append) as follower:
         wait_for(lambda: follower.failure, "the follower to end")
     assert isinstance(follower.failure, ZeroDivisionError)
     assert links[-1:] in ([], [False])

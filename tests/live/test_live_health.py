@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from heartwheel.live.health import Health, HealthState, Signs, health_of
-from heartwheel.wire.job import JobRow, Phase
+from heartwheel.wire.job import JobRow, OutageFigures, Phase, SilentPartition
 from heartwheel.wire.status import StatusRow
 from support.output_rows import T0, job, status
 
@@ -42,14 +42,14 @@ def test_unreachable_names_the_address_and_since_when() -> None:
 
 
 def test_catching_up_says_how_far() -> None:
-    """While a backlog is read the page says how many records are left and since when the clocks stand."""
+    """While a backlog is read the page says how many records are left and for how long already."""
     batch = job().last_batch
     assert batch is not None
     row = job(phase=Phase.CATCHING_UP, last_batch=msgspec.structs.replace(batch, behind=12_345))
     health = judged(row)
     assert (health.state, health.ready) == (HealthState.CATCHING_UP, True)
     assert "12,345 records behind" in health.sentence
-    assert "clocks held for 50 s" in health.sentence
+    assert health.sentence.endswith(", for 50 s.")
 
 
 def test_starting_is_no_backlog() -> None:
@@ -94,3 +94,25 @@ def test_a_long_interval_is_no_stall() -> None:
     row = job(T0, trigger_interval_ms=MINUTE_MS)
     assert judged(row, status(), now_ms=T0 + 4 * MINUTE_MS).state is HealthState.HEALTHY
     assert judged(row, status(), now_ms=T0 + 6 * MINUTE_MS).state is HealthState.STALLED
+
+
+def test_time_that_stands_still_is_said_with_its_reason() -> None:
+    """A ticker that may not write stops the time of quiet partitions: which, since when, and why."""
+    healthy = job()
+    assert healthy.ticker is not None
+    silent = SilentPartition(3, 20_000, "the job may not write to the topic: it needs the ACL Write on it")
+    ticker = msgspec.structs.replace(healthy.ticker, silent_count=1, silent=(silent,))
+    still = judged(msgspec.structs.replace(healthy, ticker=ticker, standing=1))
+    assert (still.state, still.ready) == (HealthState.STALLED, False)
+    assert still.sentence.startswith("Time stands still in 1 partition for 20 s: partition 3: the job may not write")
+    busy = judged(msgspec.structs.replace(healthy, ticker=ticker))
+    assert busy.state is HealthState.HEALTHY
+    assert any("No ticks come to 1 partition; partition 3" in reason for reason in busy.reasons)
+
+
+def test_an_outage_of_kafka_is_spoken_of_for_a_while() -> None:
+    """What an outage renewed is a line on the page, and gone after ten minutes."""
+    outage = OutageFigures(seen_ms=T0, duration_ms=20_100, sessions_renewed=400)
+    row = msgspec.structs.replace(job(), last_outage=outage, at_ms=T0)
+    assert "Kafka was not writable for 20 s: 400 sessions renewed." in judged(row).reasons
+    assert judged(msgspec.structs.replace(row, at_ms=T0 + 600_000)).reasons == []

@@ -113,3 +113,17 @@ def test_few_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert reader._readers.acquire(blocking=False)
     with pytest.raises(HistoryBusyError):
         reader.tail("g", now_ms=T0)
+
+
+def test_a_leave_says_why() -> None:
+    """Who left shows the client's own words for it, such as a poll timeout; who came back since shows none."""
+    late = Event(type=EventType.LEAVE, group_id="g", member_id="m", reason="consumer poll timeout has expired.")
+    many = Event(type=EventType.LEAVE, group_id="g", leaving=(Leaving(member_id="a", reason="drained"), Leaving("b")))
+    log = [*beats(1, 2), Beat(3, late), *beats(4, member="a"), *beats(5, member="b"), Beat(6, many)]
+    assert {each.member_id: each.left for each in members_seen(log)} == {
+        "m": "consumer poll timeout has expired.",
+        "a": "drained",
+        "b": "",
+    }
+    assert [each.left for each in members_seen([*log, *beats(9)]) if each.member_id == "m"] == [None]
+    assert [each.reason for each in member_history("m", log, None, lambda: "").events][-1] == late.reason

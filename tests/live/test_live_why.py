@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from heartwheel.live.phrases import ago, count, length, setting
 from heartwheel.live.why import why
-from heartwheel.live.words import ago, count, length, setting
 from heartwheel.wire.verdicts import ExpiryReason
 from support.output_rows import expired
 
@@ -14,6 +14,8 @@ WORDS = {
     ExpiryReason.REBALANCE_TIMEOUT: ["did not join again", "max.poll.interval.ms", "max.poll.records"],
     ExpiryReason.SYNC_TIMEOUT: ["generation 3", "SyncGroup", "leader"],
     ExpiryReason.PENDING_TIMEOUT: ["handed a member id", "session.timeout.ms", "restarts in a loop"],
+    ExpiryReason.POLL_TIMEOUT: ["took itself out", "max.poll.interval.ms", "max.poll.records"],
+    ExpiryReason.REVOCATION_TIMEOUT: ["give them up", "max.poll.interval.ms", "rebalance listener"],
     ExpiryReason.NEW_MEMBER_TIMEOUT: ["new in its group", "join phase", "max.poll.interval.ms"],
 }
 

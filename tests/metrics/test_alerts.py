@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from heartwheel.canary.judge import Outcome
+from heartwheel.canary.judge import CanaryOutcome
 from heartwheel.metrics.catalogue import CATALOGUE, Kind
 
 ROOT = Path(__file__).parents[2]
@@ -66,7 +66,7 @@ def test_queries_name_what_is_told(query: str) -> None:
     selected = {name: set(re.findall(r"(\w+)=", inside)) for name, inside in re.findall(r"(\w+)\{([^}]*)\}", query)}
     assert grouped <= known
     assert all(labels <= LABELS[name] for name, labels in selected.items())
-    assert set(re.findall(r'outcome="(\w+)"', query)) <= set(Outcome)
+    assert set(re.findall(r'outcome="(\w+)"', query)) <= set(CanaryOutcome)
 
 
 @pytest.mark.parametrize("query", sorted(set(queries())))

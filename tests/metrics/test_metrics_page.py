@@ -14,7 +14,7 @@ from heartwheel.metrics import Metrics, catalogue
 from heartwheel.metrics.catalogue import CATALOGUE, Kind, Metric
 from heartwheel.metrics.reference import page_with_reference
 from heartwheel.settings import Settings
-from support.output_rows import begun, expired, job, joined, status, told
+from support.output_rows import begun, expired, job, joined, status, topic_rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 STANDARD = ("process_", "python_")
@@ -24,7 +24,7 @@ def full() -> Metrics:
     """Make metrics that have seen everything."""
     settings = Settings.model_validate({"engine": {"shards": 1}})
     of = Metrics(settings, memory=True, since_ms=0)
-    of.apply(told(expired("orders", "a"), begun("orders"), joined("orders", "a"), status(), job()))
+    of.apply(topic_rows(expired("orders", "a"), begun("orders"), joined("orders", "a"), status(), job()))
     of.link(True)
     flock = Flock(plan_of(settings), member_id="c", missed_after_ms=1, objective_ms=1)
     of.canary.watch(lambda: flock.figures(enabled=True))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
+import threading
 from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
@@ -16,16 +19,21 @@ from heartwheel.errors import HeartwheelError
 from heartwheel.metrics import Metrics, MetricsServer
 from heartwheel.metrics.job_metrics import job_metrics
 from heartwheel.metrics.memory import MemoryCollector
+from heartwheel.metrics.server import HANDLERS_MAX
 from heartwheel.settings import Settings
+from support.job import wait_for
 
 PARTS = ("driver", "jvm", "workers")
 
 
-def _ask(server: MetricsServer, *, method: str = "GET", path: str = "/metrics", accept: str = "") -> tuple[Any, bytes]:
+def _ask(
+    server: MetricsServer, *, method: str = "GET", path: str = "/metrics", accept: str = "", authorization: str = ""
+) -> tuple[Any, bytes]:
     """Ask a server, and return its answer and the body."""
     parts = urlsplit(server.address)
     with closing(HTTPConnection(parts.hostname or "", parts.port, timeout=20)) as connection:
-        connection.request(method, path, headers={"Accept": accept} if accept else {})
+        headers = {"Accept": accept, "Authorization": authorization}
+        connection.request(method, path, headers={name: value for name, value in headers.items() if value})
         answer = connection.getresponse()
         return answer, answer.read()
 
@@ -42,6 +50,37 @@ def test_metrics_are_served_as_prometheus_wants_them() -> None:
         answer, body = _ask(server, path="/")
         assert (answer.status, b"/metrics" in body) == (404, True)
         assert _ask(server, method="POST")[0].status == 501
+
+
+def test_a_token_is_asked_for_where_one_is_set() -> None:
+    """With `metrics.token` only who sends it reads the metrics; the error does not repeat what was sent."""
+    token = "a-token-of-some-length"  # noqa: S105 - of this test alone
+    with MetricsServer(Metrics(Settings()), "127.0.0.1", 0, token) as server:
+        for sent in ("", f"Bearer {token}x", f"Basic {token}", "Bearer ", f"bearer {token[:-1]}"):
+            answer, body = _ask(server, authorization=sent)
+            assert (answer.status, answer.headers["WWW-Authenticate"], token[:5] in body.decode()) == (
+                401,
+                "Bearer",
+                False,
+            )
+        assert _ask(server, authorization=f"Bearer {token}")[0].status == 200
+
+
+def test_silent_and_slow_clients_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silent connections and requests that never end are bounded, end by the deadline, and keep Prometheus not out."""
+    with MetricsServer(Metrics(Settings()), "127.0.0.1", 0) as server, contextlib.ExitStack() as stack:
+        port, before = urlsplit(server.address).port, threading.active_count()
+        held = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(2 * HANDLERS_MAX)]
+        for each in held[::3]:
+            each.sendall(b"GET /metrics HTTP/1.1\r\nX-Slow: ")
+        for _ in range(3):
+            assert _ask(server)[0].status == 200
+        # Those that were sent away may take a moment to end.
+        wait_for(lambda: threading.active_count() - before <= HANDLERS_MAX, "the surplus to end")
+        monkeypatch.setattr("heartwheel.metrics.server.REQUEST_S", 0.0)
+        wait_for(lambda: threading.active_count() == before, "all of them to end")
+        monkeypatch.undo()
+        assert _ask(server)[0].status == 200
 
 
 def test_a_port_that_is_taken_is_an_error_with_a_hint() -> None:

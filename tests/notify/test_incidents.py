@@ -7,44 +7,49 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from heartwheel.notify import book as book_module
+from heartwheel.notify import incidents as incidents_module
 from heartwheel.notify.arrivals import ARRIVALS_MAX
-from heartwheel.notify.book import SEEN_MAX, Book, Pages, Rules
 from heartwheel.notify.incident import MEMBERS_MAX, Step
-from heartwheel.notify.told import told
-from heartwheel.notify.words import safe, sentence
+from heartwheel.notify.incidents import SEEN_MAX, Incidents, IncidentsSnapshot, Rules
+from heartwheel.notify.payload import incident_payload
+from heartwheel.notify.sentence import safe, sentence
 from support.output_rows import T0, expired, joined
 
 RULES = Rules(gather_ms=5_000, min_interval_ms=60_000, close_after_ms=600_000, incidents_max=3)
 S = 1_000
 
-Turn = tuple[int, Callable[[Book, int], None]]
+Turn = tuple[int, Callable[[Incidents, int], None]]
 
 
-def gone(*names: str, group: str = "g", **changes: object) -> Callable[[Book, int], None]:
+def gone(*names: str, group: str = "g", **changes: object) -> Callable[[Incidents, int], None]:
     """Expire members at the moment of the turn."""
-    return lambda book, now_ms: (
-        [book.expired(expired(group, n, now_ms, **changes), now_ms=now_ms) for n in names] and None
-    )
+
+    def turn(incidents: Incidents, now_ms: int) -> None:
+        for name in names:
+            incidents.expired(expired(group, name, now_ms, **changes), now_ms=now_ms)
+
+    return turn
 
 
-def back(*names: str, group: str = "g") -> Callable[[Book, int], None]:
+def back(*names: str, group: str = "g") -> Callable[[Incidents, int], None]:
     """Bring members back at the moment of the turn."""
-    return lambda book, now_ms: book.triggered(joined(group, *names, at_ms=now_ms), now_ms=now_ms)
+    return lambda incidents, now_ms: incidents.triggered(joined(group, *names, at_ms=now_ms), now_ms=now_ms)
 
 
-def lines_of(book: Book, turns: list[Turn], *, until_s: int) -> list[str]:
+def lines_of(incidents: Incidents, turns: list[Turn], *, until_s: int) -> list[str]:
     """Play turns, ask every second what is due, and list what a message would say, with its second."""
     lines = []
     for second in range(until_s + 1):
         now_ms = T0 + second * S
         for at_s, turn in turns:
             if at_s == second:
-                turn(book, now_ms)
-        for incident in book.due(now_ms):
-            before = incident.told_expired
-            step, closed_by = book.tell(incident, now_ms)
-            lines.append(f"{second} {step} {sentence(told(incident, step, closed_by, expired_before=before))}")
+                turn(incidents, now_ms)
+        for incident in incidents.due(now_ms):
+            before = incident.reported_expired
+            step, closed_by = incidents.report(incident, now_ms)
+            lines.append(
+                f"{second} {step} {sentence(incident_payload(incident, step, closed_by, expired_before=before))}"
+            )
     return lines
 
 
@@ -129,104 +134,111 @@ def test_incident_is_told(case: str) -> None:
     """Each case reads like a table: what happens at which second, and what is told at which second."""
     turns, wanted = CASES[case]
     last_s = int(wanted[-1].split()[0])
-    assert lines_of(Book(RULES), turns, until_s=last_s) == wanted
+    assert lines_of(Incidents(RULES), turns, until_s=last_s) == wanted
+
+
+def test_a_poll_timeout_is_named() -> None:
+    """A consumer that took itself out is told like the others, with its own reason."""
+    incidents = Incidents(RULES)
+    lines = lines_of(incidents, [(0, gone("slow", reason="poll_timeout"))], until_s=5)
+    assert lines == ["5 opened g: 1 member expired (poll timeout): slow at /10.0.0.7"]
 
 
 def test_everything_is_told_in_the_end() -> None:
     """After the last message of an incident nothing is left of it."""
-    book = Book(RULES)
-    lines_of(book, [(0, gone("a")), (70, gone("b"))], until_s=670)
-    assert list(book.incidents) == []
+    incidents = Incidents(RULES)
+    lines_of(incidents, [(0, gone("a")), (70, gone("b"))], until_s=670)
+    assert list(incidents.incidents) == []
 
 
 def test_a_row_that_was_written_twice_counts_once() -> None:
     """The job writes at least once; the same id is the same expiration (P3)."""
-    book = Book(RULES)
+    incidents = Incidents(RULES)
     for _ in range(2):
-        book.expired(expired("g", "a"), now_ms=T0)
-    assert [incident.expired for incident in book.incidents] == [1]
+        incidents.expired(expired("g", "a"), now_ms=T0)
+    assert [incident.expired for incident in incidents.incidents] == [1]
 
 
 def test_a_return_may_be_read_before_its_expiration() -> None:
     """Two topics have no common order: an arrival is remembered for an expiration that is read after it."""
-    book = Book(RULES)
-    book.triggered(joined("g", "a", at_ms=T0 + 1), now_ms=T0)
-    book.expired(expired("g", "a", T0), now_ms=T0)
-    assert [incident.missing for incident in book.incidents] == [0]
+    incidents = Incidents(RULES)
+    incidents.triggered(joined("g", "a", at_ms=T0 + 1), now_ms=T0)
+    incidents.expired(expired("g", "a", T0), now_ms=T0)
+    assert [incident.missing for incident in incidents.incidents] == [0]
 
 
 def test_an_arrival_before_the_deadline_is_no_return() -> None:
     """Somebody who joined before the expiration is who was expired."""
-    book = Book(RULES)
-    book.triggered(joined("g", "a", at_ms=T0 - 1), now_ms=T0)
-    book.expired(expired("g", "a", T0), now_ms=T0)
-    assert [incident.missing for incident in book.incidents] == [1]
+    incidents = Incidents(RULES)
+    incidents.triggered(joined("g", "a", at_ms=T0 - 1), now_ms=T0)
+    incidents.expired(expired("g", "a", T0), now_ms=T0)
+    assert [incident.missing for incident in incidents.incidents] == [1]
 
 
 def test_one_arrival_is_one_return() -> None:
     """Two members with one client id look alike; each arrival stands for one of them."""
     uuid = "00000000-0000-0000-0000-00000000000"
-    book = Book(RULES)
+    incidents = Incidents(RULES)
     for number in (1, 2):
-        book.expired(expired("g", f"app-{uuid}{number}", T0, client_id="app"), now_ms=T0)
-    book.triggered(joined("g", f"app-{uuid}3"), now_ms=T0)
-    assert [incident.missing for incident in book.incidents] == [1]
-    book.triggered(joined("g", f"app-{uuid}4"), now_ms=T0)
-    assert [incident.missing for incident in book.incidents] == [0]
+        incidents.expired(expired("g", f"app-{uuid}{number}", T0, client_id="app"), now_ms=T0)
+    incidents.triggered(joined("g", f"app-{uuid}3"), now_ms=T0)
+    assert [incident.missing for incident in incidents.incidents] == [1]
+    incidents.triggered(joined("g", f"app-{uuid}4"), now_ms=T0)
+    assert [incident.missing for incident in incidents.incidents] == [0]
 
 
 def test_books_are_bounded() -> None:
-    """A storm can not fill the memory (P6): members beyond the limit are counted, old ids and arrivals forgotten."""
-    book = Book(RULES)
+    """A storm cannot fill the memory (P6): members beyond the limit are counted, old ids and arrivals forgotten."""
+    incidents = Incidents(RULES)
     for number in range(SEEN_MAX + 10):
-        book.expired(expired("g", f"m{number}"), now_ms=T0)
+        incidents.expired(expired("g", f"m{number}"), now_ms=T0)
     for _ in range(3):
-        book.triggered(joined("h", *(f"m{number}" for number in range(1_000))), now_ms=T0)
-    pages = book.pages()
-    assert (len(pages.seen), len(pages.arrivals)) == (SEEN_MAX, ARRIVALS_MAX)
-    (incident,) = pages.incidents
+        incidents.triggered(joined("h", *(f"m{number}" for number in range(1_000))), now_ms=T0)
+    snapshot = incidents.snapshot()
+    assert (len(snapshot.seen), len(snapshot.arrivals)) == (SEEN_MAX, ARRIVALS_MAX)
+    (incident,) = snapshot.incidents
     assert len(incident.members) == MEMBERS_MAX
     assert (incident.expired, incident.missing) == (SEEN_MAX + 10, SEEN_MAX + 10)
 
 
 def test_members_of_all_groups_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many groups of many members can not fill the memory either; a closed incident makes room (P6)."""
-    monkeypatch.setattr(book_module, "TRACKED_MAX", 5)
-    book = Book(RULES)
+    """Many groups of many members cannot fill the memory either; a closed incident makes room (P6)."""
+    monkeypatch.setattr(incidents_module, "TRACKED_MAX", 5)
+    incidents = Incidents(RULES)
     for group in ("g", "h"):
         for name in "abcd":
-            book.expired(expired(group, name), now_ms=T0)
-    g, h = book.incidents
+            incidents.expired(expired(group, name), now_ms=T0)
+    g, h = incidents.incidents
     assert (len(g.members), len(h.members), h.untracked, h.missing) == (4, 1, 3, 4)
-    book.triggered(joined("g", *"abcd"), now_ms=T0)
-    book.tell(g, T0 + 5_000)
-    book.expired(expired("i", "a"), now_ms=T0)
-    assert [len(incident.members) for incident in book.incidents] == [1, 1]
+    incidents.triggered(joined("g", *"abcd"), now_ms=T0)
+    incidents.report(g, T0 + 5_000)
+    incidents.expired(expired("i", "a"), now_ms=T0)
+    assert [len(incident.members) for incident in incidents.incidents] == [1, 1]
 
 
 def test_a_book_goes_on_from_its_pages() -> None:
     """Wherever a process ends, the next one tells what the first would have told."""
     turns = [(0, gone("a", "b")), (3, back("x")), (30, gone("c")), (70, back("a", "b", "c"))]
-    whole = lines_of(Book(RULES), turns, until_s=200)
+    whole = lines_of(Incidents(RULES), turns, until_s=200)
     for cut_s in (0, 4, 40, 100):
-        book = Book(RULES)
-        first = lines_of(book, turns, until_s=cut_s)
-        pages = msgspec.json.decode(msgspec.json.encode(book.pages()), type=Pages)
+        incidents = Incidents(RULES)
+        first = lines_of(incidents, turns, until_s=cut_s)
+        snapshot = msgspec.json.decode(msgspec.json.encode(incidents.snapshot()), type=IncidentsSnapshot)
         later = [(at_s - cut_s - 1, turn) for at_s, turn in turns]
-        rest = lines_of(Book(RULES, _earlier(pages, (cut_s + 1) * S)), later, until_s=200 - cut_s - 1)
+        rest = lines_of(Incidents(RULES, _earlier(snapshot, (cut_s + 1) * S)), later, until_s=200 - cut_s - 1)
         assert [line.split(maxsplit=1)[1] for line in first + rest] == [line.split(maxsplit=1)[1] for line in whole]
 
 
-def _earlier(pages: Pages, by_ms: int) -> Pages:
+def _earlier(snapshot: IncidentsSnapshot, by_ms: int) -> IncidentsSnapshot:
     """Shift the clock of the notifier, as `lines_of` begins at `T0`."""
-    for incident in pages.incidents:
+    for incident in snapshot.incidents:
         incident.opened_ms -= by_ms
         incident.expired_ms -= by_ms
-        incident.told_ms -= by_ms
+        incident.reported_ms -= by_ms
         incident.news_ms = None if incident.news_ms is None else incident.news_ms - by_ms
         for member in incident.members.values():
             member.row.deadline_ms -= by_ms
-    return pages
+    return snapshot
 
 
 @pytest.mark.parametrize(
@@ -245,12 +257,12 @@ def test_ids_are_harmless_in_a_chat(text: str, shown: str) -> None:
 
 def test_an_incident_says_who_is_missing_first() -> None:
     """Of many members a message names twenty: those that are missing, the latest first; the others are counted."""
-    book = Book(RULES)
+    incidents = Incidents(RULES)
     for number in range(30):
-        book.expired(expired("g", f"m{number}", T0 + number), now_ms=T0)
-    book.triggered(joined("g", "m29", "m28", at_ms=T0 + 100), now_ms=T0)
-    (incident,) = book.incidents
-    shown = told(incident, Step.OPENED, None, expired_before=0)
+        incidents.expired(expired("g", f"m{number}", T0 + number), now_ms=T0)
+    incidents.triggered(joined("g", "m29", "m28", at_ms=T0 + 100), now_ms=T0)
+    (incident,) = incidents.incidents
+    shown = incident_payload(incident, Step.OPENED, None, expired_before=0)
     assert [member.member_id for member in shown.members] == [f"m{number}" for number in range(27, 7, -1)]
     assert (shown.members_left_out, shown.missing, shown.returned) == (10, 28, 2)
     assert sentence(shown).endswith("m23 at /10.0.0.7 and 23 more")

@@ -23,12 +23,25 @@ def test_everything_that_is_missing_is_told_at_once(
 
 
 def test_addresses_are_secrets(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """An address that can not be used is refused without being shown, and no secret may stand on a command line."""
+    """An address that cannot be used is refused without being shown, and no secret may stand on a command line."""
     monkeypatch.setenv("HEARTWHEEL_NOTIFY__URL", "ftp://top-secret")
     assert run(["notify", "--set", "notify.secret=whsec_top-secret"]) == 2
     told = capsys.readouterr().err
     assert "must be an address that begins with https:// or http://" in told
     assert "is a secret, and a command line can be read" in told
+    assert "top-secret" not in told
+
+
+@pytest.mark.parametrize("address", ["https://top-secret:99999999/hook", "https://[top-secret/", "http:///top-secret"])
+def test_an_address_that_is_none_is_refused_at_the_start(
+    address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such an address would end the notifier at its first message; it is refused with its path, unseen, exit code 2."""
+    monkeypatch.setenv("HEARTWHEEL_NOTIFY__URL", address)
+    monkeypatch.setenv("HEARTWHEEL_NOTIFY__SECRET", "weak-one")
+    assert run(["notify"]) == 2
+    told = capsys.readouterr().err
+    assert "notify.url: is no address" in told
     assert "top-secret" not in told
 
 

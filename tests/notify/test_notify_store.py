@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from heartwheel.live.told import Source
+from heartwheel.live.topic_rows import Source
 from heartwheel.notify import store as store_module
 from heartwheel.notify.message import Message
 from heartwheel.notify.outbox import Waiting
-from heartwheel.notify.store import Kept, Store, StoreError
+from heartwheel.notify.store import State, Store, StoreError
 
 WAITING = Waiting(message=Message(id="msg_1", body="{}", incidents=("i",), title="t", made_ms=1), fault="f", attempts=2)
 
@@ -20,9 +20,24 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     """Positions, incidents and messages come back as they were; at the first start there is nothing."""
     store = Store(tmp_path)
     assert store.load() is None
-    kept = Kept(began_ms=5, positions={Source.EXPIRATIONS: {0: 7}}, waiting=[WAITING])
-    store.save(kept)
-    assert store.load() == kept
+    state = State(began_ms=5, positions={Source.EXPIRATIONS: {0: 7}}, waiting=[WAITING])
+    store.save(state)
+    assert store.load() == state
+
+
+def test_the_file_keeps_the_names_of_its_fields(tmp_path: Path) -> None:
+    """What an earlier release wrote is read: the file's names stand, whatever the code calls them."""
+    incident = {"id": "i", "group_id": "g", "opened_ms": 1, "expired_ms": 2, "told_ms": 3, "told_expired": 4}
+    pages = {"incidents": [incident], "seen": ["e"]}
+    (tmp_path / "state.json").write_bytes(msgspec.json.encode({"format": 1, "began_ms": 5, "pages": pages}))
+    state = Store(tmp_path).load()
+    assert state is not None
+    (found,) = state.snapshot.incidents
+    assert (found.reported_ms, found.reported_expired, state.snapshot.seen) == (3, 4, ["e"])
+    Store(tmp_path).save(state)
+    written = msgspec.json.decode((tmp_path / "state.json").read_bytes())["pages"]
+    assert written["seen"] == ["e"]
+    assert written["incidents"][0].items() >= incident.items()
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b'{"format": 1, "positions": 3}', b'{"format": 2}', b"\xff\xfe"])
@@ -47,7 +62,7 @@ def test_dead_letters_are_kept_and_bounded(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(store_module, "DEAD_BYTES_MAX", 400)
     store = Store(tmp_path)
     for at_ms in range(20):
-        store.bury(WAITING, now_ms=at_ms)
+        store.add_dead_letter(WAITING, now_ms=at_ms)
     files = [tmp_path / "dead-letters.1.jsonl", tmp_path / "dead-letters.jsonl"]
     letters = [msgspec.json.decode(line) for file in files for line in file.read_bytes().splitlines()]
     assert [letter["at_ms"] for letter in letters] == list(range(20 - len(letters), 20))

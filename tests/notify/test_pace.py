@@ -1,24 +1,27 @@
-"""Pace: the token bucket, the pauses, the outbox, and the desk that rolls up what is held back."""
+"""Pace: the token bucket, the pauses, the outbox, and the dispatcher that rolls up what is held back."""
 
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heartwheel.notify.delivery import Answer, Fate, judge
-from heartwheel.notify.desk import Desk
+from heartwheel.notify.delivery import DeliveryResult, DeliveryStatus, result_of
+from heartwheel.notify.dispatcher import Dispatcher
 from heartwheel.notify.message import Body, Message
 from heartwheel.notify.outbox import MESSAGES_MAX, Waiting
 from heartwheel.notify.pace import ASKED_PAUSE_MS_MAX, PAUSE_MS_MAX, Pause, TokenBucket
-from heartwheel.notify.store import Kept
+from heartwheel.notify.store import State
 from heartwheel.settings import NotifySettings
-from support.output_rows import T0, expired, joined, told
+from support.output_rows import T0, expired, joined, topic_rows
 
-DELIVERED, FAILED, REFUSED = (Answer(fate, "fault") for fate in (Fate.DELIVERED, Fate.FAILED, Fate.REFUSED))
+DELIVERED, FAILED, REFUSED = (
+    DeliveryResult(fate, "fault") for fate in (DeliveryStatus.DELIVERED, DeliveryStatus.FAILED, DeliveryStatus.REFUSED)
+)
 S, MINUTE = 1_000, 60_000
 
 
@@ -30,36 +33,38 @@ class Receiver:
         self.tried: list[str] = []
         self.got: list[Body] = []
 
-    def __call__(self, message: Message) -> Answer:
-        """Answer one message."""
+    def __call__(self, message: Message) -> DeliveryResult:
+        """DeliveryResult one message."""
         self.tried.append(message.id)
-        if self.answer.fate is Fate.DELIVERED:
+        if self.answer.status is DeliveryStatus.DELIVERED:
             self.got.append(msgspec.json.decode(message.body, type=Body))
         return self.answer
 
 
 class Scene:
-    """A desk, its receiver and a clock."""
+    """A dispatcher, its receiver and a clock."""
 
-    def __init__(self, **settings: int) -> None:
+    def __init__(self, **settings: Any) -> None:
         self.now_ms = T0
         self.receiver = Receiver()
         self.dead: list[Waiting] = []
-        self.kept = Kept()
-        self.settings = NotifySettings(**settings)  # type: ignore[arg-type] - numbers by name
+        self.state = State()
+        self.settings = NotifySettings(**settings)
         self.offset = 0
         self.open()
 
     def open(self) -> None:
-        """Open the desk, or open it again after a crash, with what was kept."""
-        kept = msgspec.json.decode(msgspec.json.encode(self.kept), type=Kept)
-        chance = random.Random(1)
-        self.desk = Desk(self.settings, kept, canary_prefix="canary", bury=self.dead.append, chance=chance)
+        """Open the dispatcher, or open it again after a crash, with what was state."""
+        state = msgspec.json.decode(msgspec.json.encode(self.state), type=State)
+        rng = random.Random(1)
+        self.dispatcher = Dispatcher(
+            self.settings, state, canary_prefix="canary", on_dead_letter=self.dead.append, rng=rng
+        )
 
     def expire(self, *groups: str, member: str = "m") -> None:
         """Expire a member of each group."""
         rows = [expired(group, member, self.now_ms) for group in groups]
-        self.desk.take(told(*rows, offset=self.offset), now_ms=self.now_ms)
+        self.dispatcher.take(topic_rows(*rows, offset=self.offset), now_ms=self.now_ms)
         self.offset += len(rows)
 
     def run(self, for_ms: int) -> list[Body]:
@@ -68,10 +73,10 @@ class Scene:
         end_ms = self.now_ms + for_ms
         while self.now_ms < end_ms:
             self.now_ms += S
-            self.desk.compose(self.now_ms)
-            self.kept = self.desk.kept()
-            while self.desk.post(self.receiver, self.now_ms):
-                self.kept = self.desk.kept()
+            self.dispatcher.compose(self.now_ms)
+            self.state = self.dispatcher.state()
+            while self.dispatcher.post(self.receiver, self.now_ms):
+                self.state = self.dispatcher.state()
         return self.receiver.got[got:]
 
 
@@ -116,25 +121,25 @@ def test_a_receiver_that_asks_for_time_gets_it() -> None:
 @pytest.mark.parametrize(
     ("status", "retry_after", "fate", "asked_ms"),
     [
-        (200, None, Fate.DELIVERED, 0),
-        (204, None, Fate.DELIVERED, 0),
-        (301, None, Fate.REFUSED, 0),
-        (400, None, Fate.REFUSED, 0),
-        (401, "5", Fate.REFUSED, 0),
-        (408, None, Fate.FAILED, 0),
-        (410, None, Fate.REFUSED, 0),
-        (429, "7", Fate.FAILED, 7_000),
-        (500, None, Fate.FAILED, 0),
-        (503, "Sat, 18 Nov 2026 10:07:00 GMT", Fate.FAILED, 420_000),
-        (503, "Sat, 18 Nov 2006 10:07:00 GMT", Fate.FAILED, 0),
-        (503, "soon", Fate.FAILED, 0),
-        (503, "9" * 40, Fate.FAILED, 0),
+        (200, None, DeliveryStatus.DELIVERED, 0),
+        (204, None, DeliveryStatus.DELIVERED, 0),
+        (301, None, DeliveryStatus.REFUSED, 0),
+        (400, None, DeliveryStatus.REFUSED, 0),
+        (401, "5", DeliveryStatus.REFUSED, 0),
+        (408, None, DeliveryStatus.FAILED, 0),
+        (410, None, DeliveryStatus.REFUSED, 0),
+        (429, "7", DeliveryStatus.FAILED, 7_000),
+        (500, None, DeliveryStatus.FAILED, 0),
+        (503, "Sat, 18 Nov 2026 10:07:00 GMT", DeliveryStatus.FAILED, 420_000),
+        (503, "Sat, 18 Nov 2006 10:07:00 GMT", DeliveryStatus.FAILED, 0),
+        (503, "soon", DeliveryStatus.FAILED, 0),
+        (503, "9" * 40, DeliveryStatus.FAILED, 0),
     ],
 )
-def test_answers_are_judged(status: int, retry_after: str | None, fate: Fate, asked_ms: int) -> None:
+def test_answers_are_judged(status: int, retry_after: str | None, fate: DeliveryStatus, asked_ms: int) -> None:
     """What a receiver says decides whether a message is delivered, tried again, or a dead letter."""
-    answer = judge(status, retry_after, now_ms=1_794_996_000_000)  # 18 November 2026, 10:00 GMT
-    assert (answer.fate, answer.asked_ms) == (fate, asked_ms)
+    answer = result_of(status, retry_after, now_ms=1_794_996_000_000)  # 18 November 2026, 10:00 GMT
+    assert (answer.status, answer.asked_ms) == (fate, asked_ms)
 
 
 def test_few_incidents_have_a_message_each() -> None:
@@ -145,7 +150,7 @@ def test_few_incidents_have_a_message_each() -> None:
 
 
 def test_a_storm_is_rolled_up() -> None:
-    """Many groups at once come in few messages, none is left out, and the rate is kept."""
+    """Many groups at once come in few messages, none is left out, and the rate is state."""
     scene = Scene(burst=4, per_minute=6)
     groups = [f"g{number}" for number in range(120)]
     scene.expire(*groups)
@@ -173,7 +178,7 @@ def test_a_receiver_that_is_down_loses_nothing() -> None:
     for minute in range(10):
         scene.expire(*(f"g{number}" for number in range(40)), member=f"m{minute}")
         assert scene.run(MINUTE) == []
-        assert scene.desk.waiting <= MESSAGES_MAX
+        assert scene.dispatcher.waiting <= MESSAGES_MAX
     scene.receiver.answer = DELIVERED
     bodies = scene.run(30 * MINUTE)
     totals = {one.group_id: one.expired for body in bodies for one in body.incidents}
@@ -205,12 +210,12 @@ def test_messages_of_an_incident_keep_their_order() -> None:
 
 
 def test_what_is_refused_becomes_a_dead_letter() -> None:
-    """A message that the receiver will never take is not repeated, counted and kept; the next one goes out."""
+    """A message that the receiver will never take is not repeated, counted and state; the next one goes out."""
     scene = Scene(min_interval_ms=1_000)
     scene.receiver.answer = REFUSED
     scene.expire("a")
     scene.run(MINUTE)
-    assert (len(scene.receiver.tried), scene.desk.counts.refused) == (1, 1)
+    assert (len(scene.receiver.tried), scene.dispatcher.counts.refused) == (1, 1)
     assert [(letter.fault, letter.attempts) for letter in scene.dead] == [("fault", 1)]
     scene.receiver.answer = DELIVERED
     scene.expire("a", member="m2")
@@ -223,7 +228,7 @@ def test_what_fails_for_too_long_is_given_up() -> None:
     scene.receiver.answer = FAILED
     scene.expire("a")
     scene.run(10 * MINUTE)
-    assert (scene.desk.counts.given_up, scene.desk.waiting, len(scene.dead)) == (1, 0, 1)
+    assert (scene.dispatcher.counts.given_up, scene.dispatcher.waiting, len(scene.dead)) == (1, 0, 1)
     assert len(set(scene.receiver.tried)) == 1
 
 
@@ -233,7 +238,7 @@ def test_one_bad_message_holds_up_no_other() -> None:
     bad: list[str] = []
 
     class Picky(Receiver):
-        def __call__(self, message: Message) -> Answer:
+        def __call__(self, message: Message) -> DeliveryResult:
             self.answer = FAILED if '"bad"' in message.body else DELIVERED
             bad.append(message.id) if self.answer is FAILED else None
             return super().__call__(message)
@@ -252,9 +257,9 @@ def test_a_crash_repeats_a_message_under_its_id() -> None:
     scene = Scene()
     scene.expire("a")
     scene.now_ms += 5 * S
-    scene.desk.compose(scene.now_ms)
-    scene.kept = msgspec.json.decode(msgspec.json.encode(scene.desk.kept()), type=Kept)
-    scene.desk.post(scene.receiver, scene.now_ms)
+    scene.dispatcher.compose(scene.now_ms)
+    scene.state = msgspec.json.decode(msgspec.json.encode(scene.dispatcher.state()), type=State)
+    scene.dispatcher.post(scene.receiver, scene.now_ms)
     scene.open()
     scene.run(10 * S)
     first, second = scene.receiver.got
@@ -266,6 +271,6 @@ def test_nobody_is_told_of_the_canary() -> None:
     """Its members fall silent on purpose; they are read past, and their offsets count as read."""
     scene = Scene()
     scene.expire("canary-3")
-    scene.desk.take(told(joined("canary-3", "m"), offset=7), now_ms=T0)
+    scene.dispatcher.take(topic_rows(joined("canary-3", "m"), offset=7), now_ms=T0)
     assert scene.run(MINUTE) == []
-    assert scene.desk.kept().positions == {"expirations": {0: 1}, "triggers": {0: 8}}
+    assert scene.dispatcher.state().positions == {"expirations": {0: 1}, "triggers": {0: 8}}

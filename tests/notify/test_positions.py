@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from heartwheel.live.places import Places
-from heartwheel.live.told import Source
+from heartwheel.live.partitions import FollowedPartitions
+from heartwheel.live.topic_rows import Source
 
 
 class Log:
@@ -46,10 +46,10 @@ class Log:
         self.sought = offset
 
 
-def places_at(position: int | None) -> Places:
+def places_at(position: int | None) -> FollowedPartitions:
     """Make places that are told one position, or none, and else begin at the end."""
     positions = {} if position is None else {(Source.EXPIRATIONS, 0): position}
-    return Places({"topic": Source.EXPIRATIONS}, since_ms=None, tail_max=None, positions=positions)
+    return FollowedPartitions({"topic": Source.EXPIRATIONS}, since_ms=None, tail_max=None, positions=positions)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from heartwheel.notify.signature import (
     ID_HEADER,
@@ -75,6 +78,32 @@ def test_secrets_can_be_changed_without_a_gap() -> None:
     headers = signed_headers(MESSAGE_ID, BODY, parse_secrets(f"{SECRET}\n{other}\n"), now_ms=NOW_MS)
     for one in (SECRET, other):
         verify(headers, BODY, parse_secrets(one), now_ms=NOW_MS)
+
+
+TEXT = st.text(st.characters(exclude_categories=()), max_size=40)
+NAMES = st.sampled_from([ID_HEADER, TIMESTAMP_HEADER, SIGNATURE_HEADER])
+
+
+@given(st.dictionaries(NAMES | TEXT, TEXT | st.just("1614265330")), st.binary(max_size=40), st.lists(st.binary()))
+@example({TIMESTAMP_HEADER: "9" * 5_000}, BODY, [b"k"])
+@example({TIMESTAMP_HEADER: "\N{SUPERSCRIPT TWO}"}, BODY, [b"k"])
+@example({ID_HEADER: "\ud800"}, BODY, [b"k"])
+@example({SIGNATURE_HEADER: "v1,\udcff"}, BODY, [b"k"])
+def test_whatever_comes_is_refused_in_one_way(changes: dict[str, str], body: bytes, keys: list[bytes]) -> None:
+    """`verify` raises `SignatureError` and nothing else, for headers of any characters and any length."""
+    headers = {ID_HEADER: "msg_1", TIMESTAMP_HEADER: "1614265330", SIGNATURE_HEADER: "v1,"} | changes
+    with pytest.raises(SignatureError):
+        verify(headers, body, keys, now_ms=NOW_MS)
+
+
+@given(TEXT | TEXT.map("whsec_{}".format))
+@example("whsec_ü")
+@example("\udcff" * 30)
+@example("\ud800")
+def test_whatever_a_secret_is_it_is_read_or_refused(text: str) -> None:
+    """Bytes that are no text and base64 that is none are told in the words for people."""
+    with contextlib.suppress(SecretError):
+        assert all(len(key) >= 24 for key in parse_secrets(text))
 
 
 @pytest.mark.parametrize("secret", ["short", "whsec_c2hvcnQ=", "whsec_***"])

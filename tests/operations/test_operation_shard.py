@@ -188,9 +188,11 @@ def test_p5_a_backlog_is_not_silence() -> None:
     """P5: while catching up, an operation does not expire before the partition with its completion was read so far."""
     log = [OperationRecord(T0, 0, watch("op", "k")), OperationRecord(T0 + 900, 1, done("k"))]
     log += [OperationRecord(T0 + 50_000 + n, 0, done("x")) for n in range(3)]
+    log.append(OperationRecord(T0 + 60_000, 1, done("y")))
     job = Shards(log, 2)
     job.batch({0: 3, 1: 1}, None)
-    job.batch({0: 1}, None)
+    assert job.ended == []
+    job.batch({0: 1, 1: 1}, None)
     assert [(each.ending, each.time_ms - T0) for each in job.ended] == [(Ending.COMPLETED, 900)]
 
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pandas as pd
@@ -21,11 +21,13 @@ from heartwheel.kafka.topics import ensure_topics, operations_topics
 from heartwheel.operations import OperationEvent, OutcomeRow, encode_operation
 from heartwheel.operations_job.advance import OperationsConfig, advance_operations
 from heartwheel.operations_job.packer import OperationPacker, decode_packet, pack_operations
+from heartwheel.spark.packer import PayloadKind
 from heartwheel.spark.schema import NEW_STATE, STATE_VERSION, StateRow
 from heartwheel.spark.slots import slots_of
 from heartwheel.spark.state_function import StateVersionError
 from heartwheel.testing import Record, frame_of
 from heartwheel.wire.rejects import Reject
+from heartwheel.wire.tick import Tick, encode_tick
 from support.job import PATIENCE_S, wait_for
 from support.operation_logs import T0, done, finished, mark, produce, watch
 
@@ -40,7 +42,6 @@ def _config(**changes: Any) -> OperationsConfig:
         "source": "delayed-operations",
         "topics": {},
         "slots": (0,),
-        "skew_allowance_ms": 0,
     }
     return OperationsConfig(**(fields | changes))
 
@@ -65,15 +66,17 @@ class Batches:
         self.rows: list[dict[str, Any]] = []
         self._packer = PACKER._replace(shards=1)
 
-    def batch(self, at_ms: int, frame: pa.RecordBatch | None = None, *, held: bool = False) -> list[dict[str, Any]]:
-        """Run one batch at a time after the begin, and give the rows that go to Kafka."""
+    def batch(
+        self, at_ms: int, frame: pa.RecordBatch | None = None, *, ticks: tuple[int, ...] = (0,)
+    ) -> list[dict[str, Any]]:
+        """Run one batch that ends with a tick in some partitions, and give the rows that go to Kafka."""
+        records = [Record(T0 + at_ms, encode_tick(Tick()), partition, 1 << 40) for partition in ticks]
         packed = [] if frame is None else list(self._packer.pack(frame))
-        frames = [
-            pd.DataFrame([(rejected, payload) for _, rejected, payload in packed], columns=["rejected", "payload"]),
-            pd.DataFrame({"rejected": [False], "payload": [None]}),
-        ]
-        self.state, output = advance_operations(self.config, 0, self.state, frames, batch_ms=T0 + at_ms, held=held)
-        rows = [row for row in output.to_dict("records") if row["topic"] is not None]
+        packed += self._packer.pack(frame_of(records)) if records else []
+        frames = [pd.DataFrame([row[1:] for row in packed], columns=["kind", "payload"])]
+        self.state, output = advance_operations(self.config, 0, self.state, frames, batch_ms=T0 + at_ms)
+        every = cast("list[dict[str, Any]]", output.to_dict("records"))
+        rows = [row for row in every if row["topic"] is not None]
         self.rows += rows
         return rows
 
@@ -135,11 +138,13 @@ def test_bad_records_of_operations_are_set_aside_by_cause(value: bytes | None, c
     """I1: what can not be used is told once, with its place and cause; its neighbours are packed."""
     frame = _frame((0, done("a"), 3), (1, value, 3), (2, done("b"), 3))
     rows = list(PACKER.pack(frame))
-    rejects = [reject for _, rejected, payload in rows if rejected for reject in msgspec.json.decode(payload)]
+    rejects = [
+        reject for _, kind, payload in rows if kind is PayloadKind.REJECTS for reject in msgspec.json.decode(payload)
+    ]
     assert [(each["partition"], each["offset"], each["cause"]) for each in rejects] == (
         [(3, 1, cause)] if cause else []
     )
-    assert all(len(decode_packet(payload).records) >= 2 for _, rejected, payload in rows if not rejected)
+    assert all(len(decode_packet(payload).records) >= 2 for _, kind, payload in rows if kind is PayloadKind.RECORDS)
 
 
 def test_packets_are_grouped_under_the_slots_of_their_shards() -> None:
@@ -150,34 +155,45 @@ def test_packets_are_grouped_under_the_slots_of_their_shards() -> None:
     assert list(pack_operations([_frame()], PACKER, slots)) == []
 
 
-def test_i10_p1_a_completion_between_offsets_and_timestamp_counts() -> None:
-    """I10, P1: the clock of a batch is the timestamp of the one before, so a completion that landed between counts."""
+def test_i10_p1_only_what_was_read_moves_time() -> None:
+    """I10, P1: however late a batch is by the driver's clock, a completion that was not read yet counts."""
     job = Batches(_config())
     job.batch(0, _frame((0, watch("op", "k", timeout_ms=1_000), 0)))
-    job.batch(5_900)  # a stall: the completion at 950 was appended after the offsets were fetched
+    job.batch(900)
     assert job.outcomes() == []
     job.batch(6_000, frame_of([Record(T0 + 950, encode_operation(done("k")), 0, 1)]))
     assert job.outcomes() == [("op", "completed", 950)]
 
 
-def test_p2_an_outcome_is_known_within_two_triggers_and_the_skew() -> None:
-    """P2: the batch after the one past deadline + skew tells it, and no earlier one."""
-    job = Batches(_config(skew_allowance_ms=300))
+def test_p2_an_outcome_is_known_by_the_first_tick_after_its_deadline() -> None:
+    """P2: the batch that reads a record from the deadline on tells it, and no earlier one."""
+    job = Batches(_config())
     job.batch(0, _frame((0, watch("op", "k", timeout_ms=1_000), 0)))
     found = [at_ms for at_ms in range(500, 3_001, 500) if job.batch(at_ms)]
-    assert found == [2_000]
+    assert found == [1_000]
     assert job.outcomes() == [("op", "expired", 1_000)]
 
 
-def test_p5_catching_up_waits_for_every_partition() -> None:
-    """P5: held, an operation expires only as far as all partitions were read: a completion in another one counts."""
+def test_p5_a_backlog_waits_for_every_partition() -> None:
+    """P5: an operation expires only as far as all partitions were read: a completion in another one counts."""
     job = Batches(_config())
-    job.batch(100_000, _frame((0, watch("op", "k"), 0), (50_000, done("x"), 0), (10, done("x"), 1)), held=True)
+    job.batch(100_000, _frame((0, watch("op", "k"), 0), (50_000, done("x"), 0), (10, done("x"), 1)), ticks=())
     assert job.outcomes() == []
-    job.batch(100_001, frame_of([Record(T0 + 900, encode_operation(done("k")), 1, 1)]), held=True)
-    job.batch(200_000)
-    job.batch(200_001)
+    job.batch(100_001, frame_of([Record(T0 + 900, encode_operation(done("k")), 1, 1)]), ticks=())
+    job.batch(200_000, ticks=(0, 1))
     assert job.outcomes() == [("op", "completed", 900)]
+
+
+def test_ticks_among_operations_are_passed_over() -> None:
+    """A tick is no operation and no reject; one of a known run says for how many partitions all wait."""
+    job = Batches(_config())
+    job._packer = job._packer._replace(runs=("known",))
+    tick = encode_tick(Tick("known", 1, 2, 200))
+    rows = job.batch(0, _frame((0, watch("op", "k", timeout_ms=1_000), 0), (1, tick, 0)))
+    assert rows == []
+    assert job.batch(5_000) == []
+    job.batch(5_000, ticks=(1,))
+    assert job.outcomes() == [("op", "expired", 1_000)]
 
 
 def test_p3_a_replayed_batch_writes_the_same_rows() -> None:
@@ -203,7 +219,7 @@ def test_refusals_are_told_by_one_shard() -> None:
 def test_a_newer_state_row_of_operations_is_refused() -> None:
     """F6: the state of a newer release is refused by name."""
     job = Batches(_config())
-    job.state = (STATE_VERSION + 1, -1, -1, 0, 0, "")
+    job.state = NEW_STATE._replace(version=STATE_VERSION + 1)
     with pytest.raises(StateVersionError, match=f"version {STATE_VERSION + 1}"):
         job.batch(0)
 
@@ -236,7 +252,6 @@ def test_operations_on_a_real_broker(kafka_broker: EmbeddedKafka, topics: Callab
         f"kafka.topics.rejects={names[2]}",
         "engine.shards=2",
         "engine.trigger_interval=500ms",
-        "engine.skew_allowance=0",
         "spark.master=local[2]",
         "spark.driver_memory=1GiB",
     ]

@@ -35,7 +35,8 @@ NEVER_REACHED = {
     "heartwheel.shard": FRONT | PROOFS | {"pyspark", "pandas", "kafka", "pydantic", "heartwheel.spark"},
     "heartwheel.kafka": ENGINE | FRONT | {"heartwheel.settings"},
     "heartwheel.broker": ENGINE - {"heartwheel.broker"} | FRONT | {"heartwheel.settings", "heartwheel.wire"},
-    "heartwheel.feed": ENGINE - {"heartwheel.feed"} | FRONT | {"heartwheel.settings"},
+    # A classic member needs a coordinator that answers it: the rules, by what the broker has stamped.
+    "heartwheel.feed": ENGINE - {"heartwheel.feed", "heartwheel.coordinator"} | FRONT | {"heartwheel.settings"},
 }
 """What each room must not reach, by whatever way."""
 

@@ -52,6 +52,8 @@ ROOMS = {
     "streaming/heartwheel/live": {"pyspark", "typer", "rich", "starlette", "uvicorn"}
     | {f"heartwheel.{room}" for room in ("cli", "dashboard", "canary", "metrics", "top", "notify", "testing")},
     "streaming/heartwheel/dashboard": {"pyspark", "typer", "rich", "heartwheel.cli", "heartwheel.testing"},
+    "streaming/heartwheel/gateway": {"pyspark", "typer", "rich", "numpy", "pyarrow"}
+    | {f"heartwheel.{room}" for room in ("cli", "spark", "shard", "coordinator", "live", "canary", "testing")},
     "streaming/heartwheel/notify": {"pyspark", "typer", "rich", "starlette"}
     | {f"heartwheel.{room}" for room in ("cli", "dashboard", "metrics", "top", "testing")},
     "streaming/heartwheel/top": {"pyspark", "typer", "starlette", "httpx"}
@@ -77,7 +79,7 @@ def is_inside(module: str, package: str) -> bool:
     return module == package or module.startswith(package + ".")
 
 
-@pytest.mark.parametrize("folder", ["wheel", "streaming", "docker", "tests", "conf"])
+@pytest.mark.parametrize("folder", ["wheel", "streaming", "streaming/beats", "docker", "tests", "conf"])
 def test_folders_stay_folders(folder: str) -> None:
     """An `__init__.py` here would make a package that hides PyPA's wheel, Docker's client, or another's tests."""
     assert not (ROOT / folder / "__init__.py").exists()
@@ -101,6 +103,15 @@ def test_the_wheel_needs_numpy_alone() -> None:
     found = {
         module.partition(".")[0] for file in (ROOT / "wheel").rglob("*.py") for module in imports_of(file) if module
     }
+    assert found - allowed == set()
+
+
+def test_beats_need_nothing() -> None:
+    """Workers install `heartwheel_beats` alone: the standard library, and kafka-python if asked to."""
+    allowed = {*sys.stdlib_module_names, "kafka", "heartwheel_beats"}
+    files = sorted((ROOT / "streaming" / "beats" / "heartwheel_beats").rglob("*.py"))
+    found = {module.partition(".")[0] for file in files for module in imports_of(file) if module}
+    assert files
     assert found - allowed == set()
 
 

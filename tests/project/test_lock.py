@@ -13,13 +13,21 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
-LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+LOCKS = {
+    name: (ROOT / name).read_text(encoding="utf-8")
+    for name in ("requirements.lock", "requirements-build.lock", "requirements-supply.lock")
+}
+LOCK = LOCKS["requirements.lock"]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
-PINS = {
-    canonicalize_name(name): Version(version)
-    for name, version in re.findall(r"^([\w.-]+)==([^ ;\\]+)", LOCK, re.MULTILINE)
-}
+
+def pins_of(lock: str) -> dict[str, Version]:
+    """Read the version that a lock gives each package."""
+    found = re.findall(r"^([\w.-]+)==([^ ;\\]+)", lock, re.MULTILINE)
+    return {canonicalize_name(name): Version(version) for name, version in found}
+
+
+PINS = pins_of(LOCK)
 
 WANTED = [
     *PROJECT["project"]["dependencies"],
@@ -36,15 +44,43 @@ def test_every_requirement_is_pinned(text: str) -> None:
     assert requirement.specifier.contains(PINS[canonicalize_name(requirement.name)])
 
 
-def test_every_pin_has_hashes() -> None:
+@pytest.mark.parametrize("group", ["build", "supply"])
+def test_every_group_is_pinned_in_its_lock(group: str) -> None:
+    """What builds and what audits has a lock of its own, with everything that is asked for."""
+    pins = pins_of(LOCKS[f"requirements-{group}.lock"])
+    for requirement in map(Requirement, PROJECT["dependency-groups"][group]):
+        assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)])
+
+
+def test_what_builds_is_the_same_in_both_locks() -> None:
+    """The second step of the setup changes nothing that the first one has installed."""
+    assert pins_of(LOCKS["requirements-build.lock"]).items() <= PINS.items()
+
+
+@pytest.mark.parametrize("file", ["Makefile", "docker/Dockerfile"])
+def test_nothing_is_built_with_what_no_lock_names(file: str) -> None:
+    """Whatever is installed has a hash, and what is built is built by what the lock of the build has installed."""
+    text = (ROOT / file).read_text(encoding="utf-8").replace("\\\n", " ")
+    installs = [line for line in re.findall(r"pip install ([^\n|&]+)", text) if "atheris" not in line]
+    assert len(installs) >= 3
+    for words in map(str.split, installs):
+        assert "--no-deps" in words
+        assert "--require-hashes" in words or words[-1] == "."
+        assert "--no-build-isolation" in words or ("--only-binary" in words and ":all:" in words)
+    assert text.index("requirements-build.lock") < text.index("-r requirements.lock")
+
+
+@pytest.mark.parametrize("lock", LOCKS.values(), ids=LOCKS)
+def test_every_pin_has_hashes(lock: str) -> None:
     """Nothing is installed whose bytes the lock does not know."""
-    blocks = re.split(r"^(?=[\w.-]+==)", LOCK, flags=re.MULTILINE)[1:]
-    assert len(blocks) == len(PINS) > 20
+    blocks = re.split(r"^(?=[\w.-]+==)", lock, flags=re.MULTILINE)[1:]
+    assert len(blocks) == len(pins_of(lock)) > 5
     assert [block.splitlines()[0] for block in blocks if "--hash=sha256:" not in block] == []
 
 
-def test_lock_names_no_place() -> None:
-    """The lock holds pins, hashes and comments: no address, index, local folder or editable path."""
+@pytest.mark.parametrize("lock", LOCKS.values(), ids=LOCKS)
+def test_locks_name_no_place(lock: str) -> None:
+    """A lock holds pins, hashes and comments: no address, index, local folder or editable path."""
     line = re.compile(r"#.*|[\w.-]+==\S+( ; .+?)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?|    # .*")
-    assert [text for text in LOCK.splitlines() if not line.fullmatch(text)] == []
-    assert "://" not in LOCK
+    assert [text for text in lock.splitlines() if not line.fullmatch(text)] == []
+    assert "://" not in lock

@@ -32,7 +32,7 @@ def code_of(document: str) -> str:
 def targets() -> set[str]:
     """List the targets that people call."""
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    return set(re.findall(r"^([a-z]+):.*##", text, re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):.*##", text, re.MULTILINE))
 
 
 def setup(tmp_path: Path, python: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -52,7 +52,7 @@ def fake_python(tmp_path: Path, *, fails_at: str) -> str:
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_documents_name_targets_that_exist(document: str) -> None:
     """Every `make` command that a document shows is a target of the Makefile."""
-    assert set(re.findall(r"\bmake ([a-z]+)", code_of(document))) - targets() == set()
+    assert set(re.findall(r"\bmake ([a-z-]+)", code_of(document))) - targets() == set()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -73,7 +73,7 @@ def test_documents_name_files_that_exist(document: str) -> None:
 def test_help_lists_every_target() -> None:
     """Plain `make` says what there is, in words."""
     done = subprocess.run([MAKE], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert set(re.findall(r"^  make (\w+) +\S", done.stdout, re.MULTILINE)) == targets()
+    assert set(re.findall(r"^  make ([\w-]+) +\S", done.stdout, re.MULTILINE)) == targets()
 
 
 @pytest.mark.parametrize(
@@ -94,3 +94,67 @@ def test_missing_java_is_told(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "openjdk-17-jre-headless" in done.stderr
     assert not (tmp_path / "venv").exists()
+
+
+def supply(tmp_path: Path, tool: str) -> str:
+    """Make an environment of the tools for the supply chain in which `pip-audit` is a script."""
+    folder = tmp_path / "supply"
+    (folder / "bin").mkdir(parents=True)
+    audit = folder / "bin" / "pip-audit"
+    audit.write_text(f"#!/bin/sh\n{tool}\n")
+    audit.chmod(0o755)
+    (folder / ".installed").touch()
+    return f"SUPPLY={folder}"
+
+
+@pytest.mark.parametrize(
+    ("tool", "code", "words"),
+    [
+        ("exit 0", 0, "requirements-build.lock: nothing known"),
+        ("echo 'Found 1 known vulnerability in 1 package'; exit 1", 2, "Found 1 known vulnerability"),
+        ("echo 'requests.exceptions.ConnectionError: x' >&2; exit 1", 2, "was NOT audited"),
+    ],
+)
+def test_an_audit_that_could_not_ask_is_not_clean(tmp_path: Path, tool: str, code: int, words: str) -> None:
+    """`make audit-deps` tells a hole from a service that does not answer, and fails for both."""
+    command = [MAKE, "audit-deps", supply(tmp_path, tool)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert words in done.stdout + done.stderr
+    assert ("nothing known" in done.stdout) == (code == 0)
+
+
+DIGEST = f"sha256:{'0123456789abcdef' * 4}"
+
+
+@pytest.mark.parametrize(("answer", "code"), [(f"echo {DIGEST}", 0), ("echo sha256:short", 1), ("exit 1", 1)])
+def test_images_are_pinned_all_or_not_at_all(tmp_path: Path, answer: str, code: int) -> None:
+    """Each tag gets the digest that the registry tells, also a second time; else the file stays as it was."""
+    docker = tmp_path / "docker"
+    docker.write_text(f'#!/bin/sh\necho "$6" >>{tmp_path}/asked\n{answer}\n')
+    docker.chmod(0o755)
+    file = tmp_path / "images.env"
+    before = (ROOT / "docker" / "images.env").read_text()
+    file.write_text(before)
+    command = [str(ROOT / "docker" / "pin_images.sh"), str(file)]
+    env = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    runs = [subprocess.run(command, env=env, capture_output=True, text=True, check=False) for _ in range(2)]
+    assert [run.returncode for run in runs] == [code, code]
+    images = re.findall(r"^[A-Z_]+=([^@\n]+)(?:@\S+)?$", before, re.MULTILINE)
+    if code:
+        assert file.read_text() == before
+        assert "as it was" in runs[0].stderr
+    else:
+        assert re.findall(r"^[A-Z_]+=(.*)$", file.read_text(), re.MULTILINE) == [
+            f"{image}@{DIGEST}" for image in images
+        ]
+        assert (tmp_path / "asked").read_text().split() == 2 * images
+    assert len(list(tmp_path.glob("images.env*"))) == 1
+
+
+def test_images_are_those_of_the_files() -> None:
+    """The Dockerfile and the compose file name the images of docker/images.env, by the same variables."""
+    images = dict(re.findall(r"^(\w+)=([^@\n]+)", (ROOT / "docker" / "images.env").read_text(), re.MULTILINE))
+    compose = (ROOT / "docker" / "compose.yaml").read_text()
+    assert dict(re.findall(r"\$\{(HEARTWHEEL_\w+_IMAGE):-([^}]+)\}", compose)) == images
+    assert f"ARG BASE={images['HEARTWHEEL_BASE_IMAGE']}\n" in (ROOT / "docker" / "Dockerfile").read_text()

@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ def _beat(t_ms: int, member: str = "m", **more: Any) -> dict[str, Any]:
     return {"t_ms": t_ms, "group_id": "g", "member_id": member, "session_timeout_ms": 10_000} | more
 
 
-def _write(path: Path, lines: list[dict[str, Any] | str]) -> str:
+def _write(path: Path, lines: Sequence[dict[str, Any] | str]) -> str:
     path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
     return str(path)
 
@@ -135,7 +136,7 @@ def test_flags_win_over_the_recordings_settings(tmp_path: Path, capsys: pytest.C
 
     def members(*flags: str) -> int:
         assert run(["replay", log, "--meta", str(meta), *flags]) == 0
-        return max(v.get("member_count", 0) for v in _verdicts(capsys.readouterr().out))
+        return max(int(v.get("member_count", 0)) for v in _verdicts(capsys.readouterr().out))
 
     assert members() == 1
     assert members("--set", "coordinator.group_max_size=2") == 2

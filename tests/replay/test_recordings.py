@@ -18,7 +18,8 @@ every_recording = pytest.mark.parametrize("folder", RECORDINGS, ids=lambda folde
 
 
 def _meta(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / "meta.json").read_text())
+    meta: dict[str, Any] = json.loads((folder / "meta.json").read_text())
+    return meta
 
 
 def _lines(folder: Path) -> list[bytes]:

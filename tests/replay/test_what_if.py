@@ -220,6 +220,22 @@ def test_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "came back from: 15s (paused of g, from" in out
 
 
+def test_poll_timeouts_are_counted_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A member that left as it had not polled in time is no silence: the table says which setting it is about."""
+    left = {
+        "t_ms": 31_000,
+        "type": "leave",
+        "group_id": "g",
+        "member_id": "slow",
+        "reason": "consumer poll timeout has expired.",
+    }
+    log = [line | {"generation_id": 7} for line in _beats("slow", DEAD)]
+    answer = _ask([*log, left], [20_000], until_ms=100_000)
+    assert (answer.poll_timeouts, _counts(answer.scenarios)) == (1, [(0, 0)])
+    assert run(["replay", _write(tmp_path / "log", [*log, left]), "--what-if", "session_timeout=20s"]) == 0
+    assert "raise max.poll.interval.ms, or lower max.poll.records" in capsys.readouterr().out
+
+
 def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`--json` tells the same for machines, with the units in the names."""
     log = _write(tmp_path / "log", _beats("dead", DEAD))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -10,14 +11,20 @@ from pathlib import Path
 import pytest
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError, SaslAuthenticationFailedError
 
-from heartwheel.broker.node_security import NodeSecurity
+from heartwheel.broker.node_security import NodeSecurity, arguments_file
 from heartwheel.cli.app import run
+from heartwheel.demo.folder import fresh_folder
 from heartwheel.kafka.client import KafkaRefusedError, plain_errors
 from heartwheel.kafka.security import ClientPropertyError, client_settings, java_properties
 from heartwheel.kafka.tls_login import TlsError, _with_last_words, refusal_of
-from heartwheel.settings import MASK, SettingsError, is_secret, load_settings
+from heartwheel.notify.store import Store
+from heartwheel.private import private_folder
+from heartwheel.settings import MASK, Settings, SettingsError, is_secret, load_settings
 from heartwheel.settings.secret import HIDDEN_NAMES
+from heartwheel.spark.job_tally import redacted, secrets_of
+from heartwheel.spark.places import place_of
 from heartwheel.spark.secret_properties import properties_text, told_in_a_file
+from heartwheel.spark.session import session_conf
 from support.certificates import Authority
 
 PATH = "kafka.client.sasl.password"
@@ -106,6 +113,9 @@ def test_secret_properties_keep_every_character() -> None:
         ("spark.ssl.keyPassword", True),
         ("spark.hadoop.fs.s3a.access.key", True),
         ("spark.hadoop.fs.azure.account.key.store.blob", True),
+        ("spark.hadoop.fs.azure.sas.container.store.blob", True),
+        ("spark.hadoop.fs.azure.sas.fixed.token.store.dfs", True),
+        ("kafka.sasl.mechanism", False),
         ("spark.master", False),
         ("kafka.ssl.truststore.location", False),
         ("kafka.client.ssl.key.location", False),
@@ -115,6 +125,84 @@ def test_names_of_secrets(name: str, hidden: bool) -> None:  # noqa: FBT001 - a 
     """One rule says what is a secret, for `config`, for errors, and for the pages and plans of Spark."""
     assert is_secret(name) is hidden
     assert bool(re.search(HIDDEN_NAMES, name)) is hidden
+
+
+OPTIONS = "-Xss4m -Djavax.net.ssl.trustStorePassword=hunter2 -Da.b=c -Dx.password='hunter2 too'"
+
+
+def test_secrets_in_options_of_a_jvm_are_masked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`-D...password=...` within a value is masked by `config`, as table and as JSON, and the rest of it is shown."""
+    name = "spark.executor.extraJavaOptions"
+    monkeypatch.setenv("HEARTWHEEL_SPARK__CONF", json.dumps({name: OPTIONS}))
+    for words in ([], ["--json"]):
+        assert run(["config", *words]) == 0
+        told = capsys.readouterr().out
+        assert "hunter2" not in told
+        assert f"-Xss4m -Djavax.net.ssl.trustStorePassword={MASK} -Da.b=c -Dx.password={MASK}" in told
+    settings = load_settings(None, os.environ).settings
+    assert redacted(f"java {OPTIONS}", secrets_of(settings)).count("hunter2") == 0
+    assert redacted("it was hunter2", secrets_of(settings)) == f"it was {MASK}"
+
+
+def test_a_secret_in_an_option_of_a_flag_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """A flag whose value has a password in it is as public as one that is a password."""
+    assert run(["config", "--set", f"spark.conf.spark.executor.extraJavaOptions={OPTIONS}"]) == 2
+    told = capsys.readouterr().err
+    assert "hunter2" not in told
+    assert "has a secret, and a command line can be read" in told
+
+
+def test_arguments_of_kafkas_tools_travel_in_a_file_of_ours_alone() -> None:
+    """What the broker's users are made of is read from a file with mode 0600 that is gone afterwards."""
+    with arguments_file(["--add-scram", 'SCRAM=[name=a,salt="b c"]']) as words:
+        (word,) = words
+        assert word[0] == "@"
+        file = Path(word[1:])
+        assert file.read_text() == '--add-scram\nSCRAM=[name=a,salt="b c"]\n'
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert not file.exists()
+    with arguments_file([]) as words:
+        assert words == []
+
+
+@pytest.mark.parametrize("make", ["notifier", "checkpoint", "demo", "log"])
+def test_folders_are_for_their_owner_alone(make: str, tmp_path: Path) -> None:
+    """Folders of the notifier, of checkpoints, of the demo and of logs are made with 0700; others stay as they are."""
+    folder = tmp_path / "above" / "folder"
+
+    def use() -> None:
+        if make == "notifier":
+            with Store(folder).locked():
+                pass
+        elif make == "checkpoint":
+            place = place_of(str(folder), None)
+            assert place is not None
+            place.write("manifest", b"x")
+        elif make == "demo":
+            with fresh_folder(folder):
+                pass
+        else:
+            session_conf(Settings(), [], shuffle_partitions=1, log_file=folder / "spark.log")
+
+    before = os.umask(0o022)
+    try:
+        use()
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        folder.chmod(0o750)
+        use()
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o750
+        assert stat.S_IMODE(folder.parent.stat().st_mode) == 0o755
+    finally:
+        os.umask(before)
+
+
+def test_a_file_in_place_of_a_folder_is_an_error(tmp_path: Path) -> None:
+    """A file where the folder should be is no folder that is there already."""
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError):
+        private_folder(tmp_path / "file")
 
 
 def test_the_brokers_command_line_holds_no_password(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import json
 from typing import Any
 
 import msgspec
-import pandas as pd
 import pytest
 
 from heartwheel.coordinator.config import CoordinatorConfig
@@ -17,7 +16,8 @@ from heartwheel.spark.job_config import JobConfig
 from heartwheel.spark.packer import REJECT_STUB_BYTES, REJECTS_BYTES_MAX, Packer
 from heartwheel.spark.schema import NEW_STATE, StateRow
 from heartwheel.spark.state_function import advance_shard
-from heartwheel.testing import LogBuilder, Record, frame_of, run_shard
+from heartwheel.testing import LogBuilder, Record, arrivals, run_shard
+from heartwheel.wire.tick import Tick, encode_tick
 
 T0 = 1_795_239_789_000
 SESSION_MS = 1_500
@@ -40,7 +40,6 @@ class Shard:
             source="beats",
             topics={"heartbeats": "beats"},
             slots=(0,),
-            skew_allowance_ms=0,
             coordinator=CoordinatorConfig(
                 group_min_session_timeout_ms=1,
                 group_max_size=group_max_size,
@@ -58,10 +57,9 @@ class Shard:
         """Run one batch."""
         first, self.sent = len(self.sent), [*self.sent, *values]
         records = [Record(self._now_ms, value, 0, first + i) for i, value in enumerate(values)]
-        packs = list(self._packer.pack(frame_of(records))) if records else []
-        frame = pd.DataFrame([*((rejected, payload) for _, rejected, payload in packs), (False, None)])
-        frame.columns = pd.Index(["rejected", "payload"])
-        self.state, output = advance_shard(self.config, 0, self.state, [frame], batch_ms=self._now_ms, held=False)
+        tick = Record(self._now_ms, encode_tick(Tick()), 0, len(self.sent))
+        frame = arrivals([*records, tick], self._packer)
+        self.state, output = advance_shard(self.config, 0, self.state, [frame], batch_ms=self._now_ms)
         for row in output.to_dict("records"):
             self.rows[row["topic"]].append(msgspec.json.decode(row["value"]))
         self._now_ms += 1_000
@@ -213,5 +211,5 @@ def test_p6_what_is_remembered_of_large_values_is_bounded(monkeypatch: pytest.Mo
     monkeypatch.setattr("heartwheel.spark.decoder.REMEMBERED_BYTES_MAX", 10_000)
     packer = Packer("beats", 1)
     for i in range(100):
-        list(packer.pack(frame_of([Record(T0, beat("g", "a", noise=f"{i:01000}"), 0, i)])))
+        arrivals([Record(T0, beat("g", "a", noise=f"{i:01000}"), 0, i)], packer)
     assert packer._decoder._table.nbytes <= 10_000

@@ -7,7 +7,7 @@ import msgspec
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.shard import Shard, ShardLimits
 from heartwheel.shard.status import AT_RISK_BYTES_MAX, STRAYS_MAX, status_of
-from heartwheel.testing import LogBuilder, pack_records
+from heartwheel.testing import LogBuilder, read_records
 from heartwheel.wire.events import ID_BYTES_MAX
 from heartwheel.wire.status import StatusRow
 from heartwheel.wire.verdicts import NAMES_BYTES_MAX, NAMES_MAX, ExpiryReason, Kind, TriggerRow, Verdict, row_of
@@ -70,7 +70,7 @@ def _status(ids: list[str], at_risk_count: int) -> StatusRow:
         log.beat(1_000, id_, id_, session_timeout_ms=10_000)
         log.beat(1_000, id_, id_, session_timeout_ms=10_000, partition=1)
     shard = Shard(coordinator=CoordinatorConfig(), limits=ShardLimits())
-    outcome = shard.apply(pack_records(log.records), 2_000)
+    outcome = shard.apply(*read_records(log.records, clock_ms=2_000))
     return status_of(shard, outcome, index=0, batch_ms=2_000, held=False, at_risk_count=at_risk_count, state_bytes=0)
 
 

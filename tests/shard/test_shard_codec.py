@@ -14,7 +14,7 @@ from heartwheel.shard import CorruptBlobError, Shard, ShardLimits, StateBlobErro
 from heartwheel.shard.codec import BLOB_VERSION
 from heartwheel.shard.frame import decode_frame, encode_frame
 from heartwheel.shard.rules_path import KINDS, STATES
-from heartwheel.testing import LogBuilder, by_group, pack_records
+from heartwheel.testing import LogBuilder, by_group, read_records, until
 from support.heartbeat_logs import CONFIG, T0, heartbeat_logs
 
 ROOMY = dataclasses.replace(CONFIG, group_max_size=5_000)
@@ -33,7 +33,7 @@ def _beats(members: int, *, at_ms: int = 0) -> LogBuilder:
 
 def _blob() -> str:
     shard = _shard()
-    shard.apply(pack_records(_beats(20).records), None)
+    shard.apply(*read_records(_beats(20).records))
     return shard.encode()
 
 
@@ -45,7 +45,7 @@ BLOB = _blob()
 def test_w7_a_state_survives_the_round_trip(log: LogBuilder) -> None:
     """W7: decoded and encoded again the text is the same, and every group and member is as it was."""
     shard = _shard()
-    shard.apply(pack_records(log.records), T0 + 2_000)
+    shard.apply(*read_records(log.records, clock_ms=T0 + 2_000))
     blob = shard.encode()
     again = _shard(blob)
     assert again.encode() == blob
@@ -64,22 +64,20 @@ def test_w7_a_state_survives_the_round_trip(log: LogBuilder) -> None:
 def test_another_wheel_tells_the_same(log: LogBuilder, old: tuple[int, int], new: tuple[int, int]) -> None:
     """`[wheel]` may be changed between two runs: it counts from the next start on, and no timer is lost."""
     first = Shard(coordinator=ROOMY, limits=ShardLimits(), tick_ms=old[0], wheel_size=old[1])
-    first.apply(pack_records(log.records), T0 + 700)
+    first.apply(*read_records(log.records, clock_ms=T0 + 700))
     blob, end_ms = first.encode(), T0 + 600_000
-    kept = Shard(coordinator=ROOMY, limits=ShardLimits(), clock_ms=first.clock_ms, blob=blob)
-    other = Shard(
-        coordinator=ROOMY, limits=ShardLimits(), clock_ms=first.clock_ms, blob=blob, tick_ms=new[0], wheel_size=new[1]
-    )
+    kept = Shard(coordinator=ROOMY, limits=ShardLimits(), blob=blob)
+    other = Shard(coordinator=ROOMY, limits=ShardLimits(), blob=blob, tick_ms=new[0], wheel_size=new[1])
     assert other.figures.occupancy()[0].tick_ms == new[0]
     assert other.figures.at_risk(100) == kept.figures.at_risk(100)
-    assert by_group(other.apply([], end_ms).verdicts) == by_group(kept.apply([], end_ms).verdicts)
+    assert by_group(other.apply([], until(end_ms)).verdicts) == by_group(kept.apply([], until(end_ms)).verdicts)
     assert other.dump() == kept.dump()
 
 
 def test_untouched_text_is_not_encoded_again() -> None:
     """A batch of known heartbeats leaves the ids as the bytes they came in, which is most of a state."""
     shard = _shard(BLOB)
-    shard.apply(pack_records(_beats(20, at_ms=500).records), None)
+    shard.apply(*read_records(_beats(20, at_ms=500).records))
     before, after = decode_frame(BLOB, newest=BLOB_VERSION)[1], decode_frame(shard.encode(), newest=BLOB_VERSION)[1]
     assert before["member_text"] == after["member_text"]
     assert before["group_text"] == after["group_text"]
@@ -121,17 +119,18 @@ def test_w7_a_frame_without_its_sections_is_refused_by_name() -> None:
 def test_a_shard_that_shrinks_gives_its_rows_back() -> None:
     """After a mass expiry the tables are renumbered, and those who are left go on with their deadlines."""
     shard = _shard()
-    shard.apply(pack_records(_beats(5_000).records), None)
+    shard.apply(*read_records(_beats(5_000).records))
     full = len(shard.encode())
     stayers = _beats(5_000, at_ms=3_000)
     stayers.records = stayers.records[:10]
-    shard.apply(pack_records(stayers.records), T0 + 4_000)
+    shard.apply(*read_records(stayers.records, clock_ms=T0 + 4_000))
     blob = shard.encode()
     assert shard.member_count == 10
     assert len(blob) < full / 5
     again = _shard(blob)
     assert {member.deadline_ms for member in again.figures.at_risk(100)} == {T0 + 7_000}
-    expired = [verdict.member_id for verdict in again.apply([], T0 + 7_000).verdicts if verdict.expiry_reason]
+    told = again.apply([], until(T0 + 7_000)).verdicts
+    expired = [str(verdict.member_id) for verdict in told if verdict.expiry_reason]
     assert sorted(expired) == sorted(f"m{member}" for member in range(10))
 
 

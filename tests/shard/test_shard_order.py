@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heartwheel.shard import Shard, ShardLimits
-from heartwheel.testing import LogBuilder, by_group, pack_records, run_rules, run_shard
+from heartwheel.testing import LogBuilder, by_group, read_records, run_rules, run_shard
 from support.heartbeat_logs import CONFIG, T0
 
 
@@ -17,7 +17,9 @@ def test_c5_append_time_that_steps_back_is_clamped_and_counted() -> None:
     assert by_group(run_shard(log, clock_ms=T0 + 2_300, config=CONFIG)) == expected
     assert by_group(run_shard(log, clock_ms=T0 + 2_300, cuts=[2, 6], config=CONFIG)) == expected
     shard = Shard(coordinator=CONFIG, limits=ShardLimits())
-    assert shard.apply(pack_records(log.records), None).counts["records_clamped"] == 4
+    read = read_records(log.records)
+    assert read.readings[0].regressed == 4
+    shard.apply(*read)
     assert shard.figures.at_risk(1)[0].deadline_ms == T0 + 2_200
 
 
@@ -28,8 +30,10 @@ def test_a_group_in_two_partitions_is_ordered_by_append_time_and_named() -> None
     log.beat(T0 + 1_500, "g", "a", session_timeout_ms=1_000, partition=1)
     # Read after the two above by partition, appended between them.
     log.beat(T0 + 800, "g", "a", session_timeout_ms=1_000, partition=2)
+    for partition in range(3):
+        log.tick(T0 + 1_600, partition=partition)
     shard = Shard(coordinator=CONFIG, limits=ShardLimits())
-    outcome = shard.apply(pack_records(log.records), None)
+    outcome = shard.apply(*read_records(log.records))
     assert not [verdict for verdict in outcome.verdicts if verdict.expiry_reason]
     assert shard.figures.strays(10) == {"g": 1}
     assert outcome.counts["records_astray"] == 1
@@ -40,7 +44,9 @@ def test_equal_times_in_two_partitions_go_by_partition() -> None:
     log = LogBuilder()
     log.beat(T0, "g", "late", session_timeout_ms=1_000, partition=3)
     log.beat(T0, "g", "early", session_timeout_ms=1_000, partition=0)
+    for partition in range(4):
+        log.tick(T0 + 1, partition=partition)
     shard = Shard(coordinator=CONFIG, limits=ShardLimits())
-    shard.apply(pack_records(log.records), None)
+    shard.apply(*read_records(log.records))
     ((group, _),) = shard.dump()
     assert list(group.members) == ["early", "late"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.shard.shard import Shard
-from heartwheel.testing import LogBuilder, by_group, pack_records, run_rules, run_shard
+from heartwheel.testing import LogBuilder, by_group, read_records, run_rules, run_shard
 from support.heartbeat_logs import CONFIG, EXAMPLES, T0, beating_logs, cuts_of, heartbeat_logs
 
 LATER = 30_000
@@ -46,8 +46,8 @@ def test_known_heartbeats_take_the_fast_path() -> None:
     """Once the rules have seen a member's heartbeat, its repetitions cost no rule, also over many session timeouts."""
     log = _steady(members=9, beats=50)
     shard = Shard(coordinator=CONFIG, limits=ShardLimits())
-    first = shard.apply(pack_records(log.records[:9]), None)
-    rest = shard.apply(pack_records(log.records[9:]), None)
+    first = shard.apply(*read_records(log.records[:9]))
+    rest = shard.apply(*read_records(log.records[9:]))
     assert (first.counts["records_rules"], first.counts["records_fast"]) == (9, 0)
     assert (rest.counts["records_rules"], rest.counts["records_fast"]) == (0, 9 * 49)
     assert not [verdict for verdict in rest.verdicts if verdict.expiry_reason]

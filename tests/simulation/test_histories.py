@@ -21,16 +21,33 @@ FEW: Final = 100
 _SELDOM_TOLD: Final = {Cause.OVER_CAPACITY, Cause.MEMBER_REJOINED}
 """Causes that need a smaller `group_max_size` at a restart, or that no row of the triggers topic gives."""
 
+_NEVER_THERE: Final = {
+    ExpiryReason.NEW_MEMBER_TIMEOUT,
+    ExpiryReason.REVOCATION_TIMEOUT,
+    ExpiryReason.POLL_TIMEOUT,
+}
+"""Reasons that need a longer history, or members that no simulation has: of newer groups, or that say why they go."""
+
 _AT_LEAST: Final = {
     50: [
         *(f"group {kind}" for kind in ("presence", "loaded", "classic")),
         *(f"pause deadline {edge:+}" for edge in (-1, 0, 1)),
         *(f"member {deed}" for deed in ("busy", "die", "leave", "pause", "return", "return static", "rejoin", "stale")),
-        *(f"expired {reason}" for reason in ExpiryReason if reason is not ExpiryReason.NEW_MEMBER_TIMEOUT),
+        *(f"expired {reason}" for reason in ExpiryReason if reason not in _NEVER_THERE),
         *TRIGGER_TYPES.values(),
         *(f"driver clock {how}" for how in ("right", "behind", "drifts", "steps back", "steps forward")),
         *(f"fault {what}" for what in ("duplicate record", "stall", "unload", "load", "task retried")),
-        "fault records between offsets and timestamp",
+        *(f"ticker {what}" for what in ("dead", "lags", "skips a partition")),
+        *(f"outage {what}" for what in ("of a partition", "of all", "renews")),
+        "fault outage with the job",
+        "fault tick of somebody else",
+        "group in two partitions",
+        "leader with another clock",
+        "member dies in an outage",
+        "member stands still",
+        "restart in the process",
+        "restart of the process",
+        "transaction open",
         "another wheel",
         "append time steps back",
         "batch bounded",
@@ -41,16 +58,14 @@ _AT_LEAST: Final = {
         "topic grows",
     ],
     10: [
-        *(f"crash {step} held" for step in Step),
-        *(f"crash {step} live" for step in Step if step is not Step.STARTED),
+        *(f"crash {step}" for step in Step),
         *(f"cause {cause}" for cause in Cause if cause not in _SELDOM_TOLD),
         *(f"reject {cause}" for cause in RejectCause if cause is not RejectCause.DUPLICATE_OPERATION),
-        *(f"broker clock {how}" for how in ("drifts", "steps back", "steps forward")),
-        "backlog at once",
+        *(f"broker clock {how}" for how in ("drifts", "jumps", "steps back", "steps forward")),
         "driver clock ahead",
         "expired new_member_timeout",
         "fault rebalance unseen",
-        "group in two partitions",
+        "group astray",
         "job starts at the end",
         "member batch leave",
     ],

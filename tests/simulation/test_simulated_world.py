@@ -1,59 +1,148 @@
-"""The parts of a simulated world: clocks that keep to the assumption, a topic, a checkpoint, and the command line."""
+"""The parts of a simulated world: clocks, a topic, a ticker, a checkpoint, an oracle, and the command line."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
+from typing import Any
 
 import pytest
 
 from heartwheel.simulation import draw_plan, simulate, simulate_plan
 from heartwheel.simulation.__main__ import main
 from heartwheel.simulation.checkpoint import Checkpoint
-from heartwheel.simulation.clocks import EPOCH_MS, Clock, DriverClock
+from heartwheel.simulation.clocks import EPOCH_MS, Clock
+from heartwheel.simulation.oracle import Log
+from heartwheel.simulation.plan import Outage, Plan, Trouble
 from heartwheel.simulation.population import feed
 from heartwheel.simulation.story import Story
+from heartwheel.simulation.ticker import Ticker
+from heartwheel.simulation.topic import Topic
 from heartwheel.spark import state_function
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_driver_clocks_keep_to_the_skew_allowance(seed: int) -> None:
-    """Whatever clocks a seed draws, no record is stamped before what the driver showed earlier, less the allowance."""
-    plan = draw_plan(seed)
-    topic = feed(plan, Story()).topic
-    driver = DriverClock(plan.driver, plan.brokers, plan.skew_allowance_ms)
-    for landed_ms, record in (landed for log in topic.partitions for landed in log):
-        for earlier_ms in range(0, landed_ms, 331):
-            assert record.append_ms >= driver.at(earlier_ms) - plan.skew_allowance_ms
+from heartwheel.spark.schema import StateRow
+from heartwheel.wire.tick import Tick, read_tick
 
 
 def test_a_clock_drifts_and_steps() -> None:
-    """A clock that gains 500 ppm is 1 ms ahead after 2 s; its lowest time from now on knows of a later step back."""
+    """A clock that gains 500 ppm is 1 ms ahead after 2 s; a step back stays."""
     clock = Clock(ahead_ms=-3, drift_ppm=500, steps=((5_000, -40),))
     assert [clock.at(t) - EPOCH_MS for t in (0, 2_000, 4_999, 5_000)] == [-3, 1_998, 4_998, 4_959]
-    assert clock.lowest_from(4_990) == clock.at(5_000) < clock.at(4_990)
+
+
+def _plan(**changes: Any) -> Plan:
+    """Draw a plan in which nothing goes wrong, but for what a test asks for."""
+    calm: dict[str, Any] = {
+        "partitions": 2,
+        "grown": None,
+        "brokers": (Clock(),),
+        "leader_changes": (),
+        "outages": (),
+        "transactions": (),
+        "troubles": (),
+        "liar": False,
+        "garbage": 0,
+        "tick_interval_ms": 200,
+    }
+    return dataclasses.replace(draw_plan(2), **calm | changes)
+
+
+def _ticks(topic: Topic, partition: int) -> list[tuple[int, Tick]]:
+    """List the ticks in a partition: when they landed, true ms, and what they say."""
+    landed = [(landed.landed_ms, read_tick(landed.record.value)) for landed in topic.partitions[partition]]
+    return [(at_ms, tick) for at_ms, tick in landed if tick is not None]
+
+
+def _ticked(plan: Plan, until_ms: int) -> Topic:
+    """Let a ticker run over an empty topic."""
+    topic = Topic(plan)
+    ticker = Ticker(plan, topic, Story())
+    ticker.start(0)
+    ticker.advance(until_ms)
+    return topic
+
+
+def test_a_ticker_writes_to_every_partition() -> None:
+    """A tick an interval in each partition, with the run and its own age; a partition that is new gets some, too."""
+    topic = _ticked(_plan(grown=(1_000, 3)), 1_999)
+    assert [len(_ticks(topic, partition)) for partition in range(3)] == [10, 10, 5]
+    assert {tick.run for _, tick in _ticks(topic, 0)} == {f"{2:08x}{0:08x}"}
+    assert [tick.partitions for _, tick in _ticks(topic, 0)] == [2] * 5 + [3] * 5
+    assert [tick.mono_ms for _, tick in _ticks(topic, 1)] == list(range(0, 2_000, 200))
+
+
+def test_a_ticker_that_skips_a_partition_writes_to_the_others() -> None:
+    """Trouble with one partition is trouble with that one; where ticks lag, one is on its way at a time."""
+    topic = _ticked(_plan(troubles=(Trouble(500, 1_500, 0, 0), Trouble(500, 1_500, 1, 600))), 2_000)
+    assert [at_ms for at_ms, _ in _ticks(topic, 0) if 500 <= at_ms < 1_500] == []
+    assert [at_ms for at_ms, _ in _ticks(topic, 1) if 700 <= at_ms < 1_500] == [1_200]
+
+
+def test_after_an_outage_the_tick_in_flight_lands_first() -> None:
+    """Nothing lands while a partition can not be written; what was sent meanwhile lands at its end."""
+    plan = _plan(outages=(Outage(1_000, 3_000, 0),))
+    topic = _ticked(plan, 3_999)
+    assert topic.send(0, b"x", 4_000) - EPOCH_MS == 4_000
+    landed = [at_ms for at_ms, _ in _ticks(topic, 0)]
+    assert [at_ms for at_ms in landed if 1_004 < at_ms < 3_000] == []
+    assert [at_ms for at_ms in landed if at_ms >= 3_000]
+    assert max(tick.mono_ms for at_ms, tick in _ticks(topic, 0) if at_ms <= 3_000) <= 1_000
+    assert len(_ticks(topic, 1)) == 20
+    other = Topic(plan)
+    assert other.send(0, b"x", 2_000) - EPOCH_MS == 3_000
+    assert other.ends_at(2_999) == {0: 0, 1: 0}
+    assert other.ends_at(3_000) == {0: 1, 1: 0}
+
+
+def test_an_open_transaction_hides_what_stands_behind_its_begin() -> None:
+    """A committed read ends where a transaction began until that has ended; other partitions go on."""
+    topic = Topic(_plan(transactions=(Outage(1_000, 3_000, 0),)))
+    for at_ms in (500, 1_500, 3_500):
+        for partition in (0, 1):
+            topic.send(partition, b"x", at_ms)
+    assert [topic.ends_at(at_ms) for at_ms in (999, 1_500, 2_999, 3_000)] == [
+        {0: 1, 1: 1},
+        {0: 1, 1: 2},
+        {0: 1, 1: 2},
+        {0: 2, 1: 2},
+    ]
+
+
+def test_the_oracle_finds_an_outage_by_its_words() -> None:
+    """A gap between ticks of one known run is an outage of its partition; with another run after it there is none."""
+    plan = _plan(outages=(Outage(2_000, 6_000, 0),), outage_min_ms=1_000)
+    topic = Topic(plan)
+    ticker = Ticker(plan, topic, Story())
+    ticker.start(0)
+    ticker.advance(8_000)
+    checkpoint = Checkpoint({})
+    checkpoint.plan(topic.ends_at(8_000), 0)
+    checkpoint.commit()
+    found = Log(plan, topic, checkpoint, tuple(ticker.runs)).outages
+    assert [gone.partition for gone in found] == [0]
+    assert 6_000 <= found[0].to_ms - EPOCH_MS < 6_300
+    assert Log(plan, topic, checkpoint, ("another",)).outages == []
 
 
 def test_a_topic_keeps_the_order_of_true_time() -> None:
-    """Offsets of a partition rise with true time, and its end at a moment counts what has landed by then."""
+    """Offsets of a partition rise with true time."""
     plan = draw_plan(2)
     topic = feed(plan, Story()).topic
-    for partition, log in enumerate(topic.partitions):
+    end = topic.ends_at(plan.feed_ms)
+    assert sum(end.values()) == sum(map(len, topic.partitions)) > 0
+    for log in topic.partitions:
         times = [landed_ms for landed_ms, _ in log]
         assert times == sorted(times)
         assert [record.offset for _, record in log] == list(range(len(log)))
-        for landed_ms in times[:20]:
-            assert topic.ends_at(landed_ms)[partition] == sum(t <= landed_ms for t in times)
 
 
 def test_a_batch_without_commit_begins_from_the_state_before_it() -> None:
     """What a lost attempt wrote as state is not what the next attempt reads; offsets and timestamp are the same."""
     checkpoint = Checkpoint({})
     checkpoint.plan({0: 3}, 1_000)
-    checkpoint.put_state(0, (1, 1_000, -1, 1, 1, "lost"))
+    checkpoint.put_state(0, StateRow(2, 1_000, -1, 1, 1, "lost"))
     assert checkpoint.unfinished
     assert checkpoint.state(0)[5] == ""
-    checkpoint.put_state(0, (1, 1_000, -1, 1, 1, "kept"))
+    checkpoint.put_state(0, StateRow(2, 1_000, -1, 1, 1, "kept"))
     checkpoint.commit()
     checkpoint.plan({0: 5, 1: 1}, 2_000)
     assert checkpoint.state(0)[5] == "kept"
@@ -96,7 +185,7 @@ def test_seeds_are_a_count_or_a_range(capsys: pytest.CaptureFixture[str]) -> Non
         assert main(["--seeds", seeds, "--workers", "0"]) == 0
         out = capsys.readouterr().out
         assert f"{count} histories, 0 broke a promise" in out
-        assert "batch live" in out
+        assert "  batch" in out
 
 
 @pytest.mark.parametrize("seed", [21488, 26338])

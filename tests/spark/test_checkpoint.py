@@ -9,7 +9,16 @@ import pytest
 
 from heartwheel.operations_job.job import OperationsJob
 from heartwheel.settings import Settings, load_settings
-from heartwheel.spark.checkpoint import FORMAT, MANIFEST, CheckpointError, Manifest, open_checkpoint, read_manifest
+from heartwheel.spark.checkpoint import (
+    FORMAT,
+    MANIFEST,
+    RUNS_MAX,
+    CheckpointError,
+    Manifest,
+    add_run,
+    open_checkpoint,
+    read_manifest,
+)
 from heartwheel.spark.job import HeartbeatJob
 
 
@@ -52,7 +61,11 @@ def test_f6_another_configuration_is_refused_with_all_that_differs(tmp_path: Pat
         (b'{"format":1}', "can not be read"),
         (
             msgspec.json.encode({"format": FORMAT + 1, "shards": 8, "shuffle_partitions": 2, "topic": "t"}),
-            "has format 2",
+            "has format 3",
+        ),
+        (
+            msgspec.json.encode({"format": 1, "shards": 8, "shuffle_partitions": 2, "topic": "t"}),
+            "has format 1, whose time came from the driver's clock",
         ),
     ],
 )
@@ -78,7 +91,7 @@ def test_a_place_that_can_not_be_written_is_named(tmp_path: Path) -> None:
         open_checkpoint(_settings(tmp_path / "file" / "checkpoint"))
 
 
-CLUSTER = ("spark.master=spark://m:7077", "spark.shuffle_partitions=2")
+CLUSTER = ("spark.master=spark://m:7077", "spark.conf.spark.authenticate=false", "spark.shuffle_partitions=2")
 
 
 def test_a_folder_can_be_written_as_an_address(tmp_path: Path) -> None:
@@ -107,3 +120,11 @@ def test_an_address_is_not_looked_at_before_there_is_a_session(tmp_path: Path, m
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(CheckpointError, match="is not a local folder"):
         read_manifest("hdfs://name/heartwheel")
+
+
+def test_the_runs_of_the_ticker_are_written_down(tmp_path: Path) -> None:
+    """A checkpoint remembers the newest runs of the ticker: ticks of others are no evidence of an outage."""
+    open_checkpoint(_settings(tmp_path / "c"))
+    for number in range(RUNS_MAX + 2):
+        runs = add_run(str(tmp_path / "c"), f"run-{number}", None)
+    assert runs == tuple(f"run-{number}" for number in range(2, RUNS_MAX + 2))

@@ -51,7 +51,8 @@ def test_a_fault_is_explained(words: str, message: str, tries_max: int | None) -
 def test_a_cause_that_only_the_stack_trace_tells_is_found() -> None:
     """Spark says that state can not be written, and deep below why: the disk is full, which may pass."""
     error = RuntimeError("[CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT] Error writing state store files")
-    error._stackTrace = "org.X: Error writing\n\tat TimeoutException.java\nCaused by: No space left on device\n"
+    trace = "org.X: Error writing\n\tat TimeoutException.java\nCaused by: No space left on device\n"
+    error._stackTrace = trace  # type: ignore[attr-defined]  # as PySpark's errors have it
     fault = explain(error)
     assert fault.tries_max is None
     assert "the disk of the checkpoint is full (Caused by: No space left on device)" in fault.message

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.broker.node_process import free_port
 from heartwheel.canary import Canary
-from heartwheel.canary.judge import Outcome
+from heartwheel.canary.judge import CanaryOutcome
 from heartwheel.canary.plan import groups_of
 from heartwheel.kafka.readback import LogRecord
 from heartwheel.metrics.catalogue import CATALOGUE, Kind
@@ -25,7 +25,6 @@ from heartwheel.wire.job import JobRow, Phase
 from heartwheel.wire.verdicts import ExpirationRow
 from support.beating import Beating
 from support.job import SESSION_MS, Job, Topics, beats_of, running
-from support.verdicts import silences_in
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -122,7 +121,10 @@ def test_joins_reach_the_triggers(live: Job) -> None:
 
 
 def test_p1_a_job_that_was_frozen_expires_nobody_who_beats(live: Job) -> None:
-    """P1: stopped in its tracks for longer than sessions last, as on a paused machine, it expires the silent alone."""
+    """P1: stopped in its tracks for longer than sessions last, as on a paused machine, it expires the silent alone.
+
+    In a partition where nobody else writes the pause cannot be told from an outage, so that one session more may pass.
+    """
     topics = live.topics
     with Beating(topics, session_ms=3_000, group="frozen"):
         live.wait_for(lambda: _newest_ms(topics, "frozen"), "the first heartbeats")
@@ -134,10 +136,9 @@ def test_p1_a_job_that_was_frozen_expires_nobody_who_beats(live: Job) -> None:
         finally:
             live.thaw()
         live.until_clock(thaw_ms)
-    silences = silences_in(topics)
-    rows = [row for row in topics.rows("expirations") if row["group_id"].startswith("frozen")]
-    assert {(row["member_id"], row["deadline_ms"]) for row in rows} <= silences
-    assert "frozen-dies-m0" in {row["member_id"] for row in rows}
+        live.wait_for(lambda: "frozen-dies-m0" in topics.expired(), "the silent one to be expired")
+        rows = [row for row in topics.rows("expirations") if row["group_id"].startswith("frozen")]
+        assert {row["member_id"] for row in rows} == {"frozen-dies-m0"}
 
 
 def _newest_ms(topics: Topics, group: str) -> int:
@@ -147,8 +148,9 @@ def _newest_ms(topics: Topics, group: str) -> int:
 def test_the_job_topic_says_how_the_job_stands(live: Job) -> None:
     """One row a batch, under one key: the newest says that the job lives, and what its last batch did."""
     live.wait_for(lambda: any(row.phase is Phase.LIVE for row in _jobs(live.topics)), "the job to say that it lives")
+    before = _jobs(live.topics)[-1].records
     live.topics.send(beats_of("told", 3))
-    row = live.wait_for(lambda: _job_after(live.topics, records=3), "a batch of three records in the job topic")
+    row = live.wait_for(lambda: _job_after(live.topics, records=before + 3), "three records more in the job topic")
     assert row.last_batch.ended_ms <= row.at_ms
     assert (row.trigger_interval_ms, row.shards, row.fault) == (500, 2, None)
     assert {record.key for record in live.topics.read("job")} == {b"job"}
@@ -168,9 +170,9 @@ def test_p1_p2_a_canary_finds_the_engine_right(live: Job) -> None:
             },  # batches may take long here
         }
     )
-    outcomes: list[tuple[int, Outcome]] = []
+    outcomes: list[tuple[int, CanaryOutcome]] = []
     with Canary(settings, on_judged=lambda probe, judged: outcomes.append((probe.shard, judged.outcome))) as canary:
-        known = {Outcome.IN_TIME, Outcome.LATE}
+        known = {CanaryOutcome.IN_TIME, CanaryOutcome.LATE}
         live.wait_for(lambda: {shard for shard, outcome in outcomes if outcome in known} == {0, 1}, "both shards")
         assert canary.figures().false_ == 0
     rows = [row for row in live.topics.rows("expirations") if row["group_id"].startswith("heartwheel-canary-")]
@@ -201,4 +203,4 @@ def _jobs(topics: Topics) -> list[JobRow]:
 
 
 def _job_after(topics: Topics, *, records: int) -> JobRow | None:
-    return next((row for row in _jobs(topics) if row.last_batch and row.last_batch.records == records), None)
+    return next((row for row in _jobs(topics) if row.last_batch and row.records >= records), None)

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heartwheel.coordinator.partition import shard_of
+from heartwheel.log_time import ReadingsBuilder
 from heartwheel.pack import Pack, decode_pack
 from heartwheel.shard.log import BatchLog
-from heartwheel.spark.packer import Packer
+from heartwheel.spark.packer import Packer, PayloadKind
 from heartwheel.testing import LogBuilder, frame_of
-from heartwheel.wire.events import Event, EventType, encode_event, fingerprint
+from heartwheel.wire.events import Event, EventType, TickError, decode_event, encode_event, fingerprint
 from heartwheel.wire.rejects import REJECT_VALUE_BYTES_MAX, Reject
 
 SHARDS = 4
@@ -28,8 +29,8 @@ def _event(group: int, member: int, kind: EventType = EventType.HEARTBEAT) -> Ev
 def _pack(packer: Packer, log: LogBuilder) -> tuple[dict[int, list[Pack]], list[Reject]]:
     packs: dict[int, list[Pack]] = defaultdict(list)
     rejects: list[Reject] = []
-    for shard, rejected, payload in packer.pack(frame_of(log.records)):
-        if rejected:
+    for shard, kind, payload in packer.pack(frame_of(log.records), ReadingsBuilder((), 3_000)):
+        if kind is PayloadKind.REJECTS:
             rejects += msgspec.json.decode(payload, type=list[Reject])
         else:
             packs[shard].append(decode_pack(payload))
@@ -51,17 +52,19 @@ _records = st.lists(
 
 @given(_records)
 def test_nothing_is_lost_and_order_is_kept(rows: list[tuple[int, int, int, EventType, bool]]) -> None:
-    """Every record comes out once, in its shard, in the order of the log, with its time, offset and fingerprint."""
+    """Every record comes out once, in its shard, in the order of the log, with its effective time and fingerprint."""
     log = LogBuilder()
     for append_ms, group, member, kind, broken in rows:
         log.add(append_ms, b"{" if broken else _event(group, member, kind))
     packs, rejects = _pack(Packer("t", SHARDS), log)
     expected = defaultdict(list)
+    effective_ms = 0
     for record, (_, group, member, kind, broken) in zip(log.records, rows, strict=True):
+        effective_ms = max(effective_ms, record.append_ms)
         if not broken:
             event = _event(group, member, kind)
             mark = fingerprint(event) if kind is EventType.HEARTBEAT else 0
-            expected[shard_of(event.group_id, SHARDS)].append((record.append_ms, record.offset, event, mark))
+            expected[shard_of(event.group_id, SHARDS)].append((effective_ms, record.offset, event, mark))
     for shard in range(SHARDS):
         batch = BatchLog(packs[shard])
         got = [
@@ -177,3 +180,36 @@ def test_a_duplicate_key_counts_by_its_last_value() -> None:
     packs, _ = _pack(Packer("t", 1), log)
     assert BatchLog(packs[0]).event(0).group_id == "b"
     assert encode_event(BatchLog(packs[0]).event(0)) == b'{"group_id":"b","member_id":"m"}'
+
+
+def test_a_cut_pack_has_no_value_without_a_record() -> None:
+    """Each half of a pack that is cut carries the values of its own records only; the fast path reads every value."""
+    log = LogBuilder()
+    for t, member in ((0, 1), (1, 1), (2**33, 2), (2**33 + 1, 2)):
+        log.add(t, _event(1, member))
+    packs, _ = _pack(Packer("t", 1), log)
+    assert [(len(pack.bodies), sorted(set(pack.entry.tolist()))) for pack in packs[0]] == [(1, [0]), (1, [0])]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b'{"type":"tick","run":"r","mono_ms":7,"partitions":3,"interval_ms":200}',
+        b'{ "partitions": 3, "type" : "tick" }',
+        b'{"type":"tick","group_id":"g","member_id":"m"}',
+        b'{"type":"tick","run":7}',
+    ],
+)
+def test_ticks_are_passed_over(value: bytes) -> None:
+    """A tick of anybody is no event and no reject, and counts as read; its neighbours are handled."""
+    log = LogBuilder()
+    log.add(5, _event(1, 1))
+    log.add(9, value)
+    readings, packer = ReadingsBuilder(("r",), 3_000), Packer("t", 1)
+    rows = list(packer.pack(frame_of(log.records), readings))
+    assert [(kind, decode_pack(payload).offset.tolist()) for _, kind, payload in rows] == [(PayloadKind.RECORDS, [0])]
+    (reading,) = readings.readings()
+    assert (reading.first_ms, reading.last_ms) == (5, 9)
+    assert len(packer._decoder._table) == 1
+    with pytest.raises(TickError):
+        decode_event(value)

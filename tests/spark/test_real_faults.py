@@ -8,6 +8,7 @@ against the log at the end: every silence once, by one id, and nobody else.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -121,7 +122,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         disk.mkdir()
         small = os.geteuid() == 0 and _mount(disk)
         if small:
-            stack.callback(subprocess.run, ["umount", "--lazy", disk], check=True)
+            stack.callback(lambda: subprocess.run(["umount", "--lazy", disk], check=True))
         made = World(broker, folder, disk / "checkpoint", small_disk=small)
         stack.enter_context(Beating(made.topics, session_ms=300_000))
         patch = stack.enter_context(pytest.MonkeyPatch.context())
@@ -291,12 +292,16 @@ def test_two_jobs_on_one_checkpoint_end_as_one(world: World) -> None:
         _until_expired(world, other if loser is one else one, "two-jobs")
 
 
+def _is_newer(world: World, batch: int) -> bool:
+    return world.newest("commits") > batch
+
+
 def test_f4_twenty_restarts_in_a_row(world: World) -> None:
     """F4: twenty times killed as soon as it has done a batch: no session is renewed, none is lost."""
     for _ in range(20):
         before = world.newest("commits")
         with ended(world.job().start()) as job:
-            job.wait_for(lambda seen=before: world.newest("commits") > seen, "a batch")
+            job.wait_for(functools.partial(_is_newer, world, before), "a batch")
             job.kill()
 
 
@@ -306,8 +311,8 @@ def test_f6_damaged_checkpoints_are_refused_by_name(world: World) -> None:
         with ended(world.job().start()) as job:
             job.until_live()
     damages: dict[str, Callable[[Path], object]] = {
-        "delta-cut": lambda root: [_cut(file) for file in _newest_deltas(root)],
-        "delta-gone": lambda root: [file.unlink() for file in _newest_deltas(root)],
+        "delta-cut": lambda root: list(map(_cut, _newest_deltas(root))),
+        "delta-gone": lambda root: list(map(Path.unlink, _newest_deltas(root))),
         "state-gone": lambda root: shutil.rmtree(root / "state"),
         "offsets-cut": lambda root: _cut(root / "offsets" / str(newest_batch(root, "offsets"))),
         "offsets-newer": lambda root: _newer(root / "offsets" / str(newest_batch(root, "offsets"))),

@@ -33,7 +33,7 @@ def _known(table: ValueTable, values: list[bytes], hashes: NDArray[np.int64] | N
         if code != UNKNOWN:
             assert (table.marks[code], table.shards[code]) == (len(value), len(value) % 7)
             assert table.values()[code].as_py() == value
-    return (codes != UNKNOWN).tolist()
+    return [code != UNKNOWN for code in codes.tolist()]
 
 
 @given(

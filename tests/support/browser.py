@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 NO_CHROMIUM: Final = "no Chromium here; apt-get install chromium"
@@ -61,8 +61,12 @@ class Tab:
         self.page.set_default_timeout(60_000)
         self.complaints: list[str] = []
         self._url = url
-        self.page.on("console", lambda said: said.type in {"error", "warning"} and self.complaints.append(said.text))
+        self.page.on("console", self._hear)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def _hear(self, said: ConsoleMessage) -> None:
+        if said.type in {"error", "warning"}:
+            self.complaints.append(said.text)
 
     def open(self, path: str) -> Page:
         """Go to a page, and wait until it shows data."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import signal
 import subprocess
 import sys
@@ -97,16 +98,27 @@ class Worker(Daemon):
 
 
 class Cluster:
-    """A master and two workers of one core each.
+    """A master and two workers of one core each, which let in who knows their secret.
 
     Args:
         folder: where they work and log.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.master = Daemon(
-            folder / "master", f"{_PACKAGE}.master.Master", "--host", HOST, "--port", "0", "--webui-port", "0"
-        )
+        folder.mkdir(parents=True)
+        self.secret = folder / "secret"
+        self.secret.write_text(secrets.token_hex(32))
+        properties = {
+            "spark.authenticate": "true",
+            "spark.network.crypto.enabled": "true",
+            "spark.network.crypto.saslFallback": "false",
+            "spark.authenticate.secret": self.secret.read_text(),
+        }
+        self._properties = folder / "spark.properties"
+        self._properties.write_text("".join(f"{name} {value}\n" for name, value in properties.items()))
+        for file in (self.secret, self._properties):
+            file.chmod(0o600)
+        self.master = Daemon(folder / "master", f"{_PACKAGE}.master.Master", *self._words("--port", "0"))
         self._folder = folder
         self.workers: list[Worker] = []
         self.address = ""
@@ -117,11 +129,14 @@ class Cluster:
         pattern = re.compile(rf"Starting Spark master at (spark://{re.escape(HOST)}:\d+)")
         self.address = wait_for(lambda: pattern.search(self.master.log), "the master")[1]
         for name in ("worker-a", "worker-b"):
-            words = ("--host", HOST, "--webui-port", "0", "--cores", "1", "--memory", "640m", self.address)
+            words = self._words("--cores", "1", "--memory", "640m", self.address)
             self.workers.append(Worker(self._folder / name, f"{_PACKAGE}.worker.Worker", *words))
         for worker in self.workers:
             worker.start()
         wait_for(lambda: self.master.log.count("Registering worker") == len(self.workers), "the workers")
+
+    def _words(self, *more: str) -> tuple[str, ...]:
+        return ("--host", HOST, "--webui-port", "0", "--properties-file", str(self._properties), *more)
 
     def stop(self) -> None:
         """Kill whatever lives."""
@@ -148,7 +163,7 @@ def python_archive(folder: Path) -> Path:
     makes this project importable here is read by the environment's own interpreter alone.
     """
     script = folder / "python"
-    base = Path(sys._base_executable)
+    base = Path(sys._base_executable)  # type: ignore[attr-defined]  # below a virtual environment
     packages = sysconfig.get_path("purelib")
     script.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec {base} "$@"\n')
     script.chmod(0o755)

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 from typing import Any
 
-from heartwheel.live.told import Source, Told
+from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.wire.job import BatchFigures, JobRow, Phase
 from heartwheel.wire.status import AtRiskMember, StatusRow, WheelLevel
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
@@ -18,9 +18,9 @@ def _id(*parts: object) -> str:
     return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
 
-def told(source: Source, row: Any, append_ms: int) -> Told:
+def topic_row(source: Source, row: Any, append_ms: int) -> TopicRow:
     """Put a row where a follower would have found it, at an offset of its own."""
-    return Told(source, getattr(row, "shard", 0), next(_offsets), append_ms, row)
+    return TopicRow(source, getattr(row, "shard", 0), next(_offsets), append_ms, row)
 
 
 def expired(
@@ -32,7 +32,7 @@ def expired(
     session_ms: int = 6_000,
     late_ms: int = 640,
     **fields: Any,
-) -> Told:
+) -> TopicRow:
     """Tell an expiration: decided `late_ms` after its deadline, appended a little later."""
     known: dict[str, Any] = {
         "id": _id(group_id, member_id, deadline_ms, reason),
@@ -54,10 +54,10 @@ def expired(
         detected_ms=deadline_ms + late_ms,
         lateness_ms=late_ms,
     )
-    return told(Source.EXPIRATIONS, row, deadline_ms + late_ms + 90)
+    return topic_row(Source.EXPIRATIONS, row, deadline_ms + late_ms + 90)
 
 
-def triggered(kind: str, group_id: str, time_ms: int, **fields: Any) -> Told:
+def triggered(kind: str, group_id: str, time_ms: int, **fields: Any) -> TopicRow:
     """Tell a row of the triggers topic: `rebalance_triggered`, `rebalance_completed` or `group_empty`."""
     known: dict[str, Any] = {
         "id": _id(group_id, kind, time_ms),
@@ -76,10 +76,10 @@ def triggered(kind: str, group_id: str, time_ms: int, **fields: Any) -> Told:
     known |= fields
     counts = {f"{name}_count": len(known[name]) for name in ("awaiting", "removed", "joined")}
     row = TriggerRow(**{**counts, **known}, type=kind, group_id=group_id, time_ms=time_ms, detected_ms=time_ms + 500)
-    return told(Source.TRIGGERS, row, time_ms + 600)
+    return topic_row(Source.TRIGGERS, row, time_ms + 600)
 
 
-def status(shard: int, batch_ms: int, **fields: Any) -> Told:
+def status(shard: int, batch_ms: int, **fields: Any) -> TopicRow:
     """Tell how a shard stands after a batch."""
     known: dict[str, Any] = {
         "clock_ms": batch_ms - 1_000,
@@ -97,7 +97,7 @@ def status(shard: int, batch_ms: int, **fields: Any) -> Told:
         "totals": {},
         "state_bytes": 48_000,
     }
-    return told(Source.STATUS, StatusRow(shard=shard, batch_ms=batch_ms, **{**known, **fields}), batch_ms + 400)
+    return topic_row(Source.STATUS, StatusRow(shard=shard, batch_ms=batch_ms, **{**known, **fields}), batch_ms + 400)
 
 
 def at_risk(group_id: str, member_id: str, deadline_ms: int) -> AtRiskMember:
@@ -105,7 +105,7 @@ def at_risk(group_id: str, member_id: str, deadline_ms: int) -> AtRiskMember:
     return AtRiskMember(group_id=group_id, member_id=member_id, deadline_ms=deadline_ms)
 
 
-def job(at_ms: int, *, phase: Phase = Phase.LIVE, **fields: Any) -> Told:
+def job(at_ms: int, *, phase: Phase = Phase.LIVE, **fields: Any) -> TopicRow:
     """Tell how the job as a whole stands."""
     batch: dict[str, Any] = {
         "batch_id": at_ms // 1_000 % 100_000,
@@ -127,9 +127,10 @@ def job(at_ms: int, *, phase: Phase = Phase.LIVE, **fields: Any) -> Told:
         "batches": 3_580,
         "records": 572_800,
         "trigger_interval_ms": 1_000,
-        "skew_allowance_ms": 500,
+        "tick_interval_ms": 200,
+        "wheel_tick_ms": 100,
         "shards": 8,
         "version": "0.1.0",
     }
     row = JobRow(at_ms=at_ms, phase=phase, last_batch=BatchFigures(**batch), **{**known, **fields})
-    return told(Source.JOB, row, at_ms)
+    return topic_row(Source.JOB, row, at_ms)

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from heartwheel.canary.figures import CanaryFigures, CanaryLateness
 from heartwheel.coordinator.partition import shard_of
+from heartwheel.live.canary_figures import CanaryFigures, CanaryLateness
 from heartwheel.live.history import GroupTail, MemberHistory, MemberSeen, member_history
 from heartwheel.live.scan import Beat
-from heartwheel.live.told import Told
+from heartwheel.live.topic_rows import TopicRow
 from heartwheel.wire.events import Event
 from heartwheel.wire.status import WheelLevel
 from heartwheel.wire.verdicts import ExpirationRow
@@ -48,7 +48,7 @@ CREWS: Final = (
     Crew("pricing-cache", 5, 6_000, 0.15),
 )
 
-_REASONS: Final = (("session_timeout", 74), ("rebalance_timeout", 12), ("pending_timeout", 7), ("sync_timeout", 5))
+_REASONS: Final = {"session_timeout": 74, "rebalance_timeout": 12, "pending_timeout": 7, "sync_timeout": 5}
 _WAITING, _STORMY = CREWS[3], CREWS[5]
 _SESSIONS_MS: Final = (6_000, 6_000, 10_000, 10_000, 10_000, 30_000, 45_000, 120_000)
 
@@ -78,7 +78,7 @@ class Scene:
         self._generation = dict.fromkeys(CREWS, 1)
         self._wheels = [_Shard(self._random, shard, now_ms, self._members) for shard in range(SHARDS)]
 
-    def past(self) -> list[Told]:
+    def past(self) -> list[TopicRow]:
         """Tell the hour before."""
         rows = [row for crew in CREWS for row in self._story(crew)]
         rows += self._storm() + self._waiting()
@@ -86,12 +86,12 @@ class Scene:
         rows += [row for at_ms in seconds for row in self._pulse(at_ms)]
         return sorted(rows, key=lambda row: row.append_ms)
 
-    def second(self, now_ms: int) -> list[Told]:
+    def second(self, now_ms: int) -> list[TopicRow]:
         """Tell how the shards and the job stand in a second from then on."""
         wheels = [shard.turn(now_ms, beats=self._beats(now_ms) // SHARDS) for shard in self._wheels]
         return [*wheels, self._job(now_ms)]
 
-    def death(self, now_ms: int) -> Iterator[Told]:
+    def death(self, now_ms: int) -> Iterator[TopicRow]:
         """Tell that somebody has just been expired."""
         crew = self._random.choice([each for each in CREWS if each is not _WAITING])
         return self._expiry(crew, now_ms - 900, "session_timeout", self._random.choice(self._members[crew]))
@@ -123,17 +123,18 @@ class Scene:
     def _named(self, name: str) -> str:
         return f"{name}-{uuid.UUID(int=self._random.getrandbits(128), version=4)}"
 
-    def _story(self, crew: Crew) -> Iterator[Told]:
+    def _story(self, crew: Crew) -> Iterator[TopicRow]:
         at_ms = self.now_ms - HOUR_MS + 20_000
         # The storm goes on where this ends, or generations would not rise with time.
         end_ms = self.now_ms - (260_000 if crew is _STORMY else 60_000)
         while (at_ms := at_ms + int(self._random.expovariate(crew.deaths) * 60_000)) < end_ms:
-            names, weights = zip(*_REASONS, strict=True)
-            reason = self._random.choices(names, weights)[0]
+            reason = self._random.choices(list(_REASONS), list(_REASONS.values()))[0]
             member = self._random.choice([each for each in self._members[crew] if each != self._stormy])
             yield from self._expiry(crew, at_ms, reason, member)
 
-    def _expiry(self, crew: Crew, at_ms: int, reason: str, member: Member, *, returns: float = 0.6) -> Iterator[Told]:
+    def _expiry(
+        self, crew: Crew, at_ms: int, reason: str, member: Member, *, returns: float = 0.6
+    ) -> Iterator[TopicRow]:
         chance, shard = self._random, shard_of(crew.group_id, SHARDS)
         generation = self._generation[crew]
         state = {"rebalance_timeout": "PreparingRebalance", "sync_timeout": "CompletingRebalance"}.get(reason, "Stable")
@@ -173,13 +174,13 @@ class Scene:
             shard=shard,
         )
 
-    def _storm(self) -> list[Told]:
+    def _storm(self) -> list[TopicRow]:
         """One group's worker keeps dying: seven rebalances within the last minutes."""
         crew, member = _STORMY, self._stormy
         times = range(self.now_ms - 250_000, self.now_ms - 20_000, 36_000)
         return [row for at_ms in times for row in self._expiry(crew, at_ms, "session_timeout", member, returns=1)]
 
-    def _waiting(self) -> list[Told]:
+    def _waiting(self) -> list[TopicRow]:
         """One group waits for two of its members to rejoin."""
         crew = _WAITING
         awaiting = tuple(member.member_id for member in self._members[crew][5:7])
@@ -195,7 +196,7 @@ class Scene:
         )
         return [row]
 
-    def _pulse(self, at_ms: int) -> list[Told]:
+    def _pulse(self, at_ms: int) -> list[TopicRow]:
         counts = {"records": self._beats(at_ms)}
         return [status(0, at_ms, counts=counts), self._job(at_ms)]
 
@@ -203,7 +204,7 @@ class Scene:
         swell = 1 + 0.15 * ((at_ms // 1_000) % 300 / 300)
         return int(sum(crew.members for crew in CREWS) / 3 * 12 * swell * self._random.uniform(0.94, 1.06))
 
-    def _job(self, at_ms: int) -> Told:
+    def _job(self, at_ms: int) -> TopicRow:
         duration_ms = int(self._random.gauss(430, 45)) + (260 if at_ms // 1_000 % 47 == 0 else 0)
         return job(at_ms, shards=SHARDS, duration_ms=duration_ms, records=self._beats(at_ms))
 
@@ -230,7 +231,7 @@ class _Shard:
     def _deadline(self, handle: int) -> int:
         return self._seen[handle] + self._session_ms[handle]
 
-    def turn(self, batch_ms: int, *, beats: int = 0) -> Told:
+    def turn(self, batch_ms: int, *, beats: int = 0) -> TopicRow:
         """Let a second go by: members beat about twice a session, the clock moves, and who was expired comes back."""
         for handle in range(len(self._all)):
             if self._random.random() < 2_000 / self._session_ms[handle]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
 from heartwheel.dashboard.app import create_app
-from heartwheel.dashboard.deps import wall_clock_ms
+from heartwheel.dashboard.connections import Connections
 from heartwheel.dashboard.server import DashboardServer
 from heartwheel.live.picture import Picture
-from heartwheel.live.told import Told
+from heartwheel.live.topic_rows import TopicRow
 from heartwheel.settings import Settings
+from heartwheel.wall_clock import wall_ms
 
 
 class FedDashboard:
@@ -22,12 +23,21 @@ class FedDashboard:
         options: of `create_app`, such as `history` or `canary`.
         now_ms: its wall clock, epoch ms.
         expirations_max: most expirations that the picture keeps.
+        settings: of the section `[dashboard]`, such as `users_file`.
+        server: options of `DashboardServer`, such as `limits`.
     """
 
     def __init__(
-        self, *, now_ms: Callable[[], int] = wall_clock_ms, expirations_max: int = 20_000, **options: Any
+        self,
+        *,
+        now_ms: Callable[[], int] = wall_ms,
+        expirations_max: int = 20_000,
+        settings: Mapping[str, Any] | None = None,
+        server: Mapping[str, Any] | None = None,
+        **options: Any,
     ) -> None:
-        self.now_ms, self._options = now_ms, options
+        self.now_ms, self._options, self._server_options = now_ms, options, server or {}
+        self._settings = Settings.model_validate({"dashboard": settings or {}})
         self.picture = Picture(expirations_max=expirations_max)
         self.picture.link(True, now_ms=now_ms())
         self._server: DashboardServer | None = None
@@ -36,16 +46,34 @@ class FedDashboard:
     @property
     def url(self) -> str:
         """Where it listens."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://127.0.0.1:{self.port}{self._settings.dashboard.base_path}"
 
-    def tell(self, rows: Iterable[Told]) -> None:
+    @property
+    def url_of_server(self) -> str:
+        """What the server says of itself."""
+        assert self._server is not None
+        return self._server.url
+
+    @property
+    def connections(self) -> Connections:
+        """Who is connected."""
+        assert self._server is not None
+        return self._server.connections
+
+    def tell(self, rows: Iterable[TopicRow]) -> None:
         """Let the picture take rows, as a follower would."""
         self.picture.apply(list(rows), now_ms=self.now_ms())
 
     def start(self) -> None:
         """Start it; the first time on a free port, later on the same one."""
-        app = create_app(self.picture, Settings(), now_ms=self.now_ms, **self._options)
-        self._server = DashboardServer(app, host="127.0.0.1", port=self.port)
+        app = create_app(self.picture, self._settings, now_ms=self.now_ms, **self._options)
+        self._server = DashboardServer(
+            app,
+            host="127.0.0.1",
+            port=self.port,
+            base_path=self._settings.dashboard.base_path,
+            **self._server_options,
+        )
         self._server.start()
         self.port = urlsplit(self._server.url).port or 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any, Self
 
 import msgspec
 
+from heartwheel.kafka.client import KafkaUnreachableError
 from heartwheel.kafka.readback import LogRecord, read_topic
 from heartwheel.kafka.sender import Sender
 from heartwheel.kafka.topics import TopicNames, engine_topics, ensure_topics
@@ -24,11 +26,12 @@ PATIENCE_S = float(os.environ.get("HEARTWHEEL_PATIENCE_S", "120"))
 
 
 def wait_for(condition: Callable[[], Any], what: str) -> Any:
-    """Wait until a condition holds, and return what it returned."""
+    """Wait until a condition holds, and return what it returned; a broker that is away for a moment may come back."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
-        if found := condition():
-            return found
+        with contextlib.suppress(KafkaUnreachableError):
+            if found := condition():
+                return found
         time.sleep(0.5)
     raise AssertionError(f"gave up after {PATIENCE_S:g} s waiting for {what}")
 
@@ -74,8 +77,10 @@ class Topics:
         """Append events, or any bytes, and wait until they are in the log."""
         sender = Sender(self.bootstrap, self.names["heartbeats"], linger_ms=0, properties=self.properties)
         for event in events:
-            is_event = isinstance(event, Event)
-            sender.send(event.group_id.encode() if is_event else key, encode_event(event) if is_event else event)
+            if isinstance(event, Event):
+                sender.send(event.group_id.encode(), encode_event(event))
+            else:
+                sender.send(key, event)
         sender.close()
         assert (sender.unknown, sum(sender.errors.values())) == (0, 0)
 
@@ -114,7 +119,6 @@ class Job:
             *(f"kafka.topics.{name}={real}" for name, real in topics.names.items()),
             "engine.shards=2",
             "engine.trigger_interval=500ms",
-            "engine.skew_allowance=0",
             "coordinator.group_min_session_timeout=100ms",
             "spark.master=local[2]",
             "spark.driver_memory=1GiB",

@@ -257,11 +257,11 @@ class Shards:
                 for shard, packet in enumerate(packets_of(partition, offset, rows, len(self._blobs))):
                     packets[shard].append(packet)
         for index, mine in enumerate(packets):
-            shard = OperationShard(self._limits, clock_ms=self.clocks_ms[index], blob=self._blobs[index])
-            result = shard.apply(mine, clock_ms)
+            state = OperationShard(self._limits, clock_ms=self.clocks_ms[index], blob=self._blobs[index])
+            result = state.apply(mine, clock_ms)
             self.ended += result.ended
             self.refused += result.refused
-            self._blobs[index], self.clocks_ms[index] = shard.encode(), shard.clock_ms
+            self._blobs[index], self.clocks_ms[index] = state.encode(), state.clock_ms
 
     def outcomes(self) -> list[EndedPlainly]:
         """Give all outcomes by time and operation."""

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from heartwheel.live.told import Source, Told
-from heartwheel.wire.job import BatchFigures, JobRow, Phase
+from heartwheel.live.topic_rows import Source, TopicRow
+from heartwheel.wire.job import BatchFigures, JobRow, Phase, TickerState
 from heartwheel.wire.status import AtRiskMember, StatusRow, WheelLevel
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+
+Row = ExpirationRow | TriggerRow | StatusRow | JobRow
+"""A row of an output topic."""
 
 T0 = 1_795_000_000_000
 """A moment, epoch ms."""
 
 
-def expired(group: str, member: str, at_ms: int = T0, **changes: object) -> ExpirationRow:
+def expired(group: str, member: str, at_ms: int = T0, **changes: Any) -> ExpirationRow:
     """Make the expiration of a member of a presence group, whose id is its own."""
-    fields: dict[str, object] = {
+    fields: dict[str, Any] = {
         "id": f"{group}/{member}/{at_ms}",
         "group_id": group,
         "member_id": member,
@@ -34,7 +37,7 @@ def expired(group: str, member: str, at_ms: int = T0, **changes: object) -> Expi
         "group_state": "Stable",
         "shard": 0,
     }
-    return ExpirationRow(**(fields | changes))  # type: ignore[arg-type] - fields by name
+    return ExpirationRow(**(fields | changes))
 
 
 def joined(group: str, *members: str, at_ms: int = T0 + 10_000) -> TriggerRow:
@@ -70,12 +73,12 @@ _SOURCES: Final = {
 }
 
 
-def told(*rows: ExpirationRow | TriggerRow | StatusRow | JobRow, offset: int = 0) -> list[Told]:
+def topic_rows(*rows: Row, offset: int = 0) -> list[TopicRow]:
     """Put rows into partition 0 of their topics, one after the other."""
-    return [Told(_SOURCES[type(row)], 0, offset + i, _known_ms(row), row) for i, row in enumerate(rows)]
+    return [TopicRow(_SOURCES[type(row)], 0, offset + i, _known_ms(row), row) for i, row in enumerate(rows)]
 
 
-def _known_ms(row: ExpirationRow | TriggerRow | StatusRow | JobRow) -> int:
+def _known_ms(row: Row) -> int:
     if isinstance(row, StatusRow):
         return row.batch_ms
     return row.at_ms if isinstance(row, JobRow) else row.detected_ms
@@ -141,7 +144,18 @@ def job(at_ms: int = T0, **changes: object) -> JobRow:
         records=280,
         last_batch=batch,
         trigger_interval_ms=1_000,
-        skew_allowance_ms=500,
+        tick_interval_ms=200,
+        wheel_tick_ms=100,
+        ticker=TickerState(
+            run="0123456789abcdef",
+            partitions=2,
+            written=100,
+            failed=0,
+            lag_ms=150,
+            silent_count=0,
+            silent=(),
+            reason="",
+        ),
         shards=1,
         version="0.1.0",
     )

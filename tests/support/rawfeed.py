@@ -14,8 +14,8 @@ from typing import Self
 import msgspec
 
 from heartwheel.kafka.client import KafkaRefusedError
-from heartwheel.kafka.partitioner import partition_of
 from heartwheel.kafka.topics import describe_topics
+from heartwheel.partitioner import partition_of
 from heartwheel.wire.events import Event, encode_event
 from support.produce import EncodedBatch, ProduceConnection
 from support.record_batch import Compression, encode_batch

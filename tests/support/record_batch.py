@@ -52,10 +52,19 @@ def encode_batch(records: Sequence[tuple[bytes, bytes]], timestamp_ms: int, comp
     if compression == "lz4":
         # The broker refuses frames whose blocks refer to each other.
         body = lz4.frame.compress(body, block_linked=False)
-    count = len(records)
-    covered = (
-        struct.pack(">hiqqqhii", _CODECS[compression], count - 1, timestamp_ms, timestamp_ms, -1, -1, -1, count) + body
-    )
+    return frame_batch(body, len(records), timestamp_ms, _CODECS[compression])
+
+
+def frame_batch(body: bytes, count: int, timestamp_ms: int, codec: int) -> bytes:
+    """Put the header of a batch before its records.
+
+    Args:
+        body: the records, compressed if the codec says so.
+        count: how many they are.
+        timestamp_ms: create time of all of them, epoch ms.
+        codec: as the attributes of a batch number it; 0 is none.
+    """
+    covered = struct.pack(">hiqqqhii", codec, count - 1, timestamp_ms, timestamp_ms, -1, -1, -1, count) + body
     return struct.pack(">qiibI", 0, len(covered) + 9, -1, _MAGIC, crc32c(covered)) + covered
 
 

@@ -16,12 +16,12 @@ from heartwheel.live.at_risk import AtRisk
 from heartwheel.live.now import View
 from heartwheel.live.picture import Picture
 from heartwheel.top.app import Top
-from heartwheel.top.cells import bar, plain
+from heartwheel.top.cells import bar, short
 from heartwheel.top.frame import Frame, frame_of, narrowed, risk_of
 from heartwheel.top.panes import Pane
 from heartwheel.top.snapshot import document, print_snapshot
 from heartwheel.wire.status import AtRiskMember
-from support.output_rows import T0, begun, expired, job, joined, status, told
+from support.output_rows import T0, Row, begun, expired, job, joined, status, topic_rows
 
 NASTY = "<b>[red]\x1b[31m"
 
@@ -48,9 +48,9 @@ class Scene:
             expired("heartwheel-canary-0", "c", T0),
         )
 
-    def tell(self, *rows: object) -> None:
+    def tell(self, *rows: Row) -> None:
         """Let the topics tell something."""
-        self.picture.apply(told(*rows), now_ms=self.now_ms)  # type: ignore[arg-type] - rows of any topic
+        self.picture.apply(topic_rows(*rows), now_ms=self.now_ms)
 
     def frame(self, text: str = "") -> Frame:
         """Take a frame."""
@@ -99,7 +99,7 @@ def test_a_small_screen_shows_what_matters() -> None:
         assert "Healthy: every shard decides as its members fall silent." in text
         for words in (
             "members 9",
-            "groups 3",
+            "groups 2",
             "expired/min 3",
             "beats 8/s",
             "batch 340 ms",
@@ -145,7 +145,7 @@ def test_tables_say_who_is_next_and_who_blocks() -> None:
     """Members at risk with what is left to them, the nearest first; a rebalance with whom it waits for and how long."""
 
     async def steps(pilot: Pilot[None], _: Scene) -> None:
-        pilot.app._show(pilot.app._taken)  # type: ignore[attr-defined] - by the scene's clock, not the wall's
+        pilot.app._show(pilot.app._taken)  # type: ignore[attr-defined]  # by the scene's clock, not the wall's
         assert [row[:4] for row in table(pilot, "risk")] == [
             ["any moment", " " * 12, "orders", "orders--1"],
             ["2.0 s", "██          ", "orders", "orders-2"],
@@ -183,7 +183,7 @@ def test_pause_holds_what_is_seen() -> None:
     async def steps(pilot: Pilot[None], scene: Scene) -> None:
         await pilot.press("p")
         scene.tell(expired("clicks", "clicks-3", T0 + 300))
-        pilot.app.refresh_frame()  # type: ignore[attr-defined] - what its timer does
+        pilot.app.refresh_frame()  # type: ignore[attr-defined]  # what its timer does
         assert len(table(pilot, "expired")) == 3
         assert any("PAUSED" in line for line in screen(pilot))
         await pilot.press("f", *"orders", "enter")
@@ -217,11 +217,11 @@ def test_the_cursor_stays_with_its_row() -> None:
         await pilot.press("down")
         chosen = pane.chosen
         scene.tell(expired("clicks", "clicks-3", T0 + 300))
-        pilot.app.refresh_frame()  # type: ignore[attr-defined] - what its timer does
+        pilot.app.refresh_frame()  # type: ignore[attr-defined]  # what its timer does
         assert (pane.chosen, pane.cursor_row) == (chosen, 2)
         await pilot.press("home")
         scene.tell(expired("clicks", "clicks-4", T0 + 400))
-        pilot.app.refresh_frame()  # type: ignore[attr-defined] - likewise
+        pilot.app.refresh_frame()  # type: ignore[attr-defined]  # likewise
         assert pane.cursor_row == 0
         assert table(pilot, "expired")[0][5] == "clicks-4"
 
@@ -313,4 +313,4 @@ def test_bars(left_ms: int, drawn: str) -> None:
 )
 def test_long_ids_lose_their_middle(text: str | None, cells_max: int, shown: str) -> None:
     """An id begins with a name and ends with what tells it from others."""
-    assert plain(text, cells_max=cells_max) == shown
+    assert short(text, cells_max=cells_max) == shown

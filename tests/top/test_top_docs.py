@@ -14,7 +14,7 @@ from heartwheel.live.now import View
 from heartwheel.live.picture import Picture
 from heartwheel.top.app import Top
 from heartwheel.top.frame import Frame, frame_of, risk_of
-from support.output_rows import T0, expired, job, joined, status, told
+from support.output_rows import T0, Row, expired, job, joined, status, topic_rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "top.md"
 SIZE = (80, 24)
@@ -41,8 +41,8 @@ class Scene:
         ]
         canary = expired("heartwheel-canary-3", "canary", T0 + 28_000)
         shards = [status(batch_ms=T0 + seconds * 1_000, members=184) for seconds in (24, 28, 31)]
-        rows = [job(T0 + 31_000), *shards, *deaths, canary]
-        self._picture.apply(told(*rows, joined("payments", "payments-7", at_ms=T0 + 9_000)), now_ms=T0 + 32_000)
+        rows: list[Row] = [job(T0 + 31_000), *shards, *deaths, canary]
+        self._picture.apply(topic_rows(*rows, joined("payments", "payments-7", at_ms=T0 + 9_000)), now_ms=T0 + 32_000)
 
     def frame(self, text: str = "") -> Frame:
         """Take a frame."""

@@ -13,6 +13,7 @@ from heartwheel.broker.node_process import free_port
 from heartwheel.cli.app import run
 from heartwheel.kafka.sender import Sender
 from heartwheel.top import watch
+from heartwheel.wall_clock import wall_ms
 from support.job import Topics
 from support.output_rows import expired, job, status
 
@@ -22,7 +23,7 @@ def test_a_pipe_gets_one_snapshot(
     kafka_broker: EmbeddedKafka, topics: Callable[[str], str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without a terminal it reads what is there, prints it once, and ends with 0; `--json` for machines."""
-    place, now_ms = Topics(kafka_broker.bootstrap, topics), watch.wall_ms()
+    place, now_ms = Topics(kafka_broker.bootstrap, topics), wall_ms()
     rows = {"expirations": expired("orders", "orders-1", now_ms), "job": job(now_ms), "status": status(batch_ms=now_ms)}
     for name, row in rows.items():
         sender = Sender(place.bootstrap, place.names[name], linger_ms=0)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from heartwheel.dashboard.deps import wall_clock_ms
+from heartwheel.wall_clock import wall_ms
 from support.browser import Tab
 from support.dashboard_scene import Scene, canary_figures
 from support.dashboard_server import FedDashboard, dashboard
@@ -18,7 +18,7 @@ from support.dashboard_server import FedDashboard, dashboard
 @pytest.fixture(scope="session")
 def shop() -> Iterator[FedDashboard]:
     """Run a dashboard over a shop's groups, whose shards and job go on telling how they stand."""
-    scene = Scene(wall_clock_ms())
+    scene = Scene(wall_ms())
     with dashboard(history=scene, canary=canary_figures) as server:
         server.tell(scene.past())
         server.tell(scene.second(server.now_ms()))

@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from support.browser import Tab
+from support.dashboard_rows import expired
 from support.dashboard_server import FedDashboard
 
 pytestmark = pytest.mark.ui
@@ -20,6 +21,7 @@ PAGES = {
     "now": ("/", "Now"),
     "expired": ("/expired", "Expired members"),
     "groups": ("/groups", "Groups"),
+    "rebalances": ("/rebalances", "Rebalances"),
     "at-risk": ("/at-risk", "At risk"),
     "wheel": ("/wheel?shard=2", "Timing wheel"),
     "group": ("/groups/fraud-scoring", "fraud-scoring"),
@@ -55,7 +57,7 @@ def look(one: Tab, shop: FedDashboard, name: str) -> dict[str, Any]:
     path = path_of(name, shop)
     page = one.open(path)
     expect(page.locator("h1")).to_have_text(PAGES[name][1] or path.rsplit("/", 1)[-1])
-    expect(page.locator("main").locator(".table tbody tr, .empty, .rings").first).to_be_visible()
+    expect(page.locator("main").locator(".table tbody tr, .empty, .rings, .strip").first).to_be_visible()
     page.evaluate("document.getAnimations().forEach((one) => one.finish())")
     page.evaluate(AXE)
     found: dict[str, Any] = {"light": serious(page, AXE_ALL)}
@@ -189,3 +191,22 @@ def test_who_asks_for_less_motion_gets_less(shop: FedDashboard, tab: Callable[..
 
 def _starts(text: str) -> re.Pattern[str]:
     return re.compile("^" + re.escape(text))
+
+
+def test_groups_and_members_of_dots_have_pages(tab: Callable[..., Tab], empty_dashboard: FedDashboard) -> None:
+    """Ids that a browser would take for steps in a path are followed from their links, and found when loaded anew."""
+    now_ms = empty_dashboard.now_ms()
+    ids = (".", "..", "~.")
+    empty_dashboard.tell(expired(group, member, now_ms - 5_000) for group in ids for member in ids)
+    page = tab(empty_dashboard).open("/groups")
+    for group in ids:
+        page.locator("main").get_by_role("link", name=group, exact=True).first.click()
+        expect(page.locator("h1")).to_have_text(group)
+        page.reload()
+        expect(page.locator("h1")).to_have_text(group)
+        for member in ids:
+            page.locator("main").get_by_role("link", name=member, exact=True).first.click()
+            expect(page.locator("h1")).to_have_text(member)
+            page.go_back()
+            expect(page.locator("h1")).to_have_text(group)
+        page.goto(f"{empty_dashboard.url}/groups")

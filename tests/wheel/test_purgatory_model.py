@@ -143,7 +143,7 @@ class PurgatoryAgainstList(RuleBasedStateMachine):
             assert each.operation.ends == ends[each.outcome]
 
 
-class TestPurgatoryAgainstList(PurgatoryAgainstList.TestCase):
+class TestPurgatoryAgainstList(PurgatoryAgainstList.TestCase):  # type: ignore[misc,valid-type]  # made by a property
     """Run the machine; 100 programs of up to 50 steps."""
 
     settings = settings(max_examples=100, stateful_step_count=50, deadline=None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -247,9 +249,7 @@ def test_touching_a_handle_that_is_not_filed_changes_nothing() -> None:
         (np.array([2**63], np.uint64), [5], ValueError, "does not fit"),
     ],
 )
-def test_a_bad_column_is_refused_by_name(
-    handles: object, deadlines: object, error: type[Exception], words: str
-) -> None:
+def test_a_bad_column_is_refused_by_name(handles: Any, deadlines: Any, error: type[Exception], words: str) -> None:
     """What is wrong is named with its value, for both ways of arming, and nothing is filed."""
     wheel = TimingWheel()
     for arm in (wheel.file, wheel.touch):
@@ -293,19 +293,19 @@ def test_a_time_that_is_no_integer_is_refused() -> None:
     """A clock in seconds, or a float of milliseconds, is an error of the caller and not rounded in silence."""
     wheel = TimingWheel()
     with pytest.raises(TypeError):
-        wheel.advance(1.5)  # type: ignore[arg-type] - that is the test
+        wheel.advance(1.5)  # type: ignore[arg-type]  # that is the test
     with pytest.raises(TypeError):
-        wheel.file_one(0, 1.5)  # type: ignore[arg-type] - that is the test
+        wheel.file_one(0, 1.5)  # type: ignore[arg-type]  # that is the test
     with pytest.raises(TypeError):
-        TimingWheel(start_ms=1.5)  # type: ignore[arg-type] - that is the test
+        TimingWheel(start_ms=1.5)  # type: ignore[arg-type]  # that is the test
     assert (len(wheel), wheel.clock_ms) == (0, 0)
 
 
 def test_numpy_integers_are_integers() -> None:
     """Clocks and handles out of NumPy columns are as good as others."""
-    wheel = TimingWheel(start_ms=np.int64(5))  # type: ignore[arg-type] - NumPy's integers are no `int` to mypy
-    wheel.file_one(np.int32(3), np.int64(100))  # type: ignore[arg-type] - likewise
-    assert wheel.advance(np.int64(100)).tolist() == [3]  # type: ignore[arg-type] - likewise
+    wheel = TimingWheel(start_ms=np.int64(5))  # type: ignore[arg-type]  # NumPy's integers are no `int` to mypy
+    wheel.file_one(np.int32(3), np.int64(100))  # type: ignore[arg-type]  # likewise
+    assert wheel.advance(np.int64(100)).tolist() == [3]  # type: ignore[arg-type]  # likewise
     assert type(wheel.clock_ms) is int
 
 

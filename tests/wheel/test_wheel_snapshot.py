@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def busy_wheel(seed: int = 1, members: int = 2_000) -> TimingWheel:
     return wheel
 
 
-def play(wheel: TimingWheel) -> list[tuple[list[int], object]]:
+def play(wheel: TimingWheel) -> list[tuple[list[int], tuple[Any, ...]]]:
     """Drive a wheel to its end, with what it says on the way."""
     said = []
     for clock_ms in range(1_050_050, 1_700_000, 1_700):

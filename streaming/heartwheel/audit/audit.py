@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from typing import Final
 
 import msgspec
@@ -13,17 +12,21 @@ from heartwheel.audit.findings import FindingKind, Report
 from heartwheel.audit.ledger import Ledger
 from heartwheel.audit.matching import Matcher, topic_of
 from heartwheel.audit.pace import Candidate, Pace
+from heartwheel.audit.partitions import Outage
 from heartwheel.audit.recent import Recent, key_of
 from heartwheel.audit.rejects import Rejects
-from heartwheel.audit.rules.groups import advance, apply, is_gone, next_deadline_ms
+from heartwheel.audit.rules.groups import advance, apply, is_gone
 from heartwheel.audit.rules.model import NEVER, Group
-from heartwheel.audit.state import FORMAT, Begin, Held, OpenReject, OpenRow, State
+from heartwheel.audit.rules.renewals import renew
+from heartwheel.audit.state import FORMAT, Begin, Held, OpenReject, OpenRow, State, Waiting
+from heartwheel.audit.ticks import read_tick
+from heartwheel.audit.timeline import Timeline
 from heartwheel.errors import HeartwheelError
 from heartwheel.wire.events import Event, EventType, RejectedError, decode_event
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 _VALUES_REMEMBERED_MAX: Final = 200_000
-_SWEEP_MS: Final = 1_000
+_SETTLE_MS: Final = 1_000
 _ASSUMED_LONGEST_WAIT_MS: Final = 2**31
 
 
@@ -34,9 +37,9 @@ class AuditStateError(HeartwheelError):
 class Audit:
     """Derive every verdict of a log anew, and hold what was told against it.
 
-    Records of one partition come in the order of their offsets; a group's records in several partitions come in the
-    order of `in_log_order`. Rows and rejects may come before or after the records that they are about, except that a
-    reject of a limit (`shard_full`, `group_full`) comes before its record.
+    Records of one partition come in the order of their offsets; partitions may be read in any step, but the audit holds
+    the fewest records back if they come in the order of `in_log_order`. Rows and rejects may come before or after the
+    records that they are about, except that a reject of a limit (`shard_full`, `group_full`) comes before its record.
 
     Args:
         config: what the audited job was set to.
@@ -49,10 +52,12 @@ class Audit:
     def __init__(self, config: AuditConfig | None = None, *, snapshot: bytes | None = None) -> None:
         self.config = config or AuditConfig()
         self._state = _new(self.config) if snapshot is None else _read(snapshot, self.config)
-        self._matcher = Matcher(self._state, self.config)
-        self._rejects = Rejects(self._state, self.config)
+        self._timeline = Timeline(self._state, self.config, use=self._use, renew=self._renew, advance=self._advance)
+        self._matcher = Matcher(self._state, self.config, self._timeline.is_stray)
+        self._rejects = Rejects(self._state, self.config, self._timeline.is_stray)
         self._known: dict[bytes, Event] = {}
         self._said: list[Derived] = []
+        self._now_ms = -1
 
     @property
     def positions(self) -> dict[str, dict[int, int]]:
@@ -72,6 +77,21 @@ class Audit:
         """
         self._state.begins[partition] = Begin(append_ms)
 
+    def unread(self, partition: int, first: int, last: int) -> None:
+        """Note offsets of the heartbeat topic that could not be read, as they unpack to too much.
+
+        Whatever the job says of a record there is believed.
+
+        Args:
+            partition: of the heartbeat topic.
+            first: the first offset.
+            last: the last offset.
+        """
+        known = self._state.unread.setdefault(partition, [])
+        if (first, last) not in known:
+            known.append((first, last))
+            self._state.counts["unread"] = self._state.counts.get("unread", 0) + last - first + 1
+
     def event(self, append_ms: int, partition: int, offset: int, value: bytes | None) -> None:
         """Take the next record of the heartbeat topic.
 
@@ -81,21 +101,20 @@ class Audit:
             offset: likewise.
             value: its value; `None` is a tombstone.
         """
-        state = self._state
+        state, timeline = self._state, self._timeline
         state.counts["events"] = state.counts.get("events", 0) + 1
-        state.newest_ms = max(state.newest_ms, append_ms)
-        if append_ms < state.swept_ms:
-            state.counts["disordered"] = state.counts.get("disordered", 0) + 1
         event = self._known.get(value) if value is not None else None
-        if event is None:
-            try:
-                event = self._decode(value)
-            except RejectedError as error:
-                self._rejects.expect(partition, offset, append_ms, error.cause.value)
-                return
-        self._apply(event, append_ms, partition, offset)
-        if append_ms - self.config.disorder_ms - state.swept_ms >= _SWEEP_MS:
-            self._sweep(append_ms - self.config.disorder_ms)
+        tick = read_tick(value) if event is None and len(value or b"") <= self.config.value_bytes_max else None
+        time_ms = timeline.read(partition, append_ms, tick)
+        self._now_ms = time_ms
+        if tick is not None:
+            state.counts["ticks"] = state.counts.get("ticks", 0) + 1
+        elif event is not None or (event := self._decode(value, append_ms, partition, offset)) is not None:
+            timeline.put(self._held(event.group_id, partition, time_ms), Waiting(time_ms, partition, offset), event)
+        timeline.go_on(partition)
+        if time_ms - state.settled_ms >= _SETTLE_MS:
+            state.settled_ms = time_ms
+            self._matcher.settle(timeline.least_ms())
 
     def told(self, row: Row, partition: int, offset: int, append_ms: int) -> None:
         """Take a row of the expirations or the triggers topic.
@@ -147,18 +166,19 @@ class Audit:
         """
         self._rejects.tell(partition, offset, OpenReject(cause, append_ms, row_partition, row_offset))
 
-    def batch(self, shard: int, batch_ms: int, *, held: bool, clock_ms: int = -1) -> None:
+    def batch(self, shard: int, batch_ms: int, *, append_ms: int | None = None, clock_ms: int | None = None) -> None:
         """Take a status row: a shard went through a batch. Only while the job ran can a verdict be late.
 
         Args:
             shard: which.
             batch_ms: the timestamp of the batch's trigger, epoch ms.
-            held: whether the clock stood still, as a backlog was read.
-            clock_ms: up to where the shard has fired its timers, epoch ms.
+            append_ms: append time of the row, epoch ms; that timestamp if left out.
+            clock_ms: up to when the shard has decided, epoch ms; left out if it is not known.
         """
-        for late in self._state.pace.batch(shard, batch_ms, held=held):
+        at_ms = batch_ms if append_ms is None else append_ms
+        for late in self._state.pace.batch(shard, at_ms, clock_ms=clock_ms):
             self._note_late(late)
-        self._state.clocks.batch(shard, batch_ms, clock_ms)
+        self._state.clocks.batch(shard, batch_ms, -1 if clock_ms is None else clock_ms)
 
     def proven_clock_ms(self, shards: int) -> int:
         """Tell up to when all verdicts must be in the topics by the status rows, epoch ms; -1 if that is not known.
@@ -174,11 +194,11 @@ class Audit:
 
     # What comes of it
 
-    def finish(self, clock_ms: int) -> Report:
-        """Judge everything up to a moment. The audit itself may carry on: what it knows is not changed by this.
+    def finish(self, clock_ms: int | None = None) -> Report:
+        """Judge what is due by the log. The audit itself may carry on: what it knows is not changed by this.
 
         Args:
-            clock_ms: the smallest clock of all shards, epoch ms: up to there the job has read and decided everything.
+            clock_ms: up to when the job has decided everything, epoch ms; left out if it has read the whole log.
         """
         copy = Audit(self.config, snapshot=self.snapshot())
         return copy._finish(clock_ms)
@@ -187,11 +207,9 @@ class Audit:
         """Write down all that is known; `Audit(config, snapshot=...)` carries on from it."""
         return _encode(self._state)
 
-    def _finish(self, clock_ms: int) -> Report:
-        state = self._state
-        self._advance_all(clock_ms)
-        self._matcher.settle(clock_ms)
-        self._matcher.finish(clock_ms)
+    def _finish(self, clock_ms: int | None) -> Report:
+        state, most = self._state, NEVER if clock_ms is None else clock_ms
+        self._matcher.finish(lambda group_id: min(self._timeline.settled_ms(group_id), most))
         early: list[int] = []
         self._rejects.finish(clock_ms, early)
         for late in state.pace.rest():
@@ -208,15 +226,24 @@ class Audit:
             early=counts.get("early", 0) + len(early),
             unjudged=counts.get("unjudged", 0),
             unsettled=state.ledger.unsettled,
-            disordered=counts.get("disordered", 0),
+            ticks=counts.get("ticks", 0),
+            outages=counts.get("outages", 0),
+            clamped=counts.get("clamped", 0),
+            unread=counts.get("unread", 0),
+            skipped=counts.get("skipped", 0),
             faults={kind: faults[kind] for kind in FindingKind if kind in faults},
             findings=tuple(state.ledger.kept),
         )
 
     # Inside
 
-    def _decode(self, value: bytes | None) -> Event:
-        event = decode_event(value, size_max=self.config.value_bytes_max)
+    def _decode(self, value: bytes | None, append_ms: int, partition: int, offset: int) -> Event | None:
+        """Decode a value; if that can not be done, expect its reject."""
+        try:
+            event = decode_event(value, size_max=self.config.value_bytes_max)
+        except RejectedError as error:
+            self._rejects.expect(partition, offset, append_ms, error.cause.value)
+            return None
         self._name(event)
         if event.type is EventType.HEARTBEAT and value is not None:
             if len(self._known) >= _VALUES_REMEMBERED_MAX:
@@ -231,63 +258,56 @@ class Audit:
             if member_id:
                 seen.add(key_of(event.group_id, member_id))
 
-    def _apply(self, event: Event, append_ms: int, partition: int, offset: int) -> None:
+    def _held(self, group_id: str, partition: int, time_ms: int) -> Held:
         state = self._state
-        held = state.groups.get(event.group_id)
-        if state.told_rejects and self._rejects.is_left_out(partition, offset, event, held.group if held else None):
-            return
+        held = state.groups.get(group_id)
         if held is None:
             # A group may be forgotten and come back, and its verdicts still have an order: so it counts on.
-            group = Group(event.group_id, verdicts=state.counts.get("derived", 0))
-            held = Held(group, partition, NEVER, unknown=self._may_be_older(partition, append_ms))
-            state.groups[event.group_id] = held
-        elif held.partition != partition:
-            held.stray = True
-        cause = apply(held.group, event, append_ms, self.config, self._said)
+            group = Group(group_id, verdicts=state.counts.get("derived", 0))
+            held = state.groups[group_id] = Held(group, unknown=self._may_be_older(partition, time_ms))
+        return held
+
+    def _use(self, held: Held, place: Waiting, event: Event) -> None:
+        """Apply a record that nothing can come before."""
+        state, group, partition, offset = self._state, held.group, place.partition, place.offset
+        if self._rejects.is_told(partition, offset):
+            # Whether there was room is asked once those are gone whose time has come.
+            self._advance(held, place.time_ms)
+            if self._rejects.is_left_out(partition, offset, event, group):
+                return
+        cause = apply(group, event, place.time_ms, self.config, self._said)
         if self._said:
             self._derive()
         if cause:
-            self._rejects.expect(partition, offset, append_ms, cause, event.group_id)
+            self._rejects.expect(partition, offset, place.time_ms, cause, event.group_id)
         elif state.told_rejects:
             self._rejects.used(partition, offset, event.group_id)
-        self._file(held)
+        if is_gone(group):
+            held.seen.clear()
+        elif partition not in held.seen:
+            held.seen.append(partition)
 
-    def _may_be_older(self, partition: int, append_ms: int) -> bool:
+    def _renew(self, held: Held, outage: Outage) -> None:
+        if outage.partition in held.seen:
+            renew(held.group, outage.to_ms)
+
+    def _advance(self, held: Held, time_ms: int) -> None:
+        advance(held.group, time_ms, self.config, self._said)
+        if self._said:
+            self._derive()
+        if is_gone(held.group):
+            held.seen.clear()
+
+    def _may_be_older(self, partition: int, time_ms: int) -> bool:
         begin = self._state.begins.get(partition)
         if begin is None:
             return False
-        return append_ms <= begin.append_ms + self.config.empty_group_retention_ms + _ASSUMED_LONGEST_WAIT_MS
+        return time_ms <= begin.append_ms + self.config.empty_group_retention_ms + _ASSUMED_LONGEST_WAIT_MS
 
     def _derive(self) -> None:
         for verdict in self._said:
-            self._matcher.derive(verdict)
+            self._matcher.derive(msgspec.structs.replace(verdict, ready_ms=self._now_ms))
         self._said.clear()
-
-    def _file(self, held: Held) -> None:
-        deadline = next_deadline_ms(held.group)
-        if deadline < held.filed_ms:
-            held.filed_ms = deadline
-            heapq.heappush(self._state.due, (deadline, held.group.group_id))
-        elif deadline == NEVER and is_gone(held.group) and not held.stray:
-            del self._state.groups[held.group.group_id]
-
-    def _sweep(self, clock_ms: int) -> None:
-        """Run every group up to a moment of which everything has been read, and judge what was told of it."""
-        self._advance_all(clock_ms)
-        self._matcher.settle(clock_ms)
-        self._state.swept_ms = clock_ms
-
-    def _advance_all(self, clock_ms: int) -> None:
-        state = self._state
-        while state.due and state.due[0][0] <= clock_ms:
-            filed_ms, group_id = heapq.heappop(state.due)
-            held = state.groups.get(group_id)
-            if held is None or held.filed_ms != filed_ms:
-                continue
-            held.filed_ms = NEVER
-            advance(held.group, clock_ms, self.config, self._said)
-            self._derive()
-            self._file(held)
 
     def _note_late(self, late: Candidate) -> None:
         self._matcher.note(
@@ -298,7 +318,8 @@ class Audit:
             offset=late.offset,
             member_id=late.member_id,
             time_ms=late.time_ms,
-            detail=f"known {late.append_ms - late.time_ms} ms after it was true",
+            detail=f"known {late.append_ms - late.time_ms} ms after it was true, "
+            f"{late.append_ms - max(late.time_ms, late.ready_ms)} ms after the log showed it",
         )
 
 

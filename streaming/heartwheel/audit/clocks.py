@@ -32,8 +32,11 @@ class Clocks(msgspec.Struct):
     def proven_ms(self, shards: int) -> int:
         """Tell up to when all verdicts must be in the topics, epoch ms; -1 if that is not known of every shard.
 
+        A batch may have ended amidst records of one append time, so the clock's own millisecond is not proven.
+
         Args:
             shards: how many there are.
         """
         known = self.shards
-        return min((known[shard].proven_ms if shard in known else -1 for shard in range(shards)), default=-1)
+        least_ms = min((known[shard].proven_ms if shard in known else -1 for shard in range(shards)), default=-1)
+        return max(-1, least_ms - 1)

@@ -23,13 +23,13 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True):
         value_bytes_max: longest value that the job decodes.
         tick_ms: resolution of the job's timing wheel: a deadline is noticed at the end of its tick.
         late_ms_max: most that a verdict may be known after the moment it became true (P2); `None` judges no lateness.
-        disorder_ms: how far append times may step back within a partition. Groups from which nothing comes are run up
-            to the newest append time less this, so it bounds what is remembered, and never changes a verdict of a log
-            that steps back by less.
+        outage_min_ms: a gap between records of a partition that is longer than that may be an outage.
+        runs: of the ticker of the audited job: only their ticks are evidence of an outage. Empty believes every run,
+            each for itself, which is right as long as one job alone writes ticks.
         remembered_max: how many verdicts that were found right are remembered, to tell a repetition from a forgery.
         judge_rejects: whether every record that can not be used must be on the rejects topic.
-        judge_strays: whether groups with records in several partitions are judged like the others. Nothing promises
-            their order, as it depends on when each partition was read, so their findings are put aside by default.
+        judge_strays: whether groups are judged like the others that are in several partitions although the topic has
+            not grown. When a job hears of the second one depends on how it reads, so findings are put aside by default.
         examples_max: how many findings of a kind are kept with their place; all are counted.
     """
 
@@ -45,7 +45,8 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True):
     value_bytes_max: int = 1 << 20
     tick_ms: int = 100
     late_ms_max: int | None = None
-    disorder_ms: int = 60_000
+    outage_min_ms: int = 3_000
+    runs: tuple[str, ...] = ()
     remembered_max: int = 300_000
     judge_rejects: bool = True
     judge_strays: bool = False

@@ -1,7 +1,7 @@
 """A verdict as the audit derives it, and the one shape in which it is compared with a row that was told.
 
-The id is computed here anew, from the rule that the README and the schemas state: a 128-bit BLAKE2b hash over the JSON
-array of group, member, generation, kind, expiry reason (of a trigger: cause) and time.
+The id is computed here anew, from the rule that docs/events.md and the schemas state: a 128-bit BLAKE2b hash over the
+JSON array of group, member, generation, kind, expiry reason (of a trigger: cause) and time.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ KIND_OF_REASON: Final = {
     "pending_timeout": "pending_member_expired",
     "rebalance_timeout": "member_removed_at_join",
     "sync_timeout": "sync_timeout",
+    "poll_timeout": "member_left",
 }
 """What was decided, by the reason that a row of the expirations topic gives."""
 
@@ -51,6 +52,7 @@ class Derived(msgspec.Struct, frozen=True):
         group_id: about which group.
         time_ms: when it is true, epoch ms.
         facts: every other field that a row has to have, by the row's names; lists of members are sorted.
+        ready_ms: effective time of the record by which it could be known, epoch ms.
     """
 
     order: int
@@ -58,6 +60,7 @@ class Derived(msgspec.Struct, frozen=True):
     group_id: str
     time_ms: int
     facts: dict[str, str | int | tuple[str, ...] | None]
+    ready_ms: int = 0
 
     def id(self) -> str:
         """Compute the id that the row must have."""

@@ -52,7 +52,6 @@ class _StatusRow(msgspec.Struct):
     shard: int
     batch_ms: int
     clock_ms: int
-    held: bool
 
 
 class _RejectRow(msgspec.Struct):
@@ -103,7 +102,7 @@ class Feed:
         elif entry.value is None:
             return  # a tombstone says nothing: compacted topics are cleaned by them
         elif source is Source.STATUS:
-            self._went_through_batch(entry.value)
+            self._went_through_batch(entry.value, entry.append_ms)
         elif source is Source.REJECTS:
             self._rejected(entry, only_limits=False)
         else:
@@ -121,12 +120,12 @@ class Feed:
     def _unreadable(self, entry: Entry, error: Exception) -> None:
         self._audit.unreadable(entry.source.value, entry.partition, entry.offset, entry.append_ms, str(error)[:200])
 
-    def _went_through_batch(self, value: bytes) -> None:
+    def _went_through_batch(self, value: bytes, append_ms: int) -> None:
         try:
             row = _status(value)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return  # it only helps to judge the pace
-        self._audit.batch(row.shard, row.batch_ms, held=row.held, clock_ms=row.clock_ms)
+        self._audit.batch(row.shard, row.batch_ms, append_ms=append_ms, clock_ms=row.clock_ms)
 
     def _rejected(self, entry: Entry, *, only_limits: bool) -> None:
         if entry.value is None:

@@ -69,23 +69,26 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         ok: whether nothing is wrong.
-        clock_ms: up to when it could judge, epoch ms.
+        clock_ms: up to when it judged, epoch ms; `None` as far as each partition goes.
         events: records of the heartbeat topic that were read.
         derived: verdicts that the log gives up to then.
         told: rows of the topics of verdicts that were read, repetitions included.
         confirmed: verdicts that were told as they were derived.
         repeated: rows that came again just as they were: at least once is what is promised.
-        early: rows and derived verdicts after the clock: too early to say.
+        early: rows and derived verdicts after the clock, or after the time of their group: too early to say.
         unjudged: rows about groups whose beginning is not in the log, or that are older than what is remembered.
         unsettled: findings about groups with records in several partitions, whose order nothing promises.
-        disordered: records that came after all groups had been run past their append time: the clock of a broker
-            stepped back by more than `disorder_ms`, and findings about those groups may be none.
+        ticks: records of the heartbeat topic that were ticks.
+        outages: gaps in partitions that were outages, so that every session there began anew.
+        clamped: records that were appended, by their own time, before an earlier one of their partition.
+        unread: records of the heartbeat topic that unpack to too much to be read: the job is believed about them.
+        skipped: records that the job was told to pass over, by `heartwheel skip`: they count for nothing here either.
         faults: how many findings there are of each kind.
         findings: the first of each kind.
     """
 
     ok: bool
-    clock_ms: int
+    clock_ms: int | None
     events: int
     derived: int
     told: int
@@ -94,6 +97,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     early: int
     unjudged: int
     unsettled: int
-    disordered: int
+    ticks: int
+    outages: int
+    clamped: int
+    unread: int
+    skipped: int
     faults: dict[FindingKind, int]
     findings: tuple[Finding, ...]

@@ -7,6 +7,7 @@ verdict by then, is false; a verdict that the end of the audit finds without a r
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from typing import Any, Final
 
 from heartwheel.audit.config import AuditConfig
@@ -28,11 +29,13 @@ class Matcher:
     Args:
         state: what the audit knows; changed in place.
         config: what the audited job was set to.
+        is_stray: tells whether nothing promises the order of a group's records.
     """
 
-    def __init__(self, state: State, config: AuditConfig) -> None:
+    def __init__(self, state: State, config: AuditConfig, is_stray: Callable[[Held], bool]) -> None:
         self._state = state
         self._config = config
+        self._is_stray = is_stray
         self._by_silence: dict[int, str] | None = None
         """Ids of derived verdicts by what they are about; made when it is needed, and void once more is derived."""
 
@@ -80,31 +83,43 @@ class Matcher:
             if len(known) == 1:
                 heapq.heappush(state.open_times, (time_of(told), told.id))
 
-    def settle(self, swept_ms: int) -> None:
+    def settle(self, least_ms: int) -> None:
         """Judge the rows whose moment has been passed without a verdict.
 
         Args:
-            swept_ms: every group has been run up to then, and every record up to then was applied; epoch ms.
+            least_ms: every record before then was applied to its group, and every timer before then has run; epoch ms.
         """
         times = self._state.open_times
-        while times and times[0][0] <= swept_ms:
+        while times and times[0][0] < least_ms:
             _, id_ = heapq.heappop(times)
-            for number, row in enumerate(self._state.open_rows.pop(id_, ())):
-                if number:
-                    self._count("repeated")
-                else:
-                    self._judge_unfounded(row)
+            self._judge_open(id_)
 
-    def finish(self, clock_ms: int) -> None:
-        """Judge the verdicts that were never told, as far as the clock allows."""
+    def finish(self, due_ms: Callable[[str], int]) -> None:
+        """Judge the rows that have no verdict, and the verdicts that were never told, as far as each group goes.
+
+        Args:
+            due_ms: tells up to when all of a group is decided and must be told, epoch ms.
+        """
         state, tick = self._state, self._config.tick_ms
-        self._count("early", sum(map(len, state.open_rows.values())))
+        for id_, rows in list(state.open_rows.items()):
+            told = rows[0].row
+            if time_of(told) <= due_ms(told.group_id):
+                self._judge_open(id_)
+            else:
+                self._count("early", len(rows))
         for id_, verdict in state.derived.items():
-            due_ms = -(-verdict.time_ms // tick) * tick
-            if due_ms > clock_ms:
+            noticed_ms = -(-verdict.time_ms // tick) * tick
+            if noticed_ms > due_ms(verdict.group_id):
                 self._count("early")
             elif key_of(id_) not in state.excused:
                 self._find_missed(verdict)
+
+    def _judge_open(self, id_: str) -> None:
+        for number, row in enumerate(self._state.open_rows.pop(id_, ())):
+            if number:
+                self._count("repeated")
+            else:
+                self._judge_unfounded(row)
 
     # One row
 
@@ -119,7 +134,14 @@ class Matcher:
         self._count("confirmed")
         state.pace.known(
             Candidate(
-                time_of(told), row.append_ms, row.topic, row.partition, row.offset, told.group_id, _member_of(told)
+                time_of(told),
+                verdict.ready_ms,
+                row.append_ms,
+                row.topic,
+                row.partition,
+                row.offset,
+                told.group_id,
+                _member_of(told),
             ),
             told.shard,
         )
@@ -237,7 +259,12 @@ class Matcher:
     def note(self, kind: FindingKind, group_id: str, **fields: Any) -> None:
         """Note a finding about a group, or put it aside if nothing promises the order of the group's records."""
         held = self._state.groups.get(group_id)
-        if held is not None and held.stray and not self._config.judge_strays and kind is not FindingKind.FORGED:
+        if (
+            held is not None
+            and not self._config.judge_strays
+            and self._is_stray(held)
+            and kind is not FindingKind.FORGED
+        ):
             self._state.ledger.unsettled += 1
         else:
             self._state.ledger.add(kind, group_id=group_id, **fields)

@@ -8,6 +8,8 @@ record is left out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from heartwheel.audit.config import AuditConfig
@@ -15,12 +17,15 @@ from heartwheel.audit.findings import FindingKind
 from heartwheel.audit.ledger import Ledger
 from heartwheel.audit.recent import key_of
 from heartwheel.audit.rules.groups import is_gone
-from heartwheel.audit.rules.model import Group
-from heartwheel.audit.state import OpenReject, State
+from heartwheel.audit.rules.model import NEVER, Group
+from heartwheel.audit.state import Held, OpenReject, State
 from heartwheel.wire.events import Event, EventType
 
 SHARD_FULL = "shard_full"
 GROUP_FULL = "group_full"
+SKIPPED = "skipped"
+"""The cause of an offset that the job was told to pass over, by `heartwheel skip`: any record may be there, or one that
+the audit has not read either."""
 
 _BRING_NOBODY = frozenset({EventType.LEAVE, EventType.LOAD, EventType.UNLOAD})
 
@@ -31,11 +36,13 @@ class Rejects:
     Args:
         state: what the audit knows; changed in place.
         config: what the audited job was set to.
+        is_stray: tells whether nothing promises the order of a group's records.
     """
 
-    def __init__(self, state: State, config: AuditConfig) -> None:
+    def __init__(self, state: State, config: AuditConfig, is_stray: Callable[[Held], bool]) -> None:
         self._state = state
         self._config = config
+        self._is_stray_group = is_stray
 
     def tell(self, partition: int, offset: int, told: OpenReject) -> None:
         """Take a row of the rejects topic.
@@ -46,16 +53,25 @@ class Rejects:
             told: what it says, and where it is.
         """
         state = self._state
+        if told.cause == SKIPPED and key_of(partition, offset) not in state.settled_rejects:
+            known = state.told_rejects.get(partition, {}).get(offset)
+            state.counts["skipped"] = state.counts.get("skipped", 0) + (known is None)
         expected = state.expected_rejects.get(partition, {}).pop(offset, None)
         if expected is not None:
             self._settle(partition, offset, expected.cause, told)
         elif key_of(partition, offset) not in state.settled_rejects:
             state.told_rejects.setdefault(partition, {}).setdefault(offset, told)
 
+    def is_told(self, partition: int, offset: int) -> bool:
+        """Tell whether a reject names this record and was not judged yet."""
+        return offset in self._state.told_rejects.get(partition, {})
+
     def is_left_out(self, partition: int, offset: int, event: Event, group: Group | None) -> bool:
-        """Tell whether the engine was at its limit, so that it took no notice of a record."""
+        """Tell whether the engine was at its limit, or told to pass over a record, so that it took no notice of it."""
         told = self._state.told_rejects.get(partition, {}).get(offset)
-        if told is None or told.cause not in (SHARD_FULL, GROUP_FULL) or not self._is_possible(told, event, group):
+        if told is None or told.cause not in (SHARD_FULL, GROUP_FULL, SKIPPED):
+            return False
+        if told.cause != SKIPPED and not self._is_possible(told, event, group):
             return False
         self._settle(partition, offset, told.cause, self._state.told_rejects[partition].pop(offset))
         return True
@@ -90,17 +106,19 @@ class Rejects:
 
     def _settle(self, partition: int, offset: int, cause: str, told: OpenReject) -> None:
         self._state.settled_rejects.add(key_of(partition, offset))
-        if told.cause != cause:
+        if told.cause not in (cause, SKIPPED):
             words = f"heartbeats {partition}@{offset}: it says {told.cause}, the log {cause}"
             _note(self._state.ledger, FindingKind.REJECT_FORGED, told, words)
 
-    def finish(self, clock_ms: int, early: list[int]) -> None:
+    def finish(self, clock_ms: int | None, early: list[int]) -> None:
         """Judge what is left: records without a reject, and rejects without a record.
 
         Args:
-            clock_ms: up to when the job has read everything, epoch ms.
+            clock_ms: up to when the job has read everything, epoch ms; `None` if it has read all.
             early: takes the append times of what is too early to say.
         """
+        clock_ms = NEVER if clock_ms is None else clock_ms
+        waiting = {entry[2:4] for held in self._state.groups.values() for entry in held.waiting}
         for partition, expected in self._state.expected_rejects.items():
             for offset, reject in expected.items():
                 if reject.append_ms > clock_ms:
@@ -112,9 +130,9 @@ class Rejects:
                     )  # fmt: skip
         for partition, told in self._state.told_rejects.items():
             for offset, reject in told.items():
-                if reject.append_ms > clock_ms:
+                if reject.append_ms > clock_ms or (partition, offset) in waiting:
                     early.append(reject.append_ms)
-                elif self._is_before_log(partition, reject) or self._state.settled_rejects.forgot:
+                elif self._is_beyond_the_log(partition, offset, reject):
                     continue
                 elif not self._is_stray(reject):
                     words = (
@@ -125,9 +143,15 @@ class Rejects:
     def _is_stray(self, reject: OpenReject) -> bool:
         """Put a reject aside whose group has records in several partitions: their order decides who finds it full."""
         held = self._state.groups.get(reject.group_id or "")
-        stray = held is not None and held.stray and not self._config.judge_strays
+        stray = held is not None and not self._config.judge_strays and self._is_stray_group(held)
         self._state.ledger.unsettled += stray
         return stray
+
+    def _is_beyond_the_log(self, partition: int, offset: int, reject: OpenReject) -> bool:
+        """Tell whether the record that a reject names can not be held against it."""
+        if self._is_before_log(partition, reject) or self._state.settled_rejects.forgot or reject.cause == SKIPPED:
+            return True
+        return any(first <= offset <= last for first, last in self._state.unread.get(partition, ()))
 
     def _is_before_log(self, partition: int, reject: OpenReject) -> bool:
         begin = self._state.begins.get(partition)

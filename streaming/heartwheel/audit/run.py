@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from heartwheel.audit.audit import Audit
 from heartwheel.audit.clocks import Clocks
 from heartwheel.audit.feed import Entry, Feed, Source
 from heartwheel.audit.findings import Report
+from heartwheel.audit.partitions import RESUME_MAX_MS
 from heartwheel.errors import HeartwheelError
+
+_NEEDED_MS: Final = 2 * RESUME_MAX_MS
+"""How far beyond the clock heartbeats are looked at, ms."""
 
 
 class NoClockError(HeartwheelError):
@@ -45,7 +49,7 @@ class Outcome(NamedTuple):
 def run(audit: Audit, log: Log, *, shards: int, until_ms: int | None = None) -> Outcome:
     """Audit a log as far as the job has decided it.
 
-    Heartbeats after the job's clock are looked at too, as one that counts may stand behind one that does not. But what
+    Heartbeats after the job's clock are looked at too, as they show that time has passed, and what a gap was. But what
     they do is not written down: the rejects that say which of them the job refused may not be there yet.
 
     Args:
@@ -61,7 +65,7 @@ def run(audit: Audit, log: Log, *, shards: int, until_ms: int | None = None) -> 
     clock_ms = _clock(feed, log, shards) if until_ms is None else until_ms
     for entry in log.rejects():
         feed.limit(entry)
-    ahead = _Ahead(clock_ms, audit.config.disorder_ms)
+    ahead = _Ahead(clock_ms)
     for entry in log.entries():
         if not (entry.source is Source.HEARTBEATS and ahead.keeps(entry)):
             feed.take(entry)
@@ -90,19 +94,25 @@ def _clock(feed: Feed, log: Log, shards: int) -> int:
 
 
 class _Ahead:
-    """Keep heartbeats that are ahead of the clock, in each stream from the first such record on."""
+    """Keep heartbeats that are ahead of the clock, in each stream from the first such record on.
 
-    def __init__(self, clock_ms: int, disorder_ms: int) -> None:
+    They show up to when each partition was read, and whether a gap was an outage. The first that is further ahead than
+    that takes is the last that is needed of its partition.
+    """
+
+    def __init__(self, clock_ms: int) -> None:
         self._clock_ms = clock_ms
-        self._needed_ms = clock_ms + disorder_ms
         self.kept: list[Entry] = []
         self.first: dict[int, int] = {}
+        self._full: set[int] = set()
 
     def keeps(self, entry: Entry) -> bool:
         if entry.stream not in self.first:
             if entry.append_ms <= self._clock_ms:
                 return False
             self.first[entry.stream] = entry.position
-        if entry.append_ms <= self._needed_ms:
+        if entry.partition not in self._full:
             self.kept.append(entry)
+            if entry.append_ms > self._clock_ms + _NEEDED_MS:
+                self._full.add(entry.partition)
         return True

@@ -9,11 +9,13 @@ from heartwheel.audit.config import AuditConfig
 from heartwheel.audit.derived import Derived
 from heartwheel.audit.ledger import Ledger
 from heartwheel.audit.pace import Pace
+from heartwheel.audit.partitions import Partition
 from heartwheel.audit.recent import Recent
 from heartwheel.audit.rules.model import Group
+from heartwheel.wire.events import Event
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
-FORMAT = 1
+FORMAT = 2
 """The version of what is written down."""
 
 
@@ -32,23 +34,36 @@ class Noticed(msgspec.Struct, frozen=True):
     detected_ms: int
 
 
+class Waiting(msgspec.Struct, frozen=True):
+    """Hold where a record stands: its effective time (epoch ms), its partition, its offset."""
+
+    time_ms: int
+    partition: int
+    offset: int
+
+
 class Held(msgspec.Struct):
     """Hold one group and what the audit notes about it.
 
     Args:
         group: the group by the rules.
-        partition: where its first record was.
-        filed_ms: the earliest moment under which it is filed to be run up to the clock.
-        stray: whether it has records in another partition, too.
+        hash: of its id, by which clients choose its partition; -1 until it is needed.
+        parts: where its records are, in the order in which that was found.
+        seen: where records of it were applied since it began, so that an outage there is one of its own.
+        filed: the earliest moment under which it is filed to be run, by partition, epoch ms.
+        waiting: (time, 0, partition, offset, event) of records, (begin, 1, partition, end, nothing) of outages, which
+            something unread may come before, as a heap; epoch ms.
         unknown: whether it may have begun before the log does.
         places: where its newest confirmed row is, by topic.
         pairs: when the newest confirmed expiry, and the newest rebalance that an expiry triggers, were noticed.
     """
 
     group: Group
-    partition: int
-    filed_ms: int
-    stray: bool = False
+    hash: int = -1
+    parts: list[int] = []
+    seen: list[int] = []
+    filed: dict[int, int] = {}
+    waiting: list[tuple[int, int, int, int, Event | None]] = []
     unknown: bool = False
     places: dict[str, Place] = {}
     pairs: dict[str, Noticed] = {}
@@ -97,7 +112,8 @@ class State(msgspec.Struct):
         pace: lateness.
         format: version of this.
         groups: by id.
-        due: (moment, group id) of groups to be run up to the clock, as a heap.
+        partitions: the time of each.
+        partition_counts: how many partitions the topic had, ever more of them.
         derived: verdicts that are not told yet, by id.
         twins: further verdicts with an id that another one has.
         open_rows: rows that are not derived yet, by id.
@@ -111,9 +127,9 @@ class State(msgspec.Struct):
         settled_rejects: rejects that were found right.
         clocks: how far each shard has come.
         begins: partitions whose first records are gone.
+        unread: offsets of the heartbeat topic that no reader can read, the first and the last of each stretch.
         positions: the next offset of each partition of each topic, kept for the reader.
-        newest_ms: newest append time of the heartbeat topic, epoch ms.
-        swept_ms: up to when every group was run, epoch ms.
+        settled_ms: when rows were last judged, epoch ms.
         counts: by name, of what the report tells.
     """
 
@@ -127,7 +143,8 @@ class State(msgspec.Struct):
     settled_rejects: Recent
     format: int = FORMAT
     groups: dict[str, Held] = {}
-    due: list[tuple[int, str]] = []
+    partitions: dict[int, Partition] = {}
+    partition_counts: list[int] = msgspec.field(default_factory=lambda: [0])
     derived: dict[str, Derived] = {}
     twins: dict[str, list[Derived]] = {}
     open_rows: dict[str, list[OpenRow]] = {}
@@ -136,7 +153,7 @@ class State(msgspec.Struct):
     told_rejects: dict[int, dict[int, OpenReject]] = {}
     clocks: Clocks = msgspec.field(default_factory=Clocks)
     begins: dict[int, Begin] = {}
+    unread: dict[int, list[tuple[int, int]]] = {}
     positions: dict[str, dict[int, int]] = {}
-    newest_ms: int = -1
-    swept_ms: int = -1
+    settled_ms: int = -1
     counts: dict[str, int] = {}

@@ -31,16 +31,17 @@ from heartwheel.broker.node_process import (
     free_port,
     wait_until_stopped,
 )
-from heartwheel.broker.node_security import NodeSecurity
+from heartwheel.broker.node_security import NodeSecurity, arguments_file
 from heartwheel.broker.probe import serves_requests
 from heartwheel.errors import HeartwheelError
+from heartwheel.private import private_folder
 
 _POLL_MS: Final = 20
 _PORT_ATTEMPTS: Final = 3
 
 
 class KafkaStartError(HeartwheelError):
-    """Tell that the broker did not start, with the end of what it logged."""
+    """The broker did not start, with the end of what it logged."""
 
 
 class _PortTakenError(KafkaStartError):
@@ -48,7 +49,7 @@ class _PortTakenError(KafkaStartError):
 
 
 class EmbeddedKafka:
-    """Own the life of one broker process; a context manager that starts and stops it.
+    """One broker process; a context manager that starts and stops it.
 
     On Linux the kernel kills the broker with the *thread* that started it, so start it from one that lives long enough.
 
@@ -90,22 +91,22 @@ class EmbeddedKafka:
 
     @property
     def bootstrap(self) -> str:
-        """Give the address for `bootstrap.servers`."""
+        """Return the address for `bootstrap.servers`."""
         return f"{HOST}:{self.port}"
 
     @property
     def running(self) -> bool:
-        """Tell whether the broker's process lives."""
+        """Return whether the broker's process lives."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int | None:
-        """Give the process id, if it was started."""
+        """Return the process id, if it was started."""
         return self._process.pid if self._process else None
 
     @property
     def log_file(self) -> Path:
-        """Say where the broker logs to."""
+        """Return where the broker logs to."""
         return self.dir / "server.log"
 
     def start(self) -> Self:
@@ -114,12 +115,12 @@ class EmbeddedKafka:
         Raises:
             KafkaStartError: if it is running already, exits, or is not ready in time.
             JavaError: if there is no usable Java.
-            JarError: if its jars can not be had.
+            JarError: if its jars cannot be had.
         """
         if self.running:
             raise KafkaStartError(f"the broker runs already, at {self.bootstrap}")
         command = NodeCommands(find_java(), self._jars or fetch_jars("broker"), self.dir)
-        self.dir.mkdir(parents=True, exist_ok=True)
+        private_folder(self.dir)
         # A free port is free only until somebody takes it; one that was asked for, or is known, is not ours to change.
         for _ in range(0 if self.port else _PORT_ATTEMPTS - 1):
             with contextlib.suppress(_PortTakenError):
@@ -213,8 +214,9 @@ class EmbeddedKafka:
     def _format(self, command: NodeCommands) -> None:
         if (self.dir / "data" / "meta.properties").exists():
             return
-        extra = self._security.format_arguments() if self._security else []
-        done = subprocess.run([*command.format_storage(), *extra], capture_output=True, text=True, check=False)
+        arguments = self._security.format_arguments() if self._security else []
+        with arguments_file(arguments) as words:
+            done = subprocess.run([*command.format_storage(), *words], capture_output=True, text=True, check=False)
         if done.returncode:
             raise KafkaStartError(
                 f"could not format {self.dir / 'data'}:\n{(done.stdout + done.stderr)[-LOG_TAIL_BYTES:]}"
@@ -239,9 +241,9 @@ class EmbeddedKafka:
             raise
         if trouble:
             self.kill()
-            told = "\n".join(tail.read() for tail in tails).strip()
-            kind = _PortTakenError if "Address already in use" in told else KafkaStartError
-            raise kind(f"Kafka {trouble}; it logs to {self.log_file}\n{told}")
+            logged = "\n".join(tail.read() for tail in tails).strip()
+            kind = _PortTakenError if "Address already in use" in logged else KafkaStartError
+            raise kind(f"Kafka {trouble}; it logs to {self.log_file}\n{logged}")
 
     def _wait_until_ready(self, port: int, process: subprocess.Popen[bytes]) -> str:
         """Wait for the first answer; return what went wrong, or nothing."""

@@ -37,11 +37,11 @@ _THREADS: Final = 8
 
 
 class JarError(HeartwheelError):
-    """Tell which jars can not be had and why, one line a jar, and what would help."""
+    """Which jars cannot be had and why, one line a jar, and what would help."""
 
 
 class Jar(msgspec.Struct, frozen=True):
-    """Hold one line of the lock.
+    """One line of the lock.
 
     Args:
         sha256: digest of the file, hexadecimal.
@@ -57,13 +57,13 @@ class Jar(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Name the file as Maven does: `artifact-version.jar`."""
+        """Return the file as Maven does: `artifact-version.jar`."""
         _, artifact, version = self.coordinate.split(":")
         return f"{artifact}-{version}.jar"
 
     @property
     def path(self) -> str:
-        """Say where the file lies in a repository of Maven's layout."""
+        """Return where the file lies in a repository of Maven's layout."""
         group, artifact, version = self.coordinate.split(":")
         return f"{group.replace('.', '/')}/{artifact}/{version}/{self.name}"
 
@@ -92,7 +92,7 @@ def locked_jars(set_name: str) -> list[Jar]:
 
 
 def default_cache_dir() -> Path:
-    """Say where jars are kept: `jars` in `$HEARTWHEEL_CACHE`, else in `heartwheel` of the user's cache folder."""
+    """Return where jars are kept: `jars` in `$HEARTWHEEL_CACHE`, else in `heartwheel` of the user's cache folder."""
     own = os.environ.get("HEARTWHEEL_CACHE")
     if own:
         return Path(own).expanduser() / "jars"
@@ -108,13 +108,13 @@ def fetch_jars(
         set_name: `broker`, `image`, `spark` or `tools`.
         cache_dir: the cache; `default_cache_dir()` if absent. Several processes may share it.
         offline: ask no network.
-        progress: told how many bytes of the set are here.
+        progress: called with how many bytes of the set are here.
 
     Returns:
         The files of the set: one class path, in the order of the lock.
 
     Raises:
-        JarError: naming every jar that can not be had, each with its cause.
+        JarError: naming every jar that cannot be had, each with its cause.
     """
     return fetch(locked_jars(set_name), cache_dir or default_cache_dir(), offline=offline, progress=progress)
 
@@ -132,7 +132,7 @@ def fetch(
 
 
 class _Meter:
-    """Add up bytes from several threads and pass on the sum."""
+    """A sum of bytes from several threads, passed on as it grows."""
 
     def __init__(self, progress: Progress | None, done: int, total: int) -> None:
         self._progress, self._done, self._total = progress, done, total
@@ -207,11 +207,15 @@ def _store(stream: IO[bytes], jar: Jar, target: Path, meter: _Meter) -> str:
     with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{jar.name}.", delete=False) as file:
         temporary = Path(file.name)
         try:
-            while chunk := stream.read(_CHUNK_BYTES):
+            # One byte more than there should be says that it is another file, however long that is.
+            while chunk := stream.read(min(_CHUNK_BYTES, jar.size + 1 - size)):
                 digest.update(chunk)
                 file.write(chunk)
                 size += len(chunk)
                 meter.add(len(chunk))
+                if size > jar.size:
+                    meter.add(-size)
+                    return f"it is longer than the {jar.size} bytes that the lock says"
             file.flush()
             if digest.hexdigest() == jar.sha256:
                 temporary.chmod(0o644)

@@ -16,7 +16,7 @@ JAVA_VERSION_MIN: Final = 17
 
 
 class JavaError(HeartwheelError):
-    """Tell that there is no Java, or only one that is too old."""
+    """There is no Java, or only one that is too old."""
 
 
 def find_java() -> Path:

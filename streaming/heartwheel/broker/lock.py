@@ -5,7 +5,7 @@ printed, for a person to look at before they replace others in `jars.lock`. The 
 
 - broker: `org.apache.kafka:kafka_2.13` and `org.apache.logging.log4j:log4j-slf4j-impl`, without which the broker logs
   nothing; `--without` what neither formatting, running, producing with any codec, consuming in groups nor transactions
-  need: `caffeine,commons-beanutils,commons-collections,commons-digester,commons-logging,hash4j,jackson-dataformat-csv,
+  need: `caffeine,commons-beanutils,commons-collections,commons-digester,commons-logging,jackson-dataformat-csv,
   jackson-dataformat-yaml,jackson-datatype-jdk8,jose4j,jspecify,kafka-tools-api,scala-reflect,snakeyaml`
 - image: the same with `jackson-dataformat-yaml` and `snakeyaml`
 - spark: its four coordinates with `--alone`, for pyspark brings the rest
@@ -26,7 +26,7 @@ from xml.sax.saxutils import quoteattr
 
 from heartwheel.broker.jars import Jar, JarError, file_sha256
 from heartwheel.broker.java import JavaError, find_java
-from heartwheel.broker.repository import RepositoryError, ivy_jar, repository_address
+from heartwheel.broker.repository import Repository, RepositoryError, ivy_jar, repository_address, shown_address
 
 _SEPARATOR: Final = "!!"
 _PATTERN: Final = f"[organisation]{_SEPARATOR}[artifact]{_SEPARATOR}[revision].[ext]"
@@ -48,7 +48,7 @@ def resolve(
         The jars, in the order of their coordinates.
 
     Raises:
-        JarError: if something can not be resolved, by name.
+        JarError: if something cannot be resolved, by name.
     """
     with tempfile.TemporaryDirectory(prefix="heartwheel-lock-") as folder:
         _run_ivy(Path(folder), coordinates, transitive=transitive)
@@ -64,7 +64,8 @@ def lock_line(jar: Jar) -> str:
 def _run_ivy(folder: Path, coordinates: Sequence[str], *, transitive: bool) -> None:
     try:
         command = [str(find_java()), "-jar", str(ivy_jar())]
-        (folder / "settings.xml").write_text(_settings(repository_address()))
+        address = Repository(repository_address()).address  # refuses one that would send a password in the clear
+        (folder / "settings.xml").write_text(_settings(address))
     except (JavaError, RepositoryError) as error:
         raise JarError(str(error), hint=error.hint) from None
     (folder / "ivy.xml").write_text(_module(coordinates, transitive=transitive))
@@ -80,7 +81,10 @@ def _run_ivy(folder: Path, coordinates: Sequence[str], *, transitive: bool) -> N
     done = subprocess.run([*command, "-types", "jar", "bundle"], capture_output=True, text=True, check=False)
     missing = sorted(set(_NOT_FOUND.findall(done.stdout)))
     if missing or done.returncode:
-        raise JarError("Ivy can not resolve: " + (", ".join(missing) or (done.stdout + done.stderr)[-2000:]))
+        raise JarError(
+            "Ivy can not resolve: "
+            + (", ".join(missing) or (done.stdout + done.stderr).replace(address, shown_address(address))[-2000:])
+        )
 
 
 def _settings(address: str) -> str:

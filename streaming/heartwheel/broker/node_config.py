@@ -43,9 +43,11 @@ LOGGING: Final = """\
 rootLogger.level=warn
 rootLogger.appenderRefs=file
 rootLogger.appenderRef.file.ref=FILE
-loggers=server
+loggers=server,groups
 logger.server.name=kafka.server.KafkaRaftServer
 logger.server.level=info
+logger.groups.name=org.apache.kafka.coordinator.group
+logger.groups.level=info
 appenders=file
 appender.file.type=RollingFile
 appender.file.name=FILE
@@ -59,7 +61,10 @@ appender.file.policies.size.size=16MB
 appender.file.strategy.type=DefaultRolloverStrategy
 appender.file.strategy.max=2
 """
-"""Log4j 2 configuration: warnings and the server's own life go to one rolling file, at most 48 MB."""
+"""Log4j 2 configuration: warnings, the server's own life and that of its groups go to one rolling file, at most 48 MB.
+
+What it says of groups is what any broker says by default: `heartwheel explain` reads it.
+"""
 
 
 def properties_text(settings: Mapping[str, str]) -> str:

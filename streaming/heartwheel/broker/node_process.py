@@ -26,7 +26,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 class NodeCommands:
-    """Build the command lines of one node.
+    """The command lines of one node.
 
     Args:
         java: the executable.
@@ -40,14 +40,14 @@ class NodeCommands:
         self._properties = str(folder / "server.properties")
 
     def format_storage(self) -> list[str]:
-        """Give the command that formats the storage for a new cluster."""
+        """Return the command that formats the storage for a new cluster."""
         # Hexadecimal ids are valid cluster ids, and none starts with "-", which would be read as an option.
         cluster_id = secrets.token_hex(11)
         arguments = ["format", "--cluster-id", cluster_id, "--config", self._properties]
         return self._java_line(_FORMAT_HEAP, "kafka.tools.StorageTool", arguments)
 
     def run_broker(self, heap: str) -> list[str]:
-        """Give the command that runs the broker with a heap such as `384m`."""
+        """Return the command that runs the broker with a heap such as `384m`."""
         return self._java_line(heap, "kafka.Kafka", [self._properties])
 
     def _java_line(self, heap: str, main: str, arguments: list[str]) -> list[str]:
@@ -59,7 +59,7 @@ class NodeCommands:
 
 
 class LogTail:
-    """Read what a log file got since now, at most its end.
+    """What a log file got since now, at most its end.
 
     Args:
         file: the log; it need not be there yet.
@@ -94,7 +94,7 @@ def wait_until_stopped(pid: int) -> None:
 
 
 def die_with_parent() -> Callable[[], None] | None:
-    """Give the hook that has the kernel kill the child with its parent thread; Linux only."""
+    """Return the hook that has the kernel kill the child with its parent thread; Linux only."""
     if sys.platform != "linux":
         return None
     libc = ctypes.CDLL(None)  # loaded before the fork: loading in the child could deadlock

@@ -7,9 +7,11 @@ is advertised to nobody else. Clients see the secure one alone.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import secrets
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -27,7 +29,7 @@ INTERNAL: Final = "INTERNAL"
 
 @dataclass(frozen=True, kw_only=True)
 class NodeSecurity:
-    """Describe the secure listener of one broker; all files are PEM.
+    """The secure listener of one broker; all files are PEM.
 
     Args:
         key_and_certificate: the broker's private key (PKCS#8) and its certificate chain, in one file.
@@ -42,7 +44,7 @@ class NodeSecurity:
     client_certificates: bool = False
 
     def properties(self, host: str, port: int, internal_port: int, controller: str) -> dict[str, str]:
-        """Give the broker's properties, in place of those of a plaintext node.
+        """Return the broker's properties, in place of those of a plaintext node.
 
         Args:
             host: where all listeners listen.
@@ -68,9 +70,10 @@ class NodeSecurity:
         }
 
     def format_arguments(self) -> list[str]:
-        """Give the arguments with which the storage is formatted, so that the users exist from the first start.
+        """Return the arguments with which the storage is formatted, so that the users exist from the first start.
 
-        They hold salted hashes and no password, for every user of a machine can read a command line.
+        They hold salted hashes and no password. Yet whoever reads one can try passwords on it, and every user of a
+        machine can read a command line: they are for `arguments_file`.
         """
         arguments = []
         for user, password in self.users.items():
@@ -82,6 +85,26 @@ class NodeSecurity:
                 "iterations": str(_ITERATIONS),
                 "saltedpassword": f'"{base64.b64encode(salted).decode()}"',
             }
-            told = ",".join(f"{name}={value}" for name, value in words.items())
-            arguments += ["--add-scram", f"{SCRAM_MECHANISM}=[{told}]"]
+            credential = ",".join(f"{name}={value}" for name, value in words.items())
+            arguments += ["--add-scram", f"{SCRAM_MECHANISM}=[{credential}]"]
         return arguments
+
+
+@contextlib.contextmanager
+def arguments_file(arguments: Sequence[str]) -> Iterator[list[str]]:
+    """Write arguments of Kafka's tools to a file that only this user can read, and that is gone after the block.
+
+    Args:
+        arguments: what stands in the file, one a line.
+
+    Yields:
+        What to put on the command line in their place: `@PATH`, which argparse4j replaces by the lines of the file, or
+        nothing if there are none.
+    """
+    if not arguments:
+        yield []
+        return
+    with tempfile.NamedTemporaryFile("w", suffix=".arguments", encoding="utf-8") as file:  # its mode is 0600
+        file.write("".join(f"{argument}\n" for argument in arguments))
+        file.flush()
+        yield [f"@{file.name}"]

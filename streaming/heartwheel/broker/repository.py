@@ -21,7 +21,7 @@ import xml.etree.ElementTree as ET
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO, Any, Final, cast
 
 from heartwheel.errors import HeartwheelError
 
@@ -29,15 +29,16 @@ REPOSITORY_VARIABLES: Final = ("HEARTWHEEL_MAVEN_REPO", "DEFAULT_ARTIFACT_REPOSI
 """Environment variables that may hold a repository's address, in order; Spark reads the second one itself."""
 
 _TIMEOUT_S: Final = 30
+_SCHEMES: Final = ("https", "http", "file")
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 class RepositoryError(HeartwheelError):
-    """Tell that a repository is unknown or did not hand out a file; the message is one line."""
+    """A repository is unknown or did not hand out a file; the message is one line."""
 
 
 class RepositoryTroubleError(RepositoryError):
-    """Tell that a repository could not be reached or was in trouble itself: trying again may help."""
+    """A repository could not be reached or was in trouble itself: trying again may help."""
 
 
 def repository_address() -> str:
@@ -105,19 +106,56 @@ def _ivy_default() -> str:
     return found[0].decode()
 
 
+def shown_address(address: str) -> str:
+    """Write an address for people: without what stands before its `@`, which may be a password."""
+    return re.sub(r"^((?:[^/?#@]*://)?)[^/?#]*@", r"\1********@", address)
+
+
+def _parts(address: str) -> urllib.parse.SplitResult:
+    try:
+        parts = urllib.parse.urlsplit(address)
+        _ = parts.port
+    except ValueError:
+        raise RepositoryError("the address of the repository is none: look at its host and port") from None
+    if parts.scheme not in _SCHEMES:
+        raise RepositoryError("the address of the repository must begin with https://, http:// or file://")
+    if parts.scheme != "https" and "@" in parts.netloc:
+        where = f"the repository {parts.hostname}"
+        raise RepositoryError(f"{where} would get a password without TLS: its address must begin with https://")
+    return parts
+
+
+def _check_redirect(location: str) -> None:
+    """Follow nobody to a place without TLS, to a file of this machine, or with a password of his."""
+    parts = urllib.parse.urlsplit(location)
+    if parts.scheme != "https" or "@" in parts.netloc:
+        raise RepositoryError(f"it redirects to {parts.scheme or 'nowhere'}:, and only https: is followed")
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *arguments: Any) -> urllib.request.Request | None:
+        _check_redirect(arguments[-1])
+        return super().redirect_request(*arguments)
+
+
 class Repository:
-    """Read files of one Maven repository, with one kept-alive connection a thread.
+    """One Maven repository, read with one kept-alive connection a thread.
 
     A connection a file would mean a name look-up a file, and one lost answer of a resolver costs 5 s.
 
     Args:
-        address: from `repository_address`, or any other; `user:password@` in it is sent as basic authentication.
+        address: from `repository_address`, or any other; `user:password@` in it is sent as basic authentication, over
+            TLS alone.
+
+    Raises:
+        RepositoryError: the address is none, or would send a password that anybody on the way can read.
     """
 
     def __init__(self, address: str) -> None:
         self.address = address.rstrip("/") + "/"
-        self._parts = urllib.parse.urlsplit(self.address)
+        self._parts = _parts(self.address)
         self._tls = ssl.create_default_context()  # honours SSL_CERT_FILE and SSL_CERT_DIR
+        self._opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=self._tls), _Redirects())
         self._local = threading.local()
         self._lock = threading.Lock()
         self._opened: list[http.client.HTTPSConnection] = []
@@ -138,12 +176,15 @@ class Repository:
                 yield response
         except urllib.error.HTTPError as error:
             raise RepositoryError(f"HTTP {error.code}") from None
+        except ValueError:  # of urllib.parse, about where a redirect leads
+            raise RepositoryError("it redirects to what is no address") from None
         except (http.client.HTTPException, OSError) as error:
             self._forget()
             cause = error.reason if isinstance(error, urllib.error.URLError) else error
             if self._parts.scheme == "file":
                 raise RepositoryError("no such file") from None
-            raise RepositoryTroubleError(str(cause) or type(cause).__name__) from None
+            words = str(cause) or type(cause).__name__
+            raise RepositoryTroubleError(words.replace(self._parts.netloc, shown_address(self._parts.netloc))) from None
 
     def close(self) -> None:
         """Close the connections of all threads."""
@@ -155,7 +196,7 @@ class Repository:
     def _request(self, path: str) -> IO[bytes]:
         url = urllib.parse.urljoin(self.address, path)
         if self._parts.scheme != "https":
-            return cast("IO[bytes]", urllib.request.urlopen(url, timeout=_TIMEOUT_S))  # noqa: S310 - file: is welcome
+            return cast("IO[bytes]", self._opener.open(url, timeout=_TIMEOUT_S))
         connection = self._connection()
         target = urllib.parse.urlsplit(url).path
         connection.request("GET", target, headers={"User-Agent": "heartwheel"} | self._authorization())
@@ -165,7 +206,8 @@ class Repository:
         response.read()
         if response.status in _REDIRECTS:
             location = urllib.parse.urljoin(url, response.headers.get("Location", ""))
-            return cast("IO[bytes]", urllib.request.urlopen(location, timeout=_TIMEOUT_S, context=self._tls))  # noqa: S310
+            _check_redirect(location)
+            return cast("IO[bytes]", self._opener.open(location, timeout=_TIMEOUT_S))
         if response.status >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
             raise RepositoryTroubleError(f"HTTP {response.status}")
         raise RepositoryError(f"HTTP {response.status}")

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from heartwheel.canary.canary import Canary
-from heartwheel.canary.figures import CanaryFigures
+from heartwheel.live.canary_figures import CanaryFigures
 
 __all__ = ["Canary", "CanaryFigures"]

@@ -10,15 +10,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Self
 
-from heartwheel.canary.figures import CanaryFigures
 from heartwheel.canary.flock import Flock
 from heartwheel.canary.judge import Judged
 from heartwheel.canary.plan import Probe, plan_of
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
 from heartwheel.kafka.sender import Sender, Stamp
+from heartwheel.live.canary_figures import CanaryFigures
 from heartwheel.live.follower import Follower
-from heartwheel.live.told import Source, Told
+from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.settings import Settings
+from heartwheel.settings.objective import lateness_objective_ms
+from heartwheel.wall_clock import wall_ms
 from heartwheel.wire.events import encode_event
 from heartwheel.wire.job import JobRow, Phase
 from heartwheel.wire.verdicts import ExpirationRow
@@ -29,6 +31,10 @@ _PAUSE_S: Final = 5.0
 _BACKOFF_S: Final = 1.0
 _GOODBYE_MS: Final = 2_000
 _NO_JOB: Final = "no job has been seen yet"
+_WARMING_UP: Final = "the job had just started, and its first batches are slow"
+
+WARM_UP_MS: Final = 60_000
+"""For how long after a start the batches of a job may be slow, as Spark's JVM and Python workers warm up, ms."""
 
 
 def _ignore(_probe: Probe, _judged: Judged) -> None:
@@ -36,28 +42,28 @@ def _ignore(_probe: Probe, _judged: Judged) -> None:
 
 
 class Canary:
-    """Let members fall silent on schedule, and measure whether they are expired in time and never falsely.
+    """Members that fall silent on schedule: whether they are expired in time, and never falsely, is measured.
 
     It writes to the topic of heartbeats, and holds against the log alone: append times come from the broker's answers.
     Nothing is missed while Kafka is away or the job is not live; those silences are `void` unless they end in time.
 
     Args:
         settings: the checked configuration.
-        on_judged: told each outcome, from the canary's thread.
+        on_judged: called with each outcome, from the canary's thread.
     """
 
     def __init__(self, settings: Settings, *, on_judged: Callable[[Probe, Judged], None] = _ignore) -> None:
         self._settings, self._on_judged = settings, on_judged
-        engine = settings.engine
         self._flock = Flock(
             plan_of(settings),
             member_id=f"canary-{uuid.uuid4().hex[:12]}",
             missed_after_ms=settings.canary.missed_after_ms,
-            objective_ms=3 * engine.trigger_interval_ms + engine.skew_allowance_ms,
+            objective_ms=lateness_objective_ms(settings),
         )
         # Rows come on the follower's thread and are judged on the canary's: it alone touches the flock.
-        self._heard: collections.deque[Told] = collections.deque(maxlen=100_000)
+        self._heard: collections.deque[TopicRow] = collections.deque(maxlen=100_000)
         self._phase: Phase | None = None
+        self._slow: str | None = None
         self._broker_ahead_s: float | None = None
         self._paused_until_s = self._ticked_s = 0.0
         self._figures = self._flock.figures(enabled=False)
@@ -66,8 +72,8 @@ class Canary:
         self._follower = Follower(
             settings,
             sources=(Source.EXPIRATIONS, Source.JOB),
-            since_ms=time.time_ns() // 1_000_000 - _LOOK_BACK_MS,
-            on_told=self._hear,
+            since_ms=wall_ms() - _LOOK_BACK_MS,
+            on_rows=self._hear,
         )
 
     def __enter__(self) -> Self:
@@ -90,12 +96,12 @@ class Canary:
         self._follower.stop()
 
     def figures(self) -> CanaryFigures:
-        """Give what was measured until now; safe to call from any thread."""
+        """Return what was measured until now; safe to call from any thread."""
         return self._figures
 
-    def _hear(self, told: Sequence[Told]) -> None:
+    def _hear(self, rows: Sequence[TopicRow]) -> None:
         prefix = self._settings.canary.group_prefix
-        for each in told:
+        for each in rows:
             if isinstance(each.row, JobRow) or (
                 isinstance(each.row, ExpirationRow) and each.row.group_id.startswith(prefix)
             ):
@@ -148,20 +154,21 @@ class Canary:
         self._take_heard()
         if self._broker_ahead_s is not None:
             now_ms = int((self._broker_ahead_s + now_s) * 1000)
-            self._flock.settle(now_ms, trouble=self._trouble(now_s), on_judged=self._on_judged)
+            self._flock.settle(now_ms, trouble=self._trouble(now_s), slow=self._slow, on_judged=self._on_judged)
         self._figures = self._flock.figures(enabled=True)
 
     def _take_heard(self) -> None:
         while self._heard:
-            told = self._heard.popleft()
-            if isinstance(told.row, ExpirationRow):
-                self._flock.claimed(told.row, told.append_ms)
-            elif isinstance(told.row, JobRow):
-                self._phase = told.row.phase
-                self._flock.aim(told.row.lateness_objective_ms)
+            each = self._heard.popleft()
+            if isinstance(each.row, ExpirationRow):
+                self._flock.claimed(each.row, each.append_ms)
+            elif isinstance(each.row, JobRow):
+                self._phase = each.row.phase
+                self._slow = slow_words(each.row)
+                self._flock.aim(each.row.lateness_objective_ms)
 
     def _trouble(self, now_s: float) -> str | None:
-        """Say why expirations can not come for now; a job that has died without a word is no excuse."""
+        """Return why expirations cannot come for now; a job that has died without a word is no excuse."""
         if not self._follower.linked:
             return "Kafka did not answer"
         if now_s < self._paused_until_s:
@@ -169,6 +176,12 @@ class Canary:
         if self._phase is None:
             return _NO_JOB
         return None if self._phase is Phase.LIVE else f"the job was {_IN_WORDS[self._phase]}"
+
+
+def slow_words(job: JobRow) -> str | None:
+    """Return why expirations may be late for now: for `WARM_UP_MS` after it went live a job is still warming up."""
+    is_young = job.phase is Phase.LIVE and job.at_ms - job.phase_since_ms < WARM_UP_MS
+    return _WARMING_UP if is_young else None
 
 
 _IN_WORDS: Final = {

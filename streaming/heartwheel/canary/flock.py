@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from heartwheel.canary.figures import CanaryFigures, Outcomes
+from heartwheel.canary.figures import OutcomeCounts
 from heartwheel.canary.judge import Claim, Judge, Judged
 from heartwheel.canary.plan import Plan, Probe
+from heartwheel.live.canary_figures import CanaryFigures
 from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.verdicts import ExpirationRow
 
@@ -15,7 +16,7 @@ CLIENT_ID = "heartwheel-canary"
 
 
 class Flock:
-    """Keep the members of a canary, one in each of its groups.
+    """The members of a canary, one in each of its groups.
 
     Args:
         plan: who beats when.
@@ -36,7 +37,7 @@ class Flock:
         self._next_ms = {
             probe.group_id: plan.beat_ms * number // len(plan.probes) for number, probe in enumerate(plan.probes)
         }
-        self._outcomes = Outcomes()
+        self._outcomes = OutcomeCounts()
         self._objective_ms = objective_ms
         self._beats = self._unknown = 0
 
@@ -99,17 +100,25 @@ class Flock:
         for judge in self._judges.values():
             judge.objective_ms = objective_ms
 
-    def settle(self, now_ms: int, *, trouble: str | None = None, on_judged: Callable[[Probe, Judged], None]) -> None:
+    def settle(
+        self,
+        now_ms: int,
+        *,
+        trouble: str | None = None,
+        slow: str | None = None,
+        on_judged: Callable[[Probe, Judged], None],
+    ) -> None:
         """Judge what can be judged by now.
 
         Args:
             now_ms: the broker's clock, or a time that is surely before it; epoch ms.
             trouble: why no expiration can come for now, if that is so.
-            on_judged: told each outcome once.
+            slow: why one may come late for now, if that is so.
+            on_judged: called with each outcome once.
         """
         for probe in self.plan.probes:
             judge = self._judges[probe.group_id]
-            for judged in judge.settle(now_ms, trouble):
+            for judged in judge.settle(now_ms, trouble, slow):
                 self._outcomes.add(judged)
                 on_judged(probe, judged)
 

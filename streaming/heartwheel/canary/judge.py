@@ -3,7 +3,7 @@
 The member knows when its heartbeats were appended, for the broker says so in its answers. So it knows by itself which
 silences there were, and when each of them had to end in an expiration. All times of the log are the broker's.
 
-What the judge can not know is not judged: if the fate of a heartbeat is unknown, or the brokers were away meanwhile, an
+What the judge cannot know is not judged: if the fate of a heartbeat is unknown, or the brokers were away meanwhile, an
 expiration that does not come in time is `void` and neither missed nor late.
 """
 
@@ -18,11 +18,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 _BEATS_MAX: Final = 4_096
-_TOLD_MAX: Final = 256
+_CLAIMS_MAX: Final = 256
 
 
-class Outcome(enum.StrEnum):
-    """Name how a silence, or an expiration without one, ended."""
+class CanaryOutcome(enum.StrEnum):
+    """How a silence, or an expiration without one, ended."""
 
     IN_TIME = "in_time"
     LATE = "late"
@@ -32,7 +32,7 @@ class Outcome(enum.StrEnum):
 
 
 class Judged(NamedTuple):
-    """Hold one outcome.
+    """One outcome.
 
     Args:
         outcome: how it ended.
@@ -41,14 +41,14 @@ class Judged(NamedTuple):
         reason: why nothing can be said, or what is wrong.
     """
 
-    outcome: Outcome
+    outcome: CanaryOutcome
     deadline_ms: int
     lateness_ms: int | None = None
     reason: str | None = None
 
 
 class Claim(NamedTuple):
-    """Hold what an expiration claims.
+    """What an expiration claims.
 
     Args:
         id: its id.
@@ -64,15 +64,19 @@ class Claim(NamedTuple):
 
 
 class _Silence(msgspec.Struct):
-    """Hold a silence whose expiration has not been seen; `doubt` is a reason why it may never be."""
+    """A silence whose expiration has not been seen.
+
+    `doubt` is a reason why it may never be, `slow` one why it may be late.
+    """
 
     last_ms: int
     deadline_ms: int
     doubt: str | None
+    slow: str | None = None
 
 
 class Judge:
-    """Judge what is said about one member.
+    """A judge of the verdicts on one member.
 
     Args:
         session_ms: session timeout of the member, ms.
@@ -83,13 +87,13 @@ class Judge:
     def __init__(self, *, session_ms: int, objective_ms: int, missed_after_ms: int) -> None:
         self._session_ms, self.objective_ms, self._missed_after_ms = session_ms, objective_ms, missed_after_ms
         self._sent = self._answered = 0
-        # Append times that the broker has told, sorted.
+        # Append times by the answers of the broker, sorted.
         self._beats: collections.deque[int] = collections.deque(maxlen=_BEATS_MAX)
         self._doubt: str | None = None
         self._opened_ms = -1
         self._open: dict[int, _Silence] = {}
-        self._told: collections.deque[tuple[int, Claim]] = collections.deque(maxlen=_TOLD_MAX)
-        self._false: collections.deque[str] = collections.deque(maxlen=_TOLD_MAX)
+        self._claims: collections.deque[tuple[int, Claim]] = collections.deque(maxlen=_CLAIMS_MAX)
+        self._false: collections.deque[str] = collections.deque(maxlen=_CLAIMS_MAX)
 
     @property
     def pending(self) -> int:
@@ -119,25 +123,27 @@ class Judge:
 
     def claimed(self, claim: Claim) -> None:
         """Note an expiration of the member; it is judged when the fate of all heartbeats sent before is known."""
-        self._told.append((self._sent, claim))
+        self._claims.append((self._sent, claim))
 
-    def settle(self, now_ms: int, trouble: str | None = None) -> Iterator[Judged]:
+    def settle(self, now_ms: int, trouble: str | None = None, slow: str | None = None) -> Iterator[Judged]:
         """Judge what can be judged by now, each outcome once.
 
         Args:
             now_ms: the broker's clock, or a time that is surely before it; epoch ms.
             trouble: why no expiration can be written or seen for now, whose absence therefore means nothing.
+            slow: why an expiration may be late for now; one that never comes is missed all the same.
         """
         if self._answered == self._sent and self._beats and now_ms >= self._beats[-1] + self._session_ms:
             self._expect(self._beats[-1])
         for silence in self._open.values():
             silence.doubt = silence.doubt or trouble
-        while self._told and self._told[0][0] <= self._answered:
-            yield from self._judge(self._told.popleft()[1])
+            silence.slow = silence.slow or slow
+        while self._claims and self._claims[0][0] <= self._answered:
+            yield from self._judge(self._claims.popleft()[1])
         overdue = [each for each in self._open.values() if now_ms >= each.deadline_ms + self._missed_after_ms]
         for silence in overdue:
             del self._open[silence.last_ms]
-            outcome = Outcome.VOID if silence.doubt else Outcome.MISSED
+            outcome = CanaryOutcome.VOID if silence.doubt else CanaryOutcome.MISSED
             yield Judged(outcome, silence.deadline_ms, None, silence.doubt)
 
     def _close_gap(self, append_ms: int) -> None:
@@ -158,7 +164,7 @@ class Judge:
         if wrong is not None:
             if claim.id not in self._false:
                 self._false.append(claim.id)
-                yield Judged(Outcome.FALSE, claim.deadline_ms, claim.append_ms - claim.deadline_ms, wrong)
+                yield Judged(CanaryOutcome.FALSE, claim.deadline_ms, claim.append_ms - claim.deadline_ms, wrong)
             return
         if self._beats and claim.last_seen_ms == self._beats[-1] and claim.deadline_ms >= claim.last_seen_ms:
             self._expect(claim.last_seen_ms)  # known before this side's clock had come so far
@@ -168,7 +174,7 @@ class Judge:
             yield self._known(silence, claim)
 
     def _wrong(self, claim: Claim) -> str | None:
-        """Say what is false about an expiration: alive while now < deadline, expired at now >= deadline."""
+        """Return what is false about an expiration: alive while now < deadline, expired at now >= deadline."""
         after = bisect.bisect_right(self._beats, claim.last_seen_ms)
         if after < len(self._beats) and self._beats[after] < claim.deadline_ms:
             return f"a heartbeat was appended {claim.deadline_ms - self._beats[after]} ms before the deadline"
@@ -182,10 +188,12 @@ class Judge:
 
     def _known(self, silence: _Silence, claim: Claim) -> Judged:
         if claim.last_seen_ms != silence.last_ms:
-            return Judged(Outcome.VOID, claim.deadline_ms, None, "a heartbeat whose answer was lost had been appended")
+            return Judged(
+                CanaryOutcome.VOID, claim.deadline_ms, None, "a heartbeat whose answer was lost had been appended"
+            )
         lateness_ms = claim.append_ms - claim.deadline_ms
         if lateness_ms <= self.objective_ms:
-            return Judged(Outcome.IN_TIME, claim.deadline_ms, lateness_ms)
-        if silence.doubt:
-            return Judged(Outcome.VOID, claim.deadline_ms, None, silence.doubt)
-        return Judged(Outcome.LATE, claim.deadline_ms, lateness_ms)
+            return Judged(CanaryOutcome.IN_TIME, claim.deadline_ms, lateness_ms)
+        if silence.doubt or silence.slow:
+            return Judged(CanaryOutcome.VOID, claim.deadline_ms, None, silence.doubt or silence.slow)
+        return Judged(CanaryOutcome.LATE, claim.deadline_ms, lateness_ms)

@@ -16,7 +16,7 @@ _BEATS_BETWEEN_SILENCES: Final = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """Hold one group of the canary.
+    """One group of the canary.
 
     Args:
         group_id: its name, chosen so that the engine's own hash puts it into `shard`.
@@ -31,7 +31,7 @@ class Probe:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Hold the schedule of a canary.
+    """The schedule of a canary.
 
     Args:
         probes: its groups, one for each shard.
@@ -48,7 +48,7 @@ class Plan:
     period_ms: int
 
     def talks(self, probe: Probe, at_ms: int) -> bool:
-        """Tell whether a member beats.
+        """Return whether a member beats.
 
         Args:
             probe: the group it is in.

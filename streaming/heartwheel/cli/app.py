@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import io
 import sys
+import traceback
 from importlib import metadata
-from typing import Annotated, Final
+from typing import Annotated, Final, cast
 
 import typer
 
 from heartwheel.cli import (
     audit,
+    beat,
     config,
     dashboard,
     demo,
     doctor,
+    explain,
     feed,
+    gateway,
     inspect,
     notify,
     operations,
     replay,
+    skip,
     top,
     topics,
 )
 from heartwheel.cli import run as run_job
 from heartwheel.cli.console import print_error
 from heartwheel.errors import HeartwheelError
+from heartwheel.plain import plain_lines
 from heartwheel.settings import SettingsError
+
+_CommandLineError: Final = cast("type[Exception]", typer.BadParameter.__mro__[2])
 
 EXIT_FAILED: Final = 1
 """Exit code if something failed or was found to be bad."""
@@ -45,16 +54,20 @@ Structured Streaming, and writes member expirations and rebalance triggers back 
 First steps:
 
 \b
+    heartwheel explain FILE      why a broker's own log says a consumer was kicked; needs nothing else
     heartwheel demo              watch it work, with a broker and members of its own
     heartwheel doctor            is everything here that it needs?
     heartwheel topics --create   make the topics
     heartwheel feed              simulate members that beat, pause and die
+    heartwheel beat -- WORKER    start a worker, and beat while it lives
+    heartwheel gateway           take beats over HTTP, such as curl's
     heartwheel inspect           what a checkpoint holds
     heartwheel dashboard         who was expired, why, and who is next, in a browser
     heartwheel top               the same picture in a terminal
     heartwheel notify            post to a webhook who was expired and who came back
     heartwheel replay            what the coordinator decides on a log of requests
     heartwheel audit             is what the job told what its log says?
+    heartwheel skip              get the job past a record that ends it
     heartwheel config            every setting, and which layer it comes from
 """
 _CODES: Final = "Exit codes: 0 fine, 1 failed or something bad was found, 2 wrong usage or configuration, 130 Ctrl-C."
@@ -91,6 +104,8 @@ for _command in (
     demo.demo,
     run_job.run,
     feed.feed,
+    beat.beat,
+    gateway.gateway,
     topics.topics,
     inspect.inspect,
     replay.replay,
@@ -99,6 +114,8 @@ for _command in (
     dashboard.dashboard,
     top.top,
     notify.notify,
+    explain.explain,
+    skip.skip,
     doctor.doctor,
     config.config,
 ):
@@ -107,6 +124,9 @@ for _command in (
 
 def main() -> None:
     """Run the command line, and end the process with its exit code."""
+    sys.excepthook = lambda *error: typer.echo(
+        plain_lines("".join(traceback.format_exception(*error))), nl=False, err=True
+    )
     sys.exit(run())
 
 
@@ -120,12 +140,24 @@ def run(arguments: list[str] | None = None) -> int:
         The exit code.
     """
     try:
-        app(arguments, prog_name="heartwheel")
+        code = app(arguments, prog_name="heartwheel", standalone_mode=False)
     except SystemExit as leave:
         return leave.code if isinstance(leave.code, int) else EXIT_FAILED
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+    except typer.Abort:
+        return EXIT_FAILED
+    except _CommandLineError as error:
+        _print_usage_error(error)
+        return EXIT_USAGE
     except HeartwheelError as error:
         print_error(error)
         return EXIT_USAGE if isinstance(error, SettingsError) else EXIT_FAILED
-    return 0
+    return code if isinstance(code, int) else 0
+
+
+def _print_usage_error(error: Exception) -> None:
+    """Print what Typer says of a command line, of which words may be anybody's ids."""
+    words = io.StringIO()
+    error.show(words)  # type: ignore[attr-defined]  # Typer says which errors these are by their base class alone
+    typer.echo(plain_lines(words.getvalue()), nl=False, err=True)

@@ -1,4 +1,4 @@
-"""`heartwheel audit`: what the job told, held against what its log says."""
+"""`heartwheel audit`: what the job wrote, held against what its log says."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from heartwheel.cli.audit_broker_log import audit_broker_log, parsed_offset_ms
 from heartwheel.cli.console import (
     AsJson,
     BootstrapFlag,
@@ -21,6 +22,7 @@ from heartwheel.cli.console import (
 )
 from heartwheel.cli.files import read_file, write_file
 from heartwheel.settings import parse_duration_ms
+from heartwheel.settings.objective import lateness_objective_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,11 +56,12 @@ def audit(
         list[str] | None,
         typer.Option(metavar="FROM..TO", help="The job was down then, epoch ms; can be repeated."),
     ] = None,
-    disorder: Annotated[
-        str, typer.Option(metavar="DURATION", help="Most that append times step back in a partition.")
-    ] = "1m",
+    run_of: Annotated[
+        list[str] | None,
+        typer.Option("--run", metavar="RUN", help="A run of this job, if other jobs tick, too; can be repeated."),
+    ] = None,
     judge_strays: Annotated[
-        bool, typer.Option("--judge-strays", help="Judge groups in several partitions like the others.")
+        bool, typer.Option("--judge-strays", help="Judge groups that are astray like the others.")
     ] = False,
     examples: Annotated[int, typer.Option(metavar="N", min=0, help="Findings of a kind that are shown.")] = 10,
     heartbeats: _FileOption = None,
@@ -66,6 +69,13 @@ def audit(
     triggers: _FileOption = None,
     rejects: _FileOption = None,
     status: _FileOption = None,
+    broker_log: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Hold it against this log of a broker instead; can be repeated, - is stdin."),
+    ] = None,
+    utc_offset: Annotated[
+        str, typer.Option(metavar="+HH:MM", help="With --broker-log: the zone of its times that name none.")
+    ] = "+00:00",
     bootstrap_servers: BootstrapFlag = None,
     config: ConfigFile = None,
     set_: SetFlags = None,
@@ -79,6 +89,9 @@ def audit(
     It judges up to the clock that the job's own status rows prove. With --state each run carries on where the last one
     stopped, so that heartbeats may be deleted in between.
 
+    With --broker-log the expirations are held against what Kafka's own coordinator has logged instead, for engines that
+    are fed with the heartbeats of real groups: which agree, which are only here, which only there, and how far apart.
+
     For example:
 
         heartwheel audit --bootstrap-servers kafka:9092
@@ -86,16 +99,31 @@ def audit(
         heartwheel audit --state /var/lib/heartwheel/audit.state --json
 
         heartwheel audit --heartbeats beats.jsonl --expirations gone.jsonl --triggers rebalances.jsonl --until 17000000
+
+        heartwheel audit --broker-log kafka-0.log --broker-log kafka-1.log --bootstrap-servers kafka:9092
     """
     from heartwheel.audit import Audit
 
     settings = load(config, set_, kafka__bootstrap_servers=bootstrap_servers).settings
+    if broker_log:
+        agrees = audit_broker_log(
+            broker_log,
+            settings,
+            expirations=expirations,
+            triggers=triggers,
+            utc_offset_ms=parsed_offset_ms(utc_offset),
+            examples=examples,
+            as_json=json,
+        )
+        if not agrees:
+            raise typer.Exit(1)
+        return
     files = _files(heartbeats, expirations, triggers, rejects, status)
     has_status = not files or status is not None
-    audited = _config(
+    audited = audit_config(
         settings,
         late_ms_max=_late_ms(late, settings, has_status=has_status),
-        disorder_ms=_duration(disorder, "--disorder"),
+        runs=tuple(run_of or ()),
         judge_strays=judge_strays,
         judge_rejects=not files or rejects is not None,
         examples_max=examples,
@@ -116,10 +144,17 @@ def audit(
 def _run_topics(run: Audit, settings: Settings, until: int | None) -> Outcome:
     from heartwheel.audit import run as auditing
     from heartwheel.audit.topics import TopicLog
+    from heartwheel.kafka.bounded import OversizedBatch, warn_of_oversized
     from heartwheel.kafka.client import reader
 
     kafka, shards = settings.kafka, settings.engine.shards
-    with reader(kafka.bootstrap_servers, kafka.client, doing="audit the topics") as consumer:
+
+    def note(batch: OversizedBatch) -> None:
+        warn_of_oversized(batch)
+        if batch.topic == kafka.topics.heartbeats:
+            run.unread(batch.partition, batch.first_offset, batch.last_offset)
+
+    with reader(kafka.bootstrap_servers, kafka.client, doing="audit the topics", on_oversized=note) as consumer:
         log = TopicLog(consumer, kafka.topics.model_dump(), run, shards)
         return auditing.run(run, log, shards=shards, until_ms=until)
 
@@ -141,10 +176,24 @@ def _files(*paths: Path | None) -> dict[Source, Path]:
     return {Source(name): path for name, path in files.items()}
 
 
+_FIGURES: Final = (
+    "clock_ms",
+    "events",
+    "ticks",
+    "outages",
+    "derived",
+    "told",
+    "confirmed",
+    "repeated",
+    "early",
+    "unjudged",
+    "unsettled",
+)
 _ORDER: Final = ("heartbeats", "expirations", "triggers", "rejects", "status")
 
 
-def _config(settings: Settings, **given: object) -> AuditConfig:
+def audit_config(settings: Settings, **given: object) -> AuditConfig:
+    """Set up an audit as a job with these settings is set up; `given` goes over it."""
     from msgspec import convert
 
     from heartwheel.audit import AuditConfig
@@ -156,6 +205,7 @@ def _config(settings: Settings, **given: object) -> AuditConfig:
             "members_per_group_max": engine.members_per_group_max,
             "value_bytes_max": engine.value_bytes_max,
             "tick_ms": settings.wheel.tick_ms,
+            "outage_min_ms": engine.outage_min_ms,
             **given,
         },
         AuditConfig,
@@ -163,13 +213,12 @@ def _config(settings: Settings, **given: object) -> AuditConfig:
 
 
 def _late_ms(late: str | None, settings: Settings, *, has_status: bool) -> int | None:
-    """Tell the bound of P2, ms; without status rows nothing shows that the job ran, so it must be asked for."""
+    """Return the bound of P2, ms; without status rows nothing shows that the job ran, so it must be asked for."""
     if late == _OFF or (late is None and not has_status):
         return None
     if late is not None:
         return _duration(late, "--late")
-    engine = settings.engine
-    return 2 * engine.trigger_interval_ms + engine.skew_allowance_ms + settings.wheel.tick_ms + _BATCH_MS
+    return lateness_objective_ms(settings, batch_ms=_BATCH_MS)
 
 
 def _duration(text: str, option: str) -> int:
@@ -196,7 +245,19 @@ def _show(report: Report, *, as_json: bool) -> None:
 
     figures = plain_table("judged", "")
     figures.columns[1].justify = "right"
-    for name in ("clock_ms", "events", "derived", "told", "confirmed", "repeated", "early", "unjudged", "unsettled"):
+    for name in (
+        "clock_ms",
+        "events",
+        "derived",
+        "told",
+        "confirmed",
+        "repeated",
+        "early",
+        "unjudged",
+        "unsettled",
+        "ticks",
+        "outages",
+    ):
         figures.add_row(name, str(getattr(report, name)))
     stdout().print(figures, markup=False)
     if report.faults:
@@ -215,11 +276,13 @@ def _show(report: Report, *, as_json: bool) -> None:
 
 
 def _warn(report: Report) -> None:
-    if report.disordered:
-        words = (
-            f"{report.disordered} records step back by more than --disorder: findings about their groups may be none"
-        )
+    if report.unread:
+        words = f"{report.unread} records unpack to too much and were not read: what the job says of them is believed"
         stderr().print(words, markup=False)
+    if report.skipped:
+        stderr().print(
+            f"{report.skipped} records were passed over by heartwheel skip: they keep nobody alive", markup=False
+        )
     if report.ok:
         nothing = "nothing was derived" if not report.derived else "everything that was told is what the log says"
         stderr().print(f"clean: {nothing}", markup=False)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 from heartwheel.cli.checks import Check, Status, failed
 from heartwheel.cli.topics import topic_specs
-from heartwheel.settings import Settings, format_duration
+from heartwheel.settings import Settings
+
+if TYPE_CHECKING:
+    from heartwheel.kafka.topics import Difference
 
 
 def check_broker(settings: Settings) -> Iterator[Check]:
@@ -19,7 +24,7 @@ def check_broker(settings: Settings) -> Iterator[Check]:
         report = ensure_topics(bootstrap, topic_specs(settings), create=False, properties=properties)
     except (KafkaUnreachableError, KafkaRefusedError) as error:
         yield failed("broker", error)
-        yield from (Check(name, Status.SKIPPED, "needs the broker") for name in ("topics", "clock"))
+        yield from (Check(name, Status.SKIPPED, "needs the broker") for name in ("topics", "ticks", "clock"))
         return
     yield Check("broker", Status.OK, f"{bootstrap} answers")
     wrong = [f"{d.topic}: {d.setting} is {d.found or 'not set'}, must be {d.wanted}" for d in report.differences]
@@ -29,10 +34,59 @@ def check_broker(settings: Settings) -> Iterator[Check]:
         yield Check("topics", Status.BAD, f"missing: {', '.join(report.missing)}", "heartwheel topics --create")
     else:
         yield Check("topics", Status.OK, "all there, with broker append times")
+    if report.advice:
+        yield Check(
+            "compression",
+            Status.WARN,
+            "; ".join(map(unbounded, report.advice)),
+            "; ".join(map(bound_it, report.advice)),
+        )
+    elif not report.missing:
+        yield Check("compression", Status.OK, "the broker bounds what a compressed batch unpacks to")
     if wrong or report.missing:
-        yield Check("clock", Status.SKIPPED, "needs the topics")
+        yield from (Check(name, Status.SKIPPED, "needs the topics") for name in ("ticks", "clock"))
     else:
+        yield _check_ticks(settings)
         yield _check_clock(settings)
+
+
+def unbounded(found: Difference) -> str:
+    """Return what the compression of a topic lets in."""
+    return f"{found.topic}: {found.setting} is {found.found or 'not set'}, so a few KiB of it can unpack to gigabytes"
+
+
+def bound_it(found: Difference) -> str:
+    """Return the command that lets the broker look at what a batch unpacks to."""
+    return (
+        f"kafka-configs.sh --alter --entity-type topics --entity-name {found.topic} "
+        f"--add-config {found.setting}={found.wanted}"
+    )
+
+
+def _check_ticks(settings: Settings) -> Check:
+    """Write ticks for a moment, as the job will: they carry the time of quiet partitions."""
+    from heartwheel.spark.ticker import Ticker
+
+    kafka = settings.kafka
+    with Ticker(
+        kafka.bootstrap_servers,
+        kafka.topics.heartbeats,
+        run="",
+        interval_ms=settings.engine.tick_interval_ms,
+        properties=kafka.client,
+    ) as ticker:
+        give_up_s = time.monotonic() + _TICKS_S_MAX
+        while (state := ticker.state()).written < max(1, state.partitions) and time.monotonic() < give_up_s:
+            time.sleep(0.05)
+    if state.written >= max(1, state.partitions):
+        return Check(
+            "ticks", Status.OK, f"the job may write to {kafka.topics.heartbeats}, which takes its time from it"
+        )
+    reason = state.reason or (state.silent[0].reason if state.silent else "no answer in time")
+    hint = (
+        f"give the job's user Write on {kafka.topics.heartbeats}: without ticks nobody in a quiet partition is expired"
+    )
+    return Check("ticks", Status.BAD, f"no tick could be written: {reason}", hint)
 
 
 def _check_clock(settings: Settings) -> Check:
@@ -44,24 +98,25 @@ def _check_clock(settings: Settings) -> Check:
         measured = broker_clock_offset_ms(kafka.bootstrap_servers, kafka.topics.status, properties=kafka.client)
     except (KafkaUnreachableError, KafkaRefusedError) as error:
         return failed("clock", error)
-    return rate_clock(measured.offset_ms, measured.error_ms, settings.engine.skew_allowance_ms)
+    return rate_clock(measured.offset_ms, measured.error_ms)
 
 
-def rate_clock(offset_ms: float, error_ms: float, allowance_ms: int) -> Check:
-    """Rate the difference of the clocks.
+_TICKS_S_MAX: Final = 5.0
+
+CLOCK_OFF_MS: Final = 2_000
+"""A difference of the clocks that figures show: latenesses, and how far the log is behind."""
+
+
+def rate_clock(offset_ms: float, error_ms: float) -> Check:
+    """Rate the difference of the clocks; no verdict depends on it.
 
     Args:
         offset_ms: how far the broker's clock is ahead of ours, ms.
         error_ms: how far that may be wrong either way, ms.
-        allowance_ms: most that the broker's clock may be behind, ms.
     """
     word = "behind" if offset_ms < 0 else "ahead of"
     detail = f"the broker is {abs(offset_ms):.1f} ms {word} this machine (within {error_ms:.1f} ms)"
-    # A broker that is behind stamps records as older than they are, which can make an expiry false; one that is ahead
-    # only makes verdicts late.
-    if -offset_ms - error_ms > allowance_ms:
-        hint = "set engine.skew_allowance above it, or synchronise the clocks"
-        return Check("clock", Status.BAD, f"{detail}, {format_duration(allowance_ms)} are allowed", hint)
-    if -offset_ms + error_ms > allowance_ms:
-        return Check("clock", Status.WARN, f"{detail}, too near to the allowance of {format_duration(allowance_ms)}")
+    if abs(offset_ms) - error_ms > CLOCK_OFF_MS:
+        hint = "synchronise the clocks; verdicts stay right, but latenesses are shown wrong"
+        return Check("clock", Status.WARN, detail, hint)
     return Check("clock", Status.OK, detail)

@@ -15,7 +15,7 @@ from heartwheel.settings import Settings, format_size
 
 
 class Status(enum.StrEnum):
-    """Rate what a check found; only `BAD` keeps heartwheel from running."""
+    """What a check found; only `BAD` keeps heartwheel from running."""
 
     OK = "ok"
     WARN = "warn"
@@ -24,7 +24,7 @@ class Status(enum.StrEnum):
 
 
 class Check(NamedTuple):
-    """Hold what one check found.
+    """A check and what it found.
 
     Args:
         name: what was looked at.

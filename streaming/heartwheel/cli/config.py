@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from heartwheel.cli.console import AsJson, ConfigFile, SetFlags, load, plain_table, print_json, stdout
-from heartwheel.settings import MASK, is_secret, shown
+from heartwheel.settings import MASK, is_secret, masked, shown
 
 
 def config(*, config: ConfigFile = None, set_: SetFlags = None, json: AsJson = False) -> None:
@@ -21,7 +23,7 @@ def config(*, config: ConfigFile = None, set_: SetFlags = None, json: AsJson = F
         HEARTWHEEL_KAFKA__BOOTSTRAP_SERVERS=kafka:9092 heartwheel config --json
     """
     loaded = load(config, set_)
-    values = {path: MASK if is_secret(path) and value else value for path, value in loaded.values().items()}
+    values = {path: _masked(path, value) for path, value in loaded.values().items()}
     if json:
         print_json(
             {
@@ -34,3 +36,9 @@ def config(*, config: ConfigFile = None, set_: SetFlags = None, json: AsJson = F
     for path, value in sorted(values.items(), key=lambda item: item[0].split(".")[0]):
         table.add_row(path, shown("", value), str(loaded.origin[path]))
     stdout().print(table, markup=False)
+
+
+def _masked(path: str, value: Any) -> Any:
+    if is_secret(path) and value:
+        return MASK
+    return masked(value) if isinstance(value, str) else value

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import logging
 import os
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from heartwheel.errors import HeartwheelError
+from heartwheel.plain import plain, plain_json, plain_lines
 from heartwheel.settings import LoadedSettings, load_settings
 
 ConfigFile = Annotated[
@@ -41,32 +46,73 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 _PLAIN_WIDTH: Final = 200
 
 
+class PlainConsole(Console):
+    """A console that writes nothing of anybody's that a terminal would obey, whatever is printed.
+
+    Line breaks pass here. So an id goes through `plain` where it becomes part of a sentence, and through `PlainTable`
+    where it is a cell.
+    """
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render an object; Rich's own controls stay, those in texts do not."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=plain_lines(segment.text))
+
+
+class PlainTable(Table):
+    """A table of texts, each of which is made `plain` before its width is measured."""
+
+    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
+        """Add a row; texts with line breaks of our own come as `rich.text.Text`."""
+        super().add_row(*(plain(cell) if isinstance(cell, str) else cell for cell in cells), **options)
+
+
+class PlainFormatter(logging.Formatter):
+    """A formatter that writes a record as one line, whatever is in it; only a traceback has more."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write a record."""
+        return plain_lines(super().format(record))
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
+        """Write the line of a record, whose message is other handlers' too."""
+        mine = copy.copy(record)
+        mine.message = plain(record.message)
+        return super().formatMessage(mine)
+
+
 def stdout() -> Console:
     """Open the console for data; where no person looks it is wide, so that no line is cut."""
-    return Console(width=None if sys.stdout.isatty() else _PLAIN_WIDTH, highlight=False, soft_wrap=False)
+    width = None if sys.stdout.isatty() else _PLAIN_WIDTH
+    return PlainConsole(width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 
 def stderr() -> Console:
     """Open the console for logs, progress and errors."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return PlainConsole(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def print_error(error: HeartwheelError) -> None:
     """Print an error and its hint, one line each, without a traceback."""
     console = stderr()
-    console.print(Text.assemble(("error: ", "bold red"), str(error)))
+    console.print(Text.assemble(("error: ", "bold red"), _indented(str(error))))
     if error.hint:
-        console.print(Text.assemble(("hint: ", "bold"), error.hint))
+        console.print(Text.assemble(("hint: ", "bold"), _indented(error.hint)))
+
+
+def _indented(text: str) -> str:
+    """Indent the lines after the first, so that none looks like an error or a hint of its own."""
+    return re.sub(r"\n(?! )", "\n  ", plain_lines(text))
 
 
 def print_json(value: object) -> None:
     """Print a value as JSON for machines."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    typer.echo(plain_json(json.dumps(value, indent=2, ensure_ascii=False)))
 
 
 def plain_table(*headings: str) -> Table:
     """Make a table that reads well without colour and without a box."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = PlainTable(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
         table.add_column(heading, overflow="fold")
     return table

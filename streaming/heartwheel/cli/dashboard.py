@@ -12,6 +12,8 @@ from rich.text import Text
 from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load, stderr, stdout
 from heartwheel.cli.signals import stopped_by_signals
 from heartwheel.errors import HeartwheelError
+from heartwheel.settings import DashboardSettings
+from heartwheel.settings.places import is_loopback
 
 
 def dashboard(
@@ -26,6 +28,10 @@ def dashboard(
         list[str] | None,
         typer.Option(metavar="NAME", help="A name it may be asked under (dashboard.allow_hosts); can be repeated."),
     ] = None,
+    insecure: Annotated[
+        bool | None,
+        typer.Option("--insecure", help="Let others look without a login (dashboard.insecure)."),
+    ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     bootstrap_servers: BootstrapFlag = None,
     config: ConfigFile = None,
@@ -34,7 +40,7 @@ def dashboard(
     """Show who was expired, when and why, whether the engine can be trusted, and who is next, in a browser.
 
     It follows the topics that `heartwheel run` writes, and only reads, unless the canary is on. It starts without
-    Kafka and without a job, and says so. There is no login: keep it local, or behind a proxy that asks for one.
+    Kafka and without a job, and says so. Where others can reach it, it must ask for a login: docs/dashboard.md.
 
     For example:
 
@@ -42,7 +48,7 @@ def dashboard(
 
         heartwheel dashboard --port 0 --open
 
-        heartwheel dashboard --host 0.0.0.0 --allow-host dash.example.org --canary
+        heartwheel dashboard --host 0.0.0.0 --allow-host dash.example.org --set dashboard.users_file=users.htpasswd
     """
     settings = load(
         config,
@@ -51,24 +57,37 @@ def dashboard(
         dashboard__host=host,
         dashboard__port=port,
         dashboard__allow_hosts=",".join(allow_host) if allow_host else None,
+        dashboard__insecure="true" if insecure else None,
         canary__enabled=None if canary is None else str(canary).lower(),
     ).settings
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)-7s %(message)s")
     # Its clients say at length that a broker is away; the page says it in one sentence.
+    if settings.dashboard.access_log:
+        logging.getLogger("heartwheel.dashboard.access").setLevel(logging.INFO)
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     from heartwheel.dashboard.dashboard import Dashboard
-    from heartwheel.dashboard.guard import is_local
 
-    told = threading.Event()
-    with stopped_by_signals(told.set), Dashboard(settings) as shown:
+    stopping = threading.Event()
+    with stopped_by_signals(stopping.set), Dashboard(settings) as shown:
         stdout().print(Text(shown.url, style="bold cyan"))
         stderr().print(f"following {settings.kafka.bootstrap_servers}; Ctrl-C ends it", markup=False)
-        if not is_local(settings.dashboard.host):
-            stderr().print(
-                f"others can reach it on {settings.dashboard.host}: it only reads, but asks for no login", markup=False
-            )
+        for line in _warnings(settings.dashboard):
+            stderr().print(line, markup=False)
         if open_:
             typer.launch(shown.url)
-        while not told.wait(1.0):
+        while not stopping.wait(1.0):
             if not shown.running:
                 raise HeartwheelError("the dashboard has ended by itself", hint="the lines above may tell why")
+
+
+def _warnings(wanted: DashboardSettings) -> list[str]:
+    """Return what those should know who let others look."""
+    if is_loopback(wanted.host):
+        return []
+    if not (wanted.users_file or wanted.token or wanted.user_header):
+        return [f"others can reach it on {wanted.host}: it only reads, but asks for no login"]
+    if not (wanted.tls_certificate or wanted.trusted_proxies):
+        return [
+            "passwords and tokens travel in clear: set dashboard.tls_certificate, or put a proxy with TLS before it"
+        ]
+    return []

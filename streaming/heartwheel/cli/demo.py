@@ -11,23 +11,25 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from heartwheel.cli.audit import audit_config
 from heartwheel.cli.console import ConfigFile, SetFlags, load, plain_table, stderr, stdout
 from heartwheel.cli.demo_screen import DemoScreen
 from heartwheel.cli.feed import feed_plan
 from heartwheel.cli.progress import fetch_shown, phase
 from heartwheel.cli.signals import stopped_by_signals
 from heartwheel.cli.topics import topic_specs
-from heartwheel.errors import HeartwheelError
-from heartwheel.settings import DashboardSettings, Settings
+from heartwheel.plain import plain
+from heartwheel.settings import DashboardSettings, GatewaySettings, Settings
 
 if TYPE_CHECKING:
     from heartwheel.dashboard.dashboard import Dashboard
     from heartwheel.demo.folder import DemoFolder
+    from heartwheel.gateway.gateway import Gateway
 
 DEMO_DEFAULTS: Final[Mapping[str, str]] = {
-    "engine.skew_allowance": "0ms",  # broker and driver read one clock
     "spark.driver_memory": "1GiB",
-    "feed.kill_rate": "0.3",  # with 200 members one a second
+    "feed.protocol": "mix",  # or most pages would have nothing to show
+    "feed.kill_rate": "0.3",  # of members of presence groups; those of classic groups are calm
     "feed.return_share": "0.9",  # or they would soon be gone
     "canary.enabled": "true",  # nobody else's topics are written to
 }
@@ -56,8 +58,10 @@ def demo(
 ) -> None:
     """Watch it work: a real Kafka broker, members that beat and die, the job, and who it says was expired.
 
-    Everything runs here and in one folder; no Kafka is needed, and none that runs is touched. At the end the
-    expirations are held against the log. Exit code 1 if one was false or missed.
+    Most groups are of Kafka's classic protocol, a quarter only send heartbeats, and four show a storm, a rebalance
+    that one member holds up, static members, and a poll timeout. Everything runs here and in one folder; no Kafka is
+    needed, and none that runs is touched. At the end all that was written is held against the log: exit code 1 if an
+    expiration or a rebalance was false or missed.
 
     For example:
 
@@ -99,13 +103,7 @@ def demo_settings(config: Path | None, set_: list[str] | None, **named: Any) -> 
     loaded = load(config, set_, **named)
     # A default of the demo is one: whatever a file, the environment or a flag says goes over it.
     unset = [f"{path}={value}" for path, value in DEMO_DEFAULTS.items() if loaded.origin[path].layer == "default"]
-    settings = load(config, [*(set_ or ()), *unset], **named).settings
-    if settings.demo.duration_ms and settings.feed.protocol != "presence":
-        raise HeartwheelError(
-            f"the demo can not judge members of protocol {settings.feed.protocol}",
-            hint="leave out --duration, or set feed.protocol=presence",
-        )
-    return settings
+    return load(config, [*(set_ or ()), *unset], **named).settings
 
 
 def _run(
@@ -126,13 +124,24 @@ def _run(
             settings = _placed(settings, broker.bootstrap, place)
             ensure_topics(broker.bootstrap, topic_specs(settings))
         page = stack.enter_context(_dashboard(settings))
+        gateway = stack.enter_context(demo_gateway(settings))
         screen = stack.enter_context(DemoScreen(tally, address=page.url))
         for line in where_to_look(settings, place):
             screen.note(line)
+        screen.note(f"join in     curl -X POST '{gateway.url}/beat/mine/me?session=10s', and see it come and go")
         duration_ms = settings.demo.duration_ms or None
         # Whoever lived to the end says so, or the last judgement would wait for the silence of everybody.
         plan = msgspec.structs.replace(feed_plan(settings, duration_ms), leave_at_end=duration_ms is not None)
-        show = Demo(settings, place, tally, screen, plan=plan, jars=spark_jars, on_live=page.start_canary)
+        show = Demo(
+            settings,
+            place,
+            tally,
+            screen,
+            plan=plan,
+            audited=audit_config(settings),
+            jars=spark_jars,
+            on_live=page.start_canary,
+        )
         with stopped_by_signals(show.stop):
             return show.run()
 
@@ -149,6 +158,16 @@ def _dashboard(settings: Settings) -> Dashboard:
     return Dashboard(settings, hold_canary=True)
 
 
+def demo_gateway(settings: Settings) -> Gateway:
+    """Make the gateway of a demo: for this machine alone, and where its usual port is taken, on any that is free."""
+    from heartwheel.dashboard.server import is_free
+    from heartwheel.gateway.gateway import Gateway
+
+    port = GatewaySettings().port
+    wanted = GatewaySettings(port=port if is_free("127.0.0.1", port) else 0)
+    return Gateway(settings.model_copy(update={"gateway": wanted}))
+
+
 def _placed(settings: Settings, bootstrap: str, place: DemoFolder) -> Settings:
     """Point the settings at the demo's own broker, which asks for no login, and at its checkpoint."""
     kafka = settings.kafka.model_copy(update={"bootstrap_servers": bootstrap, "client": {}})
@@ -157,7 +176,7 @@ def _placed(settings: Settings, bootstrap: str, place: DemoFolder) -> Settings:
 
 
 def where_to_look(settings: Settings, place: DemoFolder) -> list[str]:
-    """Say where a person can look further while the demo runs."""
+    """Return where a person can look further while the demo runs."""
     topics = settings.kafka.topics
     return [
         f"broker      {settings.kafka.bootstrap_servers}, while the demo runs; any Kafka tool can look into it",
@@ -173,7 +192,7 @@ def _shown(path: Path) -> str:
 
 
 def _show(report: Mapping[str, Any], place: DemoFolder) -> None:
-    late = report["lateness_ms"]
+    late, rebalances = report["lateness_ms"], report["rebalances"]
     rows = {
         "heartbeats": f"{report['heartbeats']:,}",
         "members": f"{report['members']:,}",
@@ -183,9 +202,16 @@ def _show(report: Mapping[str, Any], place: DemoFolder) -> None:
         "false": f"{report['false']:,}",
         "missed": f"{report['missed']:,}",
         "duplicates": f"{report['duplicates']:,}",
+        "rebalances begun": f"{rebalances['begun']:,}",
+        "rows of rebalances": _judged(rebalances),
+        "rows of arrivals": _judged(report["arrivals"]),
         "lateness p50, p99, max": f"{late['p50']:,} ms, {late['p99']:,} ms, {late['max']:,} ms",
         "first expiration seen after": f"{report['first_expiration_s']} s",
     }
+    if report["unread"]:
+        rows["killed, and not in the log"] = f"{report['unread']:,}"
+    if report["fed"]["unknown"]:
+        rows["heartbeats of unknown fate"] = f"{report['fed']['unknown']:,}, as the broker did not answer in time"
     table = plain_table("judged by the log", "")
     for name, value in rows.items():
         table.add_row(name, value)
@@ -193,5 +219,12 @@ def _show(report: Mapping[str, Any], place: DemoFolder) -> None:
     verdict = "nobody was expired wrongly, nobody was missed" if report["ok"] else "something is wrong, see above"
     stderr().print(f"{verdict}; next: heartwheel inspect --checkpoint {_shown(place.checkpoint)}", markup=False)
     for name in ("false", "missed"):
-        for silence in report[f"examples_{name}"]:
-            stderr().print(f"{name}: {silence['member_id']} of {silence['group_id']}, {silence['deadline_ms']}")
+        for one in report[f"examples_{name}"]:
+            who = f"{one['member_id']} of {one['group_id']}" if one["member_id"] else one["group_id"]
+            words = " ".join(str(one[each]) for each in ("type", "detail") if one.get(each))
+            at_ms = one.get("deadline_ms", one.get("time_ms"))
+            stderr().print(plain(f"{name}: {who}, {at_ms} {words}".rstrip()))
+
+
+def _judged(figures: Mapping[str, int]) -> str:
+    return f"{figures['told']:,} of {figures['expected']:,}, {figures['false']:,} false, {figures['missed']:,} missed"

@@ -7,14 +7,16 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.rule import Rule
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from heartwheel.cli.console import stderr
+from heartwheel.cli.console import PlainConsole, stderr
+from heartwheel.plain import plain
+from heartwheel.wall_clock import wall_ms
 
 if TYPE_CHECKING:
     from heartwheel.demo.tally import Tally
@@ -24,7 +26,7 @@ _REDRAWS_A_S: Final = 4
 
 
 class DemoScreen:
-    """Show a demo: on a terminal with figures at the bottom, elsewhere a line of figures now and then on stderr.
+    """A demo's screen: on a terminal figures at the bottom, elsewhere a line of them now and then on stderr.
 
     Args:
         tally: the figures.
@@ -34,7 +36,7 @@ class DemoScreen:
     def __init__(self, tally: Tally, *, address: str = "") -> None:
         self._tally, self._address = tally, address
         # On a terminal all goes through one console: two would draw over each other.
-        self._console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+        self._console = PlainConsole(highlight=False, emoji=False, soft_wrap=not sys.stdout.isatty())
         self._live = self._console.is_terminal
         self._spinner = Spinner("dots")
         self._display = Live(get_renderable=self._draw, console=self._console, refresh_per_second=_REDRAWS_A_S)
@@ -89,13 +91,13 @@ def figures(tally: Tally) -> Table:
 
 
 def plain_figures(tally: Tally) -> str:
-    """Say the figures in one line."""
+    """Return the figures in one line."""
     parts = ", ".join(f"{name} {value}" for name, value in _pairs(tally))
     return f"-- {tally.phase}, {tally.running_s:.0f} s: {parts}"
 
 
 def _pairs(tally: Tally) -> list[tuple[str, str]]:
-    from heartwheel.demo.tally import percentile
+    from heartwheel.percentiles import percentile
 
     late = list(tally.lateness_ms)
     return [
@@ -105,7 +107,7 @@ def _pairs(tally: Tally) -> list[tuple[str, str]]:
         ("paused", f"{tally.turns.get('paused', 0):,}"),
         ("left", f"{tally.turns.get('left', 0):,}"),
         ("expired", f"{tally.expired.total():,}"),
-        ("rebalances", f"{tally.triggers['rebalance_completed']:,}"),
+        ("rebalances", f"{tally.rebalances:,}"),
         ("lateness p50", f"{percentile(late, 0.5) / 1000:.1f} s"),
         ("p99", f"{percentile(late, 0.99) / 1000:.1f} s"),
         ("last batch", f"{tally.batch_ms[-1] / 1000:.2f} s" if tally.batch_ms else "-"),
@@ -113,11 +115,10 @@ def _pairs(tally: Tally) -> list[tuple[str, str]]:
 
 
 def nearest(tally: Tally) -> str:
-    """Name the member that is nearest to its expiry, as of the newest reports."""
+    """Return the member that is nearest to its expiry, as of the newest reports."""
     member = tally.next_at_risk()
     if member is None:
         return ""
-    left_s = member.deadline_ms / 1000 - time.time()
-    return (
-        f"nearest to expiry: {member.member_id} of {member.group_id}, {f'{left_s:.0f} s left' if left_s > 0 else 'due'}"
-    )
+    left_s = (member.deadline_ms - wall_ms()) / 1000
+    who = f"{plain(member.member_id)} of {plain(member.group_id)}"
+    return f"nearest to expiry: {who}, {f'{left_s:.0f} s left' if left_s > 0 else 'due'}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import typer
+from rich.text import Text
 
 from heartwheel.cli.broker_checks import check_broker
 from heartwheel.cli.checks import Status, check_checkpoint, check_jars, check_java, check_memory, check_packages
@@ -50,7 +51,7 @@ def doctor(
         table = plain_table("check", "status", "found")
         for check in checks:
             found = check.detail + (f"\nhint: {check.hint}" if check.hint else "")
-            table.add_row(check.name, check.status, found)
+            table.add_row(check.name, check.status, Text(found))
         stdout().print(table, markup=False)
         counts = Counter(check.status for check in checks)
         stderr().print(", ".join(f"{count} {status}" for status, count in counts.items()))

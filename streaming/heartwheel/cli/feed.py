@@ -34,7 +34,7 @@ _REDRAW_S = 0.25
 
 
 def feed_plan(settings: Settings, duration_ms: int | None) -> FeedPlan:
-    """Shape the feed's settings as the plan of a feeder.
+    """Return the feed's settings as the plan of a feeder.
 
     Args:
         settings: the checked configuration.
@@ -109,10 +109,13 @@ def _require_topic(settings: Settings) -> None:
 
 
 def _run(settings: Settings, plan: FeedPlan, truth: Path) -> Summary:
+    from heartwheel.coordinator.config import CoordinatorConfig
     from heartwheel.feed.feeder import Feeder
 
     kafka = settings.kafka
-    feeder = Feeder(plan, kafka.bootstrap_servers, kafka.topics.heartbeats, truth, properties=kafka.client)
+    coordinator = CoordinatorConfig(**settings.coordinator.model_dump(by_alias=False))
+    topic = kafka.topics.heartbeats
+    feeder = Feeder(plan, kafka.bootstrap_servers, topic, truth, properties=kafka.client, coordinator=coordinator)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

@@ -15,7 +15,7 @@ def read_file(path: Path) -> bytes:
         path: where it is.
 
     Raises:
-        HeartwheelError: it can not be read.
+        HeartwheelError: it cannot be read.
     """
     try:
         return path.read_bytes()
@@ -31,7 +31,7 @@ def write_file(path: Path, data: bytes) -> None:
         data: what is in it.
 
     Raises:
-        HeartwheelError: it can not be written.
+        HeartwheelError: it cannot be written.
     """
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:

@@ -36,7 +36,7 @@ def inspect(
     """Show what a checkpoint holds: its shards, their groups, and the members of a group with their deadlines.
 
     Needs neither Kafka nor a running job, and changes nothing; Spark, which wrote the state, reads it. Exit code 1 if
-    there is no checkpoint, it can not be read, or a newer version wrote it.
+    there is no checkpoint, it cannot be read, or a newer version wrote it.
 
     For example:
 
@@ -50,7 +50,7 @@ def inspect(
     with phase("reading the checkpoint") as say:
         from heartwheel.cli.inspect_state import open_manifest, read_checkpoint
 
-        open_manifest(settings.checkpoint.location)  # what is wrong with the folder is told before Spark is started
+        open_manifest(settings.checkpoint.location)  # what is wrong with the folder is reported before Spark is started
         say("starting Spark to read the state")
         view = read_checkpoint(settings, spark_log_file())
     if group is not None:
@@ -77,7 +77,8 @@ def find_group(view: CheckpointView, group_id: str) -> tuple[ShardView, Group]:
                 if group.group_id == group_id:
                     return shard, group
     raise HeartwheelError(
-        f"the checkpoint {view.location} knows no group {group_id}", hint="heartwheel inspect --groups lists them"
+        f"the checkpoint {view.location} knows no group {group_id}",
+        hint="heartwheel inspect --groups lists them",
     )
 
 

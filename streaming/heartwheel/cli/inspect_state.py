@@ -25,7 +25,7 @@ _NO_LIMITS: Final = ShardLimits()
 
 
 class ShardView(NamedTuple):
-    """Hold one shard as it stood after a batch.
+    """One shard as it stood after a batch.
 
     Args:
         number: which shard.
@@ -47,7 +47,7 @@ class ShardView(NamedTuple):
 
 
 class CheckpointView(NamedTuple):
-    """Hold what a checkpoint says.
+    """What a checkpoint says.
 
     Args:
         location: where it is.
@@ -70,7 +70,7 @@ def read_checkpoint(settings: Settings, log_file: Path) -> CheckpointView:
         log_file: where Spark logs.
 
     Raises:
-        CheckpointError: there is none, it is not ours, it can not be read, or a newer release wrote it.
+        CheckpointError: there is none, it is not ours, it cannot be read, or a newer release wrote it.
     """
     location = settings.checkpoint.location
     manifest, batch_id = open_manifest(location)
@@ -86,7 +86,7 @@ def open_manifest(location: str) -> tuple[Manifest, int]:
     """Read what a checkpoint was made with, and the last batch that was committed; -1 if there is none.
 
     Raises:
-        CheckpointError: there is none, or it can not be read.
+        CheckpointError: there is none, or it cannot be read.
     """
     if not is_local(location):
         raise CheckpointError(f"{location} is not a local folder", hint="copy it to one, while the job is stopped")
@@ -107,16 +107,16 @@ def decode_shard(index: int, state: tuple[int, int, int, int, int, str]) -> Shar
         state: the row, in the order of `STATE_SCHEMA`.
 
     Raises:
-        CheckpointError: it can not be read, or a newer release wrote it.
+        CheckpointError: it cannot be read, or a newer release wrote it.
     """
     version, last_trigger_ms, clock_ms, _, _, blob = state
-    if version > STATE_VERSION:
+    if version != STATE_VERSION:
         raise CheckpointError(
-            f"the state of shard {index} has version {version}, this release reads up to {STATE_VERSION}",
-            hint="run the release that wrote it, or a newer one",
+            f"the state of shard {index} has version {version}, this release reads version {STATE_VERSION}",
+            hint="run the release that wrote it",
         )
     try:
-        shard = Shard(coordinator=CoordinatorConfig(), limits=_NO_LIMITS, clock_ms=clock_ms, blob=blob)
+        shard = Shard(coordinator=CoordinatorConfig(), limits=_NO_LIMITS, blob=blob)
     except StateBlobError as error:
         raise CheckpointError(f"the state of shard {index} can not be read: {error}", hint=_RESTORE) from error
     return ShardView(index, last_trigger_ms, clock_ms, len(blob), shard)
@@ -149,6 +149,6 @@ def _collect(spark: SparkSession, location: str, log_file: Path) -> list[tuple[i
 
 
 def _cause(error: Exception) -> str:
-    """Tell the innermost cause of a Java error, which says more than the layers around it."""
+    """Return the innermost cause of a Java error, which says more than the layers around it."""
     causes = [line for line in str(error).splitlines() if line.startswith("Caused by: ")]
     return causes[-1].removeprefix("Caused by: ") if causes else str(error)

@@ -11,10 +11,11 @@ import typer
 from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load
 from heartwheel.cli.signals import stopped_by_signals
 from heartwheel.errors import HeartwheelError
+from heartwheel.plain import plain_json
 from heartwheel.settings import Problem, Settings, SettingsError, env_name, parse_duration_ms
 
 if TYPE_CHECKING:
-    from heartwheel.notify.delivery import Answer
+    from heartwheel.notify.delivery import DeliveryResult
     from heartwheel.notify.message import Message
 
 
@@ -59,7 +60,7 @@ def notify(
     """
     settings = load(config, set_, kafka__bootstrap_servers=bootstrap_servers, notify__state_dir=state_dir).settings
     from heartwheel.cli.run import log_to_stderr
-    from heartwheel.notify.notifier import wall_ms
+    from heartwheel.wall_clock import wall_ms
 
     log_to_stderr()
     keys = () if dry_run else _keys(settings)
@@ -89,8 +90,9 @@ def _post(settings: Settings, keys: tuple[bytes, ...], since_ms: int | None) -> 
     import logging
 
     from heartwheel.notify.delivery import Delivery
-    from heartwheel.notify.notifier import Notifier, wall_ms
+    from heartwheel.notify.notifier import Notifier
     from heartwheel.notify.store import Store
+    from heartwheel.wall_clock import wall_ms
 
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every address, and that may be a secret
     if not keys:
@@ -98,7 +100,7 @@ def _post(settings: Settings, keys: tuple[bytes, ...], since_ms: int | None) -> 
     store = Store(Path(settings.notify.state_dir))
     with store.locked(), Delivery(settings.notify.url, keys, timeout_ms=settings.notify.timeout_ms) as delivery:
 
-        def post(message: Message) -> Answer:
+        def post(message: Message) -> DeliveryResult:
             return delivery.post(message, now_ms=wall_ms())
 
         notifier = Notifier(settings, post, store=store, since_ms=since_ms)
@@ -108,6 +110,7 @@ def _post(settings: Settings, keys: tuple[bytes, ...], since_ms: int | None) -> 
 
 def _keys(settings: Settings) -> tuple[bytes, ...]:
     """Read the keys, and tell everything that is missing at once."""
+    from heartwheel.notify.delivery import AddressError, parse_address
     from heartwheel.notify.signature import SecretError, parse_secrets
 
     problems: list[Problem] = []
@@ -115,6 +118,11 @@ def _keys(settings: Settings) -> tuple[bytes, ...]:
     if not settings.notify.url:
         hint = f"set {env_name('notify.url')} in the environment, or try --dry-run"
         problems.append(Problem("notify.url", "is empty: there is no address to post to", hint=hint))
+    else:
+        try:
+            parse_address(settings.notify.url)
+        except AddressError as error:
+            problems.append(Problem("notify.url", str(error)))
     try:
         keys = parse_secrets(settings.notify.secret)
     except SecretError as error:
@@ -125,12 +133,12 @@ def _keys(settings: Settings) -> tuple[bytes, ...]:
 
 
 def _print_only(settings: Settings, since_ms: int | None) -> None:
-    from heartwheel.notify.delivery import Answer, Fate
+    from heartwheel.notify.delivery import DeliveryResult, DeliveryStatus
     from heartwheel.notify.notifier import Notifier
 
-    def show(message: Message) -> Answer:
-        typer.echo(message.body)
-        return Answer(Fate.DELIVERED)
+    def show(message: Message) -> DeliveryResult:
+        typer.echo(plain_json(message.body))
+        return DeliveryResult(DeliveryStatus.DELIVERED)
 
     notifier = Notifier(settings, show, store=None, since_ms=since_ms)
     with stopped_by_signals(notifier.stop):

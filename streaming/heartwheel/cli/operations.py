@@ -9,7 +9,7 @@ import typer
 
 from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load
 from heartwheel.cli.progress import fetch_shown
-from heartwheel.cli.run import log_to_stderr, require_topics, run_until_told, spark_log_file
+from heartwheel.cli.run import log_to_stderr, require_topics, run_until_signal, spark_log_file
 
 if TYPE_CHECKING:
     from heartwheel.spark.progress import Progress
@@ -60,4 +60,4 @@ def operations(
         _log.info("%s", line_of(batch))
 
     job = OperationsJob(settings)
-    run_until_told(Engine(job, jars, on_progress=say, on_phase=_log.info, log_file=spark_log_file()), settings)
+    run_until_signal(Engine(job, jars, on_progress=say, on_phase=_log.info, log_file=spark_log_file()), settings)

@@ -18,7 +18,7 @@ def fetch_shown(set_name: str) -> list[Path]:
         set_name: `broker` or `spark`.
 
     Raises:
-        JarError: naming every jar that can not be had.
+        JarError: naming every jar that cannot be had.
     """
     from heartwheel.broker.jars import fetch_jars
 

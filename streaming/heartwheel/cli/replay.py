@@ -14,6 +14,7 @@ import typer
 from heartwheel.cli.console import AsJson, ConfigFile, SetFlags, print_json, stderr
 from heartwheel.cli.files import read_file, write_file
 from heartwheel.errors import HeartwheelError
+from heartwheel.plain import plain, plain_json
 from heartwheel.settings import parse_duration_ms
 
 if TYPE_CHECKING:
@@ -92,12 +93,20 @@ def replay(
 
     described = _describe(events, meta)
     rules = rules_of(config, set_ or (), described.settings if described else {}, f"{meta or 'meta.json'}")
-    run = LogReplay(rules, shards=shards, snapshot=None if snapshot_in is None else read_file(snapshot_in))
+    run = LogReplay(
+        rules,
+        shards=shards,
+        snapshot=None if snapshot_in is None else read_file(snapshot_in),
+        epochs=None if described is None else described.epoch_config(rules),
+    )
     signs = Signs() if timeouts_ms else None
     with _open(events) as log:
         bad = _feed(run, log, signs)
     end_ms = until if until is not None or described is None else described.end_ms
     if signs is not None:
+        if run.has_epoch_groups:
+            hint = "leave their lines out, or replay it with another coordinator.group_consumer_session_timeout"
+            raise HeartwheelError("--what-if knows no groups that go by member epochs, and the log has some", hint=hint)
         answer = answer_what_if(signs, run.finish(end_ms), timeouts_ms, run.end_ms)
         print_json(to_builtins(answer)) if json else show_what_if(answer)
     elif snapshot_out is not None:
@@ -167,7 +176,7 @@ def _feed(run: LogReplay, log: Iterable[bytes], signs: Signs | None) -> int:
                 signs.add(read)
         except RejectedError as error:
             bad += 1
-            stderr().print(f"line {number}: {error}", markup=False)
+            stderr().print(f"line {number}: {plain(str(error))}", markup=False)
     if bad:
         stderr().print(f"{bad} of {number} lines are bad and were left out", markup=False)
     return bad
@@ -178,4 +187,6 @@ def _print(verdicts: list[Verdict]) -> None:
 
     for start in range(0, len(verdicts), _LINES_AT_ONCE):
         lines = [encode_verdict(verdict) + b"\n" for verdict in verdicts[start : start + _LINES_AT_ONCE]]
-        typer.echo(b"".join(lines), nl=False)
+        text = b"".join(lines)
+        # Of ASCII, DEL alone is hidden and not escaped by JSON.
+        typer.echo(text if text.isascii() and b"\x7f" not in text else plain_json(text.decode()), nl=False)

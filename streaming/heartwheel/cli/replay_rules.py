@@ -53,7 +53,7 @@ def rules_of(config: Path | None, flags: Sequence[str], recorded: Mapping[str, i
 
 
 def _key(name: str) -> str:
-    """Name a setting as our configuration does: it says the unit of a duration in the value."""
+    """Return the name of a setting in our configuration, which says the unit of a duration in the value."""
     short = name.removesuffix("_ms")
     return short if _SECTION + short in FIELDS else name
 

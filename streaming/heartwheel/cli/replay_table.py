@@ -6,6 +6,7 @@ from typing import Final
 
 from heartwheel.cli.console import plain_table, stdout
 from heartwheel.cli.inspect import show_time
+from heartwheel.plain import plain
 from heartwheel.replay.what_if import Scenario, WhatIf
 from heartwheel.settings import format_duration
 
@@ -38,11 +39,16 @@ def _seconds(time_ms: int | None) -> str:
 
 def _notes(answer: WhatIf) -> list[str]:
     notes = [f"{answer.members} members; {answer.other_rebalances} more rebalances had other causes."]
+    if answer.poll_timeouts:
+        notes.append(
+            f"Members took themselves out {answer.poll_timeouts} times by a poll timeout; session timeouts change "
+            "nothing of that: raise max.poll.interval.ms, or lower max.poll.records."
+        )
     if answer.heartbeat_interval_ms is not None:
         notes.append(f"Median time between two heartbeats of a member: {_seconds(answer.heartbeat_interval_ms)}.")
     longest = answer.longest_silence
     if longest is not None:
-        who = f"{longest.member_id} of {longest.group_id}, from {show_time(longest.since_ms)}"
+        who = f"{plain(longest.member_id)} of {plain(longest.group_id)}, from {show_time(longest.since_ms)}"
         notes.append(f"Longest silence that a member came back from: {longest.silence_ms / 1000:g}s ({who}).")
         notes.append("A session timeout above that would have expired nobody falsely.")
     return notes

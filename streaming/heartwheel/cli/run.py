@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load
+from heartwheel.cli.broker_checks import bound_it, unbounded
+from heartwheel.cli.console import BootstrapFlag, ConfigFile, PlainFormatter, SetFlags, load
 from heartwheel.cli.progress import fetch_shown
 from heartwheel.cli.signals import stopped_by_signals
 from heartwheel.cli.topics import operations_specs, topic_specs
@@ -35,9 +36,10 @@ def run(
 ) -> None:
     """Run the job: heartbeats in, member expirations and rebalance triggers out, until SIGTERM or Ctrl-C.
 
-    It first reads what is in the topic, with the clock held, and then goes live. One line a trigger goes to stderr. The
-    running batch is finished before it ends. Exit code 1 if Kafka does not answer, a topic is missing, or the
-    checkpoint belongs to another configuration or version.
+    It reads what is in the topic from where it was left, in bounded batches, and writes ticks into it, which carry the
+    time of partitions where nobody else writes. One line a trigger goes to stderr. The running batch is finished before
+    it ends. Exit code 1 if Kafka does not answer, a topic is missing, or the checkpoint belongs to another
+    configuration or version.
 
     For example:
 
@@ -59,7 +61,7 @@ def run(
     from heartwheel.spark.reporter import JobReporter
 
     with job_metrics(settings) as metrics, JobReporter(settings, on_row=metrics.take_job) as reporter:
-        run_until_told(_engine(settings, jars, reporter), settings)
+        run_until_signal(_engine(settings, jars, reporter), settings)
 
 
 def _engine(settings: Settings, jars: list[Path], reporter: JobReporter) -> Engine:
@@ -75,11 +77,17 @@ def _engine(settings: Settings, jars: list[Path], reporter: JobReporter) -> Engi
         reporter.on_phase(name)
 
     return Engine(
-        settings, jars, on_progress=progress, on_phase=phase, on_fault=reporter.on_fault, log_file=spark_log_file()
+        settings,
+        jars,
+        on_progress=progress,
+        on_phase=phase,
+        on_fault=reporter.on_fault,
+        on_ticker=lambda ticker: reporter.tally.watch(ticker.state),
+        log_file=spark_log_file(),
     )
 
 
-def run_until_told(engine: Engine, settings: Settings) -> None:
+def run_until_signal(engine: Engine, settings: Settings) -> None:
     """Run an engine until SIGTERM or Ctrl-C."""
     _log.info("reading %s at %s", engine.config.source, settings.kafka.bootstrap_servers)
     with stopped_by_signals(engine.stop):
@@ -88,17 +96,18 @@ def run_until_told(engine: Engine, settings: Settings) -> None:
 
 def log_to_stderr() -> None:
     """Send the log to stderr, one line a record, and keep the clients' chatter out of it."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(message)s")
+    logging.basicConfig(level=logging.INFO)
     # Whether Kafka answers is said by the job, once; its client says it at every attempt.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     # That Spark's JVM is gone likewise; Py4J tells it by name and also, with a traceback, by no name at all.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     for handler in logging.getLogger().handlers:
+        handler.setFormatter(PlainFormatter("%(asctime)s %(levelname)-7s %(message)s"))
         handler.addFilter(lambda record: record.name != "root")
 
 
 def spark_log_file() -> Path:
-    """Name the file that Spark's JVM logs to."""
+    """Return the file that Spark's JVM logs to."""
     from heartwheel.broker.jars import default_cache_dir
 
     return default_cache_dir().parent / "logs" / "spark.log"
@@ -131,3 +140,5 @@ def require_topics(settings: Settings, *, operations: bool = False) -> None:
             f"topics at {bootstrap} have the wrong settings: {'; '.join(wrong)}",
             hint="change them with kafka-configs, or name other topics in [kafka.topics]",
         )
+    for found in report.advice:
+        _log.warning("%s; hint: %s --bootstrap-server %s", unbounded(found), bound_it(found), bootstrap)

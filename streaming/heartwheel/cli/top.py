@@ -36,6 +36,7 @@ def top(
     from heartwheel.top.watch import Watch
 
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # the screen says itself whether Kafka answers
+    logging.getLogger("heartwheel.kafka.bounded").setLevel(logging.CRITICAL)  # it would be written over the screen
     with Watch(settings) as watch:
         if not (once or json or not (sys.stdout.isatty() and sys.stdin.isatty())):
             from heartwheel.top.app import Top

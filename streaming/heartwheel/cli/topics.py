@@ -83,6 +83,10 @@ def topics(
             status = "created" if spec.name in report.created else "ok"
         rows.append((spec.name, state.partitions if state else 0, state.replication_factor if state else 0, status))
     _show(rows, as_json=json)
+    for found in report.advice:
+        from heartwheel.cli.broker_checks import bound_it, unbounded
+
+        stderr().print(f"warning: {unbounded(found)}\nhint: {bound_it(found)}", markup=False)
     if any(row[3] not in {"ok", "created"} for row in rows):
         if report.missing:
             command = "heartwheel topics --operations --create" if operations else "heartwheel topics --create"

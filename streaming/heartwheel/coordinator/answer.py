@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Answer(enum.StrEnum):
-    """Name the answer to a request by Kafka's error name; `PARKED` is a join or sync whose answer comes later."""
+    """The answer to a request by Kafka's error name; `PARKED` is a join or sync whose answer comes later."""
 
     NONE = "NONE"
     PARKED = "PARKED"
@@ -22,6 +22,9 @@ class Answer(enum.StrEnum):
     COORDINATOR_NOT_AVAILABLE = "COORDINATOR_NOT_AVAILABLE"
     NOT_COORDINATOR = "NOT_COORDINATOR"
     GROUP_ID_NOT_FOUND = "GROUP_ID_NOT_FOUND"
+    FENCED_MEMBER_EPOCH = "FENCED_MEMBER_EPOCH"
+    UNRELEASED_INSTANCE_ID = "UNRELEASED_INSTANCE_ID"
+    INVALID_REQUEST = "INVALID_REQUEST"
 
 
 KEEPS_ALIVE: Final = frozenset({Answer.NONE, Answer.REBALANCE_IN_PROGRESS})

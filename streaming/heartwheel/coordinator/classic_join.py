@@ -39,7 +39,7 @@ def _maybe_take_over(ctx: Context, event: Event) -> None:
 
 
 def accepts_joining_member(ctx: Context, member_id: str) -> bool:
-    """Tell whether the group has room for a joining member: `acceptJoiningMember` (KIP-389).
+    """Return whether the group has room for a joining member: `acceptJoiningMember` (KIP-389).
 
     While members join again, it is the number of those who wait that counts, so that the last ones are kicked out of a
     group that has become too big.
@@ -78,7 +78,7 @@ def _join_new_member(ctx: Context, event: Event) -> Answer:
 
 
 def _requires_known_member_id(ctx: Context, event: Event) -> bool:
-    """Tell whether a first join is sent back with its id: `JoinGroupRequest.requiresKnownMemberId` (KIP-394).
+    """Return whether a first join is sent back with its id: `JoinGroupRequest.requiresKnownMemberId` (KIP-394).
 
     A source that does not know versions is taken to speak of clients of today.
     """
@@ -87,7 +87,7 @@ def _requires_known_member_id(ctx: Context, event: Event) -> bool:
 
 
 def _add_pending_member(ctx: Context, event: Event, member_id: str) -> Answer:
-    """Keep a place for a member that was told its id and has to join with it: `classicGroupJoinNewDynamicMember`."""
+    """Keep a place for a member that was given its id and has to join with it: `classicGroupJoinNewDynamicMember`."""
     member = _new_member(ctx, event, member_id)
     member.pending = True
     ctx.group.pending[member_id] = member
@@ -112,7 +112,7 @@ def _new_member(ctx: Context, event: Event, member_id: str) -> Member:
 def _add_member(ctx: Context, event: Event, member_id: str) -> Answer:
     """Add a member and rebalance: `addMemberThenRebalanceOrCompleteJoin`.
 
-    Its session does not run yet: it can not send heartbeats while its join is parked, so it gets a time of its own in
+    Its session does not run yet: it cannot send heartbeats while its join is parked, so it gets a time of its own in
     which the join phase has to end (KAFKA-7610).
     """
     group = ctx.group

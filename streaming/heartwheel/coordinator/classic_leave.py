@@ -14,14 +14,14 @@ from heartwheel.coordinator.classic_rebalance import (
     maybe_prepare_rebalance_or_complete_join,
 )
 from heartwheel.coordinator.context import Context
-from heartwheel.coordinator.model import GroupState, Member
+from heartwheel.coordinator.model import GroupKind, GroupState, Member
 from heartwheel.wire.events import Event, Leaving
-from heartwheel.wire.verdicts import Cause, Kind
+from heartwheel.wire.verdicts import POLL_TIMEOUT_WORDS, Cause, ExpiryReason, Kind
 
 
 @dataclass
 class Departures:
-    """Hold what a LeaveGroup came to.
+    """What a LeaveGroup came to.
 
     Args:
         named: the member ids as the accepted leavers gave them, empty for one that gave its instance id alone.
@@ -64,10 +64,30 @@ def _find_leaver(ctx: Context, leaver: Leaving) -> Member | Answer:
 
 
 def _remove(ctx: Context, member: Member, leaver: Leaving) -> None:
-    """Remove a member and say so: `removeCurrentMemberFromClassicGroup`; a parked join gets UNKNOWN_MEMBER_ID."""
+    """Remove a member and say so: `removeCurrentMemberFromClassicGroup`; a parked join gets UNKNOWN_MEMBER_ID.
+
+    A consumer that leaves as it had not polled in time was ended by a timer of its own, and is told as such.
+    """
     ctx.roster.remove(member.member_id)
+    if is_poll_timeout(ctx, member, leaver):
+        ctx.say_expired(
+            member,
+            Kind.MEMBER_LEFT,
+            words.leave_reason(leaver.reason),
+            Cause.MEMBER_LEFT,
+            expiry_reason=ExpiryReason.POLL_TIMEOUT,
+            session_timeout_ms=member.rebalance_timeout_ms,
+        )
+        return
     kind = Kind.PENDING_MEMBER_LEFT if member.pending else Kind.MEMBER_LEFT
     ctx.say_of(member, kind, words.leave_reason(leaver.reason), Cause.MEMBER_LEFT)
+
+
+def is_poll_timeout(ctx: Context, member: Member, leaver: Leaving) -> bool:
+    """Tell whether a consumer took itself out as it had not polled in time; workers of presence groups do not poll."""
+    if member.pending or ctx.group.kind is GroupKind.PRESENCE:
+        return False
+    return POLL_TIMEOUT_WORDS in (leaver.reason or "").lower()
 
 
 def leave(ctx: Context, event: Event) -> Answer:

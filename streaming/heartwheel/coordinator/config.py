@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorConfig:
-    """Set the bounds and the delays of the rules. Times are milliseconds; the defaults are Kafka 4's.
+    """The bounds and the delays of the rules. Times are milliseconds; the defaults are Kafka 4's.
 
     Args:
         group_min_session_timeout_ms: shortest session timeout that a member may ask for.
@@ -19,6 +19,13 @@ class CoordinatorConfig:
         default_rebalance_timeout_ms: rebalance timeout of such members.
         empty_group_retention_ms: how long a group without members or timers is remembered, so that a group that comes
             back carries on with its generations.
+        group_consumer_session_timeout_ms: session timeout of the members of consumer groups (KIP-848).
+        group_consumer_assignment_interval_ms: least time between two target assignments of a consumer group.
+        group_share_session_timeout_ms: session timeout of the members of share groups (KIP-932).
+        group_share_assignment_interval_ms: least time between two target assignments of a share group.
+        group_streams_session_timeout_ms: session timeout of the members of streams groups (KIP-1071).
+        group_streams_assignment_interval_ms: least time between two target assignments of a streams group.
+        group_streams_initial_rebalance_delay_ms: how long the first target assignment of a streams group waits.
 
     Raises:
         ValueError: if a bound is not positive or the session timeouts are out of order.
@@ -32,10 +39,17 @@ class CoordinatorConfig:
     default_session_timeout_ms: int = 45_000
     default_rebalance_timeout_ms: int = 300_000
     empty_group_retention_ms: int = 86_400_000
+    group_consumer_session_timeout_ms: int = 45_000
+    group_consumer_assignment_interval_ms: int = 1_000
+    group_share_session_timeout_ms: int = 45_000
+    group_share_assignment_interval_ms: int = 1_000
+    group_streams_session_timeout_ms: int = 45_000
+    group_streams_assignment_interval_ms: int = 1_000
+    group_streams_initial_rebalance_delay_ms: int = 3_000
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            least = 0 if name == "group_initial_rebalance_delay_ms" else 1
+            least = 0 if name.endswith(("rebalance_delay_ms", "assignment_interval_ms")) else 1
             if getattr(self, name) < least:
                 raise ValueError(f"{name} is {getattr(self, name)}, it must be at least {least}")
         if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:
@@ -45,5 +59,5 @@ class CoordinatorConfig:
             )
 
     def accepts_session_timeout(self, timeout_ms: int) -> bool:
-        """Tell whether a member may ask for this session timeout, both bounds included."""
+        """Return whether a member may ask for this session timeout, both bounds included."""
         return self.group_min_session_timeout_ms <= timeout_ms <= self.group_max_session_timeout_ms

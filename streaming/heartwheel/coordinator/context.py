@@ -16,7 +16,7 @@ from heartwheel.wire.verdicts import Cause, Kind, Verdict
 
 
 class Conditions(msgspec.Struct):
-    """Hold what decides with a request and is not in its fields; a live log does not know better than the defaults.
+    """What decides with a request and is not in its fields; a live log does not know better than the defaults.
 
     Args:
         member_id_required: a dynamic join without member id is answered MEMBER_ID_REQUIRED; `None` goes by the version
@@ -29,7 +29,7 @@ class Conditions(msgspec.Struct):
 
 
 class Context:
-    """Hold one group, its members' bookkeeping, its timers, and the present moment.
+    """One group, its members' bookkeeping, its timers, and the present moment.
 
     Args:
         group: the state.
@@ -58,11 +58,11 @@ class Context:
         self.group.state = state
 
     def session_timeout_ms(self, event: Event) -> int:
-        """Tell which session timeout a request asks for, ms."""
+        """Return which session timeout a request asks for, ms."""
         return self.config.default_session_timeout_ms if event.session_timeout_ms is None else event.session_timeout_ms
 
     def rebalance_timeout_ms(self, event: Event) -> int:
-        """Tell which rebalance timeout a request asks for, ms; version 0 has none of its own (`JoinGroupRequest`)."""
+        """Return which rebalance timeout a request asks for, ms; version 0 has none of its own (`JoinGroupRequest`)."""
         asked = event.session_timeout_ms if event.api_version == 0 else event.rebalance_timeout_ms
         return self.config.default_rebalance_timeout_ms if asked is None else asked
 
@@ -80,6 +80,7 @@ class Context:
         """Emit a verdict about the group at this moment; `fields` are further fields of `Verdict`."""
         group = self.group
         fields.setdefault("group_state", group.state.value)
+        fields.setdefault("group_kind", group.kind.value)
         self.emit(
             Verdict(
                 kind=kind,
@@ -109,6 +110,27 @@ class Context:
     def say_expired(self, member: Member, kind: Kind, reason: str, cause: Cause, **fields: Any) -> None:
         """Emit a verdict about a member that a timer ended."""
         self.say_of(member, kind, reason, cause, last_seen_ms=member.last_seen_ms, **fields)
+
+    def renew_timers(self, now_ms: int) -> int:
+        """Start the timers that run anew, each with its own length: members', and those of the join and sync phase.
+
+        Args:
+            now_ms: when they start, epoch ms; a timer that ends later than it would then is left alone.
+
+        Returns:
+            How many members' timers there were.
+        """
+        group = self.group
+        running = [member for member in group.all_members() if member.deadline_ms < now_ms + member.timer_ms]
+        for member in running:
+            self.timers.arm(member, now_ms, member.timer_ms, member.timer)
+        patience_ms = self.roster.rebalance_timeout_ms()
+        length_ms = group.join_delay_ms if group.join_is_initial else patience_ms
+        if group.join_deadline_ms < now_ms + length_ms:
+            group.join_deadline_ms, group.join_armed_ms = now_ms + length_ms, now_ms
+        if group.sync_deadline_ms < now_ms + patience_ms:
+            group.sync_deadline_ms, group.sync_armed_ms = now_ms + patience_ms, now_ms
+        return len(running)
 
     def stop_group_timers(self) -> None:
         """Stop the join phase's and the sync phase's timers."""

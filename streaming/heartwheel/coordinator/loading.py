@@ -67,7 +67,7 @@ def _replay_record(ctx: Context) -> None:
 
 
 def _as_recorded(member: Member, seq: int, protocol_name: str | None) -> Member:
-    """Shape a member as its record has it: it offers the one protocol that was selected, and is parked nowhere."""
+    """Return a member as its record has it: it offers the one protocol that was selected, and is parked nowhere."""
     return Member(
         member_id=member.member_id,
         seq=seq,

@@ -32,7 +32,7 @@ __all__ = ["Answer", "GroupMachine"]
 
 
 class GroupMachine:
-    """Run the rules of one group.
+    """The rules of one group.
 
     The machine keeps its whole state in the `Group` it was given; a second machine on the same group carries on where
     the first one stopped.
@@ -81,7 +81,7 @@ class GroupMachine:
         return answer
 
     def has_room_for(self, member_id: str) -> bool:
-        """Tell whether a join of this member (empty: of a new one) would be let in under `group_max_size`."""
+        """Return whether a join of this member (empty: of a new one) would be let in under `group_max_size`."""
         return classic_join.accepts_joining_member(self._ctx, member_id)
 
     def refuse_over_capacity(self, event: Event, append_ms: int) -> Answer:
@@ -94,8 +94,24 @@ class GroupMachine:
         if self._ctx.timers.is_due(clock_ms):
             self._fire(clock_ms)
 
+    def renew(self, before_ms: int, after_ms: int) -> int:
+        """Start every timer of a member, of a join and of a sync anew at the end of an outage.
+
+        What had run out before the outage fires first. Nothing is said, and nobody counts as seen: as after Kafka's own
+        load of a partition (`GroupMetadataManager.onLoaded`) everybody has a whole session to be heard of.
+
+        Args:
+            before_ms: when the outage began, epoch ms.
+            after_ms: when it ended, epoch ms.
+
+        Returns:
+            How many members' timers were started anew.
+        """
+        self.advance(before_ms)
+        return self._ctx.renew_timers(after_ms)
+
     def next_deadline_ms(self) -> int:
-        """Tell when the next timer fires, epoch ms; `NEVER` if none is armed."""
+        """Return when the next timer fires, epoch ms; `NEVER` if none is armed."""
         return self._ctx.timers.next_deadline_ms()
 
     def is_forgettable(self) -> bool:

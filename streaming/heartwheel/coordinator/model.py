@@ -19,7 +19,7 @@ NEVER: Final = 2**63 - 1
 
 
 class GroupKind(enum.StrEnum):
-    """Name how much of a group's life was seen, and with it the rules it is held to.
+    """How much of a group's life was seen, and with it the rules it is held to.
 
     `NEW` is a group of which nothing was seen yet: its first event decides what it becomes.
     """
@@ -31,7 +31,7 @@ class GroupKind(enum.StrEnum):
 
 
 class GroupState(enum.StrEnum):
-    """Name the state of a group as Kafka's `ClassicGroupState` does."""
+    """The state of a group, as Kafka's `ClassicGroupState` names it."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -41,7 +41,7 @@ class GroupState(enum.StrEnum):
 
 
 class TimerKind(enum.StrEnum):
-    """Name what a member's one timer stands for at the moment."""
+    """What a member's one timer stands for at the moment."""
 
     NONE = "none"
     SESSION = "session"
@@ -50,7 +50,7 @@ class TimerKind(enum.StrEnum):
 
 
 class Member(msgspec.Struct, omit_defaults=True):
-    """Hold one member of a group, or one pending member that was only told its id (KIP-394).
+    """One member of a group, or one pending member that only has its id (KIP-394).
 
     Args:
         member_id: the id that the coordinator handed out.
@@ -65,7 +65,7 @@ class Member(msgspec.Struct, omit_defaults=True):
         timer: what that timer stands for.
         timer_ms: the length with which that timer was armed, ms.
         last_seen_ms: effective time of the last event that kept it alive, epoch ms.
-        pending: it was told its id and has not joined with it yet.
+        pending: it was given its id and has not joined with it yet.
         is_new: it waits in its first join phase, where awaiting the join does not count as being alive.
         awaiting_join: its JoinGroup is parked.
         awaiting_sync: its SyncGroup is parked.
@@ -100,7 +100,7 @@ class Member(msgspec.Struct, omit_defaults=True):
 
 
 class Group(msgspec.Struct, omit_defaults=True):
-    """Hold one group.
+    """One group.
 
     Args:
         group_id: its name.
@@ -112,7 +112,7 @@ class Group(msgspec.Struct, omit_defaults=True):
         protocol_name: the assignor that the members agreed on.
         leader: the member that assigns.
         members: those that joined, in join order.
-        pending: those that were only told their id (KIP-394), in that order.
+        pending: those that were only given their id (KIP-394), in that order.
         next_seq: the `Member.seq` that the next one gets.
         table_size: capacity of the `java.util.HashMap` that Kafka would hold the members in; it never shrinks.
         armed_table_size: that capacity when all sessions were last armed together, in the map's order; 0 if never.
@@ -136,7 +136,7 @@ class Group(msgspec.Struct, omit_defaults=True):
         confirmed: a request at the group's own generation was accepted since it became classic, so its beginning was
             seen, or caught up with.
         taken_over: members may exist that were not seen yet, because the job started in the middle of its life.
-        triggered_generation: the generation at which a loaded group was last told to rebalance.
+        triggered_generation: the generation at which a loaded group was last asked to rebalance.
         stored_generation: generation of the record that a coordinator would read at a load.
         stored_leader: leader of that record.
         stored_protocol_name: protocol of that record.
@@ -182,7 +182,7 @@ class Group(msgspec.Struct, omit_defaults=True):
     departed: dict[str, Member] = {}
 
     def all_members(self) -> list[Member]:
-        """List the members in join order, then the pending ones in the order in which they were told their id."""
+        """List the members in join order, then the pending ones in the order in which they were given their id."""
         return [*self.members.values(), *self.pending.values()]
 
     def adopt(self, members: Iterable[Member]) -> None:

@@ -18,7 +18,7 @@ def java_hash(text: str) -> int:
 
 @lru_cache(maxsize=1 << 16)  # a group sends many events, and the hash is plain Python
 def shard_of(group_id: str, shards: int) -> int:
-    """Name the shard of a group, as `GroupCoordinatorService.partitionFor` names its partition.
+    """Return the shard of a group, as `GroupCoordinatorService.partitionFor` names its partition.
 
     The rule is `Utils.abs(groupId.hashCode()) % partitions`.
 

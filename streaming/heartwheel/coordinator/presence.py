@@ -13,7 +13,7 @@ from heartwheel.coordinator.classic_leave import remove_leavers
 from heartwheel.coordinator.classic_rebalance import become_empty
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.loaded import request as loaded_request
-from heartwheel.coordinator.model import Member
+from heartwheel.coordinator.model import GroupKind, Member
 from heartwheel.coordinator.takeover import is_behind, remember_heartbeat, take_over
 from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.verdicts import Cause, Kind
@@ -67,7 +67,9 @@ def _arrive(ctx: Context, event: Event) -> Member:
         ctx.say_of(old, Kind.STATIC_REPLACED, reason, Cause.MEMBER_REJOINED)
         return take_over(ctx, event)
     reason = words.adding(event.member_id, instance, event.reason)
-    ctx.say(Kind.REBALANCE_STARTED, reason, Cause.MEMBER_JOINED, deadline_ms=ctx.now_ms)
+    # The first to arrive makes a presence group of what was none.
+    kind = GroupKind.PRESENCE.value
+    ctx.say(Kind.REBALANCE_STARTED, reason, Cause.MEMBER_JOINED, deadline_ms=ctx.now_ms, group_kind=kind)
     member = take_over(ctx, event)
     _next_generation(ctx, Cause.MEMBER_JOINED, joined=(member.member_id,))
     return member
@@ -111,4 +113,5 @@ def _next_generation(ctx: Context, cause: Cause, *, gone: tuple[str, ...] = (), 
         removed=gone,
         joined=joined,
         duration_ms=0,
+        group_kind=GroupKind.PRESENCE.value,
     )

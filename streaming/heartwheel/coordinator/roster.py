@@ -17,7 +17,7 @@ from heartwheel.wire.events import Protocol
 
 
 class Roster:
-    """Keep the members of one group; the methods are named after `ClassicGroup`'s.
+    """The members of one group; the methods are named after `ClassicGroup`'s.
 
     Args:
         group: the group whose members are kept.
@@ -128,11 +128,11 @@ class Roster:
         return walked_set(self.walked([*waiting, *self._group.orphaned_syncs]))
 
     def has_received_sync_from_all_members(self) -> bool:
-        """Tell whether nobody's SyncGroup is waited for."""
+        """Return whether nobody's SyncGroup is waited for."""
         return self._pending_sync == 0 and not self._group.orphaned_syncs
 
     def has_all_members_joined(self) -> bool:
-        """Tell whether every member waits in the join phase and nobody is pending."""
+        """Return whether every member waits in the join phase and nobody is pending."""
         return len(self._group.members) == self.awaiting_join and not self._group.pending
 
     def not_yet_rejoined(self) -> list[Member]:
@@ -160,7 +160,7 @@ class Roster:
         return max((m.rebalance_timeout_ms for m in self._group.members.values()), default=0)
 
     def static_member_id(self, group_instance_id: str) -> str | None:
-        """Tell which member id holds an instance id."""
+        """Return which member id holds an instance id."""
         return self._static.get(group_instance_id)
 
     def static_count(self) -> int:
@@ -178,7 +178,7 @@ class Roster:
         return Answer.NONE if member_id in self._group.members else Answer.UNKNOWN_MEMBER_ID
 
     def supports_protocols(self, protocol_type: str | None, protocols: tuple[Protocol, ...]) -> bool:
-        """Tell whether a joining member has a protocol in common with all others: `supportsProtocols`.
+        """Return whether a joining member has a protocol in common with all others: `supportsProtocols`.
 
         A group left without members accepts any protocol of its type. Beyond Kafka: a join that says nothing of
         protocols is accepted, and members whose join was not seen stand in nobody's way.

@@ -68,7 +68,7 @@ def remember_heartbeat(ctx: Context, event: Event, member: Member, fingerprint: 
 
 
 def is_behind(group: Group, event: Event) -> bool:
-    """Tell whether a request proves that a rebalance was missed: it knows a later generation.
+    """Return whether a request proves that a rebalance was missed: it knows a later generation.
 
     Once a classic group was seen to agree with its members, such a request is a mistake, as it is for Kafka.
     """
@@ -134,7 +134,7 @@ def become_classic(ctx: Context) -> None:
 
 
 def is_unseen_member(group: Group, event: Event) -> bool:
-    """Tell whether a request comes from a member of a taken-over group that joined before the group was seen."""
+    """Return whether a request comes from a member of a taken-over group that joined before the group was seen."""
     return (
         group.taken_over
         and event.generation_id == group.generation

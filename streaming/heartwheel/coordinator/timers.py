@@ -29,7 +29,7 @@ _Rank = tuple[int, int, int]
 
 
 class GroupTimer(enum.Enum):
-    """Name a timer of the group itself, in the order in which those armed and due together fire."""
+    """A timer of the group itself, in the order in which those armed and due together fire."""
 
     JOIN = "join"
     SYNC = "sync"
@@ -38,7 +38,7 @@ class GroupTimer(enum.Enum):
 
 
 class Timers:
-    """Order the timers of one group.
+    """The timers of one group, in order.
 
     Equal deadlines of a classic group fire in the order in which the timers were armed, as tasks in one bucket of
     Kafka's `TimingWheel` do. Of those armed in one millisecond sessions come first, among each other in the order of
@@ -79,13 +79,13 @@ class Timers:
         member.timer = TimerKind.NONE
 
     def next_deadline_ms(self) -> int:
-        """Tell when the next timer fires, epoch ms; `NEVER` if none is armed."""
+        """Return when the next timer fires, epoch ms; `NEVER` if none is armed."""
         self._settle()
         first = self._heap[0][0][0] if self._heap else NEVER
         return min(first, self._group_deadline_ms())
 
     def is_due(self, clock_ms: int) -> bool:
-        """Tell whether any timer has a deadline at or before the clock; cheap when none has."""
+        """Return whether any timer has a deadline at or before the clock; cheap when none has."""
         if self._group_deadline_ms() <= clock_ms:
             return True
         # An entry is never filed later than the true deadline, so an unsettled heap can only err on the safe side.
@@ -142,7 +142,7 @@ class Timers:
         return deadline, deadline - member.timer_ms, int(member.timer is not TimerKind.SESSION)
 
     def _order(self) -> tuple[bool, int]:
-        """Tell what the order of equal deadlines depends on, beside the members."""
+        """Return what the order of equal deadlines depends on, beside the members."""
         group = self._group
         return group.kind is GroupKind.CLASSIC, group.armed_table_size or group.table_size
 
@@ -176,6 +176,6 @@ class Timers:
                 return
 
     def _ties(self, rank: _Rank) -> bool:
-        """Tell whether the first entry may be one of several sessions of a classic group that were armed together."""
+        """Return whether the first entry may be one of several sessions of a classic group that were armed together."""
         classic, _ = self._filed_by
         return classic and rank[2] == 0 and any(entry[0] == rank for entry in self._heap[1:3])

@@ -11,38 +11,38 @@ _NO_REASON = "not provided"
 
 
 def join_reason(reason: str | None) -> str:
-    """Shape the client's reason of a JoinGroup; an empty one counts as none (`JoinGroupRequest.joinReason`)."""
+    """Return the client's reason of a JoinGroup; an empty one counts as none (`JoinGroupRequest.joinReason`)."""
     return reason or _NO_REASON
 
 
 def leave_reason(reason: str | None) -> str:
-    """Shape the client's reason of a LeaveGroup; an empty one stays empty."""
+    """Return the client's reason of a LeaveGroup; an empty one stays empty."""
     return _NO_REASON if reason is None else reason
 
 
 def adding(member_id: str, group_instance_id: str | None, reason: str | None) -> str:
-    """Say why a new member triggers a rebalance."""
+    """Return the reason why a new member triggers a rebalance."""
     instance = "null" if group_instance_id is None else group_instance_id
     return f"Adding new member {member_id} with group instance id {instance}; client reason: {join_reason(reason)}"
 
 
 def joining(member_id: str, state: str, reason: str | None) -> str:
-    """Say that a member joins a join phase that runs already."""
+    """Return the log line that says that a member joins a join phase that runs already."""
     return f"Member {member_id} is joining group during {state}; client reason: {join_reason(reason)}"
 
 
 def updating(member_id: str, state: str, reason: str | None) -> str:
-    """Say why a member with changed protocols triggers a rebalance."""
+    """Return the reason why a member with changed protocols triggers a rebalance."""
     return f"Updating metadata for member {member_id} during {state}; client reason: {join_reason(reason)}"
 
 
 def leader_rejoining(member_id: str, state: str, reason: str | None) -> str:
-    """Say why the leader of a Stable group triggers a rebalance by joining again."""
+    """Return the reason why the leader of a Stable group triggers a rebalance by joining again."""
     return f"Leader {member_id} re-joining group during {state}; client reason: {join_reason(reason)}"
 
 
 def static_updating(member_id: str, group_instance_id: str | None, reason: str | None) -> str:
-    """Say why a static member that comes back before the assignment triggers a rebalance."""
+    """Return the reason why a static member that comes back before the assignment triggers a rebalance."""
     return (
         f"Updating metadata for static member {member_id} with instance id {group_instance_id}; "
         f"client reason: {join_reason(reason)}"
@@ -50,7 +50,7 @@ def static_updating(member_id: str, group_instance_id: str | None, reason: str |
 
 
 def static_changes_protocol(member_id: str, group_instance_id: str | None, reason: str | None) -> str:
-    """Say why a static member that comes back with another protocol triggers a rebalance."""
+    """Return the reason why a static member that comes back with another protocol triggers a rebalance."""
     return (
         f"Group's selectedProtocol will change because static member {member_id} with instance id "
         f"{group_instance_id} joined with change of protocol; client reason: {join_reason(reason)}"
@@ -58,7 +58,7 @@ def static_changes_protocol(member_id: str, group_instance_id: str | None, reaso
 
 
 def static_replaced(group_id: str, state: str, group_instance_id: str | None, old_id: str) -> str:
-    """Say that a static member came back under a new id."""
+    """Return the log line that says that a static member came back under a new id."""
     return (
         f"Static member with groupInstanceId={group_instance_id} and unknown member id joins group {group_id} in "
         f"{state} state. Replacing previously mapped member {old_id} with this groupInstanceId."
@@ -66,52 +66,52 @@ def static_replaced(group_id: str, state: str, group_instance_id: str | None, ol
 
 
 def failed(group_id: str, member_id: str) -> str:
-    """Say that a member's timer ran out."""
+    """Return the log line that says that a member's timer ran out."""
     return f"Member {member_id} in group {group_id} has failed, removing it from the group."
 
 
 def pending_failed(group_id: str, member_id: str) -> str:
-    """Say that a pending member never joined."""
+    """Return the log line that says that a pending member never joined."""
     return f"Pending member {member_id} in group {group_id} has been removed after session timeout expiration."
 
 
 def removing_failed(member_id: str) -> str:
-    """Say why an expired member triggers a rebalance."""
+    """Return the reason why an expired member triggers a rebalance."""
     return f"removing member {member_id} on heartbeat expiration."
 
 
 def removed_at_join(group_id: str, member_ids: Iterable[str]) -> str:
-    """Say who was removed because it did not join again in time."""
+    """Return who was removed because it did not join again in time."""
     return f"Group {group_id} removed dynamic members who haven't joined: [{', '.join(member_ids)}]"
 
 
 def removing_unsynced(member_ids: Iterable[str]) -> str:
-    """Say why members without SyncGroup trigger a rebalance."""
+    """Return the reason why members without SyncGroup trigger a rebalance."""
     return f"Removing [{', '.join(member_ids)}] on pending sync request expiration"
 
 
 def leaving(member_ids: Iterable[str]) -> str:
-    """Say why leaving members trigger a rebalance; one that left by its instance id shows as nothing."""
+    """Return the reason why leaving members trigger a rebalance; one that left by its instance id shows as nothing."""
     return f"explicit `LeaveGroup` request for ({', '.join(member_ids)}) members."
 
 
 def stabilized(group_id: str, generation: int, members: int) -> str:
-    """Say that a join phase is complete."""
+    """Return the log line that says that a join phase is complete."""
     return f"Stabilized group {group_id} generation {generation} with {members} members."
 
 
 def empty(group_id: str, generation: int) -> str:
-    """Say that a group has no members left."""
+    """Return the log line that says that a group has no members left."""
     return f"Group {group_id} with generation {generation} is now empty."
 
 
 def nobody_joined(group_id: str) -> str:
-    """Say that a join phase is extended."""
+    """Return the log line that says that a join phase is extended."""
     return f"Group {group_id} could not complete rebalance because no members rejoined."
 
 
 def assignment_received(member_id: str, group_id: str, generation: int, members: int, static: int) -> str:
-    """Say that the leader's assignment arrived."""
+    """Return the log line that says that the leader's assignment arrived."""
     return (
         f"Assignment received from leader {member_id} for group {group_id} for generation {generation}. "
         f"The group has {members} members, {static} of which are static."
@@ -119,7 +119,7 @@ def assignment_received(member_id: str, group_id: str, generation: int, members:
 
 
 def over_capacity(group_id: str, members: int, group_max_size: int) -> str:
-    """Say why a group that was loaded with too many members triggers a rebalance."""
+    """Return the reason why a group that was loaded with too many members triggers a rebalance."""
     return (
         f"Freshly-loaded group {group_id} (size {members}) is over capacity {group_max_size}. "
         "Rebalancing in order to give a chance for consumers to commit offsets"
@@ -127,5 +127,5 @@ def over_capacity(group_id: str, members: int, group_max_size: int) -> str:
 
 
 def caught_up(group_id: str, generation: int, seen: int) -> str:
-    """Say, in our own words, that a rebalance was missed: a member speaks of a later generation."""
+    """Return in our own words that a rebalance was missed: a member speaks of a later generation."""
     return f"Group {group_id} moved on from generation {generation} to {seen}, as a request at that generation shows."

@@ -6,15 +6,18 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from heartwheel.dashboard import endpoints
+from heartwheel.dashboard.channel import NewExpirations, NewGroups, NewReturn
 from heartwheel.dashboard.deps import Deps
 from heartwheel.dashboard.params import Param, flag, integer, one_of, some_of, text
+from heartwheel.dashboard.stream import Hello, StreamGap
 from heartwheel.live.at_risk import AtRiskList
 from heartwheel.live.expiration import Expiration
 from heartwheel.live.expirations import ExpirationDetail, ExpirationPage
 from heartwheel.live.groups import GroupPage
 from heartwheel.live.members import MemberView
 from heartwheel.live.now import Now
-from heartwheel.live.series import Series
+from heartwheel.live.rebalances import RebalancePage
+from heartwheel.live.series import Series, SeriesStep
 from heartwheel.live.states import ShownState
 from heartwheel.live.ticks import STEP_MS
 from heartwheel.live.wheel import WheelView
@@ -22,7 +25,7 @@ from heartwheel.wire.verdicts import ExpiryReason
 
 
 class Endpoint(NamedTuple):
-    """Describe one endpoint.
+    """One endpoint.
 
     Args:
         answer: makes the document, or a response of its own.
@@ -88,6 +91,16 @@ ENDPOINTS: Final[Mapping[str, Endpoint]] = {
     ),
     "/api/groups/{group_id}": Endpoint(endpoints.group, (), endpoints.GroupAnswer),
     "/api/members/{group_id}/{member_id}": Endpoint(endpoints.member, (), MemberView),
+    "/api/rebalances": Endpoint(
+        endpoints.rebalances,
+        (
+            text("text", "Part of the group's id."),
+            text("group", "A group's id, exactly."),
+            CANARY,
+            integer("limit", "Most groups.", least=1, most=500, default=50),
+        ),
+        RebalancePage,
+    ),
     "/api/at-risk": Endpoint(
         endpoints.members_at_risk,
         (integer("limit", "Most rows.", least=1, most=1_000, default=50), CANARY),
@@ -101,6 +114,19 @@ ENDPOINTS: Final[Mapping[str, Endpoint]] = {
 
 STREAM: Final = "/api/stream"
 """The path of the stream of events."""
+
+STREAM_EVENTS: Final[Mapping[str, Any]] = {
+    "hello": Hello,
+    "now": Now,
+    "expirations": NewExpirations,
+    "returned": list[NewReturn],
+    "groups": NewGroups,
+    "at_risk": AtRiskList,
+    "wheel": WheelView,
+    "series": SeriesStep,
+    "gap": StreamGap,
+}
+"""The type of each event's data, by the event's name."""
 
 STREAM_PARAMS: Final = (
     integer("wheel", "Tell of the wheel of this shard too.", most=1_000_000),

@@ -4,36 +4,57 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
-from importlib import resources
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from functools import cache
 from typing import Any, Final
 
 import msgspec
+from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from heartwheel.dashboard.api import ENDPOINTS, STREAM, STREAM_PARAMS
-from heartwheel.dashboard.deps import Deps, wall_clock_ms
+from heartwheel.dashboard.base_path import BasePath
+from heartwheel.dashboard.deps import Deps
 from heartwheel.dashboard.docs_page import docs_page
-from heartwheel.dashboard.guard import Guard, hosts_for
+from heartwheel.dashboard.guard import Guard
+from heartwheel.dashboard.hosts import hosts_for
 from heartwheel.dashboard.hub import LISTENERS_MAX, Hub
+from heartwheel.dashboard.index import ACCOUNT, page_text
+from heartwheel.dashboard.login.gate import LOGIN, LOGOUT, LOOKER, Gate
+from heartwheel.dashboard.login.login import Login, Looker
+from heartwheel.dashboard.login.page import account
 from heartwheel.dashboard.openapi import openapi
 from heartwheel.dashboard.params import read
 from heartwheel.dashboard.paths import Paths, raw_path
-from heartwheel.dashboard.problems import JSON, RequestError, problem_response
+from heartwheel.dashboard.problems import JSON, RequestError
 from heartwheel.dashboard.stream import Listener
+from heartwheel.live.canary_figures import CanaryFigures
 from heartwheel.live.history import HistoryReader
 from heartwheel.live.now import now_of
 from heartwheel.live.picture import Picture
 from heartwheel.settings import Settings
+from heartwheel.wall_clock import wall_ms
 
-PAGES: Final = ("/", "/expired", "/groups", "/at-risk", "/wheel", "/groups/{rest:path}", "/members/{rest:path}")
+PAGES: Final = (
+    "/",
+    "/expired",
+    "/groups",
+    "/rebalances",
+    "/at-risk",
+    "/wheel",
+    "/groups/{rest:path}",
+    "/members/{rest:path}",
+)
 """Addresses that are views of the one page."""
+
+SCRAPES_MAX: Final = 2
+"""Most requests for the metrics that are worked on at once."""
 
 WriteMetrics = Callable[[str], tuple[bytes, str]]
 """Write what Prometheus reads, in a format that it accepts; gives the text and its content type."""
@@ -46,9 +67,10 @@ def create_app(
     settings: Settings,
     *,
     history: HistoryReader | None = None,
-    canary: Callable[[], Any] | None = None,
+    canary: Callable[[], CanaryFigures] | None = None,
     metrics: WriteMetrics | None = None,
-    now_ms: Callable[[], int] = wall_clock_ms,
+    login: Login | None = None,
+    now_ms: Callable[[], int] = wall_ms,
 ) -> Starlette:
     """Make the application.
 
@@ -58,6 +80,7 @@ def create_app(
         history: reads heartbeats on demand; `None` shows none.
         canary: gives the canary's figures; `None` if none runs.
         metrics: writes what Prometheus reads, such as `Metrics.text`; `None` serves none.
+        login: knows who may look; `None` makes it of the settings.
         now_ms: the wall clock, epoch ms.
 
     Returns:
@@ -66,6 +89,8 @@ def create_app(
     deps = Deps(picture, settings, history=history, canary=canary, now_ms=now_ms)
     hub = Hub(picture, epoch=f"{now_ms():x}", view=deps.view, now_ms=now_ms)
     asked = settings.dashboard
+    login = login or Login(asked, now_ms)
+    base = asked.base_path
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -78,20 +103,25 @@ def create_app(
         routes=[
             Route(STREAM, _stream_of(deps, hub)),
             Route("/api/{rest:path}", _answers_of(deps)),
-            *_plain_routes(deps, metrics),
+            *_plain_routes(deps, metrics, base),
             Mount("/page", _Assets(packages=[("heartwheel.dashboard", "page")]), name="assets"),
-            *(Route(path, _page) for path in PAGES),
+            Route("/", _home_of(deps, base)),
+            *(Route(path, _page_of(base)) for path in PAGES),
         ],
-        exception_handlers={RequestError: _told, 404: _not_found, 405: _not_found, 500: _failed},
+        exception_handlers={RequestError: _told, 404: _not_found, 405: _not_found},
         lifespan=lifespan,
     )
     app.state.hub = hub
-    app.add_middleware(Guard, hosts=hosts_for(asked.host, asked.allow_hosts))
+    # The last one is asked first.
+    app.add_middleware(Gate, login=login, base_path=base)
+    forms = (LOGIN, LOGOUT) if login.users is not None else ()
+    app.add_middleware(Guard, hosts=hosts_for(asked.host, asked.allow_hosts), forms=forms)
+    app.add_middleware(BasePath, base_path=base)
     return app
 
 
 class _Assets(StaticFiles):
-    """Serve the page's files, to be asked for anew each time: they change with the release, not with their names."""
+    """The page's files, to be asked for anew each time: they change with the release, not with their names."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
         response = super().file_response(*args, **kwargs)
@@ -126,7 +156,8 @@ def _stream_of(deps: Deps, hub: Hub) -> Callable[[Request], Any]:
         if request.method == "HEAD":
             return Response(headers=headers, media_type=media)
         if hub.listeners >= LISTENERS_MAX:
-            raise RequestError(503, f"{LISTENERS_MAX} listen already", "close some pages, or start another dashboard")
+            hint = "close some pages, or start another dashboard"
+            raise RequestError(503, f"{LISTENERS_MAX} listen already", hint, retry_s=10)
         listener = Listener(
             hub,
             deps.picture,
@@ -135,12 +166,24 @@ def _stream_of(deps: Deps, hub: Hub) -> Callable[[Request], Any]:
             last_id=request.headers.get("last-event-id"),
             now_ms=deps.now_ms(),
         )
-        return StreamingResponse(listener.events(), headers=headers, media_type=media)
+        return StreamingResponse(_while_valid(request, listener.events()), headers=headers, media_type=media)
 
     return stream
 
 
-def _plain_routes(deps: Deps, metrics: WriteMetrics | None) -> list[Route]:
+async def _while_valid(request: Request, events: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
+    """Yield events for as long as whoever asks may look: a session ends while its stream is open."""
+    looker: Looker | None = request.scope.get(LOOKER)
+    async with contextlib.aclosing(events):
+        async for piece in events:
+            if looker is not None and not looker.is_valid():
+                return
+            yield piece
+
+
+def _plain_routes(deps: Deps, metrics: WriteMetrics | None, base: str) -> list[Route]:
+    scrapes = cache(lambda: CapacityLimiter(SCRAPES_MAX))  # made where the server runs
+
     async def healthz(_request: Request) -> Response:
         return Response(b'{"status":"alive"}', headers=_NO_STORE, media_type=JSON)
 
@@ -152,14 +195,15 @@ def _plain_routes(deps: Deps, metrics: WriteMetrics | None) -> list[Route]:
     async def figures(request: Request) -> Response:
         if metrics is None:
             raise RequestError(404, "this dashboard serves no metrics", "start it with heartwheel dashboard")
-        body, media = await run_in_threadpool(metrics, request.headers.get("accept", "text/plain"))
+        # Threads of its own: those that answer the API may all be busy.
+        body, media = await to_thread.run_sync(metrics, request.headers.get("accept", "text/plain"), limiter=scrapes())
         return Response(body, headers=_NO_STORE | {"content-type": media})
 
     async def description(_request: Request) -> Response:
-        return Response(msgspec.json.encode(openapi()), media_type=JSON)
+        return Response(msgspec.json.encode(openapi(base)), media_type=JSON)
 
     async def docs(_request: Request) -> Response:
-        return HTMLResponse(docs_page())
+        return HTMLResponse(docs_page(base))
 
     return [
         Route("/healthz", healthz),
@@ -170,9 +214,25 @@ def _plain_routes(deps: Deps, metrics: WriteMetrics | None) -> list[Route]:
     ]
 
 
-async def _page(_request: Request) -> Response:
-    with resources.as_file(resources.files("heartwheel.dashboard") / "page" / "index.html") as file:
-        return FileResponse(file, headers={"cache-control": "no-cache"}, media_type="text/html")
+def _page_of(base: str) -> Callable[[Request], Any]:
+    text = page_text(base)
+
+    async def page(request: Request) -> Response:
+        looker: Looker | None = request.scope.get(LOOKER)
+        who = "" if looker is None else account(base, looker.name, may_leave=looker.how == "session")
+        return HTMLResponse(text.replace(ACCOUNT, who), headers={"cache-control": "no-cache"})
+
+    return page
+
+
+def _home_of(deps: Deps, base: str) -> Callable[[Request], Any]:
+    page = _page_of(base)
+
+    async def home(request: Request) -> Response:
+        # With no engine behind it, page Now would be empty.
+        return RedirectResponse("expired", headers=_NO_STORE) if deps.picture.log else await page(request)
+
+    return home
 
 
 def _unknown(scope: Scope) -> RequestError:
@@ -186,7 +246,3 @@ async def _told(_request: Request, error: Exception) -> Response:
 
 async def _not_found(request: Request, _error: Exception) -> Response:
     return _unknown(request.scope).response()
-
-
-async def _failed(_request: Request, _error: Exception) -> Response:
-    return problem_response(500, "the dashboard has a bug: it could not answer this", "its log has the traceback")

@@ -1,4 +1,4 @@
-"""A channel: what all its listeners are told, made once for all of them from the picture as it changes."""
+"""A channel: the events of all its listeners, made once for all of them from the picture as it changes."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ _encode = msgspec.json.Encoder().encode
 
 
 class NewExpirations(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold the newest expirations, newest first, and how many were left out."""
+    """The newest expirations, newest first, and how many were left out."""
 
     rows: list[Expiration]
     skipped: int
 
 
 class NewReturn(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold that the member of an expiration is back: the expiration's id, and since when, epoch ms."""
+    """The member of an expiration is back: the expiration's id, and since when, epoch ms."""
 
     id: str
     returned_ms: int | None
 
 
 class NewGroups(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold groups that changed, and how many were left out."""
+    """Groups that changed, and how many were left out."""
 
     rows: list[Group]
     skipped: int
 
 
 class Mark(NamedTuple):
-    """Hold up to where the picture was told: the numbers of its newest expiration, return and change of a group."""
+    """How far the picture was sent: the numbers of its newest expiration, return and change of a group."""
 
     seq: int
     returns: int
@@ -71,9 +71,9 @@ def event_text(event: str, body: Any, id_: str | None = None) -> bytes:
 
 
 class Channel:
-    """Tell what changes in a picture.
+    """The events of a picture, made once for all listeners.
 
-    Expirations, returns and groups are numbered frames, each told once. How things stand is told whole each time: of
+    Expirations, returns and groups are numbered frames, each sent once. How things stand is sent whole each time: of
     that only the newest is kept.
 
     Args:
@@ -92,7 +92,7 @@ class Channel:
 
     @property
     def seq(self) -> int:
-        """Number of the newest expiration that was told."""
+        """Number of the newest expiration that was sent."""
         return self._mark.seq
 
     def id_of(self, number: int) -> str:

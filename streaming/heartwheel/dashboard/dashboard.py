@@ -8,22 +8,27 @@ from typing import Self
 
 from heartwheel.canary.canary import Canary
 from heartwheel.dashboard.app import create_app
-from heartwheel.dashboard.deps import wall_clock_ms
+from heartwheel.dashboard.connections import Limits
+from heartwheel.dashboard.files import read_files
 from heartwheel.dashboard.server import DashboardServer
 from heartwheel.live.follower import Follower
 from heartwheel.live.history import HistoryReader
 from heartwheel.live.picture import Picture
-from heartwheel.live.told import Told
+from heartwheel.live.topic_rows import TopicRow
 from heartwheel.metrics.exposition import Metrics
 from heartwheel.settings import Settings
+from heartwheel.wall_clock import wall_ms
 
 
 class Dashboard:
-    """Run a dashboard, in threads of its own; Kafka, the topics and the job may come later.
+    """A dashboard in threads of its own; Kafka, the topics and the job may come later.
 
     Args:
         settings: the checked configuration.
         hold_canary: whether the canary waits for `start_canary`.
+
+    Raises:
+        SettingsError: files that the settings name cannot be used.
     """
 
     def __init__(self, settings: Settings, *, hold_canary: bool = False) -> None:
@@ -42,26 +47,36 @@ class Dashboard:
             self._metrics.canary.watch(self._canary.figures)
         self._follower = Follower(
             settings,
-            since_ms=wall_clock_ms() - wanted.window_ms,
+            since_ms=wall_ms() - wanted.window_ms,
             tail_max=wanted.expirations_max,
-            on_told=self._take,
+            on_rows=self._take,
             on_link=self._link,
         )
+        files = read_files(settings, wall_ms)
         app = create_app(
             self.picture,
             settings,
             history=HistoryReader(settings),
             canary=self._canary.figures if self._canary else None,
             metrics=self._metrics.text,
+            login=files.login,
         )
-        self._server = DashboardServer(app, host=wanted.host, port=wanted.port)
+        self._server = DashboardServer(
+            app,
+            host=wanted.host,
+            port=wanted.port,
+            exempt=files.login.proxies,
+            tls=files.tls,
+            base_path=wanted.base_path,
+            limits=Limits(connections=wanted.connections_max, per_address=wanted.connections_per_address_max),
+        )
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         """Start it.
 
         Raises:
-            DashboardServerError: the address can not be listened on.
+            DashboardServerError: the address cannot be listened on.
         """
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._server)
@@ -92,10 +107,10 @@ class Dashboard:
             self._hold_canary = False
             self._canary.start()
 
-    def _take(self, told: Sequence[Told]) -> None:
-        self.picture.apply(told, now_ms=wall_clock_ms())
-        self._metrics.apply(told)
+    def _take(self, rows: Sequence[TopicRow]) -> None:
+        self.picture.apply(rows, now_ms=wall_ms())
+        self._metrics.apply(rows)
 
-    def _link(self, linked: bool) -> None:  # noqa: FBT001 - the one thing it is told
-        self.picture.link(linked, now_ms=wall_clock_ms())
+    def _link(self, linked: bool) -> None:  # noqa: FBT001 - its one argument
+        self.picture.link(linked, now_ms=wall_ms())
         self._metrics.link(linked)

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from typing import Any
 
+from heartwheel.dashboard.downloads import Downloads
+from heartwheel.live.canary_figures import CanaryFigures
 from heartwheel.live.history import HistoryReader
 from heartwheel.live.now import View
 from heartwheel.live.picture import Picture
 from heartwheel.live.storms import StormRule
 from heartwheel.settings import Settings
-
-
-def wall_clock_ms() -> int:
-    """Read the wall clock, epoch ms."""
-    return time.time_ns() // 1_000_000
+from heartwheel.wall_clock import wall_ms
 
 
 class Deps:
-    """Hold what the answers are made from.
+    """What the answers are made from.
 
     Args:
-        picture: what the topics have told.
+        picture: what the topics say.
         settings: the checked configuration.
         history: reads the heartbeat topic on demand; `None` where there is no Kafka.
         canary: gives the canary's figures; `None` if none runs.
@@ -35,15 +31,16 @@ class Deps:
         settings: Settings,
         *,
         history: HistoryReader | None = None,
-        canary: Callable[[], Any] | None = None,
-        now_ms: Callable[[], int] = wall_clock_ms,
+        canary: Callable[[], CanaryFigures] | None = None,
+        now_ms: Callable[[], int] = wall_ms,
     ) -> None:
         self.picture, self.settings, self.history, self.now_ms = picture, settings, history, now_ms
         self._canary = canary
+        self.downloads = Downloads()
         wanted = settings.dashboard
         self.storm = StormRule(wanted.storm_rebalances, wanted.storm_window_ms)
 
-    def view(self, show_canary: bool = False) -> View:  # noqa: FBT001, FBT002 - the one thing it is told
-        """Say what the picture is looked at with."""
+    def view(self, show_canary: bool = False) -> View:  # noqa: FBT001, FBT002 - its one argument
+        """Return what the picture is looked at with."""
         figures = self._canary() if self._canary is not None else None
         return View(self.settings.kafka.bootstrap_servers, self.storm, figures, show_canary)

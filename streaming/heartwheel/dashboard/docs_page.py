@@ -10,24 +10,29 @@ from heartwheel.dashboard.openapi import openapi
 
 
 @cache
-def docs_page() -> str:
-    """Write the page."""
+def docs_page(base: str) -> str:
+    """Write the page.
+
+    Args:
+        base: what stands before each path.
+    """
     document = openapi()
-    parts = [_entry(path, path_item["get"]) for path, path_item in document["paths"].items()]
+    parts = [_entry(base, path, path_item["get"]) for path, path_item in document["paths"].items()]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>heartwheel: API</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"></head><body>'
         f"<h1>The API of the dashboard</h1><p>{escape(document['info']['description'])}</p>"
-        '<p>For programs: <a href="/openapi.json">openapi.json</a>. Back to <a href="/">the dashboard</a>.</p>'
+        f'<p>For programs: <a href="{base}/openapi.json">openapi.json</a>. '
+        f'Back to <a href="{base}/">the dashboard</a>.</p>'
         f"{''.join(parts)}</body></html>"
     )
 
 
-def _entry(path: str, operation: dict[str, Any]) -> str:
+def _entry(base: str, path: str, operation: dict[str, Any]) -> str:
     rows = "".join(
         f"<dt><code>{escape(each['name'])}</code></dt><dd>{escape(each.get('description', 'part of the path'))}</dd>"
         for each in operation["parameters"]
     )
     # A path without a hole in it can be tried at once.
-    title = escape(path) if "{" in path else f'<a href="{escape(path)}">{escape(path)}</a>'
+    title = escape(path) if "{" in path else f'<a href="{base}{escape(path)}">{escape(path)}</a>'
     return f"<h2><code>{title}</code></h2><p>{escape(operation['summary'])}</p><dl>{rows}</dl>"

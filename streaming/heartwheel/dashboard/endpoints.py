@@ -8,9 +8,10 @@ import msgspec
 from starlette.responses import Response
 
 from heartwheel.dashboard.deps import Deps
-from heartwheel.dashboard.downloads import csv_response, json_response
+from heartwheel.dashboard.downloads import CSV, JSON_FILE, Download
 from heartwheel.dashboard.problems import RequestError
 from heartwheel.live.at_risk import AtRiskList, at_risk
+from heartwheel.live.expiration import Expiration
 from heartwheel.live.expirations import (
     ExpirationDetail,
     ExpirationFilter,
@@ -23,6 +24,7 @@ from heartwheel.live.groups import GroupDetail, GroupFilter, GroupPage, group_de
 from heartwheel.live.history import GroupTail, HistoryBusyError, MemberHistory, MemberSeen
 from heartwheel.live.members import MemberView, member_view
 from heartwheel.live.now import Now, now_of
+from heartwheel.live.rebalances import RebalancePage, list_rebalances
 from heartwheel.live.series import Series, series_of
 from heartwheel.live.ticks import STEP_MS
 from heartwheel.live.wheel import WheelView, shards_of, wheel_of
@@ -33,7 +35,7 @@ _GONE_HINT: Final = "it may have left the window that is shown; /api/now tells h
 
 
 class GroupAnswer(GroupDetail, frozen=True, kw_only=True):
-    """Hold a group with its newest history and its members: all fields of the group, and these.
+    """A group with its newest history and its members: all fields of the group, and these.
 
     Args:
         members_seen: who sent heartbeats lately, as the end of the heartbeat topic shows.
@@ -45,12 +47,12 @@ class GroupAnswer(GroupDetail, frozen=True, kw_only=True):
 
 
 def now(deps: Deps, values: dict[str, Any]) -> Now:
-    """Tell how things stand."""
+    """Return how things stand."""
     return now_of(deps.picture, deps.view(values["canary"]), now_ms=deps.now_ms())
 
 
 def series(deps: Deps, values: dict[str, Any]) -> Series:
-    """Tell what happened in each step of the last minutes."""
+    """Return what happened in each step of the last minutes."""
     step_ms = values["step_ms"]
     if step_ms % STEP_MS:
         raise RequestError(400, f"parameter step_ms must be a multiple of {STEP_MS}", f"it is {step_ms}")
@@ -63,17 +65,18 @@ def expirations(deps: Deps, values: dict[str, Any]) -> ExpirationPage:
 
 
 def expirations_csv(deps: Deps, values: dict[str, Any]) -> Response:
-    """Give all expirations that match, as CSV."""
-    with deps.picture.lock:
-        rows = list(matching(deps.picture, _filter(values)))
-    return csv_response(rows)
+    """Return all expirations that match, as CSV."""
+    return Download(deps.downloads, lambda: _rows(deps, values), CSV)
 
 
 def expirations_json(deps: Deps, values: dict[str, Any]) -> Response:
-    """Give all expirations that match, as JSON."""
+    """Return all expirations that match, as JSON."""
+    return Download(deps.downloads, lambda: _rows(deps, values), JSON_FILE)
+
+
+def _rows(deps: Deps, values: dict[str, Any]) -> list[Expiration]:
     with deps.picture.lock:
-        rows = list(matching(deps.picture, _filter(values)))
-    return json_response(rows)
+        return list(matching(deps.picture, _filter(values)))
 
 
 def _filter(values: dict[str, Any]) -> ExpirationFilter:
@@ -138,6 +141,13 @@ def _read_history(deps: Deps, group_id: str, member_id: str, rows: list[Any]) ->
         return deps.history.member(group_id, member_id, newest=rows[-1] if rows else None, now_ms=deps.now_ms())
     except HistoryBusyError:
         return MemberHistory.nothing("Too many look at heartbeats right now; try again in some seconds.")
+
+
+def rebalances(deps: Deps, values: dict[str, Any]) -> RebalancePage:
+    """Tell what rebalances cost each group, those that lost most time first."""
+    return list_rebalances(
+        deps.picture, text=values["text"], group=values["group"], canary=values["canary"], limit=values["limit"]
+    )
 
 
 def members_at_risk(deps: Deps, values: dict[str, Any]) -> AtRiskList:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from heartwheel.dashboard.hosts import Hosts, host_of
+from heartwheel.dashboard.paths import raw_path
 from heartwheel.dashboard.problems import problem_response
 
 PATH_BYTES_MAX: Final = 8_192
@@ -15,14 +18,11 @@ PATH_BYTES_MAX: Final = 8_192
 QUERY_BYTES_MAX: Final = 16_384
 """Longest query that is looked at, bytes."""
 
-LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
-"""Names that mean this machine."""
-
 _CSP: Final = (
     "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'; "
     "img-src 'self' data:"
 )
-_HEADERS: Final = {
+SECURITY_HEADERS: Final = {
     "content-security-policy": _CSP,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
@@ -30,37 +30,56 @@ _HEADERS: Final = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-_ADDED: Final = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+"""Headers that every answer has."""
+
+_log = logging.getLogger(__name__)
+# With a policy of "no-referrer" browsers would not even tell us that a form is our own.
+_WITH_FORMS: Final = SECURITY_HEADERS | {
+    "content-security-policy": _CSP.replace("form-action 'none'", "form-action 'self'"),
+    "referrer-policy": "same-origin",
+}
+_ADDED: Final = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
+_ADDED_WITH_FORMS: Final = [(name.encode(), value.encode()) for name, value in _WITH_FORMS.items()]
 
 
 class Guard:
-    """Turn away what must not pass, and add the headers.
+    """Middleware that turns away what must not pass, and adds the headers.
 
     Args:
         app: what answers the rest.
-        hosts: names that it may be asked under, without port; empty means any. Asking under another name is how a
-            foreign page would read a local server (DNS rebinding).
+        hosts: what it may be asked under.
+        forms: paths that forms may be sent to.
     """
 
-    def __init__(self, app: ASGIApp, *, hosts: Collection[str] = ()) -> None:
-        self._app, self._hosts = app, frozenset(host.lower() for host in hosts)
+    def __init__(self, app: ASGIApp, *, hosts: Hosts, forms: Collection[str] = ()) -> None:
+        self._app, self._hosts, self._forms = app, hosts, forms
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        begun = False
 
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *_ADDED]
+        async def note_and_send(message: Message) -> None:
+            nonlocal begun
+            begun = True
             await send(message)
 
-        app = self._refusal(scope) or self._app
-        await app(scope, receive, send_with_headers)
+        app = secured(self._refusal(scope) or self._app, forms=bool(self._forms))
+        try:
+            await app(scope, receive, note_and_send)
+        except Exception:
+            # Starlette would answer outside of this, without the headers.
+            if begun:
+                raise
+            _log.exception("the dashboard could not answer %s", raw_path(scope)[:200])
+            failed = problem_response(500, "the dashboard has a bug: it could not answer this", "its log tells more")
+            await secured(failed)(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> ASGIApp | None:
-        if scope["method"] not in {"GET", "HEAD"}:
+        may_send = scope["method"] == "POST" and scope["path"] in self._forms
+        if scope["method"] not in {"GET", "HEAD"} and not may_send:
             hint = "it only shows; nothing can be changed here"
             return problem_response(405, f"method {scope['method'][:20]} is not allowed", hint, {"allow": "GET, HEAD"})
         if len(scope.get("raw_path") or scope["path"]) > PATH_BYTES_MAX:
@@ -68,33 +87,27 @@ class Guard:
         if len(scope["query_string"]) > QUERY_BYTES_MAX:
             return problem_response(414, f"the query is longer than {QUERY_BYTES_MAX} bytes", "ask for less at once")
         name = host_of(scope)
-        if self._hosts and name not in self._hosts:
+        if scope["path"] != "/healthz" and not self._hosts.know(name):
             hint = f"start the dashboard with --allow-host {name}" if name else "send a Host header"
             return problem_response(421, "this dashboard does not go by the name it was asked under", hint)
         return None
 
 
-def host_of(scope: Scope) -> str:
-    """Take the name, without port, that a request was sent to; empty if it names none or no possible one."""
-    value = next((value for name, value in scope["headers"] if name == b"host"), b"").decode("latin-1").lower()
-    name = value[: value.index("]") + 1] if value.startswith("[") and "]" in value else value.partition(":")[0]
-    # It is repeated in the hint, which people paste into a shell.
-    return name if name and all(letter.isalnum() or letter in "-._[]:" for letter in name) else ""
-
-
-def hosts_for(bound_to: str, allowed: str) -> frozenset[str]:
-    """Tell which names to go by.
+def secured(app: ASGIApp, *, forms: bool = False) -> ASGIApp:
+    """Let every answer of an application carry the headers.
 
     Args:
-        bound_to: the address it listens on.
-        allowed: `dashboard.allow_hosts`.
+        app: the application.
+        forms: whether its pages have forms that are sent back to it.
     """
-    named = frozenset(name.strip().lower() for name in allowed.split(",") if name.strip())
-    if is_local(bound_to):
-        return named | LOCAL_NAMES
-    return named | LOCAL_NAMES if named else frozenset()
+    added = _ADDED_WITH_FORMS if forms else _ADDED
 
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *added]
+            await send(message)
 
-def is_local(host: str) -> bool:
-    """Tell whether an address can be reached from this machine alone."""
-    return host in {"localhost", "::1"} or host.startswith("127.")
+        await app(scope, receive, send_with_headers)
+
+    return answer

@@ -13,7 +13,7 @@ from heartwheel.live.picture import Picture
 from heartwheel.live.wheel import wheel_of
 
 FLUSHES_A_S: Final = 4
-"""How often a listener is told something at most."""
+"""How often a listener is sent something at most."""
 
 LISTENERS_MAX: Final = 200
 """Most listeners at once."""
@@ -22,12 +22,12 @@ _log = logging.getLogger(__name__)
 
 
 class Hub:
-    """Own the channels: one for everybody, and one with the canary's groups for those who ask for them.
+    """The channels: one for everybody, and one with the canary's groups for those who ask for them.
 
     Args:
-        picture: what is told of.
+        picture: what the events are about.
         epoch: names this life of the server.
-        view: what the picture is looked at with; told whether to show the canary's groups.
+        view: what the picture is looked at with; called with whether to show the canary's groups.
         now_ms: the wall clock, epoch ms.
     """
 
@@ -43,7 +43,7 @@ class Hub:
         self.closed = False
 
     def channel(self, *, canary: bool) -> Channel:
-        """Give a channel; that of the canary runs from when it is first asked for."""
+        """Return a channel; that of the canary runs from when it is first asked for."""
         channel = self._channels[canary]
         if canary not in self._wanted or not channel.standing:
             self._wanted.add(canary)
@@ -85,7 +85,7 @@ class Hub:
         self._ticked.set()
 
     def wheel(self, shard: int, *, canary: bool) -> tuple[int, bytes] | None:
-        """Give the wheel of a shard as an event, with the trigger it is of; `None` if it has told nothing."""
+        """Return the wheel of a shard as an event, with the trigger it is of; `None` if nothing is known of it."""
         row = self._picture.status.get(shard)
         if row is None:
             return None

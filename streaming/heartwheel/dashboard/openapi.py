@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from heartwheel.dashboard.api import ENDPOINTS, STREAM, STREAM_PARAMS, Endpoint
+from heartwheel.dashboard.api import ENDPOINTS, STREAM, STREAM_EVENTS, STREAM_PARAMS, Endpoint
+from heartwheel.dashboard.login.sessions import COOKIE
 from heartwheel.dashboard.params import Param
 from heartwheel.dashboard.problems import Problem
 from heartwheel.live.now import VERSION
@@ -21,8 +22,9 @@ _ABOUT: Final = (
     "is told as `{error, hint}`."
 )
 _STREAM_WORDS: Final = (
-    "Server-sent events: hello, now, expirations, returned, groups, at_risk, wheel, series, gap. At most four flushes "
-    "a second. `Last-Event-ID` goes on where a listener was; `gap` and a `hello` with another epoch mean: load anew."
+    f"Server-sent events: {', '.join(STREAM_EVENTS)}; `x-events` has the schema of each one's data. At most four "
+    "flushes a second. `Last-Event-ID` goes on where a listener was; `gap` and a `hello` with another epoch mean: load "
+    "anew."
 )
 _PLAIN: Final[Mapping[str, tuple[str, str]]] = {
     "/healthz": ("Tell that the server is alive.", "application/json"),
@@ -30,24 +32,46 @@ _PLAIN: Final[Mapping[str, tuple[str, str]]] = {
     "/metrics": ("Figures for Prometheus.", "text/plain"),
     "/openapi.json": ("This description.", "application/json"),
 }
+_WAYS: Final = {
+    "token": {"type": "http", "scheme": "bearer", "description": "`dashboard.token`."},
+    "password": {"type": "http", "scheme": "basic", "description": "A user of `dashboard.users_file`."},
+    "session": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": "What logging in at /login gives."},
+}
 
 
 @cache
-def openapi() -> dict[str, Any]:
-    """Make the document."""
+def openapi(base: str = "") -> dict[str, Any]:
+    """Make the document.
+
+    Args:
+        base: what stands before each path.
+    """
     types = [endpoint.body for endpoint in ENDPOINTS.values() if endpoint.body is not str]
-    schemas, components = msgspec.json.schema_components([*types, Problem], ref_template="#/components/schemas/{name}")
-    answers = dict(zip([str(each) for each in [*types, Problem]], schemas, strict=True))
+    types += [*STREAM_EVENTS.values(), Problem]
+    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    answers = dict(zip(map(str, types), schemas, strict=True))
     paths = {path: _path(path, endpoint, answers) for path, endpoint in ENDPOINTS.items()}
     paths[STREAM] = _operation("stream", _STREAM_WORDS, "text/event-stream", {"type": "string"}, STREAM_PARAMS)
+    paths[STREAM]["get"]["x-events"] = {name: answers[str(body)] for name, body in STREAM_EVENTS.items()}
     for path, (words, media) in _PLAIN.items():
         schema = {} if media == "application/json" else {"type": "string"}
         paths[path] = _operation(path.strip("/").replace(".", "_"), words, media, schema, ())
+    # Health is shown to everybody.
+    paths["/healthz"]["get"] |= {"security": [{}]}
+    for status in ("401", "429"):
+        del paths["/healthz"]["get"]["responses"][status]
+    paths["/readyz"]["get"]["responses"]["503"] = {
+        "description": "It can not; why is told as with 200.",
+        "content": {"application/json": {"schema": {}}},
+    }
     return {
         "openapi": "3.1.0",
         "info": {"title": "heartwheel dashboard", "version": VERSION, "description": _ABOUT},
+        "servers": [{"url": base or "/"}],
+        # Where no login is set up nothing is asked for.
+        "security": [{}, {"token": []}, {"password": []}, {"session": []}],
         "paths": paths,
-        "components": {"schemas": components},
+        "components": {"schemas": components, "securitySchemes": _WAYS},
     }
 
 
@@ -79,6 +103,9 @@ def _operation(
             "responses": {
                 "200": {"description": "The answer.", "content": {media: {"schema": schema}}},
                 "400": _problem("A parameter is unknown or wrong."),
+                "401": _problem("A login is asked for, and it is not known who asks."),
+                "429": _problem("Too many wrong passwords; Retry-After says when to try again, in seconds."),
+                "503": _problem("Too much is asked for at once; Retry-After says when to ask again, in seconds."),
             },
         }
     }

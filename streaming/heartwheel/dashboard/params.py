@@ -16,7 +16,7 @@ SHOWN_MAX: Final = 60
 
 
 class Param(NamedTuple):
-    """Describe one query parameter.
+    """One query parameter.
 
     Args:
         name: its name.

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote, unquote_to_bytes
 
 from heartwheel.dashboard.problems import RequestError
 
 T = TypeVar("T")
 
+# Browsers and proxies resolve the segments "." and "..", encoded ones too, so these ids stand behind a "~"; and so that
+# each id has one path, an id that looks like that stands behind one more. page/js/api.js writes the same.
+_DOTS: Final = re.compile(r"~+\.{1,2}")
+
 
 class Paths(Generic[T]):
-    """Find what belongs to a path.
+    """A table that finds what belongs to a path.
 
     Args:
         table: what belongs to each template, such as `/api/groups/{group_id}`.
@@ -53,6 +58,7 @@ def _fits(template: Sequence[str], segments: Sequence[str]) -> bool:
 
 def _decoded(segment: str) -> str:
     try:
-        return unquote_to_bytes(segment).decode()
+        value = unquote_to_bytes(segment).decode()
     except UnicodeDecodeError:
         raise RequestError(400, "a part of the path is not UTF-8", "percent-encode ids as UTF-8") from None
+    return value[1:] if _DOTS.fullmatch(value) else value

@@ -11,7 +11,7 @@ JSON: Final = "application/json"
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold what is wrong with a request.
+    """What is wrong with a request.
 
     Args:
         error: what is wrong, with the value and the place.
@@ -23,21 +23,23 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestError(Exception):
-    """Tell that a request can not be answered.
+    """A request cannot be answered.
 
     Args:
         status: HTTP's status code, 4xx or 5xx.
         error: what is wrong.
         hint: what to do about it.
+        retry_s: after how long to ask again, seconds, if that helps.
     """
 
-    def __init__(self, status: int, error: str, hint: str) -> None:
+    def __init__(self, status: int, error: str, hint: str, *, retry_s: int | None = None) -> None:
         super().__init__(error)
-        self.status, self.error, self.hint = status, error, hint
+        self.status, self.error, self.hint, self.retry_s = status, error, hint, retry_s
 
     def response(self) -> Response:
         """Answer with it."""
-        return problem_response(self.status, self.error, self.hint)
+        headers = {} if self.retry_s is None else {"retry-after": str(self.retry_s)}
+        return problem_response(self.status, self.error, self.hint, headers)
 
 
 def problem_response(status: int, error: str, hint: str, headers: dict[str, str] | None = None) -> Response:

@@ -14,11 +14,11 @@ BYTES_MAX: Final = 16 << 20
 
 
 class Frame(NamedTuple):
-    """Hold one event as it is sent.
+    """One event as it is sent.
 
     Args:
         number: rises by one with each frame.
-        seq: number of the newest expiration that was told up to here.
+        seq: number of the newest expiration that was sent up to here.
         data: the event as text of the stream.
     """
 
@@ -28,7 +28,7 @@ class Frame(NamedTuple):
 
 
 class Ring:
-    """Keep the newest frames.
+    """The newest frames.
 
     Args:
         frames_max: how many.
@@ -60,3 +60,7 @@ class Ring:
         if not self.oldest <= number <= self.newest:
             return None
         return list(islice(self._frames, number - self.oldest, None))
+
+    def bytes_after(self, number: int) -> int:
+        """Count the bytes of the frames after a number that is not gone."""
+        return sum(len(frame.data) for frame in islice(self._frames, number - self.oldest, None))

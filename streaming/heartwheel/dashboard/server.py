@@ -5,33 +5,59 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+import ssl
+import sys
 import threading
-from typing import Final, Self
+from collections.abc import Collection
+from typing import Any, Final, Self
 
 import uvicorn
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
+from heartwheel.dashboard.acceptor import Acceptor
+from heartwheel.dashboard.connections import Connection, Connections, Limits, Network
+from heartwheel.dashboard.open_files import raise_limit
+from heartwheel.dashboard.protocol import LimitedProtocol
 from heartwheel.errors import HeartwheelError
 
 _GRACE_S: Final = 2
 _BACKLOG: Final = 128
+_SEND_BUFFER_BYTES: Final = 128 << 10
 
 
 class DashboardServerError(HeartwheelError):
-    """Tell that the dashboard can not listen or has ended by itself."""
+    """The dashboard cannot listen or has ended by itself."""
 
 
 class DashboardServer:
-    """Serve an application over HTTP.
+    """A server of an application over HTTP, in a thread of its own.
 
     Args:
-        app: made by `create_app`.
+        app: such as `create_app` makes; if its state has a hub, that is closed at the end.
         host: where to listen.
         port: likewise; `0` takes any that is free.
+        limits: of its connections.
+        exempt: addresses of proxies, for which the cap of one address does not count.
+        tls: for TLS.
+        base_path: what stands before each path.
+        what: its name in errors.
     """
 
-    def __init__(self, app: Starlette, *, host: str, port: int) -> None:
-        self._app, self._host, self._port = app, host, port
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        host: str,
+        port: int,
+        limits: Limits | None = None,
+        exempt: Collection[Network] = (),
+        tls: ssl.SSLContext | None = None,
+        base_path: str = "",
+        what: str = "dashboard",
+    ) -> None:
+        self._what = what
+        self._app, self._host, self._port, self._tls, self._base_path = app, host, port, tls, base_path
+        self.connections = Connections(limits or Limits(), exempt)
         config = uvicorn.Config(
             app,
             http="h11",
@@ -41,9 +67,11 @@ class DashboardServer:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=int(self.connections.limits.request_s),
             timeout_graceful_shutdown=_GRACE_S,
         )
-        self._server = uvicorn.Server(config)
+        self._server = _Server(config, self.connections, tls, base_path)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
@@ -59,7 +87,8 @@ class DashboardServer:
     def url(self) -> str:
         """The address to open in a browser on this machine; the port is known once it listens."""
         name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self._host, self._host)  # noqa: S104 - compared, not bound
-        return f"http://{f'[{name}]' if ':' in name and not name.startswith('[') else name}:{self._port}/"
+        name = f"[{name}]" if ":" in name and not name.startswith("[") else name
+        return f"{'https' if self._tls else 'http'}://{name}:{self._port}{self._base_path}/"
 
     @property
     def running(self) -> bool:
@@ -70,17 +99,20 @@ class DashboardServer:
         """Listen, and return once requests are answered.
 
         Raises:
-            DashboardServerError: the address can not be listened on.
+            DashboardServerError: the address cannot be listened on.
         """
-        listening = _listen(self._host, self._port)
+        raise_limit()
+        listening = _listen(self._host, self._port, self._what)
         self._port = listening.getsockname()[1]
-        self._thread = threading.Thread(target=self._run, args=(listening,), name="heartwheel-dashboard", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, args=(listening,), name=f"heartwheel-{self._what}", daemon=True
+        )
         self._thread.start()
         while not self._server.started and self._thread.is_alive():
             self._ready.wait(0.01)
         if not self._server.started:
             listening.close()
-            raise DashboardServerError("the dashboard ended as it started", hint="its log tells why")
+            raise DashboardServerError(f"the {self._what} ended as it started", hint="its log tells why")
 
     def stop(self) -> None:
         """Send the listeners away, end it, and wait until it has ended."""
@@ -89,7 +121,9 @@ class DashboardServer:
         self._server.should_exit = True
         if self._thread.is_alive():
             # An open stream would keep the server from ending until its grace is over.
-            self._loop.call_soon_threadsafe(self._app.state.hub.close)
+            state = getattr(self._app, "state", None)
+            if state is not None:
+                self._loop.call_soon_threadsafe(state.hub.close)
         self._thread.join()
 
     def _run(self, listening: socket.socket) -> None:
@@ -101,8 +135,38 @@ class DashboardServer:
             asyncio.run(serve())
 
 
+class _Server(uvicorn.Server):
+    """uvicorn's server, but it accepts connections within limits."""
+
+    def __init__(
+        self, config: uvicorn.Config, connections: Connections, tls: ssl.SSLContext | None, base_path: str
+    ) -> None:
+        super().__init__(config)
+        self._connections, self._tls, self._base_path = connections, tls, base_path
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept."""
+        await self.lifespan.startup()
+        if self.lifespan.should_exit:
+            sys.exit(1)
+        self.servers: list[Any] = [
+            Acceptor(each, self._protocol, self._connections, self._tls) for each in sockets or ()
+        ]
+        self.started = True
+
+    def _protocol(self, connection: Connection) -> asyncio.Protocol:
+        return LimitedProtocol(
+            connection,
+            self._connections,
+            self._base_path,
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )
+
+
 def is_free(host: str, port: int) -> bool:
-    """Tell whether an address can be listened on at this moment."""
+    """Return whether an address can be listened on at this moment."""
     try:
         _listen(host, port).close()
     except DashboardServerError:
@@ -110,7 +174,7 @@ def is_free(host: str, port: int) -> bool:
     return True
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int, what: str = "dashboard") -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -118,16 +182,18 @@ def _listen(host: str, port: int) -> socket.socket:
         listening = socket.socket(family, kind, protocol)
     except OSError as error:
         raise DashboardServerError(
-            f"the dashboard can not listen on {host}: {error.strerror or error}", hint="name another --host"
+            f"the {what} can not listen on {host}: {error.strerror or error}", hint="name another --host"
         ) from error
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Accepted connections inherit it. Left alone, the kernel keeps megabytes for each that does not read.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
         listening.bind(address)
         listening.listen(_BACKLOG)
     except OSError as error:
         listening.close()
         raise DashboardServerError(
-            f"the dashboard can not listen on {host}:{port}: {error.strerror or error}", hint=_hint(error, port)
+            f"the {what} can not listen on {host}:{port}: {error.strerror or error}", hint=_hint(error, port)
         ) from error
     return listening
 

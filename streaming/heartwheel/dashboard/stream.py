@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Final
 
 import msgspec
 
 from heartwheel.dashboard.channel import Channel, event_text
 from heartwheel.dashboard.hub import Hub
+from heartwheel.dashboard.ring import Frame
 from heartwheel.live.now import Now, now_of
 from heartwheel.live.picture import Picture
 
@@ -19,9 +20,15 @@ KEEP_ALIVE_S: Final = 10.0
 RETRY_MS: Final = 1_000
 """How long a browser waits before it connects again."""
 
+PIECE_BYTES_MAX: Final = 64 << 10
+"""Most bytes of frames in one piece, unless one frame has more; the next piece waits for the reader."""
+
+REPLAY_BYTES_MAX: Final = 1 << 20
+"""Most bytes that are sent again to a listener that comes back; one that has missed more has to load anew."""
+
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold the first event of a stream.
+    """The first event of a stream.
 
     Args:
         epoch: names this life of the server; another one than before means that everything must be loaded anew.
@@ -36,14 +43,14 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     resumed: bool
 
 
-class Gap(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold that something could not be told: why. What is shown must be loaded anew."""
+class StreamGap(msgspec.Struct, frozen=True, kw_only=True):
+    """Why something was left out. What is shown must be loaded anew."""
 
     reason: str
 
 
 class Listener:
-    """Tell one listener what it has not been told yet.
+    """One listener of the stream, and how far it is.
 
     Args:
         hub: beats.
@@ -70,7 +77,7 @@ class Listener:
             resumed=self._resumed,
         )
 
-    async def events(self) -> AsyncIterator[bytes]:
+    async def events(self) -> AsyncGenerator[bytes]:
         """Tell, for as long as somebody listens: at most once a beat, and all that is new in one piece."""
         self._hub.listeners += 1
         try:
@@ -78,8 +85,7 @@ class Listener:
             while not self._hub.closed:
                 try:
                     async with asyncio.timeout(KEEP_ALIVE_S):
-                        await self._hub.ticks()
-                        news = self._news()
+                        news = self._news() if self._is_behind() else b""
                         while not news and not self._hub.closed:
                             await self._hub.ticks()
                             news = self._news()
@@ -92,7 +98,7 @@ class Listener:
     def _first(self) -> bytes:
         parts = [f"retry: {RETRY_MS}\n\n".encode()]
         if self._gap:
-            parts.append(event_text("gap", Gap(reason=self._gap)))
+            parts.append(event_text("gap", StreamGap(reason=self._gap)))
         parts += [
             event_text("hello", self._hello, self._channel.id_of(self._number)),
             *(data for event, data in self._channel.standing.items() if event != "now"),
@@ -112,14 +118,28 @@ class Listener:
         frames = channel.ring.after(self._number)
         if frames is None:
             reason = "this connection was too slow for all that happened"
-            parts.append(event_text("gap", Gap(reason=reason), channel.id_of(channel.ring.newest)))
-        else:
-            parts += [frame.data for frame in frames]
-        self._number = channel.ring.newest
+            parts.append(event_text("gap", StreamGap(reason=reason), channel.id_of(channel.ring.newest)))
+            self._number = channel.ring.newest
+        elif self._take(frames, parts):
+            return b"".join(parts)
         if self._standing != channel.standing_version:
             self._standing = channel.standing_version
             parts += channel.standing.values()
         return b"".join([*parts, self._turned()])
+
+    def _take(self, frames: list[Frame], parts: list[bytes]) -> bool:
+        """Take frames up to the size of a piece, and return whether some are left."""
+        size = 0
+        for frame in frames:
+            if parts and size + len(frame.data) > PIECE_BYTES_MAX:
+                return True
+            parts.append(frame.data)
+            size += len(frame.data)
+            self._number = frame.number
+        return False
+
+    def _is_behind(self) -> bool:
+        return self._number != self._channel.ring.newest
 
     def _turned(self) -> bytes:
         found = None if self._shard is None else self._hub.wheel(self._shard, canary=self._canary)
@@ -130,12 +150,12 @@ class Listener:
 
 
 def _resume(channel: Channel, last_id: str | None) -> tuple[int, str]:
-    """Tell after which frame to go on, and why not where the listener was, if so."""
+    """Return the frame after which to go on, and why that is not where the listener was, if so."""
     if last_id is None:
         return channel.ring.newest, ""
     number = channel.number_of(last_id)
     if number is None:
         return channel.ring.newest, "the server was started anew since"
-    if channel.ring.after(number) is None:
+    if channel.ring.after(number) is None or channel.ring.bytes_after(number) > REPLAY_BYTES_MAX:
         return channel.ring.newest, "too much has happened since"
     return number, ""

@@ -16,14 +16,16 @@ from typing import Any, Final, Protocol
 import msgspec
 from rich.text import Text
 
+from heartwheel.audit.config import AuditConfig
+from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.demo.folder import DemoFolder
+from heartwheel.demo.judge import judge_topics
 from heartwheel.demo.lines import RollUp, expiration_line
 from heartwheel.demo.report import report_of
 from heartwheel.demo.tail import follow
 from heartwheel.demo.tally import Tally
 from heartwheel.errors import HeartwheelError
 from heartwheel.feed.feeder import Feeder
-from heartwheel.feed.judge import judge_topics
 from heartwheel.feed.schedule import FeedPlan
 from heartwheel.feed.truth import Summary
 from heartwheel.kafka.readback import LogRecord
@@ -42,11 +44,11 @@ _status = msgspec.json.Decoder(StatusRow).decode
 
 
 class DemoStalledError(HeartwheelError):
-    """Tell that the job did not come to the end of what was fed."""
+    """The job did not come to the end of what was fed."""
 
 
 class Screen(Protocol):
-    """Show a demo; called from several threads."""
+    """What shows a demo; called from several threads."""
 
     def say(self, line: Text) -> None:
         """Show one line of events."""
@@ -56,7 +58,7 @@ class Screen(Protocol):
 
 
 class Demo:
-    """Own one demo.
+    """One demo, from its first heartbeat to its report.
 
     Args:
         settings: the checked configuration; its broker is the running one.
@@ -64,6 +66,7 @@ class Demo:
         tally: counts what is seen.
         screen: shows it.
         plan: whom to simulate; with a duration the demo ends by itself.
+        audited: what the job is set to, for the judge.
         jars: the Kafka connector's.
         on_live: called once, after the first batch that decides.
     """
@@ -76,12 +79,16 @@ class Demo:
         screen: Screen,
         *,
         plan: FeedPlan,
+        audited: AuditConfig,
         jars: Sequence[Path],
         on_live: Callable[[], None],
     ) -> None:
         self._settings, self._folder, self._tally, self._screen = settings, folder, tally, screen
+        self._audited = audited
         topics = settings.kafka.topics
-        self._feeder = Feeder(plan, settings.kafka.bootstrap_servers, topics.heartbeats, folder.truth)
+        coordinator = CoordinatorConfig(**settings.coordinator.model_dump(by_alias=False))
+        bootstrap = settings.kafka.bootstrap_servers
+        self._feeder = Feeder(plan, bootstrap, topics.heartbeats, folder.truth, coordinator=coordinator)
         self._reporter = JobReporter(settings)
         self._engine = Engine(
             settings,
@@ -166,6 +173,9 @@ class Demo:
             if not self._is_canary(row.group_id) and tally.add_expiration(row, record.append_ms):
                 self._screen.say(expiration_line(row, record.append_ms))
         triggers = [(_trigger(record.value or b""), record.append_ms) for record in found.get(topics.triggers, ())]
+        for trigger, _ in triggers:
+            if self._is_canary(trigger.group_id):
+                tally.add_canary(trigger)
         news = (pair for pair in triggers if not self._is_canary(pair[0].group_id) and tally.add_trigger(pair[0]))
         self._say_all(self._roll_up.add(news))
         for record in found.get(topics.status, ()):
@@ -198,15 +208,7 @@ class Demo:
             )
 
     def _judge(self, fed: Summary) -> dict[str, Any]:
-        settings, topics = self._settings, self._settings.kafka.topics
-        judgement = judge_topics(
-            settings.kafka.bootstrap_servers,
-            self._folder.truth,
-            heartbeats=topics.heartbeats,
-            expirations=topics.expirations,
-            # Deadlines are rounded up to the tick: one within the last tick may not have fired.
-            until_ms=self._tally.clock_ms - settings.wheel.tick_ms,
-            default_session_timeout_ms=settings.coordinator.default_session_timeout_ms,
-            left_out=settings.canary.group_prefix,
-        )
-        return report_of(settings, judgement, fed, self._tally)
+        # Deadlines are rounded up to the tick: one within the last tick may not have fired.
+        until_ms = self._tally.clock_ms - self._settings.wheel.tick_ms
+        judged = judge_topics(self._settings, self._folder.truth, self._audited, until_ms=until_ms)
+        return report_of(self._settings, judged, fed, self._tally)

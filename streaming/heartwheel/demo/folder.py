@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from heartwheel.errors import HeartwheelError
+from heartwheel.private import private_folder
 
 _MARK: Final = ".heartwheel-demo"
 
 
 class DemoFolder(NamedTuple):
-    """Name what is in a demo's folder."""
+    """The paths in a demo's folder."""
 
     root: Path
 
@@ -41,7 +42,7 @@ class DemoFolder(NamedTuple):
 
 
 class DemoFolderError(HeartwheelError):
-    """Tell that a folder can not be used for a demo."""
+    """A folder cannot be used for a demo."""
 
 
 @contextlib.contextmanager
@@ -61,7 +62,7 @@ def fresh_folder(root: Path) -> Iterator[DemoFolder]:
             f"{root} holds something that is not a demo's, and a demo starts by clearing its folder",
             hint="name a new folder: --folder artifacts/another-demo",
         )
-    folder.root.mkdir(parents=True, exist_ok=True)
+    private_folder(folder.root)
     with mark.open("ab") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

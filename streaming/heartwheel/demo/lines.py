@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from operator import attrgetter
 from typing import Final
 
 from rich.text import Text
 
+from heartwheel.live.changes import cause_words
+from heartwheel.plain import plain
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 _GROUP_WIDTH: Final = 12
@@ -21,24 +22,24 @@ Known = tuple[TriggerRow, int]
 
 
 def expiration_line(row: ExpirationRow, known_ms: int) -> Text:
-    """Say who was expired.
+    """Return who was expired.
 
     Args:
         row: of the expirations topic.
         known_ms: when it was appended there, epoch ms.
     """
-    place = f" at {row.client_host}" if row.client_host else ""
+    place = f" at {plain(row.client_host)}" if row.client_host else ""
     return Text.assemble(
         _clock(known_ms),
         ("expired    ", "bold red"),
-        (f"{row.group_id:<{_GROUP_WIDTH}} ", "bold"),
-        f"{row.member_id}{place}  {_words(row.reason)}, silent for {_seconds(known_ms - row.last_seen_ms)}",
+        (f"{plain(row.group_id):<{_GROUP_WIDTH}} ", "bold"),
+        f"{plain(row.member_id)}{place}  {_words(row.reason)}, silent for {_seconds(known_ms - row.last_seen_ms)}",
         (f", known {_seconds(known_ms - row.deadline_ms)} late", "dim"),
     )
 
 
 class RollUp:
-    """Make one line a group of its triggers, however many rebalances it went through at once.
+    """A filter that makes one line a group of its triggers, however many came at once.
 
     Rows are held back for one poll: topics are read one by one, so a rebalance may be seen before the expiration that
     caused it, and a trigger before its completion.
@@ -48,7 +49,7 @@ class RollUp:
         self._held: dict[str, list[Known]] = {}
 
     def add(self, rows: Iterable[Known]) -> Iterator[Text]:
-        """Take what a poll has brought, and say what the one before has.
+        """Take what a poll has brought, and return what the one before has.
 
         Args:
             rows: of the triggers topic, those of a group in order, each with when it was appended, epoch ms.
@@ -64,14 +65,20 @@ class RollUp:
 
 def _group_line(rows: Sequence[TriggerRow], known_ms: int) -> Text:
     last = rows[-1]
-    word, style = ("empty", "yellow") if last.type == _EMPTY else ("rebalance", "cyan")
+    word, style = _kind(last)
     return Text.assemble(
         _clock(known_ms),
         (f"{word:<11}", style),
-        (f"{last.group_id:<{_GROUP_WIDTH}} ", "bold"),
+        (f"{plain(last.group_id):<{_GROUP_WIDTH}} ", "bold"),
         f"{_generations(rows)}  {_causes(rows)}",
         (_outlook(last), "dim"),
     )
+
+
+def _kind(row: TriggerRow) -> tuple[str, str]:
+    if row.type == _EMPTY:
+        return "empty", "yellow"
+    return ("rebalance", "cyan") if row.is_rebalance else ("presence", "green")
 
 
 def _generations(rows: Sequence[TriggerRow]) -> str:
@@ -83,8 +90,8 @@ def _generations(rows: Sequence[TriggerRow]) -> str:
 
 def _causes(rows: Sequence[TriggerRow]) -> str:
     begun = [row for row in rows if row.type != _COMPLETED] or rows
-    counts = Counter(map(attrgetter("cause"), begun))
-    return ", ".join(f"{count} x {_words(cause)}" if count > 1 else _words(cause) for cause, count in counts.items())
+    counts = Counter(map(cause_words, begun))
+    return ", ".join(f"{count} x {words}" if count > 1 else words for words, count in counts.items())
 
 
 def _outlook(row: TriggerRow) -> str:
@@ -93,7 +100,7 @@ def _outlook(row: TriggerRow) -> str:
     if row.awaiting_count:
         return f", waiting for {row.awaiting_count} of {row.member_count} members"
     members = ", 1 member" if row.member_count == 1 else f", {row.member_count} members"
-    return members if row.leader is None else f"{members}, leader {row.leader}"
+    return members if row.leader is None else f"{members}, leader {plain(row.leader)}"
 
 
 def _clock(time_ms: int) -> str:
@@ -101,7 +108,7 @@ def _clock(time_ms: int) -> str:
 
 
 def _words(name: str | None) -> str:
-    return (name or "unknown").replace("_", " ")
+    return plain(name or "unknown").replace("_", " ")
 
 
 def _seconds(duration_ms: int) -> str:

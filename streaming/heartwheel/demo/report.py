@@ -4,36 +4,48 @@ from __future__ import annotations
 
 from typing import Any
 
-from heartwheel.demo.tally import Tally, percentile
-from heartwheel.feed.judge import Judgement
+import msgspec
+
+from heartwheel.demo.judge import Judged
+from heartwheel.demo.tally import Tally
+from heartwheel.demo.verdicts_judged import Compared
 from heartwheel.feed.truth import Summary
+from heartwheel.percentiles import percentile
 from heartwheel.settings import Settings
 
 
-def report_of(settings: Settings, judgement: Judgement, fed: Summary, tally: Tally) -> dict[str, Any]:
+def report_of(settings: Settings, judged: Judged, fed: Summary, tally: Tally) -> dict[str, Any]:
     """Assemble the report.
 
     Args:
         settings: what the demo ran with.
-        judgement: of the expirations against the log.
+        judged: the verdicts against the log.
         fed: what the feeder did.
         tally: what came back.
     """
-    late = judgement.lateness_ms
-    first_s = tally.first_expiration_s
+    late, presence, verdicts = judged.lateness_ms, judged.presence, judged.verdicts
+    classic, first_s = verdicts.expirations, tally.first_expiration_s
     return {
-        "ok": judgement.ok,
-        "heartbeats": judgement.fed,
-        "members": judgement.members,
-        "killed": judgement.killed,
-        "expected": judgement.expected,
-        "expired": judgement.expired,
-        "false": judgement.false,
-        "missed": judgement.missed,
-        "duplicates": judgement.duplicates,
-        "conflicting": judgement.conflicting,
-        "unread": judgement.unread,
-        "lateness_ms": {"p50": late.p50, "p90": late.p90, "p99": late.p99, "max": late.max},
+        # A record whose fate nobody knows may be a member's last one, and then the truth about it is not the log's.
+        "ok": judged.ok and (not presence.unread or fed.unknown > 0),
+        "heartbeats": verdicts.fed,
+        "members": fed.members,
+        "killed": presence.killed,
+        "expected": presence.expected + classic.expected,
+        "expired": presence.expired + classic.written,
+        "false": presence.false + classic.false,
+        "missed": presence.missed + classic.missed,
+        "duplicates": presence.duplicates,
+        "conflicting": presence.conflicting,
+        "unread": presence.unread,
+        "rebalances": {"begun": verdicts.begun} | _figures(verdicts.rebalances),
+        "arrivals": _figures(verdicts.arrivals),
+        "lateness_ms": {
+            "p50": percentile(late, 0.5),
+            "p90": percentile(late, 0.9),
+            "p99": percentile(late, 0.99),
+            "max": max(late, default=0),
+        },
         "expired_by_reason": dict(tally.expired),
         "triggers": dict(tally.triggers),
         "rejected": tally.rejected,
@@ -44,8 +56,25 @@ def report_of(settings: Settings, judgement: Judgement, fed: Summary, tally: Tal
         "batches": len(tally.batch_ms),
         "batch_ms": {"p50": percentile(tally.batch_ms, 0.5), "max": max(tally.batch_ms, default=0)},
         "trigger_interval_ms": settings.engine.trigger_interval_ms,
-        "skew_allowance_ms": settings.engine.skew_allowance_ms,
+        "tick_interval_ms": settings.engine.tick_interval_ms,
         "seed": settings.feed.seed,
-        "examples_false": [silence._asdict() for silence in judgement.examples_false],
-        "examples_missed": [silence._asdict() for silence in judgement.examples_missed],
+        "examples_false": [silence._asdict() for silence in presence.examples_false] + _examples(judged, "false"),
+        "examples_missed": [silence._asdict() for silence in presence.examples_missed] + _examples(judged, "missed"),
     }
+
+
+def _figures(compared: Compared) -> dict[str, int]:
+    return {
+        "expected": compared.expected,
+        "told": compared.written,
+        "false": compared.false,
+        "missed": compared.missed,
+    }
+
+
+def _examples(judged: Judged, kind: str) -> list[dict[str, Any]]:
+    verdicts = judged.verdicts
+    found = (
+        getattr(each, f"examples_{kind}") for each in (verdicts.expirations, verdicts.rebalances, verdicts.arrivals)
+    )
+    return [msgspec.to_builtins(fault) for faults in found for fault in faults]

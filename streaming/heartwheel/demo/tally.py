@@ -14,7 +14,7 @@ _LATENESS_KEPT: Final = 1_000
 
 
 class Tally:
-    """Count what comes back from the engine.
+    """Figures of what comes back from the engine.
 
     Args:
         shards: how many shards report.
@@ -30,6 +30,8 @@ class Tally:
         """Expirations by reason, each id once."""
         self.triggers: Counter[str] = Counter()
         """Triggers by type."""
+        self.rebalances = 0
+        """Completed rebalances; who comes to a presence group and goes makes none."""
         self.batch_ms: list[int] = []
         """How long each live batch took, ms."""
         self.rejected = 0
@@ -37,6 +39,7 @@ class Tally:
         """Of the newest expirations, ms."""
         self.first_expiration_s: float | None = None
         """How long after the start the first expiration was seen, s."""
+        self._canaries: dict[str, int] = {}
         self._status: dict[int, StatusRow] = {}
         self._ids: set[str] = set()
         self._shards = shards
@@ -55,21 +58,21 @@ class Tally:
 
     @property
     def members(self) -> int:
-        """Members of all shards, as of their newest reports."""
-        return sum(row.members for row in self._reports())
+        """Members of all shards, as of their newest reports, those of the canary left out."""
+        return max(0, sum(row.members for row in self._reports()) - sum(self._canaries.values()))
 
     @property
     def groups(self) -> int:
-        """Groups of all shards, as of their newest reports."""
-        return sum(row.groups for row in self._reports())
+        """Groups of all shards, likewise."""
+        return max(0, sum(row.groups for row in self._reports()) - len(self._canaries))
 
     def next_at_risk(self) -> AtRiskMember | None:
-        """Name the member nearest to its expiry, if any."""
+        """Return the member nearest to its expiry, if any."""
         nearest = [row.at_risk[0] for row in self._reports() if row.at_risk]
         return min(nearest, key=lambda member: member.deadline_ms, default=None)
 
     def add_expiration(self, row: ExpirationRow, known_ms: int) -> bool:
-        """Count an expiration; tell whether its id is new."""
+        """Count an expiration; return whether its id is new."""
         if row.id in self._ids:
             return False
         self._ids.add(row.id)
@@ -80,12 +83,17 @@ class Tally:
         return True
 
     def add_trigger(self, row: TriggerRow) -> bool:
-        """Count a trigger; tell whether its id is new."""
+        """Count a trigger; return whether its id is new."""
         if row.id in self._ids:
             return False
         self._ids.add(row.id)
         self.triggers[row.type] += 1
+        self.rebalances += row.type == "rebalance_completed" and row.is_rebalance
         return True
+
+    def add_canary(self, row: TriggerRow) -> None:
+        """Take a trigger of one of the canary's groups, which are in the reports and nobody's to look at."""
+        self._canaries = {**self._canaries, row.group_id: row.member_count}
 
     def add_status(self, row: StatusRow) -> None:
         """Take the report of a shard."""
@@ -100,9 +108,3 @@ class Tally:
     def _reports(self) -> list[StatusRow]:
         """Copy the newest reports: one thread writes them while others look."""
         return list(self._status.values())
-
-
-def percentile(values: list[int], share: float) -> int:
-    """Take the nearest rank, so that every percentile is a value that was measured; 0 of nothing."""
-    ordered = sorted(values)
-    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)] if ordered else 0

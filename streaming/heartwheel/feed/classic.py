@@ -1,222 +1,211 @@
 """Simulate members that speak Kafka's classic protocol: they join, sync, and beat with their generation.
 
-No broker answers them, so each group keeps the coordinator's rule itself, in its simplest form: whoever comes, goes or
-falls silent opens a join phase; when all members have joined again the next generation begins, and all sync. A member
-learns of either at its first heartbeat that comes a moment later: it must not be ahead of the engine, whose clock is
-the broker's. When two members of one group fail within one rebalance, the group may fall out of step with the engine
-until a later rebalance; its records are then refused, as those of real clients that lost their coordinator would be.
+No broker answers them. But the broker says when each of their records was appended, and by that the coordinator's rules
+tell what it would have answered; so each group runs those rules over what it has sent, and its members go by them, as
+clients do: who is asked to rejoin joins with its next heartbeat, who is unknown joins anew, who waits for an answer
+sends nothing. Only if the fate of a record is unknown may a group fall out of step with the engine: its records are
+refused then, as those of real clients that lost their coordinator would be.
+
+A static member goes by its instance: if it comes back in time under a new id, the group stays as it is (KIP-345).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Final
 
 import msgspec
 
-from heartwheel.feed.members import BEATS, Sent, goodbye, identity
+from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.machine import GroupMachine
+from heartwheel.coordinator.model import Group, GroupState, Member
+from heartwheel.feed.members import BEATS, LEAVES, Sent, goodbye, group_name, identity
 from heartwheel.feed.schedule import Action, FeedPlan
 from heartwheel.wire.events import Event, EventType, Protocol, encode_event
-
-INITIAL_REBALANCE_DELAY_MS: Final = 3_000
-"""How long the engine holds the first join phase of an empty group open by default, ms."""
+from heartwheel.wire.verdicts import Verdict
 
 REBALANCE_TIMEOUT_MS: Final = 60_000
 """The rebalance timeout of all members, ms: long, so that nobody is removed for joining late."""
 
-NOTICE_MS: Final = 500
-"""How long after a change a member can know of it, ms: more than it takes a record to be stamped."""
-
-_NEVER: Final = math.inf
 _PROTOCOLS: Final = (Protocol("range"), Protocol("cooperative-sticky"))
 
 
-class _Member(msgspec.Struct):
-    """Hold what a group knows of one member.
+class _Client(msgspec.Struct):
+    """What a member knows of itself.
 
     Args:
-        number: which simulated member it is.
         who: its ids and timeouts, as a heartbeat.
-        seen_ms: when its session began anew, ms since the start of the feed.
-        joined: whether it has joined in this join phase, and waits for the answer: its session does not run.
-        synced: whether it has the assignment of this generation.
+        life: how many lives it had before.
+        flying: how many of this life's records are on their way.
+        synced: the generation that it has the assignment of; -1 for none.
+        is_stalled: it beats and does not poll, so it does not join again.
     """
 
-    number: int
     who: Event
-    seen_ms: float
-    joined: bool = True
-    synced: bool = False
+    life: int
+    flying: int = 0
+    synced: int = -1
+    is_stalled: bool = False
 
 
 class ClassicMembers:
-    """Send what members of classic groups would send.
+    """The members of classic groups, and what they send.
 
     Args:
         plan: whom to simulate.
-        initial_delay_ms: how long the engine holds the first join phase of an empty group open, ms.
+        config: what the engine's coordinators are set to; the defaults, if left out.
+        groups: the numbers of those that are asked for; all, if left out.
+        static: the numbers of groups whose members have an instance id.
     """
 
-    def __init__(self, plan: FeedPlan, initial_delay_ms: int = INITIAL_REBALANCE_DELAY_MS) -> None:
+    def __init__(
+        self,
+        plan: FeedPlan,
+        config: CoordinatorConfig | None = None,
+        *,
+        groups: Iterable[int] | None = None,
+        static: Container[int] = (),
+    ) -> None:
         self._plan = plan
-        self._groups = [_Group(plan, initial_delay_ms) for _ in range(plan.groups)]
+        self._clock = _BrokerClock()
+        self._groups = {
+            number: _Group(plan, number, config or CoordinatorConfig(), self._clock, is_static=number in static)
+            for number in (range(plan.groups) if groups is None else groups)
+        }
 
     def member_id(self, member: int) -> str:
-        """Name the id that a member goes by; every start is given a new one."""
+        """Return the id that a member goes by; every start is given a new one."""
         return self._group(member).member_id(member)
 
     def act(self, member: int, action: Action, now_ms: float) -> Iterator[Sent]:
-        """Let a member do something, and its group what follows from it."""
+        """Let a member do something."""
         return self._group(member).act(member, action, now_ms)
+
+    def landed(self, sent: Sent, append_ms: int | None, now_ms: float) -> None:
+        """Take what the broker answered to a record; those of a group come in the order of sending."""
+        self._group(sent.member).landed(sent, append_ms, now_ms)
 
     def _group(self, member: int) -> _Group:
         return self._groups[member // self._plan.members_per_group]
 
 
-class _Group:
-    """Keep one group as its coordinator does: members by number, generation, and the join phase if one is open."""
+class _BrokerClock:
+    """The broker's time, or one a little behind it: what it has stamped was stamped before that was known."""
 
-    def __init__(self, plan: FeedPlan, initial_delay_ms: int) -> None:
-        self._plan = plan
-        self._initial_delay_ms = initial_delay_ms
-        self._members: dict[int, _Member] = {}
-        self._lives: dict[int, int] = {}
-        self._up: set[int] = set()
-        self._generation = 0
-        self._joining = False
-        self._changed_ms = 0.0
-        self._hold_ms = _NEVER
-        """Until when the first join phase of an empty group is held open."""
-        self._newcomers = False
-        self._due_ms = _NEVER
-        """No session and no hold ends before; a lower bound, for heartbeats only move ends away."""
+    def __init__(self) -> None:
+        self._ahead_ms = -math.inf
+
+    def learn(self, append_ms: int, now_ms: float) -> None:
+        self._ahead_ms = max(self._ahead_ms, append_ms - now_ms)
+
+    def at(self, now_ms: float) -> int:
+        return -1 if self._ahead_ms == -math.inf else math.floor(now_ms + self._ahead_ms)
+
+
+class _Group:
+    """One group: its members by number, and its coordinator as of what the broker has confirmed."""
+
+    def __init__(
+        self, plan: FeedPlan, number: int, config: CoordinatorConfig, clock: _BrokerClock, *, is_static: bool
+    ) -> None:
+        self._plan, self._clock, self._is_static = plan, clock, is_static
+        self._machine = GroupMachine(Group(group_name(plan, number)), config, _ignore)
+        self._clients: dict[int, _Client] = {}
 
     def member_id(self, number: int) -> str:
-        return identity(self._plan, number, self._lives.get(number, 0)).member_id
+        client = self._clients.get(number)
+        return (identity(self._plan, number) if client is None else client.who).member_id
 
     def act(self, number: int, action: Action, now_ms: float) -> Iterator[Sent]:
-        self._advance(now_ms)
-        if action in BEATS:
-            self._up.add(number)
-            yield from self._beat(number, now_ms, fresh=action in {Action.START, Action.RETURN})
-        else:
-            self._up.discard(number)
-        if action is Action.LEAVE:
-            yield from self._leave(number, now_ms)
-
-    def _advance(self, now_ms: float) -> None:
-        """Let everything happen whose time has come, at its time and in order."""
-        while now_ms >= self._due_ms:
-            ends = [(member.seen_ms + self._plan.session_timeout_ms, n) for n, member in self._running()]
-            at_ms, number = min([*ends, (self._hold_ms, -1)])
-            self._due_ms = at_ms
-            if at_ms > now_ms:
-                return
-            if number < 0:
-                self._end_hold(at_ms)
-            else:
-                self._remove(number, at_ms)
-
-    def _running(self) -> list[tuple[int, _Member]]:
-        """List the members whose session runs: all but those that wait for the answer to their join."""
-        return [(n, member) for n, member in self._members.items() if not (self._joining and member.joined)]
-
-    def _end_hold(self, at_ms: float) -> None:
-        # Only a group's very first join phase is held longer when more members come.
-        if self._newcomers and self._generation == 0:
-            self._newcomers = False
-            self._hold_ms = at_ms + self._initial_delay_ms
-        else:
-            self._hold_ms = _NEVER
-            self._complete(at_ms)
-
-    def _remove(self, number: int, at_ms: float) -> None:
-        del self._members[number]
-        self._open_join_phase(at_ms)
-        self._complete(at_ms)
-
-    def _open_join_phase(self, at_ms: float) -> None:
-        if not self._joining:
-            self._joining, self._changed_ms = True, at_ms
-            for member in self._members.values():
-                member.joined = False
-
-    def _complete(self, at_ms: float) -> None:
-        if not self._joining or self._hold_ms < _NEVER or not all(m.joined for m in self._members.values()):
+        self._machine.advance(self._clock.at(now_ms))
+        if action in {Action.START, Action.RETURN}:
+            yield from self._join_anew(number)
             return
-        self._joining, self._changed_ms = False, at_ms
-        self._generation += 1
-        for member in self._members.values():
-            member.seen_ms, member.synced = at_ms, False
-        self._due_ms = at_ms
+        client = self._clients.get(number)
+        if client is None:
+            return
+        if action is not Action.BEAT:
+            client.is_stalled = action is Action.STALL
+        # A client has one request on its way at a time.
+        if action in BEATS and not client.flying:
+            yield from self._beat(number, client)
+        elif action in LEAVES and self._is_known(client):
+            yield self._sent(number, client, goodbye(client.who, action))
 
-    def _beat(self, number: int, now_ms: float, *, fresh: bool) -> Iterator[Sent]:
-        member = self._members.get(number)
-        known = now_ms - self._changed_ms >= NOTICE_MS
-        if fresh or member is None:
-            yield from self._join_new(number, now_ms, stale=None if fresh else self.member_id(number))
-        elif self._joining and not member.joined:
-            member.seen_ms = now_ms
-            yield self._send(member, EventType.HEARTBEAT)
-            if known:
-                member.joined = True
-                yield self._join(member)
-                self._complete(now_ms)
-        elif not self._joining and member.synced:
-            member.seen_ms = now_ms
-            yield self._send(member, EventType.HEARTBEAT)
-        elif not self._joining and known:
-            yield from self._sync_all(now_ms)
-        # Else it waits for the answer to its join, and sends nothing meanwhile.
+    def landed(self, sent: Sent, append_ms: int | None, now_ms: float) -> None:
+        client = self._clients.get(sent.member)
+        if client is not None and sent.event is not None and client.life == sent.life:
+            client.flying -= 1
+        if append_ms is not None and sent.event is not None:
+            self._clock.learn(append_ms, now_ms)
+            self._machine.apply(sent.event, append_ms)
 
-    def _sync_all(self, now_ms: float) -> Iterator[Sent]:
-        """Let all who are up sync at once: a session runs anew from the leader's sync, whoever that is."""
-        for member in self._members.values():
-            if member.number in self._up and not member.synced:
-                member.seen_ms, member.synced = now_ms, True
-                yield self._send(member, EventType.SYNC)
+    def _is_known(self, client: _Client) -> bool:
+        group, member_id = self._machine.group, client.who.member_id
+        # Of a join on its way the coordinator is about to know.
+        return bool(client.flying) or member_id in group.members or member_id in group.pending
 
-    def _join_new(self, number: int, now_ms: float, stale: str | None) -> Iterator[Sent]:
-        """Join as a new member, with an id handed out; one that was expired finds that out by a heartbeat first."""
-        group_id = identity(self._plan, number).group_id
-        if stale is not None:
-            beat = Event(group_id=group_id, member_id=stale, generation_id=self._generation)
-            yield Sent(number, encode_event(beat))
-        if number in self._members:
-            self._remove(number, now_ms)
-        self._lives[number] = self._lives.get(number, -1) + 1
-        member = _Member(number, identity(self._plan, number, self._lives[number]), now_ms)
-        yield self._join(member, first=True)
-        yield self._join(member)
-        if self._members or self._joining:
-            self._newcomers = True
-        elif self._initial_delay_ms:
-            self._hold_ms, self._newcomers = now_ms + self._initial_delay_ms, False
-        self._open_join_phase(now_ms)
-        self._members[number] = member
-        self._due_ms = now_ms
-        self._complete(now_ms)
-
-    def _leave(self, number: int, now_ms: float) -> Iterator[Sent]:
-        member = self._members.get(number)
+    def _beat(self, number: int, client: _Client) -> Iterator[Sent]:
+        group = self._machine.group
+        member = group.members.get(client.who.member_id)
         if member is not None:
-            yield Sent(number, encode_event(goodbye(member.who)))
-            self._remove(number, now_ms)
+            yield from self._beat_of(number, client, member)
+        elif client.who.member_id in group.pending:
+            yield self._join(number, client)
+        else:
+            # It was expired, and finds that out by a heartbeat.
+            yield self._request(number, client, EventType.HEARTBEAT)
+            yield from self._join_anew(number)
 
-    def _send(self, member: _Member, kind: EventType) -> Sent:
-        who = member.who
-        event = Event(type=kind, group_id=who.group_id, member_id=who.member_id, generation_id=self._generation)
-        return Sent(member.number, encode_event(event))
+    def _beat_of(self, number: int, client: _Client, member: Member) -> Iterator[Sent]:
+        group = self._machine.group
+        if member.awaiting_join or member.awaiting_sync:
+            return  # it waits for the answer, and sends nothing meanwhile
+        if group.state is GroupState.PREPARING_REBALANCE:
+            yield self._request(number, client, EventType.HEARTBEAT)
+            if not client.is_stalled:
+                yield self._join(number, client)
+        elif client.synced != group.generation:
+            client.synced = group.generation
+            yield self._request(number, client, EventType.SYNC)
+        else:
+            yield self._request(number, client, EventType.HEARTBEAT)
 
-    def _join(self, member: _Member, *, first: bool = False) -> Sent:
+    def _join_anew(self, number: int) -> Iterator[Sent]:
+        """Join as a new member, with an id handed out; a static one is let in at once, others join with it again."""
+        before = self._clients.get(number)
+        life = 0 if before is None else before.life + 1
+        who = identity(self._plan, number, life)
+        if self._is_static:
+            who = msgspec.structs.replace(who, group_instance_id=who.client_id)
+        client = self._clients[number] = _Client(who, life)
+        yield self._join(number, client, first=True)
+        if not self._is_static:
+            yield self._join(number, client)
+
+    def _request(self, number: int, client: _Client, kind: EventType) -> Sent:
+        who, generation = client.who, self._machine.group.generation
+        event = Event(type=kind, group_id=who.group_id, member_id=who.member_id, generation_id=generation)
+        return self._sent(number, client, event)
+
+    def _join(self, number: int, client: _Client, *, first: bool = False) -> Sent:
+        who = client.who
         event = msgspec.structs.replace(
-            member.who,
+            who,
             type=EventType.JOIN,
-            member_id="" if first else member.who.member_id,
-            assigned_member_id=member.who.member_id if first else None,
+            member_id="" if first else who.member_id,
+            assigned_member_id=who.member_id if first else None,
             rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
             protocol_type="consumer",
             protocols=_PROTOCOLS,
         )
-        return Sent(member.number, encode_event(event))
+        return self._sent(number, client, event)
+
+    def _sent(self, number: int, client: _Client, event: Event) -> Sent:
+        client.flying += 1
+        return Sent(number, encode_event(event), event, client.life)
+
+
+def _ignore(_verdict: Verdict) -> None:
+    """Take a verdict that nobody asks for: the group's state is what members go by."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -13,12 +13,15 @@ from typing import Final
 
 import msgspec
 
+from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.feed.classic import ClassicMembers
 from heartwheel.feed.garbage import GARBAGE_KINDS, garbage
 from heartwheel.feed.members import BEATS, Members, PresenceMembers, Sent, group_name
+from heartwheel.feed.mix import MixedMembers, mixed_steps
 from heartwheel.feed.schedule import Action, FeedPlan, Step, steps
 from heartwheel.feed.truth import LifeLine, Summary, TruthWriter, Turn
 from heartwheel.kafka.sender import Sender, Stamp
+from heartwheel.wall_clock import wall_ms
 
 _TURNS: Final = {
     Action.START: Turn.STARTED,
@@ -27,25 +30,32 @@ _TURNS: Final = {
     Action.RESUME: Turn.RESUMED,
     Action.LEAVE: Turn.LEFT,
     Action.RETURN: Turn.RETURNED,
+    Action.STALL: Turn.STALLED,
+    Action.POLL_TIMEOUT: Turn.POLL_TIMED_OUT,
+}
+_MEMBERS: Final[Mapping[str, Callable[[FeedPlan, CoordinatorConfig | None], Members]]] = {
+    "presence": lambda plan, _: PresenceMembers(plan),
+    "classic": ClassicMembers,
+    "mix": MixedMembers,
 }
 _STEPS_A_POLL: Final = 512
 _NAP_MS_MAX: Final = 50
 
 
-class _Desk:
-    """Hold what the feeder keeps of one member: the stamp of its last record, and the lines that wait for the next."""
+class _MemberQueue:
+    """What the feeder keeps of one member: the stamp of its last record, and the lines that wait for the next."""
 
-    __slots__ = ("alive", "last", "told")
+    __slots__ = ("alive", "last", "unconfirmed")
 
     def __init__(self) -> None:
         self.alive = False
         self.last: Stamp | None = None
-        self.told: list[LifeLine] | None = None
+        self.unconfirmed: list[LifeLine] | None = None
         """Lines that wait for the stamp of the record in flight; absent if none is in flight."""
 
 
 class Feeder:
-    """Feed the heartbeats of a plan to a topic in real time.
+    """A feeder of the heartbeats of a plan to a topic, in real time.
 
     Args:
         plan: whom to simulate.
@@ -53,6 +63,7 @@ class Feeder:
         topic: the heartbeat topic.
         truth_file: where the truth goes; it is overwritten.
         properties: Kafka client properties in dotted style.
+        coordinator: what the engine's coordinators are set to, by which classic members go; the defaults, if left out.
     """
 
     def __init__(
@@ -63,6 +74,7 @@ class Feeder:
         truth_file: str | Path,
         *,
         properties: Mapping[str, str] | None = None,
+        coordinator: CoordinatorConfig | None = None,
     ) -> None:
         self._plan = plan
         self.turns: collections.Counter[Turn] = collections.Counter()
@@ -70,9 +82,9 @@ class Feeder:
         self._bootstrap, self._topic, self._truth_file = bootstrap, topic, truth_file
         self._properties = properties
         self._garbage: collections.Counter[str] = collections.Counter()
-        self._members: Members = ClassicMembers(plan) if plan.protocol == "classic" else PresenceMembers(plan)
+        self._members: Members = _MEMBERS[plan.protocol](plan, coordinator)
         self._keys = [group_name(plan, number).encode() for number in range(plan.groups)]
-        self._desks = [_Desk() for _ in range(plan.members)]
+        self._queues = [_MemberQueue() for _ in range(plan.members)]
         self._behind_ms_max = 0.0
         self._start = 0.0
         self._sender: Sender
@@ -97,7 +109,7 @@ class Feeder:
             KafkaRefusedError: if the cluster refuses the login or the topic.
         """
         stop = stop or threading.Event()
-        started_ms = _now_ms()
+        started_ms = wall_ms()
         with (
             closing(Sender(self._bootstrap, self._topic, properties=self._properties)) as sender,
             TruthWriter(self._truth_file) as truth,
@@ -113,7 +125,7 @@ class Feeder:
 
     def _feed(self, stop: threading.Event) -> None:
         self._start = time.monotonic()
-        for number, step in enumerate(steps(self._plan)):
+        for number, step in enumerate(mixed_steps(self._plan) if self._plan.protocol == "mix" else steps(self._plan)):
             ahead_ms = step.at_ms - self._elapsed_ms()
             if ahead_ms > 1 or number % _STEPS_A_POLL == 0:
                 self._sender.poll()
@@ -131,29 +143,30 @@ class Feeder:
         for sent in self._members.act(step.member, step.action, self._elapsed_ms()):
             self._send(sent)
         if step.action is not Action.BEAT:
-            self._desks[step.member].alive = step.action in BEATS
+            self._queues[step.member].alive = step.action in BEATS
             self._tell(_TURNS[step.action], step.member)
 
     def _elapsed_ms(self) -> float:
         return (time.monotonic() - self._start) * 1000
 
     def _wait(self, until_ms: float, stop: threading.Event) -> bool:
-        """Wait for a moment of the feed, looking at answers meanwhile; tell whether to stop."""
+        """Wait for a moment of the feed, looking at answers meanwhile; return whether to stop."""
         while not stop.is_set() and (left_ms := until_ms - self._elapsed_ms()) > 0:
             stop.wait(min(left_ms, _NAP_MS_MAX) / 1000)
             self._sender.poll()
         return stop.is_set()
 
     def _send(self, sent: Sent) -> None:
-        desk = self._desks[sent.member]
+        queue = self._queues[sent.member]
         lines: list[LifeLine] = []
-        desk.told = lines
-        self._sender.send(self._key(sent.member), sent.value, partial(self._landed, desk, lines))
+        queue.unconfirmed = lines
+        self._sender.send(self._key(sent.member), sent.value, partial(self._landed, queue, lines, sent))
 
-    def _landed(self, desk: _Desk, lines: list[LifeLine], stamp: Stamp | None) -> None:
-        desk.last = stamp
-        if desk.told is lines:
-            desk.told = None
+    def _landed(self, queue: _MemberQueue, lines: list[LifeLine], sent: Sent, stamp: Stamp | None) -> None:
+        queue.last = stamp
+        self._members.landed(sent, None if stamp is None else stamp.append_ms, self._elapsed_ms())
+        if queue.unconfirmed is lines:
+            queue.unconfirmed = None
         for line in lines:
             self._truth.write(_stamped(line, stamp))
 
@@ -164,13 +177,13 @@ class Feeder:
             group_id=self._key(member).decode(),
             member_id=self._members.member_id(member),
             session_timeout_ms=self._plan.session_timeout_ms,
-            at_ms=_now_ms(),
+            at_ms=wall_ms(),
         )
-        desk = self._desks[member]
-        if desk.told is None:
-            self._truth.write(_stamped(line, desk.last))
+        queue = self._queues[member]
+        if queue.unconfirmed is None:
+            self._truth.write(_stamped(line, queue.last))
         else:
-            desk.told.append(line)
+            queue.unconfirmed.append(line)
 
     def _key(self, member: int) -> bytes:
         return self._keys[member // self._plan.members_per_group]
@@ -182,15 +195,15 @@ class Feeder:
         self._sender.send(key, garbage(kind, group_id=key.decode(), member_id=self._members.member_id(member)))
 
     def _say_goodbye(self) -> None:
-        for number, desk in enumerate(self._desks):
-            if desk.alive:
+        for number, queue in enumerate(self._queues):
+            if queue.alive:
                 self._take(Step(self._elapsed_ms(), number, Action.LEAVE))
 
     def _summary(self, started_ms: int) -> Summary:
         sender = self._sender
         return Summary(
             started_ms=started_ms,
-            ended_ms=_now_ms(),
+            ended_ms=wall_ms(),
             members=self._plan.members,
             sent=sender.sent,
             acknowledged=sender.acknowledged,
@@ -207,7 +220,3 @@ def _stamped(line: LifeLine, stamp: Stamp | None) -> LifeLine:
         return line
     partition, offset, append_ms = stamp
     return msgspec.structs.replace(line, last_beat_ms=append_ms, partition=partition, offset=offset)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

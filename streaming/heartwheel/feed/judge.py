@@ -8,14 +8,14 @@ leave came before, it is expired, once. Only presence groups are judged: their m
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import msgspec
 
-from heartwheel.feed.truth import LifeLine, TruthLine, Turn, read_truth
-from heartwheel.kafka.readback import LogRecord, read_topic
+from heartwheel.feed.truth import LifeLine, TruthLine, Turn
+from heartwheel.kafka.readback import LogRecord
+from heartwheel.percentiles import percentile
 from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType, RejectedError, decode_event
 
 _PRESENCE: Final = frozenset({EventType.HEARTBEAT, EventType.LEAVE})
@@ -23,7 +23,7 @@ _SHOWN_MAX: Final = 20
 
 
 class Silence(NamedTuple):
-    """Name one silence that must end in one expiration: who, and when the session was over, epoch ms."""
+    """One silence that must end in one expiration: who, and when the session was over, epoch ms."""
 
     group_id: str
     member_id: str
@@ -31,7 +31,7 @@ class Silence(NamedTuple):
 
 
 class Expiration(NamedTuple):
-    """Hold one record of the expirations topic: its id, which silence it means, when it was appended, epoch ms."""
+    """One record of the expirations topic: its id, which silence it means, when it was appended, epoch ms."""
 
     id: str
     silence: Silence
@@ -39,7 +39,7 @@ class Expiration(NamedTuple):
 
 
 class Lateness(msgspec.Struct, frozen=True):
-    """Hold how long after a deadline its expiration was in Kafka, ms; all zero if nothing was expired."""
+    """How long after a deadline its expiration was in Kafka, ms; all zero if nothing was expired."""
 
     p50: int = 0
     p90: int = 0
@@ -48,7 +48,7 @@ class Lateness(msgspec.Struct, frozen=True):
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold the outcome of a comparison.
+    """The outcome of a comparison.
 
     Args:
         fed: good records of judged groups in the heartbeat topic.
@@ -82,15 +82,15 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """Tell whether everything was as promised."""
+        """Return whether everything was as promised."""
         return not (self.false or self.missed or self.conflicting or self.unread)
 
 
 class Beats:
-    """Collect the records of a heartbeat topic, partition by partition in log order, and derive every silence.
+    """The records of a heartbeat topic, partition by partition in log order, and every silence in them.
 
     Args:
-        default_session_timeout_ms: of members that never told theirs, ms.
+        default_session_timeout_ms: of members that never gave theirs, ms.
         left_out: what the names of groups begin with that are not judged, as somebody else feeds them; empty for none.
     """
 
@@ -110,7 +110,7 @@ class Beats:
         return sum(group_id not in self._not_presence for group_id, _ in self._timeouts)
 
     def judged(self, group_id: str) -> bool:
-        """Tell whether a group is one that this rule is about."""
+        """Return whether a group is one that this rule is about."""
         return group_id not in self._not_presence and not self._is_left_out(group_id)
 
     def add(self, record: LogRecord) -> None:
@@ -145,7 +145,7 @@ class Beats:
     def _turn(self, member: tuple[str, str], now_ms: int, event: Event) -> None:
         deadline = self._deadlines.pop(member, None)
         if deadline is None or now_ms >= deadline:
-            # Whoever was away is a newcomer, and what it told before is forgotten.
+            # Whoever was away is a newcomer, and what it gave before is forgotten.
             self._timeouts[member] = self._default_ms
         if deadline is not None and now_ms >= deadline:
             self._silences.add(Silence(*member, deadline))
@@ -182,44 +182,10 @@ def judge(truth: Iterable[TruthLine], beats: Beats, expirations: Iterable[Expira
         duplicates=duplicates,
         conflicting=conflicting,
         unread=_unread(lines, beats, silences),
-        lateness_ms=Lateness(*(_percentile(late, share) for share in (0.5, 0.9, 0.99, 1.0))),
+        lateness_ms=Lateness(*(percentile(late, share) for share in (0.5, 0.9, 0.99, 1.0))),
         examples_false=tuple(false[:_SHOWN_MAX]),
         examples_missed=tuple(missed[:_SHOWN_MAX]),
     )
-
-
-def judge_topics(
-    bootstrap: str,
-    truth_file: str | Path,
-    *,
-    heartbeats: str,
-    expirations: str,
-    until_ms: int,
-    default_session_timeout_ms: int = 45_000,
-    left_out: str = "",
-    properties: Mapping[str, str] | None = None,
-) -> Judgement:
-    """Read both topics back and judge.
-
-    Args:
-        bootstrap: `host:port[,host:port]`.
-        truth_file: what a feeder wrote.
-        heartbeats: name of the heartbeat topic.
-        expirations: name of the expirations topic.
-        until_ms: see `judge`.
-        default_session_timeout_ms: of members that never told theirs, ms.
-        left_out: what the names of groups begin with that are not judged; empty for none.
-        properties: Kafka client properties in dotted style.
-
-    Raises:
-        KafkaUnreachableError: if nobody answers.
-        KafkaRefusedError: if a topic is missing or stalls.
-    """
-    found = [decode_expiration(record) for record in read_topic(bootstrap, expirations, properties=properties)]
-    beats = Beats(default_session_timeout_ms, left_out=left_out)
-    for record in read_topic(bootstrap, heartbeats, properties=properties):
-        beats.add(record)
-    return judge(read_truth(truth_file), beats, found, until_ms=until_ms)
 
 
 def decode_expiration(record: LogRecord) -> Expiration:
@@ -254,14 +220,9 @@ def _killed(lines: Iterable[TruthLine]) -> int:
 
 
 def _unread(lines: Iterable[TruthLine], beats: Beats, silences: set[Silence]) -> int:
-    told: collections.Counter[Silence] = collections.Counter(
+    killed: collections.Counter[Silence] = collections.Counter(
         Silence(line.group_id, line.member_id, line.last_beat_ms + line.session_timeout_ms)
         for line in lines
         if isinstance(line, LifeLine) and line.turn is Turn.KILLED and line.last_beat_ms is not None
     )
-    return sum(silence not in silences and beats.judged(silence.group_id) for silence in told)
-
-
-def _percentile(ordered: list[int], share: float) -> int:
-    """Take the nearest rank, so that every percentile is a value that was measured."""
-    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)] if ordered else 0
+    return sum(silence not in silences and beats.judged(silence.group_id) for silence in killed)

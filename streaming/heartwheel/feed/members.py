@@ -8,7 +8,13 @@ from typing import Final, NamedTuple, Protocol
 from heartwheel.feed.schedule import Action, FeedPlan
 from heartwheel.wire.events import Event, EventType, encode_event
 
-BEATS: Final = frozenset({Action.START, Action.BEAT, Action.RESUME, Action.RETURN})
+LEAVES: Final = {
+    Action.LEAVE: "the consumer is being closed",
+    Action.POLL_TIMEOUT: "consumer poll timeout has expired.",
+}
+"""The actions by which a member leaves, with the reason that Kafka's own consumer gives for it."""
+
+BEATS: Final = frozenset({Action.START, Action.BEAT, Action.RESUME, Action.RETURN, Action.STALL})
 """The actions by which a member shows that it is there."""
 
 _WORDS: Final = (
@@ -18,17 +24,26 @@ _WORDS: Final = (
 
 
 class Sent(NamedTuple):
-    """Hold one record to send: which member sends it, and its value."""
+    """One record to send.
+
+    Args:
+        member: who sends it.
+        value: what is sent.
+        event: the same decoded, for members that go by what becomes of it.
+        life: how many lives the member had before.
+    """
 
     member: int
     value: bytes
+    event: Event | None = None
+    life: int = 0
 
 
 class Members(Protocol):
-    """Turn what members do into the records they send; one implementation a protocol."""
+    """What turns the doings of members into the records they send; one implementation a protocol."""
 
     def member_id(self, member: int) -> str:
-        """Name the id that a member goes by now."""
+        """Return the id that a member goes by now."""
 
     def act(self, member: int, action: Action, now_ms: float) -> Iterable[Sent]:
         """Let a member do something.
@@ -39,12 +54,21 @@ class Members(Protocol):
             now_ms: when, ms since the start of the feed; never goes back.
 
         Returns:
-            What is sent for it, by it or by other members of its group, in this order.
+            What is sent for it, in this order.
+        """
+
+    def landed(self, sent: Sent, append_ms: int | None, now_ms: float) -> None:
+        """Take what became of a record.
+
+        Args:
+            sent: the record; those of a member come in the order of sending.
+            append_ms: the broker's append time, epoch ms; `None` if nobody knows whether it was appended.
+            now_ms: when that is known, ms since the start of the feed.
         """
 
 
 def group_name(plan: FeedPlan, number: int) -> str:
-    """Name a group of a plan.
+    """Return the id of a group of a plan.
 
     Args:
         plan: gives the prefix.
@@ -73,32 +97,37 @@ def identity(plan: FeedPlan, member: int, life: int = 0) -> Event:
     )
 
 
-def goodbye(who: Event) -> Event:
+def goodbye(who: Event, action: Action = Action.LEAVE) -> Event:
     """Make the leave of a member, in the words of Kafka's own consumer."""
-    reason = "the consumer is being closed"
+    reason = LEAVES[action]
     return Event(type=EventType.LEAVE, group_id=who.group_id, member_id=who.member_id, reason=reason)
 
 
 class PresenceMembers:
-    """Send bare heartbeats, encoded once; a member keeps its id for ever.
+    """Members that send bare heartbeats, encoded once; a member keeps its id for ever.
 
     Args:
         plan: whom to simulate.
+        members: the numbers of those that are asked for; all, if left out.
     """
 
-    def __init__(self, plan: FeedPlan) -> None:
-        self._beats = [encode_event(identity(plan, member)) for member in range(plan.members)]
+    def __init__(self, plan: FeedPlan, members: Iterable[int] | None = None) -> None:
+        wanted = range(plan.members) if members is None else members
+        self._beats = {member: encode_event(identity(plan, member)) for member in wanted}
         self._plan = plan
 
     def member_id(self, member: int) -> str:
-        """Name the id that a member goes by."""
+        """Return the id that a member goes by."""
         return identity(self._plan, member).member_id
 
     def act(self, member: int, action: Action, now_ms: float) -> tuple[Sent, ...]:  # noqa: ARG002 - rules of others need the time
         """Send a heartbeat, or a goodbye."""
         if action in BEATS:
             return (Sent(member, self._beats[member]),)
-        if action is Action.LEAVE:
+        if action in LEAVES:
             who = identity(self._plan, member)
-            return (Sent(member, encode_event(goodbye(who))),)
+            return (Sent(member, encode_event(goodbye(who, action))),)
         return ()
+
+    def landed(self, sent: Sent, append_ms: int | None, now_ms: float) -> None:
+        """Take what became of a record, which changes nothing that these members do."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Final, Literal, NamedTuple
 
@@ -17,7 +17,11 @@ _MINUTE_MS: Final = 60_000
 
 
 class Action(enum.IntEnum):
-    """Name what a member does at one moment."""
+    """What a member does at one moment.
+
+    Who stalls goes on beating and does not join again while its group rebalances, until it resumes: its application
+    does not poll. At a poll timeout (`max.poll.interval.ms`) Kafka's consumer leaves by itself, and says so.
+    """
 
     START = 0
     BEAT = 1
@@ -27,10 +31,12 @@ class Action(enum.IntEnum):
     LEAVE = 5
     RETURN = 6
     GARBAGE = 7
+    STALL = 8
+    POLL_TIMEOUT = 9
 
 
 class Step(NamedTuple):
-    """Hold one action of one member.
+    """One action of one member.
 
     Args:
         at_ms: when, ms since the start of the feed.
@@ -46,7 +52,7 @@ class Step(NamedTuple):
 
 
 class FeedPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """Say what to simulate. Rates are probabilities a member and minute; shares are probabilities.
+    """What to simulate. Rates are probabilities a member and minute; shares are probabilities.
 
     Args:
         groups: how many groups.
@@ -63,7 +69,8 @@ class FeedPlan(msgspec.Struct, frozen=True, kw_only=True):
         leave_rate: how often a member leaves and says so.
         leave_at_end: whether the members alive at the end say goodbye; else they fall silent.
         garbage_share: bad records a heartbeat.
-        protocol: `presence` sends bare heartbeats; `classic` joins, syncs and beats with a generation.
+        protocol: `presence` sends bare heartbeats; `classic` joins, syncs and beats with a generation; `mix` has groups
+            of both, and some to which something happens by a script (`heartwheel.kafka.mix`).
         group_prefix: what group ids start with, to keep several feeds of one topic apart.
         seed: decides every draw.
     """
@@ -81,7 +88,7 @@ class FeedPlan(msgspec.Struct, frozen=True, kw_only=True):
     leave_rate: float = 0.01
     leave_at_end: bool = False
     garbage_share: float = 0.0
-    protocol: Literal["presence", "classic"] = "presence"
+    protocol: Literal["presence", "classic", "mix"] = "presence"
     group_prefix: str = ""
     seed: int = 1
 
@@ -92,7 +99,7 @@ class FeedPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def beats_per_s(self) -> float:
-        """Say how many heartbeats a second the members send while all are alive."""
+        """Return how many heartbeats a second the members send while all are alive."""
         return self.members * 1000 / self.heartbeat_interval_ms
 
     def __post_init__(self) -> None:
@@ -123,7 +130,11 @@ def steps(plan: FeedPlan) -> Iterator[Step]:
 
     Members start within the first interval, spread evenly, so that the load is level from the start.
     """
-    lives = (_life(plan, member) for member in range(plan.members))
+    return merged(plan, (life(plan, member) for member in range(plan.members)))
+
+
+def merged(plan: FeedPlan, lives: Iterable[Iterator[Step]]) -> Iterator[Step]:
+    """Bring the steps of many members into the order of time, up to the end of the plan."""
     end_ms = plan.duration_ms
     for step in heapq.merge(*lives):
         if end_ms is not None and step.at_ms >= end_ms:
@@ -131,9 +142,10 @@ def steps(plan: FeedPlan) -> Iterator[Step]:
         yield step
 
 
-def _life(plan: FeedPlan, member: int) -> Iterator[Step]:
-    random = Random(f"{plan.seed}/{member}")  # noqa: S311 - a simulation; its own stream, whatever the others do
-    at_ms = plan.heartbeat_interval_ms * member / plan.members
+def life(plan: FeedPlan, member: int) -> Iterator[Step]:
+    """List what one member does by the rates of a plan; endless, unless it dies for good."""
+    random = random_of(plan, member)
+    at_ms = first_ms(plan, member)
     action = Action.START
     while True:
         yield Step(at_ms, member, action)
@@ -141,17 +153,27 @@ def _life(plan: FeedPlan, member: int) -> Iterator[Step]:
             yield Step(at_ms, member, Action.GARBAGE, random.random())
         event = _event(plan, random)
         if event is None:
-            action, at_ms = Action.BEAT, at_ms + _interval_ms(plan, random)
+            action, at_ms = Action.BEAT, at_ms + interval_ms(plan, random)
         elif event is Action.PAUSE:
             yield Step(at_ms, member, Action.PAUSE)
             action, at_ms = Action.RESUME, at_ms + _pause_ms(plan, random)
         else:
             # A leave comes some time after the last beat, a kill at once: nobody notices either before that.
-            at_ms += _interval_ms(plan, random) / 2 if event is Action.LEAVE else 0
+            at_ms += interval_ms(plan, random) / 2 if event is Action.LEAVE else 0
             yield Step(at_ms, member, event)
             if random.random() >= plan.return_share:
                 return
             action, at_ms = Action.RETURN, at_ms + random.uniform(1.5, 4) * plan.session_timeout_ms
+
+
+def random_of(plan: FeedPlan, member: int) -> Random:
+    """Make the random numbers of one member: a stream of its own, whatever the others do."""
+    return Random(f"{plan.seed}/{member}")  # noqa: S311 - a simulation
+
+
+def first_ms(plan: FeedPlan, member: int) -> float:
+    """Return when a member starts, ms since the start of the feed."""
+    return plan.heartbeat_interval_ms * member / plan.members
 
 
 def _event(plan: FeedPlan, random: Random) -> Action | None:
@@ -168,7 +190,8 @@ def _event(plan: FeedPlan, random: Random) -> Action | None:
     return None
 
 
-def _interval_ms(plan: FeedPlan, random: Random) -> float:
+def interval_ms(plan: FeedPlan, random: Random) -> float:
+    """Draw the time to a member's next heartbeat, ms."""
     return plan.heartbeat_interval_ms * (1 + plan.jitter * random.uniform(-1, 1))
 
 

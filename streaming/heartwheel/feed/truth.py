@@ -1,7 +1,8 @@
 """What a feeder did to its members, written as JSON lines, so that verdicts can be held against it.
 
-One line a turn of a life: a member started, was killed, paused, resumed, left, returned. The line is written once the
-broker has stamped the member's last record, and carries that stamp. The last line of an orderly end is the summary.
+One line a turn of a life: a member started, was killed, paused, resumed, left, returned, stalled, timed out. It is
+written once the broker has stamped the member's last record, and carries that stamp. The last line of an orderly end is
+the summary.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import msgspec
 
 
 class Turn(enum.StrEnum):
-    """Name a turn of a member's life."""
+    """A turn of a member's life."""
 
     STARTED = "started"
     KILLED = "killed"
@@ -24,10 +25,12 @@ class Turn(enum.StrEnum):
     RESUMED = "resumed"
     LEFT = "left"
     RETURNED = "returned"
+    STALLED = "stalled"
+    POLL_TIMED_OUT = "poll timed out"
 
 
 class LifeLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="life"):
-    """Hold one turn of one member's life.
+    """One turn of one member's life.
 
     Args:
         turn: what happened.
@@ -52,7 +55,7 @@ class LifeLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="summary"):
-    """Hold what a feed sent, and what became of it.
+    """What a feed sent, and what became of it.
 
     Args:
         started_ms: begin of the feed by its own clock, epoch ms.
@@ -86,7 +89,7 @@ _decode = msgspec.json.Decoder(TruthLine).decode
 
 
 class TruthWriter:
-    """Append lines to a truth file; each is on disk before the next, so that a killed feeder leaves a usable file."""
+    """A truth file that grows; each line is on disk before the next, so that a killed feeder leaves a usable file."""
 
     def __init__(self, file: str | Path) -> None:
         Path(file).parent.mkdir(parents=True, exist_ok=True)

@@ -4,33 +4,38 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from kafka.errors import (
     KafkaConnectionError,
     KafkaError,
     KafkaTimeoutError,
+    MetadataEmptyBrokerList,
     SaslAuthenticationFailedError,
     UnsupportedSaslMechanismError,
 )
 
 from heartwheel.errors import HeartwheelError
+from heartwheel.kafka.bounded import BoundedConsumer, OnOversized, warn_of_oversized
 from heartwheel.kafka.security import client_settings
 from heartwheel.kafka.tls_login import FirmManager, TlsError, firm_client
-from kafka import KafkaAdminClient, KafkaConsumer
+from kafka import KafkaAdminClient
 
 CONNECT_TIMEOUT_MS: Final = 10_000
 """How long a client looks for a first broker before it gives up, ms."""
 
-_UNREACHABLE: Final = (KafkaTimeoutError, KafkaConnectionError, OSError)
+_UNREACHABLE: Final = (KafkaTimeoutError, KafkaConnectionError, MetadataEmptyBrokerList, OSError)
+"""What the client raises where no broker serves. Of a cluster whose only broker was fenced, and is about to come back,
+it says that the list of brokers is empty."""
 
 
 class KafkaUnreachableError(HeartwheelError, ConnectionError):
-    """Tell that no broker answers at the given addresses."""
+    """No broker answers at the given addresses."""
 
 
 class KafkaRefusedError(HeartwheelError):
-    """Tell that a broker answered, and refused; the message names the error without the request's whole text."""
+    """A broker answered, and refused; the message names the error without the request's whole text."""
 
 
 @contextlib.contextmanager
@@ -139,14 +144,18 @@ def reader(
     *,
     doing: str = "read",
     connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
+    on_oversized: OnOversized = warn_of_oversized,
 ) -> Iterator[Any]:
     """Open a consumer without a group that sees committed records only; assign partitions to it yourself.
+
+    Record batches that unpack to more than `heartwheel.kafka.bounded.UNPACKED_BYTES_MAX` are passed over.
 
     Args:
         bootstrap: `host:port[,host:port]`.
         properties: Kafka client properties in dotted style.
         doing: what it is for, for error messages.
         connect_timeout_ms: how long to look for a broker, ms.
+        on_oversized: called with each batch that is passed over; the default logs a warning.
 
     Raises:
         KafkaUnreachableError: if nobody answers in time.
@@ -155,7 +164,7 @@ def reader(
     settings = client_settings(properties or {})
     with plain_errors(bootstrap, doing):
         consumer = connect(
-            KafkaConsumer,
+            partial(BoundedConsumer, on_oversized=on_oversized),
             bootstrap,
             timeout_ms=connect_timeout_ms,
             group_id=None,

@@ -20,7 +20,7 @@ _SEND_TIMEOUT_MS: Final = 5_000
 
 
 class ClockOffset(msgspec.Struct, frozen=True):
-    """Hold how far the broker's clock is ahead of ours, ms, and how far that may be wrong either way, ms."""
+    """How far the broker's clock is ahead of ours, ms, and how far that may be wrong either way, ms."""
 
     offset_ms: float
     error_ms: float

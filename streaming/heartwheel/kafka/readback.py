@@ -14,7 +14,7 @@ _STALL_MS_MAX: Final = 20_000
 
 
 class LogRecord(NamedTuple):
-    """Hold one record of a topic.
+    """One record of a topic.
 
     Args:
         partition: where it is.

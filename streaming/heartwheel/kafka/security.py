@@ -40,7 +40,7 @@ SUPPORTED_PROPERTIES: Final = frozenset(_SAME) | frozenset(_NUMBERS) | _READ_ELS
 
 
 class ClientPropertyError(HeartwheelError):
-    """Tell which client properties can not be used, all of them at once, one a line."""
+    """Which client properties cannot be used, all of them at once, one a line."""
 
 
 def client_settings(properties: Mapping[str, str]) -> dict[str, str | int | bool]:
@@ -50,7 +50,7 @@ def client_settings(properties: Mapping[str, str]) -> dict[str, str | int | bool
         properties: names in dotted style, values as text.
 
     Raises:
-        ClientPropertyError: naming every property that is unknown or can not work here.
+        ClientPropertyError: naming every property that is unknown or cannot work here.
     """
     check_properties(properties)
     settings: dict[str, str | int | bool] = {_SAME[name]: properties[name] for name in properties if name in _SAME}
@@ -71,7 +71,7 @@ def java_properties(properties: Mapping[str, str]) -> dict[str, str]:
         properties: names in dotted style, values as text.
 
     Raises:
-        ClientPropertyError: naming every property that is unknown or can not work here.
+        ClientPropertyError: naming every property that is unknown or cannot work here.
     """
     check_properties(properties)
     renamed = {

@@ -25,18 +25,18 @@ _LINGER_MS: Final = 20
 
 
 class Stamp(tuple[int, int, int]):
-    """Hold where and when a record was appended: partition, offset, broker's time in epoch ms."""
+    """Where and when a record was appended: partition, offset, broker's time in epoch ms."""
 
     __slots__ = ()
 
     @property
     def append_ms(self) -> int:
-        """Give the broker's append time, epoch ms."""
+        """Return the broker's append time, epoch ms."""
         return self[2]
 
 
 class Sender:
-    """Send records in order and count what became of each.
+    """A producer that sends records in order and counts what became of each.
 
     A send of kafka-python fails without a sound unless its future is looked at, so all are, in `poll`. And its
     idempotent producer never sends again after a batch has expired on a broker that hung, so a time-out costs the

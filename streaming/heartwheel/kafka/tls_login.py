@@ -24,11 +24,11 @@ _OF_TLS: Final = ("[SSL", "CERTIFICATE", "certificate")
 
 
 class TlsError(HeartwheelError, ConnectionError):
-    """Tell that client and broker do not agree on TLS, in OpenSSL's words."""
+    """Client and broker do not agree on TLS, in OpenSSL's words."""
 
 
 def refusal_of(error: object) -> Exception | None:
-    """Tell whether an error of a connection is final, and as which one it should be told.
+    """Return whether an error of a connection is final, and as which one it should be raised.
 
     Args:
         error: what ended the connection.
@@ -48,7 +48,7 @@ def refusal_of(error: object) -> Exception | None:
 
 
 class FirmManager(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python is untyped
-    """Connect as kafka-python does, but end the search for a first broker once each of them has refused for good."""
+    """kafka-python's manager, but it ends the search for a first broker once each has refused for good."""
 
     def __init__(self, net: Any, **given: Any) -> None:
         super().__init__(net, **given)

@@ -18,6 +18,17 @@ CLEANUP_POLICY: Final = "cleanup.policy"
 VERIFIED_SETTINGS: Final = (TIMESTAMP_TYPE, CLEANUP_POLICY)
 """Settings that an existing topic must have; all others (retention, segments) are its owner's business."""
 
+COMPRESSION: Final = "compression.type"
+
+UNPACKED: Final = "uncompressed"
+"""The `compression.type` of a topic that is read: `max.message.bytes` counts compressed bytes, and 32 KiB can hold a
+gigabyte. A broker that has to change the compression of a batch unpacks it, and counts what comes out (Kafka's
+`LogValidator`, then `UnifiedLog.append`); one that stores a batch as it came looks at neither."""
+
+BOUNDED_COMPRESSIONS: Final = (UNPACKED, "snappy")
+"""The values of `compression.type` that bound what a batch unpacks to: exactly, and to 21 times its size, which is the
+most that the format of snappy can hold."""
+
 _FENCED_MAX_S: Final = 15.0
 """How long a topic is tried to be made while every broker is fenced: longer than a session of a broker, 9 s."""
 
@@ -27,7 +38,7 @@ _MIB: Final = 1 << 20
 
 
 class TopicNames(msgspec.Struct, frozen=True, kw_only=True):
-    """Name the topics of one engine."""
+    """The names of one engine's topics."""
 
     heartbeats: str = "consumer-heartbeats"
     expirations: str = "member-expirations"
@@ -38,7 +49,7 @@ class TopicNames(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicSpec(msgspec.Struct, frozen=True):
-    """Say what a topic should be like.
+    """What a topic should be like.
 
     Args:
         name: its name.
@@ -54,7 +65,7 @@ class TopicSpec(msgspec.Struct, frozen=True):
 
 
 class TopicState(msgspec.Struct, frozen=True):
-    """Hold what a cluster says of one topic: its partitions, replicas and all its settings."""
+    """What a cluster says of one topic: its partitions, replicas and all its settings."""
 
     name: str
     partitions: int
@@ -63,7 +74,7 @@ class TopicState(msgspec.Struct, frozen=True):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """Hold one setting of an existing topic that is not as it must be."""
+    """One setting of an existing topic that is not as it must be."""
 
     topic: str
     setting: str
@@ -72,17 +83,19 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class TopicsReport(msgspec.Struct, frozen=True):
-    """Hold the outcome of `ensure_topics`.
+    """The outcome of `ensure_topics`.
 
     Args:
         created: names of the topics that were made now.
         missing: names of those that are not there, and were not to be made.
         differences: what is wrong with those that were there before.
+        advice: what would be better about those that were there before; nothing goes wrong by itself without it.
     """
 
     created: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     differences: tuple[Difference, ...] = ()
+    advice: tuple[Difference, ...] = ()
 
 
 def engine_topics(
@@ -109,7 +122,7 @@ def engine_topics(
     """
     names = names or TopicNames()
     # Retention drops whole closed segments, so segments are cut well before a topic is as old as its retention.
-    beats = _kept(heartbeat_retention_ms) | {"segment.bytes": str(128 * _MIB)}
+    beats = _kept(heartbeat_retention_ms) | {"segment.bytes": str(128 * _MIB), COMPRESSION: UNPACKED}
     outputs = _kept(output_retention_ms)
     # One small row a shard a second: without these a log of the last day would be read to learn the latest rows.
     status = {
@@ -153,8 +166,9 @@ def operations_topics(
         replication_factor: replicas of each; -1 leaves that to the cluster.
     """
     settings = {TIMESTAMP_TYPE: "LogAppendTime"} | _kept(retention_ms)
-    shapes = ((requests, partitions), (outcomes, partitions), (rejects, 1))
-    return [TopicSpec(name, count, settings, replication_factor) for name, count in shapes]
+    read = settings | {COMPRESSION: UNPACKED}
+    shapes = ((requests, partitions, read), (outcomes, partitions, settings), (rejects, 1, settings))
+    return [TopicSpec(name, count, shape, replication_factor) for name, count, shape in shapes]
 
 
 def _kept(retention_ms: int) -> dict[str, str]:
@@ -192,6 +206,7 @@ def ensure_topics(
         created=names if create else (),
         missing=() if create else names,
         differences=tuple(differences(specs, states)),
+        advice=tuple(_advice(specs, states)),
     )
 
 
@@ -251,6 +266,16 @@ def differences(specs: Sequence[TopicSpec], states: Mapping[str, TopicState]) ->
         if spec.name in states
         for setting in VERIFIED_SETTINGS
         if spec.settings.get(setting) not in {None, states[spec.name].settings.get(setting)}
+    ]
+
+
+def _advice(specs: Sequence[TopicSpec], states: Mapping[str, TopicState]) -> list[Difference]:
+    return [
+        Difference(spec.name, COMPRESSION, UNPACKED, states[spec.name].settings.get(COMPRESSION, ""))
+        for spec in specs
+        if spec.name in states
+        and COMPRESSION in spec.settings
+        and states[spec.name].settings.get(COMPRESSION) not in BOUNDED_COMPRESSIONS
     ]
 
 

@@ -1,4 +1,4 @@
-"""Who is next: the members nearest to their expiry, as the shards last told."""
+"""Who is next: the members nearest to their expiry, as the newest status rows have it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from heartwheel.live.picture import Picture
 
 
 class AtRisk(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold a member that is near its expiry.
+    """A member that is near its expiry.
 
     Args:
         group_id: its group.
@@ -26,7 +26,7 @@ class AtRisk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AtRiskList(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold the members nearest to their expiry, nearest first, and the wall clock of the answer, epoch ms."""
+    """The members nearest to their expiry, nearest first, and the wall clock of the answer, epoch ms."""
 
     at_ms: int
     rows: list[AtRisk]
@@ -36,7 +36,7 @@ def at_risk(picture: Picture, *, now_ms: int, limit: int = 50, canary: bool = Fa
     """List who is nearest to expiry.
 
     Args:
-        picture: what was told.
+        picture: what the topics say.
         now_ms: wall clock, epoch ms.
         limit: most rows.
         canary: whether to show the canary's members too.

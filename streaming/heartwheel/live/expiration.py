@@ -8,7 +8,7 @@ from heartwheel.wire.verdicts import ExpirationRow
 
 
 class Expiration(ExpirationRow, kw_only=True):
-    """Hold an expiration as the picture keeps and shows it: all fields of the topic's row, and these.
+    """An expiration as the picture keeps and shows it: all fields of the topic's row, and these.
 
     Args:
         seq: rises by arrival; the newest has the highest.
@@ -18,6 +18,8 @@ class Expiration(ExpirationRow, kw_only=True):
         returned_ms: when the member was back in its group, epoch ms; `None` as long as it is not.
         partition: where it is in its topic.
         offset: likewise.
+        explanation: sentences of whoever told it, in place of those of `heartwheel.live.why`.
+        evidence: file and line of the broker's log that tells it; `None` if the engine has decided it.
     """
 
     seq: int
@@ -27,13 +29,26 @@ class Expiration(ExpirationRow, kw_only=True):
     returned_ms: int | None = None
     partition: int
     offset: int
+    explanation: tuple[str, ...] = ()
+    evidence: str | None = None
 
+
+class LoggedExpiration(ExpirationRow, kw_only=True):
+    """Hold an expiration that a broker's log tells; `shard` is `FROM_A_LOG`. See `Expiration` for the other fields."""
+
+    returned_ms: int | None = None
+    explanation: tuple[str, ...] = ()
+    evidence: str | None = None
+
+
+FROM_A_LOG: Final = -1
+"""In place of a shard: the row is from a broker's log, and no engine has decided it."""
 
 _FIELDS: Final = ExpirationRow.__struct_fields__
 
 
 def expiration_of(row: ExpirationRow, *, seq: int, append_ms: int, partition: int, offset: int) -> Expiration:
-    """Shape a row as the picture keeps it.
+    """Return a row as the picture keeps it.
 
     Args:
         row: of the expirations topic.
@@ -48,13 +63,16 @@ def expiration_of(row: ExpirationRow, *, seq: int, append_ms: int, partition: in
         append_ms=append_ms,
         known_late_ms=append_ms - row.deadline_ms,
         silent_ms=row.detected_ms - row.last_seen_ms,
+        returned_ms=getattr(row, "returned_ms", None),
         partition=partition,
         offset=offset,
+        explanation=getattr(row, "explanation", ()),
+        evidence=getattr(row, "evidence", None),
     )
 
 
 def is_same_member(one: ExpirationRow, other: ExpirationRow) -> bool:
-    """Tell whether two expirations are about the same worker, as far as the ids it is known by can tell.
+    """Return whether two expirations are about the same worker, as far as the ids it is known by show.
 
     A dynamic member has a new member id after every return, so its client's id and host together stand for it.
 

@@ -14,7 +14,7 @@ from heartwheel.wire.verdicts import TriggerRow
 
 
 class ExpirationFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Say which expirations are meant; empty fields mean all.
+    """Which expirations are asked for; empty fields mean all.
 
     Args:
         text: words that must all be in the ids, the client or the host, upper and lower case alike.
@@ -34,7 +34,7 @@ class ExpirationFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExpirationPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold a page of expirations.
+    """A page of expirations.
 
     Args:
         rows: newest first.
@@ -50,7 +50,7 @@ class ExpirationPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExpirationDetail(Expiration, kw_only=True):
-    """Hold an expiration with its explanation: all its fields, and these.
+    """An expiration with its explanation: all its fields, and these.
 
     Args:
         why: what happened, in sentences.
@@ -90,7 +90,7 @@ def list_expirations(
     """Show a page of expirations.
 
     Args:
-        picture: what was told.
+        picture: what the topics say.
         wanted: which ones.
         before: only those whose `seq` is below this.
         limit: most rows.

@@ -6,16 +6,18 @@ from collections.abc import Collection
 
 import msgspec
 
+from heartwheel.percentiles import percentile
+
 
 class Lateness(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold how long after its deadline an expiration was in Kafka, ms; all zero of none.
+    """How long after its deadline an expiration was in Kafka, ms; all zero of none.
 
     Args:
         p50: median.
         p99: 99th percentile.
         max: the longest.
         count: of how many expirations.
-        objective: what it should stay under: two trigger intervals, one more for the batch, and the skew allowance
+        objective: what it should stay under: the bound of promise P2 (`heartwheel.wire.lateness`)
             (promise P2); `None` while the job's settings are not known.
     """
 
@@ -36,8 +38,3 @@ def lateness_of(late_ms: Collection[int], objective_ms: int | None) -> Lateness:
         count=len(ordered),
         objective=objective_ms,
     )
-
-
-def percentile(ordered: list[int], share: float) -> int:
-    """Take the nearest rank of sorted numbers, so that every percentile is one that was measured; 0 of none."""
-    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)] if ordered else 0

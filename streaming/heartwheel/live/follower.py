@@ -1,7 +1,7 @@
 """Follow the output topics in a thread of its own, over every absence of the brokers, without gap and double.
 
 The follower keeps the next offset of each partition itself. Whatever breaks, it builds a new consumer and goes on
-there, so a row is told once and in the order of its partition (tests/live/test_follower.py).
+there, so a row is handed on once and in the order of its partition (tests/live/test_follower.py).
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import Any, Final, Self
 
 from kafka.errors import KafkaError
 
+from heartwheel.kafka.bounded import OversizedBatch, warn_of_oversized
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError, reader
-from heartwheel.live.places import Places
-from heartwheel.live.told import Source, Told, told_by, topic_names
+from heartwheel.live.partitions import FollowedPartitions
+from heartwheel.live.topic_rows import Source, TopicRow, decode, topic_names
 from heartwheel.settings import Settings
 
-__all__ = ["Follower", "Source", "Told"]
+__all__ = ["Follower", "Source", "TopicRow"]
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ _BROKEN: Final = (KafkaUnreachableError, KafkaRefusedError, KafkaError, OSError)
 
 
 class Follower:
-    """Tell what the topics tell, as it comes.
+    """A reader of the output topics, in a thread of its own.
 
     Args:
         settings: where Kafka is and what the topics are called.
@@ -41,9 +42,9 @@ class Follower:
         since_ms: where to begin in topics that are not compacted, epoch ms; `None` begins with what comes from now on.
         tail_max: most records of a partition to begin with, however many there are since `since_ms`.
         positions: where to go on in partitions that were read before, by source and partition; wins over the two above.
-        on_told: takes rows in the order of their partition; called from the follower's thread, never with none. What it
+        on_rows: called with rows in the order of their partition, from the follower's thread, never with none. What it
             raises ends the follower.
-        on_link: told `True` once the brokers answer, `False` once they do not; called on changes only.
+        on_link: called with `True` once the brokers answer, `False` once they do not; on changes only.
     """
 
     def __init__(
@@ -54,21 +55,21 @@ class Follower:
         since_ms: int | None = None,
         tail_max: int | None = None,
         positions: Mapping[tuple[Source, int], int] | None = None,
-        on_told: Callable[[Sequence[Told]], None],
+        on_rows: Callable[[Sequence[TopicRow]], None],
         on_link: Callable[[bool], None] = lambda _linked: None,
     ) -> None:
         names = topic_names(settings.kafka.topics)
         self._kafka = settings.kafka
         topics = {names[source]: source for source in sources}
-        self._places = Places(topics, since_ms=since_ms, tail_max=tail_max, positions=positions)
-        self._on_told, self._on_link = on_told, on_link
+        self._partitions = FollowedPartitions(topics, since_ms=since_ms, tail_max=tail_max, positions=positions)
+        self._on_rows, self._on_link = on_rows, on_link
         self._linked: bool | None = None
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self.undecodable = 0
-        """Values that were passed over, as they are no rows of their topic."""
+        """Values that were passed over, as they are no rows of their topic or unpack to too much."""
         self.failure: BaseException | None = None
-        """What ended the follower, if something did: a bug of its own or of `on_told`."""
+        """What ended the follower, if something did: a bug of its own or of `on_rows`."""
 
     def __enter__(self) -> Self:
         self.start()
@@ -85,7 +86,7 @@ class Follower:
     @property
     def skipped(self) -> int:
         """Records that lay before the tail it began with, or were deleted before they could be read."""
-        return self._places.skipped
+        return self._partitions.skipped
 
     def start(self) -> None:
         """Begin to follow, in a daemon thread; brokers and topics may come later."""
@@ -121,42 +122,47 @@ class Follower:
             self._kafka.client,
             doing="follow the topics",
             connect_timeout_ms=_CONNECT_TIMEOUT_MS,
+            on_oversized=self._pass_over,
         ) as consumer:
             looked_s = probed_s = float("-inf")
             while not self._stopping.is_set():
                 now_s = time.monotonic()
                 if now_s - looked_s >= _LOOK_EVERY_S:
-                    self._places.look(consumer, timeout_ms=_PROBE_TIMEOUT_MS)
+                    self._partitions.look(consumer, timeout_ms=_PROBE_TIMEOUT_MS)
                     looked_s = now_s
                 if self._poll(consumer):
                     probed_s = time.monotonic()
                     self._link(linked=True)
                 elif now_s - probed_s >= _PROBE_EVERY_S:
                     # A consumer whose brokers are gone polls on in silence: only a question tells.
-                    self._places.probe(consumer, timeout_ms=_PROBE_TIMEOUT_MS)
+                    self._partitions.probe(consumer, timeout_ms=_PROBE_TIMEOUT_MS)
                     probed_s = time.monotonic()
                     self._link(linked=True)
 
+    def _pass_over(self, batch: OversizedBatch) -> None:
+        warn_of_oversized(batch)
+        self.undecodable += batch.last_offset - batch.first_offset + 1
+
     def _poll(self, consumer: Any) -> bool:
-        """Tell what one poll brings; tell whether it brought anything."""
-        if not self._places.assigned:
+        """Hand on what one poll brings; return whether it brought anything."""
+        if not self._partitions.assigned:
             self._stopping.wait(_POLL_MS / 1000)
             return False
         found = consumer.poll(_POLL_MS)
-        told: list[Told] = []
+        rows: list[TopicRow] = []
         for place, records in found.items():
-            source = self._places.source_of(place)
-            self._places.passed(place, records[-1].offset + 1)
-            told += self._decoded(source, records)
-        if told:
-            self._on_told(told)
+            source = self._partitions.source_of(place)
+            self._partitions.passed(place, records[-1].offset + 1)
+            rows += self._decoded(source, records)
+        if rows:
+            self._on_rows(rows)
         return bool(found)
 
-    def _decoded(self, source: Source, records: Sequence[Any]) -> list[Told]:
+    def _decoded(self, source: Source, records: Sequence[Any]) -> list[TopicRow]:
         valued = [record for record in records if record.value is not None]
-        told = [each for record in valued if (each := told_by(source, record)) is not None]
-        self.undecodable += len(valued) - len(told)
-        return told
+        rows = [each for record in valued if (each := decode(source, record)) is not None]
+        self.undecodable += len(valued) - len(rows)
+        return rows
 
     def _link(self, *, linked: bool) -> None:
         if linked is not self._linked:

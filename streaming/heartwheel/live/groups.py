@@ -4,57 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from heartwheel.live.changes import cause_words
 from heartwheel.live.expiration import Expiration
-from heartwheel.live.group_book import GroupEntry
+from heartwheel.live.group_index import GroupEntry
 from heartwheel.live.picture import Picture
-from heartwheel.live.states import STATE_WORDS, ShownState, kind_of, state_of
+from heartwheel.live.states import ShownState, kind_of, state_of, words_of
 from heartwheel.live.storms import Storm, StormRule, storm_of
-from heartwheel.live.timeline import timeline_of
+from heartwheel.live.timeline import TimelineLine, timeline_of
 
 EXPIRATIONS_SHOWN_MAX: Final = 100
 """Most expirations that the detail of a group shows."""
 
 
 class LastChange(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold what the triggers topic told last of a group.
+    """What the triggers topic says last of a group.
 
     Args:
         type: `rebalance_triggered`, `rebalance_completed` or `group_empty`.
         cause: why the rebalance began, for machines.
         reason: the same in Kafka's own words.
+        words: the cause in words for people; of a presence group, who came or went.
         time_ms: when, epoch ms.
-        duration_ms: how long the join phase took, ms; `None` while it lasts.
+        duration_ms: how long the join phase took, ms; `None` while it lasts, and where there is none.
     """
 
     type: str
     cause: str | None
     reason: str
+    words: str
     time_ms: int
     duration_ms: int | None
 
 
 class Blocked(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold whom a rebalance waits for.
+    """Whom a rebalance waits for.
 
     Args:
-        since_ms: when it began, epoch ms.
-        deadline_ms: when those who have not joined are removed, epoch ms; `None` if that is not known.
-        awaiting: the first of those who had not joined when it began, those expired since left out.
+        since_ms: since when, epoch ms; `None` if its begin was not seen.
+        deadline_ms: when those who have not joined, or synced, are removed, epoch ms; `None` if that is not known.
+        awaiting: the first of those who have not joined, or synced. Until the shard's next status row they are those
+            who had not joined when it began, those expired since left out.
         awaiting_count: how many there are.
+        to: what they have to do: `join`, or `sync` once all have joined.
     """
 
-    since_ms: int
+    since_ms: int | None
     deadline_ms: int | None
     awaiting: list[str]
     awaiting_count: int
+    to: str = "join"
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold how a group stands.
+    """How a group stands.
 
     Args:
         group_id: its name.
@@ -88,7 +94,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold a page of groups.
+    """A page of groups.
 
     Args:
         rows: those that changed last first.
@@ -108,7 +114,7 @@ class GroupPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Say which groups are meant; empty fields mean all.
+    """Which groups are asked for; empty fields mean all.
 
     Args:
         text: part of the name, upper and lower case alike.
@@ -124,7 +130,7 @@ class GroupFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupDetail(Group, kw_only=True, frozen=True):
-    """Hold a group with its newest history: all its fields, and these.
+    """A group with its newest history: all its fields, and these.
 
     Args:
         timeline: what happened to it, newest first; each row of the topics with `time_ms`, `kind` and `text`.
@@ -132,7 +138,7 @@ class GroupDetail(Group, kw_only=True, frozen=True):
         expirations_count: their number in the window.
     """
 
-    timeline: list[dict[str, Any]]
+    timeline: list[TimelineLine]
     expirations: list[Expiration]  # type: ignore[assignment] # a list of groups counts them, one group shows them
     expirations_count: int
 
@@ -145,14 +151,14 @@ def group_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Group:
         rule: what a storm is.
         now_ms: wall clock, epoch ms.
     """
-    newest, state = entry.newest, state_of(entry)
+    newest, state, kind = entry.newest, state_of(entry), kind_of(entry)
     return Group(
         group_id=entry.group_id,
         state=state,
-        state_words=STATE_WORDS[state],
-        kind=kind_of(entry),
+        state_words=words_of(state, kind),
+        kind=kind,
         generation_id=newest.generation_id if newest else -1,
-        members=newest.member_count if newest else None,
+        members=None if entry.newest is None and entry.listed is None else members_of(entry),
         last=_last(entry),
         blocked=_blocked(entry),
         storm=storm_of(entry.triggers, entry.expirations, rule, now_ms=now_ms),
@@ -173,22 +179,40 @@ def _last(entry: GroupEntry) -> LastChange | None:
         type=newest.type,
         cause=begun.cause,
         reason=begun.reason,
+        words=cause_words(begun),
         time_ms=newest.time_ms,
-        duration_ms=newest.duration_ms,
+        # Nobody joins when a group becomes empty or a worker comes and goes: there is nothing that could take time.
+        duration_ms=newest.duration_ms if newest.is_rebalance and newest.type != "group_empty" else None,
     )
 
 
+def members_of(entry: GroupEntry) -> int:
+    """Return how many members a group has, 0 if that is not known."""
+    if entry.newest is not None:
+        return entry.newest.member_count
+    return 0 if entry.listed is None else entry.listed.members
+
+
 def _blocked(entry: GroupEntry) -> Blocked | None:
-    begun = entry.newest
-    if begun is None or begun.type != "rebalance_triggered":
+    newest, standing = entry.newest, entry.standing
+    is_completing = state_of(entry) is ShownState.COMPLETING_REBALANCE
+    if standing is not None and standing.awaiting_count is not None:
+        return Blocked(
+            since_ms=newest.time_ms if newest else None,
+            deadline_ms=standing.deadline_ms,
+            awaiting=list(standing.awaiting),
+            awaiting_count=standing.awaiting_count,
+            to="sync" if is_completing else "join",
+        )
+    if newest is None or newest.type != "rebalance_triggered":
         return None
-    gone = {each.member_id for each in entry.expirations if each.deadline_ms >= begun.time_ms}
-    awaiting = [member_id for member_id in begun.awaiting if member_id not in gone]
+    gone = {each.member_id for each in entry.expirations if each.deadline_ms >= newest.time_ms}
+    awaiting = [member_id for member_id in newest.awaiting if member_id not in gone]
     return Blocked(
-        since_ms=begun.time_ms,
-        deadline_ms=begun.deadline_ms,
+        since_ms=newest.time_ms,
+        deadline_ms=newest.deadline_ms,
         awaiting=awaiting,
-        awaiting_count=begun.awaiting_count - (len(begun.awaiting) - len(awaiting)),
+        awaiting_count=newest.awaiting_count - (len(newest.awaiting) - len(awaiting)),
     )
 
 
@@ -204,7 +228,7 @@ def list_groups(
     """Show a page of groups.
 
     Args:
-        picture: what was told.
+        picture: what the topics say.
         wanted: which ones.
         rule: what a storm is.
         now_ms: wall clock, epoch ms.
@@ -215,8 +239,9 @@ def list_groups(
         entries = list(_matching(picture, wanted, rule, now_ms))
         rest = entries if before is None else [entry for entry in entries if entry.version < before]
         rows = [group_of(entry, rule, now_ms=now_ms) for entry in rest[:limit]]
-        known = sum(wanted.canary or not picture.is_canary(name) for name in picture.groups.entries)
-        total = sum(row.groups for row in picture.status.values())
+        hidden = 0 if wanted.canary else len(picture.canaries())
+        known = len(picture.groups.entries) - hidden
+        total = max(0, sum(row.groups for row in picture.status.values()) - hidden)
     return GroupPage(
         rows=rows,
         next=str(rows[-1].version) if len(rest) > len(rows) else None,
@@ -231,8 +256,8 @@ def _note(known: int, total: int) -> str:
     if total <= known:
         return ""
     return (
-        f"{total - known:,} of {total:,} groups had no expiration and no rebalance in the time that is shown; "
-        "the topics name a group only when something happens to it."
+        f"{total - known:,} of {total:,} groups are not known by name yet: nothing happened to them, and each batch "
+        "names some."
     )
 
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from heartwheel.live.words import ago, count
+from heartwheel.live.phrases import ago, count
 from heartwheel.wire.job import JobRow, Phase
 from heartwheel.wire.status import StatusRow
 
@@ -22,17 +22,19 @@ UNREACHABLE_MS: Final = 3_000
 
 
 class HealthState(enum.StrEnum):
-    """Name how far the engine can be trusted."""
+    """How far the engine can be trusted."""
 
     HEALTHY = "healthy"
     CATCHING_UP = "catching_up"
     STALLED = "stalled"
     WAITING = "waiting"
+    LOG = "log"
+    """There is no engine: what is shown is from brokers' logs."""
     UNREACHABLE = "unreachable"
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold how far the engine can be trusted.
+    """How far the engine can be trusted.
 
     Args:
         state: in one word.
@@ -51,11 +53,15 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def ready(self) -> bool:
         """Whether what is shown can be relied on."""
-        return self.state in {HealthState.HEALTHY, HealthState.CATCHING_UP}
+        return self.state in {HealthState.HEALTHY, HealthState.CATCHING_UP, HealthState.LOG}
+
+
+OUTAGE_SHOWN_MS: Final = 600_000
+"""How long an outage of Kafka is spoken of, ms."""
 
 
 class Signs(NamedTuple):
-    """Hold what health is judged by.
+    """What health is judged by.
 
     Args:
         linked: whether Kafka answers; `None` before anybody has asked.
@@ -64,6 +70,7 @@ class Signs(NamedTuple):
         job: the newest row of the job, if any.
         shards: the newest row of each shard.
         reasons: what else is wrong, in sentences.
+        log: what was read of brokers' logs, in a sentence, if that is what is shown.
     """
 
     linked: bool | None
@@ -72,6 +79,7 @@ class Signs(NamedTuple):
     job: JobRow | None
     shards: tuple[StatusRow, ...]
     reasons: tuple[str, ...] = ()
+    log: str = ""
 
 
 def health_of(signs: Signs, *, now_ms: int) -> Health:
@@ -81,7 +89,7 @@ def health_of(signs: Signs, *, now_ms: int) -> Health:
         signs: what is known.
         now_ms: wall clock, epoch ms.
     """
-    for judge in (_unreachable, _waiting, _stopped, _retrying, _silent, _starting, _catching_up):
+    for judge in (_logged, _unreachable, _waiting, _stopped, _retrying, _silent, _starting, _catching_up, _standing):
         health = judge(signs, now_ms)
         if health is not None:
             return health
@@ -89,8 +97,14 @@ def health_of(signs: Signs, *, now_ms: int) -> Health:
     return _health(signs, HealthState.HEALTHY, since_ms, "Healthy: every shard decides as its members fall silent.")
 
 
+def _logged(signs: Signs, _now_ms: int) -> Health | None:
+    return _health(signs, HealthState.LOG, None, signs.log) if signs.log else None
+
+
 def _health(signs: Signs, state: HealthState, since_ms: int | None, sentence: str, hint: str = "") -> Health:
-    return Health(state=state, since_ms=since_ms, sentence=sentence, hint=hint, reasons=list(signs.reasons))
+    return Health(
+        state=state, since_ms=since_ms, sentence=sentence, hint=hint, reasons=[*signs.reasons, *_of_ticker(signs)]
+    )
 
 
 def _unreachable(signs: Signs, now_ms: int) -> Health | None:
@@ -159,7 +173,7 @@ def _silent(signs: Signs, now_ms: int) -> Health | None:
 
 
 def _heard_ms(signs: Signs) -> int:
-    """Tell when the newest batch was, epoch ms."""
+    """Return when the newest batch was, epoch ms."""
     batches = [row.batch_ms for row in signs.shards]
     if signs.job is not None:
         batches.append(signs.job.last_batch.ended_ms if signs.job.last_batch else signs.job.phase_since_ms)
@@ -180,14 +194,14 @@ def _starting(signs: Signs, now_ms: int) -> Health | None:
 
 def _catching_up(signs: Signs, now_ms: int) -> Health | None:
     job = signs.job
-    told = job is not None and job.phase is Phase.CATCHING_UP
+    says_so = job is not None and job.phase is Phase.CATCHING_UP
     # The shards' own word is only asked for where the job gives none: it is older by up to one batch.
-    if not told and (job is not None or not any(row.held for row in signs.shards)):
+    if not says_so and (job is not None or not any(row.held for row in signs.shards)):
         return None
     since_ms = job.phase_since_ms if job else None
     behind = job.last_batch.behind if job and job.last_batch else None
     far = "" if behind is None else f": {count(behind, 'record')} behind"
-    held = f", clocks held for {ago(since_ms, now_ms)}" if since_ms is not None else ", clocks held"
+    held = f", for {ago(since_ms, now_ms)}" if since_ms is not None else ""
     return _health(
         signs,
         HealthState.CATCHING_UP,
@@ -195,3 +209,42 @@ def _catching_up(signs: Signs, now_ms: int) -> Health | None:
         f"Catching up{far}{held}.",
         "Nobody is expired before what was sent meanwhile has been read. Nothing is to be done.",
     )
+
+
+def _standing(signs: Signs, now_ms: int) -> Health | None:
+    """Find that the log gives no time: nobody is expired where nothing is written, not even a tick."""
+    job = signs.job
+    if job is None or job.ticker is None or not (job.standing or job.ticker.reason):
+        return None
+    ticker = job.ticker
+    if ticker.reason:
+        why, since_ms = ticker.reason, job.at_ms - ticker.lag_ms
+    else:
+        named = ticker.silent[0] if ticker.silent else None
+        why = f"partition {named.partition}: {named.reason}" if named else "records of it cannot be read yet"
+        since_ms = job.at_ms - (named.since_ms if named else 0)
+    where = f" in {count(job.standing, 'partition')}" if job.standing else ""
+    return _health(
+        signs,
+        HealthState.STALLED,
+        since_ms,
+        f"Time stands still{where} for {ago(since_ms, now_ms)}: {why}.",
+        "Nobody there is expired meanwhile. An open transaction stops time, too; heartwheel doctor tells more.",
+    )
+
+
+def _of_ticker(signs: Signs) -> list[str]:
+    """Say what the ticker and the outages of late have to tell."""
+    job = signs.job
+    if job is None:
+        return []
+    found = []
+    if job.ticker is not None and job.ticker.silent:
+        first = job.ticker.silent[0]
+        where = count(job.ticker.silent_count, "partition")
+        found.append(f"No ticks come to {where}; partition {first.partition}: {first.reason}.")
+    outage = job.last_outage
+    if outage is not None and job.at_ms - outage.seen_ms < OUTAGE_SHOWN_MS:
+        renewed = count(outage.sessions_renewed, "session")
+        found.append(f"Kafka was not writable for {outage.duration_ms / 1000:.0f} s: {renewed} renewed.")
+    return found

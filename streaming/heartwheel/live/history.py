@@ -38,19 +38,23 @@ T = TypeVar("T")
 
 
 class HistoryBusyError(HeartwheelError):
-    """Tell that too many read heartbeats right now."""
+    """Too many read heartbeats right now."""
 
 
 class HistoryEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold an event of a member: when it was appended, epoch ms, its type, the generation that it names or -1."""
+    """An event of a member: when it was appended, epoch ms, its type, the generation that it names or -1.
+
+    A join or a leave may have a `reason`, in the client's own words.
+    """
 
     at_ms: int
     type: EventType
     generation_id: int
+    reason: str | None = None
 
 
 class Gap(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold the time between two events, epoch ms and ms."""
+    """The time between two events, epoch ms and ms."""
 
     from_ms: int
     to_ms: int
@@ -58,7 +62,7 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemberHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold the events of a member around its last silence, or lately.
+    """The events of a member around its last silence, or lately.
 
     Args:
         events: the oldest first.
@@ -78,27 +82,31 @@ class MemberHistory(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def nothing(cls, note: str) -> Self:
-        """Say why there is none."""
+        """Return why there is none."""
         return cls(events=[], gaps=[], session_timeout_ms=None, deadline_ms=None, truncated=False, note=note)
 
 
 class MemberSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold a member that sent something lately: its id, when it did last (epoch ms), how many events were read."""
+    """A member that sent something lately: its id, when it did last (epoch ms), how many events were read.
+
+    Of one whose last event is its leave, `left` is the reason that it gave, in the client's own words; empty if none.
+    """
 
     member_id: str
     last_seen_ms: int
     beats: int
+    left: str | None = None
 
 
 class GroupTail(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold who of a group sent something lately, the latest first, and what of it could not be read, in words."""
+    """Who of a group sent something lately, the latest first, and what of it could not be read, in words."""
 
     members: list[MemberSeen]
     note: str
 
 
 class HistoryReader:
-    """Read the heartbeat topic on demand: few at once, each within bounds, answers kept for some seconds.
+    """A reader of the heartbeat topic on demand: few at once, each within bounds, answers kept for some seconds.
 
     Args:
         settings: where Kafka is.
@@ -208,7 +216,8 @@ def member_history(
     for at_ms, event in beats:
         if is_about(event, member_id):
             found += 1
-            events.append(HistoryEvent(at_ms=at_ms, type=event.type, generation_id=event.generation_id))
+            reason = _reason(event, member_id)
+            events.append(HistoryEvent(at_ms=at_ms, type=event.type, generation_id=event.generation_id, reason=reason))
             if newest is None:
                 timeout_ms = event.session_timeout_ms or timeout_ms
     notes = [cut()] if cut() else []
@@ -227,7 +236,7 @@ def member_history(
 
 
 def is_about(event: Event, member_id: str) -> bool:
-    """Tell whether an event is one of a member: sent by it, answered with its id, or its leave."""
+    """Return whether an event is one of a member: sent by it, answered with its id, or its leave."""
     if member_id in {event.member_id, event.assigned_member_id}:
         return True
     return any(leaver.member_id == member_id for leaver in event.leaving)
@@ -237,10 +246,20 @@ def members_seen(beats: Iterable[Beat]) -> list[MemberSeen]:
     """Count the events of each member, those seen last first."""
     last_ms: dict[str, int] = {}
     counts: dict[str, int] = {}
+    left: dict[str, str | None] = {}
     for at_ms, event in beats:
         member_id = event.member_id or event.assigned_member_id
-        if member_id:
-            last_ms[member_id] = at_ms
-            counts[member_id] = counts.get(member_id, 0) + 1
+        for each in (member_id, *(leaver.member_id for leaver in event.leaving)):
+            if each:
+                last_ms[each] = at_ms
+                counts[each] = counts.get(each, 0) + 1
+                left[each] = (_reason(event, each) or "") if event.type is EventType.LEAVE else None
     ordered = sorted(last_ms, key=lambda member_id: (-last_ms[member_id], member_id))
-    return [MemberSeen(member_id=each, last_seen_ms=last_ms[each], beats=counts[each]) for each in ordered]
+    return [
+        MemberSeen(member_id=each, last_seen_ms=last_ms[each], beats=counts[each], left=left[each]) for each in ordered
+    ]
+
+
+def _reason(event: Event, member_id: str) -> str | None:
+    """Take the client's words for what a member did; in a leave of many, each may have its own."""
+    return next((one.reason for one in event.leaving if one.member_id == member_id), None) or event.reason

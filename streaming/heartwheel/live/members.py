@@ -12,7 +12,7 @@ from heartwheel.live.why import why
 
 
 class MemberView(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold what is known of one member.
+    """What is known of one member.
 
     Args:
         group_id: its group.

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import metadata
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
+from heartwheel.live.canary_figures import CanaryFigures
 from heartwheel.live.expirations import count_expirations
 from heartwheel.live.figures import Lateness, lateness_of
-from heartwheel.live.groups import storms
+from heartwheel.live.groups import members_of, storms
 from heartwheel.live.health import Health, Signs, health_of
+from heartwheel.live.phrases import count, length, setting
 from heartwheel.live.picture import Picture
-from heartwheel.live.storms import Offender, StormRule
+from heartwheel.live.states import ShownKind, state_of
+from heartwheel.live.storms import Offender, Storm, StormRule
 from heartwheel.live.ticks import STEP_MS
 from heartwheel.live.wheel import shards_of
-from heartwheel.live.words import count, length, setting
 from heartwheel.wire.job import JobRow
 
 VERSION: Final = metadata.version("heartwheel")
@@ -29,7 +31,7 @@ _STORMS_MAX: Final = 20
 
 
 class LastBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold the newest batch: Spark's number of it, when it ended (epoch ms), how long it took (ms), what it read."""
+    """The newest batch: Spark's number of it, when it ended (epoch ms), how long it took (ms), what it read."""
 
     batch_id: int
     at_ms: int
@@ -39,7 +41,7 @@ class LastBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StormLine(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold a group that is in a storm; see `Storm`."""
+    """A group that is in a storm; see `Storm`."""
 
     group_id: str
     count: int
@@ -49,7 +51,7 @@ class StormLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold what stretch of time the picture shows.
+    """What stretch of time the picture shows.
 
     Args:
         from_ms: expirations since then are all there, epoch ms.
@@ -65,13 +67,13 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Now(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold how things stand.
+    """How things stand, in one document.
 
     Args:
         at_ms: wall clock of the answer, epoch ms.
         version: release of heartwheel.
         health: whether the engine can be trusted.
-        members: members of all shards.
+        members: members of all shards, those of the canary left out, as in the next three.
         groups: groups of all shards.
         groups_by_state: count by Kafka's state name.
         groups_by_kind: count by kind.
@@ -85,7 +87,7 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
         clock_behind_ms: how far that is behind the wall clock, ms; `None` before all have.
         last_batch: the newest batch, if the job tells.
         backlog: records that are yet to be read, if the job tells.
-        heartbeats_per_second: records that were read lately; `None` if nothing was told lately.
+        heartbeats_per_second: records that were read lately; `None` if no status row came lately.
         rejects_total: rejected records that were seen.
         rejects_by_cause: likewise, by cause.
         strays: groups with records in more than one partition, and how many.
@@ -117,13 +119,13 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
     rejects_by_cause: dict[str, int]
     strays: dict[str, int]
     storms: list[StormLine]
-    canary: Any
+    canary: CanaryFigures | None
     window: Window
     job: JobRow | None
 
 
 class View(NamedTuple):
-    """Hold what a picture is looked at with.
+    """What a picture is looked at with.
 
     Args:
         bootstrap: the brokers' address, for sentences.
@@ -134,7 +136,7 @@ class View(NamedTuple):
 
     bootstrap: str = ""
     storm: StormRule = StormRule()
-    canary: Any = None
+    canary: CanaryFigures | None = None
     show_canary: bool = False
 
 
@@ -142,7 +144,7 @@ def now_of(picture: Picture, view: View, *, now_ms: int) -> Now:
     """Show how things stand.
 
     Args:
-        picture: what was told.
+        picture: what the topics say.
         view: what it is looked at with.
         now_ms: wall clock, epoch ms.
     """
@@ -162,17 +164,19 @@ def now_of(picture: Picture, view: View, *, now_ms: int) -> Now:
             bootstrap=view.bootstrap,
             job=job,
             shards=rows,
-            reasons=_reasons(lateness, strays, view.canary),
+            reasons=() if picture.log else _reasons(lateness, strays, view.canary),
+            log=picture.log,
         )
+        hidden = [] if view.show_canary else picture.canaries()
         stormy = storms(picture, view.storm, now_ms=now_ms, canary=view.show_canary)
         return Now(
             at_ms=now_ms,
             version=VERSION,
             health=health_of(signs, now_ms=now_ms),
-            members=sum(row.members for row in rows),
-            groups=sum(row.groups for row in rows),
-            groups_by_state=_summed([row.groups_by_state for row in rows]),
-            groups_by_kind=_summed([row.groups_by_kind for row in rows]),
+            members=max(0, sum(row.members for row in rows) - sum(map(members_of, hidden))),
+            groups=max(0, sum(row.groups for row in rows) - len(hidden)),
+            groups_by_state=_less(_summed([row.groups_by_state for row in rows]), map(state_of, hidden)),
+            groups_by_kind=_less(_summed([row.groups_by_kind for row in rows]), (ShownKind.PRESENCE for _ in hidden)),
             shards=shards,
             shards_held=sum(row.held for row in rows),
             expirations_per_minute=sum(row.append_ms > now_ms - _RATE_MS for row in kept),
@@ -195,11 +199,11 @@ def now_of(picture: Picture, view: View, *, now_ms: int) -> Now:
 
 
 def objective_ms(job: JobRow | None) -> int | None:
-    """Tell how late an expiration may be known, ms: two trigger intervals, one for the batch, the skew (promise P2)."""
-    return None if job is None else 3 * job.trigger_interval_ms + job.skew_allowance_ms
+    """Tell how late an expiration may be known, ms (promise P2, `heartwheel.wire.lateness`)."""
+    return None if job is None else job.lateness_objective_ms
 
 
-def _storm_line(group_id: str, storm: Any) -> StormLine:
+def _storm_line(group_id: str, storm: Storm) -> StormLine:
     return StormLine(group_id=group_id, **msgspec.structs.asdict(storm))
 
 
@@ -208,6 +212,13 @@ def _summed(counts: list[dict[str, int]]) -> dict[str, int]:
     for each in counts:
         total.update(each)
     return dict(total)
+
+
+def _less(counts: dict[str, int], hidden: Iterable[str | None]) -> dict[str, int]:
+    """Take the canary's groups out of counts, which are of a moment close by and not the same."""
+    left = Counter(counts)
+    left.subtract(each for each in hidden if each in counts)
+    return {str(name): number for name, number in left.items() if number > 0}
 
 
 def _last_batch(job: JobRow | None) -> LastBatch | None:
@@ -224,7 +235,7 @@ def _last_batch(job: JobRow | None) -> LastBatch | None:
 
 
 def _heartbeats(picture: Picture, now_ms: int) -> float | None:
-    """Tell the rate of the last two whole steps: the present one has just begun."""
+    """Return the rate of the last two whole steps: the present one has just begun."""
     end_ms = now_ms - now_ms % STEP_MS
     steps = picture.ticks.steps(end_ms - _BEATS_STEPS * STEP_MS, end_ms)
     records = [tick.records for _, tick in steps if tick.records is not None]
@@ -241,7 +252,7 @@ def _window(picture: Picture, now_ms: int, kept: int) -> Window:
     )
 
 
-def _reasons(lateness: Lateness, strays: Mapping[str, int], canary: Any) -> tuple[str, ...]:
+def _reasons(lateness: Lateness, strays: Mapping[str, int], canary: CanaryFigures | None) -> tuple[str, ...]:
     return tuple(line for line in (_late(lateness), _stray(strays), *_canary(canary)) if line)
 
 
@@ -261,9 +272,10 @@ def _stray(strays: Mapping[str, int]) -> str:
     return f"Groups send to more than one partition: {names}. Use one partitioner (murmur2) in all producers."
 
 
-def _canary(canary: Any) -> list[str]:
-    missed, false = getattr(canary, "missed", 0), getattr(canary, "false_", 0)
-    lines = []
+def _canary(canary: CanaryFigures | None) -> list[str]:
+    if canary is None:
+        return []
+    missed, false, lines = canary.missed, canary.false_, list[str]()
     if missed:
         lines.append(f"The canary was not expired in time {count(missed, 'time')}: real members may be missed too.")
     if false:

@@ -1,4 +1,4 @@
-"""The picture: what the topics have told, bounded, kept by one thread and looked at by others.
+"""The picture: what the topics say, bounded, kept by one thread and looked at by others.
 
 It holds plain data; what is shown of it are pure functions of it and of the time, each in a module of its own
 (`now`, `expirations`, `groups`, `at_risk`, `wheel`, `series`, `health`). They read under `Picture.lock`.
@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from heartwheel.live.expiration import Expiration
-from heartwheel.live.group_book import GroupBook
+from heartwheel.live.group_index import GroupEntry, GroupIndex
 from heartwheel.live.seen import Seen
 from heartwheel.live.ticks import Ticks
-from heartwheel.live.told import Source, Told
+from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.live.window import ExpirationWindow
 from heartwheel.wire.job import JobRow
 from heartwheel.wire.rejects import Reject
@@ -32,7 +32,7 @@ _RETURNS_MAX: Final = 5_000
 
 
 class Changes(NamedTuple):
-    """Hold what rows have changed in a picture.
+    """What rows have changed in a picture.
 
     Args:
         expirations: new ones, in the order they came.
@@ -48,7 +48,7 @@ class Changes(NamedTuple):
 
 
 class Picture:
-    """Keep what the topics tell.
+    """What the output topics say, within bounds: the newest of a stretch of time.
 
     Args:
         expirations_max: most expirations that are kept.
@@ -70,10 +70,12 @@ class Picture:
         self.lock = threading.RLock()
         self.window_ms, self.canary_prefix = window_ms, canary_prefix
         self.window = ExpirationWindow(expirations_max, window_ms)
-        self.groups = GroupBook(groups_max, triggers_max, window_ms)
+        self.groups = GroupIndex(groups_max, triggers_max, window_ms)
         self.ticks = Ticks(window_ms)
         self.status: dict[int, StatusRow] = {}
         self.job: JobRow | None = None
+        self.log = ""
+        """What was read of brokers' logs, in a sentence, if these feed it in place of the engine's topics."""
         self.rejects: Counter[str] = Counter()
         """Rejected records by cause, as far as the rejects topic was read."""
         self.triggers_total = 0
@@ -84,7 +86,7 @@ class Picture:
         """The newest returns, each with its number."""
         self.newest_return = 0
         self._triggers_seen = Seen(2 * triggers_max)
-        self._takers: dict[Source, Callable[[Told, Changes], None]] = {
+        self._takers: dict[Source, Callable[[TopicRow, Changes], None]] = {
             Source.EXPIRATIONS: self._take_expiration,
             Source.TRIGGERS: self._take_trigger,
             Source.STATUS: self._take_status,
@@ -93,14 +95,18 @@ class Picture:
         }
 
     def is_canary(self, group_id: str) -> bool:
-        """Tell by its name whether a group is one of the canary's."""
+        """Return whether a group is one of the canary's, by its name."""
         return group_id.startswith(self.canary_prefix)
 
-    def apply(self, told: Sequence[Told], *, now_ms: int) -> Changes:
-        """Take rows, and let go of what is too old or too many.
+    def canaries(self) -> list[GroupEntry]:
+        """Return the canary's groups; hold the lock meanwhile."""
+        return [entry for name, entry in self.groups.entries.items() if self.is_canary(name)]
+
+    def apply(self, rows: Sequence[TopicRow], *, now_ms: int) -> Changes:
+        """Apply rows of the topics, and drop what is too old or too many.
 
         Args:
-            told: rows; those of one partition in their order.
+            rows: those of one partition in their order.
             now_ms: wall clock, epoch ms.
 
         Returns:
@@ -109,13 +115,13 @@ class Picture:
         with self.lock:
             before = self.window.duplicates
             changes = Changes([], [], set(), 0)
-            for each in told:
+            for each in rows:
                 self._takers[each.source](each, changes)
             self._evict(now_ms)
             return changes._replace(duplicates=self.window.duplicates - before)
 
-    def link(self, linked: bool, *, now_ms: int) -> None:  # noqa: FBT001 - the one thing it is told
-        """Take whether Kafka answers.
+    def link(self, linked: bool, *, now_ms: int) -> None:  # noqa: FBT001 - its one argument
+        """Note whether Kafka answers.
 
         Args:
             linked: whether it does.
@@ -131,10 +137,12 @@ class Picture:
         self.groups.evict(now_ms)
         del self.returns[:-_RETURNS_MAX]
 
-    def _take_expiration(self, told: Told, changes: Changes) -> None:
-        row = told.row
+    def _take_expiration(self, topic_row: TopicRow, changes: Changes) -> None:
+        row = topic_row.row
         assert isinstance(row, ExpirationRow)  # noqa: S101 - by the decoder of its source
-        kept = self.window.add(row, append_ms=told.append_ms, partition=told.partition, offset=told.offset)
+        kept = self.window.add(
+            row, append_ms=topic_row.append_ms, partition=topic_row.partition, offset=topic_row.offset
+        )
         if kept is None:
             return
         changes.expirations.append(kept)
@@ -144,15 +152,15 @@ class Picture:
         if self.groups.add_expiration(kept):
             self._note_return(kept, changes)
 
-    def _take_trigger(self, told: Told, changes: Changes) -> None:
-        row = told.row
+    def _take_trigger(self, topic_row: TopicRow, changes: Changes) -> None:
+        row = topic_row.row
         assert isinstance(row, TriggerRow)  # noqa: S101 - by the decoder of its source
         if not self._triggers_seen.is_new(row.id):
             return
         if not self.is_canary(row.group_id):
             self.triggers_total += 1
         changes.groups.add(row.group_id)
-        for back in self.groups.add_trigger(row, told.append_ms):
+        for back in self.groups.add_trigger(row, topic_row.append_ms):
             self._note_return(back, changes)
 
     def _note_return(self, back: Expiration, changes: Changes) -> None:
@@ -160,24 +168,25 @@ class Picture:
         self.newest_return += 1
         self.returns.append((self.newest_return, back))
 
-    def _take_status(self, told: Told, _changes: Changes) -> None:
-        row = told.row
+    def _take_status(self, topic_row: TopicRow, _changes: Changes) -> None:
+        row = topic_row.row
         assert isinstance(row, StatusRow)  # noqa: S101 - by the decoder of its source
         before = self.status.get(row.shard)
         if before is not None and row.batch_ms == before.batch_ms:
             return  # a replayed trigger writes its rows again
         self.status[row.shard] = row
+        self.groups.take_status(row)
         self.ticks.add_records(row.batch_ms, row.counts.get("records", 0))
 
-    def _take_job(self, told: Told, _changes: Changes) -> None:
-        row = told.row
+    def _take_job(self, topic_row: TopicRow, _changes: Changes) -> None:
+        row = topic_row.row
         assert isinstance(row, JobRow)  # noqa: S101 - by the decoder of its source
         batch = row.last_batch
         if batch is not None and (self.job is None or batch != self.job.last_batch):
             self.ticks.add_batch(batch)
         self.job = row
 
-    def _take_reject(self, told: Told, _changes: Changes) -> None:
-        row = told.row
+    def _take_reject(self, topic_row: TopicRow, _changes: Changes) -> None:
+        row = topic_row.row
         assert isinstance(row, Reject)  # noqa: S101 - by the decoder of its source
         self.rejects[row.cause] += 1

@@ -8,38 +8,44 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 _UUID_CHARS: Final = 36
 _COMPLETED: Final = "rebalance_completed"
 
 
+class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+    """A member that is new in a group: which group, its id there, and when, epoch ms."""
+
+    group_id: str
+    member_id: str
+    time_ms: int
+
+
+def arrivals_of(row: TriggerRow) -> list[Arrival]:
+    """Return who arrived with a row of the triggers topic.
+
+    The engine names them when a rebalance is completed; a broker's log, when they begin one.
+    """
+    return [Arrival(group_id=row.group_id, member_id=member_id, time_ms=row.time_ms) for member_id in row.joined]
+
+
 def came_back(expiration: ExpirationRow, trigger: TriggerRow) -> bool:
-    """Tell whether a rebalance has an expired member in it again.
+    """Return whether a rebalance has an expired member in it again.
 
-    Several members with one client id look alike from outside: for them this tells that one of them came back, and a
-    caller that counts returns lets each joined id stand for one of them (`heartwheel.live.group_book`).
-
-    Args:
-        expiration: who was expired.
-        trigger: a row of the triggers topic.
+    Several members with one client id look alike from outside: for them this says that one of them came back, and a
+    caller that counts returns lets each joined id stand for one of them (`heartwheel.live.group_index`).
     """
-    return (
-        trigger.type == _COMPLETED
-        and trigger.group_id == expiration.group_id
-        and trigger.time_ms >= expiration.deadline_ms
-        and any(is_return(expiration, member_id) for member_id in trigger.joined)
-    )
+    return trigger.type == _COMPLETED and any(is_return(expiration, one) for one in arrivals_of(trigger))
 
 
-def is_return(expiration: ExpirationRow, joined_id: str) -> bool:
-    """Tell whether a member that joined is, by its id, the one that was expired.
-
-    Args:
-        expiration: who was expired.
-        joined_id: the id under which somebody joined the same group later.
-    """
-    if joined_id == expiration.member_id:
+def is_return(expiration: ExpirationRow, arrival: Arrival) -> bool:
+    """Return whether a member that arrived is the expired one: in its group, not before the deadline, and by its id."""
+    if arrival.group_id != expiration.group_id or arrival.time_ms < expiration.deadline_ms:
+        return False
+    if arrival.member_id == expiration.member_id:
         return True
     named = expiration.group_instance_id or expiration.client_id
-    return bool(named) and joined_id[:-_UUID_CHARS] == f"{named}-"
+    return bool(named) and arrival.member_id[:-_UUID_CHARS] == f"{named}-"

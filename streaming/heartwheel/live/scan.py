@@ -8,8 +8,9 @@ from typing import Any, Final, NamedTuple
 
 from kafka.errors import KafkaError
 
+from heartwheel.kafka.bounded import OversizedBatch
 from heartwheel.kafka.client import KafkaRefusedError, reader
-from heartwheel.kafka.partitioner import partition_of
+from heartwheel.partitioner import partition_of
 from heartwheel.settings import KafkaSettings
 from heartwheel.wire.events import Event, RejectedError, decode_event
 from kafka import TopicPartition
@@ -20,7 +21,7 @@ _POLL_MS: Final = 200
 
 
 class Bounds(NamedTuple):
-    """Hold how much one look at the topic may cost: records read, bytes of them, and seconds."""
+    """How much one look at the topic may cost: records read, bytes of them, and seconds."""
 
     records_max: int = 200_000
     bytes_max: int = 64 << 20
@@ -28,14 +29,14 @@ class Bounds(NamedTuple):
 
 
 class Beat(NamedTuple):
-    """Hold an event of a group, and when it was appended, epoch ms."""
+    """An event of a group, and when it was appended, epoch ms."""
 
     at_ms: int
     event: Event
 
 
 class Scan:
-    """Look at the events of one group.
+    """A look at the events of one group, within bounds.
 
     Args:
         kafka: where Kafka is.
@@ -72,7 +73,11 @@ class Scan:
         doing = f"read topic {topic}"
         properties = self._kafka.client
         with reader(
-            self._kafka.bootstrap_servers, properties, doing=doing, connect_timeout_ms=_CONNECT_TIMEOUT_MS
+            self._kafka.bootstrap_servers,
+            properties,
+            doing=doing,
+            connect_timeout_ms=_CONNECT_TIMEOUT_MS,
+            on_oversized=self._pass_over,
         ) as consumer:
             numbers = consumer.partitions_for_topic(topic)
             if not numbers:
@@ -102,6 +107,9 @@ class Scan:
             if stopped := self._exceeded(records_read, bytes_read, time.monotonic() - began_s):
                 self.cut = stopped
                 return
+
+    def _pass_over(self, batch: OversizedBatch) -> None:
+        self.cut = f"Not read: {batch}."
 
     def _exceeded(self, records_read: int, bytes_read: int, seconds: float) -> str:
         bounds = self._bounds

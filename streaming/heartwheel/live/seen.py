@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Seen:
-    """Remember ids.
+    """A bounded memory of ids.
 
     Two generations bound the memory: when the young one is full, the old one is forgotten. So at least the newest
     `ids_max` ids are known, and at most twice as many are held.
@@ -19,7 +19,7 @@ class Seen:
         self._old: set[str] = set()
 
     def is_new(self, id_: str) -> bool:
-        """Tell whether an id was not seen before, and remember it."""
+        """Return whether an id was not seen before, and remember it."""
         if id_ in self._young or id_ in self._old:
             return False
         if len(self._young) >= self._ids_max:

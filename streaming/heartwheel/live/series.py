@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from heartwheel.live.figures import percentile
 from heartwheel.live.picture import Picture
 from heartwheel.live.ticks import STEP_MS, Tick
+from heartwheel.percentiles import percentile
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold the figures of each step, in lists of one length; `null` where nothing is known.
+    """The figures of each step, in lists of one length; `null` where nothing is known.
 
     Args:
         step_ms: length of a step, ms.
@@ -32,7 +32,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SeriesStep(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold the figures of the newest step, which is not over yet; the fields are those of `Series`, for one step."""
+    """The figures of the newest step, which is not over yet; the fields are those of `Series`, for one step."""
 
     step_ms: int
     t_ms: int
@@ -47,7 +47,7 @@ def series_of(picture: Picture, *, now_ms: int, points: int = 120, step_ms: int 
     """Show the last steps, the present one included.
 
     Args:
-        picture: what was told.
+        picture: what the topics say.
         now_ms: wall clock, epoch ms.
         points: how many steps.
         step_ms: how long each is, ms; a multiple of `STEP_MS`.

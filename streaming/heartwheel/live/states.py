@@ -6,20 +6,21 @@ import enum
 from collections.abc import Mapping
 from typing import Final
 
-from heartwheel.live.group_book import GroupEntry
+from heartwheel.live.group_index import GroupEntry
 
 
 class ShownState(enum.StrEnum):
-    """Name the state of a group as Kafka does; `UNKNOWN` as long as only expirations of it were seen."""
+    """The state of a group as Kafka names it; `UNKNOWN` as long as only expirations of it were seen."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
     STABLE = "Stable"
     UNKNOWN = "Unknown"
 
 
 class ShownKind(enum.StrEnum):
-    """Name the rules that a group goes by."""
+    """The rules that a group goes by."""
 
     CLASSIC = "classic"
     LOADED = "loaded"
@@ -37,19 +38,51 @@ STATE_WORDS: Final[Mapping[ShownState, str]] = {
     ShownState.EMPTY: "Nobody is a member. What was committed stays; the next to join begins a new generation.",
     ShownState.PREPARING_REBALANCE: "A rebalance has begun: nobody of the group works until all have joined again, "
     "or the time for it is over.",
+    ShownState.COMPLETING_REBALANCE: "Everybody has joined, and nobody works before the assignment has come, "
+    "which the leader makes. All wait for it with their sync.",
     ShownState.STABLE: "Everybody has joined this generation. Members work on what they were assigned.",
     ShownState.UNKNOWN: "Only expirations of this group were seen so far; its next rebalance tells its state.",
 }
 """What each state means."""
 
+PRESENCE_WORDS: Final = (
+    "Its members only say that they are there, by heartbeats. They come and go, and nobody has to join again for that."
+)
+"""What `Stable` means of a presence group, of which no rebalance is ever under way."""
+
+
+_STATES: Final = {state.value: state for state in ShownState}
+_KINDS: Final = {kind.value: kind for kind in ShownKind}
+
+
+def words_of(state: ShownState, kind: ShownKind | None) -> str:
+    """Return what the state of a group of some kind means."""
+    return PRESENCE_WORDS if kind is ShownKind.PRESENCE and state is ShownState.STABLE else STATE_WORDS[state]
+
 
 def state_of(entry: GroupEntry) -> ShownState:
-    """Tell the state of a group."""
-    return STATE_OF_TYPE.get(entry.newest.type, ShownState.UNKNOWN) if entry.newest else ShownState.UNKNOWN
+    """Return the state of a group: by its newest row of the triggers topic, or by what its shard says since.
+
+    A rebalance that is completed in the triggers topic goes on until the assignment has come, which only a status row
+    of the shard tells.
+    """
+    if entry.standing is not None:
+        return _named(entry.standing.state)
+    if entry.newest is None:
+        return _named(entry.listed.state) if entry.listed is not None else ShownState.UNKNOWN
+    return ShownState.COMPLETING_REBALANCE if entry.is_fresh else STATE_OF_TYPE[entry.newest.type]
+
+
+def _named(state: str) -> ShownState:
+    return _STATES.get(state, ShownState.UNKNOWN)
 
 
 def kind_of(entry: GroupEntry) -> ShownKind | None:
-    """Tell the kind of a group as far as its rebalances show it: only Kafka's protocol knows leaders."""
+    """Return the kind of a group: its rows name it, those of earlier releases show it by who has a leader."""
+    if entry.newest is not None and entry.newest.group_kind is not None:
+        return _KINDS.get(entry.newest.group_kind)
+    if entry.listed is not None:
+        return _KINDS.get(entry.listed.kind)
     if entry.newest is not None and entry.newest.cause == "generation_advanced":
         return ShownKind.LOADED
     if entry.leader_seen is None:

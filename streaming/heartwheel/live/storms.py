@@ -16,21 +16,21 @@ OFFENDERS_MAX: Final = 5
 
 
 class StormRule(NamedTuple):
-    """Say what a storm is: so many rebalances of one group within so long, ms."""
+    """When a group is in a storm: so many rebalances of it within so long, ms."""
 
     rebalances: int = 5
     window_ms: int = 300_000
 
 
 class Offender(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold a member, or the instance or client that it is, that was expired more than once: its name, how often."""
+    """A member, or the instance or client that it is, that was expired more than once: its name, how often."""
 
     member_id: str
     count: int
 
 
 class Storm(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold a storm of rebalances.
+    """A storm of rebalances.
 
     Args:
         count: how many began in the window.
@@ -48,7 +48,7 @@ class Storm(msgspec.Struct, frozen=True, kw_only=True):
 def storm_of(
     triggers: Sequence[TriggerRow], expirations: Sequence[Expiration], rule: StormRule, *, now_ms: int
 ) -> Storm | None:
-    """Find whether a group is in a storm.
+    """Find whether a group is in a storm; who comes to a presence group and goes makes none, as nobody rebalances.
 
     Args:
         triggers: rows of the group, the oldest first.
@@ -57,7 +57,9 @@ def storm_of(
         now_ms: wall clock, epoch ms.
     """
     from_ms = now_ms - rule.window_ms
-    begun = [row for row in triggers if row.type == "rebalance_triggered" and row.time_ms >= from_ms]
+    begun = [
+        row for row in triggers if row.type == "rebalance_triggered" and row.is_rebalance and row.time_ms >= from_ms
+    ]
     if len(begun) < rule.rebalances:
         return None
     return Storm(
@@ -69,7 +71,7 @@ def storm_of(
 
 
 def offenders_of(expirations: Sequence[Expiration]) -> list[Offender]:
-    """Name those that were expired more than once, the worst first.
+    """Return those that were expired more than once, the worst first.
 
     A dynamic member has a new id after each return: it goes by its instance id, or by its client's id and host.
     """

@@ -17,7 +17,7 @@ SAMPLES_MAX: Final = 500
 
 
 class Tick:
-    """Hold one step."""
+    """One step."""
 
     __slots__ = ("batch_ms", "expirations", "lateness_ms", "records")
 
@@ -29,7 +29,7 @@ class Tick:
 
 
 class Ticks:
-    """Keep the steps of a stretch of time.
+    """The steps of a stretch of time.
 
     Args:
         window_ms: how long, ms.

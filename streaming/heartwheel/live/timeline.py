@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final, TypedDict, cast
 
 import msgspec
 
+from heartwheel.live.changes import cause_words
 from heartwheel.live.expiration import Expiration
-from heartwheel.live.group_book import GroupEntry
-from heartwheel.live.words import count, length
+from heartwheel.live.group_index import GroupEntry
+from heartwheel.live.phrases import count, length
 from heartwheel.wire.verdicts import TriggerRow
 
 TIMELINE_MAX: Final = 200
@@ -22,35 +23,61 @@ _KIND_OF_TYPE: Final[Mapping[str, str]] = {
 }
 
 
-def timeline_of(entry: GroupEntry) -> list[dict[str, Any]]:
+class TimelineLine(TypedDict):
+    """One line of a timeline: when (epoch ms), what kind, in words; the fields of the topic's row are beside them."""
+
+    time_ms: int
+    kind: str
+    text: str
+
+
+def timeline_of(entry: GroupEntry) -> list[TimelineLine]:
     """List what happened to a group, newest first: each row of the topics with `time_ms`, `kind` and `text` added.
+
+    A worker that comes to a presence group or goes is one line, not a rebalance that begins and ends at once.
 
     Args:
         entry: what is known of it.
     """
     # Of one moment the expiry comes before the rebalance that it triggers (promise P4), and sorting is stable.
-    lines = [_expired(each) for each in entry.expirations] + [_changed(row) for row in entry.triggers]
+    lines = [_expired(each) for each in entry.expirations] + [
+        _changed(row) for row in entry.triggers if row.is_rebalance or row.type != "rebalance_triggered"
+    ]
     lines.sort(key=lambda line: line["time_ms"])
     return lines[-TIMELINE_MAX:][::-1]
 
 
-def _expired(each: Expiration) -> dict[str, Any]:
+def _expired(each: Expiration) -> TimelineLine:
     reason = each.reason.replace("_", " ")
     text = f"{each.member_id} expired: {reason}, silent for {length(each.silent_ms)}"
-    return {**msgspec.structs.asdict(each), "time_ms": each.deadline_ms, "kind": "expired", "text": text}
+    shown = TimelineLine(time_ms=each.deadline_ms, kind="expired", text=text)
+    return cast("TimelineLine", msgspec.structs.asdict(each) | shown)
 
 
-def _changed(row: TriggerRow) -> dict[str, Any]:
+def _changed(row: TriggerRow) -> TimelineLine:
     kind = _KIND_OF_TYPE.get(row.type, row.type)
-    return {**msgspec.structs.asdict(row), "kind": kind, "text": _words(row)}
+    shown = TimelineLine(time_ms=row.time_ms, kind=kind, text=_words(row))
+    return cast("TimelineLine", msgspec.structs.asdict(row) | shown)
 
 
 def _words(row: TriggerRow) -> str:
-    cause = (row.cause or "unknown cause").replace("_", " ")
+    cause = cause_words(row)
+    if row.type == "rebalance_completed" and not row.is_rebalance:
+        return f"{_who(row)}: {cause}, {count(row.member_count, 'member')} there, generation {row.generation_id}"
     if row.type == "rebalance_triggered":
         waiting = f", waiting for {count(row.awaiting_count, 'member')}" if row.awaiting_count else ""
         return f"Rebalance of generation {row.generation_id} begins: {cause}{waiting}"
     if row.type == "rebalance_completed":
         took = f" after {length(row.duration_ms)}" if row.duration_ms else ""
         return f"Generation {row.generation_id} begins with {count(row.member_count, 'member')}{took}: {cause}"
+    if not row.is_rebalance:
+        return f"{_who(row)}: {cause}, generation {row.generation_id}"
     return f"Nobody is left at generation {row.generation_id}: {cause}"
+
+
+def _who(row: TriggerRow) -> str:
+    """Return who came or went; of many the first."""
+    names, all_ = (row.joined, row.joined_count) if row.joined_count else (row.removed, row.removed_count)
+    if not names:
+        return "A member"
+    return names[0] if all_ == 1 else f"{names[0]} and {count(all_ - 1, 'other')}"

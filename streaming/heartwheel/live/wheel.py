@@ -9,7 +9,7 @@ from heartwheel.wire.status import AtRiskMember, StatusRow
 
 
 class WheelLevelView(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold one level of a wheel.
+    """One level of a wheel.
 
     Args:
         tick_ms: width of a slot, ms.
@@ -27,13 +27,13 @@ class WheelLevelView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WheelView(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold the wheel of a shard.
+    """The wheel of a shard.
 
     Args:
         shard: which.
         shards: how many there are.
         clock_ms: up to where timers have fired, epoch ms; -1 before the first live trigger.
-        batch_ms: timestamp of the trigger that told it, epoch ms.
+        batch_ms: timestamp of the trigger that wrote the row, epoch ms.
         held: whether the clock stands still, as a backlog is being read.
         tick_ms: width of a slot of the finest level, ms; 0 while nothing is filed.
         size: slots a level.
@@ -61,7 +61,7 @@ class WheelView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shards_of(picture: Picture) -> int:
-    """Tell how many shards there are, as far as is known."""
+    """Return how many shards there are, as far as is known."""
     known = max(picture.status, default=-1) + 1
     return max(known, picture.job.shards if picture.job else 0)
 
@@ -70,12 +70,12 @@ def wheel_of(picture: Picture, shard: int, *, canary: bool = False) -> WheelView
     """Show the wheel of a shard.
 
     Args:
-        picture: what was told.
+        picture: what the topics say.
         shard: which shard.
         canary: whether to name the canary's members too.
 
     Returns:
-        The wheel; `None` if that shard has told nothing yet.
+        The wheel; `None` before the first status row of that shard.
     """
     with picture.lock:
         row, shards = picture.status.get(shard), shards_of(picture)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from heartwheel.live.words import length, setting
+from heartwheel.live.phrases import length, setting
 from heartwheel.wire.verdicts import ExpirationRow, ExpiryReason
 
 
@@ -18,10 +18,28 @@ def why(row: ExpirationRow) -> list[str]:
     Returns:
         What happened; by which rule; what is likely, and what to do about it.
     """
+    said: tuple[str, ...] = getattr(row, "explanation", ())
+    if said:
+        return list(said)
     tell = _TELL.get(row.reason)
     if tell is None:
         return [f"The engine gave the reason {row.reason}, which this release does not know."]
     return [*tell(row), _known(row)]
+
+
+def advice(reason: str, group_type: str = "classic") -> list[str]:
+    """Say what is likely behind an expiration, and what to do about it.
+
+    Args:
+        reason: which timer it was, as `ExpiryReason` names it.
+        group_type: classic, or consumer, share or streams, whose session timeout is the broker's.
+
+    Returns:
+        Two sentences or none: what is likely, and which setting to change.
+    """
+    if reason == ExpiryReason.SESSION_TIMEOUT and group_type not in {"classic", ""}:
+        return [_ADVICE[reason][0], _GROUP_SESSION.format(group_type=group_type)]
+    return list(_ADVICE.get(reason, ()))
 
 
 def _known(row: ExpirationRow) -> str:
@@ -35,8 +53,7 @@ def _session(row: ExpirationRow) -> list[str]:
             f"No heartbeat of it reached the broker for {length(silent_ms)}; its session timeout is "
             f"{setting(row.session_timeout_ms)} (session.timeout.ms)."
         ),
-        "Its process ended, hung (a long garbage collection, a suspended machine), or lost the network to the broker.",
-        "If it was alive: raise session.timeout.ms, or lower heartbeat.interval.ms to a third of it or less.",
+        *advice(ExpiryReason.SESSION_TIMEOUT),
     ]
 
 
@@ -47,11 +64,7 @@ def _rebalance(row: ExpirationRow) -> list[str]:
             "that any member of the group may take (max.poll.interval.ms of a consumer, rebalance.timeout.ms of a "
             "Connect worker)."
         ),
-        "It heartbeats from another thread, so it may be alive: what it does between two polls took too long.",
-        (
-            "Look at what it works on for one batch of records: make that faster, lower max.poll.records, or raise "
-            "max.poll.interval.ms."
-        ),
+        *advice(ExpiryReason.REBALANCE_TIMEOUT),
     ]
 
 
@@ -61,8 +74,7 @@ def _sync(row: ExpirationRow) -> list[str]:
             f"It joined generation {row.generation_id}, but did not ask for its assignment (SyncGroup) within "
             f"{setting(row.session_timeout_ms)}, the rebalance timeout of its group (max.poll.interval.ms)."
         ),
-        "It ended or hung between the two steps of a rebalance, or gave up as the leader's assignment took too long.",
-        "Look at its log around that time, and at the group's leader if several members were expired at once.",
+        *advice(ExpiryReason.SYNC_TIMEOUT),
     ]
 
 
@@ -72,11 +84,7 @@ def _pending(row: ExpirationRow) -> list[str]:
             f"It was handed a member id and did not come back with it within {setting(row.session_timeout_ms)}, its "
             "session timeout (session.timeout.ms)."
         ),
-        (
-            "A client asks to join, gets an id, and joins again with that id at once. One that ends or loses its "
-            "connection in between leaves such a pending member behind; it held no partitions."
-        ),
-        "Often a client that restarts in a loop: look for others of the same host that come and go.",
+        *advice(ExpiryReason.PENDING_TIMEOUT),
     ]
 
 
@@ -86,9 +94,72 @@ def _new_member(row: ExpirationRow) -> list[str]:
             f"It was new in its group and hung in the join phase for {setting(row.session_timeout_ms)}, the longest "
             "that a new member may wait there."
         ),
+        *advice(ExpiryReason.NEW_MEMBER_TIMEOUT),
+    ]
+
+
+def _poll(row: ExpirationRow) -> list[str]:
+    return [
+        (
+            f"It took itself out of the group: it had not polled for {setting(row.session_timeout_ms)}, its "
+            "max.poll.interval.ms, and said so when it left."
+        ),
+        *advice(ExpiryReason.POLL_TIMEOUT),
+    ]
+
+
+def _revocation(row: ExpirationRow) -> list[str]:
+    return [
+        f"Its partitions were to go to others, and it did not give them up within {setting(row.session_timeout_ms)}.",
+        *advice(ExpiryReason.REVOCATION_TIMEOUT),
+    ]
+
+
+_ALIVE_BUT_SLOW: Final = (
+    "It heartbeats from another thread, so it may be alive: what it does between two polls took too long."
+)
+_FASTER: Final = (
+    "Look at what it works on for one batch of records: make that faster, lower max.poll.records, or raise "
+    "max.poll.interval.ms."
+)
+_GROUP_SESSION: Final = (
+    "If it was alive: raise the session timeout of the group, {group_type}.session.timeout.ms, which the broker keeps "
+    "for groups of this type (kafka-configs.sh --entity-type groups)."
+)
+_ADVICE: Final[Mapping[str, tuple[str, str]]] = {
+    ExpiryReason.SESSION_TIMEOUT: (
+        "Its process ended, hung (a long garbage collection, a suspended machine), or lost the network to the broker.",
+        "If it was alive: raise session.timeout.ms, or lower heartbeat.interval.ms to a third of it or less.",
+    ),
+    ExpiryReason.REBALANCE_TIMEOUT: (_ALIVE_BUT_SLOW, _FASTER),
+    ExpiryReason.SYNC_TIMEOUT: (
+        "It ended or hung between the two steps of a rebalance, or gave up as the leader's assignment took too long.",
+        "Look at its log around that time, and at the group's leader if several members were expired at once.",
+    ),
+    ExpiryReason.PENDING_TIMEOUT: (
+        (
+            "A client asks to join, gets an id, and joins again with that id at once. One that ends or loses its "
+            "connection in between leaves such a pending member behind; it held no partitions."
+        ),
+        "Often a client that restarts in a loop: look for others of the same host that come and go.",
+    ),
+    ExpiryReason.NEW_MEMBER_TIMEOUT: (
         "Its client gave up or ended while the others of the group had not joined again; it held no partitions.",
         "Look for who held up the rebalance at that time: a high max.poll.interval.ms lets one slow member do so.",
-    ]
+    ),
+    ExpiryReason.POLL_TIMEOUT: (
+        "Its process was alive: what it did between two polls took longer than it may.",
+        _FASTER,
+    ),
+    ExpiryReason.REVOCATION_TIMEOUT: (
+        (
+            "It was to give up partitions and did not say within its rebalance timeout that it had: what it "
+            "does between "
+            "two polls, or in its rebalance listener, took too long."
+        ),
+        "Make that faster, lower max.poll.records, or raise max.poll.interval.ms.",
+    ),
+}
 
 
 _TELL: Final[Mapping[str, Callable[[ExpirationRow], list[str]]]] = {
@@ -97,4 +168,6 @@ _TELL: Final[Mapping[str, Callable[[ExpirationRow], list[str]]]] = {
     ExpiryReason.SYNC_TIMEOUT: _sync,
     ExpiryReason.PENDING_TIMEOUT: _pending,
     ExpiryReason.NEW_MEMBER_TIMEOUT: _new_member,
+    ExpiryReason.POLL_TIMEOUT: _poll,
+    ExpiryReason.REVOCATION_TIMEOUT: _revocation,
 }

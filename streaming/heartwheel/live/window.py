@@ -15,7 +15,7 @@ _IDS_A_ROW: Final = 4
 
 
 class ExpirationWindow:
-    """Keep expirations in the order they came, found by id, until they are too old or too many.
+    """The expirations in the order they came, found by id, until they are too old or too many.
 
     Args:
         rows_max: most that are kept.

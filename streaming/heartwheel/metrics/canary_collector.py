@@ -8,25 +8,25 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from heartwheel.canary.figures import CanaryFigures
-from heartwheel.canary.judge import Judged, Outcome
+from heartwheel.canary.judge import CanaryOutcome, Judged
 from heartwheel.canary.plan import Probe
+from heartwheel.live.canary_figures import CanaryFigures
 from heartwheel.metrics import catalogue
 from heartwheel.metrics.families import counter, family, histogram
 from heartwheel.metrics.verdicts import lateness_buckets
 
 
 class CanaryCollector(Collector):
-    """Count the outcomes of a canary, and look up its other figures.
+    """Counters of a canary's outcomes, and its other figures as they are when asked.
 
     Args:
-        registry: what all this is told to Prometheus by.
+        registry: where the metrics are registered.
         objective_ms: how late an expiration should be known at most, ms.
     """
 
     def __init__(self, registry: CollectorRegistry, *, objective_ms: int) -> None:
         self._figures: Callable[[], CanaryFigures] | None = None
-        self._probes = counter(catalogue.CANARY_PROBES, registry, values=Outcome)
+        self._probes = counter(catalogue.CANARY_PROBES, registry, values=CanaryOutcome)
         self._lateness = histogram(catalogue.CANARY_LATENESS, registry, buckets=lateness_buckets(objective_ms))
         registry.register(self)
 
@@ -41,11 +41,11 @@ class CanaryCollector(Collector):
     def on_judged(self, _probe: Probe, judged: Judged) -> None:
         """Count an outcome; to be given to the canary."""
         self._probes.labels(judged.outcome.value).inc()
-        if judged.outcome in {Outcome.IN_TIME, Outcome.LATE} and judged.lateness_ms is not None:
+        if judged.outcome in {CanaryOutcome.IN_TIME, CanaryOutcome.LATE} and judged.lateness_ms is not None:
             self._lateness.observe(max(0, judged.lateness_ms) / 1000)
 
     def collect(self) -> Iterable[Family]:
-        """Give the figures, as `prometheus_client` asks for them; none while no canary is watched."""
+        """Return the figures, as `prometheus_client` asks for them; none while no canary is watched."""
         if self._figures is not None:
             figures = self._figures()
             yield family(catalogue.CANARY_PENDING, figures.pending)

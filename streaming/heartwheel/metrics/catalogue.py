@@ -1,6 +1,6 @@
 """Every metric there is: name, kind, labels, meaning, and a line of it as Prometheus reads it.
 
-Nothing is told to Prometheus that does not stand here, and all that stands here is told (tests/metrics). The page
+Prometheus gets nothing that does not stand here, and all that stands here (tests/metrics). The page
 docs/metrics.md, the alerts and the Grafana dashboard are held to it.
 """
 
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class Kind(enum.StrEnum):
-    """Name what Prometheus may do with a metric."""
+    """What Prometheus may do with a metric."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -19,7 +19,7 @@ class Kind(enum.StrEnum):
 
 
 class Metric(NamedTuple):
-    """Describe one metric.
+    """One metric.
 
     Args:
         name: as in a query; of a histogram without `_bucket`, `_sum` and `_count`.
@@ -61,13 +61,43 @@ LATENESS: Final = Metric(
 LATENESS_OBJECTIVE: Final = Metric(
     "heartwheel_lateness_objective_seconds",
     _G,
-    "How late an expiration should be known at most: three trigger intervals and the skew allowance (promise P2).",
-    "heartwheel_lateness_objective_seconds 3.5",
+    "How late an expiration should be known at most (promise P2): a tick, two trigger intervals, a tick of the wheel.",
+    "heartwheel_lateness_objective_seconds 1.3",
+)
+TICK_LAG: Final = Metric(
+    "heartwheel_tick_lag_seconds",
+    _G,
+    "Age of the oldest of the partitions' newest ticks: what it grows by, verdicts of quiet partitions are late by.",
+    "heartwheel_tick_lag_seconds 0.2",
+)
+TICKLESS: Final = Metric(
+    "heartwheel_tickless_partitions",
+    _G,
+    "Partitions of the heartbeat topic that the ticker cannot write to.",
+    "heartwheel_tickless_partitions 0.0",
+)
+STANDING: Final = Metric(
+    "heartwheel_standing_partitions",
+    _G,
+    "Partitions whose time stands still, or was never known: nobody in them is expired.",
+    "heartwheel_standing_partitions 0.0",
+)
+OUTAGES: Final = Metric(
+    "heartwheel_outages_total",
+    _C,
+    "Outages of Kafka that were seen in the log since the job was started.",
+    "heartwheel_outages_total 1.0",
+)
+SESSIONS_RENEWED: Final = Metric(
+    "heartwheel_sessions_renewed_total",
+    _C,
+    "Sessions that outages of Kafka started anew.",
+    "heartwheel_sessions_renewed_total 400.0",
 )
 REBALANCES: Final = Metric(
     "heartwheel_rebalances_total",
     _C,
-    "Rebalances that were triggered, by cause.",
+    "Rebalances that were triggered, by cause; who comes to a presence group and goes triggers none.",
     'heartwheel_rebalances_total{cause="member_expired"} 12.0',
     ("cause",),
 )
@@ -168,7 +198,7 @@ REJECTS: Final = Metric(
 CLOCK_STEPS_BACK: Final = Metric(
     "heartwheel_clock_steps_back_total",
     _C,
-    "Times that a clock went back and was not followed.",
+    "Records whose append time was before that of an earlier one of their partition; they count as at that time.",
     "heartwheel_clock_steps_back_total 0.0",
 )
 STRAY_GROUPS: Final = Metric(
@@ -331,6 +361,13 @@ SECTIONS: Final[dict[str, tuple[Metric, ...]]] = {
         FAULTS,
         MEMORY,
         KAFKA_UP,
+    ),
+    "Time": (
+        TICK_LAG,
+        TICKLESS,
+        STANDING,
+        OUTAGES,
+        SESSIONS_RENEWED,
     ),
     "Canary": (
         CANARY_PROBES,

@@ -11,21 +11,21 @@ from prometheus_client.registry import Collector
 
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.model import GroupState
-from heartwheel.live.told import Told
+from heartwheel.live.topic_rows import TopicRow
 from heartwheel.metrics import catalogue
 from heartwheel.metrics.families import family
 from heartwheel.wire.events import RejectCause
 from heartwheel.wire.status import StatusRow
 
 _FINE: Final = frozenset({Answer.NONE, Answer.PARKED})
-_STEPS_BACK: Final = ("clock_stepped_back", "trigger_stepped_back")
+_STEPS_BACK: Final = ("append_time_stepped_back",)
 
 
 class EngineCollector(Collector):
-    """Keep the newest status row of each shard.
+    """The figures of the newest status row of each shard.
 
     Args:
-        shards: how many there are. Sums over them are told once all are known, for a sum that grows as one shard after
+        shards: how many there are. Sums over them are shown once all are known, for a sum that grows as one shard after
             the other is read would look like a burst.
     """
 
@@ -33,15 +33,15 @@ class EngineCollector(Collector):
         self.shards = shards
         self._rows: dict[int, StatusRow] = {}
 
-    def apply(self, told: Sequence[Told]) -> None:
+    def apply(self, rows: Sequence[TopicRow]) -> None:
         """Take status rows; others are passed over."""
         # A new dictionary for each change: Prometheus may be asking in another thread.
-        fresh = {each.row.shard: each.row for each in told if isinstance(each.row, StatusRow)}
+        fresh = {each.row.shard: each.row for each in rows if isinstance(each.row, StatusRow)}
         if fresh:
             self._rows = dict(sorted((self._rows | fresh).items()))
 
     def collect(self) -> Iterable[Family]:
-        """Give the figures, as `prometheus_client` asks for them."""
+        """Return the figures, as `prometheus_client` asks for them."""
         rows = list(self._rows.values())
         yield from _by_shard(rows)
         if len(rows) >= self.shards:

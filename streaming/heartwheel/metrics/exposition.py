@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -12,7 +11,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from heartwheel.live.told import Told
+from heartwheel.live.topic_rows import TopicRow
 from heartwheel.metrics import catalogue
 from heartwheel.metrics.canary_collector import CanaryCollector
 from heartwheel.metrics.engine_collector import EngineCollector
@@ -21,6 +20,8 @@ from heartwheel.metrics.job_collector import JobCollector
 from heartwheel.metrics.memory import MemoryCollector
 from heartwheel.metrics.verdicts import VerdictCounters
 from heartwheel.settings import Settings
+from heartwheel.settings.objective import lateness_objective_ms
+from heartwheel.wall_clock import wall_ms
 from heartwheel.wire.job import JobRow
 
 PLAIN: Final = "text/plain"
@@ -28,7 +29,7 @@ PLAIN: Final = "text/plain"
 
 
 class Metrics:
-    """Keep the metrics of one process, in a registry of their own.
+    """The metrics of one process, in a registry of their own.
 
     One thread may feed them while another asks for the text.
 
@@ -43,13 +44,13 @@ class Metrics:
         # The time at which a series was made would be one more series for each.
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's omission
         self.registry = CollectorRegistry()
-        objective_ms = 3 * settings.engine.trigger_interval_ms + settings.engine.skew_allowance_ms
+        objective_ms = lateness_objective_ms(settings)
         self._verdicts = VerdictCounters(
             self.registry,
             groups_max=settings.metrics.groups_max,
             objective_ms=objective_ms,
             canary_prefix=settings.canary.group_prefix,
-            since_ms=time.time_ns() // 1_000_000 if since_ms is None else since_ms,
+            since_ms=wall_ms() if since_ms is None else since_ms,
         )
         self._engine = EngineCollector(settings.engine.shards)
         self.registry.register(self._engine)
@@ -62,11 +63,11 @@ class Metrics:
         if memory:
             self.registry.register(MemoryCollector())
 
-    def apply(self, told: Sequence[Told]) -> None:
+    def apply(self, rows: Sequence[TopicRow]) -> None:
         """Take rows of the topics, as a follower tells them."""
-        self._verdicts.apply(told)
-        self._engine.apply(told)
-        for each in told:
+        self._verdicts.apply(rows)
+        self._engine.apply(rows)
+        for each in rows:
             if isinstance(each.row, JobRow):
                 self.take_job(each.row)
 
@@ -75,7 +76,7 @@ class Metrics:
         self._job.take(row)
         self._engine.shards = row.shards
 
-    def link(self, linked: bool) -> None:  # noqa: FBT001 - the one thing it is told
+    def link(self, linked: bool) -> None:  # noqa: FBT001 - its one argument
         """Take whether the brokers answer.
 
         Args:

@@ -16,7 +16,7 @@ def counter(metric: Metric, registry: CollectorRegistry, *, values: Iterable[str
 
     Args:
         metric: of the catalogue.
-        registry: what it is told to Prometheus by.
+        registry: where the metrics are registered.
         values: values of its one label that stand at 0 before anything happens, for an increase from nothing to one is
             no increase to Prometheus.
     """
@@ -31,7 +31,7 @@ def histogram(metric: Metric, registry: CollectorRegistry, *, buckets: Sequence[
 
     Args:
         metric: of the catalogue.
-        registry: what it is told to Prometheus by.
+        registry: where the metrics are registered.
         buckets: upper bounds, seconds.
     """
     return Histogram(metric.name, metric.help, metric.labels, registry=registry, buckets=buckets)

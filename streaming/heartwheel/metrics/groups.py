@@ -9,7 +9,7 @@ OTHER: Final = "other"
 
 
 class GroupLabels:
-    """Give the first groups that are seen a label of their own, for good, and all others one between them.
+    """Labels of groups: one each for the first that are seen, for good, and one for all others.
 
     First come stays: a label that moved from group to group would make counters that mean nothing.
 
@@ -22,7 +22,7 @@ class GroupLabels:
         self._labels: set[str] = set()
 
     def __getitem__(self, group_id: str) -> str:
-        """Give the label of a group."""
+        """Return the label of a group."""
         if group_id in self._labels:
             return group_id
         if len(self._labels) < self._labels_max:

@@ -18,10 +18,10 @@ BATCH_BUCKETS_S: Final = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 3
 
 
 class JobCollector(Collector):
-    """Keep the newest row of the job, and count its batches by how long they took.
+    """The figures of the newest row of the job, and its batches by how long they took.
 
     Args:
-        registry: what all this is told to Prometheus by.
+        registry: where the metrics are registered.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -38,7 +38,7 @@ class JobCollector(Collector):
             self._durations.observe(row.last_batch.duration_ms / 1000)
 
     def collect(self) -> Iterable[Family]:
-        """Give the figures, as `prometheus_client` asks for them; none before the first row."""
+        """Return the figures, as `prometheus_client` asks for them; none before the first row."""
         row = self.row
         if row is not None:
             yield from _standing(row)
@@ -57,3 +57,9 @@ def _standing(row: JobRow) -> Iterator[Family]:
     yield family(catalogue.LATENESS_OBJECTIVE, row.lateness_objective_ms / 1000)
     yield family(catalogue.BATCHES, row.batches)
     yield family(catalogue.FAULTS, row.faults)
+    yield family(catalogue.STANDING, row.standing)
+    yield family(catalogue.OUTAGES, row.outages)
+    yield family(catalogue.SESSIONS_RENEWED, row.sessions_renewed)
+    if row.ticker is not None:
+        yield family(catalogue.TICK_LAG, row.ticker.lag_ms / 1000)
+        yield family(catalogue.TICKLESS, row.ticker.silent_count)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from heartwheel.live.follower import Follower
-from heartwheel.live.told import Source
+from heartwheel.live.topic_rows import Source
 from heartwheel.metrics.exposition import Metrics
 from heartwheel.metrics.server import MetricsServer
 from heartwheel.settings import Settings
@@ -31,13 +31,13 @@ def job_metrics(settings: Settings) -> Iterator[Metrics]:
         settings: the checked configuration.
 
     Raises:
-        HeartwheelError: the address can not be listened at.
+        HeartwheelError: the address cannot be listened at.
     """
-    metrics = Metrics(settings, memory=True)
-    if not settings.metrics.port:
+    metrics, wanted = Metrics(settings, memory=True), settings.metrics
+    if not wanted.port:
         yield metrics
         return
-    follower = Follower(settings, sources=_SOURCES, on_told=metrics.apply, on_link=metrics.link)
-    with MetricsServer(metrics, settings.metrics.host, settings.metrics.port) as server, follower:
+    follower = Follower(settings, sources=_SOURCES, on_rows=metrics.apply, on_link=metrics.link)
+    with MetricsServer(metrics, wanted.host, wanted.port, wanted.token) as server, follower:
         _log.info("metrics at %s", server.address)
         yield metrics

@@ -26,7 +26,7 @@ class _Process(NamedTuple):
 
 
 class MemoryCollector(Collector):
-    """Look at a process and its children when Prometheus asks; where there is no /proc, say nothing.
+    """The memory of a process and its children when Prometheus asks; nothing where there is no /proc.
 
     Args:
         pid: the process; this one if none is given.
@@ -37,7 +37,7 @@ class MemoryCollector(Collector):
         self._pid, self._proc = pid or os.getpid(), proc
 
     def collect(self) -> Iterable[Family]:
-        """Give the figures, as `prometheus_client` asks for them."""
+        """Return the figures, as `prometheus_client` asks for them."""
         parts: Counter[str] = Counter()
         for process in _family_of(self._pid, list(_processes(self._proc))):
             parts[_part_of(process, self._pid)] += process.resident_bytes

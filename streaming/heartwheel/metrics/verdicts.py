@@ -8,7 +8,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from heartwheel.live.seen import Seen
-from heartwheel.live.told import Told
+from heartwheel.live.topic_rows import TopicRow
 from heartwheel.metrics import catalogue
 from heartwheel.metrics.families import counter, histogram
 from heartwheel.metrics.groups import GroupLabels
@@ -33,10 +33,10 @@ def lateness_buckets(objective_ms: int) -> list[float]:
 
 
 class VerdictCounters:
-    """Count verdicts, each once by its id, those about the canary's members left out.
+    """Counters of verdicts, each once by its id, those about the canary's members left out.
 
     Args:
-        registry: what they are told to Prometheus by.
+        registry: where the metrics are registered.
         groups_max: groups that get a label of their own.
         objective_ms: how late an expiration should be known at most, ms.
         canary_prefix: what the canary's group ids begin with.
@@ -56,9 +56,9 @@ class VerdictCounters:
         self._group_rebalances = counter(catalogue.GROUP_REBALANCES, registry)
         self._durations = histogram(catalogue.REBALANCE_DURATION, registry, buckets=REBALANCE_BUCKETS_S)
 
-    def apply(self, told: Sequence[Told]) -> None:
+    def apply(self, rows: Sequence[TopicRow]) -> None:
         """Count what is new of what the topics tell; other rows are passed over."""
-        for each in told:
+        for each in rows:
             row = each.row
             if not isinstance(row, ExpirationRow | TriggerRow) or row.group_id.startswith(self._canary_prefix):
                 continue
@@ -74,6 +74,8 @@ class VerdictCounters:
         self._lateness.observe(max(0, append_ms - row.deadline_ms) / 1000)
 
     def _triggered(self, row: TriggerRow) -> None:
+        if not row.is_rebalance:
+            return  # somebody came to a presence group or went, and nobody had to join again
         if row.type == TRIGGER_TYPES[Kind.REBALANCE_STARTED]:
             self._rebalances.labels(row.cause or "").inc()
             self._group_rebalances.labels(self._labels[row.group_id]).inc()

@@ -6,22 +6,14 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-import msgspec
+from heartwheel.live.returns import Arrival
 
 ARRIVALS_MAX: Final = 2_000
 """How many of the newest arrivals are kept for expirations that are read later: two topics have no common order."""
 
 
-class Arrival(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold that somebody joined a group: when, epoch ms, and under which id."""
-
-    group_id: str
-    member_id: str
-    time_ms: int
-
-
 class Arrivals:
-    """Keep arrivals by group, the newest of them.
+    """The newest arrivals, by group.
 
     Args:
         arrivals: the oldest first.
@@ -39,11 +31,11 @@ class Arrivals:
             yield from arrivals
 
     def of(self, group_id: str) -> Sequence[Arrival]:
-        """List the arrivals of a group, the oldest first."""
+        """Return the arrivals of a group, the oldest first."""
         return tuple(self._by_group.get(group_id, ()))
 
     def add(self, arrival: Arrival) -> None:
-        """Take in an arrival; if there are too many, the oldest of the group that was quiet for longest goes."""
+        """Add an arrival; if there are too many, the oldest of the group that was quiet for longest goes."""
         self._by_group.setdefault(arrival.group_id, []).append(arrival)
         self._by_group.move_to_end(arrival.group_id)
         self._count += 1
@@ -51,7 +43,7 @@ class Arrivals:
             self.remove(next(iter(self)))
 
     def remove(self, arrival: Arrival) -> None:
-        """Forget an arrival."""
+        """Remove an arrival."""
         arrivals = self._by_group[arrival.group_id]
         arrivals.remove(arrival)
         self._count -= 1

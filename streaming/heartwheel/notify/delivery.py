@@ -1,61 +1,102 @@
-"""Post one message over HTTP, and tell what became of it."""
+"""Post one message over HTTP, and return what became of it."""
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import email.utils
 import enum
+import urllib.parse
 from collections.abc import Sequence
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 import httpx
 
+from heartwheel.errors import HeartwheelError
 from heartwheel.notify.message import Message, release
 from heartwheel.notify.signature import signed_headers
 
 _RETRIED_STATUS: Final = frozenset({408, 425, 429})
 
+_DATE_LENGTH_MAX: Final = 64
+"""Longest date that is looked at; those of RFC 9110 have at most 33 characters."""
 
-class Fate(enum.Enum):
-    """Name what became of a message."""
+
+class AddressError(HeartwheelError):
+    """Nothing can be posted to an address, which the message does not show."""
+
+
+def parse_address(text: str) -> httpx.URL:
+    """Read the address to post to.
+
+    Raises:
+        AddressError: if it cannot be one.
+    """
+    try:
+        urllib.parse.urlsplit(text)  # sees to brackets, which httpx lets pass
+        url = httpx.URL(text)
+        url.host.encode("idna")  # what a resolver does first: a label of more than 63 characters is none
+    except (httpx.InvalidURL, ValueError):
+        raise AddressError("is no address: look at its host and port") from None
+    if url.port is not None and not 0 < url.port < 65_536:
+        raise AddressError("is no address: its port is none")
+    if url.scheme not in ("http", "https") or not url.host:
+        raise AddressError("is no address of a host: it must begin with https:// or http://, and name one")
+    return url
+
+
+class DeliveryStatus(enum.Enum):
+    """What became of a message."""
 
     DELIVERED = "delivered"
     FAILED = "failed"
     REFUSED = "refused"
 
 
-class Answer(NamedTuple):
-    """Hold what became of a message.
+class DeliveryResult(NamedTuple):
+    """What became of an attempt to deliver a message.
 
     Args:
-        fate: whether it is done with, or is to be tried again.
+        status: whether it is done with, or is to be tried again.
         fault: what went wrong, without the address: it may be a secret.
         asked_ms: how long the receiver asked to be left alone, ms.
     """
 
-    fate: Fate
+    status: DeliveryStatus
     fault: str = ""
     asked_ms: int = 0
 
 
 class Delivery:
-    """Post messages to one address; a context manager, as it keeps a connection.
+    """A client that posts messages to one address; a context manager, as it keeps a connection.
 
-    Redirects are not followed: a signed message goes where it was meant to go, or nowhere.
+    Redirects are not followed: a signed message goes where it was meant to go, or nowhere. Cookies are not kept.
 
     Args:
-        url: where to.
-        keys: to sign with.
-        timeout_ms: how long to wait to connect, and for each part of the answer, ms.
+        url: the address, http or https.
+        keys: of the signatures; without any, nothing is signed.
+        timeout_ms: how long an attempt may take, from its start to the last header of the answer, ms. A receiver that
+            sends a byte now and then does not get longer.
+
+    Raises:
+        AddressError: if the address is none.
     """
 
     def __init__(self, url: str, keys: Sequence[bytes], *, timeout_ms: int) -> None:
-        self._url = url
+        self._url = parse_address(url)
         self._keys = keys
-        agent = f"heartwheel/{release()}"
-        headers = {"content-type": "application/json; charset=utf-8", "user-agent": agent}
-        self._client = httpx.Client(headers=headers, timeout=timeout_ms / 1000, follow_redirects=False)
+        self._timeout_s = timeout_ms / 1000
+        agent = {"content-type": "application/json; charset=utf-8", "user-agent": f"heartwheel/{release()}"}
+        # A loop of its own: only asyncio ends an attempt as a whole, whichever step of it hangs.
+        self._loop = asyncio.Runner()
+        self._client = httpx.AsyncClient(
+            headers=agent,
+            timeout=self._timeout_s,
+            follow_redirects=False,
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -63,53 +104,65 @@ class Delivery:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._client.close()
+        with self._loop:
+            self._loop.run(self._client.aclose())
 
-    def post(self, message: Message, *, now_ms: int) -> Answer:
-        """Post a message once.
+    def post(self, message: Message, *, now_ms: int) -> DeliveryResult:
+        """Post a message once; whatever the receiver does is a result and no error.
 
         Args:
-            message: which.
-            now_ms: the time, epoch ms: it is signed.
+            message: as the outbox has it.
+            now_ms: epoch ms; it is signed.
         """
         body = message.body.encode()
         headers = signed_headers(message.id, body, self._keys, now_ms=now_ms)
         try:
-            # The answer's body says nothing that is needed, and may be endless: it is not read.
-            with self._client.stream("POST", self._url, content=body, headers=headers) as response:
-                return judge(response.status_code, response.headers.get("retry-after"), now_ms=now_ms)
-        except httpx.TimeoutException as error:
-            return Answer(Fate.FAILED, f"no answer in time ({type(error).__name__})")
-        except httpx.TransportError as error:
-            return Answer(Fate.FAILED, f"no connection ({type(error).__name__})")
+            status, retry_after = self._loop.run(self._exchange(body, headers))
+        except (httpx.TimeoutException, TimeoutError) as error:
+            return DeliveryResult(DeliveryStatus.FAILED, f"no answer in time ({type(error).__name__})")
+        except httpx.HTTPError as error:
+            return DeliveryResult(DeliveryStatus.FAILED, f"no connection ({type(error).__name__})")
+        return result_of(status, retry_after, now_ms=now_ms)
+
+    async def _exchange(self, body: bytes, headers: dict[str, str]) -> tuple[int, str | None]:
+        # The answer's body says nothing that is needed, and may be endless: it is not read.
+        async with (
+            asyncio.timeout(self._timeout_s),
+            self._client.stream("POST", self._url, content=body, headers=headers) as response,
+        ):
+            return response.status_code, response.headers.get("retry-after")
 
 
-def judge(status: int, retry_after: str | None, *, now_ms: int) -> Answer:
-    """Tell from a status what became of a message.
+def result_of(status: int, retry_after: str | None, *, now_ms: int) -> DeliveryResult:
+    """Return what an HTTP status means for a message; never raises, whatever a receiver sends.
 
     Args:
-        status: of the answer.
+        status: of the response.
         retry_after: its header of that name, if there is one.
-        now_ms: the time, epoch ms.
+        now_ms: epoch ms.
     """
     if 200 <= status < 300:
-        return Answer(Fate.DELIVERED)
+        return DeliveryResult(DeliveryStatus.DELIVERED)
     fault = f"the receiver answered {status}"
     if status >= 500 or status in _RETRIED_STATUS:
-        return Answer(Fate.FAILED, fault, _asked_ms(retry_after, now_ms))
+        return DeliveryResult(DeliveryStatus.FAILED, fault, _asked_ms(retry_after, now_ms))
     if 300 <= status < 400:
-        return Answer(Fate.REFUSED, f"{fault}, a redirect, which is not followed: set notify.url to the place itself")
-    return Answer(Fate.REFUSED, fault)
+        fault = f"{fault}, a redirect, which is not followed: set notify.url to the place itself"
+        return DeliveryResult(DeliveryStatus.REFUSED, fault)
+    return DeliveryResult(DeliveryStatus.REFUSED, fault)
 
 
 def _asked_ms(retry_after: str | None, now_ms: int) -> int:
-    """Read `Retry-After`, seconds or a date as RFC 9110 10.2.3 has them; what can not be read asks for nothing."""
+    """Read `Retry-After`, seconds or a date as RFC 9110 10.2.3 has them; what cannot be read asks for nothing."""
     text = (retry_after or "").strip()
     if text.isdecimal() and len(text) < 10:
         return int(text) * 1000
+    if len(text) > _DATE_LENGTH_MAX:
+        return 0
     try:
         then = email.utils.parsedate_to_datetime(text)
-    except ValueError:
+        then = then if then.tzinfo else then.replace(tzinfo=dt.UTC)
+        return max(0, int(then.timestamp() * 1000) - now_ms)
+    except (ValueError, TypeError, LookupError, ArithmeticError):
+        # email.utils says ValueError alone, but a year or a zone of many digits overflows in it.
         return 0
-    then = then if then.tzinfo else then.replace(tzinfo=dt.UTC)
-    return max(0, int(then.timestamp() * 1000) - now_ms)

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.live.returns import is_return
+from heartwheel.live.returns import Arrival, is_return
 from heartwheel.wire.verdicts import ExpirationRow
 
 MEMBERS_MAX: Final = 1_000
@@ -16,7 +16,7 @@ MEMBERS_MAX: Final = 1_000
 
 
 class Step(enum.StrEnum):
-    """Name what a message says about an incident."""
+    """What a message says about an incident."""
 
     OPENED = "opened"
     UPDATED = "updated"
@@ -24,14 +24,18 @@ class Step(enum.StrEnum):
 
 
 class ClosedBy(enum.StrEnum):
-    """Name why an incident is over: everybody came back, or nothing happened for long."""
+    """Why an incident is over: everybody came back, or nothing happened for long."""
 
     RETURNED = "returned"
     QUIET = "quiet"
 
 
-class Gone(msgspec.Struct, kw_only=True):
-    """Hold a member that was expired.
+_IN_THE_FILE: Final = {"reported_ms": "told_ms", "reported_expired": "told_expired"}
+"""Fields that the state file knows under another name."""
+
+
+class ExpiredMember(msgspec.Struct, kw_only=True):
+    """A member that was expired.
 
     Args:
         row: its newest expiration.
@@ -44,8 +48,8 @@ class Gone(msgspec.Struct, kw_only=True):
     returned_ms: int | None = None
 
 
-class Incident(msgspec.Struct, kw_only=True):
-    """Hold what is known about the expirations of a group.
+class Incident(msgspec.Struct, kw_only=True, rename=_IN_THE_FILE):
+    """The expirations of a group since it was last quiet, and who came back.
 
     Args:
         id: made from the group and its first expiration: the same after a restart.
@@ -58,32 +62,32 @@ class Incident(msgspec.Struct, kw_only=True):
         untracked: expirations whose member is not in `members`, and whose return is not waited for.
         reasons: expirations by reason.
         sequence: messages made about it so far.
-        told_ms: when the newest of them was made, epoch ms.
-        told_expired: expirations that they have told.
-        news_ms: since when there is something that they have not told, by the notifier's clock; `None` if there is not.
+        reported_ms: when the newest of them was made, epoch ms.
+        reported_expired: expirations that those messages report.
+        news_ms: since when there is something that they do not report, by the notifier's clock; `None` if there is not.
     """
 
     id: str
     group_id: str | None
     opened_ms: int
     expired_ms: int
-    members: dict[str, Gone] = {}
+    members: dict[str, ExpiredMember] = {}
     expired: int = 0
     returns: int = 0
     untracked: int = 0
     reasons: dict[str, int] = {}
     sequence: int = 0
-    told_ms: int = 0
-    told_expired: int = 0
+    reported_ms: int = 0
+    reported_expired: int = 0
     news_ms: int | None = None
 
     @property
     def missing(self) -> int:
-        """Count the members that are not known to be back; an untracked expiration counts as one."""
-        return self.untracked + sum(gone.returned_ms is None for gone in self.members.values())
+        """How many members are not known to be back; an untracked expiration counts as one."""
+        return self.untracked + sum(member.returned_ms is None for member in self.members.values())
 
     def add(self, row: ExpirationRow, *, now_ms: int, may_track: bool = True) -> None:
-        """Take in one more expiration.
+        """Add one more expiration.
 
         Args:
             row: of a member of the group.
@@ -98,28 +102,26 @@ class Incident(msgspec.Struct, kw_only=True):
         if known is not None:
             known.row, known.times, known.returned_ms = row, known.times + 1, None
         elif may_track and self.group_id is not None and len(self.members) < MEMBERS_MAX:
-            self.members[row.member_id] = Gone(row=row)
+            self.members[row.member_id] = ExpiredMember(row=row)
         else:
             self.untracked += 1
 
-    def claim(self, member_id: str, arrived_ms: int, *, now_ms: int, only: str | None = None) -> bool:
+    def claim(self, arrival: Arrival, *, now_ms: int, only: str | None = None) -> bool:
         """Take an arrival as the return of one expired member, of the one that was expired first.
 
         Members with one client id look alike from outside, so one arrival stands for one of them and no more.
 
         Args:
-            member_id: who joined the group.
-            arrived_ms: when, epoch ms.
+            arrival: of a member of the group.
             now_ms: the notifier's clock, epoch ms.
             only: the one expired member that is asked about; all if left out.
 
         Returns:
             Whether somebody came back with it.
         """
-        for gone in self.members.values() if only is None else filter(None, [self.members.get(only)]):
-            is_later = gone.returned_ms is None and arrived_ms >= gone.row.deadline_ms
-            if is_later and is_return(gone.row, member_id):
-                gone.returned_ms = arrived_ms
+        for member in self.members.values() if only is None else filter(None, [self.members.get(only)]):
+            if member.returned_ms is None and is_return(member.row, arrival):
+                member.returned_ms = arrival.time_ms
                 self.returns += 1
                 self._note_news(now_ms)
                 return True

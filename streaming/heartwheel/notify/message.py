@@ -10,15 +10,15 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.notify.told import ToldIncident
-from heartwheel.notify.words import sentence
+from heartwheel.notify.payload import IncidentPayload
+from heartwheel.notify.sentence import sentence
 
 INCIDENTS_MAX: Final = 50
-"""Most incidents that one message tells of."""
+"""Most incidents in one message."""
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold the body of a message.
+    """The body of a message.
 
     `text` alone is what Slack and its like show; the rest is for machines. No field may be called `type`: Mattermost
     takes that for the type of a post, and refuses ours.
@@ -30,11 +30,11 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int
     waited_ms: int
     version: str
-    incidents: tuple[ToldIncident, ...]
+    incidents: tuple[IncidentPayload, ...]
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold a message that is to be delivered, whatever becomes of the process.
+    """A message to deliver, whatever becomes of the process.
 
     Args:
         id: the same for every attempt.
@@ -51,12 +51,12 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     made_ms: int
 
 
-def message_of(incidents: Sequence[ToldIncident], *, now_ms: int, waited_ms: int) -> Message:
+def message_of(incidents: Sequence[IncidentPayload], *, now_ms: int, waited_ms: int) -> Message:
     """Make the message about some incidents.
 
     Args:
         incidents: at least one, at most `INCIDENTS_MAX`.
-        now_ms: the time, epoch ms.
+        now_ms: epoch ms.
         waited_ms: how long the first of them had to wait for the rate limit or the receiver, ms.
     """
     names = [(incident.incident_id, incident.sequence) for incident in incidents]
@@ -83,5 +83,5 @@ def message_of(incidents: Sequence[ToldIncident], *, now_ms: int, waited_ms: int
 
 @functools.cache
 def release() -> str:
-    """Name the release of heartwheel that is running."""
+    """Return the release of heartwheel that is running."""
     return metadata.version("heartwheel")

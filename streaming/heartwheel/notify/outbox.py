@@ -15,7 +15,7 @@ MESSAGES_MAX: Final = 10
 
 
 class Waiting(msgspec.Struct, kw_only=True):
-    """Hold a message that is not delivered yet.
+    """A message that is not delivered yet.
 
     Args:
         message: as it was made.
@@ -29,15 +29,15 @@ class Waiting(msgspec.Struct, kw_only=True):
 
 
 class Outbox:
-    """Keep the messages, and say which is to be tried when.
+    """The messages that wait, and which is to be tried when.
 
-    Those that were tried least come first: one that the receiver can not swallow must not hold up the others. All share
+    Those that were tried least come first: one that the receiver cannot handle must not hold up the others. All share
     one pause, as it is the receiver that fails.
 
     Args:
-        pause: says when to try again.
+        pause: when to try again.
         give_up_after_ms: how long a message is retried, ms since it was made.
-        waiting: what an earlier process left.
+        waiting: what an earlier process saved.
     """
 
     def __init__(self, pause: Pause, *, give_up_after_ms: int, waiting: Iterable[Waiting] = ()) -> None:
@@ -64,19 +64,19 @@ class Outbox:
         return self._pause.until_ms
 
     def room(self) -> int:
-        """Count the messages that may be added."""
+        """Return how many messages may be added."""
         return MESSAGES_MAX - len(self._waiting)
 
     def busy(self) -> frozenset[str]:
-        """Name the incidents that have a message here."""
+        """Return the ids of the incidents that have a message here."""
         return frozenset(name for waiting in self._waiting for name in waiting.message.incidents)
 
     def add(self, message: Message) -> None:
-        """Put a message in."""
+        """Add a message."""
         self._waiting.append(Waiting(message=message))
 
     def next(self, now_ms: int) -> Waiting | None:
-        """Give the message that is to be posted now, if there is one and the receiver is not left alone."""
+        """Return the message that is to be posted now, if there is one and the receiver is not left alone."""
         if now_ms < self._pause.until_ms:
             return None
         return min(self._waiting, key=lambda waiting: waiting.attempts, default=None)
@@ -96,9 +96,9 @@ class Outbox:
         """Note that a message could not be delivered, and leave the receiver alone for a while.
 
         Args:
-            waiting: the message.
-            fault: why.
-            now_ms: the time, epoch ms.
+            waiting: which of them.
+            fault: what went wrong, for the log.
+            now_ms: epoch ms.
             asked_ms: how long the receiver asked to be left alone, ms.
 
         Returns:

@@ -16,7 +16,7 @@ ASKED_PAUSE_MS_MAX: Final = 3_600_000
 
 
 class TokenBucket:
-    """Let `burst` messages through at once and `per_minute` in the long run.
+    """A token bucket: `burst` messages at once and `per_minute` in the long run.
 
     Args:
         per_minute: how many tokens come in a minute.
@@ -31,14 +31,14 @@ class TokenBucket:
         self._filled_ms: int | None = None
 
     def tokens(self, now_ms: int) -> int:
-        """Count the messages that may be sent now; a clock that went back fills nothing."""
+        """Return how many messages may be sent now; a clock that went back fills nothing."""
         past_ms = 0 if self._filled_ms is None else max(0, now_ms - self._filled_ms)
         self._held = min(self._burst * 60_000, self._held + past_ms * self._per_minute)
         self._filled_ms = now_ms
         return self._held // 60_000
 
     def take(self, now_ms: int) -> bool:
-        """Take a token if there is one."""
+        """Take a token; false if there is none."""
         if not self.tokens(now_ms):
             return False
         self._held -= 60_000
@@ -46,22 +46,22 @@ class TokenBucket:
 
 
 class Pause:
-    """Say when to try again after failures: exponential, with jitter, and never before the receiver asks for it.
+    """When to try again after failures: exponential, with jitter, and never before the receiver asks for it.
 
     Args:
-        chance: gives the jitter.
+        rng: draws the jitter.
     """
 
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, rng: random.Random) -> None:
         self.failures = 0
         self.until_ms = 0
-        self._chance = chance
+        self._rng = rng
 
     def fail(self, now_ms: int, *, asked_ms: int = 0) -> int:
         """Note a failure.
 
         Args:
-            now_ms: when, epoch ms.
+            now_ms: epoch ms.
             asked_ms: how long the receiver asked to be left alone, ms.
 
         Returns:
@@ -70,7 +70,7 @@ class Pause:
         self.failures += 1
         longest_ms = min(PAUSE_MS_MAX, PAUSE_MS_FIRST << min(self.failures - 1, 20))
         # From half of it on, so that many notifiers of one receiver do not come back at the same moment.
-        drawn_ms = self._chance.randint(longest_ms // 2, longest_ms)
+        drawn_ms = self._rng.randint(longest_ms // 2, longest_ms)
         self.until_ms = now_ms + max(drawn_ms, min(asked_ms, ASKED_PAUSE_MS_MAX))
         return self.until_ms
 

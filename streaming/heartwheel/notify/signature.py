@@ -7,7 +7,6 @@ The scheme and the names of the headers are those of the Standard Webhooks speci
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
@@ -26,10 +25,12 @@ KEY_BYTES_MIN: Final = 24
 """Shortest key that the specification allows, bytes."""
 
 _PREFIX: Final = "whsec_"
+_TIMESTAMP_DIGITS_MAX: Final = 15
+"""Most digits of a timestamp that are looked at: 2^53 ms in seconds has thirteen."""
 
 
 class SecretError(HeartwheelError):
-    """Tell that a secret can not be used, without showing it."""
+    """A secret cannot be used; the message does not show it."""
 
 
 class SignatureError(HeartwheelError):
@@ -45,7 +46,7 @@ def parse_secrets(text: str) -> tuple[bytes, ...]:
         text: the lines; empty ones do not count, and without any nothing is signed.
 
     Raises:
-        SecretError: if one of them can not be used.
+        SecretError: if one of them cannot be used.
     """
     return tuple(_key(line) for line in map(str.strip, text.splitlines()) if line)
 
@@ -54,11 +55,14 @@ _HOW: Final = "make one: python3 -c 'import base64, os; print(\"whsec_\" + base6
 
 
 def _key(line: str) -> bytes:
-    key = line.encode()
+    try:
+        key = line.encode(errors="surrogateescape")  # the environment may hold bytes that are no text
+    except UnicodeEncodeError:
+        raise SecretError("is no text", hint=_HOW) from None
     if line.startswith(_PREFIX):
         try:
             key = base64.b64decode(line.removeprefix(_PREFIX), validate=True)
-        except binascii.Error:
+        except ValueError:
             raise SecretError(f"is not base64 behind {_PREFIX}", hint=_HOW) from None
     if len(key) < KEY_BYTES_MIN:
         raise SecretError(f"has a key of {len(key)} bytes, at least {KEY_BYTES_MIN} are needed", hint=_HOW)
@@ -82,7 +86,7 @@ def signed_headers(message_id: str, body: bytes, keys: Sequence[bytes], *, now_m
 
 
 def verify(headers: Mapping[str, str], body: bytes, keys: Sequence[bytes], *, now_ms: int) -> None:
-    """Check the signature of a message, as its receiver does.
+    """Check the signature of a message, as its receiver does; whatever came, it raises nothing else.
 
     Args:
         headers: of the request, their names in lower case.
@@ -97,14 +101,20 @@ def verify(headers: Mapping[str, str], body: bytes, keys: Sequence[bytes], *, no
     if missing:
         raise SignatureError(f"headers are missing: {', '.join(missing)}")
     timestamp = headers[TIMESTAMP_HEADER]
-    if not timestamp.isdecimal() or abs(now_ms - int(timestamp) * 1000) > TOLERANCE_MS:
+    if not _is_close(timestamp, now_ms):
         raise SignatureError(f"the timestamp is off: {timestamp[:20]!r}")
-    given = headers[SIGNATURE_HEADER].split()
-    wanted = [_sign(headers[ID_HEADER], timestamp, body, key) for key in keys]
-    if not any(hmac.compare_digest(one.encode(), other.encode()) for one in given for other in wanted):
+    given = [one.encode(errors="surrogatepass") for one in headers[SIGNATURE_HEADER].split()]
+    wanted = [_sign(headers[ID_HEADER], timestamp, body, key).encode() for key in keys]
+    if not any(hmac.compare_digest(one, other) for one in given for other in wanted):
         raise SignatureError("no signature fits")
 
 
+def _is_close(timestamp: str, now_ms: int) -> bool:
+    if not (timestamp.isascii() and timestamp.isdecimal() and len(timestamp) <= _TIMESTAMP_DIGITS_MAX):
+        return False
+    return abs(now_ms - int(timestamp) * 1000) <= TOLERANCE_MS
+
+
 def _sign(message_id: str, timestamp: str, body: bytes, key: bytes) -> str:
-    digest = hmac.new(key, f"{message_id}.{timestamp}.".encode() + body, hashlib.sha256).digest()
+    digest = hmac.new(key, f"{message_id}.{timestamp}.".encode(errors="surrogatepass") + body, hashlib.sha256).digest()
     return f"v1,{base64.b64encode(digest).decode()}"

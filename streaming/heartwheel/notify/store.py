@@ -1,7 +1,7 @@
 """What survives the process: one file with the positions, the incidents and the outbox, and one with dead letters.
 
 Positions, incidents and outbox are written together and at once. Committed offsets of a consumer group could hold the
-positions alone: after a crash they would be ahead of the incidents, which loses some, or behind, which tells twice.
+positions alone: after a crash they would be ahead of the incidents, which loses some, or behind, which repeats some.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Final
 import msgspec
 
 from heartwheel.errors import HeartwheelError
-from heartwheel.live.told import Source
-from heartwheel.notify.book import Pages
+from heartwheel.live.topic_rows import Source
+from heartwheel.notify.incidents import IncidentsSnapshot
 from heartwheel.notify.outbox import Waiting
+from heartwheel.private import private_folder
 
 FORMAT: Final = 1
 """The format of the file; a newer one is refused."""
@@ -28,7 +29,7 @@ DEAD_BYTES_MAX: Final = 4 << 20
 
 
 class Counts(msgspec.Struct, kw_only=True):
-    """Hold what was done since the file was made.
+    """What was done since the file was made.
 
     Args:
         delivered: messages that the receiver took.
@@ -45,14 +46,14 @@ class Counts(msgspec.Struct, kw_only=True):
     skipped: int = 0
 
 
-class Kept(msgspec.Struct, kw_only=True):
-    """Hold what is kept from one process to the next.
+class State(msgspec.Struct, kw_only=True, rename={"snapshot": "pages"}):
+    """What one process hands to the next: the file `state.json`.
 
     Args:
         format: of the file.
         began_ms: from where partitions without a position are read, epoch ms: the moment of the first start.
         positions: the next offset to read, by source and then by partition.
-        pages: the incidents.
+        snapshot: the incidents; `pages` in the file.
         waiting: the outbox.
         counts: what was done so far.
     """
@@ -60,39 +61,40 @@ class Kept(msgspec.Struct, kw_only=True):
     format: int = FORMAT
     began_ms: int = 0
     positions: dict[Source, dict[int, int]] = {}
-    pages: Pages = msgspec.field(default_factory=Pages)
+    snapshot: IncidentsSnapshot = msgspec.field(default_factory=IncidentsSnapshot)
     waiting: list[Waiting] = []
     counts: Counts = msgspec.field(default_factory=Counts)
 
 
 class StoreError(HeartwheelError):
-    """Tell that the kept state can not be used."""
+    """The state folder or its file cannot be used."""
 
 
 class Store:
-    """Keep the state in a folder, for one process at a time.
+    """The folder of a notifier's state, for one process at a time.
 
     Args:
-        folder: is made if it is not there.
+        folder: is created if it is missing, for its owner alone.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._file = folder / "state.json"
         self._dead = folder / "dead-letters.jsonl"
+        self._alive = folder / "alive"
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder for the length of a `with` block.
 
         Raises:
-            StoreError: if another process holds it, or it can not be made.
+            StoreError: if another process holds it, or it cannot be made.
         """
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            private_folder(self.folder)
             lock = (self.folder / "lock").open("w")
         except OSError as error:
-            raise StoreError(f"can not use {self.folder}: {error.strerror}", hint="set notify.state_dir") from None
+            raise StoreError(f"cannot use {self.folder}: {error.strerror}", hint="set notify.state_dir") from None
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -101,8 +103,8 @@ class Store:
                 raise StoreError(f"another notifier uses {self.folder}", hint=hint) from None
             yield
 
-    def load(self) -> Kept | None:
-        """Read what was kept; `None` at the first start.
+    def load(self) -> State | None:
+        """Return the saved state; `None` at the first start.
 
         Raises:
             StoreError: if the file is damaged, or of a newer release.
@@ -116,25 +118,29 @@ class Store:
             found = msgspec.json.decode(data, type=_Format).format
             if found != FORMAT:
                 raise StoreError(f"{self._file} has format {found}, this release knows {FORMAT}", hint=hint)
-            return msgspec.json.decode(data, type=Kept)
+            return msgspec.json.decode(data, type=State)
         except msgspec.MsgspecError as error:
             raise StoreError(f"{self._file} is damaged: {error}", hint=hint) from None
 
-    def save(self, kept: Kept) -> None:
+    def save(self, state: State) -> None:
         """Replace the file, so that a crash leaves the old one or the new one."""
         fresh = self._file.with_suffix(".new")
         with fresh.open("wb") as file:
-            file.write(msgspec.json.encode(kept))
+            file.write(msgspec.json.encode(state))
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(self._file)
 
-    def bury(self, waiting: Waiting, *, now_ms: int) -> None:
+    def beat(self) -> None:
+        """Touch the file `alive`: probes look how old it is."""
+        self._alive.touch()
+
+    def add_dead_letter(self, waiting: Waiting, *, now_ms: int) -> None:
         """Append a message that will not be delivered to the dead letters.
 
         Args:
             waiting: the message, with its last fault.
-            now_ms: the time, epoch ms.
+            now_ms: epoch ms.
         """
         letter = {"at_ms": now_ms, "fault": waiting.fault, "attempts": waiting.attempts, "message": waiting.message}
         line = msgspec.json.encode(letter) + b"\n"

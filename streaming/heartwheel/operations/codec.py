@@ -35,7 +35,7 @@ OPERATIONS_VERSION: Final = 1
 
 
 class OperationState(NamedTuple):
-    """Hold all that a shard of operations keeps from one batch to the next.
+    """All that a shard of operations keeps from one batch to the next.
 
     Args:
         table: the operations.
@@ -46,6 +46,7 @@ class OperationState(NamedTuple):
         waiting: records that wait for their order.
         newest_ms: effective time of each partition's newest record, epoch ms.
         counts: counters by name.
+        partitions: how many the topic has, as far as is known.
     """
 
     table: Table
@@ -56,11 +57,13 @@ class OperationState(NamedTuple):
     waiting: list[Entry]
     newest_ms: dict[int, int]
     counts: dict[str, int]
+    partitions: int = 0
 
 
 class _LogSection(msgspec.Struct, array_like=True):
     waiting: list[Entry]
     newest_ms: dict[int, int]
+    partitions: int = 0
 
 
 def new_state() -> OperationState:
@@ -79,7 +82,7 @@ def encode_operations(state: OperationState) -> str:
             "watches": write_columns({"key_hash": state.key_hashes, "row": state.key_rows}),
             "wheel": write_wheel(state.wheel.snapshot()),
             "watermarks": state.watermarks,
-            "log": msgspec.msgpack.encode(_LogSection(state.waiting, state.newest_ms)),
+            "log": msgspec.msgpack.encode(_LogSection(state.waiting, state.newest_ms, state.partitions)),
             "counts": msgspec.json.encode(state.counts),
         },
     )
@@ -110,6 +113,7 @@ def decode_operations(blob: str) -> OperationState:
             waiting=log.waiting,
             newest_ms=log.newest_ms,
             counts=msgspec.json.decode(sections["counts"], type=dict[str, int]),
+            partitions=log.partitions,
         )
     except (KeyError, pa.ArrowInvalid, OSError, SnapshotError, msgspec.MsgspecError) as error:
         raise CorruptBlobError(f"the state blob's checksum is right, but not its content: {error}") from error

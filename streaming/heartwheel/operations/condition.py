@@ -16,7 +16,7 @@ _ANY_SIZE: Final = 2**62
 
 
 class Watched(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Hold one operation that waits.
+    """One operation that waits.
 
     Args:
         operation_id: which.
@@ -72,7 +72,7 @@ def watched_of(event: OperationEvent, now_ms: int) -> Watched:
 
 
 def settle_key(operation: Watched, key: str) -> bool:
-    """Count a completed key, and tell whether that completes the operation; partitions are no such keys."""
+    """Count a completed key, and return whether that completes the operation; partitions are no such keys."""
     if operation.condition != "keys" or key not in operation.lacking:
         return False
     operation.lacking = tuple(each for each in operation.lacking if each != key) if operation.needs_all else ()
@@ -80,7 +80,7 @@ def settle_key(operation: Watched, key: str) -> bool:
 
 
 def settle_watermarks(operation: Watched, watermarks: Watermarks) -> bool:
-    """Look at the high watermarks, and tell whether the operation has what it waits for.
+    """Look at the high watermarks, and return whether the operation has what it waits for.
 
     A partition that has reached its offset is settled for good, as `DelayedProduce` has it; what a fetch has to read
     is counted anew each time.
@@ -103,7 +103,7 @@ def settle_watermarks(operation: Watched, watermarks: Watermarks) -> bool:
 def ended(
     operation: Watched, ending: Ending, now_ms: int, watermarks: Watermarks, *, completed_by: str | None = None
 ) -> Ended:
-    """Say how an operation ended.
+    """Return how an operation ended.
 
     Args:
         operation: which.

@@ -18,7 +18,7 @@ def hash_of(text: str) -> int:
 
 
 class HashIndex:
-    """Find rows by hash. It may name rows that have moved on: whoever asks looks at the row itself.
+    """Rows by hash. It may name rows that have moved on: whoever asks looks at the row itself.
 
     Args:
         hashes: int64 (entries,).

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class OperationLimits:
-    """Bound what one shard holds.
+    """Bounds of what one shard holds.
 
     Args:
         operations_max: most operations, those that ended and are remembered counted too.

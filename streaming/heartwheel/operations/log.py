@@ -6,15 +6,11 @@ one meaning for any two records, wherever they are, and it does not depend on wh
 
 A batch may read a completion and leave a watch that came before it unread in another partition. So a record is applied
 only behind the *frontier*: the time before which every record of every partition has been read. Later ones wait in the
-state. The frontier is
+state. The frontier is the least time of all partitions: that of the newest record read from each, ticks among them.
+While a partition gives no time, nothing is applied, as a completion of any key may be in it.
 
-- live, the shard's clock (the timestamp of the batch before, less the skew allowance);
-- while catching up, the least progress of the partitions that the batch read from: Spark's rate limit takes a part of
-  every partition with a backlog into every batch, so a partition it did not read from has none. The skew allowance is
-  taken off here too, for brokers whose clocks differ.
-
-A record that comes from behind the frontier all the same (a broker's clock further off than the skew allowance) counts
-as if it were at the frontier, and is counted as late.
+A record that comes from behind the frontier all the same (of a partition that nobody knew of) counts as if it were at
+the frontier, and is counted as late.
 """
 
 from __future__ import annotations
@@ -26,7 +22,7 @@ import msgspec
 
 
 class PackedRecord(NamedTuple):
-    """Hold one record on its way to a shard.
+    """One record on its way to a shard.
 
     Args:
         time_ms: the newest append time of its partition up to it, as far as its task has seen, epoch ms.
@@ -40,23 +36,25 @@ class PackedRecord(NamedTuple):
 
 
 class Packet(msgspec.Struct, frozen=True, array_like=True):
-    """Hold what one task read of one partition, for one shard; every shard is told the progress.
+    """What one task read of one partition, for one shard; every shard gets the progress.
 
     Args:
         partition: the partition.
         first_offset: offset of the first record read, whomever it was for.
         newest_ms: newest append time read, epoch ms.
         records: those for this shard, by offset.
+        partitions: the newest count of the topic's partitions in a tick; 0 if there was none.
     """
 
     partition: int
     first_offset: int
     newest_ms: int
     records: tuple[PackedRecord, ...] = ()
+    partitions: int = 0
 
 
 class Entry(NamedTuple):
-    """Hold one record where it stands in the order of the log: tuples compare in that order.
+    """One record where it stands in the order of the log: tuples compare in that order.
 
     Args:
         time_ms: its effective time, epoch ms.
@@ -72,16 +70,20 @@ class Entry(NamedTuple):
 
 
 class Log:
-    """Put records in order, and hold back those that are not behind the frontier yet.
+    """Records in order; those that are not behind the frontier yet are held back.
 
     Args:
         waiting: the records held back so far.
         newest_ms: effective time of each partition's newest record, epoch ms.
+        partitions: how many partitions the topic has, as far as is known.
     """
 
-    def __init__(self, waiting: Iterable[Entry] = (), newest_ms: dict[int, int] | None = None) -> None:
+    def __init__(
+        self, waiting: Iterable[Entry] = (), newest_ms: dict[int, int] | None = None, partitions: int = 0
+    ) -> None:
         self.waiting = list(waiting)
         self.newest_ms = dict(newest_ms or {})
+        self.partitions = partitions
 
     def add(self, packets: Sequence[Packet], *, not_before_ms: int) -> int:
         """Take in what a batch read.
@@ -102,15 +104,12 @@ class Log:
                 late += time_ms < not_before_ms
                 self.waiting.append(Entry(max(time_ms, not_before_ms), packet.partition, record.offset, record.value))
             self.newest_ms[packet.partition] = max(packet.newest_ms, before_ms)
+            self.partitions = max(self.partitions, packet.partition + 1, packet.partitions)
         return late
 
-    def proven_ms(self, packets: Iterable[Packet]) -> int | None:
-        """Tell up to where everything has been read, by what a batch read while catching up; `None` if nothing.
-
-        Args:
-            packets: the batch's, after `add`.
-        """
-        return min((self.newest_ms[packet.partition] for packet in packets), default=None)
+    def proven_ms(self) -> int:
+        """Tell up to when everything has been read, epoch ms; -1 while a partition gave no time."""
+        return min((self.newest_ms.get(number, -1) for number in range(self.partitions)), default=-1)
 
     def take(self, frontier_ms: int) -> list[Entry]:
         """Take out what is behind the frontier, in the order of the log."""

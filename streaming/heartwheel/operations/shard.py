@@ -35,7 +35,7 @@ from heartwheel.wire.outcomes import Ended, Ending
 
 
 class Refused(NamedTuple):
-    """Hold one record that could not be applied.
+    """One record that could not be applied.
 
     Args:
         entry: the record.
@@ -51,7 +51,7 @@ class Refused(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Hold what one batch came to.
+    """What one batch came to.
 
     Args:
         ended: by time, then by operation id.
@@ -65,7 +65,7 @@ class Result(NamedTuple):
 
 
 class OperationShard:
-    """Run the operations of one shard.
+    """The operations of one shard.
 
     Args:
         limits: what it may hold.
@@ -73,7 +73,7 @@ class OperationShard:
         blob: the state from `encode`, or empty for a new shard.
 
     Raises:
-        StateBlobError: the blob can not be read.
+        StateBlobError: the blob cannot be read.
     """
 
     def __init__(self, limits: OperationLimits, *, clock_ms: int = -1, blob: str = "") -> None:
@@ -81,7 +81,7 @@ class OperationShard:
         self._limits = limits
         state = decode_operations(blob) if blob else new_state()
         self.totals: Counter[str] = Counter(state.counts)
-        self._log = Log(state.waiting, state.newest_ms)
+        self._log = Log(state.waiting, state.newest_ms, state.partitions)
         self._operations = Operations(state.table, state.wheel, state.key_hashes, state.key_rows)
         self._watermarks = Watermarks(
             remembered_ms=limits.remembered_ms,
@@ -120,24 +120,24 @@ class OperationShard:
                 waiting=self._log.waiting,
                 newest_ms=self._log.newest_ms,
                 counts=dict(self.totals),
+                partitions=self._log.partitions,
             )
         )
 
-    def apply(self, packets: Sequence[Packet], clock_ms: int | None, *, slack_ms: int = 0) -> Result:
+    def apply(self, packets: Sequence[Packet], clock_ms: int | None = None, *, partitions: int = 0) -> Result:
         """Apply the records of a batch as far as their order is known, and expire what is due by then.
 
         Args:
             packets: what was read.
-            clock_ms: up to where all records have been read, epoch ms; `None` while catching up: then the frontier
-                follows from the packets.
-            slack_ms: how far the frontier stays behind what the packets prove, ms: two brokers' clocks may differ.
+            clock_ms: up to where all records have been read, epoch ms; left out, what the packets prove.
+            partitions: how many the topic is known to have from elsewhere.
         """
         self._ended, self._refused, self._counts = [], [], Counter()
         self._counts["records"] = sum(len(packet.records) for packet in packets)
         self._counts["records_late"] = self._log.add(packets, not_before_ms=self.clock_ms)
+        self._log.partitions = max(self._log.partitions, partitions)
         if clock_ms is None:
-            proven_ms = self._log.proven_ms(packets)
-            clock_ms = -1 if proven_ms is None else proven_ms - slack_ms
+            clock_ms = self._log.proven_ms()
         elif clock_ms < self.clock_ms:
             self._counts["clock_stepped_back"] += 1
         self.clock_ms = max(self.clock_ms, clock_ms)

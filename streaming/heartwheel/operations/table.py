@@ -30,7 +30,7 @@ def operation_table() -> Table:
 
 
 class Operations:
-    """Keep operations by id and by the keys they watch.
+    """Operations by id and by the keys they watch.
 
     Args:
         table: from `operation_table`.
@@ -77,7 +77,7 @@ class Operations:
         return row
 
     def waits(self, row: int) -> bool:
-        """Tell whether the operation of a row waits."""
+        """Return whether the operation of a row waits."""
         return bool(self.table["state"][row] == WAITS)
 
     def read(self, row: int) -> Watched:

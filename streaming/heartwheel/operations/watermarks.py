@@ -14,12 +14,12 @@ from timing_wheel import Partitions, Position
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True):
-    """Hold the high watermark of one partition.
+    """The high watermark of one partition.
 
     Args:
         offset: its offset.
         size_bytes: bytes before it.
-        heard_ms: effective time of the last record that told it, new or not, epoch ms.
+        heard_ms: effective time of the last record that named it, new or not, epoch ms.
     """
 
     offset: int
@@ -32,7 +32,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Watermarks:
-    """Remember high watermarks by key.
+    """High watermarks by key.
 
     Args:
         remembered_ms: how long one is known after the last word of it, ms.
@@ -82,7 +82,7 @@ class Watermarks:
         return True
 
     def known_at(self, keys: Iterable[str], watched_ms: int) -> Partitions[str]:
-        """Tell what an operation knows of its partitions.
+        """Return what an operation knows of its partitions.
 
         Args:
             keys: its partitions.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
 
 import pandas as pd
 
@@ -15,16 +14,10 @@ from heartwheel.spark.schema import STATE_VERSION, OutputRow, StateRow
 from heartwheel.spark.state_function import json_text, reject_row, require_known_version, split
 from heartwheel.wire.rejects import Reject, make_reject
 
-CATCH_UP_SLACK_MS: Final = 1_000
-"""How far the frontier stays behind what was read while catching up, beside the skew allowance.
-
-The end offsets of the partitions are not fetched at one instant; what lands between is read when the job is live.
-"""
-
 
 @dataclass(frozen=True, kw_only=True)
 class OperationsConfig(StreamConfig):
-    """Hold the configuration of one run of the job, beside what every job needs.
+    """The configuration of one run of the job, beside what every job needs.
 
     Args:
         limits: what a shard may hold, and how long it remembers.
@@ -40,9 +33,8 @@ def advance_operations(
     frames: Iterable[pd.DataFrame],
     *,
     batch_ms: int,
-    held: bool,
 ) -> tuple[StateRow, pd.DataFrame]:
-    """Advance one shard by one batch, by the clock rule of `heartwheel.spark.state_function.advance_shard`.
+    """Advance one shard by one batch, by the time that the log proves (`heartwheel.operations.log`).
 
     The state row is the heartbeat job's: `members` counts the operations that wait, `groups` those that are remembered.
 
@@ -50,26 +42,18 @@ def advance_operations(
         config: the job's.
         shard_index: which shard.
         before: the state row.
-        frames: packets, rejects and ticks.
+        frames: packets and rejects.
         batch_ms: the batch's timestamp in Spark's offset log, the same on every replay, epoch ms.
-        held: whether the job catches up: then the frontier follows from what was read.
 
     Raises:
-        StateVersionError: a newer release wrote the state row.
-        StateBlobError: the state's blob can not be read.
+        StateVersionError: another release wrote the state row.
+        StateBlobError: the state's blob cannot be read.
     """
     require_known_version(before, shard_index)
-    last_trigger_ms = before.last_trigger_ms
-    payloads, rejects = split(frames)
+    payloads, rejects, _ = split(frames)
     shard = OperationShard(config.limits, clock_ms=before.clock_ms, blob=before.blob)
     packets = [decode_packet(payload) for payload in payloads]
-    if held:
-        slack_ms = config.skew_allowance_ms + CATCH_UP_SLACK_MS
-        result = shard.apply(packets, None, slack_ms=slack_ms)
-    else:
-        # In the first live batch of a checkpoint nothing is known yet of what lies between its offsets and its time.
-        live_ms = last_trigger_ms - config.skew_allowance_ms if last_trigger_ms >= 0 else shard.clock_ms
-        result = shard.apply(packets, live_ms)
+    result = shard.apply(packets, partitions=config.partitions)
     rejects += (
         _refused(config, refused)
         for refused in result.refused
@@ -87,12 +71,12 @@ def advance_operations(
             expired=counts["expired"],
             triggers=counts["completed"],
             rejected=len(rejects),
-            held=int(held),
+            behind_ms=max(0, batch_ms - shard.clock_ms) if shard.clock_ms >= 0 else 0,
         )
     )
     row = StateRow(
         STATE_VERSION,
-        last_trigger_ms if held else max(last_trigger_ms, batch_ms),
+        max(before.last_trigger_ms, batch_ms),
         shard.clock_ms,
         shard.waiting_count,
         shard.remembered_count,

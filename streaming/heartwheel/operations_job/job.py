@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,23 +18,25 @@ from heartwheel.settings import Settings
 from heartwheel.settings.models import CheckpointSettings
 from heartwheel.settings.places import is_local
 from heartwheel.spark import query as queries
-from heartwheel.spark.checkpoint import open_checkpoint
+from heartwheel.spark.checkpoint import Manifest, add_run, open_checkpoint
 from heartwheel.spark.job_config import stream_config
 from heartwheel.spark.progress import Progress
 from heartwheel.spark.schema import PACKED
 from heartwheel.spark.state_function import state_function
+from heartwheel.spark.ticker import new_run
 
 
-def operations_config(settings: Settings, *, shuffle_partitions: int) -> OperationsConfig:
-    """Shape the settings for the job.
+def operations_config(settings: Settings, *, shuffle_partitions: int, runs: tuple[str, ...] = ()) -> OperationsConfig:
+    """Return the settings for the job.
 
     Args:
         settings: the checked configuration.
         shuffle_partitions: of the checkpoint, where it exists, else of the settings.
+        runs: the runs of the ticker that the checkpoint knows.
     """
     operations = settings.operations
     return OperationsConfig(
-        **stream_config(settings, shuffle_partitions=shuffle_partitions),
+        **stream_config(settings, shuffle_partitions=shuffle_partitions, runs=runs),
         source=operations.topics.requests,
         topics={"outcomes": operations.topics.outcomes, "rejects": settings.kafka.topics.rejects},
         limits=OperationLimits(
@@ -47,7 +50,7 @@ def operations_config(settings: Settings, *, shuffle_partitions: int) -> Operati
 
 
 class OperationsJob:
-    """Delayed operations in, their outcomes out.
+    """The job of delayed operations: operations in, their outcomes out.
 
     Args:
         settings: the checked configuration.
@@ -60,28 +63,33 @@ class OperationsJob:
         location = settings.operations.checkpoint_location
         checkpoint = CheckpointSettings(location=location, shared=settings.checkpoint.shared)
         self.settings = settings.model_copy(update={"checkpoint": checkpoint})
+        self.run = new_run()
         self._open(None)
 
     def open(self, spark: SparkSession) -> None:
         """Open the checkpoint, as `Job.open` has it."""
         if not is_local(self.settings.checkpoint.location):
             self._open(spark)
+        self._take(self.manifest, add_run(self.settings.checkpoint.location, self.run, spark))
 
     def _open(self, spark: SparkSession | None) -> None:
         topic = self.settings.operations.topics.requests
-        self.manifest = open_checkpoint(self.settings, spark=spark, topic=topic, topic_key="operations.topics.requests")
-        self.config = operations_config(self.settings, shuffle_partitions=self.manifest.shuffle_partitions)
+        manifest = open_checkpoint(self.settings, spark=spark, topic=topic, topic_key="operations.topics.requests")
+        self._take(manifest, ())
 
-    def start(
-        self, spark: SparkSession, *, held: bool, records_max: int | None = None, **trigger: Any
-    ) -> StreamingQuery:
+    def _take(self, manifest: Manifest, runs: tuple[str, ...]) -> None:
+        self.manifest = manifest
+        self.config = operations_config(self.settings, shuffle_partitions=manifest.shuffle_partitions, runs=runs)
+
+    def start(self, spark: SparkSession, *, partitions: int = 0, **trigger: Any) -> StreamingQuery:
         """Start the query, as `Job.start` has it."""
-        config = self.config
-        packer = OperationPacker(config.source, config.shards, config.value_bytes_max, config.limits.timeout_ms_max)
+        config = replace(self.config, partitions=partitions)
+        packer = OperationPacker(
+            config.source, config.shards, config.value_bytes_max, config.limits.timeout_ms_max, config.runs
+        )
         pack = partial(_pack, packer=packer, slots=config.slots)
-        source = queries.heartbeats(spark, config, records_max=records_max)
-        packed = source.coalesce(config.map_tasks).mapInArrow(pack, PACKED)
-        frame = queries.advanced(spark, config, packed, state_function(config, advance_operations, held=held))
+        packed = queries.heartbeats(spark, config).coalesce(config.map_tasks).mapInArrow(pack, PACKED)
+        frame = queries.advanced(packed, state_function(config, advance_operations))
         return queries.write(frame, config, name="heartwheel-operations", **trigger)
 
 
@@ -90,7 +98,7 @@ def _pack(batches: Iterator[pa.RecordBatch], **arguments: Any) -> Iterator[pa.Re
 
 
 def line_of(batch: Progress) -> str:
-    """Say in one line what a batch did; the figures stand where those of the heartbeat job do.
+    """Return in one line what a batch did; the figures stand where those of the heartbeat job do.
 
     Args:
         batch: of this job.

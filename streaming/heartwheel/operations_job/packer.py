@@ -15,57 +15,62 @@ import pyarrow as pa
 
 from heartwheel.coordinator.partition import shard_of
 from heartwheel.operations import PackedRecord, Packet, decode_operation
-from heartwheel.spark.packer import PACKED_SCHEMA, by_partition
+from heartwheel.spark.packer import PackedRow, PayloadKind, by_partition, packed_batch
 from heartwheel.wire.events import RejectedError
 from heartwheel.wire.rejects import Reject, make_reject
+from heartwheel.wire.tick import read_tick
 
 _encode = msgspec.msgpack.Encoder().encode
 decode_packet = msgspec.msgpack.Decoder(Packet).decode
 
 
 class OperationPacker(NamedTuple):
-    """Pack records of the delayed-operations topic by shard.
+    """A packer of records of the delayed-operations topic, by shard.
 
     Args:
         topic: that topic, named in rejects.
         shards: how many shards there are.
         value_bytes_max: longest value that is accepted.
         timeout_ms_max: longest timeout that is accepted, ms.
+        runs: the known runs of the ticker.
     """
 
     topic: str
     shards: int
     value_bytes_max: int
     timeout_ms_max: int
+    runs: tuple[str, ...] = ()
 
-    def pack(self, batch: pa.RecordBatch) -> Iterator[tuple[int, bool, bytes]]:
-        """Pack one batch with the columns key, value, partition, offset and append_ms.
-
-        Yields:
-            (shard, rejected, payload) rows.
-        """
+    def pack(self, batch: pa.RecordBatch) -> Iterator[PackedRow]:
+        """Pack one batch with the columns key, value, partition, offset and append_ms."""
         for partition, part in by_partition(batch):
             yield from self._pack_partition(partition, part)
 
-    def _pack_partition(self, partition: int, batch: pa.RecordBatch) -> Iterator[tuple[int, bool, bytes]]:
+    def _pack_partition(self, partition: int, batch: pa.RecordBatch) -> Iterator[PackedRow]:
         offsets: list[int] = batch.column("offset").to_pylist()
         append_ms: list[int] = batch.column("append_ms").to_pylist()
         newest_ms = list(accumulate(append_ms, max))
         records: list[list[PackedRecord]] = [[] for _ in range(self.shards)]
         rejects: list[Reject] = []
+        partitions = 0
         for row, value in enumerate(batch.column("value").to_pylist()):
             try:
                 shards = self._shards_of(value)
             except RejectedError as error:
+                tick = read_tick(value)
+                if tick is not None:
+                    partitions = max(partitions, tick.partitions if tick.run in self.runs else 0)
+                    continue
                 key = batch.column("key")[row].as_py()
                 rejects.append(self._reject(partition, offsets[row], append_ms[row], error, key, value))
                 continue
             for shard in shards:
                 records[shard].append(PackedRecord(newest_ms[row], offsets[row], value))
         for shard, mine in enumerate(records):
-            yield shard, False, _encode(Packet(partition, offsets[0], newest_ms[-1], tuple(mine)))
+            packet = Packet(partition, offsets[0], newest_ms[-1], tuple(mine), partitions)
+            yield shard, PayloadKind.RECORDS, _encode(packet)
         if rejects:
-            yield partition % self.shards, True, msgspec.json.encode(rejects)
+            yield partition % self.shards, PayloadKind.REJECTS, msgspec.json.encode(rejects)
 
     def _shards_of(self, value: bytes | None) -> Iterable[int]:
         event = decode_operation(value, size_max=self.value_bytes_max, timeout_ms_max=self.timeout_ms_max)
@@ -99,10 +104,4 @@ def pack_operations(
     for batch in batches:
         rows = list(packer.pack(batch))
         if rows:
-            shards, rejected, payloads = zip(*rows, strict=True)
-            columns = [
-                pa.array([slots[shard] for shard in shards], pa.int32()),
-                pa.array(rejected, pa.bool_()),
-                pa.array(payloads, pa.binary()),
-            ]
-            yield pa.RecordBatch.from_arrays(columns, schema=PACKED_SCHEMA)
+            yield packed_batch(rows, slots)

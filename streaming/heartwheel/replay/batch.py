@@ -16,7 +16,7 @@ Rows = NDArray[np.intp]
 
 
 class Batch:
-    """Gather requests.
+    """Requests that are gathered.
 
     Args:
         shards: how many shards the groups are spread over.
@@ -72,8 +72,8 @@ class Batch:
 def _in_time_order(requests: list[Request], entry: Rows, t_ms: Ints) -> tuple[Rows, Ints]:
     """Sort a batch by time, and leave the order within each group as it is.
 
-    Groups do not know of each other, so that changes no verdict; but where time does not step back a shard needs no
-    rules for heartbeats, and a log of several groups one after the other would be all steps back.
+    Where a group's own times step back they are raised to its newest, as the rules do. Groups do not know of each
+    other, so that changes no verdict.
     """
     if (t_ms[1:] >= t_ms[:-1]).all():
         return entry, t_ms
@@ -86,7 +86,7 @@ def _in_time_order(requests: list[Request], entry: Rows, t_ms: Ints) -> tuple[Ro
     for rows in np.split(by_group, starts[1:]):
         newest[rows] = np.maximum.accumulate(t_ms[rows])
     order = np.argsort(newest, kind="stable")
-    return entry[order], t_ms[order]
+    return entry[order], newest[order]
 
 
 def _pack(requests: list[Request], mine: Rows, entry: Rows, t_ms: Ints) -> Pack:

@@ -33,7 +33,7 @@ class _Snapshot(msgspec.Struct):
 
 
 class Replay:
-    """Run the rules over a log.
+    """A run of the rules over a log.
 
     Args:
         config: the coordinator's settings.

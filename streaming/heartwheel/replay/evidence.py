@@ -33,7 +33,7 @@ EARLY_MS: Final = 10
 
 
 class LaneState(msgspec.Struct, omit_defaults=True):
-    """Hold all that a lane knows, so that a replay can be written down and resumed.
+    """All that a lane knows, so that a replay can be written down and resumed.
 
     Args:
         group: the group's state.
@@ -49,7 +49,7 @@ class LaneState(msgspec.Struct, omit_defaults=True):
 
 
 class Lane:
-    """Feed one group's recorded requests to its machine.
+    """The way of one group's recorded requests to its machine.
 
     Args:
         state: what is known; the group in it is changed in place.
@@ -65,7 +65,7 @@ class Lane:
         self.forced = state.forced
 
     def state(self) -> LaneState:
-        """Give all that the lane knows."""
+        """Return all that the lane knows."""
         return LaneState(self._machine.group, list(self._waiting), self._completed_ms, self.forced)
 
     def feed(self, recorded: Recorded) -> None:
@@ -121,6 +121,8 @@ class Lane:
             return first, first.evidence.t_ms
         near = self._near(first)
         for recorded in near:
+            if self._awaits_leader(recorded):
+                continue
             if explains(self._machine, recorded, near):
                 return recorded, recorded.evidence.t_ms
             soon_ms = recorded.evidence.t_ms + EARLY_MS
@@ -134,21 +136,37 @@ class Lane:
         """List the waiting requests that may have been decided in another order than the one of arrival."""
         return [recorded for recorded in self._waiting if recorded.t_us <= first.t_us + WINDOW_US]
 
-    def _late_join(self, proof: Recorded) -> tuple[Recorded, int] | None:
-        """Find a join that was logged after a request whose acceptance it explains.
+    def _logged_by(self, until_us: int, generation: int | None) -> list[Recorded]:
+        """List the waiting joins that were answered with a generation and were logged up to a moment."""
+        return [other for other in self._waiting if other.t_us <= until_us and other.was_let_into(generation)]
 
-        Who is accepted at the next generation proves that the join phase is over, so the joins that ended it were
-        decided before, though a busy broker logs them up to `LATE_MS` later.
+    def _awaits_leader(self, recorded: Recorded) -> bool:
+        """Return whether a join is one of the group's first, and was logged before the one that came to lead."""
+        if self._machine.group.leader is not None or recorded.came_to_lead or recorded.event.type is not EventType.JOIN:
+            return False
+        generation = recorded.evidence.response_generation_id
+        joins = self._logged_by(recorded.t_us + LATE_MS * 1000, generation) if recorded.was_let_into(generation) else []
+        return any(other.came_to_lead for other in joins)
+
+    def _late_join(self, first: Recorded) -> tuple[Recorded, int] | None:
+        """Find a join that was logged after a request whose answer it explains.
+
+        A busy broker logs a join up to `LATE_MS` late. Who is accepted at the next generation proves that the join
+        phase is over, so the joins that ended it were decided before. A join that waits for the next generation though
+        it starts no join phase, or finds another leader though it is the first, was decided after the one that did.
         """
-        generation = proof.event.generation_id
-        until_us = proof.t_us + LATE_MS * 1000
-        late = next((other for other in self._waiting if other.was_let_into(generation)), None)
-        if late is None or late.t_us > until_us or generation <= self._machine.group.generation:
+        joins = first.event.type is EventType.JOIN
+        generation = first.evidence.response_generation_id if joins else first.event.generation_id
+        late = [r for r in self._logged_by(first.t_us + LATE_MS * 1000, generation) if r is not first]
+        if generation is None or generation <= self._machine.group.generation or not late:
             return None
-        group = self._after_timers(proof.evidence.t_ms).group
-        if not _is_over(group, proof):
+        t_ms = first.evidence.t_ms
+        if joins:
+            earlier = next((other for other in late if explains(self._machine, other, late)), None)
+            return None if earlier is None or not first.was_let_into(generation) else (earlier, t_ms)
+        if not _is_over(self._after_timers(t_ms).group, first):
             return None
-        return late, min(proof.evidence.t_ms, self._completed_ms.get(generation, proof.evidence.t_ms))
+        return late[0], min(t_ms, self._completed_ms.get(generation, t_ms))
 
     def _apply(self, recorded: Recorded, t_ms: int) -> None:
         machine, event = self._machine, recorded.event
@@ -180,7 +198,7 @@ class Lane:
         conditions.member_id_required = None
 
     def _append_delay_ms(self, recorded: Recorded) -> int:
-        """Tell how long the leader's assignment took to be stored: the group is not Stable before the answer."""
+        """Return how long the leader's assignment took to be stored: the group is not Stable before the answer."""
         evidence = recorded.evidence
         if evidence.answer_ms is None:
             return 0
@@ -239,6 +257,6 @@ class Lane:
 
 
 def _is_over(group: Group, recorded: Recorded) -> bool:
-    """Tell whether a member was accepted at the generation that the running join phase is to end with."""
+    """Return whether a member was accepted at the generation that the running join phase is to end with."""
     joining = group.state is GroupState.PREPARING_REBALANCE and recorded.event.member_id in group.members
     return joining and recorded.was_accepted_at(group.generation + 1)

@@ -15,7 +15,7 @@ QUICK_MS: Final = 25
 
 
 def explains(machine: GroupMachine, recorded: Recorded, near: Sequence[Recorded] = ()) -> bool:
-    """Tell whether a request, decided now, could have got the answer that was recorded.
+    """Return whether a request, decided now, could have got the answer that was recorded.
 
     Args:
         machine: the group as it would be at that moment; it is only looked at.
@@ -48,13 +48,13 @@ def _explains_request(group: Group, recorded: Recorded, near: Sequence[Recorded]
 
 
 def _starts_join_phase(group: Group, recorded: Recorded) -> bool:
-    """Tell whether a request is a join that would send those who wait for the assignment back to join."""
+    """Return whether a request is a join that would send those who wait for the assignment back to join."""
     ahead = recorded.evidence.response_generation_id == group.generation + 1
     return group.state is GroupState.COMPLETING_REBALANCE and ahead and _is_parked(group, recorded.event)
 
 
 def _was_sent_back(group: Group, recorded: Recorded) -> bool:
-    """Tell whether a request is a sync of this generation that waited for the assignment in vain."""
+    """Return whether a request is a sync of this generation that waited for the assignment in vain."""
     event, refused = recorded.event, recorded.evidence.error == "REBALANCE_IN_PROGRESS"
     sync = event.type is EventType.SYNC and event.generation_id == group.generation
     return sync and refused and recorded.was_parked
@@ -100,7 +100,7 @@ def _fits_its_wait(group: Group, recorded: Recorded, near: Sequence[Recorded]) -
 
 
 def _ends_join_phase(group: Group, recorded: Recorded) -> bool:
-    """Tell whether a request is a join that ended the join phase, as its prompt answer shows."""
+    """Return whether a request is a join that ended the join phase, as its prompt answer shows."""
     evidence = recorded.evidence
     if recorded.event.type is not EventType.JOIN or evidence.error != "NONE" or not recorded.was_prompt:
         return False
@@ -108,7 +108,7 @@ def _ends_join_phase(group: Group, recorded: Recorded) -> bool:
 
 
 def _is_parked(group: Group, event: Event) -> bool:
-    """Tell whether a join waits for a join phase, the running one or the one that it starts."""
+    """Return whether a join waits for a join phase, the running one or the one that it starts."""
     member = group.members.get(event.member_id)
     if member is None:
         return not (_returns(group, event) and group.state is GroupState.STABLE)

@@ -22,7 +22,7 @@ _TIME: Final = re.compile(rb'"t_ms"[ \t]*:[ \t]*(0|[1-9][0-9]{0,14})(?=[ \t]*[,}
 
 
 class Request:
-    """Hold one distinct request.
+    """One distinct request.
 
     Args:
         event: what was asked.
@@ -49,7 +49,7 @@ class Request:
 
 
 class Line(NamedTuple):
-    """Hold one line of a log.
+    """One line of a log.
 
     Args:
         t_ms: when the request arrived, epoch ms.
@@ -62,7 +62,7 @@ class Line(NamedTuple):
     evidence: Evidence | None
 
     def recorded(self) -> Recorded:
-        """Shape it for the rules that weigh evidence."""
+        """Return the line as the rules that weigh evidence need it."""
         return Recorded(self.request.event, self.evidence or Evidence(self.t_ms))
 
 
@@ -74,7 +74,7 @@ _decode_time = msgspec.json.Decoder(_Time).decode
 
 
 class LineReader:
-    """Read lines.
+    """A reader of a log's lines.
 
     Args:
         remembered_max: how many distinct requests are remembered.

@@ -1,8 +1,8 @@
 """Replay of a whole log: shards for the groups of a plain log, lanes for those with recorded answers.
 
 The verdicts of a group depend on the order of its own lines alone, so the lines of different groups may come in any
-order, even one group after the other. That is why nothing is told before the log ends, or before somebody who knows
-says that it is complete up to a moment (`settle`): until then the next line may be an earlier one. What is told is
+order, even one group after the other. So nothing is handed out before the log ends, or before somebody who knows
+says that it is complete up to a moment (`settle`): until then the next line may be an earlier one. What comes out is
 sorted by time, then group, then by the order of decision within the group, which makes the output a function of the
 log: neither the size of the batches, nor the number of shards, nor a cut with a snapshot can be seen in it
 (`test_log_replay.py`).
@@ -14,10 +14,14 @@ from collections.abc import Iterable
 from typing import Final
 
 from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.consumer_config import EpochConfig
 from heartwheel.coordinator.model import Group
 from heartwheel.replay.batch import Batch
+from heartwheel.replay.epoch_lane import EpochLane, EpochLaneState, EpochLine
+from heartwheel.replay.epoch_lines import decode_epoch_line, is_epoch_line
 from heartwheel.replay.evidence import Lane, LaneState
-from heartwheel.replay.lines import Line, LineReader
+from heartwheel.replay.lines import T_MS_MAX, Line, LineReader
+from heartwheel.replay.recorded import Evidence, Recorded
 from heartwheel.replay.snapshot import ShardState, Snapshot, check_fits, corrupt, read_snapshot, write_snapshot
 from heartwheel.shard import Shard, ShardLimits, StateBlobError
 from heartwheel.wire.events import EventType, RejectCause, RejectedError
@@ -36,16 +40,17 @@ _NEUTRAL: Final = frozenset({EventType.LOAD, EventType.UNLOAD})
 
 
 class LogReplay:
-    """Run the rules over a log.
+    """A run of the rules over a log.
 
     Args:
         config: the coordinator's settings.
         shards: how many shards the groups are spread over; it changes no verdict.
         snapshot: what `snapshot` gave, to carry on from there.
         batch_lines: how many lines go through the shards at once; it changes no verdict.
+        epochs: what holds for groups that go by member epochs; by default `config` for all of them.
 
     Raises:
-        SnapshotError: the snapshot can not be read, or belongs to other settings.
+        SnapshotError: the snapshot cannot be read, or belongs to other settings.
     """
 
     def __init__(
@@ -55,8 +60,10 @@ class LogReplay:
         shards: int = 1,
         snapshot: bytes | None = None,
         batch_lines: int = BATCH_LINES,
+        epochs: EpochConfig | None = None,
     ) -> None:
         self._config = config
+        self._epochs = EpochConfig(config) if epochs is None else epochs
         self._batch_lines = batch_lines
         self._batch = Batch(shards)
         self._reader = LineReader()
@@ -69,12 +76,18 @@ class LogReplay:
         self._verdicts = state.verdicts
         self._others = set(state.others)
         self._lanes = {group_id: self._lane(lane) for group_id, lane in state.lanes.items()}
+        self._epoch_lanes = {group_id: self._epoch_lane(lane) for group_id, lane in state.epoch_lanes.items()}
         self._shards = [self._shard(shard) for shard in state.shards]
 
     @property
     def waiting(self) -> int:
-        """How many verdicts were decided and not told yet."""
+        """How many verdicts were decided and not handed out yet."""
         return len(self._verdicts)
+
+    @property
+    def has_epoch_groups(self) -> bool:
+        """Whether any group of the log goes by member epochs."""
+        return bool(self._epoch_lanes)
 
     @property
     def end_ms(self) -> int:
@@ -85,27 +98,31 @@ class LogReplay:
         """Take the next line of the log.
 
         Returns:
-            What it says, `None` if a broker refused it because it is not a valid request.
+            What it says, `None` for a heartbeat of a group that goes by member epochs, and if a broker refused it
+            because it is not a valid request.
 
         Raises:
             RejectedError: if it is not an event, or comes too late; the replay goes on with the next line.
         """
         self._lines += 1
+        if is_epoch_line(line):
+            self._feed_epoch_line(line)
+            return None
         read = self._reader.read(line, self._lines)
         if read is None:
             return None
-        if read.t_ms <= self._settled_ms:
-            detail = f"`t_ms` is {read.t_ms}, and the log was said to be complete up to {self._settled_ms}"
-            raise RejectedError(RejectCause.BAD_FIELD, detail)
-        self._last_ms = max(self._last_ms, read.t_ms)
-        if read.evidence is None and read.request.event.group_id in self._others:
+        self._note_time(read.t_ms)
+        lane = self._epoch_lanes.get(read.request.event.group_id)
+        if lane is not None:
+            lane.feed(EpochLine(read.evidence or Evidence(read.t_ms), event=read.request.event))
+        elif read.evidence is None and read.request.event.group_id in self._others:
             self._add(read)
         else:
             self._choose(read)
         return read
 
     def settle(self, until_ms: int) -> list[Verdict]:
-        """Tell all verdicts up to a moment, because every line up to then has been read.
+        """Return all verdicts up to a moment, because every line up to then has been read.
 
         Groups with recorded answers may still be put into another order by an answer that was not read yet. If the log
         has any, all verdicts wait.
@@ -114,16 +131,16 @@ class LogReplay:
             until_ms: epoch ms; a line that is not later is refused from now on.
         """
         self._flush()
-        if self._lanes:
+        if self._lanes or self._epoch_lanes:
             return []
         self._settled_ms = max(self._settled_ms, until_ms)
         self._advance(self._settled_ms)
-        told = [verdict for verdict in self._verdicts if verdict.time_ms <= self._settled_ms]
+        ready = [verdict for verdict in self._verdicts if verdict.time_ms <= self._settled_ms]
         self._verdicts[:] = [verdict for verdict in self._verdicts if verdict.time_ms > self._settled_ms]
-        return _in_order(told)
+        return _in_order(ready)
 
     def finish(self, until_ms: int | None = None) -> list[Verdict]:
-        """Advance every group to the end of the log and tell all verdicts that were not told yet.
+        """Advance every group to the end of the log and return all verdicts that were not handed out yet.
 
         Args:
             until_ms: the end, epoch ms; the time of the newest event if that is later, or if there is none.
@@ -132,9 +149,11 @@ class LogReplay:
         self._end_ms = -1 if until_ms is None else until_ms
         for lane in self._lanes.values():
             lane.advance(self.end_ms)
+        for epoch_lane in self._epoch_lanes.values():
+            epoch_lane.advance(self.end_ms)
         self._advance(self.end_ms)
-        told, self._verdicts[:] = _in_order(self._verdicts), []
-        return told
+        rest, self._verdicts[:] = _in_order(self._verdicts), []
+        return rest
 
     def snapshot(self) -> bytes:
         """Write the replay down: a `LogReplay` of it that is fed the rest of the log tells the rest."""
@@ -149,8 +168,36 @@ class LogReplay:
                 lanes={group_id: lane.state() for group_id, lane in self._lanes.items()},
                 others=sorted(self._others),
                 verdicts=self._verdicts,
+                epoch_lanes={group_id: lane.state() for group_id, lane in self._epoch_lanes.items()},
             )
         )
+
+    def _note_time(self, t_ms: int) -> None:
+        if not 0 <= t_ms <= T_MS_MAX:
+            raise RejectedError(RejectCause.BAD_FIELD, f"`t_ms` is {t_ms}, no time in milliseconds since 1970")
+        if t_ms <= self._settled_ms:
+            detail = f"`t_ms` is {t_ms}, and the log was said to be complete up to {self._settled_ms}"
+            raise RejectedError(RejectCause.BAD_FIELD, detail)
+        self._last_ms = max(self._last_ms, t_ms)
+
+    def _feed_epoch_line(self, line: bytes) -> None:
+        read = decode_epoch_line(line)
+        if read is None:
+            return
+        event = read.event or read.beat
+        group_id = "" if event is None else event.group_id
+        if read.beat is not None and group_id in self._others:
+            detail = "a classic group becomes one that goes by member epochs, and its joins have no recorded answers"
+            raise RejectedError(RejectCause.BAD_FIELD, detail)
+        self._note_time(read.evidence.t_ms)
+        if read.beat is not None and group_id not in self._epoch_lanes:
+            classic = self._lanes.pop(group_id, None)
+            known = EpochLaneState(classic=None if classic is None else classic.state())
+            self._epoch_lanes[group_id] = self._epoch_lane(known)
+        if group_id in self._epoch_lanes:
+            self._epoch_lanes[group_id].feed(read)
+        elif read.event is not None and group_id in self._lanes:
+            self._lanes[group_id].feed(Recorded(read.event, read.evidence))
 
     def _choose(self, line: Line) -> None:
         """Decide once for a group, by its first request, whether its answers are weighed."""
@@ -175,18 +222,21 @@ class LogReplay:
     def _flush(self) -> None:
         for number, pack in self._batch.take():
             # Without a clock timers fire only as far as a group's own lines prove that time has passed.
-            self._verdicts += self._shards[number].apply([pack], None).verdicts
+            self._verdicts += self._shards[number].apply_apart([pack]).verdicts
 
     def _advance(self, clock_ms: int) -> None:
         for shard in self._shards:
-            self._verdicts += shard.apply([], max(clock_ms, 0)).verdicts
+            self._verdicts += shard.advance(max(clock_ms, 0)).verdicts
 
     def _lane(self, state: LaneState) -> Lane:
         return Lane(state, self._config, self._verdicts.append)
 
+    def _epoch_lane(self, state: EpochLaneState) -> EpochLane:
+        return EpochLane(state, self._epochs, self._verdicts.append)
+
     def _shard(self, state: ShardState) -> Shard:
         try:
-            return Shard(coordinator=self._config, limits=_NO_LIMITS, clock_ms=state.clock_ms, blob=state.blob)
+            return Shard(coordinator=self._config, limits=_NO_LIMITS, blob=state.blob)
         except StateBlobError as error:
             raise corrupt(error) from error
 

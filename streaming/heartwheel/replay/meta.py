@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -10,31 +10,43 @@ from typing import Any, Final
 import msgspec
 
 from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.consumer_config import EpochConfig, GroupOverride
 from heartwheel.errors import HeartwheelError
 
 FILE_NAME: Final = "meta.json"
+_MIGRATION: Final = "group.consumer.migration.policy"
 
 
 @dataclass(frozen=True)
 class Meta:
-    """Hold what a recording says about itself.
+    """What a recording says about itself.
 
     Args:
         settings: the coordinator's settings by name; what else a broker has set is left out.
         end_ms: when the recording ended, epoch ms, if it says so.
+        overrides: what groups have of their own, `group_overrides` in the file.
+        migration: `group.consumer.migration.policy`, in lower case.
     """
 
     settings: Mapping[str, int]
     end_ms: int | None
+    overrides: tuple[GroupOverride, ...] = ()
+    migration: str = "bidirectional"
+
+    def epoch_config(self, coordinator: CoordinatorConfig) -> EpochConfig:
+        """Lay what groups have of their own over the coordinator's settings."""
+        upgrade, downgrade = (self.migration in ("bidirectional", way) for way in ("upgrade", "downgrade"))
+        return EpochConfig(coordinator, self.overrides, upgrade=upgrade, downgrade=downgrade)
 
 
 class _File(msgspec.Struct):
     broker_conf: dict[str, Any]
     end_ms: int | None = None
+    group_overrides: list[dict[str, Any]] = []
 
 
 class MetaError(HeartwheelError):
-    """The description of a recording can not be read."""
+    """The description of a recording cannot be read."""
 
 
 def read_meta(path: Path) -> Meta:
@@ -51,7 +63,24 @@ def read_meta(path: Path) -> Meta:
         hint = 'it needs the broker\'s settings: {"broker_conf": {"group.max.size": 3}}'
         raise MetaError(f"{path} does not describe a recording: {error}", hint=hint) from error
     named = {name.replace(".", "_"): value for name, value in file.broker_conf.items()}
-    return Meta({name: value for name, value in named.items() if name in CoordinatorConfig.__slots__}, file.end_ms)
+    settings = {name: value for name, value in named.items() if name in CoordinatorConfig.__slots__}
+    migration = str(file.broker_conf.get(_MIGRATION, "bidirectional")).lower()
+    try:
+        overrides = tuple(one for entry in file.group_overrides for one in _overrides(entry))
+    except (TypeError, ValueError) as error:
+        hint = 'an override is such as {"t_ms": 0, "group_id": "g", "consumer.session.timeout.ms": 8000}'
+        raise MetaError(f"{path} has a group override that can not be read: {error}", hint=hint) from error
+    return Meta(settings, file.end_ms, overrides, migration)
+
+
+def _overrides(entry: Mapping[str, Any]) -> Iterator[GroupOverride]:
+    """Read one entry of `group_overrides`: a group, since when, and any of its settings; `null` takes one away."""
+    for name, value in entry.items():
+        if name.endswith(".ms"):
+            number = None if value is None else int(value)
+            if number is not None and number < 0:
+                raise ValueError(f"{name} is {number}")
+            yield GroupOverride(str(entry.get("group_id", "")), name, number, int(entry.get("t_ms", 0)))
 
 
 def find_meta(log: Path) -> Path | None:

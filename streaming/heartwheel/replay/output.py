@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from heartwheel.wire.verdicts import Verdict, topic_of, verdict_id
 
 
 class VerdictLine(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Hold one line of output; the first six fields are always written, the others where they say something.
+    """One line of output; the first six fields are always written, the others where they say something.
 
     Args:
         t_ms: when it is true: the deadline of a timer, or the effective time of a request; epoch ms.
@@ -19,6 +21,7 @@ class VerdictLine(msgspec.Struct, kw_only=True, omit_defaults=True):
         reason: Kafka's words.
         id: the id under which the job writes the same verdict to Kafka; absent for kinds that it does not write.
 
+    `group_type` is `consumer`, `share` or `streams`, for groups that go by epochs, which `generation_id` is then.
     The other fields are those of `heartwheel.wire.verdicts.Verdict`.
     """
 
@@ -43,6 +46,13 @@ class VerdictLine(msgspec.Struct, kw_only=True, omit_defaults=True):
     member_count: int = 0
     removed: tuple[str, ...] = ()
     duration_ms: int | None = None
+    epoch: int | None = None
+    timeout_ms: int | None = None
+    new_member_id: str | None = None
+    group_type: str = ""
+
+
+_TYPES: Final = frozenset({"consumer", "share", "streams"})
 
 
 def encode_verdict(verdict: Verdict) -> bytes:
@@ -69,5 +79,9 @@ def encode_verdict(verdict: Verdict) -> bytes:
         member_count=verdict.member_count,
         removed=verdict.removed,
         duration_ms=verdict.duration_ms,
+        epoch=verdict.epoch,
+        timeout_ms=verdict.timeout_ms,
+        new_member_id=verdict.new_member_id,
+        group_type=verdict.group_kind if verdict.group_kind in _TYPES else "",
     )
     return msgspec.json.encode(line)

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, decode_event
+from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, TickError, decode_event
 
 PROMPT_MS: Final = 5
 """An answer within this time was given at once; a later one was parked, ms."""
@@ -22,7 +22,7 @@ _CUT_SHORT: Final = frozenset({"UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID", "NOT_C
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """Hold what a broker's request log says beside the request.
+    """What a broker's request log says beside the request.
 
     Args:
         t_ms: when the request arrived, epoch ms.
@@ -48,62 +48,62 @@ _decode_evidence = msgspec.json.Decoder(Evidence).decode
 
 @dataclass(slots=True)
 class Recorded:
-    """Hold one line: the event and the evidence around it."""
+    """One line: the event and the evidence around it."""
 
     event: Event
     evidence: Evidence
 
     @property
     def t_us(self) -> int:
-        """Tell when it arrived, epoch microseconds."""
+        """Return when it arrived, epoch microseconds."""
         evidence = self.evidence
         return evidence.t_ms * 1000 if evidence.t_us is None else evidence.t_us
 
     @property
     def wait_ms(self) -> int:
-        """Tell how long the answer took, ms; 0 if it is not known."""
+        """Return how long the answer took, ms; 0 if it is not known."""
         answer_ms = self.evidence.answer_ms
         return 0 if answer_ms is None else answer_ms - self.evidence.t_ms
 
     @property
     def was_prompt(self) -> bool:
-        """Tell whether it was answered at once."""
+        """Return whether it was answered at once."""
         return self.evidence.answer_ms is not None and self.wait_ms <= PROMPT_MS
 
     @property
     def was_parked(self) -> bool:
-        """Tell whether it waited for something else to happen, so far as microseconds tell that."""
+        """Return whether it waited for something else to happen, so far as microseconds show that."""
         answer_us = self.evidence.answer_us
         return answer_us is not None and answer_us - self.t_us >= PARKED_US
 
     @property
     def came_to_lead(self) -> bool:
-        """Tell whether it is a join that was answered with its own member as the leader."""
+        """Return whether it is a join that was answered with its own member as the leader."""
         leader = self.evidence.leader
         return bool(leader) and leader in (self.event.member_id, self.event.assigned_member_id)
 
     @property
     def was_told_its_id(self) -> bool:
-        """Tell whether a first join was sent back with its id, as it is done from JoinGroup v4 on (KIP-394)."""
+        """Return whether a first join was sent back with its id, as it is done from JoinGroup v4 on (KIP-394)."""
         error, version = self.evidence.error, self.event.api_version
         if error is None:
             return version is None or version >= 4
         return error == "MEMBER_ID_REQUIRED"
 
-    def was_let_into(self, generation: int) -> bool:
-        """Tell whether it is a join that was answered with this generation."""
+    def was_let_into(self, generation: int | None) -> bool:
+        """Return whether it is a join that was answered with this generation."""
         evidence = self.evidence
         joined = self.event.type is EventType.JOIN and evidence.error == "NONE"
         return joined and evidence.response_generation_id == generation
 
     def was_accepted_at(self, generation: int) -> bool:
-        """Tell whether it is a request of a member that was accepted at this generation, which must stand by then."""
+        """Return whether it is a request of a member that was accepted at this generation, which must stand by then."""
         asks = self.event.type in (EventType.HEARTBEAT, EventType.SYNC, EventType.COMMIT)
         return asks and self.evidence.error in _ACCEPTED and self.event.generation_id == generation
 
     @property
     def had_no_effect(self) -> bool:
-        """Tell whether the broker refused it without any effect on the group."""
+        """Return whether the broker refused it without any effect on the group."""
         error, kind = self.evidence.error, self.event.type
         if error is None or error in _ACCEPTED or kind in (EventType.LOAD, EventType.UNLOAD):
             return kind is EventType.COMMIT and error == "REBALANCE_IN_PROGRESS"
@@ -122,10 +122,10 @@ def decode_line(line: bytes, number: int) -> Recorded | None:
 
     Args:
         line: a JSON object: the fields of an event, `t_ms`, and what was recorded of the answer.
-        number: which line it is; it names a member whose id was never told to anybody.
+        number: which line it is; it names a member whose id nobody was given.
 
     Returns:
-        The request, or `None` for one that a broker refused because it is not a valid request.
+        The request, or `None` for a tick, and for one that a broker refused because it is not a valid request.
 
     Raises:
         RejectedError: if it is no event and no broker has said so.
@@ -138,6 +138,8 @@ def decode_line(line: bytes, number: int) -> Recorded | None:
         raise RejectedError(RejectCause.NOT_JSON, str(error)) from None
     try:
         return Recorded(decode_event(line), evidence)
+    except TickError:
+        return None
     except RejectedError:
         if evidence.error is None:
             raise
@@ -145,7 +147,7 @@ def decode_line(line: bytes, number: int) -> Recorded | None:
 
 
 def _decode_refused(line: bytes, number: int, evidence: Evidence) -> Recorded | None:
-    """Save a parked first join that was never told its member id; every other refused request has had no effect."""
+    """Save a parked first join that never got its member id; every other refused request has had no effect."""
     fields = msgspec.json.decode(line)
     parked = fields.get("type") == "join" and not fields.get("member_id") and evidence.error in _CUT_SHORT
     if not parked:

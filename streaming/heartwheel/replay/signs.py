@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 
 
 class Sign(enum.IntEnum):
-    """Name a row, in the order in which rows of one millisecond count: timers, then requests, then what follows."""
+    """A row, in the order in which rows of one millisecond count: timers, then requests, then what follows."""
 
     EXPIRED = 0
     """The session ran out. Silence goes on: it is the member's, not the coordinator's."""
@@ -55,7 +55,7 @@ _PHASES: Final = frozenset(
 
 
 class Phases:
-    """Hold the phases of one group: when each began, and whether its coordinator was away.
+    """The phases of one group: when each began, and whether its coordinator was away.
 
     Args:
         group_id: the group.
@@ -74,7 +74,7 @@ class Phases:
         self.joined_ms: int | None = None
 
     def is_classic(self, at_ms: int) -> bool:
-        """Tell whether the members had to join by then, so that an expired one is not let in by a mere heartbeat."""
+        """Return whether the members had to join by then, so that an expired one is not let in by a mere heartbeat."""
         return self.joined_ms is not None and self.joined_ms <= at_ms
 
     def begin(self, verdict: Verdict) -> None:
@@ -84,11 +84,11 @@ class Phases:
         self.begins.append((verdict.time_ms, verdict.kind))
 
     def latest(self, at_ms: int) -> int:
-        """Tell how many phases have begun by then."""
+        """Return how many phases have begun by then."""
         return bisect.bisect_right(self.begins, at_ms, key=lambda begin: begin[0])
 
     def is_joining_anyway(self, at_ms: int) -> bool:
-        """Tell whether a join phase was running then that had another cause than an expiration."""
+        """Return whether a join phase was running then that had another cause than an expiration."""
         number = self.latest(at_ms) - 1
         joining = number >= 0 and self.begins[number][1] is Kind.REBALANCE_STARTED and self.is_classic(at_ms)
         return joining and number not in self._by_expiry
@@ -104,7 +104,7 @@ class Phases:
 
 
 class Rows:
-    """Hold all signs as columns, sorted by member, then by time.
+    """All signs as columns, sorted by member, then by time.
 
     Attributes:
         member: int64 (rows,), the member's number.
@@ -128,7 +128,7 @@ class Rows:
 
 
 class Signs:
-    """Collect the signs of life of a log.
+    """The signs of life of a log.
 
     Attributes:
         members: (group, member id) by member number.
@@ -169,7 +169,7 @@ class Signs:
                 self._put(verdict.group_id, verdict.member_id, verdict.time_ms, sign, verdict.generation_id)
 
     def rows(self) -> Rows:
-        """Give all signs."""
+        """Return all signs."""
         return Rows(self._columns)
 
     def _phases(self, group_id: str) -> Phases:
@@ -197,7 +197,7 @@ def _sign_of(line: Line) -> Sign | None:
 
 
 def _id_of_a_member(line: Line) -> str | None:
-    """Name the member that a join without member id makes; one that is only told its id (KIP-394) is none yet."""
+    """Return the member that a join without member id makes; one that only gets its id (KIP-394) is none yet."""
     event, recorded = line.request.event, line.recorded()
     at_once = event.group_instance_id is not None or not recorded.was_told_its_id
     return event.assigned_member_id if at_once and recorded.evidence.error in (None, "NONE") else None

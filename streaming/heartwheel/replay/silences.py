@@ -30,7 +30,7 @@ OPEN: Final = 2**62
 
 
 class Silences(NamedTuple):
-    """Hold silences as columns.
+    """Silences as columns.
 
     Args:
         member: int64 (n,), the member's number.
@@ -65,7 +65,7 @@ def find_silences(signs: Signs, rows: Rows) -> Silences:
 
 
 def is_heard_again(rows: Rows) -> Flags:
-    """Tell for each row whether the member was heard of again, at the same generation where both name one."""
+    """Return for each row whether the member was heard of again, at the same generation where both name one."""
     request = (rows.sign >= Sign.BEAT) & (rows.sign <= Sign.LEAVE)
     following = _next_where(request, rows.member)
     if not len(rows):
@@ -113,7 +113,7 @@ def _skip_unseen_joins(opens: Flags, rows: Rows, stop: Ints, phases: list[Phases
 
 
 def _released_ms(phases: Phases, sign: Sign, t_ms: int) -> int:
-    """Tell when a join or a sync was answered; `OPEN` if it never was."""
+    """Return when a join or a sync was answered; `OPEN` if it never was."""
     waits_in = Kind.REBALANCE_STARTED if sign is Sign.JOIN else Kind.REBALANCE_COMPLETED
     at = phases.latest(t_ms)
     if at == 0 or phases.begins[at - 1][1] is not waits_in:

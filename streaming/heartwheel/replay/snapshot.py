@@ -8,37 +8,39 @@ import msgspec
 
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.errors import HeartwheelError
+from heartwheel.replay.epoch_lane import EpochLaneState
 from heartwheel.replay.evidence import LaneState
 from heartwheel.shard import StateBlobError
 from heartwheel.wire.verdicts import Verdict
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """The version that is written; a newer one is refused by name."""
 
 
 class SnapshotError(HeartwheelError):
-    """The snapshot can not be carried on from."""
+    """The snapshot cannot be carried on from."""
 
 
 class ShardState(msgspec.Struct):
-    """Hold one shard: the clock it was last advanced to (epoch ms, -1 if never), and its state as text."""
+    """One shard: the clock it was last advanced to (epoch ms, -1 if never), and its state as text."""
 
     clock_ms: int
     blob: str
 
 
 class Snapshot(msgspec.Struct, kw_only=True):
-    """Hold a replay between two lines.
+    """A replay between two lines.
 
     Args:
         config: the rules' configuration.
         lines: how many lines were read.
         last_ms: the newest time that was read, epoch ms; -1 before the first.
-        settled_ms: up to where all lines have been read and all verdicts were told, epoch ms; -1 if nowhere.
+        settled_ms: up to where all lines have been read and all verdicts were handed out, epoch ms; -1 if nowhere.
         shards: the shards.
         lanes: the groups with recorded answers.
         others: the groups without.
-        verdicts: what was decided and not told yet.
+        epoch_lanes: the groups that go by member epochs, or have done so.
+        verdicts: what was decided and not handed out yet.
         format: the version.
     """
 
@@ -50,6 +52,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
     lanes: dict[str, LaneState]
     others: list[str]
     verdicts: list[Verdict]
+    epoch_lanes: dict[str, EpochLaneState] = {}
     format: int = FORMAT
 
 
@@ -101,5 +104,5 @@ def check_fits(snapshot: Snapshot, config: CoordinatorConfig, shards: int) -> No
 
 
 def corrupt(error: StateBlobError) -> SnapshotError:
-    """Say that the state of a shard inside a snapshot can not be read."""
+    """Return the error of a shard whose state inside a snapshot cannot be read."""
     return SnapshotError(f"a shard's state in the snapshot can not be read: {error}")

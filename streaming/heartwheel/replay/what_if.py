@@ -4,7 +4,7 @@ A log holds what members did under the timeout that they had. Running the rules 
 the first difference: after an expiration that did not happen the rules wait for joins that nobody had a reason to send.
 So the log is replayed once, as it was, and every silence in it (`silences`) is held against each timeout: a silence
 that reaches the timeout is an expiration, and a false one if the member was heard of again at the same generation. What
-members would have done after it can not be known: the rebalance that an expiration triggers is counted, and the join of
+members would have done after it cannot be known: the rebalance that an expiration triggers is counted, and the join of
 a member that comes back from a false one is not.
 """
 
@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from heartwheel.replay.signs import Phases, Rows, Sign, Signs
 from heartwheel.replay.silences import OPEN, Silences, find_silences, is_heard_again
-from heartwheel.wire.verdicts import Cause, Kind, Verdict
+from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind, Verdict
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
 class Scenario(msgspec.Struct, kw_only=True, frozen=True):
-    """Hold what one session timeout comes to.
+    """What one session timeout comes to.
 
     Args:
         session_timeout_ms: the timeout of every member, ms; `None` for the timeouts that the members had.
@@ -48,7 +48,7 @@ class Scenario(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class LongestSilence(msgspec.Struct, kw_only=True, frozen=True):
-    """Hold the longest silence that a member came back from: a timeout must be longer to expire nobody falsely."""
+    """The longest silence that a member came back from: a timeout must be longer to expire nobody falsely."""
 
     silence_ms: int
     since_ms: int
@@ -57,7 +57,7 @@ class LongestSilence(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class WhatIf(msgspec.Struct, kw_only=True, frozen=True):
-    """Hold the answer.
+    """What session timeouts come to on a log.
 
     Args:
         recorded: what came of the timeouts that the members had.
@@ -65,6 +65,7 @@ class WhatIf(msgspec.Struct, kw_only=True, frozen=True):
         longest_silence: `None` if nobody was ever silent and came back.
         heartbeat_interval_ms: the median time between two heartbeats of a member, ms; `None` without heartbeats.
         other_rebalances: how many rebalances had other causes: members that joined or left, say.
+        poll_timeouts: how often a member took itself out as it had not polled in time: no session timeout changes that.
         members: how many members were heard of.
         end_ms: up to when the log was looked at, epoch ms.
     """
@@ -74,6 +75,7 @@ class WhatIf(msgspec.Struct, kw_only=True, frozen=True):
     longest_silence: LongestSilence | None
     heartbeat_interval_ms: int | None
     other_rebalances: int
+    poll_timeouts: int
     members: int
     end_ms: int
 
@@ -109,6 +111,7 @@ def what_if(signs: Signs, verdicts: Sequence[Verdict], timeouts_ms: Sequence[int
         longest_silence=_longest(signs, silences),
         heartbeat_interval_ms=_heartbeat_interval_ms(rows),
         other_rebalances=len(started) - by_expiry,
+        poll_timeouts=sum(verdict.expiry_reason is ExpiryReason.POLL_TIMEOUT for verdict in verdicts),
         members=len(signs.members),
         end_ms=end_ms,
     )
@@ -169,7 +172,8 @@ def _recorded(rows: Rows, rebalances: int) -> Scenario:
 
 
 def _percentile(values: Ints, percent: int) -> int | None:
-    return int(np.percentile(values, percent, method="higher")) if len(values) else None
+    # The nearest rank, as `heartwheel.percentiles` has it; NumPy finds it without sorting.
+    return int(np.percentile(values, percent, method="inverted_cdf")) if len(values) else None
 
 
 def _longest(signs: Signs, silences: Silences) -> LongestSilence | None:

@@ -9,6 +9,7 @@ from heartwheel.settings.models import (
     DemoSettings,
     EngineSettings,
     FeedSettings,
+    GatewaySettings,
     KafkaSettings,
     NotifySettings,
     Settings,
@@ -17,7 +18,7 @@ from heartwheel.settings.models import (
     WheelSettings,
 )
 from heartwheel.settings.problems import Layer, Origin, Problem, SettingsError
-from heartwheel.settings.secret import MASK, is_secret, shown
+from heartwheel.settings.secret import MASK, holds_secret, is_secret, masked, shown
 from heartwheel.settings.units import format_duration, format_size, parse_duration_ms, parse_size_bytes
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "DemoSettings",
     "EngineSettings",
     "FeedSettings",
+    "GatewaySettings",
     "KafkaSettings",
     "Layer",
     "LoadedSettings",
@@ -45,8 +47,10 @@ __all__ = [
     "env_name",
     "format_duration",
     "format_size",
+    "holds_secret",
     "is_secret",
     "load_settings",
+    "masked",
     "parse_duration_ms",
     "parse_size_bytes",
     "shown",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+from heartwheel.settings.cluster import client_secrets, lacks_secret, turned_off
 from heartwheel.settings.models import Settings
-from heartwheel.settings.places import is_local, runs_elsewhere
+from heartwheel.settings.places import is_local, is_loopback, runs_elsewhere
 from heartwheel.settings.units import format_duration
 
 
@@ -40,6 +41,14 @@ def _session_words(settings: Settings) -> str:
 
 
 _SESSION_KEYS: Final = ("coordinator.group_min_session_timeout", "coordinator.group_max_session_timeout")
+
+_LOGIN_KEYS: Final = ("dashboard.users_file", "dashboard.token", "dashboard.user_header", "dashboard.trusted_proxies")
+
+
+def _has_login(settings: Settings) -> bool:
+    wanted = settings.dashboard
+    return bool(wanted.users_file or wanted.token or wanted.user_header)
+
 
 RULES: Final = (
     Rule(
@@ -78,6 +87,13 @@ RULES: Final = (
         "verdicts would be later than promise P2 allows; a tenth of the interval is usual",
     ),
     Rule(
+        "engine.outage_min",
+        ("engine.tick_interval",),
+        lambda s: s.engine.outage_min_ms <= 4 * s.engine.tick_interval_ms,
+        lambda s: f"is not longer than four tick intervals of {format_duration(s.engine.tick_interval_ms)}",
+        "a late tick would be taken for an outage; fifteen intervals are usual",
+    ),
+    Rule(
         "spark.shuffle_partitions",
         ("engine.shards",),
         lambda s: (s.spark.shuffle_partitions or 1) > s.engine.shards,
@@ -98,6 +114,71 @@ RULES: Final = (
         lambda s: f"is a folder of one machine, and spark.master {s.spark.master} runs on several",
         "name an address that all of them reach, such as hdfs://... or s3a://...; "
         "set checkpoint.shared if the folder is the same one on every machine",
+    ),
+    Rule(
+        "spark.auth_secret",
+        ("spark.master", "spark.conf"),
+        lacks_secret,
+        lambda s: f"must be set with spark.master {s.spark.master}, which makes no secret of its own",
+        "put what master and workers have as spark.authenticate.secret into a file, and set file:PATH; "
+        "where the network is for the cluster alone, spark.conf.spark.authenticate=false goes without",
+    ),
+    Rule(
+        "kafka.client",
+        ("spark.master", "spark.conf"),
+        lambda s: bool(client_secrets(s) and turned_off(s)),
+        lambda s: f"has secrets, and {', '.join(turned_off(s))} is off: its executors would get them in the clear",
+        "leave them out of spark.conf: both are on by themselves",
+    ),
+    Rule(
+        "dashboard.host",
+        (*_LOGIN_KEYS, "dashboard.insecure"),
+        lambda s: not (is_loopback(s.dashboard.host) or s.dashboard.insecure or _has_login(s)),
+        lambda _: "lets others look, and the dashboard asks for no login",
+        "set dashboard.users_file, dashboard.token, or dashboard.user_header with dashboard.trusted_proxies; "
+        "where others may look without a login: --insecure, or dashboard.insecure = true",
+    ),
+    Rule(
+        "dashboard.user_header",
+        ("dashboard.trusted_proxies",),
+        lambda s: bool(s.dashboard.user_header) and not s.dashboard.trusted_proxies.strip(", "),
+        lambda _: "is believed from no proxy",
+        "name the proxy's address in dashboard.trusted_proxies: anybody else could claim to be anybody",
+    ),
+    Rule(
+        "dashboard.tls_certificate",
+        ("dashboard.tls_key",),
+        lambda s: bool(s.dashboard.tls_certificate) and not s.dashboard.tls_key,
+        lambda _: "has no key",
+        "set dashboard.tls_key to the PEM file of its key",
+    ),
+    Rule(
+        "dashboard.tls_key",
+        ("dashboard.tls_certificate",),
+        lambda s: bool(s.dashboard.tls_key) and not s.dashboard.tls_certificate,
+        lambda _: "has no certificate",
+        "set dashboard.tls_certificate to the PEM file of its certificate",
+    ),
+    Rule(
+        "gateway.host",
+        ("gateway.access_file", "gateway.insecure"),
+        lambda s: not (is_loopback(s.gateway.host) or s.gateway.insecure or s.gateway.access_file),
+        lambda _: "lets others beat, and the gateway asks for no token",
+        "set gateway.access_file; where everybody may beat who reaches it: --insecure, or gateway.insecure = true",
+    ),
+    Rule(
+        "gateway.tls_certificate",
+        ("gateway.tls_key",),
+        lambda s: bool(s.gateway.tls_certificate) != bool(s.gateway.tls_key),
+        lambda _: "goes together with gateway.tls_key",
+        "set both to PEM files, or neither",
+    ),
+    Rule(
+        "gateway.records_per_request_max",
+        ("gateway.waiting_records_max",),
+        lambda s: s.gateway.records_per_request_max > s.gateway.waiting_records_max,
+        lambda s: f"is more than the {s.gateway.waiting_records_max} records that may wait",
+        "such a request could never be accepted; raise gateway.waiting_records_max",
     ),
     Rule(
         "engine.members_per_group_max",
@@ -121,6 +202,7 @@ OWNED: Final = {
     "kafka.client.value.deserializer": "the job reads bytes",
     "spark.conf.spark.master": "set spark.master",
     "spark.conf.spark.driver.memory": "set spark.driver_memory",
+    "spark.conf.spark.authenticate.secret": "set spark.auth_secret",
     "spark.conf.spark.pyspark.python": "set spark.executor_python",
     "spark.conf.spark.sql.shuffle.partitions": "set spark.shuffle_partitions",
 }

@@ -44,6 +44,12 @@ PATH_BY_KEY: Final = {path.rpartition(".")[2]: path for path in FIELDS}
 """A key's full path by its last part, for people who forget the section."""
 
 
+GONE: Final = {
+    "engine.skew_allowance": "leave it out: time comes from the broker's append times alone, and no clock is compared",
+}
+"""Keys of the release before, each with what to do now."""
+
+
 def table_of(path: str) -> str | None:
     """Name the free table that an entry's path lies in, or none."""
     return next((table for table in TABLES if path.startswith(table + ".")), None)
@@ -61,6 +67,8 @@ def env_name(path: str) -> str:
 
 def unknown(path: str, value: object, origin: Origin) -> Problem:
     """Refuse a key that does not exist, and say which one was probably meant."""
+    if path in GONE:
+        return Problem(path, "is no setting any more", shown(path, value), origin, GONE[path])
     if path in PATH_BY_KEY:
         return Problem(path, "is not a setting", shown(path, value), origin, f"did you mean `{PATH_BY_KEY[path]}`?")
     section = path.rpartition(".")[0]

@@ -24,7 +24,7 @@ from heartwheel.settings.keys import (
     unknown,
 )
 from heartwheel.settings.problems import Layer, Origin, Problem
-from heartwheel.settings.secret import is_reference, is_secret, shown
+from heartwheel.settings.secret import holds_secret, is_reference, is_secret, shown
 
 _MAY_BE_FLAGS: Final = {"notify.url"}
 """Secrets, as they are shown nowhere, that may still stand in a flag: whether an address is one depends on whose."""
@@ -167,7 +167,7 @@ def read_overrides(overrides: Sequence[str] | Mapping[str, Any], problems: list[
 def _split(texts: Iterable[str], problems: list[Problem]) -> Iterator[tuple[str, str]]:
     for text in texts:
         path, equals, value = text.partition("=")
-        if equals and is_secret(path) and path not in _MAY_BE_FLAGS and not is_reference(value.strip()):
+        if equals and holds_secret(path, value) and path not in _MAY_BE_FLAGS and not is_reference(value.strip()):
             problems.append(_told_to_all(path.strip(), value))
         elif equals:
             yield path.strip(), value.strip()
@@ -178,8 +178,12 @@ def _split(texts: Iterable[str], problems: list[Problem]) -> Iterator[tuple[str,
 
 def _told_to_all(path: str, value: str) -> Problem:
     """Refuse a secret in a flag: every user of a machine can read the command lines of all its processes."""
-    hint = f"{_in_the_environment(path)}, or write --set {path}=file:PATH"
-    message = "is a secret, and a command line can be read by every user of this machine"
+    hint = _in_the_environment(path)
+    if is_secret(path):
+        hint += f", or write --set {path}=file:PATH"
+    message = (
+        f"{'is' if is_secret(path) else 'has'} a secret, and a command line can be read by every user of this machine"
+    )
     return Problem(path, message, shown(path, value), Origin(Layer.FLAG, f"--set {path}"), hint)
 
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from heartwheel.settings.places import parse_networks
+from heartwheel.settings.secret import secret_of
 from heartwheel.settings.units import AutoPartitions, DurationMs, SizeBytes
 
 _INT32_MAX: Final = 2**31 - 1
@@ -84,8 +86,9 @@ class EngineSettings(Section):
     Args:
         shards: coordinator partitions; fixed at the first start of a checkpoint.
         trigger_interval_ms: time from one batch to the next.
-        skew_allowance_ms: most that the broker's clock may be behind the driver's.
-        catch_up_max_records: most records a batch reads while it catches up with a backlog.
+        tick_interval_ms: time from one tick to the next in every partition of the topic.
+        outage_min_ms: shortest gap in a partition that may be an outage of Kafka.
+        catch_up_max_records: most records a batch reads.
         at_risk_count: members nearest to expiry that a status row names.
         value_bytes_max: longest value that is decoded.
         members_per_shard_max: most members that one shard holds.
@@ -96,8 +99,9 @@ class EngineSettings(Section):
     """
 
     shards: Annotated[int, Field(ge=1, le=1024)] = 8
-    trigger_interval_ms: Annotated[DurationMs, Field(ge=100, le=600_000)] = 1_000
-    skew_allowance_ms: Annotated[DurationMs, Field(ge=0, le=600_000)] = 500
+    trigger_interval_ms: Annotated[DurationMs, Field(ge=100, le=600_000)] = 500
+    tick_interval_ms: Annotated[DurationMs, Field(ge=50, le=60_000)] = 200
+    outage_min_ms: Annotated[DurationMs, Field(ge=1_000, le=600_000)] = 3_000
     catch_up_max_records: Annotated[int, Field(ge=1_000)] = 1_000_000
     at_risk_count: Annotated[int, Field(ge=0, le=1_000)] = 10
     value_bytes_max: Annotated[SizeBytes, Field(ge=1_024, le=2**26)] = 2**20
@@ -133,6 +137,13 @@ class CoordinatorSettings(Section):
         default_session_timeout_ms: for members that name none.
         default_rebalance_timeout_ms: for members that name none.
         empty_group_retention_ms: how long a group without members is remembered.
+        group_consumer_session_timeout_ms: of the members of consumer groups (KIP-848); used by `heartwheel replay`.
+        group_consumer_assignment_interval_ms: least time between two target assignments of a consumer group.
+        group_share_session_timeout_ms: of the members of share groups (KIP-932); used by `heartwheel replay`.
+        group_share_assignment_interval_ms: least time between two target assignments of a share group.
+        group_streams_session_timeout_ms: of the members of streams groups (KIP-1071); used by `heartwheel replay`.
+        group_streams_assignment_interval_ms: least time between two target assignments of a streams group.
+        group_streams_initial_rebalance_delay_ms: how long a streams group's first target assignment waits.
     """
 
     group_min_session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 6_000
@@ -143,6 +154,13 @@ class CoordinatorSettings(Section):
     default_session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 45_000
     default_rebalance_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 300_000
     empty_group_retention_ms: Annotated[DurationMs, Field(ge=1)] = 86_400_000
+    group_consumer_session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 45_000
+    group_consumer_assignment_interval_ms: Annotated[DurationMs, Field(ge=0, le=_INT32_MAX)] = 1_000
+    group_share_session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 45_000
+    group_share_assignment_interval_ms: Annotated[DurationMs, Field(ge=0, le=_INT32_MAX)] = 1_000
+    group_streams_session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 45_000
+    group_streams_assignment_interval_ms: Annotated[DurationMs, Field(ge=0, le=_INT32_MAX)] = 1_000
+    group_streams_initial_rebalance_delay_ms: Annotated[DurationMs, Field(ge=0, le=_INT32_MAX)] = 3_000
 
 
 class CheckpointSettings(Section):
@@ -194,6 +212,7 @@ class SparkSettings(Section):
         driver_memory_bytes: heap of the driver, which in local mode does all the work.
         executor_python: the Python that a cluster's executors start; with a local master it is the one that runs this.
         shuffle_partitions: partitions of the state, fixed at the first start; `None` means one a core.
+        auth_secret: what the processes of a cluster share, `spark.authenticate.secret`; YARN and Kubernetes make one.
         conf: more Spark properties; kept out of `repr`, as they may hold passwords.
     """
 
@@ -201,6 +220,7 @@ class SparkSettings(Section):
     driver_memory_bytes: Annotated[SizeBytes, Field(ge=512 * 2**20)] = 2 * 2**30
     executor_python: Annotated[str, Field(min_length=1)] = "python3"
     shuffle_partitions: AutoPartitions = None
+    auth_secret: Annotated[str, Field(repr=False)] = ""
     conf: Mapping[str, str] = Field(default={}, repr=False)
 
 
@@ -210,7 +230,8 @@ class FeedSettings(Section):
     Args:
         groups: how many groups.
         members_per_group: members of each.
-        protocol: `presence` heartbeats know no generation; `classic` members join, sync and carry one.
+        protocol: `presence` heartbeats know no generation; `classic` members join, sync and carry one; `mix` has both,
+            and groups with a storm, a held up rebalance, static members and a poll timeout.
         heartbeat_interval_ms: time between two heartbeats of a member.
         jitter: how far each interval may differ from that, as a share of it.
         session_timeout_ms: what each member asks for.
@@ -226,7 +247,7 @@ class FeedSettings(Section):
 
     groups: Annotated[int, Field(ge=1, le=100_000)] = 20
     members_per_group: Annotated[int, Field(ge=1, le=100_000)] = 10
-    protocol: Literal["presence", "classic"] = "presence"
+    protocol: Literal["presence", "classic", "mix"] = "presence"
     heartbeat_interval_ms: Annotated[DurationMs, Field(ge=50)] = 2_000
     jitter: Share = 0.1
     session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 6_000
@@ -246,11 +267,13 @@ class MetricsSettings(Section):
     Args:
         host: where the job listens for it.
         port: likewise; `0` is off. The dashboard serves its own metrics beside its page.
+        token: what Prometheus must send as `Authorization: Bearer`; empty asks for nothing.
         groups_max: groups that get a label of their own, in the order they are seen; the others share one.
     """
 
     host: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 0
+    token: Annotated[str, AfterValidator(secret_of(16)), Field(repr=False)] = ""
     groups_max: Annotated[int, Field(ge=0, le=10_000)] = 100
 
 
@@ -302,6 +325,11 @@ class NotifySettings(Section):
     incidents_max: Annotated[int, Field(ge=1, le=100_000)] = 1_000
 
 
+def _networks(value: str) -> str:
+    parse_networks(value)
+    return value
+
+
 class DashboardSettings(Section):
     """Set up the dashboard.
 
@@ -310,10 +338,23 @@ class DashboardSettings(Section):
         port: likewise; `0` takes any that is free.
         window_ms: for how long expirations and rebalances are shown.
         expirations_max: most expirations that are kept, and most rebalances.
-        allow_hosts: names it may be asked under, with commas; empty means the local ones while it listens locally, and
-            any name otherwise.
+        allow_hosts: names it may be asked under, with commas; empty means the local ones while it listens locally, else
+            also this machine's own name and any IP address.
         storm_rebalances: so many rebalances of one group ...
         storm_window_ms: ... within so long are a storm.
+        insecure: whether others may look without a login, where it listens for others.
+        users_file: users and their passwords, as `htpasswd -B` writes them.
+        token: for scripts and Prometheus, which send it as `Authorization: Bearer`.
+        session_ttl_ms: how long a login lasts.
+        session_secret: signs sessions; without one they end with the process.
+        trusted_proxies: addresses and networks of proxies, with commas; what they say of a request is believed.
+        user_header: the header in which they name who has logged in with them.
+        access_log: whether who looked at what is logged, where there is a login.
+        tls_certificate: PEM file of the certificate, and of those that lead to its authority.
+        tls_key: PEM file of its key, unencrypted.
+        base_path: what stands before each path for browsers, behind a proxy.
+        connections_max: most connections at once; beyond them only `/healthz`, `/readyz` and `/metrics` are answered.
+        connections_per_address_max: most connections of one address.
     """
 
     host: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
@@ -323,6 +364,55 @@ class DashboardSettings(Section):
     allow_hosts: Annotated[str, Field(pattern=r"^[^\s/]*$", max_length=4_096)] = ""
     storm_rebalances: Annotated[int, Field(ge=2, le=10_000)] = 5
     storm_window_ms: Annotated[DurationMs, Field(ge=1_000, le=86_400_000)] = 300_000
+    insecure: bool = False
+    users_file: str = ""
+    token: Annotated[str, AfterValidator(secret_of(16)), Field(repr=False)] = ""
+    session_ttl_ms: Annotated[DurationMs, Field(ge=60_000, le=2_592_000_000)] = 43_200_000
+    session_secret: Annotated[str, AfterValidator(secret_of(32)), Field(repr=False)] = ""
+    trusted_proxies: Annotated[str, AfterValidator(_networks), Field(max_length=4_096)] = ""
+    user_header: Annotated[str, Field(pattern=r"^([A-Za-z0-9-]{1,100})?$")] = ""
+    access_log: bool = True
+    tls_certificate: str = ""
+    tls_key: str = ""
+    base_path: Annotated[str, Field(pattern=r"^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$", max_length=255)] = ""
+    connections_max: Annotated[int, Field(ge=8, le=4_096)] = 512
+    connections_per_address_max: Annotated[int, Field(ge=4, le=4_096)] = 128
+
+
+class GatewaySettings(Section):
+    """Set up the gateway that workers beat at over HTTP.
+
+    Args:
+        host: where it listens.
+        port: likewise; `0` takes any that is free.
+        allow_hosts: names it may be asked under, with commas, as the dashboard's.
+        access_file: lines of a group and a token: who may beat for which group.
+        insecure: whether everybody may beat who reaches it, where it listens for others.
+        tls_certificate: PEM file of the certificate, and of those that lead to its authority.
+        tls_key: PEM file of its key, unencrypted.
+        timeout_ms: how long Kafka may take to acknowledge.
+        body_bytes_max: longest body.
+        records_per_request_max: most records of one body.
+        records_per_second_max: most records of one address in the long run, and at once.
+        waiting_records_max: most records that wait for Kafka.
+        connections_max: most connections at once.
+        connections_per_address_max: most connections of one address.
+    """
+
+    host: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8_486
+    allow_hosts: Annotated[str, Field(pattern=r"^[^\s/]*$", max_length=4_096)] = ""
+    access_file: str = ""
+    insecure: bool = False
+    tls_certificate: str = ""
+    tls_key: str = ""
+    timeout_ms: Annotated[DurationMs, Field(ge=100, le=60_000)] = 5_000
+    body_bytes_max: Annotated[SizeBytes, Field(ge=1_024, le=2**26)] = 4 * 2**20
+    records_per_request_max: Annotated[int, Field(ge=1, le=1_000_000)] = 20_000
+    records_per_second_max: Annotated[int, Field(ge=1, le=10_000_000)] = 20_000
+    waiting_records_max: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
+    connections_max: Annotated[int, Field(ge=8, le=65_536)] = 4_096
+    connections_per_address_max: Annotated[int, Field(ge=4, le=65_536)] = 1_024
 
 
 class DemoSettings(Section):
@@ -344,6 +434,7 @@ class Settings(Section):
     feed: FeedSettings = FeedSettings()
     notify: NotifySettings = NotifySettings()
     dashboard: DashboardSettings = DashboardSettings()
+    gateway: GatewaySettings = GatewaySettings()
     demo: DemoSettings = DemoSettings()
     metrics: MetricsSettings = MetricsSettings()
     canary: CanarySettings = CanarySettings()

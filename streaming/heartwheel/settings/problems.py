@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from heartwheel.errors import HeartwheelError
+from heartwheel.plain import plain
 from heartwheel.settings.secret import shown
 from heartwheel.settings.units import format_duration, format_size
 
@@ -57,9 +58,9 @@ class Problem(NamedTuple):
     hint: str = ""
 
     def __str__(self) -> str:
-        value = f" = {self.value}" if self.value else ""
-        source = "" if self.origin == DEFAULT_ORIGIN else f" (from {self.origin})"
-        return f"{self.path}{value}: {self.message}{source}" if self.path else f"{self.message}{source}"
+        value = f" = {plain(self.value)}" if self.value else ""
+        source = "" if self.origin == DEFAULT_ORIGIN else f" (from {plain(str(self.origin))})"
+        return f"{plain(self.path)}{value}: {self.message}{source}" if self.path else f"{self.message}{source}"
 
 
 class SettingsError(HeartwheelError):
@@ -100,6 +101,9 @@ _WANTED: Final = {
     "model_type": "must be a table of keys",
 }
 _PATTERNS: Final = {
+    "dashboard.allow_hosts": "must be names with commas between them, without spaces and slashes",
+    "dashboard.base_path": "must be empty, or begin with a slash and not end with one, such as /heartwheel",
+    "dashboard.user_header": "must be the name of a header, such as X-Forwarded-User",
     "kafka.bootstrap_servers": "must be `host:port`, several with commas and no spaces",
     "notify.url": "must be an address that begins with https:// or http://",
     "kafka.topics": "must be a topic name of letters, digits, `.`, `_` and `-`",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -14,16 +15,33 @@ FILE_PREFIX: Final = "file:"
 
 HIDDEN_NAMES: Final = (
     r"(?i)pass(word|phrase|wd)|secret|token|credential|jaas|(access|account|private)[._-]?key|\.key$|\.pem$"
+    r"|[._-]sas([._-]|$)"
     r"|^notify\.url$"
 )
 """What the name of a secret looks like: for Python and for Java, which is told to hide such values too."""
 
 _SECRET: Final = re.compile(HIDDEN_NAMES)
+_JVM_OPTION: Final = re.compile(r"""(-D([^\s=]+)=)("[^"]*"|'[^']*'|\S+)""")
 
 
 def is_secret(path: str) -> bool:
     """Tell by its name whether a setting holds a secret, such as a password or a JAAS line."""
     return _SECRET.search(path) is not None
+
+
+def holds_secret(path: str, value: object) -> bool:
+    """Tell whether a setting is a secret, or has one in it as an option of a JVM, such as `-Dstore.password=...`."""
+    return is_secret(path) or (isinstance(value, str) and masked(value) != value)
+
+
+def masked(text: str) -> str:
+    """Mask the secrets among the options of a JVM (`-Dname=value`) in a text."""
+    return _JVM_OPTION.sub(lambda option: f"{option[1]}{MASK}" if is_secret(option[2]) else option[0], text)
+
+
+def secrets_within(text: str) -> list[str]:
+    """List the secrets among the options of a JVM in a text."""
+    return [value for _, name, value in _JVM_OPTION.findall(text) if is_secret(name)]
 
 
 def is_reference(value: object) -> bool:
@@ -53,4 +71,20 @@ def shown(path: str, value: object) -> str:
         return MASK
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key} = {shown(f'{path}.{key}', item)}" for key, item in value.items()) + "}"
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    return f'"{masked(value)}"' if isinstance(value, str) else str(value)
+
+
+def secret_of(least: int) -> Callable[[str], str]:
+    """Make a check for secrets that are guessed by machines: empty, or at least so many characters.
+
+    Args:
+        least: the fewest characters.
+    """
+
+    def check(value: str) -> str:
+        fits = least <= len(value) <= 1_024 and value.isascii() and value.isprintable() and " " not in value
+        if value and not fits:
+            raise ValueError(f"must be {least} to 1024 letters, digits and signs of ASCII, without spaces")
+        return value
+
+    return check

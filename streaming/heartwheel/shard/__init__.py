@@ -5,13 +5,14 @@ Pure: no Spark, no Kafka, no clock.
 
 from heartwheel.shard.admission import Refusal
 from heartwheel.shard.figures import AtRisk
-from heartwheel.shard.frame import CorruptBlobError, StateBlobError, UnknownBlobVersionError
+from heartwheel.shard.frame import CorruptBlobError, OldBlobVersionError, StateBlobError, UnknownBlobVersionError
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.shard.shard import Outcome, Shard
 
 __all__ = [
     "AtRisk",
     "CorruptBlobError",
+    "OldBlobVersionError",
     "Outcome",
     "Refusal",
     "Shard",

@@ -1,4 +1,4 @@
-"""The state of a shard as text: six sections in a frame, each an Arrow IPC stream with zstd.
+"""The state of a shard as text: sections in a frame, columns as Arrow IPC streams with zstd.
 
 | section        | what                                                                    | changes with         |
 |----------------|-------------------------------------------------------------------------|----------------------|
@@ -8,8 +8,10 @@
 | `member_text`  | ids and details of the members                                          | joins, expirations   |
 | `group_text`   | ids and details of the groups                                           | rebalances           |
 | `counts`       | counters since the shard was made, JSON                                 | every batch          |
+| `time`         | the time of every partition, and where groups were seen, MessagePack    | every batch          |
+| `waiting`      | records that wait for their time, packs, MessagePack with zstd          | seldom               |
 
-Version history: 1, the first.
+Version history: 1, time from the driver's clock; 2, time from the log.
 """
 
 from __future__ import annotations
@@ -21,15 +23,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from heartwheel.log_time import LogTime, Outage
+from heartwheel.pack import Pack, decode_pack, encode_pack
 from heartwheel.shard.arrays import read_columns, read_wheel, write_columns, write_wheel
-from heartwheel.shard.frame import CorruptBlobError, decode_frame, encode_frame
+from heartwheel.shard.frame import CorruptBlobError, OldBlobVersionError, decode_frame, encode_frame
 from heartwheel.shard.handles import handles_max
 from heartwheel.shard.tables import Table, group_table, member_table
 from heartwheel.shard.text import TextTable
 from timing_wheel import SnapshotError, TimingWheel
 
-BLOB_VERSION: Final = 1
-"""The version that is written. Older ones are migrated when they are read; newer ones are refused by name."""
+BLOB_VERSION: Final = 2
+"""The version that is written. Newer ones are refused by name, and so is the first: it knows the time of no partition,
+and what it holds was decided by another clock."""
 
 _ORDER: Final = "fingerprint_order"
 
@@ -43,6 +48,10 @@ class ShardState(NamedTuple):
         wheel: the timing wheel.
         fingerprint_order: intp (members,), rows in the order of their fingerprints.
         counts: counters by name.
+        time: of every partition.
+        elsewhere: partitions that groups were seen in besides their first, by the group's row.
+        waiting: records that wait for their time.
+        owed: outages that have yet to renew a group's sessions, by the group's row.
     """
 
     members: Table
@@ -50,6 +59,21 @@ class ShardState(NamedTuple):
     wheel: TimingWheel
     fingerprint_order: NDArray[np.intp]
     counts: dict[str, int]
+    time: LogTime
+    elsewhere: dict[int, list[int]]
+    waiting: list[Pack]
+    owed: dict[int, list[Outage]]
+
+
+class _TimeSection(msgspec.Struct, array_like=True):
+    time: LogTime
+    elsewhere: dict[int, list[int]] = {}
+    owed: dict[int, list[Outage]] = {}
+
+
+def new_state() -> ShardState:
+    """Make the state of a new shard."""
+    return ShardState(member_table(), group_table(), TimingWheel(), np.empty(0, np.intp), {}, LogTime(), {}, [], {})
 
 
 def encode_state(state: ShardState) -> str:
@@ -65,6 +89,8 @@ def encode_state(state: ShardState) -> str:
             "member_text": state.members.text.encode(state.members.rows),
             "group_text": state.groups.text.encode(state.groups.rows),
             "counts": msgspec.json.encode(state.counts),
+            "time": msgspec.msgpack.encode(_TimeSection(state.time, state.elsewhere, state.owed)),
+            "waiting": _write_waiting(state.waiting),
         },
     )
 
@@ -77,9 +103,12 @@ def decode_state(blob: str) -> ShardState:
 
     Raises:
         CorruptBlobError: it is not whole, or contradicts itself.
+        OldBlobVersionError: a release wrote it whose state can not be carried on.
         UnknownBlobVersionError: a newer release wrote it.
     """
-    _, sections = decode_frame(blob, newest=BLOB_VERSION)
+    version, sections = decode_frame(blob, newest=BLOB_VERSION)
+    if version < BLOB_VERSION:
+        raise OldBlobVersionError(f"the state blob has version {version}, this release reads version {BLOB_VERSION}")
     try:
         columns = read_columns(sections["members"])
         order = columns.pop(_ORDER).astype(np.intp)
@@ -88,6 +117,23 @@ def decode_state(blob: str) -> ShardState:
         groups.load(read_columns(sections["groups"]), TextTable(sections["group_text"]))
         wheel = TimingWheel.restore(read_wheel(sections["wheel"]), capacity=handles_max(members.rows, groups.rows))
         counts = msgspec.json.decode(sections["counts"], type=dict[str, int])
+        time = msgspec.msgpack.decode(sections["time"], type=_TimeSection)
+        waiting = _read_waiting(sections["waiting"])
     except (KeyError, pa.ArrowInvalid, OSError, SnapshotError, msgspec.MsgspecError) as error:
         raise CorruptBlobError(f"the state blob's checksum is right, but not its content: {error}") from error
-    return ShardState(members, groups, wheel, order, counts)
+    return ShardState(members, groups, wheel, order, counts, time.time, time.elsewhere, waiting, time.owed)
+
+
+def _write_waiting(packs: list[Pack]) -> bytes:
+    if not packs:
+        return b""
+    data = msgspec.msgpack.encode([encode_pack(pack) for pack in packs])
+    return msgspec.msgpack.encode((len(data), pa.compress(data, codec="zstd", asbytes=True)))
+
+
+def _read_waiting(section: bytes) -> list[Pack]:
+    if not section:
+        return []
+    size, data = msgspec.msgpack.decode(section, type=tuple[int, bytes])
+    packs = msgspec.msgpack.decode(pa.decompress(data, size, codec="zstd", asbytes=True), type=list[bytes])
+    return [decode_pack(pack) for pack in packs]

@@ -66,7 +66,6 @@ def mark_busy(
         member_deadline: int64 (members,), epoch ms.
         group_deadline: int64 (groups,), of the group's own timers, epoch ms.
     """
-    route.busy[route.group[log.stepped_back()]] = True
     quiet = np.flatnonzero(~route.busy[route.group])
     first, last = log.first_and_last_ms()
     group = route.group[quiet]

@@ -32,6 +32,10 @@ class UnknownBlobVersionError(StateBlobError):
     """The blob was written by a newer release."""
 
 
+class OldBlobVersionError(StateBlobError):
+    """The blob was written by an older release, whose state can not be carried on."""
+
+
 def encode_frame(version: int, sections: Mapping[str, bytes]) -> str:
     """Frame named sections as text.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heartwheel.pack import Pack
+from heartwheel.pack import Pack, select
 from heartwheel.wire.events import Event, decode_accepted
 
 Ints = NDArray[np.int64]
@@ -26,7 +26,7 @@ class BatchLog:
         fingerprint: int64 (entries,).
         entry_partition: int64 (entries,), the partition an entry's records come from.
         entry: intp (records,), which entry a record has.
-        append_ms: int64 (records,), epoch ms.
+        append_ms: int64 (records,), effective append times, epoch ms.
         offset: int64 (records,).
     """
 
@@ -61,7 +61,7 @@ class BatchLog:
         """Return the append time of each entry's first and last record, int64 (entries,) each.
 
         Assignment keeps the last of equal indices, so no slower minimum and maximum are needed: the records of an entry
-        come from one partition, in its order. Where append times stepped back, `stepped_back` names the entries.
+        come from one partition, in its order, and effective times never step back. Every entry has a record.
         """
         first = np.empty(len(self.fingerprint), np.int64)
         last = np.empty(len(self.fingerprint), np.int64)
@@ -69,30 +69,32 @@ class BatchLog:
         first[self.entry[::-1]] = self.append_ms[::-1]
         return first, last
 
-    def stepped_back(self) -> Rows:
-        """Name the entries with a record whose append time is before that of an earlier record of its partition.
+    def split(self, chosen: NDArray[np.bool_]) -> tuple[list[Pack], list[Pack]]:
+        """Part the packs into the chosen records and the others; packs without a record are left out.
 
-        It happens at a change of the partition's leader. Those entries' groups need the order of the log.
+        Args:
+            chosen: bool (records,).
         """
-        if not len(self) or bool((self.append_ms[1:] >= self.append_ms[:-1]).all()):
-            return np.empty(0, np.intp)
-        late: list[Rows] = []
-        for start, stop in self._partition_spans():
-            times = self.append_ms[start:stop]
-            behind = np.flatnonzero(times < np.maximum.accumulate(times))
-            late.append(self.entry[start + behind])
-        return np.unique(np.concatenate(late))
-
-    def _partition_spans(self) -> list[tuple[int, int]]:
-        partitions = self.entry_partition[self.entry]
-        cuts = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
-        return list(pairwise(cuts))
+        ours: list[Pack] = []
+        others: list[Pack] = []
+        start = 0
+        for pack in self._packs:
+            here = chosen[start : start + len(pack.entry)]
+            start += len(here)
+            if here.all():
+                ours.append(pack)
+            elif not here.any():
+                others.append(pack)
+            else:
+                ours.append(select(pack, here))
+                others.append(select(pack, ~here))
+        return ours, others
 
     def in_order(self, records: Rows) -> Rows:
         """Put the records of one group into the order in which they count.
 
-        Within a partition that is the order of offsets, with append times that never go back; between partitions, where
-        a group should not be, it is by append time, then partition, then offset.
+        Within a partition that is the order of offsets; between partitions, where a group should not be, it is by
+        effective time, then partition, then offset.
 
         Args:
             records: indices of records, ascending, that is by partition and offset.
@@ -100,11 +102,7 @@ class BatchLog:
         partitions = self.entry_partition[self.entry[records]]
         if len(records) < 2 or partitions[0] == partitions[-1]:
             return records
-        times = self.append_ms[records]
-        for partition in np.unique(partitions):
-            here = partitions == partition
-            times[here] = np.maximum.accumulate(times[here])
-        order: Rows = np.lexsort((self.offset[records], partitions, times))
+        order: Rows = np.lexsort((self.offset[records], partitions, self.append_ms[records]))
         return records[order]
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.coordinator.model import Group
+from heartwheel.partitioner import murmur2
 from heartwheel.shard.fast_path import Route
 from heartwheel.shard.log import BatchLog
 from heartwheel.shard.rules_path import group_detail
@@ -15,18 +14,6 @@ from heartwheel.shard.tables import FREE, Table
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.intp]
-
-
-class Routed(NamedTuple):
-    """Hold what routing came to.
-
-    Args:
-        route: where the records go.
-        astray: how many records came from another partition than their group was first seen in.
-    """
-
-    route: Route
-    astray: int
 
 
 class Router:
@@ -56,7 +43,7 @@ class Router:
         """Note that fingerprints have changed."""
         self._order = None
 
-    def route(self, log: BatchLog) -> Routed:
+    def route(self, log: BatchLog) -> Route:
         """Route the records of a batch; what has no known fingerprint makes its group busy."""
         member = self._find(log.fingerprint)
         owner = self._members["group"]
@@ -67,7 +54,7 @@ class Router:
         busy = np.zeros(self._groups.rows + 1, np.bool_)
         busy[group[unknown]] = True
         busy[-1] = True
-        return Routed(Route(member, group, busy), self._count_strays(log, group))
+        return Route(member, group, busy)
 
     def _find(self, fingerprints: Ints) -> Rows:
         """Look up which members' known heartbeats these are; -1 for none."""
@@ -94,10 +81,17 @@ class Router:
         row = self._groups.allocate()
         self._groups["state"][row] = 0
         self._groups["partition"][row] = partition
+        self._groups["id_hash"][row] = murmur2(group_id.encode("utf-8", "surrogatepass")) & 0x7FFFFFFF
         self._groups.text.write(row, group_id, group_detail(Group(group_id=group_id)))
         return row
 
-    def _count_strays(self, log: BatchLog, group: Rows) -> int:
+    def count_strays(self, log: BatchLog, group: Rows) -> int:
+        """Count the records that came from another partition than their group was first seen in.
+
+        Args:
+            log: the records.
+            group: (entries,), the groups of its entries.
+        """
         if not len(self._groups):
             return 0
         astray = (group >= 0) & (self._groups["partition"][group] != log.entry_partition)

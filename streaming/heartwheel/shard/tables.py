@@ -115,8 +115,9 @@ def member_table() -> Table:
 def group_table() -> Table:
     """Make an empty table of groups.
 
-    Columns: `state` and `kind` (indices of the enums), `seen_ms` (the group's effective time), `partition` (where it
-    was seen first), `strays` (records seen elsewhere).
+    Columns: `state` and `kind` (numbers of the enums), `seen_ms` (the group's effective time), `partition` (where it
+    was seen first), `strays` (records seen elsewhere), `elsewhere` (whether there were any), `id_hash` (of its id, by
+    which Kafka's producers choose its partition), `owed` (whether an outage has yet to renew its sessions).
     """
     return Table(
         {
@@ -125,5 +126,8 @@ def group_table() -> Table:
             "seen_ms": (-1, np.int64),
             "partition": (-1, np.int32),
             "strays": (0, np.int64),
+            "elsewhere": (0, np.int8),
+            "id_hash": (0, np.int32),
+            "owed": (0, np.int8),
         }
     )

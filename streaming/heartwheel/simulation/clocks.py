@@ -5,7 +5,6 @@ True time is what nobody in the simulated world can see: milliseconds since the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,33 +30,3 @@ class Clock:
         """Tell what it shows, epoch ms."""
         stepped = sum(by for at, by in self.steps if at <= true_ms)
         return EPOCH_MS + true_ms + self.ahead_ms + true_ms * self.drift_ppm // 1_000_000 + stepped
-
-    def lowest_from(self, true_ms: int) -> int:
-        """Tell the least that it will show from a moment on, epoch ms."""
-        return min([self.at(true_ms), *(self.at(at) for at, _ in self.steps if at > true_ms)])
-
-
-class DriverClock:
-    """Show the driver's time, which keeps to the one assumption about clocks.
-
-    At no time may a record still be appended with a time before the driver's, less the skew allowance. So the clock is
-    held at that bound where its own wrongness would take it over; it often runs right along it.
-
-    Args:
-        raw: what it would show.
-        brokers: the clocks that append times come from.
-        allowance_ms: `engine.skew_allowance`, ms.
-    """
-
-    def __init__(self, raw: Clock, brokers: Sequence[Clock], allowance_ms: int) -> None:
-        self._raw = raw
-        self._brokers = brokers
-        self._allowance_ms = allowance_ms
-
-    def at(self, true_ms: int) -> int:
-        """Tell what it shows, epoch ms."""
-        return min(self._raw.at(true_ms), self.bound_at(true_ms))
-
-    def bound_at(self, true_ms: int) -> int:
-        """Tell the most that it may show, epoch ms."""
-        return min(broker.lowest_from(true_ms) for broker in self._brokers) + self._allowance_ms

@@ -20,6 +20,7 @@ Stage = Generator[int, None, bool]
 
 _POLL_MS: Final = 60
 _BUSY_SHARE: Final = 0.3
+_SYNC: Final[dict[str, object]] = {"protocol_type": "consumer", "protocol_name": "range", "api_version": 9}
 
 
 def consumer(feeder: Feeder, who: Who) -> Walk:
@@ -84,11 +85,11 @@ class _Membership:
 
     def _do_something(self, generation: int) -> Generator[int, None, bool | None]:
         """Do something else than beat; it returns what a stage does if the membership is over, else `None`."""
-        group_id, topic, now_ms = self._group.group_id, self._feeder.topic, self._feeder.now_ms
-        append_ms = topic.clock_ms(topic.partition_of(group_id, now_ms), now_ms)
+        topic, now_ms = self._feeder.topic, self._feeder.now_ms
+        append_ms = topic.clock_ms(topic.partition_of(self._group, now_ms), now_ms)
         deed = self._dice.choice(("die", "leave", "edge", "edge", "stale", "rejoin", "pause"))
         if deed == "edge":
-            yield self._feeder.until_append(group_id, append_ms + self._group.session_ms + self._feeder.edge())
+            yield self._feeder.until_append(self._group, append_ms + self._group.session_ms + self._feeder.edge())
             return None
         self._feeder.story.mark(f"member {deed}")
         if deed == "rejoin":
@@ -113,9 +114,9 @@ class _Membership:
             yield self._feeder.grain(_POLL_MS)
         if self._seen() is None or self._stops("before its sync"):
             return False
-        generation = self._feeder.group(self._group.group_id).generation
+        generation = self._feeder.group(self._group).generation
         yield self._soon()
-        answer = self._send(EventType.SYNC, generation_id=generation)
+        answer = self._send(EventType.SYNC, generation_id=generation, **_SYNC)
         while (member := self._seen()) is not None and member.awaiting_sync:
             yield self._feeder.grain(_POLL_MS)
         if answer not in {Answer.PARKED, Answer.NONE, Answer.REBALANCE_IN_PROGRESS}:
@@ -124,7 +125,7 @@ class _Membership:
         return (yield from self.stay(generation))
 
     def _seen(self) -> Member | None:
-        return self._feeder.member(self._group.group_id, self._member_id)
+        return self._feeder.member(self._group, self._member_id)
 
     def _heard_of(self, generation: int) -> int:
         """Move on with a rebalance of a group in mid-life that nobody has seen."""

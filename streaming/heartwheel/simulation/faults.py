@@ -61,12 +61,12 @@ class Faults:
             return self._dice.choice((200, 700, 2_500))
         return self._dice.choice((0, 0, 1, 5, 30))
 
-    def crash_at(self, step: Step, *, held: bool) -> bool:
+    def crash_at(self, step: Step) -> bool:
         """Decide whether the driver dies now."""
         if self.calm or self._left == 0 or self._dice.random() >= self._plan.crash_rate:
             return False
         self._left -= 1
-        self._story.mark(f"crash {step} {'held' if held else 'live'}")
+        self._story.mark(f"crash {step}")
         return True
 
     def downtime_ms(self) -> int:

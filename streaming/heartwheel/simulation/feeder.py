@@ -42,27 +42,38 @@ class Feeder:
         self.topic = topic
         self.story = story
         self.now_ms = 0
-        self.garbage: dict[tuple[int, int], str] = {}
-        """Which records are broken, by partition and offset, and the cause by which they must be rejected."""
         self.generations: dict[str, int] = {}
         """The generation that members of groups in mid-life last heard of, by group."""
         self._machines: dict[str, GroupMachine] = {}
-        self._walks: list[tuple[int, int, Walk]] = []
+        self._walks: list[tuple[int, int, Walk, GroupPlan | None]] = []
+        self._renewed: dict[str, int] = {}
         self._numbers = count()
 
-    def start(self, walk: Walk, after_ms: int = 0) -> None:
-        """Let something begin to move."""
-        heappush(self._walks, (self.now_ms + after_ms, next(self._numbers), walk))
+    def start(self, walk: Walk, after_ms: int = 0, *, group: GroupPlan | None = None) -> None:
+        """Let something begin to move; a member of a group stands still while its partition can not be written."""
+        heappush(self._walks, (self.now_ms + after_ms, next(self._numbers), walk, group))
 
     def run(self) -> None:
         """Let everything move until the members stop."""
         while self._walks:
-            self.now_ms, _, walk = heappop(self._walks)
+            self.now_ms, _, walk, group = heappop(self._walks)
             if self.now_ms >= self.plan.feed_ms:
                 return
+            outage = group and self.topic.outage_at(self.topic.partition_of(group, self.now_ms), self.now_ms)
+            if outage:
+                self._stand_still(walk, group, outage.to_ms)
+                continue
             wait_ms = next(walk, None)
             if wait_ms is not None:
-                self.start(walk, wait_ms)
+                self.start(walk, wait_ms, group=group)
+
+    def _stand_still(self, walk: Walk, group: GroupPlan | None, until_ms: int) -> None:
+        """Let a member wait for the end of an outage, or die in it."""
+        if self.dice.random() < 0.15:
+            self.story.mark("member dies in an outage")
+            return
+        self.story.mark("member stands still")
+        self.start(walk, until_ms - self.now_ms + self.dice.choice((0, 1, 40, 300)), group=group)
 
     # -- for those who walk
 
@@ -79,26 +90,23 @@ class Feeder:
             event: what it asks.
             stray: whether it goes to another partition than its group's.
         """
-        record_ms = self.land(group.group_id, self._encode(event), stray=stray)
+        record_ms = self.land(group, self._encode(event), stray=stray)
         self.story.say(self.now_ms, "{} of {}: {} at {}", event.type, event.member_id, group.group_id, record_ms)
         if self.dice.random() < self.plan.duplicates:
             self.story.mark("fault duplicate record")
-            self.land(group.group_id, self._encode(event), stray=stray)
-        return self._machine(group.group_id).apply(event, record_ms)
+            self.land(group, self._encode(event), stray=stray)
+        return self._machine(group).apply(event, record_ms)
 
-    def land(self, group_id: str, value: bytes | None, *, cause: str = "", stray: bool = False) -> int:
-        """Append a value as a record of a group, and return its append time; `cause` says how it is broken."""
-        partition = self.topic.partition_of(group_id, self.now_ms)
+    def land(self, group: GroupPlan, value: bytes | None, *, cause: str = "", stray: bool = False) -> int:
+        """Send a value as a record of a group, and return its append time; `cause` says how it is broken."""
+        partition = self.topic.partition_of(group, self.now_ms)
         if stray:
             partition = (partition + 1) % self.topic.count_at(self.now_ms)
-        record = self.topic.append(partition, value, self.now_ms)
-        if cause:
-            self.garbage[partition, record.offset] = cause
-        return record.append_ms
+        return self.topic.send(partition, value, self.now_ms, cause=cause)
 
-    def until_append(self, group_id: str, append_ms: int) -> int:
+    def until_append(self, group: GroupPlan, append_ms: int) -> int:
         """Tell how long to wait so that a record is stamped with a time, or the first one after it."""
-        partition = self.topic.partition_of(group_id, self.now_ms)
+        partition = self.topic.partition_of(group, self.now_ms)
         at_ms = self.now_ms + 1
         while (missing := append_ms - self.topic.clock_ms(partition, at_ms)) > 0 and at_ms < self.plan.feed_ms:
             at_ms += missing
@@ -110,21 +118,29 @@ class Feeder:
         self.story.mark(f"pause deadline {edge_ms:+}")
         return edge_ms
 
-    def group(self, group_id: str) -> Group:
+    def group(self, group: GroupPlan) -> Group:
         """Look at a group as its coordinator has it now."""
-        machine = self._machine(group_id)
-        machine.advance(self.topic.clock_ms(self.topic.partition_of(group_id, self.now_ms), self.now_ms))
+        machine = self._machine(group)
+        machine.advance(self.topic.clock_ms(self.topic.partition_of(group, self.now_ms), self.now_ms))
         return machine.group
 
-    def member(self, group_id: str, member_id: str) -> Member | None:
+    def member(self, group: GroupPlan, member_id: str) -> Member | None:
         """Look at a member as its coordinator has it now."""
-        return self.group(group_id).members.get(member_id)
+        return self.group(group).members.get(member_id)
 
-    def _machine(self, group_id: str) -> GroupMachine:
+    def _machine(self, group: GroupPlan) -> GroupMachine:
+        group_id, topic = group.group_id, self.topic
         if group_id not in self._machines:
             ignore: Callable[[object], None] = _ignore
             self._machines[group_id] = GroupMachine(Group(group_id=group_id), self.plan.coordinator, ignore)
-        return self._machines[group_id]
+        machine, partition = self._machines[group_id], topic.partition_of(group, self.now_ms)
+        for outage in self.plan.outages:
+            # A coordinator that was away gives everybody a whole session when it is back.
+            over = self._renewed.get(group_id, 0) < outage.to_ms <= self.now_ms
+            if over and outage.partition in (-1, partition):
+                self._renewed[group_id] = outage.to_ms
+                machine.renew(topic.clock_ms(partition, outage.from_ms), topic.clock_ms(partition, outage.to_ms))
+        return machine
 
     def _encode(self, event: Event) -> bytes:
         """Write an event as different producers do: as short as can be, or with a field that nobody knows."""

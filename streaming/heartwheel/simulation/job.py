@@ -1,6 +1,6 @@
-"""The job as Spark runs it: catch up, go live, die anywhere, start again.
+"""The job as Spark runs it: read batch after batch, die anywhere, start again.
 
-A live trigger fetches the end offsets, then takes the timestamp, then writes both down; records may land in between.
+A trigger fetches the end offsets, then takes the timestamp, then writes both down; records may land in between.
 Then it packs what is new, calls the state function of every shard, writes to the sink, writes the state, and commits.
 The map side, the state function and the codec of the state are the real ones; Spark's part is simulated.
 """
@@ -8,25 +8,25 @@ The map side, the state function and the codec of the state are the real ones; S
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import chain
 from random import Random
 from typing import Final
 
 import msgspec
 import pandas as pd
 
+from heartwheel.log_time import ReadingsBuilder, encode_readings
 from heartwheel.simulation.checkpoint import Checkpoint, Planned, Told
-from heartwheel.simulation.clocks import DriverClock
 from heartwheel.simulation.faults import Crash, Faults, Step
 from heartwheel.simulation.plan import VALUE_BYTES_MAX, Plan
 from heartwheel.simulation.story import Story
+from heartwheel.simulation.ticker import Ticker
 from heartwheel.simulation.topic import Topic
 from heartwheel.spark.job_config import JobConfig
-from heartwheel.spark.packer import Packer
+from heartwheel.spark.packer import Packer, PayloadKind
 from heartwheel.spark.schema import NEW_STATE, StateRow
 from heartwheel.spark.slots import slots_of
 from heartwheel.spark.state_function import StateFunction, advance_shard, state_function
-from heartwheel.testing import frame_of
+from heartwheel.testing import Record, frame_of
 
 
 class _Counts(msgspec.Struct):
@@ -54,6 +54,7 @@ class _GroupState:
 
 
 Rows = list[tuple[str, str]]
+Payloads = list[tuple[PayloadKind, bytes]]
 
 
 def config_of(plan: Plan) -> JobConfig:
@@ -64,7 +65,8 @@ def config_of(plan: Plan) -> JobConfig:
         source="consumer-heartbeats",
         topics={"heartbeats": "consumer-heartbeats"},
         slots=slots_of(plan.shards, plan.state_partitions),
-        skew_allowance_ms=plan.skew_allowance_ms,
+        tick_interval_ms=plan.tick_interval_ms,
+        outage_min_ms=plan.outage_min_ms,
         value_bytes_max=VALUE_BYTES_MAX,
         at_risk_count=3,
         tick_ms=plan.tick_ms,
@@ -90,30 +92,44 @@ class Job:
         self._config = config_of(plan)
         self._dice = Random(f"job {plan.seed}")
         self._wheel_dice = Random(f"wheel {plan.seed}")
-        self._functions = self._configured(plan.skew_allowance_ms)
+        self.now_ms = plan.start_ms
         self._faults = Faults(plan, self._dice, story)
-        self._clock = DriverClock(plan.driver, plan.brokers, plan.skew_allowance_ms)
+        self._ticker = Ticker(plan, topic, story)
+        self._function = self._configured()
         self._packer = self._new_packer()
         self._attempts = 0
-        self.now_ms = plan.start_ms
         self.checkpoint = Checkpoint(topic.ends_at(plan.start_ms) if plan.latest else {})
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """Every run of its ticker."""
+        return tuple(self._ticker.runs)
 
     def run(self) -> None:
         """Run through the faults."""
+        same = False
         while self.now_ms < self._plan.stop_ms:
             try:
-                self._live_once()
+                self._start(same_process=same)
+                while self.now_ms < self._plan.stop_ms:
+                    self.trigger()
             except Crash as crash:
-                self._story.say(self.now_ms, "CRASH, {}", crash.step)
-                self.now_ms += self._faults.downtime_ms()
+                same = self._dice.random() < self._plan.retry_rate
+                self._story.say(self.now_ms, "CRASH, {}{}", crash.step, ", tried again in the process" if same else "")
+                self._story.mark("restart in the process" if same else "restart of the process")
+                if not same:
+                    self._ticker.stop(self.now_ms)
+                self._pass(self._faults.downtime_ms())
+        self._ticker.stop(self.now_ms)
 
     def finish(self, wait_ms: int) -> None:
-        """Start once more, undisturbed, and let two triggers pass after a wait, true ms."""
+        """Start once more, undisturbed, let true time pass, and read all that there is, ms."""
         self._faults.calm = True
-        self._start()
-        self.now_ms += wait_ms
+        self._start(same_process=False)
+        self._pass(wait_ms)
         self.trigger()
-        self.trigger()
+        while self._ends() != self.checkpoint.read:
+            self._once(self._ends())
 
     def defers(self) -> bool:
         """Tell whether the last batch put off verdicts, as it would have told too many."""
@@ -121,126 +137,123 @@ class Job:
         newest = (told for told in self.checkpoint.sink if told.topic == "status" and told.batch == batch)
         return any("groups_deferred" in _decode_counts(told.value).counts for told in newest)
 
-    def clock_ms(self) -> int:
-        """Tell what the driver's clock shows, epoch ms."""
-        return self._clock.at(self.now_ms)
-
     # -- the life of a driver
 
-    def _live_once(self) -> None:
-        self._start()
-        while self.now_ms < self._plan.stop_ms:
-            self.trigger()
-
     def trigger(self) -> None:
-        """Run one live batch, and wait for the next trigger; after a batch that took too long it comes at once."""
+        """Run one batch, and wait for the next trigger; after a batch that took too long it comes at once."""
         began_ms, interval_ms = self.now_ms, self._plan.interval_ms
-        self._plan_batch(self._topic.ends_at(self.now_ms), held=False)
-        self._run(held=False)
-        self.now_ms = max(self.now_ms, (began_ms // interval_ms + 1) * interval_ms)
+        self._once(self._ends())
+        self._pass(max(0, (began_ms // interval_ms + 1) * interval_ms - self.now_ms))
 
-    def _start(self) -> None:
-        """Begin a life: nothing is remembered but the checkpoint, and the backlog is read with clocks held."""
+    def _once(self, ends: dict[int, int]) -> None:
+        bounded = self._bounded(ends)
+        if bounded != ends:
+            self._story.mark("batch bounded")
+        self._plan_batch(bounded)
+        self._run()
+
+    def _start(self, *, same_process: bool) -> None:
+        """Begin a life: nothing is remembered but the checkpoint."""
         self._story.say(self.now_ms, "the job starts")
-        self._packer = self._new_packer()
+        if not same_process:
+            self._ticker.start(self.now_ms)
+            self._packer = self._new_packer()
         # Somebody may change the configuration while the job is down.
-        self._functions = self._configured(self._plan.skew_allowance_ms + self._dice.choice((0, 0, 300)))
-        self._reach(Step.STARTED, held=True)
+        self._function = self._configured()
+        self._reach(Step.STARTED)
         if self.checkpoint.unfinished:
             self._story.mark("batch done again")
-            self._run(held=True)
-        ends = self._topic.ends_at(self.now_ms)
-        grown = bool(self.checkpoint.offsets) and len(ends) > len(self.checkpoint.read)
-        if grown:
-            self._story.mark("backlog at once")
-        while True:
-            bounded = ends if grown else self._bounded(ends)
-            self._plan_batch(bounded, held=True)
-            self._run(held=True)
-            if bounded == ends:
-                return
-            self._story.mark("batch bounded")
+            self._run()
+
+    def _pass(self, wait_ms: int) -> None:
+        """Let true time pass, and the ticker tick."""
+        self.now_ms += wait_ms
+        self._ticker.advance(self.now_ms)
+
+    def _ends(self) -> dict[int, int]:
+        self._ticker.advance(self.now_ms)
+        return self._topic.ends_at(self.now_ms)
 
     def _bounded(self, ends: dict[int, int]) -> dict[int, int]:
         """Take a part of the backlog, of each partition in proportion to its own, as Spark's Kafka source does."""
         read = self.checkpoint.read
         backlog = {partition: end - read.get(partition, 0) for partition, end in ends.items()}
-        total, most = sum(backlog.values()), self._plan.catch_up_max
+        total, most = sum(backlog.values()), self._plan.records_max
         if total <= most:
             return ends
         # Rounded up, as every partition with a backlog must move on.
         return {p: read.get(p, 0) + min(size, -(-most * size // total)) for p, size in backlog.items()}
 
-    def _plan_batch(self, ends: dict[int, int], *, held: bool) -> None:
-        self._reach(Step.OFFSETS_FETCHED, held=held)
-        if self._topic.ends_at(self.now_ms) != ends and not held:
-            self._story.mark("fault records between offsets and timestamp")
-        batch_ms = self._clock.at(self.now_ms)
-        self._reach(Step.TIMESTAMP_TAKEN, held=held)
+    def _plan_batch(self, ends: dict[int, int]) -> None:
+        self._reach(Step.OFFSETS_FETCHED)
+        batch_ms = self._plan.driver.at(self.now_ms)
+        self._reach(Step.TIMESTAMP_TAKEN)
         self.checkpoint.plan(ends, batch_ms)
-        self._reach(Step.OFFSETS_WRITTEN, held=held)
+        self._reach(Step.OFFSETS_WRITTEN)
 
-    def _run(self, *, held: bool) -> None:
+    def _run(self) -> None:
         """Run the newest planned batch, which may have been tried before."""
         planned = self.checkpoint.offsets[-1]
         self._attempts += 1
         packed = self._pack(planned)
-        self._reach(Step.PACKED, held=held)
+        self._reach(Step.PACKED)
         results = {}
         for shard, payloads in packed.items():
-            results[shard] = self._advance(shard, payloads, planned, held=held)
-            self._reach(Step.STATE_FUNCTION_RUNNING, held=held)
-        self._write(self._interleaved({shard: rows for shard, (_, rows) in results.items()}), held=held)
-        self._reach(Step.SINK_WRITTEN, held=held)
+            results[shard] = self._advance(shard, payloads, planned)
+            self._reach(Step.STATE_FUNCTION_RUNNING)
+        self._write(self._interleaved({shard: rows for shard, (_, rows) in results.items()}))
+        self._reach(Step.SINK_WRITTEN)
         for shard, (state, _) in results.items():
             self.checkpoint.put_state(shard, state)
-            self._reach(Step.STATE_PARTLY_WRITTEN, held=held)
-        self._reach(Step.STATE_WRITTEN, held=held)
+            self._reach(Step.STATE_PARTLY_WRITTEN)
+        self._reach(Step.STATE_WRITTEN)
         self.checkpoint.commit()
-        self._story.mark("batch held" if held else "batch live")
-        self._story.say(
-            self.now_ms, "batch {} at {}{}", self.checkpoint.commits - 1, planned.batch_ms, ", held" if held else ""
-        )
-        self._reach(Step.COMMITTED, held=held)
+        self._story.mark("batch")
+        self._story.say(self.now_ms, "batch {} at {}", self.checkpoint.commits - 1, planned.batch_ms)
+        self._reach(Step.COMMITTED)
 
-    def _reach(self, step: Step, *, held: bool) -> None:
-        self.now_ms += self._faults.stall_ms() if step in _TAKES_TIME else 0
-        if self._faults.crash_at(step, held=held):
+    def _reach(self, step: Step) -> None:
+        self._pass(self._faults.stall_ms() if step in _TAKES_TIME else 0)
+        if self._faults.crash_at(step):
             raise Crash(step)
 
     # -- Spark's part of a batch
 
-    def _pack(self, planned: Planned) -> dict[int, list[tuple[bool, bytes]]]:
+    def _pack(self, planned: Planned) -> dict[int, Payloads]:
         """Pack what is new: a task reads several partitions, in frames of any size; packs arrive in any order."""
-        packed: dict[int, list[tuple[bool, bytes]]] = {shard: [] for shard in range(self._plan.shards)}
-        records = list(chain.from_iterable(self._topic.records(planned.starts, planned.ends)))
-        cut = self._dice.randrange(len(records) + 1) if self._dice.random() < 0.4 else len(records)
-        for part in (records[:cut], records[cut:]):
-            if part:
-                for shard, rejected, payload in self._packer.pack(frame_of(part)):
-                    packed[shard].append((rejected, payload))
+        packed: dict[int, Payloads] = {shard: [] for shard in range(self._plan.shards)}
+        logs = self._topic.records(planned.starts, planned.ends)
+        cut = self._dice.randrange(len(logs) + 1) if self._dice.random() < 0.5 else len(logs)
+        for task in (logs[:cut], logs[cut:]):
+            readings = ReadingsBuilder(self._config.runs, self._plan.outage_min_ms)
+            for frame in self._frames([record for log in task for record in log]):
+                for shard, kind, payload in self._packer.pack(frame_of(frame), readings):
+                    packed[shard].append((kind, payload))
+            if found := readings.readings():
+                for payloads in packed.values():
+                    payloads.append((PayloadKind.READINGS, encode_readings(found)))
         for payloads in packed.values():
             self._dice.shuffle(payloads)
         return packed
 
-    def _advance(
-        self, shard: int, payloads: list[tuple[bool, bytes]], planned: Planned, *, held: bool
-    ) -> tuple[StateRow, Rows]:
+    def _frames(self, records: list[Record]) -> list[list[Record]]:
+        cut = self._dice.randrange(len(records) + 1) if self._dice.random() < 0.4 else len(records)
+        return [frame for frame in (records[:cut], records[cut:]) if frame]
+
+    def _advance(self, shard: int, payloads: Payloads, planned: Planned) -> tuple[StateRow, Rows]:
         """Call the state function; now and then the task fails after it wrote some rows, and is done again."""
         if self._faults.retries():
             self._story.mark("fault task retried")
-            _, rows = self._call(shard, payloads, planned, held=held)
+            _, rows = self._call(shard, payloads, planned)
             self._tell(shard, rows[: self._dice.randrange(len(rows))])
             self._dice.shuffle(payloads)
-        return self._call(shard, payloads, planned, held=held)
+        return self._call(shard, payloads, planned)
 
-    def _call(
-        self, shard: int, payloads: list[tuple[bool, bytes]], planned: Planned, *, held: bool
-    ) -> tuple[StateRow, Rows]:
-        frame = pd.DataFrame([*payloads, (False, None)], columns=["rejected", "payload"])
+    def _call(self, shard: int, payloads: Payloads, planned: Planned) -> tuple[StateRow, Rows]:
+        frame = pd.DataFrame(payloads, columns=["kind", "payload"])
         state = _GroupState(self.checkpoint.state(shard), planned.batch_ms)
         rows: Rows = []
-        for output in self._functions[held]((self._config.slots[shard],), [frame], state):
+        for output in self._function((self._config.slots[shard],), [frame], state):
             rows += zip(output["topic"], output["value"], strict=True)
         return state.get, rows
 
@@ -255,8 +268,8 @@ class Job:
         iterators = [iter(task) for task in tasks]
         return [next(iterators[turn]) for turn in turns]
 
-    def _write(self, rows: list[tuple[int, tuple[str, str]]], *, held: bool) -> None:
-        dies = self._faults.crash_at(Step.SINK_PARTLY_WRITTEN, held=held)
+    def _write(self, rows: list[tuple[int, tuple[str, str]]]) -> None:
+        dies = self._faults.crash_at(Step.SINK_PARTLY_WRITTEN)
         written = rows[: self._dice.randrange(len(rows) + 1)] if dies else rows
         for shard, row in written:
             self._tell(shard, [row])
@@ -270,19 +283,20 @@ class Job:
             if topic != "status":
                 self._story.say(self.now_ms, "tells {}: {:.400}", topic, value)
 
-    def _configured(self, skew_allowance_ms: int) -> dict[bool, StateFunction]:
-        """Make the state functions of a process, for live and for held batches; it may have another wheel."""
+    def _configured(self) -> StateFunction:
+        """Make the state function of a process, which knows all runs of its ticker; it may have another wheel."""
         dice, plan = self._wheel_dice, self._plan
-        config = replace(
+        self._config = replace(
             self._config,
-            skew_allowance_ms=skew_allowance_ms,
+            runs=self.runs,
+            partitions=self._topic.count_at(self.now_ms),
             # Never a coarser tick than the plan's, by which it is judged how late a verdict may be.
             tick_ms=dice.choice((plan.tick_ms, plan.tick_ms, 1)),
             wheel_size=dice.choice((plan.wheel_size, plan.wheel_size, 7)),
         )
-        if (config.tick_ms, config.wheel_size) != (plan.tick_ms, plan.wheel_size):
+        if (self._config.tick_ms, self._config.wheel_size) != (plan.tick_ms, plan.wheel_size):
             self._story.mark("another wheel")
-        return {held: state_function(config, advance_shard, held=held) for held in (False, True)}
+        return state_function(self._config, advance_shard)
 
     def _new_packer(self) -> Packer:
         """Make the map side of a new process; it remembers few values, so that it forgets some."""

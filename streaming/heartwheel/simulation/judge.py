@@ -11,14 +11,15 @@ import msgspec
 
 from heartwheel.coordinator.model import Group, Member
 from heartwheel.coordinator.partition import shard_of
+from heartwheel.partitioner import partition_of
 from heartwheel.shard.shard import Shard
 from heartwheel.simulation.checkpoint import Checkpoint, Told
-from heartwheel.simulation.feeder import Feeder
-from heartwheel.simulation.oracle import Entry, Expected, Place, entries_of, expect
+from heartwheel.simulation.oracle import Expected, Log, Place, expect
 from heartwheel.simulation.plan import Plan
 from heartwheel.simulation.problem import Problem
 from heartwheel.simulation.silences import falsely_expired
 from heartwheel.simulation.sink import Row, read_reject, read_row
+from heartwheel.simulation.topic import Topic
 from heartwheel.wire.events import RejectCause
 from heartwheel.wire.verdicts import ExpirationRow
 
@@ -38,21 +39,24 @@ class Judge:
 
     Args:
         plan: its parameters.
-        feeder: with the topic and the broken records.
+        topic: the heartbeats, with the broken records.
         checkpoint: after the job has ended.
+        runs: of the job's ticker.
     """
 
-    def __init__(self, plan: Plan, feeder: Feeder, checkpoint: Checkpoint) -> None:
+    def __init__(self, plan: Plan, topic: Topic, checkpoint: Checkpoint, runs: tuple[str, ...]) -> None:
         self.plan = plan
-        self.feeder = feeder
+        self.topic = topic
         self.checkpoint = checkpoint
         self.rejects = [(reject, told) for told in checkpoint.sink if (reject := read_reject(told)) is not None]
         self.refused: set[Place] = {
             (reject.partition, reject.offset) for reject, _ in self.rejects if reject.detail.startswith(_LIMITS)
         }
-        self.entries: dict[str, list[Entry]] = entries_of(feeder.topic, checkpoint)
+        self.log = Log(plan, topic, checkpoint, runs)
         self.said: dict[str, list[Said]] = defaultdict(list)
         self.seen: Counter[str] = Counter()
+        self.astray: set[str] = set()
+        """Groups of which nothing is promised; known once the problems were listed."""
         self._copies: dict[str, Row] = {}
 
     def problems(self) -> Iterator[Problem]:
@@ -62,28 +66,42 @@ class Judge:
         for shard in range(self.plan.shards):
             states |= self._states(shard)
             yield from self._check_clock(shard)
-        for group_id in sorted({*self.entries, *self.said}):
-            clock_ms = self.clock_ms(group_id)
-            expected = expect(self.plan, group_id, self.entries.get(group_id, []), self.refused, clock_ms)
+        self.seen["outage renews"] += len(self.log.outages)
+        for group_id in sorted({*self.log.entries, *self.said}):
+            parts = {entry.record.partition for entry in self.log.entries.get(group_id, ())}
+            self.seen["group in two partitions"] += len(parts) > 1
+            if self._is_astray(group_id, parts):
+                self.seen["group astray"] += 1
+                self.astray.add(group_id)
+                continue
+            expected = expect(self.plan, self.log, group_id, self.refused)
             yield from self._compare(group_id, expected)
             yield from _compare_state(expected, states.get(group_id))
             yield from self._check_silences(group_id)
         yield from self._check_rejects()
 
-    def clock_ms(self, group_id: str) -> int:
-        """Tell the clock of a group's shard at the end, epoch ms."""
-        return self.checkpoint.state(shard_of(group_id, self.plan.shards))[2]
+    def _is_astray(self, group_id: str, parts: set[int]) -> bool:
+        """Tell whether a group is in partitions of which the job cannot know beforehand: nothing is promised of it."""
+        plan = self.plan
+        counts = {plan.partitions, plan.grown[1] if plan.grown else plan.partitions}
+        homes = {partition_of(group_id.encode(), count) for count in counts}
+        # A job that is started for the first time after a growth does not know of the partitions before it.
+        too_late = plan.grown is not None and len(self.checkpoint.offsets[0].ends) == plan.grown[1]
+        return len(parts) > 1 and (too_late or not parts <= homes)
 
     def _states(self, shard: int) -> dict[str, Group]:
         blob = self.checkpoint.state(shard)[5]
         end = Shard(coordinator=self.plan.coordinator, limits=self.plan.limits, blob=blob)
+        self.seen["records waiting at the end"] += end.waiting_count
         return {group.group_id: group for group, _ in end.dump()}
 
     def _check_clock(self, shard: int) -> Iterator[Problem]:
-        """P1 rests on it: a clock never goes back, and is never later than all records up to it were read."""
+        """P1 rests on it: a clock never goes back, but where a new partition is heard of."""
         clocks = [self.checkpoint.state_at(batch, shard)[2] for batch in range(self.checkpoint.commits + 1)]
         for batch, (one, other) in enumerate(pairwise(clocks)):
-            if other < one:
+            planned = self.checkpoint.offsets[batch]
+            heard_of = any(end and not planned.starts.get(partition) for partition, end in planned.ends.items())
+            if -1 < other < one and not heard_of:
                 yield Problem("P1", f"the clock of shard {shard} went back from {one} to {other} in batch {batch}")
 
     # -- the sink
@@ -120,10 +138,9 @@ class Judge:
             yield Problem("P3", f"told by shard {told.shard}, which it does not belong to: {row}")
 
     def _check_lateness(self, row: Row, told: Told) -> Iterator[Problem]:
-        """P2 without a look at any clock: what is due by the clock of the batch before has been told by it.
+        """P2 without a look at any clock: what was due by the time that was read before a batch has been told by it.
 
-        That clock is the timestamp two triggers ago, less the skew allowance; so the verdict is in the sink two
-        triggers, the allowance, a tick of the wheel and a batch after its deadline.
+        So a verdict is in the sink a batch after the record was read that proves its deadline.
         """
         before_ms = self.checkpoint.state_at(told.batch, told.shard)[2]
         tick_ms = self.plan.tick_ms
@@ -149,26 +166,10 @@ class Judge:
             yield Problem("P5", f"{group_id}: missed {wanted[len(said)]}")
 
     def _check_silences(self, group_id: str) -> Iterator[Problem]:
-        """Look for the living among the expired, without asking the rules.
-
-        Where the log breaks the assumption "one group, one partition" they are only counted: while a backlog is read in
-        bounded batches, some records of such a group are read before others that were appended earlier.
-        """
-        entries = self.entries.get(group_id, [])
+        """Look for the living among the expired, without asking the rules."""
         rows = [one.row for one in self.said[group_id]]
-        self.seen["group in two partitions"] += len({entry.record.partition for entry in entries}) > 1
-        excused = self._is_spread(group_id)
-        for row in falsely_expired(self.plan, group_id, entries, self.refused, rows):
-            self.seen["false expiry of a group in two partitions"] += excused
-            if not excused:
-                yield Problem("P1", f"{group_id}: there is a heartbeat between {row.last_seen_ms} and the end of {row}")
-
-    def _is_spread(self, group_id: str) -> bool:
-        """Tell whether a group may lie in two partitions of one backlog, by its members or as the topic was made."""
-        grown = self.plan.grown
-        if grown is not None and len(self.checkpoint.offsets[0].ends) == grown[1]:
-            return True
-        return any(group.stray for group in self.plan.groups if group.group_id == group_id)
+        for row in falsely_expired(self.plan, group_id, self.log.entries.get(group_id, []), self.refused, rows):
+            yield Problem("P1", f"{group_id}: there is a heartbeat between {row.last_seen_ms} and the end of {row}")
 
     # -- rejects
 
@@ -178,7 +179,7 @@ class Judge:
         starts = self.checkpoint.offsets[0].starts
         broken = {
             (partition, offset, cause)
-            for (partition, offset), cause in self.feeder.garbage.items()
+            for (partition, offset), cause in self.topic.garbage.items()
             if starts.get(partition, 0) <= offset < read.get(partition, 0)
         }
         told: dict[int, set[tuple[int, int, str]]] = defaultdict(set)

@@ -7,6 +7,7 @@ from typing import Final
 from heartwheel.simulation.feeder import Feeder, Walk
 from heartwheel.simulation.plan import VALUE_BYTES_MAX, GroupPlan
 from heartwheel.wire.events import Event, EventType, Leaving, RejectCause
+from heartwheel.wire.tick import Tick, encode_tick
 
 _BROKEN: Final[tuple[tuple[RejectCause, bytes | None], ...]] = (
     (RejectCause.TOMBSTONE, None),
@@ -27,8 +28,19 @@ def vandal(feeder: Feeder) -> Walk:
     for _ in range(feeder.plan.garbage):
         yield feeder.grain(feeder.dice.randrange(1, 2 * feeder.plan.feed_ms // (feeder.plan.garbage + 1)))
         cause, value = feeder.dice.choice(_BROKEN)
-        feeder.land(feeder.dice.choice(feeder.plan.groups).group_id, value, cause=cause)
+        feeder.land(feeder.dice.choice(feeder.plan.groups), value, cause=cause)
         feeder.story.say(feeder.now_ms, "a broken record: {}", cause)
+
+
+def liar(feeder: Feeder) -> Walk:
+    """Walk as somebody else who ticks: another job, or a forger, whose ticks are evidence of nothing."""
+    dice, topic = feeder.dice, feeder.topic
+    while True:
+        yield feeder.grain(dice.choice((100, 200, 900)))
+        forged = Tick(dice.choice(("f" * 16, "f" * 16, "")), feeder.now_ms, dice.choice((0, 1, 64)), 10**6)
+        value = dice.choice((encode_tick(forged), encode_tick(forged), b'{"type":"tick","run":7}', b'{"type":"tick"}'))
+        topic.send(dice.randrange(topic.count_at(feeder.now_ms)), value, feeder.now_ms)
+        feeder.story.mark("fault tick of somebody else")
 
 
 def too_short(feeder: Feeder, group: GroupPlan) -> Walk:
@@ -52,7 +64,7 @@ def mover(feeder: Feeder, group: GroupPlan) -> Walk:
 def bouncer(feeder: Feeder, group: GroupPlan) -> Walk:
     """Walk as somebody who throws members out, several at once."""
     yield feeder.grain(feeder.dice.randrange(1, feeder.plan.feed_ms))
-    members = list(feeder.group(group.group_id).members)[:3]
+    members = list(feeder.group(group).members)[:3]
     if members:
         feeder.story.mark("member batch leave")
         leaving = tuple(Leaving(member_id) for member_id in members)

@@ -1,13 +1,22 @@
-"""What the rules alone say about a history: event by event, without shards, wheels, batches or a codec."""
+"""What the rules alone say about a history: event by event, without shards, wheels, batches or a codec.
+
+The whole log is there at once, so the words of the rules can be followed one by one: the effective time of a record is
+the greatest append time of its partition up to it; a group's records count by effective time, partition and offset; a
+gap between ticks of one run is an outage.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
+from itertools import pairwise
 from typing import NamedTuple
 
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
 from heartwheel.coordinator.partition import shard_of
+from heartwheel.log_time.outage import RESUME_MAX_MS
+from heartwheel.partitioner import partition_of
 from heartwheel.simulation.checkpoint import Checkpoint
 from heartwheel.simulation.plan import VALUE_BYTES_MAX, Plan
 from heartwheel.simulation.sink import Row
@@ -20,17 +29,26 @@ Place = tuple[int, int]
 
 
 class Entry(NamedTuple):
-    """Hold a record that is an event."""
+    """Hold a record that is an event, and its effective time, epoch ms."""
 
+    time_ms: int
     record: Record
     event: Event
+
+
+class Gone(NamedTuple):
+    """Hold an outage of a partition: from when to when nobody could write, epoch ms."""
+
+    from_ms: int
+    to_ms: int
+    partition: int
 
 
 class Expected(NamedTuple):
     """Hold what is to be said about a group.
 
     Args:
-        rows: all rows up to the shard's clock, in order.
+        rows: all rows up to the group's time, in order.
         surely: how many of them must be told by now; the rest may wait for the next tick of the wheel.
         group: the state of the group, or `None` where the next tick may have changed it or not.
     """
@@ -40,48 +58,133 @@ class Expected(NamedTuple):
     group: Group | None
 
 
-def entries_of(topic: Topic, checkpoint: Checkpoint) -> dict[str, list[Entry]]:
-    """Put the events of each group into the order in which they count.
+class _Read(NamedTuple):
+    """Hold a record that was read, its effective time (epoch ms), and what it says if it is a tick of the job's."""
 
-    Of a group in one partition that is the order of offsets. Of a group in several, where it should not be, the batch
-    in which a record was read comes first, then append time, partition and offset.
+    time_ms: int
+    record: Record
+    tick: dict[str, int | str] | None
+
+
+class Log:
+    """Know the whole log of a history, as far as the job has read it.
+
+    Args:
+        plan: the history's parameters.
+        topic: the heartbeats.
+        checkpoint: after the job has ended.
+        runs: of the job's ticker.
     """
-    groups: dict[str, list[Entry]] = defaultdict(list)
-    for planned in checkpoint.offsets:
-        batch: dict[str, list[tuple[int, int, int, Entry]]] = defaultdict(list)
-        for records in topic.records(planned.starts, planned.ends):
-            newest: dict[str, int] = {}
-            for record in records:
+
+    def __init__(self, plan: Plan, topic: Topic, checkpoint: Checkpoint, runs: tuple[str, ...]) -> None:
+        self._plan = plan
+        starts = checkpoint.offsets[0].starts if checkpoint.offsets else {}
+        self._read = {log[0].partition: _effective(log, runs) for log in topic.records(starts, checkpoint.read) if log}
+        named = [int(read.tick["partitions"]) for log in self._read.values() for read in log if read.tick]
+        self._count = max([*named, *(partition + 1 for partition in self._read)], default=1)
+        self.outages = sorted(gone for partition in self._read for gone in self._outages(partition))
+        self.entries: dict[str, list[Entry]] = defaultdict(list)
+        for log in self._read.values():
+            for time_ms, record, _ in log:
                 try:
                     event = decode_event(record.value, size_max=VALUE_BYTES_MAX)
                 except RejectedError:
                     continue
-                at = newest[event.group_id] = max(record.append_ms, newest.get(event.group_id, 0))
-                batch[event.group_id].append((at, record.partition, record.offset, Entry(record, event)))
-        for group_id, timed in batch.items():
-            if len({partition for _, partition, _, _ in timed}) > 1:
-                timed.sort(key=lambda entry: entry[:3])
-            groups[group_id] += (entry for *_, entry in timed)
-    return groups
+                self.entries[event.group_id].append(Entry(time_ms, record, event))
+        for entries in self.entries.values():
+            entries.sort(key=lambda entry: (entry.time_ms, entry.record.partition, entry.record.offset))
+
+    def time_of(self, group_id: str) -> int:
+        """Tell up to when all of a group was read and is decided, epoch ms."""
+        parts = {entry.record.partition for entry in self.entries.get(group_id, ())}
+        return min(self._decided_ms(partition) for partition in parts | {self.home_of(group_id)})
+
+    def home_of(self, group_id: str) -> int:
+        """Name the partition that Kafka's clients choose for a group."""
+        return partition_of(group_id.encode(), self._count)
+
+    def _outages(self, partition: int) -> list[Gone]:
+        found = []
+        for one, two, before, after in self._gaps(partition):
+            same = after is not None and before.tick and after.tick and before.tick["run"] == after.tick["run"]
+            if after is not None and same and after.time_ms - two.time_ms <= RESUME_MAX_MS:
+                found.append(Gone(one.time_ms, two.time_ms, partition))
+        return found
+
+    def _gaps(self, partition: int) -> list[tuple[_Read, _Read, _Read, _Read | None]]:
+        """List gaps before which the ticker lived: both records, the last tick before, the first one after."""
+        log, found = self._read[partition], []
+        for at, (one, two) in enumerate(pairwise(log)):
+            if two.time_ms - one.time_ms <= self._plan.outage_min_ms:
+                continue
+            before = next((read for read in reversed(log[: at + 1]) if read.tick), None)
+            after = next((read for read in log[at + 1 :] if read.tick), None)
+            if before is None or before.tick is None:
+                continue
+            # Where append times step back, only the records' own tell how long the ticker had been silent.
+            if one.record.append_ms - before.record.append_ms <= 2 * int(before.tick["interval_ms"]):
+                found.append((one, two, before, after))
+        return found
+
+    def _decided_ms(self, partition: int) -> int:
+        log = self._read.get(partition)
+        if not log:
+            return -1
+        open_gaps = [
+            one.time_ms
+            for one, two, _, after in self._gaps(partition)
+            if after is None and log[-1].time_ms - two.time_ms <= RESUME_MAX_MS
+        ]
+        return min([log[-1].time_ms, *open_gaps])
 
 
-def expect(plan: Plan, group_id: str, entries: list[Entry], refused: set[Place], clock_ms: int) -> Expected:
+def _effective(log: list[Record], runs: tuple[str, ...]) -> list[_Read]:
+    read, time_ms = [], 0
+    for record in log:
+        time_ms = max(time_ms, record.append_ms)
+        read.append(_Read(time_ms, record, _tick_of(record.value, runs)))
+    return read
+
+
+def _tick_of(value: bytes | None, runs: tuple[str, ...]) -> dict[str, int | str] | None:
+    """Read a tick of the job's own; nobody else writes its runs."""
+    if value is None or not value.startswith(b'{"type":"tick"'):
+        return None
+    tick: dict[str, int | str] = json.loads(value)
+    return tick if tick.get("run") in runs else None
+
+
+def expect(plan: Plan, log: Log, group_id: str, refused: set[Place]) -> Expected:
     """Run the rules over a group.
 
     Args:
         plan: the history's parameters.
+        log: all of it.
         group_id: the group.
-        entries: its events, in order.
         refused: records that met a limit of the shard: they tell what time it is, and nothing else.
-        clock_ms: the shard's clock, epoch ms.
     """
     verdicts: list[Verdict] = []
     machine = GroupMachine(Group(group_id=group_id), plan.coordinator, verdicts.append)
-    for record, event in entries:
-        if (record.partition, record.offset) in refused:
-            machine.advance(record.append_ms)
-        else:
-            machine.apply(event, record.append_ms)
+    seen: set[int] = set()
+    clock_ms = log.time_of(group_id)
+    steps: list[tuple[int, int, int, int, Entry | Gone]] = [
+        (entry.time_ms, 0, entry.record.partition, entry.record.offset, entry)
+        for entry in log.entries.get(group_id, ())
+    ]
+    # An outage stands right after its begin: what comes later, in whichever partition, fires nothing that it put off.
+    steps += ((gone.from_ms, 1, gone.partition, 0, gone) for gone in log.outages)
+    for time_ms, _, partition, offset, step in sorted(steps, key=lambda step: step[:4]):
+        machine.advance(time_ms if isinstance(step, Entry) else min(time_ms, clock_ms))
+        if machine.is_forgettable():
+            seen.clear()
+        if isinstance(step, Gone):
+            if partition in seen:
+                machine.renew(step.from_ms, step.to_ms)
+        elif (partition, offset) not in refused:
+            machine.apply(step.event, time_ms)
+            seen.add(partition)
+        if machine.is_forgettable():
+            seen.clear()
     machine.advance(clock_ms // plan.tick_ms * plan.tick_ms)
     surely = len(_rows(plan, group_id, verdicts))
     group = machine.group if machine.next_deadline_ms() > clock_ms else None

@@ -31,6 +31,8 @@ class GroupPlan:
         static: whether they have instance ids.
         stray: whether some of them send to another partition.
         reloads: whether its coordinator goes away and comes back.
+        partitioner: how its producers choose a partition: `murmur2` as Kafka's do, or `java`, one of their own.
+        metadata_age_ms: how long they take to hear that the topic has grown.
     """
 
     group_id: str
@@ -42,6 +44,38 @@ class GroupPlan:
     static: bool
     stray: bool
     reloads: bool
+    partitioner: str = "murmur2"
+    metadata_age_ms: int = 0
+
+
+@dataclass(frozen=True)
+class Outage:
+    """Hold when a partition can not be written, or a transaction is open in it; true ms; -1 is every partition."""
+
+    from_ms: int
+    to_ms: int
+    partition: int
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Hold when the ticker has trouble with a partition, true ms.
+
+    Args:
+        from_ms: its begin.
+        to_ms: its end.
+        partition: which; -1 is every one.
+        lag_ms: how much later ticks land; 0 writes none at all.
+    """
+
+    from_ms: int
+    to_ms: int
+    partition: int
+    lag_ms: int
+
+    def hits(self, partition: int, true_ms: int) -> bool:
+        """Tell whether a tick for a partition is hit by it."""
+        return self.partition in (-1, partition) and self.from_ms <= true_ms < self.to_ms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +91,18 @@ class Plan:
         tick_ms: of the wheel; the job may also be started with a finer one.
         wheel_size: of the wheel.
         interval_ms: from one trigger to the next.
-        skew_allowance_ms: of the job.
-        catch_up_max: records a batch while catching up.
+        tick_interval_ms: from one tick to the next.
+        outage_min_ms: a longer gap may be an outage.
+        records_max: records a batch.
         coordinator: the rules' configuration.
         limits: of a shard.
         brokers: the clocks of the brokers; partition 0 is led by the first.
         leader_changes: (when, which partition, by which broker).
-        driver: the driver's clock, before it is held to the allowance.
+        driver: the driver's clock, by which batches are stamped, and nothing else.
+        outages: when partitions can not be written.
+        transactions: when a transaction is open in a partition.
+        troubles: of the ticker.
+        liar: whether somebody else ticks, too, and lies.
         grain_ms: waits are multiples of it; coarse grains make things happen at the same millisecond.
         groups: who sends.
         unrest: how likely a member does something else than beat, a beat.
@@ -75,6 +114,7 @@ class Plan:
         stop_ms: until when it meets faults; later it runs undisturbed to the end of all timers.
         crash_rate: how likely it dies at a step.
         crashes_max: how often at most.
+        retry_rate: how likely a job that died is started again within its process, so that the ticker lives on.
         stall_rate: how likely it stalls at a step.
     """
 
@@ -86,13 +126,18 @@ class Plan:
     tick_ms: int
     wheel_size: int
     interval_ms: int
-    skew_allowance_ms: int
-    catch_up_max: int
+    tick_interval_ms: int
+    outage_min_ms: int
+    records_max: int
     coordinator: CoordinatorConfig
     limits: ShardLimits
     brokers: tuple[Clock, ...]
     leader_changes: tuple[tuple[int, int, int], ...]
     driver: Clock
+    outages: tuple[Outage, ...]
+    transactions: tuple[Outage, ...]
+    troubles: tuple[Trouble, ...]
+    liar: bool
     grain_ms: int
     groups: tuple[GroupPlan, ...]
     unrest: float
@@ -104,35 +149,43 @@ class Plan:
     stop_ms: int
     crash_rate: float
     crashes_max: int
+    retry_rate: float
     stall_rate: float
 
 
 def draw_plan(seed: int) -> Plan:
     """Draw a history's parameters; one seed, one plan."""
     dice = Random(seed)
-    hurried = dice.random() < 0.1
-    feed_ms = dice.randrange(3_000, 5_000) if hurried else dice.randrange(5_000, 10_000)
-    allowance_ms = 500 if hurried else dice.choice((0, 100, 500))
+    feed_ms = dice.randrange(4_000, 10_000)
     partitions = dice.choice((1, 1, 2, 3))
-    brokers = _draw_brokers(dice, feed_ms, allowance_ms)
-    shards = 1 if hurried else dice.choice((1, 1, 2, 2, 3))
+    grown = (dice.randrange(feed_ms), partitions + dice.randint(1, 3)) if dice.random() < 0.2 else None
+    brokers = _draw_brokers(dice, feed_ms)
+    if grown is not None:
+        # A new partition whose leader is behind would stamp records before what was decided: no promise covers that.
+        brokers = (Clock(drift_ppm=brokers[0].drift_ppm),)
+    shards = dice.choice((1, 1, 2, 2, 3))
+    tick_interval_ms = dice.choice((100, 200, 200, 400))
     return Plan(
         seed=seed,
         shards=shards,
         state_partitions=dice.randint(1, shards),
         partitions=partitions,
-        grown=(dice.randrange(feed_ms), partitions + dice.randint(1, 2)) if dice.random() < 0.12 else None,
+        grown=grown,
         tick_ms=dice.choice((1, 10, 100, 250)),
         wheel_size=dice.choice((2, 3, 20)),
-        # With triggers closer than the skew allowance, that allowance is all that protects the living.
-        interval_ms=200 if hurried else dice.choice((500, 1_000, 1_000, 2_000)),
-        skew_allowance_ms=allowance_ms,
-        catch_up_max=dice.choice((7, 25, 60, 10_000, 10_000)),
+        interval_ms=dice.choice((200, 500, 500, 1_000, 2_000)),
+        tick_interval_ms=tick_interval_ms,
+        outage_min_ms=max(1_000, 4 * tick_interval_ms + 1),
+        records_max=dice.choice((11, 30, 80, 10_000, 10_000)),
         coordinator=_draw_rules(dice),
         limits=_draw_limits(dice),
         brokers=brokers,
         leader_changes=_draw_leader_changes(dice, feed_ms, partitions, len(brokers)),
-        driver=Clock(ahead_ms=allowance_ms) if hurried else _draw_driver(dice, feed_ms),
+        driver=_draw_driver(dice, feed_ms),
+        outages=_draw_outages(dice, feed_ms, partitions),
+        transactions=_draw_transactions(dice, feed_ms, partitions),
+        troubles=_draw_troubles(dice, feed_ms, partitions, tick_interval_ms),
+        liar=dice.random() < 0.2,
         grain_ms=dice.choice((1, 1, 50, 100)),
         groups=_draw_groups(dice, partitions),
         unrest=dice.choice((0.02, 0.1, 0.25)),
@@ -140,12 +193,39 @@ def draw_plan(seed: int) -> Plan:
         duplicates=dice.choice((0.0, 0.0, 0.03)),
         feed_ms=feed_ms,
         start_ms=dice.choice((0, 0, dice.randrange(feed_ms))),
-        latest=dice.random() < 0.05,
+        latest=grown is None and dice.random() < 0.06,
         stop_ms=dice.choice((feed_ms, feed_ms + 4_000)),
-        crash_rate=dice.choice((0.0, 0.01, 0.04, 0.12, 0.5)),
+        crash_rate=dice.choice((0.0, 0.0, 0.01, 0.04, 0.12, 0.4)),
         crashes_max=dice.choice((2, 5, 8)),
+        retry_rate=dice.choice((0.0, 0.5)),
         stall_rate=dice.choice((0.0, 0.05, 0.2)),
     )
+
+
+def _draw_outages(dice: Random, feed_ms: int, partitions: int) -> tuple[Outage, ...]:
+    outages, at_ms = [], dice.randrange(500, 2 * feed_ms)
+    while at_ms < feed_ms:
+        end_ms = at_ms + dice.choice((300, 900, 1_500, 2_500, 4_000, 6_000))
+        outages.append(Outage(at_ms, end_ms, dice.choice((-1, dice.randrange(partitions)))))
+        at_ms = end_ms + dice.choice((150, 1_000, 3_000))
+    return tuple(outages)
+
+
+def _draw_transactions(dice: Random, feed_ms: int, partitions: int) -> tuple[Outage, ...]:
+    if dice.random() < 0.85:
+        return ()
+    from_ms = dice.randrange(feed_ms)
+    return (Outage(from_ms, from_ms + dice.choice((200, 2_000, 9_000)), dice.randrange(partitions)),)
+
+
+def _draw_troubles(dice: Random, feed_ms: int, partitions: int, interval_ms: int) -> tuple[Trouble, ...]:
+    troubles = []
+    for _ in range(dice.choice((0, 0, 0, 1, 2))):
+        from_ms = dice.randrange(feed_ms)
+        to_ms = from_ms + dice.choice((500, 2_000, 5_000))
+        lag_ms = dice.choice((0, 0, interval_ms, 3 * interval_ms))
+        troubles.append(Trouble(from_ms, to_ms, dice.choice((-1, dice.randrange(partitions))), lag_ms))
+    return tuple(troubles)
 
 
 def _draw_rules(dice: Random) -> CoordinatorConfig:
@@ -171,17 +251,17 @@ def _draw_limits(dice: Random) -> ShardLimits:
     return limits
 
 
-def _draw_brokers(dice: Random, feed_ms: int, allowance_ms: int) -> tuple[Clock, ...]:
+def _draw_brokers(dice: Random, feed_ms: int) -> tuple[Clock, ...]:
     first = Clock(drift_ppm=dice.choice((0, 0, 500, -500)), steps=_draw_broker_steps(dice, feed_ms))
     if dice.random() < 0.5:
         return (first,)
-    return first, Clock(ahead_ms=dice.choice((-allowance_ms, -250, -400, 250, 600)), drift_ppm=first.drift_ppm)
+    return first, Clock(ahead_ms=dice.choice((-3_000, -250, 250, 600, 2_500)), drift_ppm=first.drift_ppm)
 
 
 def _draw_broker_steps(dice: Random, feed_ms: int) -> tuple[tuple[int, int], ...]:
     if dice.random() < 0.7:
         return ()
-    return ((dice.randrange(feed_ms), dice.choice((-300, -10, 40, 1_500))),)
+    return ((dice.randrange(feed_ms), dice.choice((-2_500, -300, -10, 40, 1_500, 5_000))),)
 
 
 def _draw_leader_changes(dice: Random, feed_ms: int, partitions: int, brokers: int) -> tuple[tuple[int, int, int], ...]:
@@ -189,7 +269,7 @@ def _draw_leader_changes(dice: Random, feed_ms: int, partitions: int, brokers: i
         return ()
     changes = [
         (dice.randrange(feed_ms), dice.randrange(partitions), dice.randrange(brokers))
-        for _ in range(dice.choice((3, 8, 40)))
+        for _ in range(dice.choice((1, 3, 8, 40)))
     ]
     return tuple(sorted(changes))
 
@@ -204,7 +284,7 @@ def _draw_driver(dice: Random, feed_ms: int) -> Clock:
             Clock(ahead_ms=dice.choice((400, 5_000))),
             Clock(drift_ppm=dice.choice((-500, 500))),
             Clock(steps=((when, dice.choice((-1, -900, -30_000, -3_600_000))),)),
-            Clock(ahead_ms=-dice.choice((1_500, 4_000)), steps=((when, 1_400), (when + 1_000, 100))),
+            Clock(steps=((when, dice.choice((100, 30_000, 3_600_000))),)),
         )
     )
 
@@ -226,4 +306,6 @@ def _draw_group(dice: Random, name: str, partitions: int) -> GroupPlan:
         static=dice.random() < 0.3,
         stray=partitions > 1 and dice.random() < 0.15,
         reloads=dice.random() < 0.1,
+        partitioner="java" if dice.random() < 0.1 else "murmur2",
+        metadata_age_ms=dice.choice((0, 60, 400)),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heartwheel.simulation.consumers import consumer
 from heartwheel.simulation.feeder import Feeder
-from heartwheel.simulation.mischief import bouncer, mover, too_short, vandal
+from heartwheel.simulation.mischief import bouncer, liar, mover, too_short, vandal
 from heartwheel.simulation.plan import GroupPlan, Plan
 from heartwheel.simulation.story import Story
 from heartwheel.simulation.topic import Topic
@@ -22,6 +22,8 @@ def feed(plan: Plan, story: Story) -> Feeder:
     for group in plan.groups:
         _populate(feeder, group)
     feeder.start(vandal(feeder))
+    if plan.liar:
+        feeder.start(liar(feeder))
     feeder.run()
     return feeder
 
@@ -30,10 +32,10 @@ def _populate(feeder: Feeder, group: GroupPlan) -> None:
     feeder.story.mark(f"group {group.kind}")
     walk = worker if group.kind == "presence" else consumer
     for number in range(group.members):
-        feeder.start(walk(feeder, Who(group, number)))
+        feeder.start(walk(feeder, Who(group, number)), group=group)
     if group.kind == "classic":
-        feeder.start(too_short(feeder, group))
+        feeder.start(too_short(feeder, group), group=group)
     if group.reloads:
-        feeder.start(mover(feeder, group))
+        feeder.start(mover(feeder, group), group=group)
     if feeder.dice.random() < 0.1:
-        feeder.start(bouncer(feeder, group))
+        feeder.start(bouncer(feeder, group), group=group)

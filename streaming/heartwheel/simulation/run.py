@@ -59,26 +59,29 @@ def simulate_plan(plan: Plan, *, told: bool = False) -> History:
     feeder = feed(plan, story)
     job = Job(plan, feeder.topic, story)
     job.run()
-    _finish(job)
-    judge = Judge(plan, feeder, job.checkpoint)
+    _finish(job, plan)
+    judge = Judge(plan, feeder.topic, job.checkpoint, job.runs)
     problems = list(judge.problems())
-    problems += audited(plan, feeder.topic, job.checkpoint)
-    seen = story.seen + judge.seen + _kinds_of(plan, feeder.topic)
+    problems += audited(plan, feeder.topic, job.checkpoint, job.runs, judge.astray)
+    seen = story.seen + judge.seen + _kinds_of(plan, feeder.topic, job)
     return History(plan.seed, problems, seen, story.lines())
 
 
-def _finish(job: Job) -> None:
-    """Let every timer run out, however far the driver's clock went back, and everything be told."""
-    newest_ms = max((planned.batch_ms for planned in job.checkpoint.offsets), default=0)
-    behind_ms = max(0, newest_ms - job.clock_ms())
-    job.finish(_LAST_TIMERS_MS + behind_ms)
+def _finish(job: Job, plan: Plan) -> None:
+    """Let every timer run out, however far a broker's clock is behind, and everything be told."""
+    behind_ms = max(-by for broker in plan.brokers for by in (0, broker.ahead_ms, *(by for _, by in broker.steps)))
+    ends = [one.to_ms for one in plan.outages]
+    ends += [one.to_ms for one in plan.transactions]
+    ends += [one.to_ms for one in plan.troubles]
+    hindered_ms = max(ends, default=0)
+    job.finish(_LAST_TIMERS_MS + 2 * behind_ms + max(0, hindered_ms - job.now_ms))
     for _ in range(_SETTLED_AFTER):
         if not job.defers():
             return
         job.trigger()
 
 
-def _kinds_of(plan: Plan, topic: Topic) -> Counter[str]:
+def _kinds_of(plan: Plan, topic: Topic, job: Job) -> Counter[str]:
     """Name the clocks and the shapes of a history."""
     seen: Counter[str] = Counter()
     driver = plan.driver
@@ -92,7 +95,16 @@ def _kinds_of(plan: Plan, topic: Topic) -> Counter[str]:
     seen["broker clock drifts"] = plan.brokers[0].drift_ppm != 0
     seen["broker clock steps back"] = any(by < 0 for _, by in plan.brokers[0].steps)
     seen["broker clock steps forward"] = any(by > 0 for _, by in plan.brokers[0].steps)
+    seen["broker clock jumps"] = any(by > plan.outage_min_ms for _, by in plan.brokers[0].steps)
+    seen["leader with another clock"] = bool(plan.leader_changes)
     seen["topic grows"] = plan.grown is not None
+    seen["transaction open"] = len(plan.transactions)
+    seen["outage of a partition"] = sum(outage.partition >= 0 for outage in plan.outages)
+    seen["outage of all"] = sum(outage.partition < 0 for outage in plan.outages)
+    seen["ticker dead"] = sum(one.partition < 0 and not one.lag_ms for one in plan.troubles)
+    seen["ticker lags"] = sum(one.lag_ms > 0 for one in plan.troubles)
+    seen["ticker skips a partition"] = sum(one.partition >= 0 and not one.lag_ms for one in plan.troubles)
+    seen["runs of the ticker"] = len(job.runs)
     seen["job starts at the end"] = plan.latest
     seen["append time steps back"] = sum(
         one.record.append_ms > two.record.append_ms for log in topic.partitions for one, two in pairwise(log)

@@ -29,17 +29,15 @@ def falsely_expired(
         rows: what was told about it.
     """
     kinds = {group.group_id: group.kind for group in plan.groups}
-    if kinds.get(group_id) != "presence" or {event.type for _, event in entries} & {EventType.LOAD, EventType.UNLOAD}:
+    if kinds.get(group_id) != "presence" or {entry.event.type for entry in entries} & {
+        EventType.LOAD,
+        EventType.UNLOAD,
+    }:
         return
     beats: dict[str, list[int]] = defaultdict(list)
-    now_ms: dict[int, int] = defaultdict(int)
-    for record, event in entries:
-        if (record.partition, record.offset) in refused:
-            continue
-        # A group's time never goes back, though append times do at a change of the partition's leader.
-        now_ms[record.partition] = max(now_ms[record.partition], record.append_ms)
-        if event.type is EventType.HEARTBEAT:
-            beats[event.member_id].append(now_ms[record.partition])
+    for time_ms, record, event in entries:
+        if event.type is EventType.HEARTBEAT and (record.partition, record.offset) not in refused:
+            beats[event.member_id].append(time_ms)
     for row in rows:
         if isinstance(row, ExpirationRow):
             times = sorted(beats[row.member_id])

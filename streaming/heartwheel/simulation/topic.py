@@ -1,12 +1,17 @@
-"""The heartbeat topic: partitions with leaders whose clocks stamp what they append."""
+"""The heartbeat topic: partitions with leaders whose clocks stamp what they append.
+
+Members are simulated first, so what they sent is known before the job runs; ticks come as it runs. So a partition is
+filled in the order of true time as far as somebody looks at it, and what stands behind that has no offset yet.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 from heartwheel.coordinator.partition import java_hash
-from heartwheel.simulation.plan import Plan
+from heartwheel.partitioner import partition_of
+from heartwheel.simulation.plan import GroupPlan, Outage, Plan
 from heartwheel.testing import Record
 
 
@@ -17,25 +22,41 @@ class Landed(NamedTuple):
     record: Record
 
 
+class _Sent(NamedTuple):
+    """Hold what a member sent: when it lands (true time, ms), what it says, and why it is broken, if it is."""
+
+    landed_ms: int
+    value: bytes | None
+    cause: str
+
+
 class Topic:
     """Append records, and tell how far each partition reached at any moment.
 
     Args:
-        plan: partitions, brokers, changes of leaders.
+        plan: partitions, brokers, changes of leaders, outages, transactions.
     """
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self.partitions: list[list[Landed]] = [[] for _ in range(self.count_at(plan.feed_ms))]
+        count = max(plan.partitions, plan.grown[1] if plan.grown else 0)
+        self.partitions: list[list[Landed]] = [[] for _ in range(count)]
+        self.garbage: dict[tuple[int, int], str] = {}
+        """Which records are broken, by partition and offset, and the cause by which they must be rejected."""
+        self._sent: list[list[_Sent]] = [[] for _ in range(count)]
+        self._filled = [0] * count
 
     def count_at(self, true_ms: int) -> int:
         """Tell how many partitions there are at a moment."""
         grown = self._plan.grown
         return grown[1] if grown is not None and grown[0] <= true_ms else self._plan.partitions
 
-    def partition_of(self, group_id: str, true_ms: int) -> int:
-        """Name the partition that a key goes to at a moment; it changes as the topic grows."""
-        return abs(java_hash(group_id)) % self.count_at(true_ms)
+    def partition_of(self, group: GroupPlan, true_ms: int) -> int:
+        """Name the partition that a group's records go to at a moment; it changes once producers know more of them."""
+        count = self.count_at(true_ms - group.metadata_age_ms)
+        if group.partitioner == "java":
+            return abs(java_hash(group.group_id)) % count
+        return partition_of(group.group_id.encode(), count)
 
     def clock_ms(self, partition: int, true_ms: int) -> int:
         """Tell what the leader of a partition would stamp at a moment, epoch ms."""
@@ -45,19 +66,42 @@ class Topic:
                 leader = broker
         return self._plan.brokers[leader].at(true_ms)
 
-    def append(self, partition: int, value: bytes | None, true_ms: int) -> Record:
-        """Append a record; true time never goes back between calls."""
+    def outage_at(self, partition: int, true_ms: int) -> Outage | None:
+        """Tell whether a partition can not be written at a moment."""
+        found = (outage for outage in self._plan.outages if outage.partition in (-1, partition))
+        return next((outage for outage in found if outage.from_ms <= true_ms < outage.to_ms), None)
+
+    def send(self, partition: int, value: bytes | None, true_ms: int, *, cause: str = "") -> int:
+        """Send a record; while its partition can not be written it lands as soon as it can. Returns its append time.
+
+        Args:
+            partition: where.
+            value: what it says.
+            true_ms: when; true time never goes back between calls.
+            cause: why it is broken, if it is.
+        """
+        outage = self.outage_at(partition, true_ms)
+        landed_ms = true_ms if outage is None else outage.to_ms
+        self._sent[partition].append(_Sent(landed_ms, value, cause))
+        return self.clock_ms(partition, landed_ms)
+
+    def append(self, partition: int, value: bytes | None, true_ms: int) -> None:
+        """Append a record behind all that has landed by then."""
+        self._fill(partition, true_ms)
         log = self.partitions[partition]
-        record = Record(self.clock_ms(partition, true_ms), value, partition, len(log))
-        log.append(Landed(true_ms, record))
-        return record
+        log.append(Landed(true_ms, Record(self.clock_ms(partition, true_ms), value, partition, len(log))))
 
     def ends_at(self, true_ms: int) -> dict[int, int]:
-        """Tell the end offset of each partition that there is at a moment."""
-        return {
-            partition: bisect_right(self.partitions[partition], true_ms, key=_landed_ms)
-            for partition in range(self.count_at(true_ms))
-        }
+        """Tell up to where a committed read comes in each partition that there is; no call may go back in time."""
+        ends = {}
+        for partition in range(self.count_at(true_ms)):
+            self._fill(partition, true_ms)
+            ends[partition] = bisect_right(self.partitions[partition], true_ms, key=_landed_ms)
+        for held in self._plan.transactions:
+            if held.partition in ends and held.from_ms <= true_ms < held.to_ms:
+                stable = bisect_left(self.partitions[held.partition], held.from_ms, key=_landed_ms)
+                ends[held.partition] = min(ends[held.partition], stable)
+        return ends
 
     def records(self, starts: dict[int, int], ends: dict[int, int]) -> list[list[Record]]:
         """Read ranges of offsets, partition by partition; one without a start is read from its beginning."""
@@ -65,6 +109,16 @@ class Topic:
             [landed.record for landed in self.partitions[partition][starts.get(partition, 0) : end]]
             for partition, end in ends.items()
         ]
+
+    def _fill(self, partition: int, true_ms: int) -> None:
+        """Let land what was sent."""
+        log, sent = self.partitions[partition], self._sent[partition]
+        while self._filled[partition] < len(sent) and sent[self._filled[partition]].landed_ms <= true_ms:
+            landed_ms, value, cause = sent[self._filled[partition]]
+            if cause:
+                self.garbage[partition, len(log)] = cause
+            log.append(Landed(landed_ms, Record(self.clock_ms(partition, landed_ms), value, partition, len(log))))
+            self._filled[partition] += 1
 
 
 def _landed_ms(landed: Landed) -> int:

@@ -60,7 +60,7 @@ def _beat_on(feeder: Feeder, who: Who, life: int) -> Walk:
         if dice.random() >= plan.unrest:
             yield feeder.grain(group.beat_ms * dice.uniform(0.9, 1.1))
         elif dice.random() < 0.5:
-            yield feeder.until_append(group.group_id, append_ms + session_ms + feeder.edge())
+            yield feeder.until_append(group, append_ms + session_ms + feeder.edge())
         else:
             return
 
@@ -76,5 +76,5 @@ def _beat(feeder: Feeder, who: Who, life: int, session_ms: int) -> int:
         client_host=f"/10.0.0.{who.number}",
     )
     feeder.send(group, event, stray=stray)
-    partition = feeder.topic.partition_of(group.group_id, feeder.now_ms)
+    partition = feeder.topic.partition_of(group, feeder.now_ms)
     return feeder.topic.clock_ms(partition, feeder.now_ms)

@@ -19,8 +19,15 @@ from heartwheel.spark.job_config import cores_of
 from heartwheel.spark.places import Place, place_of
 
 MANIFEST: Final = "heartwheel.json"
-FORMAT: Final = 1
-"""The version of the checkpoint's layout; state blobs have a version of their own."""
+FORMAT: Final = 2
+"""The version of the checkpoint's layout; state blobs have a version of their own. In the first, time came from the
+driver's clock, and ticks were a source of Spark's."""
+
+RUNS: Final = "runs"
+"""The folder of the runs of the ticker that the checkpoint was started with: ticks of others are no evidence."""
+
+RUNS_MAX: Final = 64
+"""How many runs of the ticker a checkpoint remembers: it may hold unread ticks of the newest few."""
 
 
 class CheckpointError(HeartwheelError):
@@ -123,12 +130,55 @@ def _read(place: Place, location: str) -> Manifest | None:
             f"checkpoint.location is {location}, which is not empty and has no {MANIFEST}: it is not heartwheel's",
             hint="name an empty or a new folder, or restore the file from a backup",
         )
+    if manifest is not None and manifest.format < FORMAT:
+        raise CheckpointError(
+            f"checkpoint {location} has format {manifest.format}, whose time came from the driver's clock; "
+            f"this release reads format {FORMAT}",
+            hint="start on a new checkpoint.location, which reads the topic again; docs/upgrade.md says what is lost",
+        )
     if manifest is not None and manifest.format > FORMAT:
         raise CheckpointError(
             f"checkpoint {location} has format {manifest.format}, this release reads up to {FORMAT}",
             hint="run the release that wrote it, or a newer one",
         )
     return manifest
+
+
+class _Runs(msgspec.Struct):
+    number: int = 0
+    runs: tuple[str, ...] = ()
+
+
+def add_run(location: str, run: str, spark: SparkSession | None) -> tuple[str, ...]:
+    """Write down a run of the ticker, so that what it writes counts as evidence of an outage.
+
+    Every start adds a file with all of them, as not every file system can replace one.
+
+    Args:
+        location: of the checkpoint.
+        run: the run.
+        spark: a session, without which only folders can be written to.
+
+    Returns:
+        The newest runs, this one last.
+
+    Raises:
+        CheckpointError: the place can not be read or written.
+    """
+    place = place_of(location, spark)
+    if place is None:
+        return (run,)
+    try:
+        data = place.newest(RUNS)
+        before = _Runs() if data is None else msgspec.json.decode(data, type=_Runs)
+        after = _Runs(before.number + 1, (*before.runs, run)[-RUNS_MAX:])
+        place.write(f"{RUNS}/{after.number}", msgspec.json.encode(after))
+    except (OSError, msgspec.MsgspecError) as error:
+        raise CheckpointError(
+            f"checkpoint {location}: the runs of its ticker can not be written down: {error}",
+            hint="choose a place this user may write to, with space left",
+        ) from None
+    return after.runs
 
 
 def _require_same(settings: Settings, wanted: Manifest, found: Manifest, topic_key: str) -> None:

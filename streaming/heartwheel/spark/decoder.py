@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 
 from heartwheel.coordinator.partition import shard_of
 from heartwheel.spark.value_table import UNKNOWN, ValueTable
-from heartwheel.wire.events import EventType, RejectedError, decode_event, fingerprint
+from heartwheel.wire.events import EventType, RejectedError, TickError, decode_event, fingerprint
+from heartwheel.wire.tick import TICK_PREFIX, read_tick
+
+BAD: Final = -1
+TICK: Final = -2
+"""What stands in the place of a shard for a value that is no event: neither is remembered."""
 
 REMEMBERED_MAX: Final = 4_000_000
 """How many distinct values a worker remembers; each costs 30 to 60 bytes beside its own."""
@@ -24,7 +29,7 @@ class Decoded(NamedTuple):
 
     Args:
         bodies: large binary (entries,), the values.
-        shard: int64 (entries,), -1 where the value cannot be decoded.
+        shard: int64 (entries,), `BAD` or `TICK` where the value is no event.
         marks: int64 (entries,), the fingerprint of a heartbeat, else 0.
         entry: intp (records,), which of them a record has.
     """
@@ -96,9 +101,13 @@ class Decoder:
         return distinct, self._place[codes].astype(np.intp)
 
     def _decode(self, value: bytes) -> tuple[int, int]:
+        if value.startswith(TICK_PREFIX) and len(value) <= self.value_bytes_max and read_tick(value) is not None:
+            return TICK, 0
         try:
             event = decode_event(value, size_max=self.value_bytes_max)
+        except TickError:
+            return TICK, 0
         except RejectedError:
-            return -1, 0
+            return BAD, 0
         mark = fingerprint(event) if event.type is EventType.HEARTBEAT else 0
         return shard_of(event.group_id, self._shards), mark

@@ -1,4 +1,4 @@
-"""The life of the job: check, catch up with the backlog, go live, stop without a loss, come back after a fault."""
+"""The life of the job: check, read the topic from where it was left, stop without a loss, come back after a fault."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from pyspark.sql.streaming.query import StreamingQuery
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings, format_size
 from heartwheel.spark.checkpoint import Manifest
-from heartwheel.spark.faults import Fault, explain, explain_end
-from heartwheel.spark.growth import GrowthUnknownError, has_grown
+from heartwheel.spark.faults import OUT_OF_MEMORY, Fault, explain, explain_end
 from heartwheel.spark.job import HeartbeatJob, Job
 from heartwheel.spark.job_config import StreamConfig
 from heartwheel.spark.progress import Progress, ProgressReader
 from heartwheel.spark.session import jvm_exit_code, session_conf, start_session
+from heartwheel.spark.ticker import Ticker
+from heartwheel.spark.unfinished import Unfinished
 
 _POLL_S: Final = 0.1
 _BACKOFF_S_MAX: Final = 30.0
+_METADATA_S_MAX: Final = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +47,8 @@ class Engine:
         job: which one; settings stand for the heartbeat job.
         jars: the Kafka connector's jars.
         on_progress: called with each finished batch.
-        on_phase: called with `starting`, `catching up`, `live`, `retrying` and `stopped`.
+        on_phase: called with `starting`, `catching up`, `live`, `retrying` and `stopped`, as they come.
+        on_ticker: called with the ticker once it is started.
         on_fault: called with what has ended the query, before it is tried again or given up.
         log_file: where the JVM logs; `None` for its default.
 
@@ -61,6 +64,7 @@ class Engine:
         on_progress: Callable[[Progress], None] = _ignore,
         on_phase: Callable[[str], None] = _ignore,
         on_fault: Callable[[Fault], None] = _ignore,
+        on_ticker: Callable[[Ticker], None] = _ignore,
         log_file: Path | None = None,
     ) -> None:
         self._job: Job = HeartbeatJob(job) if isinstance(job, Settings) else job
@@ -68,9 +72,12 @@ class Engine:
         self._on_progress = on_progress
         self._on_phase = on_phase
         self._on_fault = on_fault
+        self._on_ticker = on_ticker
         self._log_file = log_file
+        self._unfinished = Unfinished(self._job)
         self._stop = threading.Event()
         self._moved = False
+        self._phase = ""
 
     @property
     def config(self) -> StreamConfig:
@@ -92,7 +99,8 @@ class Engine:
         Raises:
             JobFailedError: the job failed, and starting again would not help.
         """
-        self._on_phase("starting")
+        self._enter("starting")
+        self._refuse_what_ends_it(None)
         conf = session_conf(
             self._job.settings,
             self._jars,
@@ -102,28 +110,62 @@ class Engine:
         spark = start_session(conf, log_file=self._log_file)
         try:
             self._job.open(spark)
-            self._supervise(spark)
+            self._refuse_what_ends_it(spark)
+            with self._ticker() as ticker:
+                self._on_ticker(ticker)
+                self._supervise(spark, ticker)
             spark.stop()
         except (Py4JError, ConnectionError) as error:
             memory = format_size(self._job.settings.spark.driver_memory_bytes)
-            fault = explain_end(jvm_exit_code(spark), memory=memory, log_file=self._log_file)
+            exit_code = jvm_exit_code(spark)
+            fault = explain_end(exit_code, memory=memory, log_file=self._log_file)
+            if exit_code in OUT_OF_MEMORY:
+                with contextlib.suppress(OSError):
+                    self._unfinished.note_out_of_memory()
             raise JobFailedError(fault.message, hint=fault.hint) from error
         except BaseException:
             with contextlib.suppress(Py4JError, ConnectionError):
                 spark.stop()
             raise
         finally:
-            self._on_phase("stopped")
+            self._enter("stopped")
 
-    def _supervise(self, spark: SparkSession) -> None:
+    def _enter(self, phase: str) -> None:
+        if phase != self._phase:
+            self._phase = phase
+            self._on_phase(phase)
+
+    def _ticker(self) -> Ticker:
+        kafka = self._job.settings.kafka
+        return Ticker(
+            kafka.bootstrap_servers,
+            self._job.config.source,
+            run=self._job.run,
+            interval_ms=self._job.config.tick_interval_ms,
+            properties=kafka.client,
+        )
+
+    def _refuse_what_ends_it(self, spark: SparkSession | None) -> None:
+        """Start no query on a batch that has ended the job again and again, if it is known what in it does."""
+        try:
+            fault = self._unfinished.look(spark)
+        except OSError as error:
+            raise JobFailedError(f"the checkpoint can not be looked at: {error}") from error
+        if fault is not None:
+            self._on_fault(fault)
+            raise JobFailedError(fault.message, hint=fault.hint)
+
+    def _supervise(self, spark: SparkSession, ticker: Ticker) -> None:
         tries = 0
+        interval = f"{self._job.config.trigger_interval_ms} milliseconds"
         while not self._stop.is_set():
             self._moved = False
             try:
-                self._catch_up(spark)
+                partitions = ticker.count_partitions(_METADATA_S_MAX)
+                self._unfinished.pass_over(spark, partitions, self._watch)
                 if not self._stop.is_set():
-                    self._live(spark)
-            except (PySparkException, GrowthUnknownError) as error:
+                    self._watch(self._job.start(spark, partitions=partitions, processingTime=interval))
+            except PySparkException as error:
                 tries = 1 if self._moved else tries + 1
                 self._wait_or_give_up(explain(error), tries, error)
 
@@ -133,36 +175,23 @@ class Engine:
             raise JobFailedError(fault.message, hint=fault.hint) from error
         backoff_s = min(2.0 ** (tries - 1), _BACKOFF_S_MAX)
         _log.warning("%s; trying again in %g s", fault.message, backoff_s)
-        self._on_phase("retrying")
+        self._enter("retrying")
         self._stop.wait(backoff_s)
 
-    def _catch_up(self, spark: SparkSession) -> None:
-        """Read what is in the topic, in bounded batches, clocks held: a backlog is not silence (promise P5)."""
-        self._on_phase("catching up")
-        config = self._job.config
-        records_max: int | None = config.catch_up_max_records
-        if has_grown(self._job.settings, config.source, spark):
-            _log.info("%s got partitions since it was last read: its backlog is read in one batch", config.source)
-            records_max = None
-        query = self._job.start(spark, held=True, records_max=records_max, availableNow=True)
-        self._watch(query, held=True)
-
-    def _live(self, spark: SparkSession) -> None:
-        """Read all that there is at every trigger, so that a batch's timestamp says what has been read."""
-        self._on_phase("live")
-        interval = f"{self._job.config.trigger_interval_ms} milliseconds"
-        self._watch(self._job.start(spark, held=False, processingTime=interval), held=False)
-
-    def _watch(self, query: StreamingQuery, *, held: bool) -> None:
-        progress = ProgressReader(query, held=held)
+    def _watch(self, query: StreamingQuery) -> None:
+        progress = ProgressReader(query)
         while not query.awaitTermination(_POLL_S):  # type: ignore[arg-type]  # takes fractions of a second too
             finished = list(progress.fresh())
-            self._moved |= bool(finished)
             for batch in finished:
-                self._on_progress(batch)
+                self._add(batch)
             # Between two batches a stop costs nothing; a batch that is cut short is done again at the next start.
             if self._stop.is_set() and (finished or not query.status["isTriggerActive"]):
                 query.stop()
                 break
         for batch in progress.fresh():
-            self._on_progress(batch)
+            self._add(batch)
+
+    def _add(self, batch: Progress) -> None:
+        self._moved = True
+        self._enter("catching up" if batch.held else "live")
+        self._on_progress(batch)

@@ -26,7 +26,7 @@ _FOR_EVER: Final = None
 _TRIES_UNEXPLAINED: Final = 3
 
 
-_OUT_OF_MEMORY: Final = frozenset({3, 52})
+OUT_OF_MEMORY: Final = frozenset({3, 52})
 """Exit codes of a JVM told to end at once when its heap is full, and of Spark when one of its threads found it so."""
 
 _KNOWN: Final = (
@@ -55,9 +55,9 @@ _KNOWN: Final = (
         _NEVER,
     ),
     (
-        r"CorruptBlobError|UnknownBlobVersionError|StateVersionError",
+        r"CorruptBlobError|OldBlobVersionError|UnknownBlobVersionError|StateVersionError",
         "the state in the checkpoint can not be read",
-        "run the release that wrote it, or restore the checkpoint from a backup",
+        "run the release that wrote it, restore the checkpoint from a backup, or start on a new checkpoint.location",
         _NEVER,
     ),
     (
@@ -130,7 +130,7 @@ def explain_end(exit_code: int | None, *, memory: str, log_file: Path | None) ->
         memory: the heap it had.
         log_file: where it logged.
     """
-    if exit_code in _OUT_OF_MEMORY:
+    if exit_code in OUT_OF_MEMORY:
         return Fault(
             f"Spark's JVM ran out of memory; it had {memory}",
             "raise spark.driver_memory, or lower engine.catch_up_max_records; then start the job again",

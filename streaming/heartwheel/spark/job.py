@@ -1,7 +1,8 @@
-"""What an engine can run: a job has a checkpoint, a pace, and a query that is started to catch up and then to live."""
+"""What an engine can run: a job has a checkpoint, a pace, a ticker's run, and a query."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
@@ -10,8 +11,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from heartwheel.settings import Settings
 from heartwheel.settings.places import is_local
 from heartwheel.spark import query as queries
-from heartwheel.spark.checkpoint import Manifest, open_checkpoint
+from heartwheel.spark.checkpoint import Manifest, add_run, open_checkpoint
 from heartwheel.spark.job_config import JobConfig, StreamConfig, job_config
+from heartwheel.spark.ticker import new_run
 
 
 class Job(Protocol):
@@ -28,27 +30,29 @@ class Job(Protocol):
         ...
 
     @property
+    def run(self) -> str:
+        """The run of the ticker: one for the life of the process."""
+        ...
+
+    @property
     def config(self) -> StreamConfig:
         """The configuration of the run, as the checkpoint has it."""
         ...
 
     def open(self, spark: SparkSession) -> None:
-        """Open the checkpoint where that takes a session.
+        """Open the checkpoint where that takes a session, and write down the run of the ticker.
 
         Raises:
             CheckpointError: the checkpoint does not fit the configuration.
         """
         ...
 
-    def start(
-        self, spark: SparkSession, *, held: bool, records_max: int | None = None, **trigger: Any
-    ) -> StreamingQuery:
+    def start(self, spark: SparkSession, *, partitions: int = 0, **trigger: Any) -> StreamingQuery:
         """Start the query.
 
         Args:
             spark: the session.
-            held: whether the job catches up with a backlog.
-            records_max: most records a batch.
+            partitions: how many the topic has; 0 if that is not known.
             trigger: the argument of `DataStreamWriter.trigger`.
         """
         ...
@@ -66,19 +70,19 @@ class HeartbeatJob:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._open(None)
+        self.run = new_run()
+        self._take(open_checkpoint(settings), ())
 
     def open(self, spark: SparkSession) -> None:
         """Open the checkpoint, as `Job.open` has it."""
         if not is_local(self.settings.checkpoint.location):
-            self._open(spark)
+            self._take(open_checkpoint(self.settings, spark=spark), ())
+        self._take(self.manifest, add_run(self.settings.checkpoint.location, self.run, spark))
 
-    def _open(self, spark: SparkSession | None) -> None:
-        self.manifest = open_checkpoint(self.settings, spark=spark)
-        self.config: JobConfig = job_config(self.settings, shuffle_partitions=self.manifest.shuffle_partitions)
+    def _take(self, manifest: Manifest, runs: tuple[str, ...]) -> None:
+        self.manifest = manifest
+        self.config: JobConfig = job_config(self.settings, shuffle_partitions=manifest.shuffle_partitions, runs=runs)
 
-    def start(
-        self, spark: SparkSession, *, held: bool, records_max: int | None = None, **trigger: Any
-    ) -> StreamingQuery:
+    def start(self, spark: SparkSession, *, partitions: int = 0, **trigger: Any) -> StreamingQuery:
         """Start the query, as `Job.start` has it."""
-        return queries.start(spark, self.config, held=held, records_max=records_max, **trigger)
+        return queries.start(spark, replace(self.config, partitions=partitions), **trigger)

@@ -29,8 +29,11 @@ class StreamConfig:
         slots: the grouping key of each shard.
         map_tasks: tasks that read and pack the topic.
         trigger_interval_ms: time from one batch to the next, ms.
-        skew_allowance_ms: most that the broker's clock may be behind the driver's, ms.
-        catch_up_max_records: most records a batch while catching up.
+        tick_interval_ms: from one tick to the next, ms.
+        outage_min_ms: shortest gap in a partition that may be an outage, ms.
+        runs: the runs of the ticker that the checkpoint knows, this one last.
+        records_max: most records a batch.
+        partitions: how many the topic had when the query was started; 0 if that is not known.
         value_bytes_max: longest value that is decoded, bytes.
     """
 
@@ -42,9 +45,12 @@ class StreamConfig:
     fail_on_data_loss: bool = True
     slots: tuple[int, ...]
     map_tasks: int = 2
-    trigger_interval_ms: int = 1_000
-    skew_allowance_ms: int = 500
-    catch_up_max_records: int = 1_000_000
+    trigger_interval_ms: int = 500
+    tick_interval_ms: int = 200
+    outage_min_ms: int = 3_000
+    runs: tuple[str, ...] = ()
+    records_max: int = 1_000_000
+    partitions: int = 0
     value_bytes_max: int = 1 << 20
 
     @property
@@ -83,12 +89,13 @@ def cores_of(master: str) -> int:
     return os.cpu_count() or 1
 
 
-def stream_config(settings: Settings, *, shuffle_partitions: int) -> dict[str, Any]:
+def stream_config(settings: Settings, *, shuffle_partitions: int, runs: tuple[str, ...] = ()) -> dict[str, Any]:
     """Shape what every job needs, but its source and its topics, as arguments of its configuration.
 
     Args:
         settings: the checked configuration.
         shuffle_partitions: of the checkpoint, where it exists, else of the settings.
+        runs: the runs of the ticker that the checkpoint knows.
     """
     engine, kafka = settings.engine, settings.kafka
     options = {"bootstrap.servers": kafka.bootstrap_servers, **java_properties(kafka.client)}
@@ -100,22 +107,25 @@ def stream_config(settings: Settings, *, shuffle_partitions: int) -> dict[str, A
         "slots": slots_of(engine.shards, shuffle_partitions),
         "map_tasks": max(shuffle_partitions, cores_of(settings.spark.master)),
         "trigger_interval_ms": engine.trigger_interval_ms,
-        "skew_allowance_ms": engine.skew_allowance_ms,
-        "catch_up_max_records": engine.catch_up_max_records,
+        "tick_interval_ms": engine.tick_interval_ms,
+        "outage_min_ms": engine.outage_min_ms,
+        "runs": runs,
+        "records_max": engine.catch_up_max_records,
         "value_bytes_max": engine.value_bytes_max,
     }
 
 
-def job_config(settings: Settings, *, shuffle_partitions: int) -> JobConfig:
+def job_config(settings: Settings, *, shuffle_partitions: int, runs: tuple[str, ...] = ()) -> JobConfig:
     """Shape the settings for the job.
 
     Args:
         settings: the checked configuration.
         shuffle_partitions: of the checkpoint, where it exists, else of the settings.
+        runs: the runs of the ticker that the checkpoint knows.
     """
     engine = settings.engine
     return JobConfig(
-        **stream_config(settings, shuffle_partitions=shuffle_partitions),
+        **stream_config(settings, shuffle_partitions=shuffle_partitions, runs=runs),
         source=settings.kafka.topics.heartbeats,
         topics=settings.kafka.topics.model_dump(),
         at_risk_count=engine.at_risk_count,

@@ -10,10 +10,10 @@ from importlib import metadata
 import msgspec
 
 from heartwheel.settings import Settings
-from heartwheel.settings.secret import MASK, is_secret
+from heartwheel.settings.secret import MASK, holds_secret, secrets_within
 from heartwheel.spark.faults import Fault
 from heartwheel.spark.progress import Progress
-from heartwheel.wire.job import BatchFigures, JobRow, Phase
+from heartwheel.wire.job import BatchFigures, JobRow, OutageFigures, Phase, TickerState
 
 
 def wall_ms() -> int:
@@ -37,6 +37,7 @@ class JobTally:
         self._secrets = secrets_of(settings)
         # A fault was met, and no batch has ended since.
         self._faulty = False
+        self._ticker: Callable[[], TickerState] | None = None
         now = now_ms()
         self._row = JobRow(
             at_ms=now,
@@ -49,14 +50,20 @@ class JobTally:
             records=0,
             last_batch=None,
             trigger_interval_ms=settings.engine.trigger_interval_ms,
-            skew_allowance_ms=settings.engine.skew_allowance_ms,
+            tick_interval_ms=settings.engine.tick_interval_ms,
+            wheel_tick_ms=settings.wheel.tick_ms,
             shards=settings.engine.shards,
             version=metadata.version("heartwheel"),
         )
 
     def row(self) -> JobRow:
         """Give the row that is true now, with the time of now."""
-        return msgspec.structs.replace(self._row, at_ms=self._now_ms())
+        ticker = self._ticker() if self._ticker is not None else None
+        return msgspec.structs.replace(self._row, at_ms=self._now_ms(), ticker=ticker)
+
+    def watch(self, ticker: Callable[[], TickerState]) -> None:
+        """Ask the ticker how it does whenever a row is made."""
+        self._ticker = ticker
 
     def enter(self, phase: str) -> None:
         """Note that the job has entered a phase."""
@@ -66,7 +73,17 @@ class JobTally:
     def add_batch(self, batch: Progress) -> None:
         """Note that a batch has ended; whatever fault there was is over."""
         row = self._row
+        outage = None
+        if batch.outage_ms:
+            outage = OutageFigures(
+                seen_ms=self._now_ms(), duration_ms=batch.outage_ms, sessions_renewed=batch.sessions_renewed
+            )
         self._change(
+            behind_ms=batch.behind_ms,
+            standing=batch.standing,
+            outages=row.outages + (outage is not None),
+            sessions_renewed=row.sessions_renewed + batch.sessions_renewed,
+            last_outage=outage or row.last_outage,
             fault=None,
             faults=row.faults + self._faulty,
             batches=row.batches + 1,
@@ -103,13 +120,15 @@ def secrets_of(settings: Settings) -> frozenset[str]:
     found: set[str] = set()
     for table in (settings.kafka.client, settings.spark.conf):
         found.update(_secrets_in(table))
+    found.update(filter(None, [settings.spark.auth_secret]))
     return frozenset(found)
 
 
 def _secrets_in(table: Mapping[str, str]) -> Iterable[str]:
     for name, value in table.items():
-        if value and is_secret(name):
+        if value and holds_secret(name, value):
             yield value
+            yield from secrets_within(value)
             yield from (quoted for quoted in re.findall(r'password="([^"]+)"', value))
 
 

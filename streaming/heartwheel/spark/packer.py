@@ -1,7 +1,12 @@
-"""The map side: Arrow batches of Kafka records in, one pack a shard out, undecodable records set aside by cause."""
+"""The map side: Arrow batches of Kafka records in, one pack a shard out, undecodable records set aside by cause.
+
+Beside its records every shard gets what the task has read of each partition, whomever it was for: one row a task and
+shard, by which the shards know how far the time of the partitions has come (`heartwheel.log_time`).
+"""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, Final
@@ -11,10 +16,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from heartwheel.log_time import ReadingsBuilder, encode_readings
 from heartwheel.pack import encode_packs
-from heartwheel.spark.decoder import REMEMBERED_MAX, Decoded, Decoder
+from heartwheel.spark.decoder import BAD, REMEMBERED_MAX, TICK, Decoded, Decoder
 from heartwheel.wire.events import RejectedError, decode_event
 from heartwheel.wire.rejects import Reject, make_reject
+from heartwheel.wire.tick import ANONYMOUS, read_tick
 
 REJECTS_BYTES_MAX: Final = 16 << 20
 """How much of the values rejected in one frame of records is kept together; a flood of large garbage must not fill the
@@ -23,8 +30,20 @@ memory of the job. Of what comes after, only `REJECT_STUB_BYTES` of each are."""
 REJECT_STUB_BYTES: Final = 255
 """How much of a rejected key or value is kept once its frame has kept enough; a multiple of 3, as base64 counts."""
 
-PACKED_SCHEMA: Final = pa.schema([("slot", pa.int32()), ("rejected", pa.bool_()), ("payload", pa.binary())])
-"""One row a pack: the shard's slot, whether it holds rejects instead of records, and the bytes."""
+PACKED_SCHEMA: Final = pa.schema([("slot", pa.int32()), ("kind", pa.int32()), ("payload", pa.binary())])
+"""One row a pack: the shard's slot, what the payload is (`PayloadKind`), and the bytes."""
+
+
+class PayloadKind(enum.IntEnum):
+    """What a row on its way to a shard holds."""
+
+    RECORDS = 0
+    REJECTS = 1
+    READINGS = 2
+
+
+PackedRow = tuple[int, PayloadKind, bytes]
+"""(shard, kind, payload)."""
 
 
 def by_partition(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -53,37 +72,46 @@ class Packer:
         self._decoder = Decoder(shards, value_bytes_max, remembered_max)
         self._shards = shards
 
-    def pack(self, batch: pa.RecordBatch) -> Iterator[tuple[int, bool, bytes]]:
+    def pack(self, batch: pa.RecordBatch, readings: ReadingsBuilder) -> Iterator[PackedRow]:
         """Pack one batch with the columns key, value, value_hash, partition, offset and append_ms.
 
-        Yields:
-            (shard, rejected, payload) rows.
+        Args:
+            batch: the records.
+            readings: gets what was read of each partition.
         """
         for partition, part in by_partition(batch):
-            yield from self._pack_partition(partition, part)
+            yield from self._pack_partition(partition, part, readings)
 
-    def _pack_partition(self, partition: int, batch: pa.RecordBatch) -> Iterator[tuple[int, bool, bytes]]:
+    def _pack_partition(self, partition: int, batch: pa.RecordBatch, readings: ReadingsBuilder) -> Iterator[PackedRow]:
         values = batch.column("value").cast(pa.large_binary())
-        hashes = batch.column("value_hash").to_numpy()
         append_ms, offset = batch.column("append_ms").to_numpy(), batch.column("offset").to_numpy()
-        records = np.arange(len(values))
-        if values.null_count:
-            records = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-            values, hashes = values.take(pa.array(records)), hashes[records]
-            append_ms, offset = append_ms[records], offset[records]
-        decoded = self._decoder.decode(values, hashes)
-        yield from self._by_shard(partition, decoded, append_ms, offset)
-        accepted = np.zeros(len(batch), np.bool_)
-        accepted[records] = decoded.shard[decoded.entry] >= 0
-        bad = np.flatnonzero(~accepted)
+        decoded, whole = self._decode(values, batch.column("value_hash").to_numpy())
+        shard = np.full(len(batch), BAD, np.int64)
+        shard[whole] = decoded.shard[decoded.entry]
+        tick_rows = np.flatnonzero(shard == TICK)
+        ticks = [read_tick(value) or ANONYMOUS for value in values.take(pa.array(tick_rows)).to_pylist()]
+        effective_ms = readings.add(partition, int(offset[0]), append_ms, tick_rows.tolist(), ticks)
+        yield from self._by_shard(partition, decoded, effective_ms[whole], offset[whole])
+        bad = np.flatnonzero(shard == BAD)
         if len(bad):
-            yield partition % self._shards, True, msgspec.json.encode(self._rejects(partition, batch, bad.tolist()))
+            yield (
+                partition % self._shards,
+                PayloadKind.REJECTS,
+                msgspec.json.encode(self._rejects(partition, batch, bad.tolist())),
+            )
+
+    def _decode(self, values: pa.LargeBinaryArray, hashes: NDArray[np.int64]) -> tuple[Decoded, NDArray[np.intp]]:
+        """Decode the values that are there, and return which of the records have one."""
+        if not values.null_count:
+            return self._decoder.decode(values, hashes), np.arange(len(values))
+        whole = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+        return self._decoder.decode(values.take(pa.array(whole)), hashes[whole]), whole
 
     def _by_shard(
         self, partition: int, decoded: Decoded, append_ms: NDArray[np.int64], offset: NDArray[np.int64]
-    ) -> Iterator[tuple[int, bool, bytes]]:
-        # Stable sorts keep the log's order inside a shard (`test_packer.py::test_order_is_kept`); of 16 bits they are
-        # radix sorts, which cost a tenth of a comparison sort here.
+    ) -> Iterator[PackedRow]:
+        # Stable sorts keep the log's order inside a shard (`test_nothing_is_lost_and_order_is_kept`); of 16 bits they
+        # are radix sorts, which cost a tenth of a comparison sort here.
         shard = decoded.shard.astype(np.int16)
         record_shard = shard[decoded.entry]
         entry_order = np.argsort(shard, kind="stable")
@@ -107,7 +135,7 @@ class Packer:
                 append_ms[records],
                 offset[records],
             ):
-                yield s, False, payload
+                yield s, PayloadKind.RECORDS, payload
 
     def _rejects(self, partition: int, batch: pa.RecordBatch, rows: list[int]) -> list[Reject]:
         rejects, room = [], REJECTS_BYTES_MAX
@@ -148,7 +176,12 @@ _packers: dict[tuple[Any, ...], Packer] = {}
 
 
 def pack_batches(
-    batches: Iterable[pa.RecordBatch], topic: str, slots: tuple[int, ...], value_bytes_max: int
+    batches: Iterable[pa.RecordBatch],
+    topic: str,
+    slots: tuple[int, ...],
+    value_bytes_max: int,
+    runs: tuple[str, ...],
+    outage_min_ms: int,
 ) -> Iterator[pa.RecordBatch]:
     """Pack what `mapInArrow` hands to one task.
 
@@ -159,16 +192,32 @@ def pack_batches(
         topic: the heartbeat topic.
         slots: the grouping key of each shard (`heartwheel.spark.slots`).
         value_bytes_max: longest value that is accepted.
+        runs: the known runs of the ticker.
+        outage_min_ms: shortest gap that may be an outage, ms.
     """
     key = (topic, len(slots), value_bytes_max)
     packer = _packers.setdefault(key, Packer(topic, len(slots), value_bytes_max=value_bytes_max))
+    readings = ReadingsBuilder(runs, outage_min_ms)
     for batch in batches:
-        rows = list(packer.pack(batch))
+        rows = list(packer.pack(batch, readings))
         if rows:
-            shards, rejected, payloads = zip(*rows, strict=True)
-            columns = [
-                pa.array([slots[s] for s in shards], pa.int32()),
-                pa.array(rejected, pa.bool_()),
-                pa.array(payloads, pa.binary()),
-            ]
-            yield pa.RecordBatch.from_arrays(columns, schema=PACKED_SCHEMA)
+            yield packed_batch(rows, slots)
+    yield from last_batch(readings, slots)
+
+
+def last_batch(readings: ReadingsBuilder, slots: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
+    """Tell every shard what a task has read, if it has read anything."""
+    if found := readings.readings():
+        payload = encode_readings(found)
+        yield packed_batch([(shard, PayloadKind.READINGS, payload) for shard in range(len(slots))], slots)
+
+
+def packed_batch(rows: Iterable[PackedRow], slots: tuple[int, ...]) -> pa.RecordBatch:
+    """Shape rows as an Arrow batch of `PACKED_SCHEMA`."""
+    shards, kinds, payloads = zip(*rows, strict=True)
+    columns = [
+        pa.array([slots[shard] for shard in shards], pa.int32()),
+        pa.array(kinds, pa.int32()),
+        pa.array(payloads, pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=PACKED_SCHEMA)

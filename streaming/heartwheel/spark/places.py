@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from heartwheel.private import private_folder
 from heartwheel.settings.places import folder_of, is_local
 
 
@@ -30,8 +31,34 @@ class Place(Protocol):
         """
         ...
 
+    def replace(self, name: str, data: bytes) -> None:
+        """Write a file in the place of one that may be there, of Spark's too.
+
+        On an address it may be left half written by a crash, so whoever calls this must be able to write it again.
+
+        Raises:
+            OSError: it can not be written.
+        """
+        ...
+
+    def delete(self, name: str) -> None:
+        """Delete a file; harmless if there is none.
+
+        Raises:
+            OSError: it can not be deleted.
+        """
+        ...
+
+    def highest(self, folder: str) -> int | None:
+        """Tell the highest number that names a file of a folder; `None` if none does.
+
+        Raises:
+            OSError: it can not be read.
+        """
+        ...
+
     def newest(self, folder: str) -> bytes | None:
-        """Read the file of a folder whose name is the highest number, as Spark names what it writes a batch.
+        """Read the file of a folder whose name is the highest number; `None` if there is none.
 
         Raises:
             OSError: it can not be read.
@@ -64,15 +91,31 @@ class _Folder:
         return path.read_bytes() if path.exists() else None
 
     def write(self, name: str, data: bytes) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        draft = self._folder / f".{name}.tmp"
+        path = self._folder / name
+        private_folder(path.parent)
+        draft = path.with_name(f".{path.name}.tmp")
         draft.write_bytes(data)
-        draft.replace(self._folder / name)
+        draft.replace(path)
 
-    def newest(self, folder: str) -> bytes | None:
+    def replace(self, name: str, data: bytes) -> None:
+        path = self._folder / name
+        draft = path.with_name(f".{path.name}.tmp")
+        draft.write_bytes(data)
+        # Hadoop's file systems would hold the new content against the old checksum.
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+        draft.replace(path)
+
+    def delete(self, name: str) -> None:
+        (self._folder / name).unlink(missing_ok=True)
+
+    def highest(self, folder: str) -> int | None:
         root = self._folder / folder
         name = _highest(file.name for file in root.iterdir()) if root.is_dir() else None
-        return self.read(f"{folder}/{name}") if name is not None else None
+        return int(name) if name is not None else None
+
+    def newest(self, folder: str) -> bytes | None:
+        number = self.highest(folder)
+        return self.read(f"{folder}/{number}") if number is not None else None
 
     def is_empty(self) -> bool:
         return not (self._folder.is_dir() and any(self._folder.iterdir()))
@@ -108,7 +151,8 @@ class _Address:
 
     def write(self, name: str, data: bytes) -> None:
         # Object stores show a file when it is closed, whole; the others get it under its name by a rename.
-        draft, path = self._path(self._root, f".{name}.tmp"), self._path(self._root, name)
+        folder, _, base = name.rpartition("/")
+        draft, path = self._path(self._root, f"{folder or '.'}/.{base}.tmp"), self._path(self._root, name)
         try:
             stream = self._files.create(draft, True)
             stream.write(bytearray(data))
@@ -118,14 +162,33 @@ class _Address:
         except Py4JJavaError as error:
             raise _os_error(error) from error
 
-    def newest(self, folder: str) -> bytes | None:
+    def replace(self, name: str, data: bytes) -> None:
+        # A rename over an existing file is refused by some file systems.
+        try:
+            stream = self._files.create(self._path(self._root, name), True)
+            stream.write(bytearray(data))
+            stream.close()
+        except Py4JJavaError as error:
+            raise _os_error(error) from error
+
+    def delete(self, name: str) -> None:
+        try:
+            self._files.delete(self._path(self._root, name), False)
+        except Py4JJavaError as error:
+            raise _os_error(error) from error
+
+    def highest(self, folder: str) -> int | None:
         path = self._path(self._root, folder)
         try:
             found = self._files.listStatus(path) if self._files.exists(path) else ()
             name = _highest(str(one.getPath().getName()) for one in found)
         except Py4JJavaError as error:
             raise _os_error(error) from error
-        return self.read(f"{folder}/{name}") if name is not None else None
+        return int(name) if name is not None else None
+
+    def newest(self, folder: str) -> bytes | None:
+        number = self.highest(folder)
+        return self.read(f"{folder}/{number}") if number is not None else None
 
     def is_empty(self) -> bool:
         try:

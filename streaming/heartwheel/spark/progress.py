@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql.streaming.query import StreamingQuery
+
+BACKLOG_MS: Final = 10_000
+"""A batch that leaves records unread, and whose newest one is older than this, reads a backlog."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,8 +19,8 @@ class Progress:
 
     Args:
         batch_id: Spark's number of the batch.
-        held: whether it was a batch of the catch-up phase.
-        heartbeats: records read from the heartbeat topic.
+        held: whether it was a batch of a backlog.
+        heartbeats: records read from the topic, ticks not counted.
         behind: records that were in the topic when the batch was planned and are not read yet.
         members: live members of all shards.
         groups: groups of all shards.
@@ -26,6 +29,10 @@ class Progress:
         rejected: records put on the rejects topic.
         duration_ms: how long the batch took, ms.
         read_ms: the part of it in which the data was read, decided on and written, ms.
+        behind_ms: how far the newest record read was behind the driver's clock when the batch began, ms.
+        standing: partitions whose time stands still, or was never known.
+        outage_ms: the longest outage whose end was read, ms; 0 if there was none.
+        sessions_renewed: sessions that outages started anew.
     """
 
     batch_id: int
@@ -39,6 +46,10 @@ class Progress:
     rejected: int
     duration_ms: int
     read_ms: int
+    behind_ms: int = 0
+    standing: int = 0
+    outage_ms: int = 0
+    sessions_renewed: int = 0
 
     def line(self) -> str:
         """Say it in one line."""
@@ -51,6 +62,8 @@ class Progress:
         ]
         if self.rejected:
             parts.append(f"{self.rejected:,} rejected")
+        if self.outage_ms:
+            parts.append(f"Kafka was not writable for {self.outage_ms / 1000:.0f} s, {self.sessions_renewed:,} renewed")
         if self.held:
             parts.append(f"catching up, {self.behind:,} behind")
         return f"{', '.join(parts)} in {self.duration_ms / 1000:.2f} s"
@@ -59,9 +72,8 @@ class Progress:
 class ProgressReader:
     """Read a query's progress, each batch once."""
 
-    def __init__(self, query: StreamingQuery, *, held: bool) -> None:
+    def __init__(self, query: StreamingQuery) -> None:
         self._query = query
-        self._held = held
         self._last = -1
 
     def fresh(self) -> Iterator[Progress]:
@@ -70,10 +82,10 @@ class ProgressReader:
             batch_id = int(raw["batchId"])
             if batch_id > self._last and raw["numInputRows"]:
                 self._last = batch_id
-                yield read_progress(raw, held=self._held)
+                yield read_progress(raw)
 
 
-def read_progress(raw: Any, *, held: bool) -> Progress:
+def read_progress(raw: Any) -> Progress:
     """Read one of Spark's progress reports."""
     figures = raw["observedMetrics"].get("heartwheel")
     kafka = raw["sources"][0]
@@ -82,11 +94,12 @@ def read_progress(raw: Any, *, held: bool) -> Progress:
     def figure(name: str) -> int:
         return int(figures[name] or 0) if figures is not None else 0
 
+    behind, behind_ms = _behind(kafka), figure("behind_ms")
     return Progress(
         batch_id=int(raw["batchId"]),
-        held=held,
-        heartbeats=int(kafka["numInputRows"]),
-        behind=_behind(kafka),
+        held=behind > 0 and behind_ms > BACKLOG_MS,
+        heartbeats=figure("records"),
+        behind=behind,
         members=figure("members"),
         groups=figure("groups"),
         expired=figure("expired"),
@@ -94,6 +107,10 @@ def read_progress(raw: Any, *, held: bool) -> Progress:
         rejected=figure("rejected"),
         duration_ms=int(duration.get("triggerExecution", 0)),
         read_ms=int(duration.get("addBatch", 0)),
+        behind_ms=behind_ms,
+        standing=figure("standing"),
+        outage_ms=figure("outage_ms"),
+        sessions_renewed=figure("renewed"),
     )
 
 

@@ -1,4 +1,4 @@
-"""The streaming query: heartbeat topic and ticks in, shards in the middle, one Kafka sink out."""
+"""The streaming query: the heartbeat topic in, shards in the middle, one Kafka sink out."""
 
 from __future__ import annotations
 
@@ -39,13 +39,12 @@ SINK_OPTIONS: Mapping[str, str] = {
 """What the Kafka sink is always given."""
 
 
-def heartbeats(spark: SparkSession, config: StreamConfig, *, records_max: int | None) -> DataFrame:
-    """Read the topic of a job.
+def heartbeats(spark: SparkSession, config: StreamConfig) -> DataFrame:
+    """Read the topic of a job, in bounded batches: a backlog carries its own time.
 
     Args:
         spark: the session.
         config: the job's.
-        records_max: most records a batch, or `None` for all that there are.
     """
     options = {
         **SOURCE_OPTIONS,
@@ -53,9 +52,8 @@ def heartbeats(spark: SparkSession, config: StreamConfig, *, records_max: int | 
         "subscribe": config.source,
         "startingOffsets": config.starting_offsets,
         "failOnDataLoss": str(config.fail_on_data_loss).lower(),
+        "maxOffsetsPerTrigger": str(config.records_max),
     }
-    if records_max is not None:
-        options["maxOffsetsPerTrigger"] = str(records_max)
     source = spark.readStream.format("kafka").options(**options).load()
     return source.select(
         "key",
@@ -67,61 +65,42 @@ def heartbeats(spark: SparkSession, config: StreamConfig, *, records_max: int | 
     )
 
 
-def ticks(spark: SparkSession, config: StreamConfig) -> DataFrame:
-    """Make one row a shard in every batch, so that a shard is called, and its wheel advanced, on a silent topic too.
-
-    Timeouts of `applyInPandasWithState` would do that only once some record has come after a start.
-    """
-    source = (
-        spark.readStream.format("rate-micro-batch")
-        .option("rowsPerBatch", config.shards)
-        .option("numPartitions", 1)
-        .load()
-    )
-    slots = F.array(*(F.lit(slot) for slot in config.slots))
-    slot = F.element_at(slots, (F.col("value") % config.shards + 1).cast("int"))
-    return source.select(
-        slot.alias("slot"), F.lit(False).alias("rejected"), F.lit(None).cast("binary").alias("payload")
-    )
-
-
-def packs(spark: SparkSession, config: JobConfig, *, records_max: int | None) -> DataFrame:
+def packs(spark: SparkSession, config: JobConfig) -> DataFrame:
     """Pack the heartbeat topic by shard, before the shuffle.
 
     A Python worker costs tens of milliseconds a task and batch, so the source's partitions are gathered into as many
     tasks as there are cores; each is still read from its start to its end, in order.
     """
-    pack = partial(_pack, topic=config.source, slots=config.slots, value_bytes_max=config.value_bytes_max)
-    source = heartbeats(spark, config, records_max=records_max)
-    return source.coalesce(config.map_tasks).mapInArrow(pack, PACKED)
+    pack = partial(
+        _pack,
+        topic=config.source,
+        slots=config.slots,
+        value_bytes_max=config.value_bytes_max,
+        runs=config.runs,
+        outage_min_ms=config.outage_min_ms,
+    )
+    return heartbeats(spark, config).coalesce(config.map_tasks).mapInArrow(pack, PACKED)
 
 
-def verdicts(spark: SparkSession, config: JobConfig, *, held: bool, records_max: int | None = None) -> DataFrame:
+def verdicts(spark: SparkSession, config: JobConfig) -> DataFrame:
     """Build the frame of all output records.
 
     Args:
         spark: the session.
         config: the job's.
-        held: whether the shards' clocks stand still, because the backlog is not read yet.
-        records_max: most records a batch.
     """
-    packed = packs(spark, config, records_max=records_max)
-    return advanced(spark, config, packed, state_function(config, advance_shard, held=held))
+    return advanced(packs(spark, config), state_function(config, advance_shard))
 
 
-def advanced(spark: SparkSession, config: StreamConfig, packed: DataFrame, function: StateFunction) -> DataFrame:
-    """Call a state function once for every shard in every batch.
+def advanced(packed: DataFrame, function: StateFunction) -> DataFrame:
+    """Call a state function once for every shard in every batch: each task of the map side sends every shard a row.
 
     Args:
-        spark: the session.
-        config: the job's.
         packed: rows of `PACKED`.
         function: from `state_function`.
     """
-    return (
-        packed.unionByName(ticks(spark, config))
-        .groupBy("slot")
-        .applyInPandasWithState(function, OUTPUT, STATE_SCHEMA, "append", GroupStateTimeout.NoTimeout)
+    return packed.groupBy("slot").applyInPandasWithState(
+        function, OUTPUT, STATE_SCHEMA, "append", GroupStateTimeout.NoTimeout
     )
 
 
@@ -130,9 +109,14 @@ def _pack(batches: Iterator[pa.RecordBatch], **arguments: Any) -> Iterator[pa.Re
 
 
 def observed(frame: DataFrame) -> DataFrame:
-    """Let Spark's progress carry the sums of the figures in the status rows."""
-    names = ("members", "groups", "records", "expired", "triggers", "rejected", "held")
-    return frame.observe("heartwheel", *(F.sum(name).alias(name) for name in names))
+    """Let Spark's progress carry the figures of the status rows: their sums, and the most of what each shard says."""
+    sums = ("members", "groups", "records", "expired", "triggers", "rejected", "held", "renewed")
+    most = ("behind_ms", "standing", "outage_ms")
+    return frame.observe(
+        "heartwheel",
+        *(F.sum(name).alias(name) for name in sums),
+        *(F.max(name).alias(name) for name in most),
+    )
 
 
 def records(frame: DataFrame, config: StreamConfig) -> DataFrame:
@@ -153,20 +137,15 @@ def records(frame: DataFrame, config: StreamConfig) -> DataFrame:
     return frame.select(F.element_at(topics, F.col("topic")).alias("topic"), "key", "value", headers.alias("headers"))
 
 
-def start(
-    spark: SparkSession, config: JobConfig, *, held: bool, records_max: int | None = None, **trigger: Any
-) -> StreamingQuery:
+def start(spark: SparkSession, config: JobConfig, **trigger: Any) -> StreamingQuery:
     """Start the query.
 
     Args:
         spark: the session.
         config: the job's.
-        held: whether the shards' clocks stand still.
-        records_max: most records a batch.
         trigger: the argument of `DataStreamWriter.trigger`.
     """
-    frame = verdicts(spark, config, held=held, records_max=records_max)
-    return write(frame, config, name="heartwheel", **trigger)
+    return write(verdicts(spark, config), config, name="heartwheel", **trigger)
 
 
 def write(frame: DataFrame, config: StreamConfig, *, name: str, **trigger: Any) -> StreamingQuery:

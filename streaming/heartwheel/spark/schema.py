@@ -11,15 +11,16 @@ Spark refuses a checkpoint whose state schema differs, so this never changes: wh
 version of its own. Scalars and one string only: array and map columns of a state crash Spark 4.3.0's Python worker.
 """
 
-STATE_VERSION: Final = 1
+STATE_VERSION: Final = 2
 """The version of the state row's meaning."""
 
-PACKED: Final = "slot int, rejected boolean, payload binary"
-"""One pack or one list of rejects on its way to its shard; a tick is a row without payload."""
+PACKED: Final = "slot int, kind int, payload binary"
+"""One pack, one list of rejects or the readings of a task on their way to a shard (`packer.PayloadKind`)."""
 
 OUTPUT: Final = (
     "topic string, key string, value string, id string, type string, time_ms long, "
-    "members int, groups int, records long, expired int, triggers int, rejected int, held int"
+    "members int, groups int, records long, expired int, triggers int, rejected int, held int, "
+    "behind_ms long, standing int, outage_ms long, renewed long"
 )
 """One record for an output topic, by the topic's logical name.
 
@@ -32,8 +33,8 @@ class StateRow(NamedTuple):
 
     Args:
         version: of the row's meaning.
-        last_trigger_ms: timestamp of the last batch whose clock was live, epoch ms; -1 before the first.
-        clock_ms: up to where timers have fired, epoch ms; -1 before the first live batch.
+        last_trigger_ms: timestamp of the last batch, epoch ms; -1 before the first.
+        clock_ms: up to when every partition is decided, epoch ms; -1 while one of them gave no time.
         members: how many there are.
         groups: likewise.
         blob: the shard's state, in a format of its own.
@@ -68,6 +69,10 @@ class OutputRow(NamedTuple):
         triggers: likewise.
         rejected: likewise.
         held: likewise.
+        behind_ms: likewise.
+        standing: likewise.
+        outage_ms: likewise.
+        renewed: likewise.
     """
 
     topic: str | None
@@ -83,3 +88,7 @@ class OutputRow(NamedTuple):
     triggers: int = 0
     rejected: int = 0
     held: int = 0
+    behind_ms: int = 0
+    standing: int = 0
+    outage_ms: int = 0
+    renewed: int = 0

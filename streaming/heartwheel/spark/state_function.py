@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pandas as pd
 
 from heartwheel.errors import HeartwheelError
+from heartwheel.log_time import Reading, decode_readings
 from heartwheel.pack import decode_pack
 from heartwheel.shard.admission import Refusal
 from heartwheel.shard.shard import Outcome, Shard
 from heartwheel.shard.status import status_of
 from heartwheel.spark.job_config import JobConfig, StreamConfig
+from heartwheel.spark.packer import PayloadKind
+from heartwheel.spark.progress import BACKLOG_MS
 from heartwheel.spark.schema import NEW_STATE, STATE_VERSION, OutputRow, StateRow
 from heartwheel.wire.rejects import Reject, make_reject
 from heartwheel.wire.status import StatusRow
@@ -27,16 +30,15 @@ AdvanceOne = Callable[..., tuple[StateRow, pd.DataFrame]]
 
 
 class StateVersionError(HeartwheelError):
-    """Tell that a newer release wrote the state row."""
+    """Tell that another release wrote the state row, which this one cannot carry on."""
 
 
-def state_function(config: StreamConfig, advance_one: AdvanceOne, *, held: bool) -> StateFunction:
+def state_function(config: StreamConfig, advance_one: AdvanceOne) -> StateFunction:
     """Make the function for `applyInPandasWithState`.
 
     Args:
         config: the job's.
         advance_one: advances one shard of the job by one batch, with the parameters of `advance_shard`.
-        held: whether the shards' clocks stand still.
     """
     shard_of_slot = {slot: shard for shard, slot in enumerate(config.slots)}
 
@@ -44,7 +46,7 @@ def state_function(config: StreamConfig, advance_one: AdvanceOne, *, held: bool)
         shard_index = shard_of_slot[int(key[0])]
         batch_ms = int(state.getCurrentProcessingTimeMs())
         before = StateRow(*state.get) if state.exists else NEW_STATE
-        row, output = advance_one(config, shard_index, before, frames, batch_ms=batch_ms, held=held)
+        row, output = advance_one(config, shard_index, before, frames, batch_ms=batch_ms)
         state.update(row)
         yield output
 
@@ -52,78 +54,86 @@ def state_function(config: StreamConfig, advance_one: AdvanceOne, *, held: bool)
 
 
 def require_known_version(row: StateRow, shard_index: int) -> None:
-    """Refuse a state row that a newer release wrote.
+    """Refuse a state row that another release wrote.
 
     Raises:
-        StateVersionError: it is newer than this release knows.
+        StateVersionError: this release knows no such version.
     """
+    if row.version < STATE_VERSION:
+        raise StateVersionError(
+            f"the state of shard {shard_index} has version {row.version}, whose time came from the driver's clock; "
+            f"this release reads version {STATE_VERSION}"
+        )
     if row.version > STATE_VERSION:
         raise StateVersionError(
             f"the state of shard {shard_index} has version {row.version}, this release reads up to {STATE_VERSION}"
         )
 
 
-def split(frames: Iterable[pd.DataFrame]) -> tuple[list[bytes], list[Reject]]:
-    """Take the payloads of records, and the rejects, out of what came for a shard; ticks have neither."""
-    payloads: list[bytes] = []
-    rejects: list[Reject] = []
+class Arrived(NamedTuple):
+    """What came for a shard in a batch.
+
+    Args:
+        payloads: of records.
+        rejects: records that could not be used.
+        readings: what was read of each partition.
+    """
+
+    payloads: list[bytes]
+    rejects: list[Reject]
+    readings: list[Reading]
+
+
+def split(frames: Iterable[pd.DataFrame]) -> Arrived:
+    """Sort what came for a shard by what it is."""
+    arrived = Arrived([], [], [])
     for frame in frames:
-        for rejected, payload in zip(frame["rejected"], frame["payload"], strict=True):
-            if payload is None:
-                continue
-            if rejected:
-                rejects += msgspec.json.decode(payload, type=list[Reject])
+        for kind, payload in zip(frame["kind"], frame["payload"], strict=True):
+            if kind == PayloadKind.RECORDS:
+                arrived.payloads.append(payload)
+            elif kind == PayloadKind.REJECTS:
+                arrived.rejects.extend(msgspec.json.decode(payload, type=list[Reject]))
             else:
-                payloads.append(payload)
-    return payloads, rejects
+                arrived.readings.extend(decode_readings(payload))
+    return arrived
 
 
 def advance_shard(
-    config: JobConfig,
-    shard_index: int,
-    before: StateRow,
-    frames: Iterable[pd.DataFrame],
-    *,
-    batch_ms: int,
-    held: bool,
+    config: JobConfig, shard_index: int, before: StateRow, frames: Iterable[pd.DataFrame], *, batch_ms: int
 ) -> tuple[StateRow, pd.DataFrame]:
     """Advance one shard by one batch.
 
-    The clock in a batch is the timestamp of the batch *before*, less the skew allowance. Spark fetches the end offsets
-    and then takes the batch's timestamp, so a record may be appended in between and stay unread; what was appended
-    before the previous timestamp has been read by now, whatever stalled (`test_state_function.py` holds P1 that way).
+    What is due follows from the append times of what was read (`heartwheel.log_time`). The driver's clock is looked at
+    for figures alone: when a verdict was found, and how far the log is behind.
 
     Args:
         config: the job's.
         shard_index: which shard.
         before: the state row.
-        frames: packs, rejects and ticks.
+        frames: packs, rejects and readings.
         batch_ms: the batch's timestamp in Spark's offset log, the same on every replay, epoch ms.
-        held: whether the clock stands still.
 
     Raises:
-        StateVersionError: a newer release wrote the state row.
+        StateVersionError: another release wrote the state row.
         StateBlobError: the state's blob can not be read.
     """
     require_known_version(before, shard_index)
-    last_trigger_ms = before.last_trigger_ms
-    payloads, rejects = split(frames)
+    payloads, rejects, readings = split(frames)
     shard = Shard(
         coordinator=config.coordinator,
         limits=config.limits,
         tick_ms=config.tick_ms,
         wheel_size=config.wheel_size,
-        clock_ms=before.clock_ms,
+        outage_min_ms=config.outage_min_ms,
+        partitions=config.partitions,
         blob=before.blob,
     )
-    live = not held and last_trigger_ms >= 0
-    outcome = shard.apply(
-        [decode_pack(payload) for payload in payloads], last_trigger_ms - config.skew_allowance_ms if live else None
-    )
+    outcome = shard.apply([decode_pack(payload) for payload in payloads], readings)
     rejects += (_refused(config, refusal) for refusal in outcome.refused)
     counts = Counter(f"rejected_{reject.cause}" for reject in rejects)
-    # The driver's clock went back: time stands still until it is where it was, for it may not be lived through twice.
-    counts["trigger_stepped_back"] += batch_ms < last_trigger_ms
+    # Every shard is told of every partition; of each one shard counts.
+    mine = [reading for reading in readings if reading.partition % config.shards == shard_index]
+    counts["append_time_stepped_back"] += sum(reading.regressed for reading in mine)
     shard.count(outcome, +counts)
     blob = shard.encode()
     status = status_of(
@@ -131,20 +141,19 @@ def advance_shard(
         outcome,
         index=shard_index,
         batch_ms=batch_ms,
-        held=held,
+        held=batch_ms - shard.newest_ms > BACKLOG_MS,
         at_risk_count=config.at_risk_count,
         state_bytes=len(blob),
     )
-    output = _output(outcome, rejects, status)
     row = StateRow(
         STATE_VERSION,
-        last_trigger_ms if held else max(last_trigger_ms, batch_ms),
+        max(before.last_trigger_ms, batch_ms),
         shard.clock_ms,
         shard.member_count,
         shard.group_count,
         blob,
     )
-    return row, output
+    return row, _output(outcome, rejects, status, standing=len(shard.standing()))
 
 
 def _refused(config: JobConfig, refusal: Refusal) -> Reject:
@@ -161,7 +170,7 @@ def _refused(config: JobConfig, refusal: Refusal) -> Reject:
     )
 
 
-def _output(outcome: Outcome, rejects: list[Reject], status: StatusRow) -> pd.DataFrame:
+def _output(outcome: Outcome, rejects: list[Reject], status: StatusRow, *, standing: int) -> pd.DataFrame:
     rows: list[OutputRow] = []
     expired = triggers = 0
     for verdict in outcome.verdicts:
@@ -187,11 +196,15 @@ def _output(outcome: Outcome, rejects: list[Reject], status: StatusRow) -> pd.Da
             status.batch_ms,
             members=status.members,
             groups=status.groups,
-            records=status.counts.get("records", 0),
+            records=status.counts.get("records", 0) + len(rejects) - len(outcome.refused),
             expired=expired,
             triggers=triggers,
             rejected=len(rejects),
             held=int(status.held),
+            behind_ms=max(0, status.batch_ms - status.newest_ms) if status.newest_ms >= 0 else 0,
+            standing=standing,
+            outage_ms=max((outage.after_ms - outage.before_ms for outage in outcome.outages), default=0),
+            renewed=outcome.counts["sessions_renewed"],
         )
     )
     return pd.DataFrame(rows, columns=list(OutputRow._fields))

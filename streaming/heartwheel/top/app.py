@@ -25,7 +25,8 @@ from heartwheel.top.cells import (
 from heartwheel.top.detail import Detail
 from heartwheel.top.frame import Frame, narrowed
 from heartwheel.top.panes import Pane
-from heartwheel.top.watch import Frames, wall_ms
+from heartwheel.top.watch import Frames
+from heartwheel.wall_clock import wall_ms
 
 WIDE_CELLS: Final = 150
 """Width from which on all panes are shown side by side; below it, one at a time."""
@@ -37,7 +38,7 @@ _PANES: Final = ("expired", "risk", "groups")
 
 
 class Top(App[None]):
-    """Show frames until somebody quits.
+    """The terminal application: frames until somebody quits.
 
     Args:
         frames: gives them.

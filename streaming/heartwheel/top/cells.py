@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -13,8 +12,9 @@ from heartwheel.live.at_risk import AtRisk
 from heartwheel.live.expiration import Expiration
 from heartwheel.live.groups import Group
 from heartwheel.live.health import HealthState
+from heartwheel.live.phrases import ago, length
 from heartwheel.live.states import ShownState
-from heartwheel.live.words import ago, length
+from heartwheel.plain import plain
 from heartwheel.top.frame import Frame
 
 EXPIRED_COLUMNS: Final = ("known", "timer", "silent", "late", "group", "member", "back", "host", "client", "gen")
@@ -40,20 +40,19 @@ MEMBER_CELLS: Final = 25
 """Likewise of member ids."""
 
 _UNCUT: Final = 200
-_INVISIBLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
-_STATE_NAMES: Final = {ShownState.PREPARING_REBALANCE: "rebalancing"}
+_STATE_NAMES: Final = {ShownState.PREPARING_REBALANCE: "rebalancing", ShownState.COMPLETING_REBALANCE: "completing"}
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 _BAR_CELLS: Final = 12
 _BAR_MS: Final = 12_000
 _NEAR_MS: Final = 3_000
 
 
-def plain(text: str | None, *, cells_max: int = _UNCUT) -> str:
-    """Make somebody's text fit for a terminal: nothing that moves the cursor, nothing invisible, no endless line.
+def short(text: str | None, *, cells_max: int = _UNCUT) -> str:
+    """Make somebody's text fit for a cell: `plain`, and no endless line.
 
     What is too long loses its middle, for ids begin with a name and end with what tells them apart.
     """
-    text = _INVISIBLE.sub("\N{REPLACEMENT CHARACTER}", text or "")
+    text = plain(text or "")
     if len(text) <= cells_max:
         return text
     end = (cells_max - 1) // 2
@@ -73,12 +72,12 @@ def head(frame: Frame) -> list[Text]:
 def _health(frame: Frame) -> Text:
     health = frame.now.health
     sign, style = _SIGNS[health.state]
-    return Text.assemble((f"{sign} {plain(health.sentence)}", style), (f"  {plain(health.hint)}", "dim"))
+    return Text.assemble((f"{sign} {short(health.sentence)}", style), (f"  {short(health.hint)}", "dim"))
 
 
 def _reasons(frame: Frame) -> Iterator[Text]:
     for reason in frame.now.health.reasons[:3]:
-        yield Text(f"! {plain(reason)}", "yellow")
+        yield Text(f"! {short(reason)}", "yellow")
 
 
 def _figures(frame: Frame) -> Text:
@@ -136,11 +135,11 @@ def expired_cells(row: Expiration, *, cut: bool = True) -> list[Text]:
         Text(row.reason.removesuffix("_timeout").replace("_", " "), "" if back else "red"),
         Text(length(row.silent_ms), justify="right"),
         Text(length(row.known_late_ms), justify="right"),
-        Text(plain(row.group_id, cells_max=GROUP_CELLS if cut else _UNCUT)),
-        Text(plain(row.member_id, cells_max=MEMBER_CELLS if cut else _UNCUT)),
+        Text(short(row.group_id, cells_max=GROUP_CELLS if cut else _UNCUT)),
+        Text(short(row.member_id, cells_max=MEMBER_CELLS if cut else _UNCUT)),
         Text(back or "no", "green" if back else ""),
-        Text(plain(row.client_host, cells_max=MEMBER_CELLS if cut else _UNCUT)),
-        Text(plain(row.group_instance_id or row.client_id, cells_max=MEMBER_CELLS if cut else _UNCUT)),
+        Text(short(row.client_host, cells_max=MEMBER_CELLS if cut else _UNCUT)),
+        Text(short(row.group_instance_id or row.client_id, cells_max=MEMBER_CELLS if cut else _UNCUT)),
         Text(str(row.generation_id), justify="right"),
     ]
 
@@ -160,8 +159,8 @@ def risk_cells(row: AtRisk, *, now_ms: int, cut: bool = True) -> list[Text]:
     return [
         Text(words, style, justify="right"),
         Text(bar(left_ms), style or "green"),
-        Text(plain(row.group_id, cells_max=GROUP_CELLS if cut else _UNCUT)),
-        Text(plain(row.member_id, cells_max=MEMBER_CELLS if cut else _UNCUT)),
+        Text(short(row.group_id, cells_max=GROUP_CELLS if cut else _UNCUT)),
+        Text(short(row.member_id, cells_max=MEMBER_CELLS if cut else _UNCUT)),
         Text(str(row.shard), justify="right"),
     ]
 
@@ -183,7 +182,7 @@ def group_cells(group: Group, *, now_ms: int, cut: bool = True) -> list[Text]:
     """
     storm = group.storm
     return [
-        Text(plain(group.group_id, cells_max=GROUP_CELLS if cut else _UNCUT)),
+        Text(short(group.group_id, cells_max=GROUP_CELLS if cut else _UNCUT)),
         Text(_STATE_NAMES.get(group.state, group.state.value), "yellow" if group.blocked else ""),
         Text("-" if group.members is None else f"{group.members:,}", justify="right"),
         Text(_last(group, now_ms)),
@@ -197,7 +196,7 @@ def _last(group: Group, now_ms: int) -> str:
     last = group.last
     if last is None:
         return "-"
-    return f"{(last.cause or last.type).replace('_', ' ')}, {ago(last.time_ms, now_ms)} ago"
+    return f"{last.words}, {ago(last.time_ms, now_ms)} ago"
 
 
 def _waits_for(group: Group, now_ms: int) -> Text:
@@ -205,6 +204,6 @@ def _waits_for(group: Group, now_ms: int) -> Text:
     if blocked is None:
         return Text("")
     left = "" if blocked.deadline_ms is None else f", {length(max(0, blocked.deadline_ms - now_ms))} left"
-    names = ", ".join(plain(name, cells_max=30) for name in blocked.awaiting[:2])
+    names = ", ".join(short(name, cells_max=30) for name in blocked.awaiting[:2])
     more = blocked.awaiting_count - min(2, len(blocked.awaiting))
     return Text(f"{names}{f' and {more} more' if more > 0 else ''}{left}", "yellow")

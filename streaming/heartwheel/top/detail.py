@@ -13,13 +13,13 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from heartwheel.live.expiration import Expiration
+from heartwheel.live.phrases import length
 from heartwheel.live.why import why
-from heartwheel.live.words import length
-from heartwheel.top.cells import plain
+from heartwheel.top.cells import short
 
 
 class Detail(ModalScreen[None]):
-    """Explain one expiration.
+    """The screen that explains one expiration.
 
     Args:
         row: which.
@@ -46,7 +46,7 @@ class Detail(ModalScreen[None]):
 
 def explanation(row: Expiration) -> Text:
     """Write everything about an expiration, the reasons first."""
-    text = Text("\n").join(Text(plain(sentence, cells_max=400)) for sentence in why(row))
+    text = Text("\n").join(Text(short(sentence, cells_max=400)) for sentence in why(row))
     text.append("\n")
     for name, value in _facts(row):
         text.append(f"\n{name:<18}", "dim").append(value)
@@ -56,10 +56,10 @@ def explanation(row: Expiration) -> Text:
 def _facts(row: Expiration) -> list[tuple[str, str]]:
     back = "not so far" if row.returned_ms is None else _moment(row.returned_ms)
     return [
-        ("group", plain(row.group_id)),
-        ("member", plain(row.member_id)),
-        ("instance", plain(row.group_instance_id) or "-"),
-        ("client, host", f"{plain(row.client_id) or '-'}, {plain(row.client_host) or '-'}"),
+        ("group", short(row.group_id)),
+        ("member", short(row.member_id)),
+        ("instance", short(row.group_instance_id) or "-"),
+        ("client, host", f"{short(row.client_id) or '-'}, {short(row.client_host) or '-'}"),
         ("last seen", _moment(row.last_seen_ms)),
         ("deadline", _moment(row.deadline_ms)),
         ("known", f"{_moment(row.append_ms)}, {length(row.known_late_ms)} after the deadline"),

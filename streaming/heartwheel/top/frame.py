@@ -24,7 +24,7 @@ GROUPS_MAX: Final = 200
 
 
 class CanaryLine(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold what the expirations of the canary's groups tell: how many, when the newest was known, how late they were.
+    """What the expirations of the canary's groups show: how many, when the newest was known, how late they were.
 
     The canary itself runs beside the dashboard, and only there is known what it expects.
     """
@@ -35,7 +35,7 @@ class CanaryLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold what is shown at one moment.
+    """What is shown at one moment.
 
     Args:
         now: how things stand.
@@ -60,7 +60,7 @@ def frame_of(picture: Picture, view: View, *, now_ms: int, text: str = "") -> Fr
     """Take a frame.
 
     Args:
-        picture: what was told.
+        picture: what the topics say.
         view: what it is looked at with.
         now_ms: wall clock, epoch ms.
         text: words that ids, clients or hosts must hold.

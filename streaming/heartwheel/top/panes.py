@@ -14,7 +14,7 @@ Row = tuple[str, list[Text]]
 
 
 class Pane(DataTable[Text]):
-    """Show one table.
+    """A table with a title.
 
     Args:
         title: stands on its border.

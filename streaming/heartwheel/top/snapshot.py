@@ -47,7 +47,7 @@ def _table(title: str, columns: Sequence[str], rows: Iterable[list[Text]]) -> li
 
 
 def document(frame: Frame) -> Any:
-    """Shape a frame as JSON: the documents of the dashboard's API, `now`, `expirations`, `at_risk` and `groups`."""
+    """Return a frame as JSON: the documents of the dashboard's API, `now`, `expirations`, `at_risk` and `groups`."""
     return {
         "now": msgspec.to_builtins(frame.now),
         "expirations": msgspec.to_builtins(frame.expirations[:ROWS_MAX]),

@@ -13,21 +13,17 @@ from heartwheel.live.follower import Follower
 from heartwheel.live.now import View
 from heartwheel.live.picture import Picture
 from heartwheel.live.storms import StormRule
-from heartwheel.live.told import Told
+from heartwheel.live.topic_rows import TopicRow
 from heartwheel.settings import Settings
 from heartwheel.top.frame import Frame, frame_of, risk_of
+from heartwheel.wall_clock import wall_ms
 
 _QUIET_S: Final = 1.0
 _PATIENCE_S: Final = 10.0
 
 
-def wall_ms() -> int:
-    """Tell the time, epoch ms."""
-    return time.time_ns() // 1_000_000
-
-
 class Frames(Protocol):
-    """Give frames; tests have one of their own."""
+    """Where frames come from; tests have one of their own."""
 
     def frame(self, text: str = "") -> Frame:
         """Take a frame of what matches a text."""
@@ -39,7 +35,7 @@ class Frames(Protocol):
 
 
 class Watch:
-    """Follow the topics and keep a picture, for the length of a `with` block.
+    """A picture that follows the topics for the length of a `with` block.
 
     Args:
         settings: the whole configuration; window, limits and storms are those of the dashboard.
@@ -60,7 +56,7 @@ class Watch:
             settings,
             since_ms=wall_ms() - board.window_ms,
             tail_max=board.expirations_max,
-            on_told=self._take,
+            on_rows=self._take,
             on_link=self._link,
         )
 
@@ -96,7 +92,7 @@ class Watch:
             if not self._changed.wait(_QUIET_S):
                 return
 
-    def _take(self, rows: Sequence[Told]) -> None:
+    def _take(self, rows: Sequence[TopicRow]) -> None:
         self._picture.apply(rows, now_ms=wall_ms())
         self._changed.set()
 

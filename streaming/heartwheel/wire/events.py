@@ -13,6 +13,8 @@ from typing import Annotated, Final, TypeVar
 
 import msgspec
 
+from heartwheel.wire.tick import read_tick
+
 ID_BYTES_MAX: Final = 1024
 """Longest group, member, instance, client or protocol id in UTF-8 bytes that is accepted."""
 
@@ -37,7 +39,7 @@ UNCHECKED_GENERATION: Final = -1
 
 
 class EventType(enum.StrEnum):
-    """Name the request that an event stands for."""
+    """The request that an event stands for."""
 
     HEARTBEAT = "heartbeat"
     JOIN = "join"
@@ -54,14 +56,14 @@ _Version = Annotated[int, msgspec.Meta(ge=0, le=2**15 - 1)]
 
 
 class Protocol(msgspec.Struct, frozen=True):
-    """Hold one protocol that a joining member offers: its name and a digest of its metadata."""
+    """One protocol that a joining member offers: its name and a digest of its metadata."""
 
     name: str
     metadata_sha1: str = ""
 
 
 class Leaving(msgspec.Struct, frozen=True):
-    """Hold one member of a batch leave, named by its member id, by its instance id, or by both."""
+    """One member of a batch leave, named by its member id, by its instance id, or by both."""
 
     member_id: str = ""
     group_instance_id: str | None = None
@@ -69,7 +71,7 @@ class Leaving(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Hold one decoded request of the heartbeat topic.
+    """One decoded request of the heartbeat topic.
 
     Args:
         type: which request it was; a record without a type is a heartbeat.
@@ -110,7 +112,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RejectCause(enum.StrEnum):
-    """Name why a record was kept out of the engine and put on the rejects topic."""
+    """Why a record was kept out of the engine and put on the rejects topic."""
 
     TOMBSTONE = "tombstone"
     TOO_LARGE = "too_large"
@@ -126,7 +128,7 @@ class RejectCause(enum.StrEnum):
 
 
 class RejectedError(ValueError):
-    """Tell that a record can not become an event.
+    """A record cannot become an event.
 
     Args:
         cause: the enum that is counted.
@@ -139,31 +141,47 @@ class RejectedError(ValueError):
         self.detail = detail if len(detail) <= DETAIL_CHARS_MAX else f"{detail[:DETAIL_CHARS_MAX]} ..."
 
 
+class TickError(RejectedError):
+    """Tell that a record is a tick: no event, and nothing that was refused. Whoever counts rejects passes over it."""
+
+    def __init__(self) -> None:
+        super().__init__(RejectCause.UNKNOWN_TYPE, "the record is a tick")
+
+
 T = TypeVar("T")
 
 _decode = msgspec.json.Decoder(Event).decode
 _encode = msgspec.json.Encoder().encode
 
+_TICKS_FAIL_BY: Final = frozenset({RejectCause.UNKNOWN_TYPE, RejectCause.BAD_FIELD, RejectCause.MISSING_FIELD})
+"""What the decoder of events finds wrong with a tick, depending on which field it meets first."""
+
 _NEEDS_MEMBER: Final = frozenset({EventType.HEARTBEAT, EventType.SYNC, EventType.COMMIT})
 
 
 def decode_event(value: bytes | None, *, size_max: int = 1 << 20) -> Event:
-    """Decode one record's value, or say by name why it can not be an event.
+    """Decode one record's value, or say by name why it cannot be an event.
 
     Args:
         value: the record's value; `None` is a tombstone.
         size_max: longest value that is accepted, bytes.
 
     Raises:
+        TickError: it is a tick, which is no event.
         RejectedError: with the cause that is counted and words for people.
     """
-    event = decode_value(value, _decode, size_max=size_max)
+    try:
+        event = decode_value(value, _decode, size_max=size_max)
+    except RejectedError as error:
+        if error.cause in _TICKS_FAIL_BY and read_tick(value) is not None:
+            raise TickError from None
+        raise
     _check(event)
     return event
 
 
 def decode_value(value: bytes | None, decode: Callable[[bytes], T], *, size_max: int) -> T:
-    """Decode one record's value by a decoder of msgspec, or say by name why it can not be decoded.
+    """Decode one record's value by a decoder of msgspec, or say by name why it cannot be decoded.
 
     Args:
         value: the record's value; `None` is a tombstone.

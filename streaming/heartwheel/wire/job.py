@@ -7,12 +7,14 @@ from typing import Final
 
 import msgspec
 
+from heartwheel.wire.lateness import lateness_bound_ms
+
 JOB_KEY: Final = "job"
 """The key of every row, so that compaction leaves the newest."""
 
 
 class Phase(enum.StrEnum):
-    """Name what a job is doing, in the order of its life; `retrying` comes after a fault, and leads back."""
+    """What a job is doing, in the order of its life; `retrying` comes after a fault, and leads back."""
 
     STARTING = "starting"
     CATCHING_UP = "catching up"
@@ -22,7 +24,7 @@ class Phase(enum.StrEnum):
 
 
 class BatchFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold the figures of one finished batch.
+    """The figures of one finished batch.
 
     Args:
         batch_id: Spark's number of the batch.
@@ -47,8 +49,60 @@ class BatchFigures(msgspec.Struct, frozen=True, kw_only=True):
     rejected: int
 
 
+class SilentPartition(msgspec.Struct, frozen=True):
+    """A partition that the ticker cannot write to.
+
+    Args:
+        partition: of the topic that is read.
+        since_ms: how long it has been so, ms.
+        reason: why, in words for people.
+    """
+
+    partition: int
+    since_ms: int
+    reason: str
+
+
+class TickerState(msgspec.Struct, frozen=True, kw_only=True):
+    """How the ticker does, which carries time to partitions in which nobody else writes.
+
+    Args:
+        run: its id, new with every process.
+        partitions: how many it writes to.
+        written: ticks written.
+        failed: ticks lost.
+        lag_ms: age of the oldest of the partitions' newest ticks, ms.
+        silent_count: partitions that it cannot write to.
+        silent: some of them.
+        reason: why it writes nothing at all; empty if it does.
+    """
+
+    run: str
+    partitions: int
+    written: int
+    failed: int
+    lag_ms: int
+    silent_count: int
+    silent: tuple[SilentPartition, ...]
+    reason: str
+
+
+class OutageFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """One outage of Kafka, as far as it concerned the groups.
+
+    Args:
+        seen_ms: the driver's wall clock when the batch that read its end was over, epoch ms.
+        duration_ms: how long nobody could write, ms; of several partitions the longest.
+        sessions_renewed: sessions that it started anew.
+    """
+
+    seen_ms: int
+    duration_ms: int
+    sessions_renewed: int
+
+
 class JobRow(msgspec.Struct, kw_only=True):
-    """Hold one row of the job topic; `conf/schemas/heartwheel-job.schema.json` describes it.
+    """One row of the job topic; `conf/schemas/heartwheel-job.schema.json` describes it.
 
     Args:
         at_ms: the driver's wall clock when the row was made, epoch ms.
@@ -62,9 +116,16 @@ class JobRow(msgspec.Struct, kw_only=True):
         records: records read since it was started.
         last_batch: the newest finished batch, if there is one.
         trigger_interval_ms: from one batch to the next, ms.
-        skew_allowance_ms: the configured allowance, ms.
+        tick_interval_ms: from one tick to the next, ms.
+        wheel_tick_ms: resolution of the wheel, ms.
         shards: how many shards there are.
         version: release of heartwheel.
+        behind_ms: how far the newest record read was behind the driver's clock when its batch began, ms.
+        standing: partitions whose time stands still, or was never known.
+        ticker: how the ticker does; `None` before it is there.
+        outages: how many outages of Kafka there were since the process was started.
+        sessions_renewed: how many sessions they started anew.
+        last_outage: the newest of them.
     """
 
     at_ms: int
@@ -77,15 +138,25 @@ class JobRow(msgspec.Struct, kw_only=True):
     records: int
     last_batch: BatchFigures | None
     trigger_interval_ms: int
-    skew_allowance_ms: int
+    tick_interval_ms: int
+    wheel_tick_ms: int
     shards: int
     version: str
+    behind_ms: int = 0
+    standing: int = 0
+    ticker: TickerState | None = None
+    outages: int = 0
+    sessions_renewed: int = 0
+    last_outage: OutageFigures | None = None
 
     @property
     def lateness_objective_ms(self) -> int:
         """How long after its deadline an expiration should be in Kafka at the latest, ms.
 
-        Promise P2: two trigger intervals, one batch and the skew allowance. A job that keeps its pace spends at most
-        one more interval on a batch.
+        Promise P2, of a job that keeps its pace.
         """
-        return 3 * self.trigger_interval_ms + self.skew_allowance_ms
+        return lateness_bound_ms(
+            tick_interval_ms=self.tick_interval_ms,
+            trigger_interval_ms=self.trigger_interval_ms,
+            wheel_tick_ms=self.wheel_tick_ms,
+        )

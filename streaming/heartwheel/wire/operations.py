@@ -35,7 +35,7 @@ six: so the longest row stays below the megabyte that a Kafka producer sends (`t
 
 
 class OperationEventType(enum.StrEnum):
-    """Name what a record asks for."""
+    """What a record asks for."""
 
     WATCH = "watch"
     COMPLETE = "complete"
@@ -43,7 +43,7 @@ class OperationEventType(enum.StrEnum):
 
 
 class Needs(enum.StrEnum):
-    """Name how many of its keys an operation needs."""
+    """How many of its keys an operation needs."""
 
     ANY = "any"
     ALL = "all"
@@ -54,7 +54,7 @@ _Timeout = Annotated[int, msgspec.Meta(ge=1, le=TIMEOUT_MS_MAX)]
 
 
 class OperationEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Hold one decoded record of the delayed-operations topic.
+    """One decoded record of the delayed-operations topic.
 
     Args:
         type: what it asks for.
@@ -84,7 +84,7 @@ class OperationEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     @property
     def watched_keys(self) -> tuple[str, ...]:
-        """The keys that a watch is told about, each once, in the order given."""
+        """The keys that a watch names, each once, in the order given."""
         return tuple(dict.fromkeys((*self.keys, *self.offsets, *self.from_bytes)))
 
 
@@ -95,7 +95,7 @@ _encode = msgspec.json.Encoder().encode
 def decode_operation(
     value: bytes | None, *, size_max: int = 1 << 20, timeout_ms_max: int = 2**31 - 1
 ) -> OperationEvent:
-    """Decode one record's value, or say by name why it can not be used.
+    """Decode one record's value, or say by name why it cannot be used.
 
     Args:
         value: the record's value; `None` is a tombstone.

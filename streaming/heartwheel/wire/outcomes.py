@@ -9,14 +9,14 @@ import msgspec
 
 
 class Ending(enum.StrEnum):
-    """Name how an operation ended."""
+    """How an operation ended."""
 
     COMPLETED = "completed"
     EXPIRED = "expired"
 
 
 class OutcomeRow(msgspec.Struct, kw_only=True, frozen=True):
-    """Hold one row of the outcomes topic; `conf/schemas/operation-outcomes.schema.json` describes it.
+    """One row of the outcomes topic; `conf/schemas/operation-outcomes.schema.json` describes it.
 
     Args:
         id: the outcome's id, the same on every replay.
@@ -55,7 +55,7 @@ class OutcomeRow(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold what a shard decided about one operation; the fields are those of `OutcomeRow`."""
+    """What a shard decided about one operation; the fields are those of `OutcomeRow`."""
 
     operation_id: str
     ending: Ending
@@ -85,7 +85,7 @@ def outcome_id(operation_id: str, watched_ms: int) -> str:
 
 
 def outcome_row(ended: Ended, *, shard: int, detected_ms: int) -> OutcomeRow:
-    """Shape a decision as the row of its topic.
+    """Return a decision as the row of its topic.
 
     Args:
         ended: the decision.

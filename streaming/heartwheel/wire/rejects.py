@@ -12,7 +12,7 @@ REJECT_VALUE_BYTES_MAX: Final = 64 * 1024
 
 
 class Reject(msgspec.Struct, kw_only=True):
-    """Hold one row of the rejects topic; `conf/schemas/heartbeat-rejects.schema.json` describes it."""
+    """One row of the rejects topic; `conf/schemas/heartbeat-rejects.schema.json` describes it."""
 
     topic: str
     partition: int
@@ -36,7 +36,7 @@ def make_reject(
     key: bytes | None,
     value: bytes | None,
 ) -> Reject:
-    """Shape a record that could not be used as the row of the rejects topic.
+    """Return a record that could not be used as the row of the rejects topic.
 
     Args:
         topic: where it was read.

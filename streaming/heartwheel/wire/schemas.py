@@ -15,11 +15,13 @@ from typing import Any, Final
 import msgspec
 
 from heartwheel.wire.events import Event
+from heartwheel.wire.explained import ExplainedEvent
 from heartwheel.wire.job import JobRow
 from heartwheel.wire.operations import OperationEvent
 from heartwheel.wire.outcomes import OutcomeRow
 from heartwheel.wire.rejects import Reject
 from heartwheel.wire.status import StatusRow
+from heartwheel.wire.tick import Tick
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 TOPICS: Final[dict[str, type[msgspec.Struct]]] = {
@@ -31,8 +33,15 @@ TOPICS: Final[dict[str, type[msgspec.Struct]]] = {
     "heartwheel-job": JobRow,
     "delayed-operations": OperationEvent,
     "operation-outcomes": OutcomeRow,
+    "explained-events": ExplainedEvent,
 }
-"""The type of a record's value by the default name of its topic."""
+"""The type of a record's value by the default name of its topic; `explained-events` is a line of `explain --json`."""
+
+TICKED: Final[dict[str, tuple[type[msgspec.Struct], ...]]] = {
+    "consumer-heartbeats": (Tick,),
+    "delayed-operations": (Tick,),
+}
+"""What else stands in a topic: ticks, which every reader passes over."""
 
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -43,12 +52,13 @@ def schema_of(topic: str) -> dict[str, Any]:
     Args:
         topic: a key of `TOPICS`.
     """
-    struct = TOPICS[topic]
-    schema = msgspec.json.schema(struct)
-    components = schema.get("$defs", {})
-    for each in _structs(struct, components):
-        _describe(components[each.__name__], each)
-    return {"$schema": _DRAFT, "title": topic, **schema}
+    structs = (TOPICS[topic], *TICKED.get(topic, ()))
+    (first, *more), components = msgspec.json.schema_components(structs, ref_template="#/$defs/{name}")
+    for struct in structs:
+        for each in _structs(struct, components):
+            _describe(components[each.__name__], each)
+    schema = {"anyOf": [first, *more]} if more else first
+    return {"$schema": _DRAFT, "title": topic, **schema, "$defs": components}
 
 
 def _structs(struct: type[msgspec.Struct], components: dict[str, Any]) -> list[type[msgspec.Struct]]:

@@ -5,8 +5,37 @@ from __future__ import annotations
 import msgspec
 
 
+class ListedGroup(msgspec.Struct, kw_only=True):
+    """A group of the shard: its kind, its state as Kafka names it, how many members it has."""
+
+    group_id: str
+    kind: str
+    state: str
+    members: int
+
+
+class RebalancingGroup(msgspec.Struct, kw_only=True):
+    """A group that rebalances.
+
+    Args:
+        group_id: its name.
+        state: `PreparingRebalance` while members join, `CompletingRebalance` until the assignment has come.
+        members: how many it has.
+        deadline_ms: until when it waits, epoch ms; `null` if that is not known.
+        awaiting: the first of those that have not joined, or not synced, by now.
+        awaiting_count: how many they are; `null` if the group is too large to look.
+    """
+
+    group_id: str
+    state: str
+    members: int
+    deadline_ms: int | None
+    awaiting: tuple[str, ...]
+    awaiting_count: int | None
+
+
 class WheelLevel(msgspec.Struct, kw_only=True):
-    """Hold how full one level of the wheel is: `slots` counts the timers of each slot."""
+    """How full one level of the wheel is: `slots` counts the timers of each slot."""
 
     tick_ms: int
     entries: int
@@ -14,7 +43,7 @@ class WheelLevel(msgspec.Struct, kw_only=True):
 
 
 class AtRiskMember(msgspec.Struct, kw_only=True):
-    """Hold one of the members nearest to expiry."""
+    """One of the members nearest to expiry."""
 
     group_id: str
     member_id: str
@@ -22,13 +51,14 @@ class AtRiskMember(msgspec.Struct, kw_only=True):
 
 
 class StatusRow(msgspec.Struct, kw_only=True):
-    """Hold one row of the status topic; `conf/schemas/heartwheel-status.schema.json` describes it.
+    """One row of the status topic; `conf/schemas/heartwheel-status.schema.json` describes it.
 
     Args:
         shard: which shard.
         batch_ms: timestamp of the trigger, epoch ms.
-        clock_ms: up to where timers have fired, epoch ms; -1 before the first live trigger.
-        held: whether the clock stands still, as a backlog is being read.
+        clock_ms: up to when every partition is decided, so that timers have fired, epoch ms; -1 while a partition gave
+            no time.
+        held: whether a backlog is being read: the newest record read is old.
         members: members, pending ones included.
         groups: groups, those without members included.
         groups_by_state: count by Kafka's state name.
@@ -41,6 +71,11 @@ class StatusRow(msgspec.Struct, kw_only=True):
         counts: what happened in this batch, by name.
         totals: the same since the shard was made.
         state_bytes: size of the encoded state.
+        newest_ms: time of the newest record read of any partition, epoch ms.
+        waiting: records that wait until what comes before them has been read.
+        standing: partitions whose time stands still, and since when, epoch ms; -1 if it was never known.
+        listed: some groups, in the next row the next ones, so that after some rows each was named.
+        rebalancing: groups that rebalance; if there are very many, the first of them.
     """
 
     shard: int
@@ -59,3 +94,8 @@ class StatusRow(msgspec.Struct, kw_only=True):
     counts: dict[str, int]
     totals: dict[str, int]
     state_bytes: int
+    newest_ms: int = -1
+    waiting: int = 0
+    standing: dict[str, int] = {}
+    listed: tuple[ListedGroup, ...] = ()
+    rebalancing: tuple[RebalancingGroup, ...] = ()

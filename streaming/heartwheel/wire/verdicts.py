@@ -11,7 +11,7 @@ import msgspec
 
 
 class Kind(enum.StrEnum):
-    """Name what was decided, in the vocabulary of the coordinator's own log."""
+    """What was decided, in the vocabulary of the coordinator's own log."""
 
     MEMBER_EXPIRED = "member_expired"
     PENDING_MEMBER_EXPIRED = "pending_member_expired"
@@ -25,20 +25,38 @@ class Kind(enum.StrEnum):
     JOIN_EXTENDED = "join_extended"
     ASSIGNMENT_RECEIVED = "assignment_received"
     GROUP_EMPTY = "group_empty"
+    MEMBER_JOINED = "member_joined"
+    MEMBER_FENCED_REBALANCE_TIMEOUT = "member_fenced_rebalance_timeout"
+    CLASSIC_MEMBER_JOIN_TIMEOUT = "classic_member_join_timeout"
+    CLASSIC_MEMBER_SYNC_TIMEOUT = "classic_member_sync_timeout"
+    STATIC_LEFT = "static_left"
+    EPOCH_BUMPED = "epoch_bumped"
+    TARGET_COMPUTED = "target_computed"
+    GROUP_UPGRADED = "group_upgraded"
+    GROUP_DOWNGRADED = "group_downgraded"
 
 
 class ExpiryReason(enum.StrEnum):
-    """Name the timer that ended a member."""
+    """The timer that ended a member."""
 
     SESSION_TIMEOUT = "session_timeout"
     REBALANCE_TIMEOUT = "rebalance_timeout"
     SYNC_TIMEOUT = "sync_timeout"
     PENDING_TIMEOUT = "pending_timeout"
     NEW_MEMBER_TIMEOUT = "new_member_timeout"
+    REVOCATION_TIMEOUT = "revocation_timeout"
+    """Of groups of the newer types; only a broker's log tells of it."""
+    POLL_TIMEOUT = "poll_timeout"
+    """The member itself left, as it was over its poll interval."""
+
+
+POLL_TIMEOUT_WORDS: Final = "poll timeout"
+"""What the words of a client that left hold, in lower case, if it had not polled in time: Java's, since 3.2 (KIP-800),
+are `consumer poll timeout has expired.`"""
 
 
 class Cause(enum.StrEnum):
-    """Name for machines why a rebalance was triggered or a group changed; `reason` has Kafka's own words for people."""
+    """Why a rebalance was triggered or a group changed, for machines; `reason` has Kafka's own words for people."""
 
     MEMBER_JOINED = "member_joined"
     MEMBER_REJOINED = "member_rejoined"
@@ -53,17 +71,19 @@ class Cause(enum.StrEnum):
     JOIN_TIMEOUT = "join_timeout"
     GENERATION_ADVANCED = "generation_advanced"
     NO_MEMBERS = "no_members"
+    METADATA_CHANGED = "metadata_changed"
+    PROTOCOL_CHANGED = "protocol_changed"
 
 
 class Topic(enum.StrEnum):
-    """Name the output a verdict goes to; the configuration maps it to the topic's real name."""
+    """The output that a verdict goes to; the configuration maps it to the topic's real name."""
 
     EXPIRATIONS = "expirations"
     TRIGGERS = "triggers"
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Hold one decision about one group.
+    """One decision about one group.
 
     Args:
         kind: what was decided.
@@ -73,6 +93,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         reason: the words Kafka's coordinator logs for it.
         cause: the same for machines.
         group_state: the group's state just before, as Kafka names it.
+        group_kind: the rules that the group goes by, as `GroupKind` names them.
         member_id: the member it is about, for kinds that are about one.
         group_instance_id: its instance id, if static.
         client_id: shown to people.
@@ -87,6 +108,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         removed: members taken out by a completed join phase.
         joined: members of a completed rebalance that were not in the generation before.
         duration_ms: how long the join phase took, ms.
+        epoch: of a group that goes by member epochs: the group's new epoch, or the one that a member did not leave.
+        timeout_ms: the length of the timer that fenced a member of such a group, ms.
+        new_member_id: under which id a static member of such a group came back.
     """
 
     kind: Kind
@@ -96,6 +120,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str
     cause: Cause | None = None
     group_state: str = ""
+    group_kind: str = ""
     member_id: str | None = None
     group_instance_id: str | None = None
     client_id: str | None = None
@@ -110,6 +135,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     removed: tuple[str, ...] = ()
     joined: tuple[str, ...] = ()
     duration_ms: int | None = None
+    epoch: int | None = None
+    timeout_ms: int | None = None
+    new_member_id: str | None = None
 
 
 NAMES_MAX: Final = 100
@@ -122,6 +150,9 @@ longest row stays below the megabyte that a Kafka producer sends (`test_limits_o
 REASON_CHARS_MAX: Final = 4096
 """Most characters of a row's reason: Kafka's own words name every member that left or did not sync."""
 
+PRESENCE: Final = "presence"
+"""The kind of group whose members only send heartbeats; `GroupKind.PRESENCE`, which is defined further in."""
+
 TRIGGER_TYPES: Final = {
     Kind.REBALANCE_STARTED: "rebalance_triggered",
     Kind.REBALANCE_COMPLETED: "rebalance_completed",
@@ -131,7 +162,7 @@ TRIGGER_TYPES: Final = {
 
 
 def topic_of(verdict: Verdict) -> Topic | None:
-    """Tell which topic a verdict is written to; `None` for kinds that only a replay shows."""
+    """Return which topic a verdict is written to; `None` for kinds that only a replay shows."""
     if verdict.expiry_reason is not None:
         return Topic.EXPIRATIONS
     if verdict.kind in TRIGGER_TYPES:
@@ -158,7 +189,7 @@ def verdict_id(verdict: Verdict) -> str:
 
 
 class ExpirationRow(msgspec.Struct, kw_only=True):
-    """Hold one row of the expirations topic; `conf/schemas/member-expirations.schema.json` describes it."""
+    """One row of the expirations topic; `conf/schemas/member-expirations.schema.json` describes it."""
 
     id: str
     group_id: str
@@ -178,10 +209,11 @@ class ExpirationRow(msgspec.Struct, kw_only=True):
 
 
 class TriggerRow(msgspec.Struct, kw_only=True):
-    """Hold one row of the triggers topic; `conf/schemas/rebalance-triggers.schema.json` describes it.
+    """One row of the triggers topic; `conf/schemas/rebalance-triggers.schema.json` describes it.
 
     `awaiting`, `removed` and `joined` name the first `NAMES_MAX` members, or as many as `NAMES_BYTES_MAX` allows; their
-    counts tell how many there are.
+    counts tell how many there are. `group_kind` is `classic`, `loaded` or `presence`; `None` in
+    rows of earlier releases.
     """
 
     id: str
@@ -203,10 +235,27 @@ class TriggerRow(msgspec.Struct, kw_only=True):
     duration_ms: int | None
     detected_ms: int
     shard: int
+    group_kind: str | None = None
+
+    @property
+    def is_rebalance(self) -> bool:
+        """Whether members had to join again; those of a presence group only come and go, and nobody waits for anybody.
+
+        Rows of earlier releases do not name the kind of their group. Of presence groups alone the join phase is over
+        the moment it begins, and the completed one has no leader.
+        """
+        if self.group_kind is not None:
+            return self.group_kind != PRESENCE
+        if self.type == TRIGGER_TYPES[Kind.REBALANCE_STARTED]:
+            return self.deadline_ms is None or self.deadline_ms > self.time_ms
+        if self.type == TRIGGER_TYPES[Kind.REBALANCE_COMPLETED]:
+            is_caught_up = self.cause == Cause.GENERATION_ADVANCED
+            return self.leader is not None or self.duration_ms != 0 or is_caught_up
+        return True
 
 
 def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow | TriggerRow:
-    """Shape a verdict as the row of its topic.
+    """Return a verdict as the row of its topic.
 
     Args:
         verdict: one for which `topic_of` names a topic.
@@ -251,6 +300,7 @@ def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow |
         duration_ms=verdict.duration_ms,
         detected_ms=detected_ms,
         shard=shard,
+        group_kind=verdict.group_kind or None,
     )
 
 

@@ -42,7 +42,7 @@ def _install(folder: Path) -> None:
 
     # Under its own name: the driver tells the workers this name, and each of them finds its own wrapper there.
     real = state_function.advance_shard
-    state_function.advance_shard = functools.wraps(real)(functools.partial(_advance, real, folder))  # type: ignore[assignment]
+    state_function.advance_shard = functools.wraps(real)(functools.partial(_advance, real, folder))
 
 
 if "HEARTWHEEL_TEST_FAULTS" in os.environ:

@@ -1,4 +1,4 @@
-"""Groups that were met in the middle of their life: heartwheel's own rules, as the README states them.
+"""Groups that were met in the middle of their life: heartwheel's own rules, as docs/groups.md states them.
 
 What such a group's members say about themselves is believed where Kafka, which has seen everything, would refuse it.
 """

@@ -1,7 +1,7 @@
 """Heartbeats, syncs, commits and leaves: what each does to a group of each kind.
 
 Classic groups follow Kafka 4 (`classicGroupHeartbeatToClassicGroup`, `classicGroupSyncToClassicGroup`,
-`validateOffsetCommit`, `classicGroupLeaveToClassicGroup`); loaded and presence groups the README.
+`validateOffsetCommit`, `classicGroupLeaveToClassicGroup`); loaded and presence groups docs/groups.md.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from heartwheel.audit.rules.phases import (
     stabilized,
 )
 from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType, Leaving
+from heartwheel.wire.verdicts import POLL_TIMEOUT_WORDS
 
 _NAMES_PROTOCOL = 5
 """The first version of SyncGroup that has to name the protocol and its type (KIP-559)."""
@@ -208,7 +209,7 @@ def _next_generation(run: Run, cause: str, *, removed: tuple[str, ...] = (), joi
 def leave(run: Run, event: Event) -> None:
     """Apply a leave, of one member or of several."""
     group = run.group
-    named, gone = _remove_leavers(group, event)
+    named, gone = _remove_leavers(run, event)
     if not named:
         return
     reason = f"explicit `LeaveGroup` request for ({', '.join(named)}) members."
@@ -218,19 +219,27 @@ def leave(run: Run, event: Event) -> None:
         rebalance_or_complete(run, reason, "member_left")
 
 
-def _remove_leavers(group: Group, event: Event) -> tuple[list[str], list[str]]:
+def _remove_leavers(run: Run, event: Event) -> tuple[list[str], list[str]]:
+    group = run.group
     named, gone = [], []
-    for leaver in event.leaving or (Leaving(event.member_id, event.group_instance_id),):
+    for leaver in event.leaving or (Leaving(event.member_id, event.group_instance_id, event.reason),):
         member_id, instance = leaver.member_id, leaver.group_instance_id
         if not member_id and instance:
             member_id = group.static.get(instance, "")
         elif member_id not in group.pending and who.refusal(group, member_id, instance):
             member_id = ""
         if member_id:
-            who.remove(group, member_id)
+            joined = member_id in group.members
+            member = who.remove(group, member_id)
+            if member is not None and joined and group.kind != PRESENCE and _says_poll_timeout(leaver.reason):
+                run.say_expired(member, "poll_timeout", member.rebalance_ms)
             named.append(leaver.member_id)
             gone.append(member_id)
     return named, gone
+
+
+def _says_poll_timeout(reason: str | None) -> bool:
+    return reason is not None and POLL_TIMEOUT_WORDS in reason.lower()
 
 
 def depart(run: Run, reason: str, cause: str, gone: tuple[str, ...]) -> None:

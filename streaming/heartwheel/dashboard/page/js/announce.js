@@ -2,12 +2,21 @@
 
 import { counted } from "./format.js";
 
+/** @import { HealthState } from "./answers.d.ts" */
+/** @import { Stream } from "./stream.js" */
+
 /** Least time between two announcements. */
 const PAUSE_MS = 8_000;
 
-/** Announce new expirations and changes of the engine's health in one polite region. */
+/**
+ * Announce new expirations and changes of the engine's health in one polite region.
+ *
+ * @param {HTMLElement} element
+ * @param {Stream} stream
+ */
 export function announcer(element, stream) {
   let expired = 0;
+  /** @type {HealthState | null} */
   let health = null;
   let words = "";
   let last = 0;

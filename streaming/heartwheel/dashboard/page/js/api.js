@@ -1,6 +1,15 @@
 // Questions to the server. What went wrong comes back as words for people: what, and what to do.
 
+import { at, logIn } from "./base.js";
+
+/** @import { Answer } from "./answers.d.ts" */
+
 export class ApiError extends Error {
+  /**
+   * @param {string} message
+   * @param {string} [hint]
+   * @param {number} [status]
+   */
   constructor(message, hint = "", status = 0) {
     super(message);
     this.hint = hint;
@@ -8,31 +17,68 @@ export class ApiError extends Error {
   }
 }
 
-/** Ask for JSON. `params` whose value is empty are left out. */
+/**
+ * Tell whether a question was ended by its signal: its page is gone.
+ *
+ * @param {unknown} error
+ */
+export const isAborted = (error) => error instanceof Error && error.name === "AbortError";
+
+/**
+ * Ask for JSON. `params` whose value is empty are left out.
+ *
+ * @template {string} Path
+ * @param {Path} path
+ * @param {Record<string, unknown>} [params]
+ * @param {{ signal?: AbortSignal }} [options]
+ * @returns {Promise<Answer<Path>>}
+ */
 export async function get(path, params = {}, { signal } = {}) {
   let response;
   try {
-    response = await fetch(`${path}${query(params)}`, { signal, headers: { accept: "application/json" } });
+    response = await fetch(at(`${path}${query(params)}`), { signal, headers: { accept: "application/json" } });
   } catch (error) {
-    if (error.name === "AbortError") throw error;
+    if (isAborted(error)) throw error;
     throw new ApiError(
       "The dashboard's server does not answer.",
       "It may have been stopped; this page tries again by itself.",
     );
   }
   const body = await response.json().catch(() => ({}));
+  if (response.status === 401 && body.hint?.startsWith("log in at ")) logIn(); // a session that has ended
   if (!response.ok)
     throw new ApiError(body.error ?? `The server answered ${response.status}.`, body.hint ?? "", response.status);
   return body;
 }
 
-/** Write parameters as a query, "" if there are none. */
+/**
+ * Write parameters as a query, "" if there are none.
+ *
+ * @param {Record<string, unknown>} params
+ */
 export function query(params) {
-  const search = new URLSearchParams(
-    Object.entries(params).filter(([, value]) => value !== "" && value !== null && value !== undefined),
-  );
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(params))
+    if (value !== "" && value !== null && value !== undefined) search.append(name, String(value));
   return search.size ? `?${search}` : "";
 }
 
-/** Write a path whose segments may hold anything, also "/". */
-export const pathOf = (...segments) => `/${segments.map(encodeURIComponent).join("/")}`;
+/**
+ * Write a path whose segments may hold anything, also "/".
+ *
+ * @param {...string} segments
+ * @returns {`/${string}`}
+ */
+export const pathOf = (...segments) => `/${segments.map((segment) => encodeURIComponent(guarded(segment))).join("/")}`;
+
+// A browser resolves the segments "." and "..", encoded ones too: such an id stands behind a "~", and an id that looks
+// like that behind one more. heartwheel/dashboard/paths.py reads the same.
+/** @param {string} segment */
+const guarded = (segment) => (/^~*\.{1,2}$/.test(segment) ? `~${segment}` : segment);
+
+/**
+ * Read a decoded segment of a path that `pathOf` has written.
+ *
+ * @param {string} text
+ */
+export const segmentOf = (text) => (/^~+\.{1,2}$/.test(text) ? text.slice(1) : text);

@@ -5,11 +5,20 @@ import { h, mark, put, write } from "./dom.js";
 import { clock, utc } from "./format.js";
 import { icon } from "./icons.js";
 
-/** Two lines: what matters, and what belongs to it. `read(row)` gives `{first, second, title?, titleSecond?}`. */
+/** @import { Cell, LineTexts, LinkTexts, TagWords } from "./types.d.ts" */
+
+/**
+ * Two lines: what matters, and what belongs to it. `read(row)` gives `{first, second, title?, titleSecond?}`.
+ *
+ * @template Row
+ * @param {(row: Row) => LineTexts} read
+ * @param {{ mono?: boolean }} [options]
+ * @returns {Cell<Row>}
+ */
 export function twoLines(read, { mono = false } = {}) {
   const first = h("span", { class: `line strong${mono ? " mono" : ""}` });
   const second = h("span", { class: "line second" });
-  const fill = (row) => {
+  const fill = (/** @type {Row} */ row) => {
     const texts = read(row);
     write(first, texts.first);
     write(second, texts.second ?? "");
@@ -19,11 +28,17 @@ export function twoLines(read, { mono = false } = {}) {
   return { element: h("div", {}, first, second), fill };
 }
 
-/** A link over a line of text. `read(row)` gives `{href, first, second, titleSecond?}`. */
+/**
+ * A link over a line of text. `read(row)` gives `{href, first, second, titleSecond?}`.
+ *
+ * @template Row
+ * @param {(row: Row) => LinkTexts} read
+ * @returns {Cell<Row>}
+ */
 export function linked(read) {
   const link = h("a", { class: "mono" });
   const second = h("span", { class: "line second" });
-  const fill = (row) => {
+  const fill = (/** @type {Row} */ row) => {
     const texts = read(row);
     write(link, texts.first);
     mark(link, "href", texts.href);
@@ -34,11 +49,18 @@ export function linked(read) {
   return { element: h("div", {}, h("span", { class: "line" }, link), second), fill };
 }
 
-/** A tag of an icon and a word. `read(row)` gives `{icon, label, tone, title}`, or null for none. */
+/**
+ * A tag of an icon and a word. `read(row)` gives `{icon, label, tone, title}`, or null for none.
+ *
+ * @template Row
+ * @param {(row: Row) => TagWords | null} read
+ * @returns {Cell<Row>}
+ */
 export function tagged(read) {
   const element = h("span");
+  /** @type {string | null} */
   let shown = null;
-  const fill = (row) => {
+  const fill = (/** @type {Row} */ row) => {
     const words = read(row);
     const key = words ? `${words.icon} ${words.label} ${words.tone} ${words.title}` : null;
     if (key === shown) return;
@@ -48,13 +70,27 @@ export function tagged(read) {
   return { element, fill };
 }
 
-/** A tag by itself. */
+/**
+ * A tag by itself.
+ *
+ * @param {TagWords} words
+ */
 export const tag = ({ icon: name, label, tone = "calm", title }) =>
   h("span", { class: `tag tone-${tone}`, title }, icon(name), label);
 
-/** A time of day with UTC in its title. */
+/**
+ * A time of day with UTC in its title.
+ *
+ * @param {number} ms
+ * @param {{ tenths?: boolean }} [options]
+ */
 export const time = (ms, options) =>
   h("time", { datetime: ms >= 0 ? new Date(ms).toISOString() : null, title: utc(ms) }, clock(ms, options));
 
+/** @param {string} group */
 export const groupHref = (group) => `/groups${pathOf(group)}`;
+/**
+ * @param {string} group
+ * @param {string} member
+ */
 export const memberHref = (group, member) => `/members${pathOf(group, member)}`;

@@ -2,6 +2,23 @@
 
 import { h, put } from "./dom.js";
 
+/** @import UPlot from "uplot" */
+/** @import { Line } from "./types.d.ts" */
+
+/** @typedef {{ summary: (data: UPlot.AlignedData) => string, signal: AbortSignal }} Around */
+
+/**
+ * What a chart draws, and how.
+ *
+ * @typedef {object} Drawing
+ * @property {Line[]} series
+ * @property {(value: number) => string} format
+ * @property {number} height
+ * @property {UPlot.Hooks.Arrays} hooks
+ * @property {(ms: number, at: number, splits: number[]) => string} ticks
+ * @property {boolean} spanGaps
+ */
+
 const HEIGHT = 150;
 const clocks = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const seconds = new Intl.DateTimeFormat(undefined, {
@@ -11,7 +28,11 @@ const seconds = new Intl.DateTimeFormat(undefined, {
   hourCycle: "h23",
 });
 
-/** Tell what colour a custom property has now: canvases know neither properties nor light-dark(). */
+/**
+ * Tell what colour a custom property has now: canvases know neither properties nor light-dark().
+ *
+ * @param {string} name
+ */
 export function colour(name) {
   const probe = h("i", { hidden: true });
   document.body.append(probe);
@@ -26,6 +47,8 @@ export function colour(name) {
  *
  * `series`: `{label, colour, dash?, fill?, bars?}`; `format(value)` writes a value of the y axis;
  * `summary(data)` says in words what is drawn. Returns `{element, show([t_ms, ...values])}`.
+ *
+ * @param {Pick<Drawing, "series" | "format"> & Partial<Drawing> & Around} wanted
  */
 export function chart({
   series,
@@ -38,7 +61,9 @@ export function chart({
   spanGaps = false,
 }) {
   const canvas = h("div", { class: "chart", role: "img" });
+  /** @type {UPlot | null} */
   let plot = null;
+  /** @type {UPlot.AlignedData | null} */
   let data = null;
   const draw = () => {
     plot?.destroy();
@@ -58,7 +83,7 @@ export function chart({
     resize.disconnect();
     plot?.destroy();
   });
-  const show = (fresh) => {
+  const show = (/** @type {UPlot.AlignedData} */ fresh) => {
     data = fresh;
     canvas.setAttribute("aria-label", summary(fresh));
     if (plot) plot.setData(fresh);
@@ -67,6 +92,10 @@ export function chart({
   return { element: canvas, show };
 }
 
+/**
+ * @param {Drawing & { width: number }} drawing
+ * @returns {UPlot.Options}
+ */
 function options({ series, format, height, width, hooks, ticks, spanGaps }) {
   const faint = colour("ink-faint");
   const axis = {
@@ -104,17 +133,26 @@ function options({ series, format, height, width, hooks, ticks, spanGaps }) {
         spanGaps,
         points: { show: false },
         fill: one.fill ? colour(one.colour).replace(/^rgb\((.*)\)$/, "rgba($1, 0.14)") : undefined,
-        paths: one.bars ? uPlot.paths.bars({ size: [0.7, 40, 1] }) : undefined,
+        paths: one.bars ? uPlot.paths.bars?.({ size: [0.7, 40, 1] }) : undefined,
       })),
     ],
   };
 }
 
+/**
+ * @param {number} ms
+ * @param {number} _at
+ * @param {number[]} splits
+ */
 function clockTicks(ms, _at, splits) {
   return (splits[1] - splits[0] < 60_000 ? seconds : clocks).format(new Date(ms));
 }
 
-/** Round up to where an axis may end; something above zero also where all is zero. */
+/**
+ * Round up to where an axis may end; something above zero also where all is zero.
+ *
+ * @param {number} high
+ */
 function nice(high) {
   if (!(high > 0)) return 1;
   const unit = 10 ** Math.floor(Math.log10(high));

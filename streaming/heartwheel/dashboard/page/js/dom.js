@@ -1,45 +1,106 @@
 // Elements without markup: every text goes through text nodes, so that an id full of tags is shown as it is.
 
+import { at } from "./base.js";
+
+/** @import { Child, Props } from "./types.d.ts" */
+
 const SVG = "http://www.w3.org/2000/svg";
 
-/** Make an element. `props`: attributes, `on…` handlers, `dataset`; children: nodes, texts, arrays; null is left out. */
+/**
+ * Make an element. `props`: attributes, `on…` handlers, `dataset`; children: nodes, texts, arrays; null is left out.
+ *
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Props} [props]
+ * @param {...Child} children
+ */
 export function h(tag, props = {}, ...children) {
   return fill(document.createElement(tag), props, children);
 }
 
-/** Make an SVG element, as `h` does. */
+/**
+ * Make an SVG element, as `h` does.
+ *
+ * @template {keyof SVGElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Props} [props]
+ * @param {...Child} children
+ */
 export function svg(tag, props = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), props, children);
 }
 
+/**
+ * @template {HTMLElement | SVGElement} Made
+ * @param {Made} element
+ * @param {Props} props
+ * @param {Child[]} children
+ */
 function fill(element, props, children) {
   for (const [name, value] of Object.entries(props)) {
     if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), /** @type {EventListener} */ (value));
     else if (name === "dataset") Object.assign(element.dataset, value);
-    else element.setAttribute(name, value === true ? "" : value);
+    else element.setAttribute(name, value === true ? "" : placed(name, String(value)));
   }
-  element.append(
-    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
-  );
+  element.append(...flattened(children));
   return element;
 }
 
-/** Put children in the place of all that an element holds. */
+/**
+ * @param {Child[]} children
+ * @returns {(Node | string)[]}
+ */
+const flattened = (children) =>
+  /** @type {any[]} */ (children)
+    .flat(Infinity)
+    .filter((child) => child !== null && child !== undefined && child !== false);
+
+/**
+ * Links are written as paths of this dashboard, wherever it lies.
+ *
+ * @param {string} name
+ * @param {string} value
+ */
+const placed = (name, value) => (name === "href" && value.startsWith("/") ? at(value) : value);
+
+/**
+ * Find an element that the page's one HTML file has.
+ *
+ * @param {string} id
+ */
+export const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
+
+/**
+ * Put children in the place of all that an element holds.
+ *
+ * @template {Element} Put
+ * @param {Put} element
+ * @param {...Child} children
+ */
 export function put(element, ...children) {
-  element.replaceChildren(
-    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
-  );
+  element.replaceChildren(...flattened(children));
   return element;
 }
 
-/** Write a text only if it differs: a table of a hundred rows is asked to do so four times a second. */
+/**
+ * Write a text only if it differs: a table of a hundred rows is asked to do so four times a second.
+ *
+ * @param {Element} element
+ * @param {string} text
+ */
 export function write(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Set an attribute only if it differs; null takes it away. */
+/**
+ * Set an attribute only if it differs; null takes it away.
+ *
+ * @param {Element} element
+ * @param {string} name
+ * @param {string | null} value
+ */
 export function mark(element, name, value) {
   if (value === null) element.removeAttribute(name);
-  else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+  else if (element.getAttribute(name) !== placed(name, value)) element.setAttribute(name, placed(name, value));
 }

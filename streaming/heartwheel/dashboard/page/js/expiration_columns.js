@@ -4,6 +4,17 @@ import { groupHref, linked, memberHref, tagged, twoLines } from "./cells.js";
 import { clock, count, duration, NOTHING, utc } from "./format.js";
 import { reasonWords } from "./words.js";
 
+/** @import { Expiration } from "./answers.d.ts" */
+/** @import { Column } from "./types.d.ts" */
+
+/**
+ * Whether a broker's log tells it, and not the engine.
+ *
+ * @param {Expiration | undefined} row
+ */
+export const isLogged = (row) => row?.evidence !== null && row?.evidence !== undefined;
+
+/** @type {Column<Expiration>} */
 const expired = {
   label: "Expired",
   width: "11%",
@@ -12,11 +23,12 @@ const expired = {
     twoLines((row) => ({
       first: clock(row.deadline_ms),
       title: `deadline ${utc(row.deadline_ms)}`,
-      second: `seen ${clock(row.last_seen_ms)}`,
-      titleSecond: `last seen ${utc(row.last_seen_ms)}`,
+      second: isLogged(row) ? "the broker's log" : `seen ${clock(row.last_seen_ms)}`,
+      titleSecond: isLogged(row) ? row.evidence : `last seen ${utc(row.last_seen_ms)}`,
     })),
 };
 
+/** @type {Column<Expiration>} */
 const why = {
   label: "Why",
   width: "13%",
@@ -29,6 +41,7 @@ const why = {
     })),
 };
 
+/** @type {Column<Expiration>} */
 const group = {
   label: "Group",
   width: "16%",
@@ -36,6 +49,7 @@ const group = {
   cell: () => linked((row) => ({ href: groupHref(row.group_id), first: row.group_id, second: row.group_state })),
 };
 
+/** @type {Column<Expiration>} */
 const member = {
   label: "Member",
   width: "24.5%",
@@ -45,6 +59,7 @@ const member = {
     linked((row) => ({ href: memberHref(row.group_id, row.member_id), first: row.member_id, second: whoIs(row) })),
 };
 
+/** @type {Column<Expiration>} */
 const silent = {
   label: "Silent for",
   width: "9%",
@@ -52,12 +67,13 @@ const silent = {
   about: "From its last sign of life until its expiration was decided",
   cell: () =>
     twoLines((row) => ({
-      first: duration(row.silent_ms),
-      second: `of ${duration(row.session_timeout_ms)}`,
+      first: row.session_timeout_ms ? duration(row.silent_ms) : NOTHING,
+      second: row.session_timeout_ms ? `of ${duration(row.session_timeout_ms)}` : "not in the log",
       titleSecond: "session timeout",
     })),
 };
 
+/** @type {Column<Expiration>} */
 const known = {
   label: "Lateness",
   width: "10%",
@@ -65,13 +81,14 @@ const known = {
   about: "From the deadline until its expiration was decided; below it when that was",
   cell: () =>
     twoLines((row) => ({
-      first: duration(row.lateness_ms),
-      title: `in Kafka ${duration(row.known_late_ms)} after the deadline`,
+      first: isLogged(row) ? NOTHING : duration(row.lateness_ms),
+      title: isLogged(row) ? "the coordinator itself decided it" : `in Kafka ${duration(row.known_late_ms)} after the deadline`,
       second: `at ${clock(row.detected_ms)}`,
       titleSecond: `detected ${utc(row.detected_ms)}`,
     })),
 };
 
+/** @type {Column<Expiration>} */
 const generation = {
   label: "Gen.",
   width: "5.5%",
@@ -80,6 +97,7 @@ const generation = {
   cell: () => twoLines((row) => ({ first: row.generation_id < 0 ? NOTHING : count(row.generation_id), second: "" })),
 };
 
+/** @type {Column<Expiration>} */
 const back = {
   label: "Came back",
   width: "11%",
@@ -97,7 +115,11 @@ const back = {
     ),
 };
 
-/** Say who a member is besides its id. */
+/**
+ * Say who a member is besides its id.
+ *
+ * @param {Expiration} row
+ */
 export function whoIs({ group_instance_id: instance, client_id: client, client_host: host }) {
   return (
     [instance && `instance ${instance}`, client, host && host.replace(/^\//, "")].filter(Boolean).join(" · ") ||

@@ -1,28 +1,33 @@
 // The list of expirations that a page shows: the newest of those that pass the filters, kept up with the stream.
 
-import { get } from "./api.js";
+import { get, isAborted } from "./api.js";
 import { throttled } from "./throttle.js";
+
+/** @import { Expiration, NewExpirations, NewReturn } from "./answers.d.ts" */
+/** @import { Following } from "./types.d.ts" */
 
 /** Follow the newest expirations. `changed()` is called when the list is another, `failed(error)` on an error. */
 export class Expirations {
-  #stream;
   #signal;
   #changed;
   #failed;
   #ask;
+  /** @type {Record<string, string>} */
   #filters = {};
   #asked = 0;
+  /** @type {Expiration[]} */
   rows = [];
   matched = 0;
   total = 0;
+  /** @type {string | null} */
   next = null;
   skipped = 0;
   arrived = 0;
   loaded = false;
 
+  /** @param {Following & { limit: number, changed: () => unknown, failed: (error: unknown) => unknown }} wanted */
   constructor({ stream, signal, limit, changed, failed }) {
-    Object.assign(this, { limit });
-    this.#stream = stream;
+    this.limit = limit;
     this.#signal = signal;
     this.#changed = changed;
     this.#failed = failed;
@@ -32,7 +37,11 @@ export class Expirations {
     stream.addEventListener("reload", () => this.#ask(), { signal });
   }
 
-  /** Ask for the rows of other filters; `before` is a cursor to older ones, which do not follow the stream. */
+  /**
+   * Ask for the rows of other filters; `before` is a cursor to older ones, which do not follow the stream.
+   *
+   * @param {Record<string, string>} filters
+   */
   choose(filters) {
     this.#filters = filters;
     return this.load();
@@ -56,7 +65,7 @@ export class Expirations {
       });
       this.#changed();
     } catch (error) {
-      if (error.name !== "AbortError" && asked === this.#asked) this.#failed(error);
+      if (!isAborted(error) && asked === this.#asked) this.#failed(error);
     }
   }
 
@@ -64,6 +73,7 @@ export class Expirations {
     return Object.values(this.#filters).every((value) => !value);
   }
 
+  /** @param {NewExpirations} news */
   #hear({ rows, skipped }) {
     this.arrived += rows.length + skipped;
     if (this.#filters.before) return;
@@ -78,6 +88,7 @@ export class Expirations {
     this.#changed();
   }
 
+  /** @param {NewReturn[]} returned */
   #mark(returned) {
     const times = new Map(returned.map(({ id, returned_ms }) => [id, returned_ms]));
     if (!this.rows.some(({ id }) => times.has(id))) return;

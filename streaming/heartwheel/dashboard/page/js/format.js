@@ -16,6 +16,7 @@ const CLOCK_MS = new Intl.DateTimeFormat(undefined, {
   hourCycle: "h23",
 });
 const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+/** @type {[string, number][]} */
 const UNITS = [
   ["d", 86_400_000],
   ["h", 3_600_000],
@@ -25,48 +26,86 @@ const UNITS = [
 
 export const NOTHING = "–";
 
+/**
+ * @param {number | null | undefined} value
+ * @returns {value is null | undefined}
+ */
 const missing = (value) => value === null || value === undefined;
 
-/** Write a count: 12,345; from a million on 1.2M. */
+/**
+ * Write a count: 12,345; from a million on 1.2M.
+ *
+ * @param {number | null | undefined} value
+ */
 export function count(value) {
   if (missing(value)) return NOTHING;
   return Math.abs(value) < 1_000_000 ? NUMBER.format(Math.round(value)) : SHORT.format(value);
 }
 
-/** Write a rate: two digits that matter below ten, none from there on. */
+/**
+ * Write a rate: two digits that matter below ten, none from there on.
+ *
+ * @param {number | null | undefined} value
+ */
 export function rate(value) {
   if (missing(value)) return NOTHING;
   return Math.abs(value) < 10 ? String(Number(value.toFixed(1))) : count(value);
 }
 
-/** Write a count of things: "1 member", "2 members". */
+/**
+ * Write a count of things: "1 member", "2 members".
+ *
+ * @param {number | null | undefined} value
+ * @param {string} one
+ * @param {string} [many]
+ */
 export const counted = (value, one, many = `${one}s`) => `${count(value)} ${value === 1 ? one : many}`;
 
-/** Write a length of time: 640 ms, 6 s, 6.4 s, 1 m 5 s, 2 h 3 m. */
+/**
+ * Write a length of time: 640 ms, 6 s, 6.4 s, 1 m 5 s, 2 h 3 m.
+ *
+ * @param {number | null | undefined} ms
+ * @returns {string}
+ */
 export function duration(ms) {
   if (missing(ms)) return NOTHING;
   if (ms < 0) return `-${duration(-ms)}`;
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 59_950) return `${trimmed(ms / 1_000)} s`;
-  const [unit, size] = UNITS.find(([, length]) => ms >= length);
-  const next = UNITS[UNITS.findIndex(([name]) => name === unit) + 1];
-  const whole = Math.floor(ms / size);
-  const rest = Math.floor((ms % size) / next[1]);
+  const long = Math.max(ms, 60_000); // what would be rounded to 60 s is 1 m
+  const found = UNITS.findIndex(([, length]) => long >= length);
+  const [[unit, size], next] = [UNITS[found], UNITS[found + 1]];
+  const whole = Math.floor(long / size);
+  const rest = Math.floor((long % size) / next[1]);
   return rest ? `${whole} ${unit} ${rest} ${next[0]}` : `${whole} ${unit}`;
 }
 
+/** @param {number} seconds */
 const trimmed = (seconds) => (seconds < 10 ? seconds.toFixed(1) : seconds.toFixed(0)).replace(/\.0$/, "");
 
-/** Write a countdown: tenths below ten seconds, so that it is seen to move. */
+/**
+ * Write a countdown: tenths below ten seconds, so that it is seen to move.
+ *
+ * @param {number} ms
+ */
 export function countdown(ms) {
   return ms >= 10_000 ? duration(Math.ceil(ms / 1_000) * 1_000) : `${Math.max(0, ms / 1_000).toFixed(1)} s`;
 }
 
-/** Write how long ago, coarsely. */
+/**
+ * Write how long ago, coarsely.
+ *
+ * @param {number} ms
+ */
 export const ago = (ms) =>
   ms < 1_500 ? "just now" : `${duration(ms < 60_000 ? Math.round(ms / 1_000) * 1_000 : ms)} ago`;
 
-/** Write a time of day in the reader's zone, with the day if it is not today. */
+/**
+ * Write a time of day in the reader's zone, with the day if it is not today.
+ *
+ * @param {number | null | undefined} ms
+ * @param {{ tenths?: boolean }} [options]
+ */
 export function clock(ms, { tenths = false } = {}) {
   if (missing(ms) || ms < 0) return NOTHING;
   const date = new Date(ms);
@@ -74,11 +113,19 @@ export function clock(ms, { tenths = false } = {}) {
   return date.toDateString() === new Date().toDateString() ? time : `${DAY.format(date)} ${time}`;
 }
 
-/** Write a time in UTC, for titles. */
+/**
+ * Write a time in UTC, for titles.
+ *
+ * @param {number | null | undefined} ms
+ */
 export const utc = (ms) =>
   missing(ms) || ms < 0 ? "" : `${new Date(ms).toISOString().replace("T", " ").replace("Z", "")} UTC`;
 
-/** Write a size: 640 B, 12 kB, 1.2 MB. */
+/**
+ * Write a size: 640 B, 12 kB, 1.2 MB.
+ *
+ * @param {number | null | undefined} value
+ */
 export function bytes(value) {
   if (missing(value)) return NOTHING;
   if (value < 1_000) return `${value} B`;

@@ -2,6 +2,7 @@
 
 import { svg } from "./dom.js";
 
+/** @type {Record<string, string[]>} */
 const PATHS = {
   check: ["M20 6 9 17l-5-5"],
   alert: ["M12 3 2 20h20L12 3Z", "M12 10v4", "M12 17v.01"],
@@ -26,7 +27,11 @@ const PATHS = {
   back: ["M20 12H4", "m10 6-6 6 6 6"],
 };
 
-/** Draw an icon by its name. */
+/**
+ * Draw an icon by its name.
+ *
+ * @param {string} name
+ */
 export function icon(name) {
   return svg(
     "svg",

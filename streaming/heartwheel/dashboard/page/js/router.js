@@ -1,10 +1,22 @@
 // Which page the address names. The address holds the page and its filters, so it can be kept, shared and gone back to.
 
+import { segmentOf } from "./api.js";
+import { at, within } from "./base.js";
+
+/** @import { Page } from "./types.d.ts" */
+
+/** @typedef {[RegExp | null, Page][]} Routes */
+/** @typedef {(page: Page, args: string[], how: { moved: boolean }) => void} Show */
+
 /** Routes are `[pattern, page]`; the groups of a pattern are percent-decoded and handed to the page. */
 export class Router {
   #routes;
   #show;
 
+  /**
+   * @param {Routes} routes
+   * @param {Show} show
+   */
   constructor(routes, show) {
     this.#routes = routes;
     this.#show = show;
@@ -16,13 +28,21 @@ export class Router {
     this.#render({ moved: false });
   }
 
-  /** Go to an address of this page. */
-  go(url) {
-    history.pushState({ inner: true }, "", url);
+  /**
+   * Go to a path of this dashboard.
+   *
+   * @param {string} path
+   */
+  go(path) {
+    history.pushState({ inner: true }, "", at(path));
     this.#render({ moved: true });
   }
 
-  /** Go back to where the reader came from, or, if it was opened right here, to a given address. */
+  /**
+   * Go back to where the reader came from, or, if it was opened right here, to a given address.
+   *
+   * @param {string} fallback
+   */
   back(fallback) {
     if (history.state?.inner) history.back();
     else this.go(fallback);
@@ -32,7 +52,12 @@ export class Router {
     return new URLSearchParams(location.search);
   }
 
-  /** Keep filters in the address, the empty ones left out; `push` makes a step to go back by. */
+  /**
+   * Keep filters in the address, the empty ones left out; `push` makes a step to go back by.
+   *
+   * @param {Record<string, string>} filters
+   * @param {{ push?: boolean }} [options]
+   */
   keep(filters, { push = false } = {}) {
     const search = new URLSearchParams(Object.entries(filters).filter(([, value]) => value));
     const url = search.size ? `${location.pathname}?${search}` : location.pathname;
@@ -41,8 +66,10 @@ export class Router {
     else history.replaceState(history.state, "", url);
   }
 
+  /** @param {MouseEvent} event */
   #click(event) {
-    const link = event.target.closest?.("a[href]");
+    const target = /** @type {Element} */ (event.target);
+    const link = /** @type {HTMLAnchorElement | null | undefined} */ (target.closest?.("a[href]"));
     if (
       !link ||
       event.defaultPrevented ||
@@ -54,18 +81,21 @@ export class Router {
     )
       return;
     const url = new URL(link.href);
-    if (url.origin !== location.origin || link.hasAttribute("download") || link.target || !this.#match(url.pathname))
+    if (url.origin !== location.origin || link.hasAttribute("download") || link.target || !this.#match(within(url.pathname)))
       return;
     if (url.hash) return;
     event.preventDefault();
-    this.go(url.pathname + url.search);
+    this.go(within(url.pathname) + url.search);
   }
 
+  /** @param {{ moved: boolean }} how */
   #render({ moved }) {
-    const found = this.#match(location.pathname) ?? { page: this.#routes.at(-1)[1], args: [] };
+    const [, last] = this.#routes[this.#routes.length - 1];
+    const found = this.#match(within(location.pathname)) ?? { page: last, args: [] };
     this.#show(found.page, found.args, { moved });
   }
 
+  /** @param {string} path */
   #match(path) {
     for (const [pattern, page] of this.#routes) {
       const match = pattern?.exec(path);
@@ -75,9 +105,10 @@ export class Router {
   }
 }
 
+/** @param {string} segment */
 function decoded(segment) {
   try {
-    return decodeURIComponent(segment);
+    return segmentOf(decodeURIComponent(segment));
   } catch {
     return segment; // a stray percent sign in an address typed by hand
   }

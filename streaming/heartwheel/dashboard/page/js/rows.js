@@ -2,10 +2,25 @@
 // thousand new rows a second make no garbage.
 
 /**
+ * How rows are told apart, made and filled.
+ *
+ * @template Row
+ * @template {{ element: HTMLElement }} Parts
+ * @typedef {object} Recipe
+ * @property {(row: Row) => unknown} key
+ * @property {() => Parts} make
+ * @property {(parts: Parts, row: Row) => unknown} fill
+ * @property {boolean} [light]
+ */
+
+/**
  * Keep the rows of one parent.
  *
  * `make` returns a new element's parts, with the element itself as `element`; `fill` writes a row's data into them;
  * with `light` a few new rows light up.
+ *
+ * @template Row
+ * @template {{ element: HTMLElement }} Parts
  */
 export class Rows {
   #parent;
@@ -13,8 +28,13 @@ export class Rows {
   #make;
   #fill;
   #light;
+  /** @type {Map<unknown, { parts: Parts, element: HTMLElement, row: Row | null }>} */
   #shown = new Map();
 
+  /**
+   * @param {HTMLElement} parent
+   * @param {Recipe<Row, Parts>} recipe
+   */
   constructor(parent, { key, make, fill, light }) {
     this.#parent = parent;
     this.#key = key;
@@ -23,25 +43,34 @@ export class Rows {
     this.#light = light;
   }
 
-  /** Show exactly these rows, in this order. Rows that are the same object as before are not written again. */
+  /**
+   * Show exactly these rows, in this order. Rows that are the same object as before are not written again.
+   *
+   * @param {Row[]} rows
+   */
   show(rows) {
     const wanted = new Map(rows.map((row) => [this.#key(row), row]));
     const free = [...this.#shown].filter(([key]) => !wanted.has(key)).map(([, entry]) => entry);
     const next = new Map();
     const few = this.#light && this.#shown.size > 0 && wanted.size - (this.#shown.size - free.length) <= 10;
-    for (const [key, row] of wanted) next.set(key, this.#shown.get(key) ?? this.#recycled(free.shift(), few));
+    for (const key of wanted.keys()) next.set(key, this.#shown.get(key) ?? this.#recycled(free.shift(), few));
     for (const { element } of free) element.remove();
     let place = this.#parent.firstElementChild;
     for (const [key, entry] of next) {
-      const row = wanted.get(key);
+      const row = /** @type {Row} */ (wanted.get(key));
       if (entry.row !== row) this.#fill(entry.parts, row);
       entry.row = row;
-      if (entry.element === place) place = place.nextElementSibling;
+      if (entry.element === place) place = entry.element.nextElementSibling;
       else this.#parent.insertBefore(entry.element, place);
     }
     this.#shown = next;
   }
 
+  /**
+   * @param {{ parts: Parts } | undefined} entry
+   * @param {boolean | undefined} fresh
+   * @returns {{ parts: Parts, element: HTMLElement, row: Row | null }}
+   */
   #recycled(entry, fresh) {
     const parts = entry?.parts ?? this.#make();
     parts.element.classList.toggle("fresh", fresh);

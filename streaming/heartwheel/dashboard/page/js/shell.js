@@ -1,13 +1,19 @@
 // The frame around every page: which tab is open, the engine's health, the theme, and whether the connection stands.
 
-import { h, mark, put } from "./dom.js";
+import { at } from "./base.js";
+import { byId, h, mark, put } from "./dom.js";
 import { ago, clock, duration } from "./format.js";
 import { icon } from "./icons.js";
 import { healthWords } from "./words.js";
 
-const part = (id) => document.getElementById(id);
+/** @import { Now } from "./answers.d.ts" */
+/** @import { Stream } from "./stream.js" */
 
-/** Bring the frame to life. Returns `select(tab)`, which marks the open page's tab. */
+/**
+ * Bring the frame to life. Returns `select(tab)`, which marks the open page's tab.
+ *
+ * @param {Stream} stream
+ */
 export function frame(stream) {
   stream.addEventListener("now", ({ detail }) => showHealth(detail));
   stream.addEventListener("link", () => showLink(stream));
@@ -19,24 +25,27 @@ export function frame(stream) {
   return { select };
 }
 
+/** @param {string | null} tab */
 function select(tab) {
   for (const link of document.querySelectorAll(".tabs a"))
-    mark(link, "aria-current", link.getAttribute("href") === tab ? "page" : null);
+    mark(link, "aria-current", tab !== null && link.getAttribute("href") === at(tab) ? "page" : null);
 }
 
 let healthShown = "";
 
+/** @param {Now} now */
 function showHealth({ health, version }) {
   if (healthShown === health.state + health.sentence) return;
   healthShown = health.state + health.sentence;
+  if (health.state === "log") showLog();
   const words = healthWords(health.state);
-  const pill = part("health-pill");
+  const pill = byId("health-pill");
   pill.hidden = false;
   pill.className = `health-pill tone-${words.tone}`;
   pill.title = health.sentence;
   put(pill, icon(words.icon), words.label);
   put(
-    part("foot"),
+    byId("foot"),
     h("span", {}, `heartwheel ${version}`),
     h("span", {}, h("a", { href: "/docs" }, "API")),
     h("span", {}, h("a", { href: "/metrics" }, "Metrics")),
@@ -44,14 +53,24 @@ function showHealth({ health, version }) {
   );
 }
 
+/** With no engine behind the page there is nobody to be at risk: what was read is on the other pages. */
+function showLog() {
+  if (document.documentElement.dataset.source === "log") return;
+  document.documentElement.dataset.source = "log";
+  const first = document.querySelector(".tabs a:not([data-engine])")?.getAttribute("href") ?? "";
+  for (const link of [byId("health-pill"), document.querySelector(".brand")]) link?.setAttribute("href", first);
+}
+
 const zone = () => Intl.DateTimeFormat().resolvedOptions().timeZone || "your zone";
 
+/** @param {Stream} stream */
 function showLink(stream) {
-  const banner = part("link-banner");
+  const banner = byId("link-banner");
   banner.hidden = !stream.lost;
   if (!stream.lost) return put(banner);
   if (!banner.firstChild) put(banner, h("div", {}, icon("plug"), h("span", {})));
-  banner.querySelector("div > span").textContent =
+  const words = /** @type {HTMLElement} */ (banner.querySelector("div > span"));
+  words.textContent =
     stream.heardMs === null
       ? `The dashboard's server does not answer for ${duration(Date.now() - stream.openedMs)}. Trying again.`
       : `Connection lost. What you see is from ${clock(stream.heardMs)}, ${ago(Date.now() - stream.heardMs)}. Trying again.`;
@@ -59,12 +78,12 @@ function showLink(stream) {
 }
 
 function themeButton() {
-  const button = part("theme-button");
+  const button = byId("theme-button");
   const draw = () => {
     const dark = globalThis.heartwheelTheme.dark();
     put(button, icon(dark ? "sun" : "moon"));
-    button.setAttribute("aria-label", dark ? "Switch to light colours" : "Switch to dark colours");
-    button.title = button.getAttribute("aria-label");
+    button.title = dark ? "Switch to light colours" : "Switch to dark colours";
+    button.setAttribute("aria-label", button.title);
   };
   button.addEventListener("click", () =>
     globalThis.heartwheelTheme.set(globalThis.heartwheelTheme.dark() ? "light" : "dark"),

@@ -2,20 +2,47 @@
 
 import { h } from "./dom.js";
 
-/** Say that there is nothing, why, and what to do. */
+/** @import { Child } from "./types.d.ts" */
+
+/**
+ * Say that there is nothing, why, and what to do.
+ *
+ * @param {Child} title
+ * @param {...Child} words
+ */
 export const empty = (title, ...words) => h("div", { class: "empty" }, h("strong", {}, title), h("span", {}, words));
 
-/** Say what went wrong, as the server put it. */
-export const failed = (error) => empty(error.message, error.hint ?? "");
+/**
+ * Say what went wrong, as the server put it.
+ *
+ * @param {unknown} error
+ */
+export function failed(error) {
+  const { message, hint } = /** @type {Error & { hint?: string }} */ (error);
+  return empty(message, hint ?? "");
+}
 
+/** @param {string} text */
 export const code = (text) => h("code", {}, text);
 
-/** Head a page. */
+/**
+ * Head a page.
+ *
+ * @param {string} title
+ * @param {Child} [about]
+ * @param {...Child} end
+ */
 export function head(title, about, ...end) {
   return h("div", { class: "page-head" }, h("h1", { tabindex: "-1" }, title), end, about ? h("p", {}, about) : null);
 }
 
-/** Make a panel with a heading. */
+/**
+ * Make a panel with a heading.
+ *
+ * @param {string} title
+ * @param {Child} note
+ * @param {...Child} children
+ */
 export function panel(title, note, ...children) {
   return h(
     "section",

@@ -1,6 +1,13 @@
 // The one connection to the server's events. It resumes by itself: a short break costs nothing, as the browser sends the
 // last id it saw and the server goes on there. Only when that is impossible do pages load anew (`reload`).
 
+import { get, query } from "./api.js";
+import { at } from "./base.js";
+
+/** @import { Hello, Now, StreamEvents } from "./answers.d.ts" */
+/** @import { Events } from "./types.d.ts" */
+
+/** @type {(keyof StreamEvents)[]} */
 const EVENTS = ["hello", "now", "expirations", "returned", "groups", "at_risk", "wheel", "series", "gap"];
 
 /** After this long without a word the connection counts as lost: the server speaks once a second. */
@@ -11,24 +18,45 @@ const HUNG_MS = 15_000;
 
 /** Events: the server's, with their data in `detail`; `reload`: what is shown may have gaps; `link`: see `lost`. */
 export class Stream extends EventTarget {
+  /** @type {EventSource | null} */
   #source = null;
+  /** @type {Record<string, unknown>} */
   #params = {};
+  /** @type {string | null} */
   #epoch = null;
   #retry = 0;
   #skewMs = 0;
+  /** @type {Now | null} */
   now = null;
+  /** @type {number | null} */
   heardMs = null;
   openedMs = Date.now();
   lost = false;
 
-  /** Connect, or connect anew to be told other things, such as another shard's wheel. */
+  /**
+   * Listen to an event, with its data in `detail`.
+   *
+   * @template {keyof Events} Name
+   * @param {Name} name
+   * @param {((event: CustomEvent<Events[Name]>) => unknown) | EventListenerObject | null} listener
+   * @param {AddEventListenerOptions} [options]
+   */
+  addEventListener(name, listener, options) {
+    super.addEventListener(name, /** @type {EventListener} */ (listener), options);
+  }
+
+  /**
+   * Connect, or connect anew to be told other things, such as another shard's wheel.
+   *
+   * @param {Record<string, unknown>} [params]
+   */
   open(params = this.#params) {
     this.#params = params;
     this.#source?.close();
     clearTimeout(this.#retry);
     this.openedMs = Date.now();
     this.#epoch = null; // a new connection knows no last id, so there may be a gap before it
-    this.#source = new EventSource(`/api/stream${params.wheel === undefined ? "" : `?wheel=${params.wheel}`}`);
+    this.#source = new EventSource(at(`/api/stream${query(params)}`));
     for (const name of EVENTS) this.#source.addEventListener(name, (event) => this.#hear(name, event));
     this.#source.addEventListener("error", () => this.#broken());
   }
@@ -50,6 +78,10 @@ export class Stream extends EventTarget {
     return Date.now() + this.#skewMs;
   }
 
+  /**
+   * @param {keyof StreamEvents} name
+   * @param {MessageEvent<string>} event
+   */
   #hear(name, event) {
     this.heardMs = Date.now();
     const detail = JSON.parse(event.data);
@@ -60,6 +92,7 @@ export class Stream extends EventTarget {
     this.dispatchEvent(new CustomEvent(name, { detail }));
   }
 
+  /** @param {Hello} hello */
   #greet({ epoch, now }) {
     const resumed = epoch === this.#epoch;
     this.#epoch = epoch;
@@ -68,6 +101,7 @@ export class Stream extends EventTarget {
     if (!resumed) this.dispatchEvent(new CustomEvent("reload"));
   }
 
+  /** @param {Now} now */
   #remember(now) {
     this.now = now;
     this.#skewMs = now.at_ms - Date.now();
@@ -75,11 +109,13 @@ export class Stream extends EventTarget {
 
   #broken() {
     this.#tell(true);
-    if (this.#source.readyState !== EventSource.CLOSED) return; // the browser tries again
+    if (this.#source?.readyState !== EventSource.CLOSED) return; // the browser tries again
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => this.open(), 2_000);
+    get("/api/now").catch(() => {}); // if it is a session that has ended, this leads to the login
   }
 
+  /** @param {boolean} lost */
   #tell(lost) {
     if (lost === this.lost) return;
     this.lost = lost;

@@ -8,7 +8,7 @@
       return null; // storage may be forbidden; the scheme of the system then holds
     }
   };
-  const apply = (theme) => {
+  const apply = (/** @type {string | null} */ theme) => {
     if (theme) document.documentElement.dataset.theme = theme;
     else delete document.documentElement.dataset.theme;
   };

@@ -1,6 +1,12 @@
 // Work that follows a stream: at most once in a while, and always once more after the last call.
 
-/** Wrap a function so that it runs at once, then at most every `pauseMs`; it ends with the signal. */
+/**
+ * Wrap a function so that it runs at once, then at most every `pauseMs`; it ends with the signal.
+ *
+ * @param {() => unknown} run
+ * @param {number} pauseMs
+ * @param {AbortSignal} [signal]
+ */
 export function throttled(run, pauseMs, signal) {
   let timer = 0;
   let asked = false;
@@ -20,7 +26,13 @@ export function throttled(run, pauseMs, signal) {
   };
 }
 
-/** Wrap a function so that it runs only when it has not been called for a while. */
+/**
+ * Wrap a function so that it runs only when it has not been called for a while.
+ *
+ * @param {() => unknown} run
+ * @param {number} pauseMs
+ * @param {AbortSignal} [signal]
+ */
 export function settled(run, pauseMs, signal) {
   let timer = 0;
   signal?.addEventListener("abort", () => clearTimeout(timer));
@@ -30,10 +42,16 @@ export function settled(run, pauseMs, signal) {
   };
 }
 
-/** Run at every frame the browser draws, at most every `pauseMs`, until the signal ends. */
+/**
+ * Run at every frame the browser draws, at most every `pauseMs`, until the signal ends.
+ *
+ * @param {() => unknown} run
+ * @param {number} pauseMs
+ * @param {AbortSignal} signal
+ */
 export function animated(run, pauseMs, signal) {
   let last = 0;
-  const step = (at) => {
+  const step = (/** @type {number} */ at) => {
     if (signal.aborted) return;
     if (at - last >= pauseMs) {
       last = at;

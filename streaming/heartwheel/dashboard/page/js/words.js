@@ -1,5 +1,6 @@
 // The words and icons for what the engine names by enums. A name of a newer engine is shown as it is.
 
+/** @type {{ [name: string]: { label: string, icon: string, long: string } | undefined }} */
 const REASONS = {
   session_timeout: { label: "Silent", icon: "heart", long: "Session timeout: no heartbeat came in time." },
   rebalance_timeout: {
@@ -17,6 +18,16 @@ const REASONS = {
     icon: "enter",
     long: "Pending timeout: it was given an id, and never joined with it.",
   },
+  poll_timeout: {
+    label: "Took itself out",
+    icon: "pause",
+    long: "Poll timeout: it did not poll within max.poll.interval.ms, and left by itself.",
+  },
+  revocation_timeout: {
+    label: "Did not revoke",
+    icon: "hourglass",
+    long: "Revocation timeout: it did not give up partitions in time.",
+  },
   new_member_timeout: {
     label: "Gave up joining",
     icon: "clock",
@@ -24,18 +35,22 @@ const REASONS = {
   },
 };
 
+/** @type {{ [name: string]: { label?: string, icon: string, tone: string } | undefined }} */
 const STATES = {
   Empty: { icon: "dot", tone: "calm" },
   PreparingRebalance: { label: "Preparing rebalance", icon: "hourglass", tone: "warn" },
+  CompletingRebalance: { label: "Completing rebalance", icon: "sync", tone: "warn" },
   Stable: { icon: "check", tone: "good" },
   Unknown: { icon: "dot", tone: "calm" },
 };
 
+/** @type {{ [name: string]: { label: string, icon: string, tone: string } | undefined }} */
 const HEALTH = {
   healthy: { label: "Healthy", icon: "check", tone: "good" },
   catching_up: { label: "Catching up", icon: "hourglass", tone: "warn" },
   stalled: { label: "Stalled", icon: "stop", tone: "bad" },
   waiting: { label: "Waiting", icon: "clock", tone: "calm" },
+  log: { label: "From a log", icon: "check", tone: "calm" },
   unreachable: { label: "Unreachable", icon: "plug", tone: "bad" },
 };
 
@@ -45,22 +60,40 @@ export const REASON_NAMES = Object.keys(REASONS);
 /** The filter of page Groups offers these. */
 export const STATE_NAMES = Object.keys(STATES);
 
+/** @param {string | null | undefined} name */
 export const spaced = (name) => (name ?? "").replaceAll("_", " ");
 
-/** Give label, icon and sentence of a reason. */
+/**
+ * Give label, icon and sentence of a reason.
+ *
+ * @param {string} name
+ */
 export const reasonWords = (name) => ({ label: spaced(name), icon: "dot", long: spaced(name), ...REASONS[name] });
 
-/** Give label, icon and tone of a group's state. */
+/**
+ * Give label, icon and tone of a group's state.
+ *
+ * @param {string} name
+ */
 export const stateWords = (name) => ({ label: name || "Unknown", icon: "dot", tone: "calm", ...STATES[name] });
 
-/** Give label, icon and tone of the engine's health. */
+/**
+ * Give label, icon and tone of the engine's health.
+ *
+ * @param {string} name
+ */
 export const healthWords = (name) => ({ label: spaced(name), icon: "alert", tone: "warn", ...HEALTH[name] });
 
+/** @type {{ [name: string]: string | undefined }} */
 const KINDS = {
   classic: "members join, sync and carry a generation, by Kafka's classic protocol",
   loaded: "taken over in the middle of its life, at the generation its heartbeats carry",
   presence: "plain workers that only send heartbeats",
 };
 
-/** Say what a kind of group is. */
-export const kindWords = (name) => KINDS[name] ?? "";
+/**
+ * Say what a kind of group is.
+ *
+ * @param {string | null} name
+ */
+export const kindWords = (name) => KINDS[name ?? ""] ?? "";

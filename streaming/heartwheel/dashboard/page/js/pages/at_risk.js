@@ -1,15 +1,18 @@
 // Page At risk: who is next. Each bar is what is left of a session; a heartbeat fills it up again.
 
-import { get } from "../api.js";
+import { get, isAborted } from "../api.js";
 import { h, put } from "../dom.js";
 import { failed, head } from "../states.js";
 import { animated } from "../throttle.js";
 import { riskList } from "./risk_list.js";
 
+/** @import { Page } from "../types.d.ts" */
+
 const ABOUT =
   "The members nearest to their deadline. To be here is normal: somebody is always next. A heartbeat fills the bar " +
   "again; when it runs empty, the member is expired as soon as the engine's clock gets there.";
 
+/** @type {Page} */
 export const atRiskPage = {
   tab: "/at-risk",
   title: () => "At risk",
@@ -19,7 +22,7 @@ export const atRiskPage = {
     const load = () =>
       get("/api/at-risk", { limit: 50 }, { signal }).then(
         list.show,
-        (error) => error.name === "AbortError" || put(body, failed(error)),
+        (error) => isAborted(error) || put(body, failed(error)),
       );
     stream.addEventListener(
       "at_risk",

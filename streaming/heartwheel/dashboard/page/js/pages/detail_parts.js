@@ -3,7 +3,14 @@
 import { h } from "../dom.js";
 import { icon } from "../icons.js";
 
-/** Head a detail view: the way back (also by Escape), what it is, its name. */
+/** @import { Router } from "../router.js" */
+/** @import { Child } from "../types.d.ts" */
+
+/**
+ * Head a detail view: the way back (also by Escape), what it is, its name.
+ *
+ * @param {{ title: string, kind: string, about: Child, back: string, router: Router }} what
+ */
 export function detailHead({ title, kind, about, back, router }) {
   const link = h("a", { class: "button quiet back", href: back, title: "Back (Escape)" }, icon("back"), "Back");
   link.addEventListener("click", (event) => {
@@ -20,7 +27,11 @@ export function detailHead({ title, kind, about, back, router }) {
   );
 }
 
-/** List facts: name, value, and "wide" for long ones; those without a value are left out. */
+/**
+ * List facts: name, value, and "wide" for long ones; those without a value are left out.
+ *
+ * @param {[name: string, value: Child, width?: string][]} rows
+ */
 export const facts = (rows) =>
   h(
     "dl",

@@ -1,7 +1,7 @@
 // Page Expired: everybody who was expired, newest first, as it happens. The filters live in the address.
 
 import { query } from "../api.js";
-import { h, mark, put } from "../dom.js";
+import { h, mark, put, write } from "../dom.js";
 import { Expirations } from "../expirations.js";
 import { EXPIRATION_COLUMNS } from "../expiration_columns.js";
 import { count, counted } from "../format.js";
@@ -11,11 +11,15 @@ import { table } from "../table.js";
 import { settled } from "../throttle.js";
 import { REASON_NAMES, reasonWords } from "../words.js";
 
+/** @import { Expiration, Now } from "../answers.d.ts" */
+/** @import { Page, Visit } from "../types.d.ts" */
+
 /** As many rows as are ever on the page: beyond them are older pages, by a cursor. */
 const ROWS = 100;
 
 const FILTERS = ["text", "reason", "group", "member", "before"];
 
+/** @type {Page} */
 export const expiredPage = {
   tab: "/expired",
   title: () => "Expired members",
@@ -30,18 +34,43 @@ export const expiredPage = {
       view.body,
       view.pager,
     );
+    stream.addEventListener("now", ({ detail }) => about(main, detail), { signal });
+    if (stream.now) about(main, stream.now);
     view.start();
   },
 };
 
+/**
+ * With a broker's log behind the page it is the coordinator that decided, and no engine.
+ *
+ * @param {HTMLElement} main
+ * @param {Pick<Now, "health">} now
+ */
+function about(main, { health }) {
+  const place = main.querySelector(".page-head p");
+  if (health.state === "log" && place) write(place, `Members that are out, and why. ${health.sentence}`);
+}
+
 class View {
+  /** @param {Pick<Visit, "router" | "stream" | "signal">} visit */
   constructor({ router, stream, signal }) {
-    Object.assign(this, { router, stream, signal, paused: false });
+    this.router = router;
+    this.stream = stream;
+    this.signal = signal;
+    this.paused = false;
+    this.shownOnce = false;
+    this.arrivedBefore = 0;
+    this.pauseButton = h("button", { type: "button", class: "button", onclick: () => this.pause(!this.paused) });
+    this.downloads = ["csv", "json"].map((kind) =>
+      h("a", { class: "button", download: true }, icon("download"), kind.toUpperCase()),
+    );
+    this.narrowed = h("span", { class: "tools-note small soft" });
+    /** @type {Record<string, string>} */
     this.filters = Object.fromEntries(FILTERS.map((name) => [name, router.query.get(name) ?? ""]));
     this.table = table({
       caption: "Expired members, newest first",
       columns: EXPIRATION_COLUMNS,
-      key: (row) => row.id,
+      key: (/** @type {Expiration} */ row) => row.id,
       light: true,
     });
     this.body = h("div", { class: "panel flush" });
@@ -77,11 +106,6 @@ class View {
       ),
     );
     reason.addEventListener("change", () => this.filter({ reason: reason.value }));
-    this.pauseButton = h("button", { type: "button", class: "button", onclick: () => this.pause(!this.paused) });
-    this.downloads = ["csv", "json"].map((kind) =>
-      h("a", { class: "button", download: true }, icon("download"), kind.toUpperCase()),
-    );
-    this.narrowed = h("span", { class: "tools-note small soft" });
     return h(
       "div",
       { class: "tools" },
@@ -98,6 +122,7 @@ class View {
     this.apply();
   }
 
+  /** @param {Record<string, string>} change */
   filter(change) {
     Object.assign(this.filters, { before: "" }, change);
     this.router.keep(this.filters);
@@ -123,6 +148,7 @@ class View {
     this.list.choose(this.filters);
   }
 
+  /** @param {boolean} paused */
   pause(paused) {
     this.paused = paused;
     this.arrivedBefore = this.list.arrived;
@@ -197,6 +223,7 @@ class View {
     );
   }
 
+  /** @param {string} before */
   turn(before) {
     this.filters.before = before;
     this.router.keep(this.filters, { push: true });

@@ -1,6 +1,6 @@
 // One group: what its state means, who blocks its rebalance now, whether it storms, and what happened to it.
 
-import { get, pathOf, query } from "../api.js";
+import { get, isAborted, pathOf, query } from "../api.js";
 import { memberHref, tag, time } from "../cells.js";
 import { h, put, write } from "../dom.js";
 import { COLUMNS_OF_A_GROUP } from "../expiration_columns.js";
@@ -12,6 +12,11 @@ import { animated, throttled } from "../throttle.js";
 import { kindWords, spaced, stateWords } from "../words.js";
 import { detailHead, facts } from "./detail_parts.js";
 
+/** @import { Blocked, GroupAnswer, MemberSeen, Storm } from "../answers.d.ts" */
+/** @import { Stream } from "../stream.js" */
+/** @import { Page } from "../types.d.ts" */
+
+/** @type {Page} */
 export const groupPage = {
   tab: "/groups",
   escape: "/groups",
@@ -22,7 +27,7 @@ export const groupPage = {
     const load = () =>
       get(`/api/groups${pathOf(id)}`, {}, { signal }).then(
         (group) => show(body, group, stream),
-        (error) => error.name === "AbortError" || put(body, failed(error)),
+        (error) => isAborted(error) || put(body, failed(error)),
       );
     const again = throttled(load, 1_500, signal);
     stream.addEventListener(
@@ -36,13 +41,18 @@ export const groupPage = {
   },
 };
 
+/**
+ * @param {HTMLElement} body
+ * @param {GroupAnswer} group
+ * @param {Stream} stream
+ */
 function show(body, group, stream) {
   const open = body.querySelector("details")?.open;
   put(
     body,
     state(group),
-    group.blocked ? blocked(group) : null,
-    group.storm ? storm(group) : null,
+    group.blocked ? blocked(group.group_id, group.blocked) : null,
+    group.storm ? storm(group.group_id, group.storm) : null,
     h("div", { class: "columns" }, timeline(group), seen(group, stream.serverMs())),
     expired(group),
   );
@@ -50,6 +60,7 @@ function show(body, group, stream) {
   tick(body, stream);
 }
 
+/** @param {GroupAnswer} group */
 function state(group) {
   const { last } = group;
   return h(
@@ -61,8 +72,8 @@ function state(group) {
       ["Members", count(group.members)],
       ["Generation", group.generation_id < 0 ? NOTHING : count(group.generation_id)],
       ["Kind", group.kind ? h("span", { title: kindWords(group.kind) }, group.kind) : "not known"],
-      ["Shard", group.shard],
-      ["Last change", last ? [spaced(last.cause ?? last.type), ", ", time(last.time_ms)] : "none seen"],
+      ["Shard", group.shard === -1 ? "none: from the broker's log" : group.shard],
+      ["Last change", last ? [last.words, ", ", time(last.time_ms)] : "none seen"],
       ["It took", last?.duration_ms === null || last?.duration_ms === undefined ? null : duration(last.duration_ms)],
       ["In Kafka's words", last?.reason, "wide"],
       ["Expired in the window", count(group.expirations_count)],
@@ -70,10 +81,11 @@ function state(group) {
   );
 }
 
-function blocked({
-  group_id: group,
-  blocked: { since_ms: since, deadline_ms: deadline, awaiting, awaiting_count: all },
-}) {
+/**
+ * @param {string} group
+ * @param {Blocked} rebalance
+ */
+function blocked(group, { since_ms: since, deadline_ms: deadline, awaiting, awaiting_count: all, to }) {
   return h(
     "section",
     { class: "panel callout tone-warn" },
@@ -81,16 +93,14 @@ function blocked({
       "h2",
       {},
       icon("hourglass"),
-      all ? ` Waiting for ${counted(all, "member")} to rejoin` : " A rebalance is under way",
+      all ? ` Waiting for ${counted(all, "member")} to ${to === "sync" ? "sync" : "rejoin"}` : " A rebalance is under way",
     ),
     h(
       "p",
       {},
-      "Since ",
-      time(since),
-      ". ",
+      since ? ["Since ", time(since), ". "] : null,
       deadline
-        ? ["Who is not back in ", h("strong", { dataset: { until: deadline } }), " is taken out of the group."]
+        ? [to === "sync" ? "Who has not synced in " : "Who is not back in ", h("strong", { dataset: { until: deadline } }), " is taken out of the group."]
         : "",
     ),
     h(
@@ -99,12 +109,18 @@ function blocked({
       awaiting
         .slice(0, 20)
         .map((member) => h("li", {}, h("a", { class: "mono wrap", href: memberHref(group, member) }, member))),
-      all > 20 ? h("li", { class: "soft" }, `and ${counted(all - Math.min(20, awaiting.length), "other")}`) : null,
+      all > Math.min(20, awaiting.length)
+        ? h("li", { class: "soft" }, `and ${counted(all - Math.min(20, awaiting.length), "other")}`)
+        : null,
     ),
   );
 }
 
-function storm({ group_id: group, storm: { count: rebalances, window_ms: length, first_cause: cause, offenders } }) {
+/**
+ * @param {string} group
+ * @param {Storm} storm
+ */
+function storm(group, { count: rebalances, window_ms: length, first_cause: cause, offenders }) {
   return h(
     "section",
     { class: "panel callout tone-bad" },
@@ -127,11 +143,16 @@ function storm({ group_id: group, storm: { count: rebalances, window_ms: length,
 }
 
 // An offender goes by its instance, or by its client and host: its member id is another after each return.
+/**
+ * @param {string} group
+ * @param {string} name
+ */
 const offenderHref = (group, name) => `/expired${query({ group, text: name.replace(" at ", " ") })}`;
 
 /** More than these are on page Expired. */
 const EXPIRATIONS_SHOWN = 10;
 
+/** @type {{ [kind: string]: [icon: string, tone: string] | undefined }} */
 const KINDS = {
   expired: ["door", "bad"],
   triggered: ["sync", "warn"],
@@ -139,6 +160,7 @@ const KINDS = {
   empty: ["dot", "calm"],
 };
 
+/** @param {GroupAnswer} group */
 function timeline({ timeline: events }) {
   const element = panel("What happened", "newest first");
   const shown = [...events].sort((one, other) => other.time_ms - one.time_ms).slice(0, 60);
@@ -157,6 +179,10 @@ function timeline({ timeline: events }) {
   return element;
 }
 
+/**
+ * @param {GroupAnswer} group
+ * @param {number} now
+ */
 function seen({ group_id: group, members_seen: members, members_note: note }, now) {
   const element = panel("Members seen", "from the end of the heartbeat topic");
   element.append(
@@ -175,11 +201,7 @@ function seen({ group_id: group, members_seen: members, members_note: note }, no
                   { class: "mono line", href: memberHref(group, member.member_id), title: member.member_id },
                   member.member_id,
                 ),
-                h(
-                  "span",
-                  { class: "soft small nowrap" },
-                  `${counted(member.beats, "event")}, last ${ago(Math.max(0, now - member.last_seen_ms))}`,
-                ),
+                seenWords(member, now),
               ),
             ),
         )
@@ -188,6 +210,18 @@ function seen({ group_id: group, members_seen: members, members_note: note }, no
   return element;
 }
 
+/**
+ * @param {MemberSeen} member
+ * @param {number} now
+ */
+function seenWords({ beats, last_seen_ms: last, left }, now) {
+  const since = ago(Math.max(0, now - last));
+  return typeof left === "string"
+    ? h("span", { class: "soft small" }, `left ${since}: ${left || "no reason given"}`)
+    : h("span", { class: "soft small nowrap" }, `${counted(beats, "event")}, last ${since}`);
+}
+
+/** @param {GroupAnswer} group */
 function expired({ group_id: group, expirations, expirations_count: all }) {
   if (!expirations?.length) return null;
   const list = table({ caption: "Expired members of this group", columns: COLUMNS_OF_A_GROUP, key: (row) => row.id });
@@ -205,7 +239,11 @@ function expired({ group_id: group, expirations, expirations_count: all }) {
   );
 }
 
+/**
+ * @param {HTMLElement} body
+ * @param {Stream} stream
+ */
 function tick(body, stream) {
-  for (const element of body.querySelectorAll("[data-until]"))
+  for (const element of /** @type {NodeListOf<HTMLElement>} */ (body.querySelectorAll("[data-until]")))
     write(element, countdown(Math.max(0, Number(element.dataset.until) - stream.serverMs())));
 }

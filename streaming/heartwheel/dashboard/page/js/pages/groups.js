@@ -1,6 +1,6 @@
-// Page Groups: every group's state, its last rebalance and why, who blocks one now, and who rebalances again and again.
+// Page Groups: every group's state, what happened last and why, who blocks one now, and who rebalances again and again.
 
-import { get } from "../api.js";
+import { get, isAborted } from "../api.js";
 import { groupHref, linked, tagged, twoLines } from "../cells.js";
 import { h, put } from "../dom.js";
 import { ago, clock, count, countdown, counted, duration, NOTHING, utc } from "../format.js";
@@ -9,10 +9,15 @@ import { table } from "../table.js";
 import { animated, settled, throttled } from "../throttle.js";
 import { kindWords, spaced, STATE_NAMES, stateWords } from "../words.js";
 
+/** @import { Blocked, Group, GroupPage, NewGroups } from "../answers.d.ts" */
+/** @import { Stream } from "../stream.js" */
+/** @import { Cell, Column, LineTexts, Page, Visit } from "../types.d.ts" */
+
 const ROWS = 100;
 
 const FILTERS = ["text", "state", "storm"];
 
+/** @type {Page} */
 export const groupsPage = {
   tab: "/groups",
   title: () => "Groups",
@@ -26,8 +31,15 @@ export const groupsPage = {
 };
 
 class View {
+  /** @param {Pick<Visit, "router" | "stream" | "signal">} visit */
   constructor({ router, stream, signal }) {
-    Object.assign(this, { router, stream, signal, rows: [], asked: 0 });
+    this.router = router;
+    this.stream = stream;
+    this.signal = signal;
+    /** @type {Group[]} */
+    this.rows = [];
+    this.asked = 0;
+    /** @type {Record<string, string>} */
     this.filters = Object.fromEntries(FILTERS.map((name) => [name, router.query.get(name) ?? ""]));
     this.table = table({ caption: "Groups", columns: columns(stream), key: (group) => group.group_id });
     this.body = h("div", { class: "panel flush" });
@@ -73,6 +85,7 @@ class View {
     this.ask();
   }
 
+  /** @param {Record<string, string>} change */
   filter(change) {
     Object.assign(this.filters, change);
     this.router.keep(this.filters);
@@ -85,10 +98,11 @@ class View {
       const answer = await get("/api/groups", { ...this.filters, limit: ROWS }, { signal: this.signal });
       if (asked === this.asked) this.show(answer);
     } catch (error) {
-      if (error.name !== "AbortError" && asked === this.asked) put(this.body, failed(error));
+      if (!isAborted(error) && asked === this.asked) put(this.body, failed(error));
     }
   }
 
+  /** @param {GroupPage} page */
   show({ rows, total, note }) {
     this.rows = rows;
     if (rows.length) this.draw();
@@ -102,7 +116,11 @@ class View {
     this.table.show(this.rows);
   }
 
-  /** Groups in the list change where they stand; whether others belong into it only the server can tell. */
+  /**
+   * Groups in the list change where they stand; whether others belong into it only the server can tell.
+   *
+   * @param {NewGroups} news
+   */
   hear({ rows, skipped }) {
     const changed = new Map(rows.map((group) => [group.group_id, group]));
     const known = this.rows.filter((group) => changed.has(group.group_id)).length;
@@ -127,11 +145,15 @@ class View {
       );
       return empty("No group matches these filters.", clear);
     }
-    const words = "Groups show up with their first rebalance or expiration. To see some, run ";
+    const words = "Groups show up with their first heartbeat. To see some, run ";
     return empty("No group has been seen yet.", words, code("heartwheel demo"), ".");
   }
 }
 
+/**
+ * @param {Stream} stream
+ * @returns {Column<Group>[]}
+ */
 function columns(stream) {
   return [
     {
@@ -161,29 +183,39 @@ function columns(stream) {
           second: `gen. ${group.generation_id < 0 ? NOTHING : count(group.generation_id)}`,
         })),
     },
-    { label: "Last rebalance", width: "21%", cell: () => twoLines((group) => lastRebalance(group, stream.serverMs())) },
+    { label: "Last change", width: "21%", cell: () => twoLines((group) => lastChange(group, stream.serverMs())) },
     {
       label: "Waiting for",
       width: "15%",
-      about: "Who has not rejoined, and how long the group still waits",
+      about: "Who has not rejoined, or not synced, and how long the group still waits",
       cell: () => twoLines((group) => blockers(group, stream.serverMs())),
     },
     { label: "Expired", width: "12%", about: "Members expired in the window; rebalances in a row", cell: expiredCell },
   ];
 }
 
-function lastRebalance({ last }, now) {
+/**
+ * @param {Group} group
+ * @param {number} now
+ * @returns {LineTexts}
+ */
+function lastChange({ last }, now) {
   if (!last) return { first: "none seen", second: "" };
   const length =
     last.duration_ms === null || last.duration_ms === undefined ? "" : `, took ${duration(last.duration_ms)}`;
   return {
-    first: spaced(last.cause ?? last.type),
+    first: last.words,
     second: `${ago(Math.max(0, now - last.time_ms))}${length}`,
     title: last.reason,
     titleSecond: `${clock(last.time_ms)}, ${utc(last.time_ms)}`,
   };
 }
 
+/**
+ * @param {Group} group
+ * @param {number} now
+ * @returns {LineTexts}
+ */
 function blockers({ blocked }, now) {
   if (!blocked) return { first: NOTHING, second: "" };
   const left =
@@ -193,14 +225,16 @@ function blockers({ blocked }, now) {
   return { first: waitedFor(blocked), second: left, title: blocked.awaiting.join("\n") };
 }
 
-function waitedFor({ awaiting, awaiting_count: all }) {
-  if (all === 1) return awaiting[0];
-  return all ? counted(all, "member") : "others to join";
+/** @param {Blocked} rebalance */
+function waitedFor({ awaiting, awaiting_count: all, to }) {
+  if (all === 1 && awaiting.length) return awaiting[0];
+  return all ? counted(all, "member") : to === "sync" ? "the assignment" : "others to join";
 }
 
+/** @returns {Cell<Group>} */
 function expiredCell() {
-  const line = twoLines((group) => ({ first: count(group.expirations), second: "" }));
-  const badge = tagged(({ storm }) =>
+  const line = twoLines((/** @type {Group} */ group) => ({ first: count(group.expirations), second: "" }));
+  const badge = tagged((/** @type {Group} */ { storm }) =>
     storm
       ? {
           icon: "storm",

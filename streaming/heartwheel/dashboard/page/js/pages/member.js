@@ -1,10 +1,10 @@
 // One member: why it was expired, in words; its last heartbeats as a chart; whether it came back.
 
-import { get, pathOf } from "../api.js";
+import { get, isAborted, pathOf } from "../api.js";
 import { groupHref, tag, time } from "../cells.js";
 import { h, put } from "../dom.js";
 import { counted, duration } from "../format.js";
-import { COLUMNS_OF_A_MEMBER, whoIs } from "../expiration_columns.js";
+import { COLUMNS_OF_A_MEMBER, isLogged, whoIs } from "../expiration_columns.js";
 import { empty, failed, panel } from "../states.js";
 import { table } from "../table.js";
 import { throttled } from "../throttle.js";
@@ -12,6 +12,10 @@ import { reasonWords } from "../words.js";
 import { detailHead, facts } from "./detail_parts.js";
 import { silenceChart } from "./member_chart.js";
 
+/** @import { Expiration, MemberHistory, MemberView } from "../answers.d.ts" */
+/** @import { Child, Page } from "../types.d.ts" */
+
+/** @type {Page} */
 export const memberPage = {
   tab: "/expired",
   escape: "/expired",
@@ -32,10 +36,10 @@ export const memberPage = {
     const load = () =>
       get(`/api/members${pathOf(group, member)}`, {}, { signal }).then(
         (answer) => show(body, answer, chart),
-        (error) => error.name === "AbortError" || put(body, failed(error)),
+        (error) => isAborted(error) || put(body, failed(error)),
       );
     const again = throttled(load, 2_000, signal);
-    const concerns = (rows) => rows.some((row) => row.group_id === group);
+    const concerns = (/** @type {Expiration[]} */ rows) => rows.some((row) => row.group_id === group);
     stream.addEventListener("expirations", ({ detail }) => concerns(detail.rows) && again(), { signal });
     stream.addEventListener("returned", again, { signal });
     stream.addEventListener("reload", again, { signal });
@@ -43,16 +47,25 @@ export const memberPage = {
   },
 };
 
+/**
+ * @param {HTMLElement} body
+ * @param {MemberView} member
+ * @param {Chart} chart
+ */
 function show(body, member, chart) {
   const [last] = member.expirations;
   put(
     body,
     last ? verdict(last, member) : notExpired(member),
-    history(member, chart),
+    isLogged(last) ? null : history(member, chart),
     last ? before(member.expirations) : null,
   );
 }
 
+/**
+ * @param {Expiration} last
+ * @param {MemberView} member
+ */
 function verdict(last, { why, returned_ms: returned }) {
   const words = reasonWords(last.reason);
   const back = returned
@@ -77,33 +90,60 @@ function verdict(last, { why, returned_ms: returned }) {
       h("h2", {}, "Why"),
       why.map((sentence) => h("p", {}, sentence)),
     ),
-    course(last, returned),
+    isLogged(last) ? null : course(last, returned),
     facts([
       ["Who", whoIs(last)],
       ["Generation", last.generation_id < 0 ? "none (presence)" : last.generation_id],
-      ["Group was", last.group_state || "unknown"],
-      ["Session timeout", duration(last.session_timeout_ms)],
-      ["Event id", h("span", { class: "mono" }, last.id), "wide"],
-      ["Place in Kafka", `partition ${last.partition}, offset ${last.offset}`],
+      ...(isLogged(last) ? logged(last) : decided(last)),
     ]),
   );
 }
 
-/** The course of things, in order: last seen, deadline, known, back. */
+/** @typedef {{ show: (history: MemberHistory) => void, element: HTMLElement }} Chart */
+
+/**
+ * @param {Expiration} last
+ * @returns {[name: string, value: Child, width?: string][]}
+ */
+const decided = (last) => [
+  ["Group was", last.group_state || "unknown"],
+  ["Session timeout", duration(last.session_timeout_ms)],
+  ["Event id", h("span", { class: "mono" }, last.id), "wide"],
+  ["Place in Kafka", `partition ${last.partition}, offset ${last.offset}`],
+];
+
+/**
+ * A broker's log says when and why, and little besides.
+ *
+ * @param {Expiration} last
+ * @returns {[name: string, value: Child, width?: string][]}
+ */
+const logged = (last) => [
+  ["Out", time(last.deadline_ms, { tenths: true })],
+  ["Its timeout", last.session_timeout_ms ? duration(last.session_timeout_ms) : "not in the log"],
+  ["From", ["the broker's log, ", h("span", { class: "mono wrap" }, last.evidence)], "wide"],
+];
+
+/**
+ * The course of things, in order: last seen, deadline, known, back.
+ *
+ * @param {Expiration} last
+ * @param {number | null} returned
+ */
 function course(last, returned) {
+  /** @type {([name: string, ms: number, note: string] | null)[]} */
   const steps = [
     ["Last seen", last.last_seen_ms, ""],
     ["Deadline", last.deadline_ms, `${duration(last.deadline_ms - last.last_seen_ms)} later`],
     ["Decided", last.detected_ms, `${duration(last.lateness_ms)} after the deadline`],
     ["In Kafka", last.append_ms, `${duration(last.known_late_ms)} after the deadline`],
     returned ? ["Back", returned, `${duration(returned - last.deadline_ms)} after the deadline`] : null,
-  ]
-    .filter(Boolean)
-    .sort(([, one], [, other]) => one - other);
+  ];
+  const taken = steps.filter((step) => step !== null).sort(([, one], [, other]) => one - other);
   return h(
     "ol",
     { class: "course" },
-    steps.map(([name, ms, note]) =>
+    taken.map(([name, ms, note]) =>
       h(
         "li",
         {},
@@ -115,6 +155,7 @@ function course(last, returned) {
   );
 }
 
+/** @param {MemberView} member */
 function notExpired({ group_id: group }) {
   return empty(
     "Not expired in the window that is kept.",
@@ -123,6 +164,10 @@ function notExpired({ group_id: group }) {
   );
 }
 
+/**
+ * @param {MemberView} member
+ * @param {Chart} chart
+ */
 function history({ history: told }, chart) {
   const beats = told?.events?.length ?? 0;
   const element = panel(
@@ -140,11 +185,13 @@ function history({ history: told }, chart) {
   return element;
 }
 
+/** @param {number | null | undefined} limit */
 function chartWords(limit) {
   const words = "The line is the time since its last event: it falls to nothing with each one.";
   return limit ? `${words} Where it meets ${duration(limit)}, the session timeout, the member counts as gone.` : words;
 }
 
+/** @param {MemberHistory} history */
 function eventTable({ events, truncated }) {
   const shown = events.slice(-20).reverse();
   return h(
@@ -161,6 +208,7 @@ function eventTable({ events, truncated }) {
           {},
           time(event.at_ms, { tenths: true }),
           ` ${event.type}${event.generation_id >= 0 ? `, generation ${event.generation_id}` : ""}`,
+          event.reason ? `: ${event.reason}` : null,
           older ? h("span", { class: "faint" }, ` ${duration(event.at_ms - older.at_ms)} after the one before`) : null,
         );
       }),
@@ -168,6 +216,7 @@ function eventTable({ events, truncated }) {
   );
 }
 
+/** @param {Expiration[]} expirations */
 function before(expirations) {
   const list = table({ caption: "Its expirations", columns: COLUMNS_OF_A_MEMBER, key: (row) => row.id });
   list.show(expirations.slice(0, 50));

@@ -3,8 +3,16 @@
 import { chart, colour } from "../charts.js";
 import { duration } from "../format.js";
 
-/** Make the chart. Returns `{element, show(history)}`. */
+/** @import UPlot from "uplot" */
+/** @import { MemberHistory } from "../answers.d.ts" */
+
+/**
+ * Make the chart. Returns `{element, show(history)}`.
+ *
+ * @param {{ signal: AbortSignal }} wanted
+ */
 export function silenceChart({ signal }) {
+  /** @type {MemberHistory | null} */
   let told = null;
   const { element, show } = chart({
     signal,
@@ -15,14 +23,20 @@ export function silenceChart({ signal }) {
       { label: "over the timeout", colour: "chart-bad", fill: true },
       { label: "session timeout", colour: "chart-bad", dash: [5, 4] },
     ],
-    summary: () => words(told),
+    summary: () => (told ? words(told) : ""),
     hooks: { draw: [(plot) => told?.deadline_ms && deadline(plot, told.deadline_ms)] },
   });
-  return { element, show: (history) => show(lines((told = history))) };
+  return { element, show: (/** @type {MemberHistory} */ history) => show(lines((told = history))) };
 }
 
-/** The points of the three lines, as uPlot wants them: `[times, silences, silences over the timeout, timeout]`. */
+/**
+ * The points of the three lines, as uPlot wants them: `[times, silences, silences over the timeout, timeout]`.
+ *
+ * @param {MemberHistory} history
+ * @returns {UPlot.AlignedData}
+ */
 export function lines({ events, session_timeout_ms: limit, deadline_ms: deadline }) {
+  /** @type {[ms: number, silent: number][]} */
   const points = [];
   const times = events.map(({ at_ms }) => at_ms);
   const lastBeat = times.findLastIndex((ms) => !deadline || ms < deadline);
@@ -31,7 +45,7 @@ export function lines({ events, session_timeout_ms: limit, deadline_ms: deadline
     points.push([ms, 0]);
   });
   if (deadline && lastBeat === times.length - 1) {
-    const reach = Math.round(limit * 0.35);
+    const reach = Math.round((limit ?? 0) * 0.35);
     points.push([deadline, deadline - times[lastBeat]], [deadline + reach, deadline + reach - times[lastBeat]]);
   }
   const crossed = points.flatMap((point, at) => crossing(points[at - 1], point, limit));
@@ -43,12 +57,23 @@ export function lines({ events, session_timeout_ms: limit, deadline_ms: deadline
   ];
 }
 
-/** A point, and before it the one where the line meets the timeout, if it does on the way. */
+/**
+ * A point, and before it the one where the line meets the timeout, if it does on the way.
+ *
+ * @param {[number, number] | undefined} before
+ * @param {[number, number]} point
+ * @param {number | null | undefined} limit
+ * @returns {[number, number][]}
+ */
 function crossing(before, point, limit) {
   if (!limit || !before || before[1] >= limit || point[1] <= limit) return [point];
   return [[before[0] + limit - before[1], limit], point];
 }
 
+/**
+ * @param {UPlot} plot
+ * @param {number} ms
+ */
 function deadline(plot, ms) {
   const x = plot.valToPos(ms, "x", true);
   const { top, height } = plot.bbox;
@@ -66,6 +91,7 @@ function deadline(plot, ms) {
   ctx.restore();
 }
 
+/** @param {MemberHistory} history */
 function words({ gaps, events, session_timeout_ms: limit, deadline_ms: deadline }) {
   const longest = Math.max(0, ...(gaps ?? []).map(({ gap_ms }) => gap_ms));
   const end = deadline

@@ -3,6 +3,9 @@
 import { h } from "../dom.js";
 import { empty, head } from "../states.js";
 
+/** @import { Page } from "../types.d.ts" */
+
+/** @type {Page} */
 export const missingPage = {
   tab: null,
   title: () => "No such page",

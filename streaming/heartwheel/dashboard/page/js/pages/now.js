@@ -12,6 +12,10 @@ import { latest } from "./now_latest.js";
 import { seriesCharts } from "./now_charts.js";
 import { tiles } from "./now_tiles.js";
 
+/** @import { Now } from "../answers.d.ts" */
+/** @import { Page } from "../types.d.ts" */
+
+/** @type {Page} */
 export const nowPage = {
   tab: "/",
   title: () => "Now",
@@ -36,7 +40,7 @@ export const nowPage = {
         h("div", { class: "columns" }, canary, storms),
       ),
     );
-    const show = (now) => {
+    const show = (/** @type {Now} */ now) => {
       showHealth(health, now);
       figures.show(now);
       put(canaryBody, canaryWords(now));
@@ -48,6 +52,10 @@ export const nowPage = {
   },
 };
 
+/**
+ * @param {HTMLElement} element
+ * @param {Now} now
+ */
 function showHealth(element, { health, at_ms }) {
   const words = healthWords(health.state);
   element.className = `health tone-${words.tone}`;
@@ -79,6 +87,7 @@ function showHealth(element, { health, at_ms }) {
   );
 }
 
+/** @param {Now} now */
 function stormWords({ storms, strays }) {
   const rows = (storms ?? []).map((storm) =>
     h(

@@ -6,7 +6,13 @@ import { count, counted, duration } from "../format.js";
 import { code, empty } from "../states.js";
 import { facts } from "./detail_parts.js";
 
-/** Say in words and figures how the canary fares. */
+/** @import { CanaryFigures, Now } from "../answers.d.ts" */
+
+/**
+ * Say in words and figures how the canary fares.
+ *
+ * @param {Now} now
+ */
 export function canaryWords({ canary }) {
   if (!canary?.enabled) {
     return empty(
@@ -32,7 +38,8 @@ export function canaryWords({ canary }) {
   return [h("p", {}, tag({ icon, label, tone }), " ", words), undecided(canary), figures];
 }
 
-function verdict({ known, missed, late, objective_ms: objective, false: wrong }) {
+/** @param {CanaryFigures} figures */
+function verdict({ known, missed, late, void: skipped, objective_ms: objective, false: wrong }) {
   if (missed || wrong) {
     const words = `${count(missed)} missed and ${count(wrong)} false: the engine's promises do not hold. Look at its log.`;
     return { label: "Broken", icon: "alert", tone: "bad", words };
@@ -41,11 +48,15 @@ function verdict({ known, missed, late, objective_ms: objective, false: wrong })
     const words = `Every one that died was found, but ${count(late)} later than ${duration(objective)} after the deadline.`;
     return { label: "Late", icon: "clock", tone: "warn", words };
   }
-  if (!known) return { label: "Starting", icon: "hourglass", tone: "calm", words: "No canary has had to die yet." };
+  if (!known) {
+    const words = skipped ? "None of those that died until now can be judged." : "No canary has had to die yet.";
+    return { label: "Starting", icon: "hourglass", tone: "calm", words };
+  }
   const words = "Every canary that died was found, and none that lived was expired.";
   return { label: "Proved", icon: "check", tone: "good", words };
 }
 
+/** @param {CanaryFigures} figures */
 function undecided({ void: skipped, void_reason: why }) {
   if (!skipped) return null;
   return h(

@@ -5,9 +5,28 @@ import { chart } from "../charts.js";
 import { h } from "../dom.js";
 import { count, duration, rate } from "../format.js";
 
+/** @import { Series, SeriesStep } from "../answers.d.ts" */
+/** @import { Following, Line } from "../types.d.ts" */
+
+/** @typedef {Exclude<keyof Series & keyof SeriesStep, "step_ms" | "t_ms">} Key */
+/**
+ * One chart.
+ *
+ * @typedef {object} Spec
+ * @property {string} title
+ * @property {string} about
+ * @property {(value: number) => string} format
+ * @property {(Line & { key: Key })[]} series
+ */
+/** @typedef {[number[], ...(number | null)[][]]} Data */
+
 const POINTS = 120;
 
-/** Title, what it tells, the series by their names in /api/series, how a value is written. */
+/**
+ * Title, what it tells, the series by their names in /api/series, how a value is written.
+ *
+ * @type {Spec[]}
+ */
 const CHARTS = [
   {
     title: "Expired members",
@@ -38,7 +57,11 @@ const CHARTS = [
   },
 ];
 
-/** Make the charts; they load by themselves and then follow the stream. */
+/**
+ * Make the charts; they load by themselves and then follow the stream.
+ *
+ * @param {Following} visit
+ */
 export function seriesCharts({ stream, signal }) {
   const made = CHARTS.map((spec) => ({
     spec,
@@ -46,7 +69,7 @@ export function seriesCharts({ stream, signal }) {
       series: spec.series,
       format: spec.format,
       signal,
-      summary: (data) => summary(spec, data),
+      summary: (data) => summary(spec, /** @type {Data} */ (data)),
       spanGaps: true,
     }),
   }));
@@ -57,22 +80,25 @@ export function seriesCharts({ stream, signal }) {
       h("div", { class: "panel" }, h("div", { class: "panel-head" }, h("h2", {}, spec.title), legend(spec)), canvas),
     ),
   );
+  /** @type {Series | null} */
   let held = null;
-  const draw = () => made.forEach(({ spec, show }) => show([held.t_ms, ...spec.series.map(({ key }) => held[key])]));
+  const draw = (/** @type {Series} */ data) =>
+    made.forEach(({ spec, show }) => show([data.t_ms, ...spec.series.map(({ key }) => data[key])]));
   const load = () =>
     get("/api/series", { points: POINTS }, { signal }).then(
       (series) => {
         held = series;
-        draw();
+        draw(held);
       },
       () => {},
     ); // no answer: the banner says so
   stream.addEventListener("reload", load, { signal });
-  stream.addEventListener("series", ({ detail }) => held && (add(held, detail), draw()), { signal });
+  stream.addEventListener("series", ({ detail }) => held && (add(held, detail), draw(held)), { signal });
   load();
   return { element };
 }
 
+/** @param {Spec} spec */
 function legend({ series, about }) {
   if (series.length === 1) return about ? h("span", { class: "soft" }, about) : null;
   return h(
@@ -82,22 +108,32 @@ function legend({ series, about }) {
   );
 }
 
-/** Add one step, or write the newest anew: a step is told again while it fills. */
+/**
+ * Add one step, or write the newest anew: a step is told again while it fills.
+ *
+ * @param {Series} held
+ * @param {SeriesStep} step
+ */
 export function add(held, step) {
   const again = held.t_ms.at(-1) === step.t_ms;
   for (const [key, values] of Object.entries(held)) {
-    if (!Array.isArray(values) || step[key] === undefined) continue;
-    if (again) values[values.length - 1] = step[key];
-    else values.push(step[key]);
+    const value = step[/** @type {keyof SeriesStep} */ (key)];
+    if (!Array.isArray(values) || value === undefined) continue;
+    if (again) values[values.length - 1] = value;
+    else values.push(value);
     if (values.length > POINTS) values.shift();
   }
 }
 
-function summary({ title, series, format }, data) {
+/**
+ * @param {Spec} spec
+ * @param {Data} data
+ */
+function summary({ title, series, format }, [, ...drawn]) {
   const parts = series.map(({ label }, at) => {
-    const known = data[at + 1].filter((value) => value !== null && value !== undefined);
+    const known = drawn[at].filter((value) => value !== null && value !== undefined);
     return known.length
-      ? `${label}: now ${format(known.at(-1))}, at most ${format(Math.max(...known))}`
+      ? `${label}: now ${format(known[known.length - 1])}, at most ${format(Math.max(...known))}`
       : `${label}: nothing known yet`;
   });
   return `${title}. ${parts.join("; ")}.`;

@@ -6,14 +6,21 @@ import { EXPIRATION_COLUMNS } from "../expiration_columns.js";
 import { empty, failed } from "../states.js";
 import { table } from "../table.js";
 
+/** @import { Expiration } from "../answers.d.ts" */
+/** @import { Following } from "../types.d.ts" */
+
 const ROWS = 6;
 
-/** Make the panel; it loads by itself and then follows the stream. */
+/**
+ * Make the panel; it loads by itself and then follows the stream.
+ *
+ * @param {Following} visit
+ */
 export function latest({ stream, signal }) {
   const rows = table({
     caption: "The newest expirations",
     columns: EXPIRATION_COLUMNS,
-    key: (row) => row.id,
+    key: (/** @type {Expiration} */ row) => row.id,
     light: true,
   });
   const body = h("div");

@@ -3,7 +3,15 @@
 import { h, mark, put } from "../dom.js";
 import { ago, count, counted, duration, rate } from "../format.js";
 
-/** Each tile: its name, what it means, and how it reads from /api/now: `[figure, unit?, note?, tone?]`. */
+/** @import { Now } from "../answers.d.ts" */
+
+/** @typedef {[figure: string, unit: string, note?: string, tone?: string | null]} Reading */
+
+/**
+ * Each tile: its name, what it means, and how it reads from /api/now: `[figure, unit?, note?, tone?]`.
+ *
+ * @type {[name: string, about: string, read: (now: Now) => Reading][]}
+ */
 const TILES = [
   [
     "Members alive",
@@ -54,17 +62,26 @@ const TILES = [
   ],
 ];
 
-/** Write the length of the window that is kept, to the minute. */
+/**
+ * Write the length of the window that is kept, to the minute.
+ *
+ * @param {Now} now
+ */
 function kept({ at_ms, window }) {
   const ms = Math.max(0, at_ms - (window?.from_ms ?? at_ms));
   return ms < 60_000 ? "the last minute" : duration(Math.floor(ms / 60_000) * 60_000);
 }
 
+/** @param {Record<string, number>} states */
 function byState(states) {
   const busy = (states?.PreparingRebalance ?? 0) + (states?.CompletingRebalance ?? 0);
   return busy ? `${count(busy)} rebalancing now` : "none rebalancing";
 }
 
+/**
+ * @param {Now} now
+ * @returns {Reading}
+ */
 function lateness({ lateness_ms }) {
   if (!lateness_ms?.count) return ["–", "", "nobody expired yet"];
   const late = lateness_ms.objective && lateness_ms.p99 > lateness_ms.objective;
@@ -75,13 +92,22 @@ function lateness({ lateness_ms }) {
   ];
 }
 
+/**
+ * @param {Now} now
+ * @returns {Reading}
+ */
 function clockBehind({ clock_behind_ms, shards, shards_held }) {
   if (clock_behind_ms === null || clock_behind_ms === undefined) return ["–", "", "no clock seen yet"];
   const note = shards_held ? `held in ${count(shards_held)} of ${counted(shards, "shard")}` : counted(shards, "shard");
   return [...split(duration(clock_behind_ms)), note, shards_held ? "warn" : null];
 }
 
-/** Tell a figure from its unit, if it has just one. */
+/**
+ * Tell a figure from its unit, if it has just one.
+ *
+ * @param {string} text
+ * @returns {[figure: string, unit: string]}
+ */
 function split(text) {
   const match = /^(-?[\d.,]+) (\S+)$/.exec(text);
   return match ? [match[1], match[2]] : [text, ""];
@@ -93,7 +119,7 @@ export function tiles() {
     const figure = h("span", { class: "figure" }, "–");
     const note = h("span", { class: "note" });
     const element = h("div", { class: "tile", title: about }, h("dt", {}, name), h("dd", {}, figure, h("br"), note));
-    return { element, fill: (now) => fill(figure, note, read(now)) };
+    return { element, fill: (/** @type {Now} */ now) => fill(figure, note, read(now)) };
   });
   return {
     element: h(
@@ -101,10 +127,15 @@ export function tiles() {
       { class: "tiles" },
       made.map(({ element }) => element),
     ),
-    show: (now) => made.forEach((tile) => tile.fill(now)),
+    show: (/** @type {Now} */ now) => made.forEach((tile) => tile.fill(now)),
   };
 }
 
+/**
+ * @param {HTMLElement} figure
+ * @param {HTMLElement} note
+ * @param {Reading} reading
+ */
 function fill(figure, note, [value, unit, words, tone]) {
   put(figure, value, unit ? h("small", {}, ` ${unit}`) : null);
   put(note, words ?? "");

@@ -6,15 +6,27 @@ import { clock, countdown, duration, utc } from "../format.js";
 import { empty } from "../states.js";
 import { table } from "../table.js";
 
+/** @import { AtRisk } from "../answers.d.ts" */
+/** @import { Stream } from "../stream.js" */
+/** @import { Cell, Column } from "../types.d.ts" */
+
+/** @typedef {Omit<AtRisk, "clock_ms">} Risk */
+
 /** Bars are as long as what is left, against the first of these that most rows stay under; the others are full. */
 const SCALES = [5_000, 10_000, 30_000, 60_000, 300_000, 1_800_000, 86_400_000];
 
 const SOON_MS = 2_000;
 
-/** Make the list. Returns `{element, show({rows}), tick()}`; `tick` moves the bars. */
+/**
+ * Make the list. Returns `{element, show({rows}), tick()}`; `tick` moves the bars.
+ *
+ * @param {{ stream: Stream, rows?: number }} wanted
+ */
 export function riskList({ stream, rows: limit = 50 }) {
+  /** @type {Set<() => void>} */
   const bars = new Set();
   let scale = SCALES[0];
+  /** @type {Column<Risk>} */
   const left = {
     label: "Left until its deadline",
     width: "38%",
@@ -23,7 +35,7 @@ export function riskList({ stream, rows: limit = 50 }) {
   };
   const list = table({
     caption: "Members nearest to expiry",
-    key: ({ group_id, member_id }) => `${group_id}\n${member_id}`,
+    key: (/** @type {Risk} */ { group_id, member_id }) => `${group_id}\n${member_id}`,
     columns: [
       {
         label: "Member",
@@ -52,7 +64,7 @@ export function riskList({ stream, rows: limit = 50 }) {
   });
   const element = h("div", { class: "panel flush" });
   const tick = () => bars.forEach((draw) => draw());
-  const show = ({ rows }) => {
+  const show = (/** @type {{ rows: Risk[] }} */ { rows }) => {
     if (!rows.length)
       return put(
         element,
@@ -63,19 +75,26 @@ export function riskList({ stream, rows: limit = 50 }) {
       );
     if (list.element.parentNode !== element) put(element, list.element);
     const usual = rows[Math.floor(rows.length * 0.75)].deadline_ms - stream.serverMs();
-    scale = SCALES.find((end) => end >= usual) ?? SCALES.at(-1);
+    scale = SCALES.find((end) => end >= usual) ?? SCALES[SCALES.length - 1];
     list.show(rows.slice(0, limit));
     return tick();
   };
   return { element, show, tick };
 }
 
+/**
+ * @param {Set<() => void>} bars
+ * @param {() => number} scale
+ * @param {Stream} stream
+ * @returns {Cell<Risk>}
+ */
 function bar(bars, scale, stream) {
   const fillElement = h("i");
   const track = h("div", { class: "bar" }, fillElement);
   const words = h("span", { class: "strong nowrap" });
   const note = h("span", { class: "faint small" });
   const element = h("div", { class: "risk" }, h("span", { class: "risk-words" }, words, note), track);
+  /** @type {Risk | null} */
   let row = null;
   const draw = () => {
     if (!row) return;

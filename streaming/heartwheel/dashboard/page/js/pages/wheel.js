@@ -1,6 +1,6 @@
 // Page Wheel: the engine's own timing wheel, drawn as it turns, for people who have never seen one.
 
-import { get } from "../api.js";
+import { ApiError, get, isAborted } from "../api.js";
 import { h, put } from "../dom.js";
 import { bytes, clock, count, counted, duration } from "../format.js";
 import { code, empty, failed, head, panel } from "../states.js";
@@ -11,8 +11,12 @@ import { explanation, legend } from "./wheel_words.js";
 import { wheelRings } from "./wheel_rings.js";
 import { wheelRows } from "./wheel_rows.js";
 
+/** @import { WheelView } from "../answers.d.ts" */
+/** @import { Page, Visit } from "../types.d.ts" */
+
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 
+/** @type {Page} */
 export const wheelPage = {
   tab: "/wheel",
   title: () => "Wheel",
@@ -22,7 +26,7 @@ export const wheelPage = {
     const load = () =>
       get("/api/wheel", { shard }, { signal }).then(
         (wheel) => view.show(wheel),
-        (error) => error.name === "AbortError" || view.fail(error),
+        (error) => isAborted(error) || view.fail(error),
       );
     stream.addEventListener("wheel", ({ detail }) => detail.shard === shard && view.show(detail), { signal });
     stream.addEventListener("reload", load, { signal });
@@ -35,8 +39,17 @@ export const wheelPage = {
 };
 
 class View {
+  /** @param {Pick<Visit, "router" | "stream" | "signal"> & { shard: number }} visit */
   constructor({ router, stream, signal, shard }) {
-    Object.assign(this, { router, stream, signal, shard, wheel: null, heardMs: 0 });
+    this.router = router;
+    this.stream = stream;
+    this.signal = signal;
+    this.shard = shard;
+    /** @type {WheelView | null} */
+    this.wheel = null;
+    /** @type {WheelView | null} */
+    this.earlier = null;
+    this.heardMs = 0;
     this.rings = wheelRings();
     this.rows = wheelRows();
     this.risk = riskList({ stream, rows: 10 });
@@ -50,12 +63,14 @@ class View {
     return head("Timing wheel", null, this.picker);
   }
 
+  /** @param {WheelView} wheel */
   show(wheel) {
     const built = this.wheel !== null && this.body.contains(this.rings.element);
     const before = this.wheel;
-    Object.assign(this, { wheel, heardMs: Date.now() });
+    this.wheel = wheel;
+    this.heardMs = Date.now();
     if (!built) this.build();
-    if (before?.shards !== wheel.shards) this.pick();
+    if (before?.shards !== wheel.shards) this.pick(wheel);
     const moved = before?.batch_ms !== wheel.batch_ms;
     this.rings.show(wheel, { flash: built && moved && !STILL.matches });
     this.rows.show(wheel, { flash: built && moved && !STILL.matches });
@@ -93,11 +108,12 @@ class View {
     );
   }
 
-  pick() {
-    const { shards } = this.wheel;
+  /** @param {WheelView} wheel */
+  pick({ shards }) {
+    /** @type {HTMLSelectElement} */
     const choice = h(
       "select",
-      { id: "shard", onchange: ({ target }) => this.router.go(`/wheel?shard=${target.value}`) },
+      { id: "shard", onchange: () => this.router.go(`/wheel?shard=${choice.value}`) },
       Array.from({ length: Math.max(shards, this.shard + 1) }, (_, index) =>
         h("option", { value: index, selected: index === this.shard }, `${index} of ${shards}`),
       ),
@@ -113,11 +129,12 @@ class View {
     );
   }
 
+  /** @param {unknown} error */
   fail(error) {
     if (this.wheel) return;
     put(
       this.body,
-      error.status === 404
+      error instanceof ApiError && error.status === 404
         ? empty(
             `Shard ${this.shard} has told nothing yet.`,
             error.hint || "",
@@ -140,8 +157,13 @@ class View {
   }
 }
 
+/** @param {number} more */
 const gained = (more) => (more > 0 ? `${count(more)} in the last batch` : "");
 
+/**
+ * @param {WheelView} wheel
+ * @param {WheelView | null} before
+ */
 function figures(wheel, before) {
   const since = before && before.shard === wheel.shard ? gained(wheel.moves - before.moves) : "";
   const fired = before && before.shard === wheel.shard ? gained(wheel.fires - before.fires) : "";

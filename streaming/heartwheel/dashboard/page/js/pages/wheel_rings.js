@@ -4,6 +4,11 @@ import { mark, put, svg, write } from "../dom.js";
 import { clock } from "../format.js";
 import { flash, shade, short } from "./wheel_shade.js";
 
+/** @import { WheelLevelView, WheelView } from "../answers.d.ts" */
+
+/** @typedef {{ path: SVGPathElement, text: SVGTextElement }} Segment */
+/** @typedef {{ parts: Segment[], hand: SVGLineElement, group: SVGGElement, counts: number[] | null }} Ring */
+
 const CENTRE = 200;
 const OUTER = 196;
 const HUB = 44;
@@ -15,10 +20,11 @@ const NUMBERED_MAX = 32;
 /** Make the drawing. Returns `{element, show(wheel, {flash}), turn(wheel, clock_ms)}`. */
 export function wheelRings() {
   const element = svg("svg", { class: "rings", viewBox: "0 0 400 400", "aria-hidden": "true" });
+  /** @type {Ring[]} */
   let rings = [];
   let shape = "";
   const time = svg("text", { x: CENTRE, y: CENTRE + 5, class: "rings-clock" });
-  const build = (wheel) => {
+  const build = (/** @type {WheelView} */ wheel) => {
     rings = wheel.levels.map((level, at) => ring(level, at, wheel.levels.length));
     put(
       element,
@@ -26,20 +32,26 @@ export function wheelRings() {
       time,
     );
   };
-  const show = (wheel, { flash: flashes }) => {
+  const show = (/** @type {WheelView} */ wheel, /** @type {{ flash: boolean }} */ { flash: flashes }) => {
     const now = wheel.levels.map(({ slots }) => slots.length).join();
     const same = now === shape;
     if (!same) build(wheel);
     shape = now;
     wheel.levels.forEach((level, at) => fill(rings[at], level, flashes && same));
   };
-  const turn = (wheel, clockMs) => {
+  const turn = (/** @type {WheelView} */ wheel, /** @type {number} */ clockMs) => {
     write(time, clockMs < 0 ? "no clock" : clock(clockMs));
     wheel.levels.forEach((level, at) => rings[at] && point(rings[at], level, clockMs));
   };
   return { element, show, turn };
 }
 
+/**
+ * @param {WheelLevelView} level
+ * @param {number} at
+ * @param {number} levels
+ * @returns {Ring}
+ */
 function ring({ slots }, at, levels) {
   const thick = Math.min(48, (OUTER - HUB) / levels);
   const outer = OUTER - at * thick;
@@ -60,6 +72,13 @@ function ring({ slots }, at, levels) {
   };
 }
 
+/**
+ * @param {number} slot
+ * @param {number} slots
+ * @param {number} inner
+ * @param {number} outer
+ * @returns {Segment}
+ */
 function segment(slot, slots, inner, outer) {
   const turn = (2 * Math.PI) / slots;
   const pad = Math.min(0.012, turn * 0.08);
@@ -72,10 +91,20 @@ function segment(slot, slots, inner, outer) {
   return { path, text: svg("text", { class: "slot-number", x, y: y + 3.6 }) };
 }
 
-/** A point of the dial: angle 0 is at the top, and goes clockwise. */
+/**
+ * A point of the dial: angle 0 is at the top, and goes clockwise.
+ *
+ * @param {number} radius
+ * @param {number} angle
+ */
 const at = (radius, angle) =>
   [CENTRE + radius * Math.sin(angle), CENTRE - radius * Math.cos(angle)].map((value) => Number(value.toFixed(2)));
 
+/**
+ * @param {Ring} drawn
+ * @param {WheelLevelView} level
+ * @param {boolean} flashes
+ */
 function fill(drawn, { slots, hand }, flashes) {
   const most = Math.max(1, ...slots);
   slots.forEach((timers, slot) => {
@@ -84,11 +113,16 @@ function fill(drawn, { slots, hand }, flashes) {
     mark(path, "class", `slot shade-${level}${slot === hand ? " under-hand" : ""}`);
     mark(text, "class", `slot-number on-${level}`);
     write(text, timers && slots.length <= NUMBERED_MAX ? short(timers) : "");
-    if (flashes && timers > drawn.counts[slot]) flash(path);
+    if (flashes && drawn.counts && timers > drawn.counts[slot]) flash(path);
   });
   drawn.counts = slots;
 }
 
+/**
+ * @param {Ring} ring
+ * @param {WheelLevelView} level
+ * @param {number} clockMs
+ */
 function point({ hand, parts }, { tick_ms: tick, slots }, clockMs) {
   mark(hand, "visibility", clockMs < 0 ? "hidden" : "visible");
   if (clockMs < 0) return;

@@ -3,7 +3,13 @@
 import { h } from "../dom.js";
 import { duration } from "../format.js";
 
-/** Explain the wheel that is shown. */
+/** @import { WheelView } from "../answers.d.ts" */
+
+/**
+ * Explain the wheel that is shown.
+ *
+ * @param {WheelView} wheel
+ */
 export function explanation({ levels, tick_ms: tick, size }) {
   const finest = tick
     ? `a slot of the outer ring is ${duration(tick)} wide, so a turn takes ${duration(tick * size)}`

@@ -1,0 +1,284 @@
+"""Beat while something runs: a block, a function, an event loop or a process; and leave when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import functools
+import inspect
+import logging
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any, Final, Self, TypeVar
+
+from heartwheel_beats.member import Member, default_member_id, parse_duration_ms
+from heartwheel_beats.senders import LostError, Sender, sender_for
+
+_BEATS_PER_SESSION: Final = 4
+_RETRY_S: Final = 1.0
+_LOOK_S: Final = 0.2
+_TIMEOUT_S_MAX: Final = 5.0
+
+_log: Final = logging.getLogger("heartwheel_beats")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Beats:
+    """Beat for one member: as a `with` or `async with` block, as a decorator, or from `start` to `close`.
+
+    A `with` block beats from a daemon thread, an `async with` block from a task of the loop. Beats that are lost are
+    counted, logged once an outage, and never raise.
+
+    Args:
+        group: the group, such as the name of a service.
+        member: the member's id; the default names the host and the process.
+        session: how long it may be silent until it is expired, such as `"30s"`; four beats are sent in that time.
+        to: a gateway or Kafka, see `sender_for`.
+        token: what the gateway asks for.
+        work: how long `progress` may not be called until the beats stop; without it they go on while the process lives.
+        sender: sends the records; wins over `to` and `token`.
+
+    Raises:
+        ValueError: a duration is none, or an id is empty.
+        BeatsError: the address is wrong.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        member: str | None = None,
+        session: str | int = "30s",
+        to: str | None = None,
+        token: str | None = None,
+        work: str | int | None = None,
+        sender: Sender | None = None,
+    ) -> None:
+        session_ms = parse_duration_ms(session)
+        self._options: dict[str, Any] = {
+            "member": member, "session": session, "to": to, "token": token, "work": work, "sender": sender
+        }  # fmt: skip
+        self.member = Member(
+            group_id=group, member_id=default_member_id() if member is None else member, session_timeout_ms=session_ms
+        )
+        self.acknowledged, self.lost = 0, 0
+        self._interval_s = session_ms / 1000 / _BEATS_PER_SESSION
+        self._work_s = None if work is None else parse_duration_ms(work) / 1000
+        timeout_s = min(_TIMEOUT_S_MAX, max(0.5, self._interval_s))
+        self._sender = sender_for(to, token=token, timeout_s=timeout_s) if sender is None else sender
+        self._sending = threading.Lock()
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._state = "new"
+        self._out = False
+        self._stalled = False
+        self._worked_s = time.monotonic()
+        self._held = ""
+        self._last_s: float | None = None
+
+    @property
+    def beating(self) -> bool:
+        """Whether it has been started and not closed, in this process."""
+        return self._state == "beating"
+
+    def progress(self) -> None:
+        """Tell that work goes on; cheap, and fine from any thread.
+
+        Raises:
+            ValueError: these beats were not told how long a piece of work may take.
+        """
+        if self._work_s is None:
+            raise ValueError('progress() means nothing here: say how long work may take, as in beats(..., work="30s")')
+        self._worked_s = time.monotonic()
+        if self._stalled:
+            self._wake.set()
+
+    def hold(self, reason: str) -> None:
+        """Stop the beats until `go_on`; shortly before the session is over the member leaves, with the reason.
+
+        Args:
+            reason: shown to people.
+        """
+        if not self._held:
+            _log.warning("member %s of %s does not beat: %s", self.member.member_id, self.member.group_id, reason)
+        self._held = reason
+
+    def go_on(self) -> None:
+        """Beat again after `hold`."""
+        if self._held:
+            _log.warning("member %s of %s beats again", self.member.member_id, self.member.group_id)
+            self._held = ""
+            self._wake.set()
+
+    def start(self) -> Self:
+        """Begin to beat from a thread, until `close` or the end of the process; returns itself.
+
+        Raises:
+            RuntimeError: it was started before.
+        """
+        self._begin()
+        self._thread = threading.Thread(target=self._run, name=f"beats-{self.member.group_id}", daemon=True)
+        self._thread.start()
+        return self
+
+    def close(self, reason: str = "done") -> None:
+        """Stop, and leave with a reason; does nothing if it does not beat.
+
+        Args:
+            reason: shown to people.
+        """
+        if not self._end():
+            return
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(2 * _TIMEOUT_S_MAX)
+        self._leave(reason)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.close("done" if kind is None else f"ended with {kind.__name__}")
+
+    async def __aenter__(self) -> Self:
+        self._begin()
+        self._task = asyncio.create_task(self._beat_from_loop(), name=f"beats-{self.member.group_id}")
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if not self._end() or self._task is None:
+            return
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+        await asyncio.to_thread(self._leave, "done" if kind is None else f"ended with {kind.__name__}")
+
+    def __call__(self, function: F) -> F:
+        """Let a function or a coroutine function beat while it runs; every call is a member with beats of its own."""
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def beating_loop(*args: Any, **named: Any) -> Any:
+                async with self._again():
+                    return await function(*args, **named)
+
+            return beating_loop  # type: ignore[return-value]  # it is called as the function was
+
+        @functools.wraps(function)
+        def beating(*args: Any, **named: Any) -> Any:
+            with self._again():
+                return function(*args, **named)
+
+        return beating  # type: ignore[return-value]  # likewise
+
+    def _again(self) -> Beats:
+        return Beats(self.member.group_id, **self._options)
+
+    def _begin(self) -> None:
+        if self._state != "new":
+            raise RuntimeError("these beats were started before; make new ones")
+        self._state = "beating"
+        self._worked_s = time.monotonic()
+        _open.add(self)
+        atexit.register(self._at_exit)
+
+    def _end(self) -> bool:
+        if self._state != "beating":
+            return False
+        self._state = "closed"
+        _open.discard(self)
+        atexit.unregister(self._at_exit)
+        self._wake.set()
+        return True
+
+    def _at_exit(self) -> None:
+        self.close("the process ended")
+
+    def _run(self) -> None:
+        while self.beating:
+            self._wake.wait(self._beat())
+            self._wake.clear()
+
+    async def _beat_from_loop(self) -> None:
+        while self.beating:  # noqa: ASYNC110 - it waits for time to pass, and for nothing else
+            await asyncio.sleep(await asyncio.to_thread(self._beat))
+
+    def _beat(self) -> float:
+        """Send a heartbeat if one is due, and tell after how many seconds to come again."""
+        if self._held:
+            self._leave_before_it_is_expired()
+            return min(_LOOK_S, self._interval_s)
+        stalled = self._work_s is not None and time.monotonic() - self._worked_s > self._work_s
+        if stalled != self._stalled:
+            self._stalled = stalled
+            _log.log(
+                logging.WARNING if stalled else logging.INFO,
+                "member %s of %s: %s",
+                self.member.member_id,
+                self.member.group_id,
+                "no progress, so no beats" if stalled else "work goes on, and so do the beats",
+            )
+        if stalled:
+            return min(_LOOK_S, self._interval_s)
+        return self._interval_s if self._send(self.member.heartbeat()) else min(_RETRY_S, self._interval_s)
+
+    def _leave_before_it_is_expired(self) -> None:
+        late_s = self._interval_s * (_BEATS_PER_SESSION - 1)
+        if self._last_s is not None and time.monotonic() - self._last_s >= late_s:
+            if self._send(self.member.leave(self._held)):
+                self._last_s = None
+            else:
+                self._wake.wait(_RETRY_S)
+
+    def _send(self, value: bytes, *, last: bool = False) -> bool:
+        with self._sending:
+            if not (last or self.beating):
+                return True
+            try:
+                self._sender.send(self.member.key, value)
+            except Exception as error:  # noqa: BLE001 - a thread that ends at a mistake would expire a worker that lives
+                self._note_lost(error)
+                if not isinstance(error, LostError):
+                    self._sender.close()
+                return False
+        self.acknowledged += 1
+        self._last_s = time.monotonic()
+        if self._out:
+            self._out = False
+            _log.info("member %s of %s is heard again", self.member.member_id, self.member.group_id)
+        return True
+
+    def _note_lost(self, error: Exception) -> None:
+        self.lost += 1
+        if not self._out:
+            self._out = True
+            _log.warning("a beat of member %s of %s was lost: %s", self.member.member_id, self.member.group_id, error)
+
+    def _leave(self, reason: str) -> None:
+        reason = f"{reason}, after {self._held}" if self._held else reason
+        self._send(self.member.leave(reason), last=True)
+        self._sender.close()
+
+    def _forked(self) -> None:
+        """Become nobody in a child: it must neither beat nor leave for its parent."""
+        self._state, self._thread, self._task = "forked", None, None
+        self._sending, self._wake = threading.Lock(), threading.Event()
+        atexit.unregister(self._at_exit)
+        self._sender.abandon()
+
+
+_open: weakref.WeakSet[Beats] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for each in list(_open):
+        each._forked()  # noqa: SLF001 - its own module
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_forget_all)

@@ -1,0 +1,98 @@
+"""`heartwheel-beat`: start a worker, beat while it lives, and leave with its exit code."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+
+from heartwheel_beats.beating import Beats
+from heartwheel_beats.checks import AliveFile, Check, Command, TcpPort
+from heartwheel_beats.member import parse_duration_ms
+from heartwheel_beats.senders import BeatsError, Sender
+from heartwheel_beats.supervisor import Supervisor
+
+_EXIT_USAGE = 2
+
+
+def main() -> None:
+    """Run the command line, and end the process with the worker's exit code."""
+    parser = argparse.ArgumentParser(
+        prog="heartwheel-beat",
+        description="Start a worker, beat for it while it lives, and leave with its exit code.",
+        epilog="For example: heartwheel-beat --group orders --tcp 8080 -- ./worker --fast",
+    )
+    parser.add_argument("--group", required=True, help="the group, such as the name of a service")
+    parser.add_argument("--member", help="the member's id; the default names the host and the process")
+    parser.add_argument("--session", default="30s", help="how long it may be silent (30s)")
+    parser.add_argument("--to", help="http://GATEWAY:8486 or kafka://HOST:PORT; else $HEARTWHEEL_BEATS_TO")
+    parser.add_argument("--alive-file", metavar="PATH", help="beat only while the worker touches it")
+    parser.add_argument("--tcp", type=int, metavar="PORT", help="beat only while this port takes connections")
+    parser.add_argument("--check", metavar="CMD", help="beat only while this command ends with 0")
+    parser.add_argument("worker", nargs="+", help="the worker and its arguments, after --")
+    given = parser.parse_args()
+    try:
+        code = beat_for(
+            given.worker,
+            group=given.group,
+            member=given.member,
+            session=given.session,
+            to=given.to,
+            alive_file=given.alive_file,
+            tcp=given.tcp,
+            check=given.check,
+        )
+    except (BeatsError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201 - to people
+        code = _EXIT_USAGE
+    sys.exit(code)
+
+
+def beat_for(  # noqa: PLR0913 - the options of a command, all named
+    worker: Sequence[str],
+    *,
+    group: str,
+    member: str | None = None,
+    session: str = "30s",
+    to: str | None = None,
+    token: str | None = None,
+    sender: Sender | None = None,
+    alive_file: str | None = None,
+    tcp: int | None = None,
+    check: str | None = None,
+) -> int:
+    """Start a worker, beat for it while it lives and the checks are well, and leave with its exit code.
+
+    Args:
+        worker: its program and arguments.
+        group: as `Beats` has it; so are member, session, to, token and sender.
+        member: see there.
+        session: see there.
+        to: see there.
+        token: see there.
+        sender: see there.
+        alive_file: a file that the worker must touch at least once a session.
+        tcp: a port of this machine that must take connections.
+        check: a command that must end with 0.
+
+    Returns:
+        The exit code for this process.
+
+    Raises:
+        ValueError: a duration, an id, the port or the check is wrong.
+        BeatsError: the address is wrong.
+    """
+    logging.basicConfig(level=logging.WARNING, format="heartwheel: %(message)s")
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    supervisor, checks = Supervisor(), list[Check]()
+    if alive_file is not None:
+        checks.append(AliveFile(alive_file, parse_duration_ms(session) / 1000))
+    if tcp is not None:
+        if not 0 < tcp < 2**16:
+            raise ValueError(f"{tcp} is no port")
+        checks.append(TcpPort(tcp))
+    if check is not None:
+        checks.append(Command(check, supervisor.run))
+    beats = Beats(group, member=member, session=session, to=to, token=token, sender=sender)
+    return supervisor.supervise(worker, beats, checks)

@@ -1,0 +1,83 @@
+"""Who beats, and what it sends: the records of heartwheel's heartbeat topic."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+from dataclasses import dataclass, field
+from typing import Final
+
+_MS_PER_UNIT: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+_REASON_CHARS_MAX: Final = 200
+
+
+def parse_duration_ms(value: str | int) -> int:
+    """Read a duration such as `500ms`, `30s`, `5m`; a bare integer counts milliseconds.
+
+    Returns:
+        The duration in milliseconds, at least 1.
+
+    Raises:
+        ValueError: it is no duration.
+    """
+    match = re.fullmatch(r"(\d{1,12}) ?(ms|s|m|h)?", str(value).strip(), re.ASCII)
+    duration_ms = int(match[1]) * _MS_PER_UNIT[match[2] or "ms"] if match else 0
+    if not 0 < duration_ms < 2**31:
+        raise ValueError(f'{value!r} is no duration such as "500ms", "30s" or "5m"')
+    return duration_ms
+
+
+def default_member_id() -> str:
+    """Name this process: `$HEARTWHEEL_BEATS_MEMBER`, else its host and process id."""
+    return os.environ.get("HEARTWHEEL_BEATS_MEMBER") or f"{socket.gethostname()}-{os.getpid()}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """Hold who beats.
+
+    Args:
+        group_id: the group, never empty.
+        member_id: the member, never empty; the same id again is the same member.
+        session_timeout_ms: how long it may be silent, milliseconds.
+        client_id: shown to people.
+        client_host: shown to people.
+
+    Raises:
+        ValueError: an id is empty.
+    """
+
+    group_id: str
+    member_id: str = field(default_factory=default_member_id)
+    session_timeout_ms: int = 30_000
+    client_id: str = "heartwheel-beats"
+    client_host: str = field(default_factory=socket.gethostname)
+
+    def __post_init__(self) -> None:
+        if not self.group_id or not self.member_id:
+            raise ValueError("neither the group nor the member may be empty")
+
+    @property
+    def key(self) -> bytes:
+        """The record's key: a group's records must be in one partition."""
+        return self.group_id.encode()
+
+    def heartbeat(self) -> bytes:
+        """Write a heartbeat."""
+        return _json(
+            group_id=self.group_id,
+            member_id=self.member_id,
+            session_timeout_ms=self.session_timeout_ms,
+            client_id=self.client_id,
+            client_host=self.client_host,
+        )
+
+    def leave(self, reason: str) -> bytes:
+        """Write that it leaves, and why; a long reason is cut."""
+        return _json(type="leave", group_id=self.group_id, member_id=self.member_id, reason=reason[:_REASON_CHARS_MAX])
+
+
+def _json(**fields: str | int) -> bytes:
+    return json.dumps(fields, separators=(",", ":")).encode()

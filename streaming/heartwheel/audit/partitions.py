@@ -1,0 +1,136 @@
+"""The time of each partition of the heartbeat topic, and the outages that its records and ticks prove.
+
+The *effective time* of a record is the greatest append time of its partition up to it. The *watermark* of a partition
+is that of the newest record read: whoever has read it has read all that stands before it.
+
+A *gap* (a, b) is one between neighbouring records that is longer than `outage_min_ms`. It is an *outage* if one run of
+the ticker wrote just before it and first after it: then nobody could write, and nobody was silent. Until that is known
+the partition is decided up to a.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from heartwheel.audit.ticks import Tick
+
+RESUME_MAX_MS: Final = 10_000
+"""Most that the tick after a gap may come later than the gap's end, ms."""
+
+INTERVALS_BEFORE_MAX: Final = 2
+"""Most that the tick before a gap may be older than the gap's last record, in intervals of the ticker."""
+
+_RUNS_REMEMBERED: Final = 64
+_UNKNOWN_MS: Final = -1
+_MANY: Final = 2**31
+
+
+class LastTick(msgspec.Struct, frozen=True, array_like=True):
+    """Hold the newest tick of a job: of which of its runs, its own append time (epoch ms), and its interval (ms)."""
+
+    run: str
+    append_ms: int
+    interval_ms: int
+
+
+class Gap(msgspec.Struct, array_like=True):
+    """Hold a gap that may be an outage: from when to when (epoch ms), and the run that must come back, by job."""
+
+    from_ms: int
+    to_ms: int
+    runs: dict[str, str]
+
+
+class Outage(msgspec.Struct, frozen=True, array_like=True):
+    """Hold an outage of a partition: nobody could write to it from one moment to the other, epoch ms."""
+
+    from_ms: int
+    to_ms: int
+    partition: int
+
+
+class Partition(msgspec.Struct):
+    """Follow the time of one partition.
+
+    Args:
+        number: which.
+        watermark_ms: effective time of the newest record, epoch ms; -1 if nothing was read.
+        append_ms: append time of that record itself, epoch ms.
+        ticks: the newest tick by job; without a list of its runs every run counts as a job.
+        gaps: that are not decided, the first one first.
+        due: (moment, group id) of groups to be run once this partition has come that far, as a heap, epoch ms.
+    """
+
+    number: int
+    watermark_ms: int = _UNKNOWN_MS
+    append_ms: int = _UNKNOWN_MS
+    ticks: dict[str, LastTick] = {}
+    gaps: list[Gap] = []
+    due: list[tuple[int, str]] = []
+
+    @property
+    def decided_ms(self) -> int:
+        """Up to when everything is known, epoch ms."""
+        return self.gaps[0].from_ms if self.gaps else self.watermark_ms
+
+    def read(self, append_ms: int, tick: Tick | None, *, runs: tuple[str, ...], outage_min_ms: int) -> list[Outage]:
+        """Take the next record; return the gaps that it proves to be outages.
+
+        Args:
+            append_ms: its own append time, epoch ms.
+            tick: what it says, if it is a tick.
+            runs: of the audited job; empty if every run is believed.
+            outage_min_ms: a gap is longer than that.
+        """
+        before_ms, now_ms = self.watermark_ms, max(append_ms, self.watermark_ms)
+        if before_ms != _UNKNOWN_MS and now_ms - before_ms > outage_min_ms:
+            self._open_gap(before_ms, now_ms)
+        self.watermark_ms, self.append_ms = now_ms, append_ms
+        outages = []
+        if tick is not None and tick.run and (not runs or tick.run in runs):
+            job = "" if runs else tick.run
+            outages = self._came_back(job, tick.run, now_ms)
+            self.ticks.pop(job, None)
+            self.ticks[job] = LastTick(tick.run, append_ms, tick.interval_ms)
+            if len(self.ticks) > _RUNS_REMEMBERED:
+                del self.ticks[next(iter(self.ticks))]
+        if self.gaps:
+            self.gaps = [gap for gap in self.gaps if gap.runs and now_ms - gap.to_ms <= RESUME_MAX_MS]
+        return outages
+
+    def _open_gap(self, before_ms: int, now_ms: int) -> None:
+        runs = {
+            job: tick.run
+            for job, tick in self.ticks.items()
+            if self.append_ms - tick.append_ms <= INTERVALS_BEFORE_MAX * tick.interval_ms
+        }
+        if runs:
+            self.gaps.append(Gap(before_ms, now_ms, runs))
+
+    def _came_back(self, job: str, run: str, now_ms: int) -> list[Outage]:
+        outages = []
+        for gap in self.gaps:
+            expected = gap.runs.pop(job, None)
+            if expected == run and now_ms - gap.to_ms <= RESUME_MAX_MS:
+                outages.append(Outage(gap.from_ms, gap.to_ms, self.number))
+                gap.runs.clear()
+        return outages
+
+
+def home_of(group_id: str, partitions: int) -> int:
+    """Name the partition that Kafka's clients choose for a key: `Utils.murmur2` and `toPositive`."""
+    data, most = group_id.encode(), 0xFFFFFFFF
+    h = 0x9747B28C ^ len(data)
+    words = len(data) // 4
+    for word in range(words):
+        k = int.from_bytes(data[4 * word : 4 * word + 4], "little") * 0x5BD1E995 & most
+        k = (k ^ k >> 24) * 0x5BD1E995 & most
+        h = (h * 0x5BD1E995 & most) ^ k
+    rest = data[4 * words :]
+    if rest:
+        h = (h ^ int.from_bytes(rest, "little")) * 0x5BD1E995 & most
+    h = (h ^ h >> 13) * 0x5BD1E995 & most
+    h ^= h >> 15
+    return h % _MANY % partitions

@@ -1,0 +1,151 @@
+"""`heartwheel audit --broker-log`: what the job told, held against the log of Kafka's own coordinator."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import typer
+
+from heartwheel.cli.console import plain_table, print_json, stderr, stdout
+from heartwheel.errors import HeartwheelError
+
+if TYPE_CHECKING:
+    from heartwheel.explain.compare import BrokerReport
+    from heartwheel.settings import Settings
+    from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+
+T = TypeVar("T")
+
+
+def audit_broker_log(
+    logs: list[str],
+    settings: Settings,
+    *,
+    expirations: Path | None,
+    triggers: Path | None,
+    utc_offset_ms: int,
+    examples: int,
+    as_json: bool,
+) -> bool:
+    """Hold the engine's expirations against a broker's log, and show what comes of it.
+
+    Args:
+        logs: of all brokers that may have coordinated the groups; `-` is the standard input.
+        settings: where Kafka is and what the topics are called.
+        expirations: a file of rows in place of the topic.
+        triggers: likewise.
+        utc_offset_ms: how far times without a zone are ahead of UTC in the log, ms.
+        examples: most that are shown of those that agree.
+        as_json: whether to print JSON.
+
+    Returns:
+        Whether both tell the same.
+
+    Raises:
+        HeartwheelError: a log or a file cannot be read, or has nothing of groups in it.
+    """
+    from heartwheel.explain.compare import compare
+    from heartwheel.explain.run import explain_logs
+    from heartwheel.explain.scan import Scanned
+    from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+
+    scanned = Scanned()
+    events = list(explain_logs(logs, scanned, stdin=sys.stdin.buffer, utc_offset_ms=utc_offset_ms))
+    if scanned.first_ms is None or scanned.last_ms is None:
+        hint = "give the logs of all brokers; heartwheel explain shows what is in them"
+        raise HeartwheelError(f"no line of a group coordinator in {', '.join(logs)}", hint=hint)
+    topics = settings.kafka.topics
+    expired: list[ExpirationRow] = list(_rows(settings, topics.expirations, expirations, ExpirationRow))
+    changed: list[TriggerRow] = list(_rows(settings, topics.triggers, triggers, TriggerRow))
+    rows: list[ExpirationRow | TriggerRow] = [*expired, *changed]
+    begin_ms = min((row.detected_ms for row in rows), default=scanned.first_ms)
+    report = compare(
+        expired,
+        events,
+        groups={row.group_id for row in rows},
+        from_ms=max(scanned.first_ms, begin_ms),
+        to_ms=scanned.last_ms,
+    )
+    _show(report, examples=examples, as_json=as_json)
+    return report.ok
+
+
+def _rows(settings: Settings, topic: str, file: Path | None, kind: type[T]) -> Iterator[T]:
+    import msgspec
+
+    for value in _values(settings, topic, file):
+        try:
+            yield msgspec.json.decode(value, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue  # what is no row of its topic is the other audit's business
+
+
+def _values(settings: Settings, topic: str, file: Path | None) -> Iterable[bytes]:
+    if file is None:
+        from heartwheel.kafka.readback import read_topic
+
+        records = read_topic(settings.kafka.bootstrap_servers, topic, properties=settings.kafka.client)
+        yield from (record.value for record in records if record.value is not None)
+        return
+    try:
+        lines = file.read_bytes().splitlines()
+    except OSError as error:
+        raise HeartwheelError(f"{file} cannot be read: {error.strerror}", hint="name a file of JSON lines") from error
+    yield from (line[line.find(b"{") :] for line in lines if b"{" in line)
+
+
+def _show(report: BrokerReport, *, examples: int, as_json: bool) -> None:
+    from msgspec import to_builtins
+
+    from heartwheel.explain.compare import Held
+    from heartwheel.plain import plain
+
+    if as_json:
+        print_json(to_builtins(report))
+        return
+    figures = plain_table("compared", "")
+    figures.columns[1].justify = "right"
+    for name, number in report.counts.items():
+        figures.add_row(name.replace("_", " "), str(number))
+    figures.add_row("of groups that the engine does not know", str(report.other_groups))
+    stdout().print(figures, markup=False)
+    agree = [row for row in report.rows if row.held is Held.AGREE][:examples]
+    shown = [row for row in report.rows if row.held is not Held.AGREE] + agree
+    if shown:
+        stdout().print()
+        table = plain_table("", "group", "member", "here", "there", "apart ms", "where")
+        for row in shown:
+            table.add_row(
+                row.held.replace("_", " "),
+                plain(row.group_id),
+                plain(row.member_id),
+                _side(row.here, row.here_ms),
+                _side(row.there, row.there_ms),
+                "" if row.apart_ms is None else f"{row.apart_ms:+}",
+                row.evidence or "",
+            )
+        stdout().print(table, markup=False)
+    words = f"from {_clock(report.from_ms)} to {_clock(report.to_ms)}, as far as both are known"
+    stderr().print(words, markup=False)
+
+
+def _side(name: str | None, at_ms: int | None) -> str:
+    return "" if name is None or at_ms is None else f"{name} {_clock(at_ms)}"
+
+
+def _clock(at_ms: int) -> str:
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}.{at_ms % 1000:03d}Z"
+
+
+def parsed_offset_ms(text: str) -> int:
+    """Read `--utc-offset`, ms."""
+    from heartwheel.explain.times import parse_utc_offset_ms
+
+    try:
+        return parse_utc_offset_ms(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--utc-offset") from None

@@ -1,0 +1,70 @@
+"""`heartwheel beat`: start a worker, beat for it while it lives, and leave with its exit code."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load
+
+
+def beat(
+    *,
+    worker: Annotated[list[str], typer.Argument(help="Its program and arguments.", metavar="WORKER...")],
+    group: Annotated[str, typer.Option(help="The group, such as the name of a service.")],
+    member: Annotated[str | None, typer.Option(help="The member's id; the default names host and process.")] = None,
+    session: Annotated[str, typer.Option(metavar="TIME", help="How long it may be silent.")] = "30s",
+    to: Annotated[
+        str | None,
+        typer.Option("--to", "--url", metavar="URL", help="A gateway; else $HEARTWHEEL_BEATS_TO, else Kafka."),
+    ] = None,
+    alive_file: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Beat only while the worker touches it once a session.")
+    ] = None,
+    tcp: Annotated[
+        int | None, typer.Option(metavar="PORT", help="Beat only while this port takes connections.")
+    ] = None,
+    check: Annotated[
+        str | None, typer.Option(metavar="CMD", help="Beat only while this command ends with 0; no shell.")
+    ] = None,
+    bootstrap_servers: BootstrapFlag = None,
+    config: ConfigFile = None,
+    set_: SetFlags = None,
+) -> None:
+    """Start a worker, beat for it while it lives, and leave with its exit code as the reason.
+
+    Signals and the exit code go through, and as PID 1 it reaps orphans. A worker that hangs does not beat: say by a
+    file, a port or a command how that is seen. Beats go to a gateway, or to Kafka as the configuration says.
+
+    For example:
+
+        heartwheel beat --group orders --bootstrap-servers kafka:9092 -- ./worker fast
+
+        heartwheel beat --group orders --url http://gateway:8486 --tcp 8080 -- ./worker
+    """
+    import os
+
+    from heartwheel.kafka.security import client_settings
+    from heartwheel_beats import BeatsError, KafkaSender
+    from heartwheel_beats.command import beat_for
+
+    sender = None
+    if not (to or os.environ.get("HEARTWHEEL_BEATS_TO")):
+        kafka = load(config, set_, kafka__bootstrap_servers=bootstrap_servers).settings.kafka
+        sender = KafkaSender(kafka.bootstrap_servers, kafka.topics.heartbeats, settings=client_settings(kafka.client))
+    try:
+        code = beat_for(
+            worker,
+            group=group,
+            member=member,
+            session=session,
+            to=to,
+            sender=sender,
+            alive_file=alive_file,
+            tcp=tcp,
+            check=check,
+        )
+    except (BeatsError, ValueError) as error:
+        raise typer.BadParameter(str(error)) from None
+    raise typer.Exit(code)

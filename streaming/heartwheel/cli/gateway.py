@@ -1,0 +1,67 @@
+"""`heartwheel gateway`: workers beat over HTTP, with curl if need be."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Annotated
+
+import typer
+
+from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load, stderr, stdout
+from heartwheel.cli.signals import stopped_by_signals
+from heartwheel.errors import HeartwheelError
+
+
+def gateway(
+    *,
+    host: Annotated[str | None, typer.Option(help="Where to listen (gateway.host).")] = None,
+    port: Annotated[int | None, typer.Option(help="Likewise; 0 takes any that is free (gateway.port).")] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A name it may be asked under (gateway.allow_hosts); can be repeated."),
+    ] = None,
+    access_file: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Who may beat for which group (gateway.access_file).")
+    ] = None,
+    insecure: Annotated[
+        bool | None, typer.Option("--insecure", help="Let everybody beat who reaches it (gateway.insecure).")
+    ] = None,
+    bootstrap_servers: BootstrapFlag = None,
+    config: ConfigFile = None,
+    set_: SetFlags = None,
+) -> None:
+    """Take beats of workers over HTTP and write them to Kafka, until SIGTERM or Ctrl-C.
+
+    The answer is 202 once Kafka has acknowledged, else it says what is wrong: nothing is kept to be sent later. Where
+    others can reach it, it must ask for tokens: docs/feed.md.
+
+    For example:
+
+        heartwheel gateway --bootstrap-servers kafka:9092
+
+        heartwheel gateway --host 0.0.0.0 --allow-host gateway --access-file tokens.txt
+    """
+    settings = load(
+        config,
+        set_,
+        kafka__bootstrap_servers=bootstrap_servers,
+        gateway__host=host,
+        gateway__port=port,
+        gateway__allow_hosts=",".join(allow_host) if allow_host else None,
+        gateway__access_file=access_file,
+        gateway__insecure="true" if insecure else None,
+    ).settings
+    from heartwheel.cli.run import log_to_stderr
+    from heartwheel.gateway.gateway import Gateway
+
+    log_to_stderr()
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    told = threading.Event()
+    with stopped_by_signals(told.set), Gateway(settings) as serving:
+        stdout().print(serving.url, markup=False)
+        stderr().print(f"writes to {settings.kafka.bootstrap_servers}; Ctrl-C ends it", markup=False)
+        while not told.wait(1.0):
+            if not serving.running:
+                raise HeartwheelError("the gateway has ended by itself", hint="the lines above may tell why")

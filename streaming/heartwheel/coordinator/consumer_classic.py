@@ -1,0 +1,159 @@
+"""Members of the classic protocol inside a consumer group: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
+
+Read beside `GroupMetadataManager`: every function names the method it mirrors. Nothing of them is ever parked, and
+their generation is their member epoch. Besides the session, which is their own, they have a join timer, from the first
+answer that tells them to join again, and a sync timer, from each join
+(`scheduleConsumerGroupSyncTimeout`).
+"""
+
+from __future__ import annotations
+
+from heartwheel.coordinator import consumer_words as words
+from heartwheel.coordinator.answer import Answer
+from heartwheel.coordinator.consumer_context import EpochContext
+from heartwheel.coordinator.consumer_epochs import check_instance
+from heartwheel.coordinator.consumer_heartbeat import replace_static_member
+from heartwheel.coordinator.consumer_leave import validate_online_downgrade
+from heartwheel.coordinator.consumer_model import ClassicProtocol, EpochMember, TimerName
+from heartwheel.coordinator.consumer_target import bump_epoch, catch_up_with, maybe_update_target
+from heartwheel.coordinator.words import leave_reason
+from heartwheel.wire.events import UNCHECKED_GENERATION, Event, Leaving
+from heartwheel.wire.verdicts import Cause, Kind
+
+
+def join(ctx: EpochContext, event: Event, answered_epoch: int | None) -> Answer:
+    """Handle a JoinGroup: `classicGroupJoinToConsumerGroup`.
+
+    Args:
+        ctx: the group.
+        event: the join; a changed subscription cannot be told from it, as its metadata has the owned partitions too.
+        answered_epoch: the generation that it was answered with, if known.
+    """
+    group = ctx.group
+    if (
+        not event.member_id
+        and event.group_instance_id is None
+        and (event.api_version is None or event.api_version >= 4)
+    ):
+        return Answer.MEMBER_ID_REQUIRED
+    member_id = event.member_id or event.assigned_member_id or ""
+    replaces = event.group_instance_id is not None and group.static_member(event.group_instance_id) is not None
+    member = _joining_member(ctx, event, member_id)
+    if isinstance(member, Answer):
+        return member
+    config = ctx.config.coordinator
+    is_new = member.classic is None and not member.topics
+    session_ms = event.session_timeout_ms or config.default_session_timeout_ms
+    rebalance_ms = event.rebalance_timeout_ms or config.default_rebalance_timeout_ms
+    member.classic = ClassicProtocol(session_ms, event.protocols)
+    member.rebalance_timeout_ms = rebalance_ms
+    member.client_id, member.client_host = event.client_id, event.client_host
+    if is_new:
+        bump_epoch(ctx, Cause.MEMBER_JOINED)
+    if answered_epoch is not None:
+        catch_up_with(ctx, answered_epoch)
+    maybe_update_target(ctx, answered_epoch)
+    member.previous_epoch = member.epoch
+    member.epoch = group.target_epoch if answered_epoch is None else answered_epoch
+    member.epoch_is_known = answered_epoch is not None
+    ctx.cancel(member, TimerName.JOIN, TimerName.REBALANCE)
+    if replaces and validate_online_downgrade(ctx):
+        ctx.downgraded_by, ctx.downgrade_rebalances = member_id, False
+        return Answer.NONE
+    ctx.arm_session(member)
+    ctx.arm(member, TimerName.SYNC, rebalance_ms)
+    return Answer.NONE
+
+
+def _joining_member(ctx: EpochContext, event: Event, member_id: str) -> EpochMember | Answer:
+    group, instance_id = ctx.group, event.group_instance_id
+    holder = group.static_member(instance_id) if instance_id is not None else group.members.get(member_id)
+    if instance_id is not None and holder is not None:
+        if not event.member_id:
+            return replace_static_member(ctx, holder, member_id, "classic")
+        refusal = check_instance(holder, member_id)
+        return holder if refusal is Answer.NONE else refusal
+    if instance_id is not None and event.member_id and ctx.accepted is None:
+        return Answer.UNKNOWN_MEMBER_ID
+    if holder is None:
+        holder = EpochMember(member_id=member_id, group_instance_id=instance_id)
+        group.members[member_id] = holder
+    ctx.say_of(holder, Kind.MEMBER_JOINED, words.joins(group, holder, "classic"), Cause.MEMBER_JOINED)
+    return holder
+
+
+def sync(ctx: EpochContext, event: Event) -> Answer:
+    """Handle a SyncGroup: `classicGroupSyncToConsumerGroup`."""
+    member = _validate(ctx, event)
+    if isinstance(member, Answer):
+        return member
+    if _must_rejoin(ctx, member) and not member.unrevoked:
+        _schedule_join_timeout_if_absent(ctx, member)
+        return Answer.REBALANCE_IN_PROGRESS
+    ctx.cancel(member, TimerName.SYNC)
+    ctx.arm_session(member)
+    return Answer.NONE
+
+
+def heartbeat(ctx: EpochContext, event: Event) -> Answer:
+    """Handle a Heartbeat: `classicGroupHeartbeatToConsumerGroup`; one that is told to join again keeps alive too."""
+    member = _validate(ctx, event)
+    if isinstance(member, Answer):
+        return member
+    ctx.arm_session(member)
+    if _must_rejoin(ctx, member) or member.unrevoked:
+        _schedule_join_timeout_if_absent(ctx, member)
+        return Answer.REBALANCE_IN_PROGRESS
+    return Answer.NONE
+
+
+def _must_rejoin(ctx: EpochContext, member: EpochMember) -> bool:
+    """Tell whether the answer is REBALANCE_IN_PROGRESS, by the recorded one if there is one.
+
+    A member that has to give partitions back, or for which some have become free, is told so too, and only the answer
+    shows that.
+    """
+    return member.epoch < ctx.group.epoch if ctx.accepted is None else not ctx.accepted
+
+
+def _schedule_join_timeout_if_absent(ctx: EpochContext, member: EpochMember) -> None:
+    """Give a member its rebalance timeout to join: `scheduleConsumerGroupJoinTimeoutIfAbsent`."""
+    if TimerName.JOIN not in member.timers:
+        ctx.arm(member, TimerName.JOIN, member.rebalance_timeout_ms)
+
+
+def _validate(ctx: EpochContext, event: Event) -> EpochMember | Answer:
+    """Find the sender: `validateConsumerGroupMember`, `throwIfMemberDoesNotUseClassicProtocol` and the generation."""
+    group, instance_id = ctx.group, event.group_instance_id
+    if instance_id is None:
+        member = group.members.get(event.member_id)
+    else:
+        member = group.static_member(instance_id)
+        refusal = check_instance(member, event.member_id)
+        if refusal is not Answer.NONE:
+            return refusal
+    if member is None or member.classic is None:
+        return Answer.UNKNOWN_MEMBER_ID
+    generation = event.generation_id
+    if generation not in (member.epoch, UNCHECKED_GENERATION) and ctx.accepted is None:
+        return Answer.ILLEGAL_GENERATION
+    return member
+
+
+def leave(ctx: EpochContext, event: Event) -> Answer:
+    """Handle a LeaveGroup: `classicGroupLeaveToConsumerGroup`; members of the new protocol do not leave by it."""
+    group, gone = ctx.group, False
+    alone = Leaving(event.member_id, event.group_instance_id, event.reason)
+    for leaver in event.leaving or (alone,):
+        instance_id = leaver.group_instance_id
+        member = group.members.get(leaver.member_id) if instance_id is None else group.static_member(instance_id)
+        if member is None or member.classic is None or leaver.member_id not in ("", member.member_id):
+            continue
+        reason = words.left_classic(group, member, leave_reason(leaver.reason))
+        ctx.say_of(member, Kind.MEMBER_LEFT, reason, Cause.MEMBER_LEFT)
+        del group.members[member.member_id]
+        gone = True
+    if not gone:
+        return Answer.UNKNOWN_MEMBER_ID
+    bump_epoch(ctx, Cause.MEMBER_LEFT)
+    return Answer.NONE

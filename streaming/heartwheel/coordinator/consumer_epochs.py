@@ -1,0 +1,48 @@
+"""Which requests are refused for their epoch or their instance id.
+
+Read beside `GroupMetadataManager`: every function names the method it mirrors. A refused request changes nothing: it
+keeps nobody alive and removes nobody.
+"""
+
+from __future__ import annotations
+
+from heartwheel.coordinator.answer import Answer
+from heartwheel.coordinator.consumer_context import EpochContext
+from heartwheel.coordinator.consumer_model import EpochMember, GroupType
+from heartwheel.coordinator.consumer_reconcile import is_subset
+from heartwheel.wire.group_heartbeats import JOIN_EPOCH, LEAVE_STATIC_EPOCH, GroupHeartbeat
+
+
+def check_epoch(ctx: EpochContext, member: EpochMember, beat: GroupHeartbeat) -> Answer:
+    """Check a heartbeat's epoch: `throwIfConsumerGroupMemberEpochIsInvalid`, `throwIfShareGroupMemberEpochIsInvalid`.
+
+    Epoch 0 of a known member is always accepted. The previous epoch is accepted while the answer that told the present
+    one may have been lost: of a consumer group's member only with `owned` inside what it is assigned.
+    """
+    received = beat.member_epoch
+    if received in (JOIN_EPOCH, member.epoch):
+        return Answer.NONE
+    if received > member.epoch:
+        could_be_told = not member.epoch_is_known and member.epoch >= 0 and received <= ctx.group.epoch
+        return Answer.NONE if could_be_told else Answer.FENCED_MEMBER_EPOCH
+    if received != member.previous_epoch:
+        return Answer.FENCED_MEMBER_EPOCH
+    if ctx.group.type is GroupType.SHARE:
+        return Answer.NONE
+    inside = beat.owned is not None and is_subset(beat.owned, member.assigned or {})
+    return Answer.NONE if inside else Answer.FENCED_MEMBER_EPOCH
+
+
+def check_instance_is_released(holder: EpochMember) -> Answer:
+    """Check that who holds an instance id has left for a while: `throwIfInstanceIdIsUnreleased`.
+
+    Even the holder itself may not join again before.
+    """
+    return Answer.NONE if holder.epoch == LEAVE_STATIC_EPOCH else Answer.UNRELEASED_INSTANCE_ID
+
+
+def check_instance(holder: EpochMember | None, member_id: str) -> Answer:
+    """Check that an instance id is the sender's: `throwIfStaticMemberIsUnknown`, `throwIfInstanceIdIsFenced`."""
+    if holder is None:
+        return Answer.UNKNOWN_MEMBER_ID
+    return Answer.NONE if holder.member_id == member_id else Answer.FENCED_INSTANCE_ID

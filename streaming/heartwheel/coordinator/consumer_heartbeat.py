@@ -1,0 +1,159 @@
+"""ConsumerGroupHeartbeat, ShareGroupHeartbeat and StreamsGroupHeartbeat of members that join or stay.
+
+Read beside `GroupMetadataManager`: every function names the method it mirrors.
+"""
+
+from __future__ import annotations
+
+from heartwheel.coordinator import consumer_words as words
+from heartwheel.coordinator.answer import Answer
+from heartwheel.coordinator.consumer_context import EpochContext
+from heartwheel.coordinator.consumer_epochs import check_epoch, check_instance, check_instance_is_released
+from heartwheel.coordinator.consumer_model import EpochMember, GroupType, TimerName
+from heartwheel.coordinator.consumer_reconcile import maybe_reconcile
+from heartwheel.coordinator.consumer_target import (
+    catch_up_with,
+    delay_first_target,
+    maybe_update_target,
+    update_subscription,
+)
+from heartwheel.wire.group_heartbeats import JOIN_EPOCH, GroupHeartbeat
+from heartwheel.wire.verdicts import Cause, Kind
+
+
+def heartbeat(ctx: EpochContext, beat: GroupHeartbeat) -> Answer:
+    """Handle a heartbeat at epoch 0 or above: `consumerGroupHeartbeat`, `shareGroupHeartbeat`, `streamsGroupHeartbeat`.
+
+    The rebalance timer is armed before the session, so of equal deadlines it fires first.
+    """
+    static = beat.group_instance_id is not None and ctx.group.type is not GroupType.SHARE
+    member = _static_member(ctx, beat) if static else _dynamic_member(ctx, beat)
+    if isinstance(member, Answer):
+        return member
+    if member.classic is not None:
+        member.classic = None
+        ctx.cancel(member, TimerName.JOIN, TimerName.SYNC)
+    if beat.member_epoch > 0 and not member.epoch_is_known and beat.member_epoch > member.epoch:
+        member.previous_epoch, member.epoch = member.epoch, beat.member_epoch
+    ctx.describe(member, beat)
+    update_subscription(ctx, member, beat)
+    if beat.answer_member_epoch is not None:
+        catch_up_with(ctx, beat.answer_member_epoch)
+    maybe_update_target(ctx, beat.answer_member_epoch)
+    maybe_reconcile(ctx, member, beat)
+    ctx.arm_session(member)
+    return Answer.NONE
+
+
+def _dynamic_member(ctx: EpochContext, beat: GroupHeartbeat) -> EpochMember | Answer:
+    """Find or make a dynamic member: `getOrMaybeSubscribeDynamicConsumerGroupMember`; each epoch 0 logs a join."""
+    member = ctx.group.members.get(beat.sender)
+    if member is None:
+        if beat.member_epoch != JOIN_EPOCH:
+            return _unseen_member(ctx, beat)
+        member = _add(ctx, beat)
+    elif ctx.accepted is None and (refusal := check_epoch(ctx, member, beat)) is not Answer.NONE:
+        return refusal
+    if beat.member_epoch == JOIN_EPOCH:
+        _say_joined(ctx, member)
+    return member
+
+
+def _static_member(ctx: EpochContext, beat: GroupHeartbeat) -> EpochMember | Answer:
+    """Find, make or replace a static member: `getOrMaybeSubscribeStaticConsumerGroupMember`."""
+    instance_id = beat.group_instance_id or ""
+    holder = ctx.group.static_member(instance_id)
+    if beat.member_epoch == JOIN_EPOCH:
+        return _join_static(ctx, holder, beat)
+    if holder is None and _may_be_unseen(ctx, beat):
+        return _unseen_member(ctx, beat)
+    refusal = check_instance(holder, beat.sender)
+    if holder is None or refusal is not Answer.NONE:
+        return refusal
+    if ctx.accepted is None and (refusal := check_epoch(ctx, holder, beat)) is not Answer.NONE:
+        return refusal
+    return holder
+
+
+def _join_static(ctx: EpochContext, holder: EpochMember | None, beat: GroupHeartbeat) -> EpochMember | Answer:
+    if holder is None:
+        member = _add(ctx, beat)
+        _say_joined(ctx, member)
+        return member
+    if ctx.accepted is None and holder.classic is None:
+        refusal = check_instance_is_released(holder)
+        if refusal is not Answer.NONE:
+            return refusal
+    return replace_static_member(ctx, holder, beat.sender, "consumer")
+
+
+def replace_static_member(ctx: EpochContext, holder: EpochMember, new_id: str, protocol: str) -> EpochMember:
+    """Give a static member's place to its return: `replaceMember`; the id may be the same.
+
+    The old id's session timer is not cancelled in Kafka, but fires for nobody, so it is dropped with the old id.
+    """
+    group, instance_id = ctx.group, holder.group_instance_id or ""
+    del group.members[holder.member_id]
+    member = EpochMember(
+        member_id=new_id,
+        group_instance_id=instance_id,
+        client_id=holder.client_id,
+        client_host=holder.client_host,
+        rebalance_timeout_ms=holder.rebalance_timeout_ms,
+        topics=holder.topics,
+        regex=holder.regex,
+        assigned=holder.assigned,
+    )
+    group.members[new_id] = member
+    ctx.say_of(
+        holder,
+        Kind.STATIC_REPLACED,
+        words.replaced(group, instance_id, holder.member_id, new_id, protocol),
+        Cause.MEMBER_REJOINED,
+        new_member_id=new_id,
+    )
+    return member
+
+
+def _add(ctx: EpochContext, beat: GroupHeartbeat) -> EpochMember:
+    """Make a member: `getOrMaybeCreateMember`."""
+    delay_first_target(ctx)
+    instance_id = None if ctx.group.type is GroupType.SHARE else beat.group_instance_id
+    member = EpochMember(member_id=beat.sender, group_instance_id=instance_id, assigned={})
+    ctx.group.members[member.member_id] = member
+    return member
+
+
+def _say_joined(ctx: EpochContext, member: EpochMember) -> None:
+    kind = ctx.group.type
+    ctx.say_of(member, Kind.MEMBER_JOINED, words.joins(ctx.group, member, kind), Cause.MEMBER_JOINED)
+
+
+def _may_be_unseen(ctx: EpochContext, beat: GroupHeartbeat) -> bool:
+    if ctx.accepted:
+        return True
+    group = ctx.group
+    begins_here = not group.members and group.target_ms < 0 and group.last_event_ms == ctx.now_ms and not group.gone
+    return (begins_here or group.taken_over) and beat.sender not in group.gone
+
+
+def _unseen_member(ctx: EpochContext, beat: GroupHeartbeat) -> EpochMember | Answer:
+    """Stand in for what Kafka would know: a member of a group that was met in the middle of its life."""
+    if not _may_be_unseen(ctx, beat):
+        return Answer.UNKNOWN_MEMBER_ID
+    group = ctx.group
+    if not group.members:
+        group.taken_over = True
+    shown = max(beat.member_epoch, beat.answer_member_epoch or 0)
+    if group.taken_over:
+        group.epoch, group.target_epoch = max(group.epoch, shown), max(group.target_epoch, shown)
+    member = EpochMember(
+        member_id=beat.sender,
+        group_instance_id=beat.group_instance_id,
+        epoch=beat.member_epoch,
+        previous_epoch=beat.member_epoch,
+        topics=tuple(sorted(set(beat.subscribed_topics or ()))),
+        regex=beat.subscribed_regex or "",
+    )
+    group.members[member.member_id] = member
+    return member

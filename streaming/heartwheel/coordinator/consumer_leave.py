@@ -1,0 +1,111 @@
+"""How members go: they leave, leave for a while, or are fenced by a timer.
+
+Read beside `GroupMetadataManager`: every function names the method it mirrors.
+"""
+
+from __future__ import annotations
+
+from heartwheel.coordinator import consumer_words as words
+from heartwheel.coordinator.answer import Answer
+from heartwheel.coordinator.consumer_context import EpochContext
+from heartwheel.coordinator.consumer_epochs import check_instance
+from heartwheel.coordinator.consumer_model import EpochMember, GroupType, TimerName
+from heartwheel.coordinator.consumer_target import bump_epoch
+from heartwheel.wire.group_heartbeats import LEAVE_STATIC_EPOCH, GroupHeartbeat
+from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind
+
+
+def leave(ctx: EpochContext, beat: GroupHeartbeat) -> Answer:
+    """Handle a heartbeat at epoch -1 or -2: `consumerGroupLeave`, `shareGroupLeave`, `streamsGroupLeave`."""
+    group, instance_id = ctx.group, beat.group_instance_id
+    if instance_id is None or group.type is GroupType.SHARE:
+        if beat.member_epoch == LEAVE_STATIC_EPOCH:
+            return Answer.INVALID_REQUEST
+        member = group.members.get(beat.sender)
+        if member is None and ctx.accepted:
+            # It joined before the log begins.
+            member = group.members[beat.sender] = EpochMember(beat.sender)
+        if member is None:
+            return Answer.UNKNOWN_MEMBER_ID
+    else:
+        member = group.static_member(instance_id)
+        refusal = check_instance(member, beat.sender)
+        if member is None or refusal is not Answer.NONE:
+            return refusal
+        if beat.member_epoch == LEAVE_STATIC_EPOCH:
+            return _leave_for_a_while(ctx, member)
+    ctx.say_of(member, Kind.MEMBER_LEFT, words.left(group, member), Cause.MEMBER_LEFT)
+    fence_member(ctx, member, Cause.MEMBER_LEFT)
+    return Answer.NONE
+
+
+def _leave_for_a_while(ctx: EpochContext, member: EpochMember) -> Answer:
+    """Keep a static member's place: `consumerGroupStaticMemberGroupLeave`.
+
+    Its session runs on as it was; its rebalance timer too, but that is guarded by the epoch it had. A second one is
+    accepted like the first.
+    """
+    ctx.say_of(member, Kind.STATIC_LEFT, words.left(ctx.group, member, for_a_while=True), Cause.MEMBER_LEFT)
+    member.epoch, member.epoch_is_known = LEAVE_STATIC_EPOCH, True
+    member.unrevoked, member.revoking = False, {}
+    return Answer.NONE
+
+
+def fence_member(ctx: EpochContext, member: EpochMember, cause: Cause) -> None:
+    """Take a member out of the group: `consumerGroupFenceMember`, `shareGroupFenceMember`, `streamsGroupFenceMember`.
+
+    All its timers end with it (`cancelTimers`). If only classic members stay, a consumer group becomes a classic group
+    again, and then its epoch does not move.
+    """
+    group = ctx.group
+    del group.members[member.member_id]
+    if group.taken_over:
+        group.gone.append(member.member_id)
+    if validate_online_downgrade(ctx):
+        ctx.downgraded_by = member.member_id
+        return
+    bump_epoch(ctx, cause, silently=group.type is not GroupType.CONSUMER)
+
+
+def validate_online_downgrade(ctx: EpochContext) -> bool:
+    """Tell whether who stays makes a classic group: `validateOnlineDowngradeWithFencedMember`."""
+    group, config = ctx.group, ctx.config
+    if group.type is not GroupType.CONSUMER or not config.downgrade or not group.members:
+        return False
+    fits = len(group.members) <= config.coordinator.group_max_size
+    return fits and all(member.classic is not None for member in group.members.values())
+
+
+_REASONS = {
+    TimerName.SESSION: (Kind.MEMBER_EXPIRED, words.SESSION_EXPIRED, ExpiryReason.SESSION_TIMEOUT),
+    TimerName.JOIN: (Kind.CLASSIC_MEMBER_JOIN_TIMEOUT, words.FAILED_TO_JOIN, ExpiryReason.REBALANCE_TIMEOUT),
+    TimerName.SYNC: (Kind.CLASSIC_MEMBER_SYNC_TIMEOUT, words.FAILED_TO_SYNC, ExpiryReason.SYNC_TIMEOUT),
+}
+
+
+def fire(ctx: EpochContext, member: EpochMember, name: TimerName) -> None:
+    """Fence a member whose timer has ended: `consumerGroupFenceMemberOperation` and its twins.
+
+    A rebalance timer whose member has left the epoch that it was armed at does nothing
+    (`scheduleConsumerGroupRebalanceTimeout`).
+    """
+    timer = member.timers.pop(name)
+    if name is TimerName.REBALANCE:
+        if member.epoch != timer.epoch:
+            return
+        kind, expiry_reason = Kind.MEMBER_FENCED_REBALANCE_TIMEOUT, ExpiryReason.REBALANCE_TIMEOUT
+        reason = words.failed_to_transition(timer.epoch, timer.length_ms)
+    else:
+        kind, reason, expiry_reason = _REASONS[name]
+    ctx.say_of(
+        member,
+        kind,
+        reason,
+        Cause.MEMBER_EXPIRED,
+        expiry_reason=expiry_reason,
+        last_seen_ms=member.last_seen_ms,
+        session_timeout_ms=timer.length_ms,
+        epoch=timer.epoch if name is TimerName.REBALANCE else None,
+        timeout_ms=timer.length_ms,
+    )
+    fence_member(ctx, member, Cause.MEMBER_EXPIRED)

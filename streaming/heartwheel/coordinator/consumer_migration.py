@@ -1,0 +1,110 @@
+"""A classic group becomes a consumer group when a member of the new protocol joins, and back when the last one goes.
+
+Read beside `GroupMetadataManager`: every function names the method it mirrors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from heartwheel.coordinator.classic_rebalance import prepare_rebalance
+from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.consumer_config import EpochConfig
+from heartwheel.coordinator.consumer_context import EpochContext
+from heartwheel.coordinator.consumer_model import ClassicProtocol, EpochGroup, EpochMember
+from heartwheel.coordinator.consumer_words import downgrade
+from heartwheel.coordinator.context import Context
+from heartwheel.coordinator.model import Group, GroupKind, GroupState, Member
+from heartwheel.wire.verdicts import Cause, Kind, Verdict
+
+CONSUMER_PROTOCOL = "consumer"
+"""The protocol type of consumers: `ConsumerProtocol.PROTOCOL_TYPE`."""
+
+
+def validate_online_upgrade(group: Group, config: EpochConfig) -> bool:
+    """Tell whether a classic group may become a consumer group: `validateOnlineUpgrade`."""
+    return config.upgrade and group.protocol_type in (None, CONSUMER_PROTOCOL)
+
+
+def convert_to_consumer_group(
+    group: Group, config: EpochConfig, now_ms: int, emit: Callable[[Verdict], None]
+) -> EpochGroup:
+    """Make a consumer group of a classic one: `convertToConsumerGroup`, `ConsumerGroup.fromClassicGroup`.
+
+    Everybody gets a whole session of the member's own length; the generation becomes everybody's epoch. An Empty group
+    leaves nothing, and the new one begins with the first epoch.
+    """
+    if not group.members:
+        return EpochGroup(group.group_id, last_event_ms=now_ms)
+    fresh = EpochGroup(
+        group.group_id,
+        epoch=group.generation,
+        target_epoch=group.generation,
+        last_event_ms=now_ms,
+        members={
+            member.member_id: EpochMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                epoch=group.generation,
+                previous_epoch=group.generation,
+                epoch_is_known=True,
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
+                classic=ClassicProtocol(member.session_timeout_ms, member.protocols),
+            )
+            for member in group.members.values()
+        },
+    )
+    ctx = EpochContext(fresh, config, emit)
+    for member in fresh.members.values():
+        ctx.arm_session(member)
+    reason = f"Upgrade group {group.group_id} from classic to consumer."
+    ctx.say(Kind.GROUP_UPGRADED, reason, Cause.PROTOCOL_CHANGED, epoch=fresh.epoch)
+    return fresh
+
+
+def convert_to_classic_group(
+    group: EpochGroup, config: CoordinatorConfig, *, rebalance: bool, emit: Callable[[Verdict], None]
+) -> Group:
+    """Make a classic group of a consumer group: `convertToClassicGroup`, `ClassicGroup.fromConsumerGroup`.
+
+    Args:
+        group: the consumer group, without the member that went.
+        config: the coordinator's settings.
+        rebalance: whether a member went, so that the others join again; a static member that came back with the
+            classic protocol needs none.
+        emit: called with every verdict, in order.
+    """
+    classic = Group(
+        group.group_id,
+        kind=GroupKind.CLASSIC,
+        state=GroupState.STABLE,
+        previous_state=GroupState.EMPTY,
+        generation=group.epoch,
+        protocol_type=CONSUMER_PROTOCOL,
+        last_event_ms=group.last_event_ms,
+        confirmed=True,
+    )
+    ctx = Context(classic, config, emit)
+    for member in group.members.values():
+        joined_with = member.classic or ClassicProtocol(config.default_session_timeout_ms)
+        added = Member(
+            member_id=member.member_id,
+            seq=ctx.roster.new_seq(),
+            group_instance_id=member.group_instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            session_timeout_ms=joined_with.session_timeout_ms,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            protocols=joined_with.protocols,
+            last_seen_ms=member.last_seen_ms,
+        )
+        ctx.roster.add(added, CONSUMER_PROTOCOL, awaiting_join=False)
+        ctx.reset_session(added)
+    if added_protocols := [m.protocols[0].name for m in classic.members.values() if m.protocols]:
+        classic.protocol_name = added_protocols[0]
+    ctx.say(Kind.GROUP_DOWNGRADED, downgrade(group.group_id), Cause.PROTOCOL_CHANGED)
+    if rebalance:
+        prepare_rebalance(ctx, downgrade(group.group_id), Cause.PROTOCOL_CHANGED)
+    return classic

@@ -1,0 +1,94 @@
+"""The epoch of a group and of its target assignment: when they move.
+
+Read beside `GroupMetadataManager`: every function names the method it mirrors.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heartwheel.coordinator import consumer_words as words
+from heartwheel.coordinator.consumer_context import EpochContext
+from heartwheel.coordinator.consumer_model import EpochMember, GroupType
+from heartwheel.wire.group_heartbeats import GroupHeartbeat
+from heartwheel.wire.verdicts import Cause, Kind
+
+RESOLVE_MS: Final = 25
+"""How long a broker takes to look up the topics of a new pattern, ms: 10 to 50 were seen, and no request tells."""
+
+
+def bump_epoch(ctx: EpochContext, cause: Cause, *, silently: bool = False) -> None:
+    """Move the group's epoch on: `newConsumerGroupEpochRecord` and the line that goes with it.
+
+    Share and streams groups lose a member without that line.
+    """
+    ctx.group.epoch += 1
+    if not silently:
+        ctx.say(Kind.EPOCH_BUMPED, words.bumped(ctx.group), cause, epoch=ctx.group.epoch)
+
+
+def catch_up_with(ctx: EpochContext, epoch: int) -> None:
+    """Move the epoch on to one that an answer shows: the topics have changed, or a share group's state is ready."""
+    while ctx.group.epoch < epoch:
+        bump_epoch(ctx, Cause.METADATA_CHANGED)
+
+
+def update_subscription(ctx: EpochContext, member: EpochMember, beat: GroupHeartbeat) -> None:
+    """Bump the epoch if the member subscribes to something else: `hasMemberSubscriptionChanged`.
+
+    A pattern that nobody in the group had yet bumps it when its topics have been looked up, not now
+    (`maybeUpdateRegularExpressions`, `handleRegularExpressionsResult`).
+    """
+    group = ctx.group
+    is_new = not member.topics and not member.regex
+    cause = Cause.MEMBER_JOINED if is_new else Cause.MEMBER_UPDATED
+    topics = member.topics if beat.subscribed_topics is None else tuple(sorted(set(beat.subscribed_topics)))
+    regex = member.regex if beat.subscribed_regex is None else beat.subscribed_regex
+    changed = topics != member.topics
+    if regex != member.regex:
+        others = (other for other in group.members.values() if other.member_id != member.member_id)
+        if not regex or (regex not in group.resolving and any(other.regex == regex for other in others)):
+            changed = True
+        else:
+            group.resolving.setdefault(regex, ctx.now_ms + RESOLVE_MS)
+    member.topics, member.regex = topics, regex
+    if changed:
+        bump_epoch(ctx, cause)
+
+
+def end_resolving(ctx: EpochContext, pattern: str) -> None:
+    """Bump the epoch as a pattern's topics are known: `handleRegularExpressionsResult`."""
+    del ctx.group.resolving[pattern]
+    if any(member.regex == pattern for member in ctx.group.members.values()):
+        bump_epoch(ctx, Cause.MEMBER_UPDATED)
+
+
+def maybe_update_target(ctx: EpochContext, answer_epoch: int | None) -> None:
+    """Compute a target assignment if the group's epoch has moved: `updateTargetAssignment`.
+
+    Not sooner after the last one than `group.consumer.assignment.interval.ms` (KIP-1263); an answer that shows the
+    group's epoch proves that it was computed.
+    """
+    group = ctx.group
+    if group.epoch <= group.target_epoch or group.target_due_ms >= 0:
+        return
+    interval_ms = ctx.config.assignment_interval_ms(group.group_id, group.type, ctx.now_ms)
+    is_shown = answer_epoch is not None and answer_epoch == group.epoch
+    if is_shown or group.target_ms < 0 or ctx.now_ms - group.target_ms >= interval_ms:
+        compute_target(ctx)
+
+
+def compute_target(ctx: EpochContext) -> None:
+    """Compute the target assignment of the group's epoch."""
+    group = ctx.group
+    group.target_epoch, group.target_due_ms = group.epoch, -1
+    group.target_ms = max(ctx.now_ms, ctx.answered_ms)
+    ctx.say(Kind.TARGET_COMPUTED, words.target_computed(group), epoch=group.target_epoch)
+
+
+def delay_first_target(ctx: EpochContext) -> None:
+    """Let the first member of a streams group wait for company: `group.streams.initial.rebalance.delay.ms`."""
+    group = ctx.group
+    delay_ms = ctx.config.initial_rebalance_delay_ms(group.group_id, ctx.now_ms)
+    if group.type is GroupType.STREAMS and not group.members and delay_ms > 0:
+        group.target_due_ms = ctx.now_ms + delay_ms

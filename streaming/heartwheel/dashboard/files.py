@@ -1,0 +1,60 @@
+"""The files that the settings name: tried before anything listens, and all that is wrong reported at once."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from typing import NamedTuple
+
+from heartwheel.dashboard.login.login import Login
+from heartwheel.dashboard.login.users import UsersFileError
+from heartwheel.settings import Problem, Settings, SettingsError
+
+
+class Files(NamedTuple):
+    """What was made of the files: who may look, and what TLS needs, `None` without it."""
+
+    login: Login
+    tls: ssl.SSLContext | None
+
+
+def read_files(settings: Settings, now_ms: Callable[[], int]) -> Files:
+    """Read the files that the section `[dashboard]` names.
+
+    Args:
+        settings: the checked configuration.
+        now_ms: the wall clock, epoch ms.
+
+    Raises:
+        SettingsError: some cannot be used; no secret is in the message.
+    """
+    wanted, problems = settings.dashboard, list[Problem]()
+    login, tls = None, None
+    try:
+        login = Login(wanted, now_ms)
+    except UsersFileError as error:
+        problems.append(Problem("dashboard.users_file", str(error), f'"{wanted.users_file}"', hint=error.hint or ""))
+    if wanted.tls_certificate:
+        try:
+            tls = tls_context(wanted.tls_certificate, wanted.tls_key)
+        except OSError as error:
+            why = (error.strerror if not isinstance(error, ssl.SSLError) else error.reason) or str(error)
+            message = f"can not be used with its key: {why}"
+            hint = "name two PEM files that this user may read: the certificate, and its key, unencrypted"
+            problems.append(Problem("dashboard.tls_certificate", message, f'"{wanted.tls_certificate}"', hint=hint))
+    if problems or login is None:
+        raise SettingsError(problems)
+    return Files(login, tls)
+
+
+def tls_context(certificate: str, key: str) -> ssl.SSLContext:
+    """Make what a server needs for TLS 1.2 and newer.
+
+    Raises:
+        OSError: a file cannot be read or is not what it should be.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # Without a password OpenSSL would ask for that of an encrypted key on the terminal.
+    context.load_cert_chain(certificate, key, password="")
+    return context

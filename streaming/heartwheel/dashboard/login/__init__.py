@@ -1,0 +1,1 @@
+"""Who may look: users with passwords, a token, and a proxy that has asked already."""

@@ -1,0 +1,174 @@
+"""Hold the engine's expirations against the coordinator's own lines: who agrees, who is only here, who only there."""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from heartwheel.explain.shown import REASONS
+from heartwheel.wire.explained import ExplainedEvent, Happened
+from heartwheel.wire.verdicts import ExpirationRow, ExpiryReason
+
+APART_MS_MAX: Final = 30_000
+"""How far apart two times of one expiration may be by default, ms."""
+
+_ALSO: Final = {ExpiryReason.NEW_MEMBER_TIMEOUT.value: Happened.EXPIRED}
+_KIND_OF: Final[Mapping[str, Happened]] = {reason.value: kind for kind, reason in REASONS.items()} | _ALSO
+
+
+class Held(enum.StrEnum):
+    """Name what comes of holding one verdict against the other side's."""
+
+    AGREE = "agree"
+    DIFFERENT_REASON = "different_reason"
+    ONLY_HERE = "only_here"
+    ONLY_THERE = "only_there"
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold one expiration as both sides tell it.
+
+    Args:
+        held: whether they agree.
+        group_id: its group.
+        member_id: who.
+        here: the engine's reason; `None` if it told nothing.
+        there: what the coordinator's log says; `None` if it says nothing.
+        here_ms: the engine's deadline, epoch ms.
+        there_ms: when the coordinator decided it, epoch ms.
+        apart_ms: how much later the engine's deadline is, ms.
+        evidence: file and line of the coordinator's log.
+    """
+
+    held: Held
+    group_id: str
+    member_id: str
+    here: str | None = None
+    there: str | None = None
+    here_ms: int | None = None
+    there_ms: int | None = None
+    apart_ms: int | None = None
+    evidence: str | None = None
+
+
+class BrokerReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold what a comparison comes to.
+
+    Args:
+        ok: whether both sides tell the same.
+        from_ms: since when both are known, epoch ms.
+        to_ms: until when.
+        counts: how many expirations of each outcome.
+        other_groups: expirations in the log of groups that the engine does not know, which are not compared.
+        rows: those that differ, and those that agree, in the order of time.
+    """
+
+    ok: bool
+    from_ms: int
+    to_ms: int
+    counts: dict[str, int]
+    other_groups: int
+    rows: list[Comparison]
+
+
+def compare(
+    rows: Iterable[ExpirationRow],
+    events: Iterable[ExplainedEvent],
+    *,
+    groups: Iterable[str],
+    from_ms: int,
+    to_ms: int,
+    apart_ms_max: int = APART_MS_MAX,
+) -> BrokerReport:
+    """Compare what the engine has told with what the coordinator's log says.
+
+    Args:
+        rows: of the expirations topic; a row that was told again counts once.
+        events: of the log.
+        groups: those that the engine knows; others are not its business.
+        from_ms: since when both sides are known, epoch ms.
+        to_ms: until when. What only one side tells within `apart_ms_max` of either end is not counted: the other side's
+            may lie just outside.
+        apart_ms_max: how far apart two times of one expiration may be, ms.
+    """
+    known = set(groups)
+    here: dict[tuple[str, str], list[ExpirationRow]] = defaultdict(list)
+    for row in {row.id: row for row in rows}.values():
+        if from_ms <= row.deadline_ms <= to_ms:
+            here[row.group_id, row.member_id].append(row)
+    other, found = 0, []
+    for event in events:
+        if event.kind not in REASONS or not from_ms <= event.time_ms <= to_ms:
+            continue
+        if event.group_id not in known:
+            other += 1
+            continue
+        found.append(_held(event, here, apart_ms_max))
+    found += [_only_here(row) for left in here.values() for row in left]
+    settled = [each for each in found if not _may_come(each, from_ms, to_ms, apart_ms_max)]
+    settled.sort(key=_time_of)
+    counts = {held.value: sum(each.held is held for each in settled) for held in Held}
+    return BrokerReport(
+        ok=all(each.held is Held.AGREE for each in settled),
+        from_ms=from_ms,
+        to_ms=to_ms,
+        counts=counts,
+        other_groups=other,
+        rows=settled,
+    )
+
+
+def _held(event: ExplainedEvent, here: dict[tuple[str, str], list[ExpirationRow]], apart_ms_max: int) -> Comparison:
+    """Hold an event against the engine's row that is nearest to it, and take that one out."""
+    rows = here.get((event.group_id, event.member_id or ""), [])
+    near = min(rows, key=lambda row: abs(row.deadline_ms - event.time_ms), default=None)
+    evidence = f"{event.evidence.file}:{event.evidence.line}"
+    if near is None or abs(near.deadline_ms - event.time_ms) > apart_ms_max:
+        return Comparison(
+            held=Held.ONLY_THERE,
+            group_id=event.group_id,
+            member_id=event.member_id or "",
+            there=event.kind,
+            there_ms=event.time_ms,
+            evidence=evidence,
+        )
+    rows.remove(near)
+    same = _KIND_OF.get(near.reason) == event.kind
+    return Comparison(
+        held=Held.AGREE if same else Held.DIFFERENT_REASON,
+        group_id=event.group_id,
+        member_id=near.member_id,
+        here=near.reason,
+        there=event.kind,
+        here_ms=near.deadline_ms,
+        there_ms=event.time_ms,
+        apart_ms=near.deadline_ms - event.time_ms,
+        evidence=evidence,
+    )
+
+
+def _only_here(row: ExpirationRow) -> Comparison:
+    return Comparison(
+        held=Held.ONLY_HERE,
+        group_id=row.group_id,
+        member_id=row.member_id,
+        here=row.reason,
+        here_ms=row.deadline_ms,
+    )
+
+
+def _may_come(each: Comparison, from_ms: int, to_ms: int, apart_ms_max: int) -> bool:
+    """Tell whether the other side of an expiration may lie just outside of what is known."""
+    if each.held in {Held.AGREE, Held.DIFFERENT_REASON}:
+        return False
+    return not from_ms + apart_ms_max <= _time_of(each) <= to_ms - apart_ms_max
+
+
+def _time_of(each: Comparison) -> int:
+    time_ms = each.there_ms if each.here_ms is None else each.here_ms
+    assert time_ms is not None  # noqa: S101 - one side has told it
+    return time_ms

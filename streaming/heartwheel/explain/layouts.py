@@ -1,0 +1,237 @@
+"""Layouts: where in a line, of whatever carried it, the coordinator's message and its time are.
+
+The message is looked for anywhere in a line by the prefix that every line of a group coordinator has, so that the order
+of the fields does not matter. JSON is walked: the object nearest to the root that has a time gives it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from heartwheel.explain.times import Stamp, choose, number_ms, stamps_in
+
+NEEDLE: Final = "[GroupCoordinator "
+"""What every line of a group coordinator has in it: the prefix of its log context."""
+
+_TIME_KEYS: Final = (
+    "__REALTIME_TIMESTAMP", "timestamp", "@timestamp", "time", "ts", "timeMillis", "epochMillis", "datetime", "date",
+    "eventTime", "_time", "asctime", "_SOURCE_REALTIME_TIMESTAMP",
+)  # fmt: skip
+_CLASSES: Final = (
+    r"(?:GroupCoordinator|GroupMetadataManager|GroupMetadata|ClassicGroup|ConsumerGroup|ShareGroup|StreamsGroup"
+    r"|GroupCoordinatorService|GroupCoordinatorShard|OffsetMetadataManager|CoordinatorRuntime)\$?"
+)
+_LOGGER: Final = re.compile(
+    rf"\s+(?:-\s+|\|\s*)?(?:[(\[{{<](?:[\w$]+\.)*{_CLASSES}(?::[\w.]+)*[)\]}}>]|(?:[\w$]+\.)+{_CLASSES}(?::\d+)?)(?![\w.])"
+)
+_THREAD: Final = re.compile(
+    r"\s*(?:\s[\[(<]|\|\s*|\s-\s)(?:data-plane-|control-plane-|group-coordinator-|group-metadata-|executor-|kafka-|broker-|"
+    r"metadata-|main\b|pool-|TxnMarker|Thread-|SIGTERM|EventHandler|[\w.-]*(?:thread|Thread|handler|processor|reaper|Reaper)[\w.-]*)"
+    r"[^\[\]()<>|]*[\])>]?\s*$"
+)
+_ANSI: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_KEYED: Final = re.compile(r'^\s*"[^"\\]{1,40}"\s*:\s*"')
+_NEAR_TIME: Final = re.compile(r'"(?:@?timestamp|time)"\s*:\s*"?(?P<value>[^",\n}]+)')
+_DEBUG: Final = re.compile(r"\b(?:DEBUG|TRACE)\b")
+_FRACTION: Final = re.compile(r":\d\d[.,]\d")
+_TIME_LIKE: Final = re.compile(r"time|date|stamp|^@?ts?$", re.IGNORECASE)
+_TIME_OF_ANOTHER: Final = re.compile(r"ingest|receive|observed|uptime|elapsed|update", re.IGNORECASE)
+_NESTED_MAX: Final = 10
+
+
+class Message(NamedTuple):
+    """Hold a coordinator's message and its time.
+
+    Args:
+        time_ms: epoch ms; `None` if the line says no time.
+        coarse: whether the time is by the second only.
+        text: from the coordinator's prefix on, without logger and thread.
+        verbose: whether it was logged at DEBUG or TRACE.
+    """
+
+    time_ms: int | None
+    coarse: bool
+    text: str
+    verbose: bool = False
+
+
+class Layout:
+    """Find messages and times in lines.
+
+    Args:
+        utc_offset_ms: how far times without a zone are ahead of UTC, ms.
+        now_ms: epoch ms, to guess the year where a layout leaves it out; the present if absent.
+    """
+
+    def __init__(self, utc_offset_ms: int = 0, *, now_ms: int | None = None) -> None:
+        self._offset_ms = utc_offset_ms
+        self._now_ms = int(time.time() * 1000) if now_ms is None else now_ms
+
+    def read(self, line: bytes, before: bytes = b"", after: bytes = b"") -> Iterator[Message]:
+        """Find the coordinator's messages in a line; several if it is JSON with several log events.
+
+        Args:
+            line: without its end.
+            before: what is before it in its file, as far as it is at hand: JSON over several lines has the time there.
+            after: likewise what comes after it.
+        """
+        text = line.decode("utf-8", "replace").strip("\ufeff\r\n \0")
+        if text.startswith(("{", "[{")):
+            whole = _json(text) or _json(text.rstrip(","))
+            if whole is not None:
+                yield from self._walk(whole, None, 0)
+                return
+            several = _json_objects(text)
+            if several:
+                for each in several:
+                    yield from self._walk(each, None, 0)
+                return
+        if _KEYED.match(text):
+            keyed = _json("{" + text.rstrip(",").rstrip() + "}")
+            if keyed is not None:
+                yield from self._walk(keyed, self._near(before, after), 0)
+                return
+        yield from self._text(text, None)
+
+    def _walk(self, value: Any, outer: tuple[int, bool] | None, depth: int) -> Iterator[Message]:  # noqa: C901 - a walk
+        if depth > _NESTED_MAX:
+            return
+        if isinstance(value, list):
+            for each in value:
+                yield from self._walk(each, outer, depth + 1)
+            return
+        if not isinstance(value, dict):
+            return
+        outer = outer or self._time_of(value)
+        said: set[str] = set()
+        for key, each in value.items():
+            if key == "MESSAGE" and isinstance(each, list):  # journald writes what is no plain text as bytes
+                each = _bytes_text(each)  # noqa: PLW2901 - the same message, read
+            if isinstance(each, str):
+                if NEEDLE in each:
+                    for message in self._inside(each, outer, depth):
+                        if message.text not in said:
+                            said.add(message.text)
+                            yield message
+            else:
+                yield from self._walk(each, outer, depth + 1)
+
+    def _inside(self, text: str, outer: tuple[int, bool] | None, depth: int) -> Iterator[Message]:
+        text = text.strip()
+        if text.startswith("{"):
+            nested = _json(text)
+            if nested is not None:
+                yield from self._walk(nested, outer, depth + 1)
+                return
+        for part in text.split("\n"):
+            if NEEDLE in part:
+                yield from self._text(part, outer)
+
+    def _text(self, text: str, outer: tuple[int, bool] | None) -> Iterator[Message]:
+        if "\x1b" in text:
+            text = _ANSI.sub("", text)
+        at = text.find(NEEDLE)
+        if at < 0:
+            return
+        head, message = text[:at], text[at:]
+        if head.endswith('"') and head[-2:-1] in {"=", ":"}:  # logfmt: msg="..."
+            end = re.search(r'(?<!\\)"', message)
+            tail = message[end.start() :] if end else ""
+            message = (message[: end.start()] if end else message).replace('\\"', '"')
+        else:
+            message, tail = _cut(message)
+        if head.count('"') % 2 and '""' in message:  # CSV doubles the quotes of a quoted field
+            message = message.replace('""', '"')
+        timed = self._time(head, tail, outer)
+        time_ms, coarse = timed or (None, False)
+        yield Message(time_ms, coarse, message.rstrip(), _DEBUG.search(head) is not None)
+
+    def _time(self, head: str, tail: str, outer: tuple[int, bool] | None) -> tuple[int, bool] | None:
+        if outer is not None and not outer[1]:
+            return outer
+        stamps = stamps_in(head) or stamps_in(tail)
+        if outer is None:
+            return choose(stamps, self._offset_ms, now_ms=self._now_ms)
+        return choose([Stamp(outer[0], zoned=True, coarse=True, at=-1), *stamps], 0, now_ms=self._now_ms)
+
+    def _time_of(self, value: dict[str, Any]) -> tuple[int, bool] | None:
+        instant = value.get("instant")
+        if isinstance(instant, dict) and isinstance(instant.get("epochSecond"), int):
+            return instant["epochSecond"] * 1_000 + int(instant.get("nanoOfSecond", 0)) // 1_000_000, False
+        for key in _TIME_KEYS:
+            found = self._value_ms(value.get(key))
+            if found is not None:
+                return found
+        for key, each in value.items():
+            if _TIME_LIKE.search(key) and not _TIME_OF_ANOTHER.search(key) and not isinstance(each, dict | list):
+                found = self._value_ms(each)
+                if found is not None:
+                    return found
+        return None
+
+    def _value_ms(self, value: Any) -> tuple[int, bool] | None:
+        if isinstance(value, str):
+            stamps = stamps_in(value)
+            if stamps:
+                return choose(stamps, self._offset_ms, now_ms=self._now_ms)
+            try:
+                value = float(value) if "." in value else int(value)
+            except ValueError:
+                return None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        time_ms = number_ms(value)
+        return None if time_ms is None else (time_ms, value < 1e11 and value == int(value))
+
+    def _near(self, before: bytes, after: bytes) -> tuple[int, bool] | None:
+        """Find the time of a message in JSON that is spread over lines, in the same object."""
+        near = before.rpartition(b"{")[2].decode("utf-8", "replace")
+        near += after.partition(b"}")[0].decode("utf-8", "replace")
+        match = _NEAR_TIME.search(near)
+        return self._value_ms(match["value"].strip()) if match else None
+
+
+def _cut(message: str) -> tuple[str, str]:
+    """Cut off logger and thread behind a message; the client's own words may stand last in it."""
+    end = len(message)
+    for match in _LOGGER.finditer(message, 1):
+        end = match.start()
+    if end == len(message):
+        thread = _THREAD.search(message)
+        end = thread.start() if thread else end
+    return message[:end], message[end:]
+
+
+def _json(text: str) -> Any:
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return value if isinstance(value, dict | list) else None
+
+
+def _json_objects(text: str) -> list[Any]:
+    """Read objects that stand one behind the other without a line's end, as Firehose leaves them."""
+    decoder, at, found = json.JSONDecoder(), 0, []
+    while at < len(text):
+        try:
+            value, at = decoder.raw_decode(text, at)
+        except ValueError:
+            return []
+        found.append(value)
+        while at < len(text) and text[at] in " ,\t\r":
+            at += 1
+    return found
+
+
+def _bytes_text(values: list[Any]) -> str:
+    try:
+        return bytes(values).decode("utf-8", "replace")
+    except (TypeError, ValueError):
+        return ""

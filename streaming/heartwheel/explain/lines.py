@@ -1,0 +1,112 @@
+"""Events as lines for people."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from heartwheel.live.phrases import count, length
+from heartwheel.plain import plain
+from heartwheel.wire.explained import KICKS, ExplainedEvent, Happened
+
+_EXPLAINED: Final = KICKS | {Happened.POLL_TIMEOUT, Happened.PENDING_EXPIRED}
+_REASON: Final = {
+    "session_timeout": "session timeout",
+    "static_not_back": "session timeout: its static member did not come back",
+    "rebalance_timeout": "did not join the rebalance in time",
+    "sync_timeout": "did not fetch its assignment in time",
+    "revocation_timeout": "did not give up partitions in time",
+    "pending_timeout": "asked to join and did not come back",
+    "poll_timeout": "took itself out: poll timeout",
+    "closed": "closed",
+    "unsubscribed": "unsubscribed",
+    "left": "left by itself",
+    "static_replaced": "came back, same instance id",
+}
+_CAUSE: Final = {
+    "member_joined": "a member joined",
+    "member_rejoined": "a member joined again",
+    "member_updated": "a member changed what it subscribes to",
+    "leader_rejoined": "the leader joined again",
+    "static_member_updated": "a static member came back in another way",
+    "member_expired": "a member was thrown out",
+    "sync_expired": "a member did not fetch its assignment",
+    "member_left": "a member left",
+    "over_capacity": "more members than group.max.size",
+    "metadata_changed": "topics, partitions or subscriptions changed",
+    "downgraded": "the last member of the new protocol went",
+    "unknown": "cause not in the log",
+}
+
+
+class Lines:
+    """Write events as lines; what is the same for each of a kind is explained once a group."""
+
+    def __init__(self) -> None:
+        self._explained: set[tuple[str, str]] = set()
+
+    def of(self, event: ExplainedEvent) -> list[str]:
+        """Write an event: one line, and below it its explanation when its group has it for the first time."""
+        who = event.member_id or ""
+        if event.client_id and not who.startswith(event.client_id):
+            who += f" (client {event.client_id})"
+        if event.client_host:
+            who += f" at {event.client_host}"
+        line = f"{clock(event)}  {event.kind:<20}  {event.group_id or '(group not named)':<20}  "
+        line += "  ".join(part for part in (who, what(event)) if part)
+        lines = [plain(line)]
+        if event.kind in _EXPLAINED and (event.group_id, event.kind) not in self._explained:
+            self._explained.add((event.group_id, event.kind))
+            lines += [plain(f"{'':<26}{sentence}") for sentence in event.explanation]
+            lines.append(plain(f"{'':<26}{event.evidence.file}:{event.evidence.line}"))
+        return lines
+
+
+def clock(event: ExplainedEvent) -> str:
+    """Write an event's time, in UTC; by the second if the log has no more."""
+    moment = datetime.fromtimestamp(event.time_ms / 1000, UTC)
+    if event.time_error_ms:
+        return f"{moment:%Y-%m-%d %H:%M:%S}  +-1s"
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{event.time_ms % 1000:03d}Z"
+
+
+def what(event: ExplainedEvent) -> str:
+    """Say in a few words what an event is."""
+    match event.kind:
+        case Happened.REBALANCE | Happened.GROUP_EMPTY:
+            return _rebalance(event)
+        case Happened.COORDINATOR_MOVED:
+            source = "another broker" if event.moved_from is None else f"broker {event.moved_from}"
+            target = "another" if event.reason == "unloaded" else f"broker {event.broker_id}"
+            took = f", {length(event.duration_ms)}" if event.duration_ms is not None else ""
+            return f"from {source} to {target}{took}"
+        case Happened.STORM:
+            began = f", began with {', '.join(event.caused_by[:3])}" if event.caused_by else ""
+            return f"{event.member_count} rebalances in {length(event.duration_ms or 0)}{began}"
+        case _:
+            said = _REASON.get(event.reason, event.reason)
+            if event.kind is Happened.LEFT and event.reason == "left" and event.reason_text not in {"", "not provided"}:
+                said = f"left: {event.reason_text}"
+            if event.certainty != "certain":
+                said += f" ({event.certainty})"
+            if event.generation_id is not None:
+                said += f", generation {event.generation_id}"
+            elif event.epoch is not None:
+                said += f", epoch {event.epoch}"
+            if (event.times_out or 0) > 1:
+                said += f", out {event.times_out} times so far"
+            if event.rebalance_ms is not None:
+                said += f"; the rebalance took {length(event.rebalance_ms)}"
+            return said
+
+
+def _rebalance(event: ExplainedEvent) -> str:
+    number = event.generation_id if event.generation_id is not None else event.epoch
+    name = "generation" if event.generation_id is not None else "epoch"
+    took = f" took {length(event.duration_ms)}" if event.duration_ms is not None else ""
+    size = f", {count(event.member_count, 'member')}" if event.member_count else ""
+    waited = f"; waited for {', '.join(event.blocked_by[:3])}" if event.blocked_by else ""
+    why = _CAUSE.get(event.reason, event.reason.replace("_", " "))
+    if event.caused_by:
+        why += f" ({', '.join(event.caused_by[:2])}{', ...' if len(event.caused_by) > 2 else ''})"
+    return f"{name} {number}{took}: {why}{size}{waited}"

@@ -1,0 +1,181 @@
+"""Times as log layouts write them: found in a text, and turned into epoch milliseconds."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Final, NamedTuple
+
+_MONTHS: Final = {
+    name: number
+    for number, name in enumerate(
+        ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), start=1
+    )
+}
+
+_DATED: Final = re.compile(
+    r"(?<!\d)(?P<year>\d{4})(?P<sep>[-/.]?)(?P<month>\d\d)(?P=sep)(?P<day>\d\d)[T _]"
+    r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,:](?P<fraction>\d{1,9}))?(?!\d)(?:\s?(?P<zone>Z\b|UTC\b|GMT\b|[+-]\d\d(?::?\d\d)?(?!\d)))?"
+)
+_NAMED: Final = re.compile(
+    r"(?<!\d)(?P<day>\d{1,2})[ /-](?P<name>[A-Z][a-z]{2})[ /-](?P<year>\d{4})[ :T]"
+    r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?(?!\d)(?:\s?(?P<zone>Z\b|UTC\b|GMT\b|[+-]\d\d:?\d\d))?"
+)
+_COMPACT: Final = re.compile(
+    r"(?<!\d)(?P<year>20\d\d)(?P<month>\d\d)(?P<day>\d\d)T?(?P<hour>\d\d)(?P<minute>\d\d)(?P<second>\d\d)"
+    r"(?:[.,]?(?P<fraction>\d{3}))?(?!\d)(?P<zone>Z\b|[+-]\d\d:?\d\d)?"
+)
+_SYSLOG: Final = re.compile(
+    r"(?<![A-Za-z])(?P<name>[A-Z][a-z]{2}) {1,2}(?P<day>\d{1,2}) (?:(?P<year>\d{4}) )?"
+    r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?(?!\d)"
+)
+_EPOCH: Final = re.compile(r"(?<![\d.:-])(?P<whole>[12]\d{9})(?P<milli>\d{3})?(?:\.(?P<fraction>\d{1,9}))?(?![\d:-])")
+
+_QUARTER_MS: Final = 900_000
+_AGREE_MS: Final = 2_000
+
+
+class Stamp(NamedTuple):
+    """Hold a time as it was found.
+
+    Args:
+        time_ms: epoch ms; of a time without a zone, as if it were UTC.
+        zoned: whether it said its zone.
+        coarse: whether it is by the second only.
+        at: where in the text it begins.
+        year_known: whether it said its year.
+    """
+
+    time_ms: int
+    zoned: bool
+    coarse: bool
+    at: int
+    year_known: bool = True
+
+
+def stamps_in(text: str) -> list[Stamp]:
+    """Find the times in a text, the first one first; a bare epoch number or a syslog time only where no other is."""
+    found = [_of(match) for pattern in (_DATED, _NAMED) for match in pattern.finditer(text)]
+    if not any(found):
+        found = [_of(match) for pattern in (_COMPACT, _SYSLOG) for match in pattern.finditer(text)]
+    if not any(found):
+        found = [_epoch(match) for match in _EPOCH.finditer(text)]
+    return sorted((stamp for stamp in found if stamp is not None), key=lambda stamp: stamp.at)
+
+
+def choose(stamps: list[Stamp], utc_offset_ms: int, *, now_ms: int) -> tuple[int, bool] | None:
+    """Choose the time of a line.
+
+    The first time with a zone counts, for it is the one of whoever carried the line (CRI, Docker, CloudWatch). Else the
+    last one does, for it is the layout's own, which is exact where that of a journal is by the second.
+
+    Args:
+        stamps: the times before the message, in their order.
+        utc_offset_ms: how far times without a zone are ahead of UTC, ms.
+        now_ms: epoch ms, to guess the year that a syslog time leaves out.
+
+    Returns:
+        Epoch ms, and whether it is by the second only; `None` if there is no time.
+    """
+    if not stamps:
+        return None
+    outer = next((stamp for stamp in stamps if stamp.zoned), None)
+    if outer is not None:
+        return _refined(outer, stamps) if outer.coarse else (outer.time_ms, False)
+    known = [stamp for stamp in stamps if stamp.year_known] or stamps
+    inner = known[-1]
+    if inner.coarse:
+        inner = next((stamp for stamp in known if not stamp.coarse), inner)
+    time_ms = inner.time_ms if inner.year_known else _with_year(inner.time_ms, now_ms)
+    return time_ms - utc_offset_ms, inner.coarse
+
+
+def number_ms(value: float) -> int | None:
+    """Read a number as a time, by its size: seconds, milli-, micro- or nanoseconds; `None` if it can be none."""
+    for scale in (1_000, 1, 1e-3, 1e-6):
+        time_ms = value * scale
+        if 946_684_800_000 <= time_ms <= 7_258_118_400_000:  # the years 2000 to 2200
+            return int(time_ms)
+    return None
+
+
+def parse_utc_offset_ms(text: str) -> int:
+    """Read an offset such as `+01:00`, `-0330`, `+2` or `Z`, in ms.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    if text in {"Z", "UTC", "z"}:
+        return 0
+    match = re.fullmatch(r"([+-]?)(\d{1,2})(?::?(\d\d))?", text)
+    if match is None or int(match[2]) > 18 or int(match[3] or 0) > 59:
+        raise ValueError(f"{text!r} is no offset from UTC such as +01:00")
+    minutes = int(match[2]) * 60 + int(match[3] or 0)
+    return (-minutes if match[1] == "-" else minutes) * 60_000
+
+
+def _refined(outer: Stamp, stamps: list[Stamp]) -> tuple[int, bool]:
+    """Take the milliseconds of a layout's own time for a zoned one that is by the second, if the two agree."""
+    for inner in stamps:
+        if inner is outer or inner.coarse or not inner.year_known:
+            continue
+        ahead_ms = 0 if inner.zoned else round((inner.time_ms - outer.time_ms) / _QUARTER_MS) * _QUARTER_MS
+        if abs(inner.time_ms - ahead_ms - outer.time_ms) <= _AGREE_MS:
+            return inner.time_ms - ahead_ms, False
+    return outer.time_ms, True
+
+
+def _with_year(time_ms: int, now_ms: int) -> int:
+    now = datetime.fromtimestamp(now_ms / 1000, UTC)
+    bare = datetime.fromtimestamp(time_ms / 1000, UTC)
+    guess = _replace_year(bare, now.year)
+    if guess > now + timedelta(days=1):
+        guess = _replace_year(bare, now.year - 1)
+    return _ms(guess)
+
+
+def _replace_year(moment: datetime, year: int) -> datetime:
+    try:
+        return moment.replace(year=year)
+    except ValueError:  # 29 February
+        return moment.replace(year=year, day=28)
+
+
+def _of(match: re.Match[str]) -> Stamp | None:
+    parts = match.groupdict()
+    month = _MONTHS.get(parts["name"].lower()) if parts.get("name") else int(parts["month"])
+    if month is None:
+        return None
+    year = parts["year"]
+    try:
+        moment = datetime(
+            int(year) if year else 2000,  # a leap year, so that any day fits
+            month,
+            int(parts["day"]),
+            int(parts["hour"]),
+            int(parts["minute"]),
+            min(int(parts["second"]), 59),
+            tzinfo=_zone(parts.get("zone")),
+        )
+    except ValueError:
+        return None
+    fraction = parts["fraction"]
+    time_ms = _ms(moment) + (int(fraction.ljust(3, "0")[:3]) if fraction else 0)
+    return Stamp(time_ms, bool(parts.get("zone")), fraction is None, match.start(), year is not None)
+
+
+def _epoch(match: re.Match[str]) -> Stamp:
+    milli, fraction = match["milli"], match["fraction"]
+    time_ms = int(match["whole"]) * 1_000
+    time_ms += int(milli) if milli else int(fraction.ljust(3, "0")[:3]) if fraction else 0
+    return Stamp(time_ms, zoned=True, coarse=milli is None and fraction is None, at=match.start())
+
+
+def _zone(text: str | None) -> timezone:
+    if text is None or text in {"Z", "UTC", "GMT"}:
+        return UTC
+    return timezone(timedelta(milliseconds=parse_utc_offset_ms(text)))
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp()) * 1_000

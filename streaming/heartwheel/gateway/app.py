@@ -1,0 +1,228 @@
+"""Answer workers: what they may do, what is wrong with it, and what Kafka said."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+from starlette.types import Receive, Scope, Send
+
+from heartwheel.dashboard.guard import PATH_BYTES_MAX, QUERY_BYTES_MAX
+from heartwheel.dashboard.hosts import Hosts, host_of
+from heartwheel.dashboard.login.peers import header, peer_of
+from heartwheel.dashboard.problems import Problem, RequestError
+from heartwheel.gateway.pace import Pace
+from heartwheel.gateway.publisher import Publisher
+from heartwheel.gateway.requests import Record, Sessions, record_of_path, records_of_body
+from heartwheel.gateway.tokens import Tokens, may
+
+BODY_S: Final = 10.0
+"""How long a body may take to come, seconds."""
+
+_RETRY_S: Final = 1
+_ALLOWED: Final = frozenset({"GET", "POST"})
+_JSON: Final = b"application/json"
+_TEXT: Final = b"text/plain; version=0.0.4; charset=utf-8"
+
+_log = logging.getLogger(__name__)
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """Say how many records Kafka has acknowledged: all of the request."""
+
+    accepted: int
+
+
+class Bounds(NamedTuple):
+    """Hold what one request may cost.
+
+    Args:
+        body_bytes: longest body.
+        records: most records of one body.
+        timeout_s: how long Kafka may take, seconds.
+    """
+
+    body_bytes: int
+    records: int
+    timeout_s: float
+
+
+class GatewayApp:
+    """Be an ASGI application.
+
+    Args:
+        publisher: sends the records.
+        hosts: names it may be asked under.
+        sessions: session timeouts that the engine accepts.
+        bounds: of a request.
+        pace: of a client.
+        tokens: who may beat for which group; `None` lets everybody.
+    """
+
+    def __init__(
+        self,
+        publisher: Publisher,
+        *,
+        hosts: Hosts,
+        sessions: Sessions,
+        bounds: Bounds,
+        pace: Pace,
+        tokens: Tokens | None,
+    ) -> None:
+        self._publisher, self._hosts, self._sessions = publisher, hosts, sessions
+        self._bounds, self._pace, self._tokens = bounds, pace, tokens
+        self._registry = CollectorRegistry()
+        self._records = Counter(
+            "heartwheel_gateway_records",
+            "Records by what became of them: accepted, or refused to a worker that asked for Kafka's answer.",
+            ["outcome"],
+            registry=self._registry,
+        )
+        self._requests = Counter(
+            "heartwheel_gateway_requests", "Requests by HTTP's status.", ["status"], registry=self._registry
+        )
+        Gauge(
+            "heartwheel_gateway_waiting_records", "Records that wait for Kafka's answer.", registry=self._registry
+        ).set_function(lambda: publisher.records)
+        Gauge(
+            "heartwheel_gateway_connected", "Whether Kafka has taken the last record.", registry=self._registry
+        ).set_function(lambda: publisher.connected)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] == "lifespan":
+            await receive()
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+        if scope["type"] != "http":
+            return
+        status, body, kind, extra = await self._answered(scope, receive)
+        self._requests.labels(str(status)).inc()
+        headers = [
+            (b"content-type", kind),
+            (b"content-length", b"%d" % len(body)),
+            (b"cache-control", b"no-store"),
+            (b"x-content-type-options", b"nosniff"),
+            *extra,
+        ]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+    async def _answered(
+        self, scope: Scope, receive: Receive
+    ) -> tuple[int, bytes, bytes, Sequence[tuple[bytes, bytes]]]:
+        try:
+            match scope["path"]:
+                case "/healthz":
+                    return 200, b"alive\n", _TEXT, ()
+                case "/readyz":
+                    ready = self._publisher.connected
+                    return (200, b"ready\n", _TEXT, ()) if ready else (503, b"Kafka does not answer\n", _TEXT, ())
+                case "/metrics":
+                    return 200, generate_latest(self._registry), _TEXT, ()
+            accepted = await self._take(scope, receive)
+            return 202, msgspec.json.encode(Accepted(accepted)) + b"\n", _JSON, ()
+        except RequestError as error:
+            extra = [] if error.retry_s is None else [(b"retry-after", b"%d" % error.retry_s)]
+            if error.status == 401:
+                extra.append((b"www-authenticate", b"Bearer"))
+            if error.status in {408, 413}:
+                extra.append((b"connection", b"close"))
+            words = msgspec.json.encode(Problem(error=error.error, hint=error.hint)) + b"\n"
+            return error.status, words, _JSON, extra
+        except Exception:  # noqa: BLE001 - Starlette is not there to answer
+            _log.exception("the gateway could not answer")
+            words = msgspec.json.encode(Problem(error="the gateway has a bug", hint="its log tells more")) + b"\n"
+            return 500, words, _JSON, ()
+
+    async def _take(self, scope: Scope, receive: Receive) -> int:
+        groups = self._groups_of(scope)
+        path = scope.get("raw_path") or scope["path"].encode()
+        if path == b"/beat":
+            if scope["method"] != "POST":
+                raise RequestError(405, "POST a body here", "or beat at /beat/GROUP/MEMBER")
+            lines = "ndjson" in header(scope, "content-type")
+            body = await self._body(receive)
+            records = records_of_body(body, self._sessions, lines=lines, records_max=self._bounds.records)
+        else:
+            records = [record_of_path(path, scope["query_string"], self._sessions, host=peer_of(scope))]
+        if groups is not None:
+            _allow(groups, records)
+        wait_s = self._pace.take(peer_of(scope), len(records), time.monotonic())
+        if wait_s:
+            self._records.labels("too_fast").inc(len(records))
+            hint = "send less, or raise gateway.records_per_second_max"
+            raise RequestError(429, "this address sends too much", hint, retry_s=int(wait_s) + 1)
+        return await self._publish(records)
+
+    async def _publish(self, records: Sequence[Record]) -> int:
+        try:
+            batch = await self._publisher.publish(records, self._bounds.timeout_s)
+        except TimeoutError:
+            self._records.labels("unknown").inc(len(records))
+            hint = "send it again; some of it may have arrived"
+            raise RequestError(503, "Kafka did not answer in time", hint, retry_s=_RETRY_S) from None
+        if batch is None:
+            self._records.labels("no_room").inc(len(records))
+            hint = "nothing of it was sent; send it again"
+            raise RequestError(503, "too many records wait for Kafka", hint, retry_s=_RETRY_S)
+        self._records.labels("accepted").inc(batch.acknowledged)
+        if batch.unknown:
+            self._records.labels("unknown").inc(batch.unknown)
+            error = f"Kafka acknowledged {batch.acknowledged} of {len(records)} records"
+            raise RequestError(503, error, "send all of it again", retry_s=_RETRY_S)
+        return batch.acknowledged
+
+    def _groups_of(self, scope: Scope) -> frozenset[str] | None:
+        """Turn away what must not pass, and give the groups that the token is for; `None` if none is asked for."""
+        if scope["method"] not in _ALLOWED:
+            raise RequestError(405, f"method {scope['method'][:20]} is not allowed", "use POST, or GET")
+        if len(scope.get("raw_path") or scope["path"]) > PATH_BYTES_MAX or len(scope["query_string"]) > QUERY_BYTES_MAX:
+            raise RequestError(414, "the address is too long", "ids have at most 1024 bytes")
+        names = {name for name, _ in scope["headers"]}
+        if b"origin" in names or (b"sec-fetch-site" in names and header(scope, "sec-fetch-site") != "none"):
+            raise RequestError(403, "pages in a browser may not beat", "a foreign page could beat for a dead worker")
+        name = host_of(scope)
+        if not self._hosts.know(name):
+            hint = f"start the gateway with --allow-host {name}" if name else "send a Host header"
+            raise RequestError(421, "this gateway does not go by the name it was asked under", hint)
+        if self._tokens is None:
+            return None
+        scheme, _, token = header(scope, "authorization").partition(" ")
+        groups = self._tokens.groups_of(token.strip()) if scheme.lower() == "bearer" else None
+        if groups is None:
+            raise RequestError(
+                401, "no token that is known", "send Authorization: Bearer TOKEN, of gateway.access_file"
+            )
+        return groups
+
+    async def _body(self, receive: Receive) -> bytes:
+        parts, size, more = list[bytes](), 0, True
+        try:
+            async with asyncio.timeout(BODY_S):
+                while more:
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        raise RequestError(400, "the request was not sent to its end", "send it again")
+                    parts.append(message.get("body", b""))
+                    size, more = size + len(parts[-1]), message.get("more_body", False)
+                    if size > self._bounds.body_bytes:
+                        error = f"the body is longer than {self._bounds.body_bytes} bytes"
+                        raise RequestError(413, error, "send less at once, or raise gateway.body_bytes_max")
+        except TimeoutError:
+            raise RequestError(408, f"the body took longer than {BODY_S:.0f} s", "send it again") from None
+        return b"".join(parts)
+
+
+def _allow(groups: frozenset[str], records: Sequence[Record]) -> None:
+    for group in {record.group_id for record in records}:
+        if not may(groups, group):
+            hint = "nothing of it was sent; gateway.access_file says which groups a token is for"
+            raise RequestError(403, f"the token is not for group {group[:100]!r}", hint)

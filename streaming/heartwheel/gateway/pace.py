@@ -1,0 +1,44 @@
+"""How much one client may send: a bucket that fills by so many records a second, for each of the latest clients."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+_CLIENTS_MAX: Final = 10_000
+
+
+class Pace:
+    """Count what clients send.
+
+    Args:
+        per_second: records that one client may send in the long run, and at once.
+    """
+
+    def __init__(self, per_second: int) -> None:
+        self._per_second = per_second
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, client: str, records: int, now_s: float) -> float:
+        """Take records off a client's bucket.
+
+        More than a bucket holds at once is taken from a full one, on credit.
+
+        Args:
+            client: its address.
+            records: how many it sends.
+            now_s: the time, seconds of a monotonic clock.
+
+        Returns:
+            0 if it may send them, else after how many seconds it may; then nothing was taken.
+        """
+        left, since_s = self._buckets.get(client, (float(self._per_second), now_s))
+        left = min(float(self._per_second), left + (now_s - since_s) * self._per_second)
+        short = min(records, self._per_second) - left
+        if short <= 0:
+            left -= records
+        self._buckets[client] = (left, now_s)
+        self._buckets.move_to_end(client)
+        if len(self._buckets) > _CLIENTS_MAX:
+            self._buckets.popitem(last=False)
+        return max(0.0, short / self._per_second)

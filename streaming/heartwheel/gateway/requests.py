@@ -1,0 +1,134 @@
+"""What a request asks for: records for the topic, checked as the engine will check them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+from heartwheel.dashboard.problems import RequestError
+from heartwheel.settings import parse_duration_ms
+from heartwheel.wire.events import Event, EventType, RejectedError, decode_event, encode_event
+
+_FAULTS_MAX: Final = 10
+_VALUE_BYTES_MAX: Final = 64 << 10
+_KINDS: Final[Mapping[str, tuple[EventType, frozenset[str]]]] = {
+    "beat": (EventType.HEARTBEAT, frozenset({"session"})),
+    "leave": (EventType.LEAVE, frozenset({"reason"})),
+}
+_NOT_OF_WORKERS: Final = frozenset({EventType.LOAD, EventType.UNLOAD})
+
+
+class Record(NamedTuple):
+    """Hold one record of the heartbeat topic: its group, which is its key, and its value."""
+
+    group_id: str
+    value: bytes
+
+
+class Sessions(NamedTuple):
+    """Hold the shortest and the longest session timeout that the engine accepts, milliseconds."""
+
+    least_ms: int
+    most_ms: int
+
+
+def record_of_path(path: bytes, query: bytes, sessions: Sessions, *, host: str) -> Record:
+    """Make the record that `/beat/GROUP/MEMBER?session=30s` or `/leave/GROUP/MEMBER?reason=...` asks for.
+
+    Args:
+        path: percent-encoded.
+        query: likewise.
+        sessions: what the engine accepts.
+        host: where the request came from, shown to people.
+
+    Raises:
+        RequestError: 404 or 400, with what is wrong.
+    """
+    parts = path.split(b"/")
+    kind = _KINDS.get(parts[1].decode("latin-1")) if len(parts) == 4 else None
+    if kind is None:
+        raise RequestError(404, "there is nothing here", "beat at /beat/GROUP/MEMBER, leave at /leave/GROUP/MEMBER")
+    type_, known = kind
+    try:
+        group, member = (unquote_to_bytes(part).decode("utf-8") for part in parts[2:])
+        given = dict(parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict")) if query else {}
+    except UnicodeDecodeError:
+        raise RequestError(400, "the address is not UTF-8", "percent-encode the UTF-8 bytes of the ids") from None
+    if unknown := given.keys() - known:
+        hint = f"{parts[1].decode()} knows {', '.join(sorted(known))}"
+        raise RequestError(400, f"parameter {min(unknown)[:100]!r} is not known", hint)
+    event = Event(
+        type=type_,
+        group_id=group,
+        member_id=member,
+        session_timeout_ms=_session_ms(given.get("session")),
+        reason=given.get("reason"),
+        client_id="gateway" if type_ is EventType.HEARTBEAT else None,
+        client_host=f"/{host}" if type_ is EventType.HEARTBEAT else None,
+    )
+    return _checked(encode_event(event), sessions)
+
+
+def records_of_body(body: bytes, sessions: Sessions, *, lines: bool, records_max: int) -> list[Record]:
+    """Read a body: one JSON object as on the topic, or one a line.
+
+    Args:
+        body: as it came.
+        sessions: what the engine accepts.
+        lines: whether it is known to be one object a line; else that is tried where it is not one.
+        records_max: most records.
+
+    Raises:
+        RequestError: 400 with the first lines that are wrong, or 413.
+    """
+    if not lines:
+        try:
+            return [_checked(body, sessions)]
+        except RequestError:
+            if b"\n" not in body.strip():
+                raise
+    found, faults = list[Record](), list[str]()
+    if body.count(b"\n") > records_max:
+        raise RequestError(413, f"more than {records_max} lines", "send less at once")
+    for number, line in enumerate(body.split(b"\n"), 1):
+        if not line or line.isspace():
+            continue
+        try:
+            found.append(_checked(line, sessions))
+        except RequestError as error:
+            faults.append(f"line {number}: {error.error}")
+    if faults:
+        more = f"; and {len(faults) - _FAULTS_MAX} more" if len(faults) > _FAULTS_MAX else ""
+        raise RequestError(
+            400, "; ".join(faults[:_FAULTS_MAX]) + more, "nothing of it was sent; docs/feed.md has examples"
+        )
+    if not found:
+        raise RequestError(400, "the body is empty", "send JSON, or beat at /beat/GROUP/MEMBER")
+    return found
+
+
+def _checked(value: bytes, sessions: Sessions) -> Record:
+    try:
+        event = decode_event(value, size_max=_VALUE_BYTES_MAX)
+    except RejectedError as error:
+        raise RequestError(400, str(error), "docs/feed.md says what a record holds") from None
+    if event.type in _NOT_OF_WORKERS:
+        raise RequestError(400, f"a {event.type} is not for workers to send", "send heartbeats and leaves")
+    session_ms = event.session_timeout_ms
+    if session_ms is not None and not sessions.least_ms <= session_ms <= sessions.most_ms:
+        words = f"a session timeout of {session_ms} ms is not from {sessions.least_ms} to {sessions.most_ms} ms"
+        raise RequestError(400, words, "the job would reject it: see coordinator.group_min_session_timeout")
+    return Record(event.group_id, value)
+
+
+def _session_ms(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        duration_ms = parse_duration_ms(text)
+        if 0 < duration_ms < 2**31:
+            return duration_ms
+    except ValueError:
+        pass
+    raise RequestError(400, "session is no duration", "write ?session=30s")

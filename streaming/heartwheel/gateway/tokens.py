@@ -1,0 +1,71 @@
+"""Who may beat for which group: a file of groups and tokens."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Final
+
+from heartwheel.errors import HeartwheelError
+
+_CHARS_MIN: Final = 16
+_EVERY: Final = "*"
+
+
+class TokensFileError(HeartwheelError):
+    """Tell what is wrong with the file of tokens, all lines at once; no token is in the message."""
+
+
+class Tokens:
+    """Hold which token is for which groups.
+
+    Args:
+        groups: by the SHA-256 of a token the groups it is for; a group that ends with `*` stands for all that begin so.
+    """
+
+    def __init__(self, groups: dict[bytes, frozenset[str]]) -> None:
+        self._groups = groups
+
+    def groups_of(self, token: str) -> frozenset[str] | None:
+        """Give the groups that a token is for; `None` if it is for none."""
+        # Looked up by its hash: how long that takes says nothing of the tokens there are.
+        return self._groups.get(_hash(token)) if token else None
+
+
+def may(groups: frozenset[str], group_id: str) -> bool:
+    """Tell whether a group is among some that a token is for."""
+    return group_id in groups or any(name[-1] == _EVERY and group_id.startswith(name[:-1]) for name in groups)
+
+
+def read_tokens(path: Path) -> Tokens:
+    """Read lines of a group and a token, with blanks between; `#` begins a comment.
+
+    Raises:
+        TokensFileError: the file cannot be read, or lines of it are wrong.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise TokensFileError(f"cannot be read: {why}", hint="it has a line GROUP TOKEN for each") from None
+    groups, faults = dict[bytes, frozenset[str]](), list[str]()
+    for number, line in enumerate(lines, 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if len(words) != 2:
+            faults.append(f"line {number} is not a group and a token")
+        elif len(words[1]) < _CHARS_MIN or not words[1].isascii():
+            faults.append(f"line {number} has a token of less than {_CHARS_MIN} signs of ASCII")
+        else:
+            key = _hash(words[1])
+            groups[key] = groups.get(key, frozenset()) | {words[0]}
+    if faults or not groups:
+        raise TokensFileError(
+            "; ".join(faults) or "has no token", hint="a line is a group and a token: orders s3cret..."
+        )
+    return Tokens(groups)
+
+
+def _hash(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()

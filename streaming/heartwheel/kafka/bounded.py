@@ -1,0 +1,200 @@
+"""A consumer whose memory is bounded, whatever was packed into the record batches that it reads.
+
+kafka-python unpacks a compressed batch whole, however large that is, and has no setting against it. So the parts that
+do it are replaced here by subclasses, in the consumers that this module makes and in no others: nothing of the library
+is patched. They lean on internals of its fetcher, which is why pyproject.toml pins its major version and
+tests/kafka/test_bounded.py reads real bombs of all codecs from a real broker.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from kafka.consumer.fetcher import Fetcher
+from kafka.errors import CorruptRecordError
+from kafka.record.default_records import DefaultRecordBatch
+from kafka.record.legacy_records import LegacyRecordBatch
+
+from heartwheel.kafka.unpack import UnpackedTooLargeError, unpack
+from kafka import KafkaConsumer
+
+UNPACKED_BYTES_MAX: Final = 64 << 20
+"""Most bytes that a record batch may unpack to. Java's producer packs no more than `max.request.size` into one, a
+megabyte by default, and other clients do likewise."""
+
+POLL_BYTES_MAX: Final = 64 << 20
+"""Bytes of records after which a poll returns; the record that exceeds it is still in it."""
+
+_log = logging.getLogger(__name__)
+
+
+class OversizedBatch(NamedTuple):
+    """Where a record batch is that was not read, as it unpacks to more than `UNPACKED_BYTES_MAX`.
+
+    Args:
+        topic: the topic.
+        partition: the partition.
+        first_offset: of its first record.
+        last_offset: of its last record.
+        append_ms: the append time of all of them, epoch ms, on a topic that keeps the broker's.
+        packed_bytes: its size in the log.
+    """
+
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+    append_ms: int
+    packed_bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.topic} partition {self.partition} offsets {self.first_offset} to {self.last_offset}: "
+            f"a record batch of {self.packed_bytes:,} bytes that unpacks to more than {UNPACKED_BYTES_MAX >> 20} MiB"
+        )
+
+
+OnOversized = Callable[[OversizedBatch], None]
+
+
+def warn_of_oversized(batch: OversizedBatch) -> None:
+    """Log a batch that was not read."""
+    _log.warning("not read: %s", batch)
+
+
+class BoundedConsumer(KafkaConsumer):  # type: ignore[misc]  # the library has no types
+    """A `KafkaConsumer` that passes over record batches that unpack to more than `UNPACKED_BYTES_MAX`.
+
+    Args:
+        on_oversized: called with each batch that is passed over, from within `poll`.
+        configs: as `KafkaConsumer` takes them.
+    """
+
+    def __init__(self, *, on_oversized: OnOversized = warn_of_oversized, **configs: Any) -> None:
+        super().__init__(**configs)
+        # Without metrics: the fetcher that this one replaces has registered them already.
+        self._fetcher = _Fetcher(self._client, self._subscription, on_oversized=on_oversized, **self.config)
+
+
+class _Fetcher(Fetcher):  # type: ignore[misc]  # the library has no types
+    def __init__(self, client: Any, subscriptions: Any, *, on_oversized: OnOversized, **configs: Any) -> None:
+        super().__init__(client, subscriptions, **configs)
+        self.PartitionRecords = partial(_PartitionRecords, on_oversized=on_oversized)
+        self._room = 0
+
+    def fetched_records(self, *arguments: Any, **named: Any) -> Any:
+        self._room = POLL_BYTES_MAX
+        return super().fetched_records(*arguments, **named)
+
+    def _append(self, drained: Any, part: Any, max_records: int, update_offsets: Any) -> int:
+        if self._room <= 0:
+            return max_records  # as if there were as many as wanted, which ends the poll
+        before = part.bytes_read
+        part.bytes_max = self._room
+        count: int = super()._append(drained, part, max_records, update_offsets)
+        self._room -= part.bytes_read - before
+        return count
+
+
+class _PartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # the library has no types
+    record_iterator: Iterator[Any] | None
+
+    def __init__(self, *arguments: Any, on_oversized: OnOversized, **named: Any) -> None:
+        self.bytes_max = POLL_BYTES_MAX
+        self._on_oversized = on_oversized
+        super().__init__(*arguments, **named)
+
+    def take(self, n: int | None = None) -> Any:
+        records, end = self.record_iterator, self.bytes_read + self.bytes_max
+        self.record_iterator = _until(records or (), lambda: self.bytes_read >= end)
+        try:
+            return super().take(n)
+        finally:
+            if self.record_iterator is not None:  # else all was read
+                self.record_iterator = records
+
+    def _unpack_records(self, tp: Any, records: Any, key_deserializer: Any, value_deserializer: Any) -> Any:
+        guarded = _Records(records, partial(self._pass_over, tp))
+        return super()._unpack_records(tp, guarded, key_deserializer, value_deserializer)
+
+    def _pass_over(self, tp: Any, batch: DefaultRecordBatch) -> None:
+        self._on_oversized(
+            OversizedBatch(
+                tp.topic,
+                tp.partition,
+                batch.base_offset,
+                batch.last_offset,
+                batch.max_timestamp,
+                batch.size_in_bytes,
+            )
+        )
+
+
+def _until(records: Iterable[Any], is_enough: Callable[[], bool]) -> Iterator[Any]:
+    for record in records:
+        yield record
+        if is_enough():
+            return
+
+
+class _Records:
+    """The batches of a partition in an answer, with guarded ones in the place of those compressed."""
+
+    def __init__(self, records: Any, pass_over: Callable[[DefaultRecordBatch], None]) -> None:
+        self._records = records
+        self._pass_over = pass_over
+
+    def next_batch(self) -> Any:
+        batch = self._records.next_batch()
+        if batch is None or not batch.compression_type:
+            return batch
+        if batch.magic < 2:
+            return _OldBatch(batch._buffer, batch.magic)  # noqa: SLF001 - see the module's docstring
+        return _Batch(batch._buffer, self._pass_over)  # noqa: SLF001 - likewise
+
+
+class _Batch(DefaultRecordBatch):  # type: ignore[misc]  # the library has no types
+    _buffer: bytearray
+    _pos: int
+    _decompressed: bool
+
+    def __init__(self, buffer: bytearray, pass_over: Callable[[DefaultRecordBatch], None]) -> None:
+        super().__init__(buffer)
+        self._pass_over = pass_over
+
+    def __iter__(self) -> Any:
+        try:
+            self._maybe_uncompress()
+        except UnpackedTooLargeError:
+            self._pass_over(self)
+            return iter(())
+        return self
+
+    def _maybe_uncompress(self) -> None:
+        if not self._decompressed:
+            packed = bytes(memoryview(self._buffer)[self._pos :])
+            self._buffer = unpack(self.compression_type, packed, UNPACKED_BYTES_MAX)
+            self._pos = 0
+        self._decompressed = True
+
+
+class _OldBatch(LegacyRecordBatch):  # type: ignore[misc]  # the library has no types
+    """A batch of a format before Kafka 0.11, which no broker since 3.0 writes.
+
+    Their header does not tell the offset of the first record, so one that is too large ends the reading: memory stays
+    bounded.
+    """
+
+    __slots__ = ()
+
+    def _decompress(self, key_offset: int) -> bytearray:
+        _, value = self._read_key_value(key_offset)
+        try:
+            return unpack(self.compression_type, value or b"", UNPACKED_BYTES_MAX)
+        except UnpackedTooLargeError:
+            raise CorruptRecordError(
+                f"the record batch that ends at offset {self.base_offset} unpacks to too much"
+            ) from None

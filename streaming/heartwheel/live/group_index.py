@@ -1,0 +1,202 @@
+"""What is known of each group: its newest rebalances and expirations, and who of its expired members came back."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from typing import Final
+
+from heartwheel.live.expiration import FROM_A_LOG, Expiration
+from heartwheel.live.returns import Arrival, arrivals_of, is_return
+from heartwheel.wire.status import ListedGroup, RebalancingGroup, StatusRow
+from heartwheel.wire.verdicts import TriggerRow
+
+ARRIVALS_MAX: Final = 200
+"""Most unclaimed arrivals of a group that are remembered."""
+
+_OPEN_MAX: Final = 1_000
+
+
+class GroupEntry:
+    """What is known of one group, the oldest first.
+
+    Args:
+        group_id: the group.
+    """
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.triggers: deque[TriggerRow] = deque()
+        self.newest: TriggerRow | None = None
+        """The newest row of the triggers topic; kept when the others are too old."""
+        self.begun: TriggerRow | None = None
+        """The newest row that began a rebalance."""
+        self.leader_seen: bool | None = None
+        """Whether the newest completed rebalance had a leader, as only those of Kafka's protocol have."""
+        self.is_fresh = False
+        """Whether that one is completed, and no status row of the shard says yet whether it is over."""
+        self.standing: RebalancingGroup | None = None
+        """How the rebalance stands, by the newest status row of the shard; absent if none runs."""
+        self.listed: ListedGroup | None = None
+        """The group as a status row has listed it last."""
+        self.listed_shard = 0
+        self.expirations: deque[Expiration] = deque()
+        self.open: deque[Expiration] = deque(maxlen=_OPEN_MAX)
+        """Expirations whose member has not come back."""
+        self.arrivals: deque[Arrival] = deque(maxlen=ARRIVALS_MAX)
+        self.version = 0
+        """Rises with every change; see `GroupIndex.version`."""
+
+    @property
+    def shard(self) -> int | None:
+        """The shard that decides about it."""
+        newest = self.newest or (self.expirations[-1] if self.expirations else None)
+        if newest is None:
+            return None if self.listed is None else self.listed_shard
+        return newest.shard
+
+    def expired(self, expiration: Expiration) -> bool:
+        """Add an expiration; return whether its member is known to be back already.
+
+        Topics are read apart, so the arrival may have been read before the expiration.
+        """
+        self.expirations.append(expiration)
+        for arrival in self.arrivals:
+            if is_return(expiration, arrival):
+                self.arrivals.remove(arrival)
+                expiration.returned_ms = arrival.time_ms
+                return True
+        self.open.append(expiration)
+        return False
+
+    def triggered(self, row: TriggerRow) -> list[Expiration]:
+        """Add a row of the triggers topic; return the expirations whose member came back with it."""
+        self.triggers.append(row)
+        self.newest = row
+        # What a status row said of an earlier moment is over; of the same batch it comes again, or has come already.
+        self.standing, self.is_fresh = None, False
+        if row.type == "rebalance_triggered":
+            self.begun = row
+        if row.type == "rebalance_completed" and (row.leader is not None or row.shard != FROM_A_LOG):
+            self.leader_seen = row.leader is not None
+        return [back for arrival in arrivals_of(row) if (back := self._arrived(arrival))]
+
+    def _arrived(self, arrival: Arrival) -> Expiration | None:
+        for expiration in self.open:
+            if is_return(expiration, arrival):
+                self.open.remove(expiration)
+                expiration.returned_ms = arrival.time_ms
+                return expiration
+        self.arrivals.append(arrival)
+        return None
+
+
+class GroupIndex:
+    """The groups by id, those that changed last at the end.
+
+    Args:
+        groups_max: most groups that are kept.
+        triggers_max: most rows of the triggers topic that are kept, of all groups together.
+        window_ms: for how long they are, ms.
+    """
+
+    def __init__(self, groups_max: int, triggers_max: int, window_ms: int) -> None:
+        self._groups_max, self._triggers_max, self._window_ms = groups_max, triggers_max, window_ms
+        self.entries: OrderedDict[str, GroupEntry] = OrderedDict()
+        self.version = 0
+        """Rises with every change of any group."""
+        self.forgotten = 0
+        """Groups that had to go, as there were too many."""
+        self._triggers: deque[tuple[int, GroupEntry]] = deque()
+        self._rebalancing: dict[int, set[str]] = {}
+        """The groups of each shard whose rebalance a status row names, or has to."""
+        self._status_ms: dict[int, int] = {}
+        self._standing: dict[int, dict[str, RebalancingGroup]] = {}
+        self._listed_version = 0
+
+    def touch(self, group_id: str) -> GroupEntry:
+        """Return a group, new if it is not known, and note that it changes."""
+        entry = self.entries.get(group_id)
+        if entry is None:
+            entry = self.entries[group_id] = GroupEntry(group_id)
+            if len(self.entries) > self._groups_max:
+                self.entries.popitem(last=False)
+                self.forgotten += 1
+        self.version += 1
+        entry.version = self.version
+        self.entries.move_to_end(group_id)
+        return entry
+
+    def add_trigger(self, row: TriggerRow, append_ms: int) -> list[Expiration]:
+        """Add a row of the triggers topic; return the expirations whose member came back with it."""
+        entry = self.touch(row.group_id)
+        self._triggers.append((append_ms, entry))
+        back = entry.triggered(row)
+        # Topics are read apart: the status row of this batch, or of a later one, may have been here first.
+        if row.detected_ms <= self._status_ms.get(row.shard, -1):
+            entry.standing = self._standing[row.shard].get(row.group_id)
+        else:
+            fresh = row.type == "rebalance_completed" and row.leader is not None
+            entry.is_fresh = fresh and row.shard != FROM_A_LOG  # no status row follows a broker's log
+            self._rebalancing.setdefault(row.shard, set()).add(row.group_id)
+        return back
+
+    def take_status(self, row: StatusRow) -> None:
+        """Apply what a shard says of its groups: how rebalances stand, and which groups there are."""
+        self._status_ms[row.shard] = row.batch_ms
+        running = self._standing[row.shard] = {group.group_id: group for group in row.rebalancing}
+        before = self._rebalancing.get(row.shard, set())
+        later = {name for name in before if self._is_later(name, row.batch_ms)}
+        self._rebalancing[row.shard] = running.keys() | later
+        for group_id in (before | running.keys()) - later:
+            standing = running.get(group_id)
+            entry = self.entries.get(group_id)
+            if entry is None and standing is None:
+                continue
+            if entry is None or entry.standing != standing or entry.is_fresh:
+                entry = self.touch(group_id)
+                entry.standing, entry.is_fresh = standing, False
+        for group in row.listed:
+            self._list(group, row.shard)
+
+    def _is_later(self, group_id: str, batch_ms: int) -> bool:
+        entry = self.entries.get(group_id)
+        return entry is not None and entry.newest is not None and entry.newest.detected_ms > batch_ms
+
+    def _list(self, group: ListedGroup, shard: int) -> None:
+        entry = self.entries.get(group.group_id)
+        if entry is None:
+            if len(self.entries) >= self._groups_max:
+                return  # those of which something is known are of more use
+            entry = self.entries[group.group_id] = GroupEntry(group.group_id)
+            # Nothing has happened to it, so it stands behind all others, and listeners do not hear of it.
+            self._listed_version -= 1
+            entry.version = self._listed_version
+            self.entries.move_to_end(group.group_id, last=False)
+        entry.listed, entry.listed_shard = group, shard
+
+    def add_expiration(self, expiration: Expiration) -> bool:
+        """Add an expiration; return whether its member is known to be back already."""
+        return self.touch(expiration.group_id).expired(expiration)
+
+    def let_go(self, expiration: Expiration) -> None:
+        """Forget an expiration that has left the window."""
+        entry = self.entries.get(expiration.group_id)
+        # A group that was forgotten and came again holds none of the old ones.
+        if entry is not None and entry.expirations and entry.expirations[0] is expiration:
+            entry.expirations.popleft()
+            if entry.open and entry.open[0] is expiration:
+                entry.open.popleft()
+
+    def evict(self, now_ms: int) -> None:
+        """Let go of rebalances that are too old or too many."""
+        oldest_ms = now_ms - self._window_ms
+        while self._triggers and (self._triggers[0][0] < oldest_ms or len(self._triggers) > self._triggers_max):
+            self._triggers.popleft()[1].triggers.popleft()
+
+    def changed_after(self, version: int) -> Iterator[GroupEntry]:
+        """List the groups that changed after a version, the newest change first."""
+        for entry in reversed(self.entries.values()):
+            if entry.version <= version:
+                return
+            yield entry

@@ -1,0 +1,174 @@
+"""What rebalances cost: of each group how long, why, who was waited for, and the time lost a day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from heartwheel.live.group_index import GroupEntry
+from heartwheel.live.picture import Picture
+from heartwheel.wire.verdicts import TriggerRow
+
+ROWS_MAX: Final = 500
+"""Most rebalances of a group that are shown, the newest."""
+
+_ENDS: Final = frozenset({"rebalance_completed", "group_empty"})
+
+
+class Rebalance(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold one rebalance.
+
+    Args:
+        started_ms: when it began, epoch ms.
+        ended_ms: when it was done, epoch ms; `None` if it runs.
+        duration_ms: how long it took, ms; `None` if that is not known.
+        generation_id: the generation that it made, or that it ends as long as it runs.
+        cause: why it began, for machines.
+        reason: the same in Kafka's own words.
+        blocked_by: members that it waited for until they were taken out.
+        members: members after it.
+        empty: whether nobody was left.
+    """
+
+    started_ms: int
+    ended_ms: int | None
+    duration_ms: int | None
+    generation_id: int
+    cause: str
+    reason: str
+    blocked_by: list[str]
+    members: int
+    empty: bool
+
+
+class Day(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold what a day has cost: the day in UTC as `2026-11-22`, how many rebalances, and their time, ms."""
+
+    day: str
+    rebalances: int
+    lost_ms: int
+
+
+class GroupRebalances(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold the rebalances of a group.
+
+    Args:
+        group_id: its name.
+        rebalances: how many there are in the window.
+        lost_ms: how long they took together, ms.
+        longest_ms: the longest, ms.
+        days: what each day has cost, the newest first.
+        rows: the newest of them, the oldest first.
+    """
+
+    group_id: str
+    rebalances: int
+    lost_ms: int
+    longest_ms: int
+    days: list[Day]
+    rows: list[Rebalance]
+
+
+class RebalancePage(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold the groups that rebalanced.
+
+    Args:
+        groups: those that lost most time first.
+        from_ms: when the first of what is shown began, epoch ms; `None` if there is none.
+        to_ms: when the last was done, epoch ms.
+        matched: how many groups there are of what was asked for.
+    """
+
+    groups: list[GroupRebalances]
+    from_ms: int | None
+    to_ms: int | None
+    matched: int
+
+
+def list_rebalances(
+    picture: Picture, *, text: str = "", group: str = "", canary: bool = False, limit: int = 50
+) -> RebalancePage:
+    """Show what rebalances cost.
+
+    Args:
+        picture: what was told.
+        text: part of a group's name, upper and lower case alike.
+        group: a group's id, exactly.
+        canary: whether to show the canary's groups too.
+        limit: most groups.
+    """
+    with picture.lock:
+        entries = [
+            entry
+            for entry in picture.groups.entries.values()
+            if (canary or not picture.is_canary(entry.group_id))
+            and (not group or entry.group_id == group)
+            and text.casefold() in entry.group_id.casefold()
+        ]
+        found = [one for entry in entries if (one := rebalances_of(entry)) is not None]
+    found.sort(key=lambda each: (-each.lost_ms, -each.rebalances, each.group_id))
+    shown = found[:limit]
+    starts = [each.rows[0].started_ms for each in shown]
+    ends = [each.rows[-1].ended_ms or each.rows[-1].started_ms for each in shown]
+    return RebalancePage(
+        groups=shown, from_ms=min(starts, default=None), to_ms=max(ends, default=None), matched=len(found)
+    )
+
+
+def rebalances_of(entry: GroupEntry) -> GroupRebalances | None:
+    """Show the rebalances of a group; `None` if there are none. Hold the picture's lock meanwhile."""
+    rows = list(_rebalances(entry))
+    if not rows:
+        return None
+    days: dict[str, tuple[int, int]] = {}
+    for row in rows:
+        day = f"{datetime.fromtimestamp(row.started_ms / 1000, UTC):%Y-%m-%d}"
+        number, lost_ms = days.get(day, (0, 0))
+        days[day] = number + 1, lost_ms + (row.duration_ms or 0)
+    return GroupRebalances(
+        group_id=entry.group_id,
+        rebalances=len(rows),
+        lost_ms=sum(row.duration_ms or 0 for row in rows),
+        longest_ms=max(row.duration_ms or 0 for row in rows),
+        days=[Day(day=day, rebalances=days[day][0], lost_ms=days[day][1]) for day in sorted(days, reverse=True)],
+        rows=rows[-ROWS_MAX:],
+    )
+
+
+def _rebalances(entry: GroupEntry) -> Iterator[Rebalance]:
+    begun: TriggerRow | None = None
+    for row in entry.triggers:
+        if row.type == "rebalance_triggered":
+            # A member that joins within the join phase, or one that is triggered anew, makes no second rebalance.
+            begun = begun or row
+        elif row.type in _ENDS:
+            yield _done(begun, row)
+            begun = None
+    if begun is not None:
+        yield _done(begun, None)
+
+
+def _done(begun: TriggerRow | None, ended: TriggerRow | None) -> Rebalance:
+    first = begun or ended
+    last = ended or begun
+    assert first is not None  # noqa: S101 - one of them is given
+    assert last is not None  # noqa: S101 - likewise
+    duration_ms = None
+    if ended is not None:
+        duration_ms = ended.duration_ms
+        if duration_ms is None and begun is not None:
+            duration_ms = ended.time_ms - begun.time_ms
+    return Rebalance(
+        started_ms=first.time_ms if begun is not None else last.time_ms - (duration_ms or 0),
+        ended_ms=ended.time_ms if ended is not None else None,
+        duration_ms=duration_ms,
+        generation_id=last.generation_id,
+        cause=first.cause or "unknown",
+        reason=first.reason,
+        blocked_by=list(ended.removed) if ended is not None else [],
+        members=last.member_count,
+        empty=ended is not None and ended.type == "group_empty",
+    )

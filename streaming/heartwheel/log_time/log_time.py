@@ -1,0 +1,154 @@
+"""What a shard knows of the time of every partition, kept in its state from batch to batch.
+
+The *watermark* of a partition is the effective time of the newest record read from it, ticks and heartbeats alike: any
+record proves that all before it has been read. With a dead ticker busy partitions go on and quiet ones stand still.
+While a gap may still turn out to be an outage, the partition is *decided* only up to the gap's begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from heartwheel.log_time.outage import (
+    RESUME_MAX_MS,
+    Gap,
+    Outage,
+    TickSeen,
+    is_outage,
+    kind_of,
+    may_be_outage,
+)
+from heartwheel.log_time.reading import Reading
+
+Ints = NDArray[np.int64]
+
+UNKNOWN_MS: Final = -1
+"""The time of a partition that nothing was read from."""
+
+MOVED_MS_MAX: Final = 600_000
+"""How long after a topic has grown a group may still move to another partition, ms: producers look at the topic anew
+every five minutes (`metadata.max.age.ms`). A group that writes elsewhere than its id says for longer is one whose
+producer chooses partitions in another way, and waits for no other partition than its own."""
+
+
+class PartitionTime(msgspec.Struct, array_like=True):
+    """What is known of the time of one partition.
+
+    Args:
+        watermark_ms: effective time of the newest record read, epoch ms.
+        last_append_ms: append time of that record itself, epoch ms.
+        tick: the newest tick of a known run.
+        gap: a gap that is not decided yet.
+    """
+
+    watermark_ms: int
+    last_append_ms: int
+    tick: TickSeen | None = None
+    gap: Gap | None = None
+
+    @property
+    def decided_ms(self) -> int:
+        """Up to where the partition is decided, epoch ms."""
+        return self.watermark_ms if self.gap is None else self.gap.before_ms
+
+
+class LogTime(msgspec.Struct):
+    """The time of every partition of a topic.
+
+    Args:
+        partitions: what is known of each that something was read from.
+        count: how many partitions the topic has, as far as is known; it only rises.
+        grown_ms: when the newest of them was first heard of, epoch ms.
+        former: how many there were before, while groups may still move.
+    """
+
+    partitions: dict[int, PartitionTime] = {}
+    count: int = 0
+    grown_ms: int = UNKNOWN_MS
+    former: list[int] = []
+
+    def read(self, readings: Iterable[Reading], *, outage_min_ms: int, partitions: int = 0) -> list[Outage]:
+        """Take in what a batch has read.
+
+        Args:
+            readings: of all tasks.
+            outage_min_ms: shortest gap that may be an outage, ms.
+            partitions: how many partitions the topic is known to have from elsewhere.
+
+        Returns:
+            The outages that are certain now, by their begin, then by partition.
+        """
+        readings = sorted(readings, key=lambda each: (each.partition, each.first_offset))
+        self._count(readings, partitions)
+        outages: list[Outage] = []
+        for reading in readings:
+            before = self.partitions.get(reading.partition)
+            gaps = _gaps(before, reading)
+            after = self.partitions[reading.partition] = PartitionTime(
+                max(reading.last_ms, before.watermark_ms if before else UNKNOWN_MS),
+                reading.last_append_ms,
+                reading.last_tick or (before.tick if before else None),
+            )
+            for gap in gaps:
+                if not may_be_outage(gap, outage_min_ms=outage_min_ms):
+                    continue
+                if gap.tick_after is None and after.watermark_ms - gap.after_ms <= RESUME_MAX_MS:
+                    after.gap = gap
+                elif is_outage(gap):
+                    kind = kind_of(gap, newest=reading.last_tick)
+                    outages.append(Outage(reading.partition, gap.before_ms, gap.after_ms, kind))
+        return sorted(outages, key=lambda outage: (outage.before_ms, outage.partition))
+
+    def _count(self, readings: list[Reading], partitions: int) -> None:
+        """Learn how many partitions there are, and since when."""
+        if not readings:
+            return
+        newest_ms = max(reading.last_ms for reading in readings)
+        count = max(partitions, self.count, *(max(each.partition + 1, each.partitions) for each in readings))
+        if self.count and count > self.count:
+            self.former = [*self.former, self.count]
+        elif newest_ms > self.grown_ms + MOVED_MS_MAX:
+            self.former = []
+        if count > self.count:
+            self.count = count
+            self.grown_ms = max(self.grown_ms, newest_ms)
+        first_ms = [each.first_ms for each in readings if each.partition not in self.partitions]
+        self.grown_ms = max([self.grown_ms, *first_ms])
+
+    def watermarks(self) -> Ints:
+        """Return the watermark of every partition, int64 (count,), epoch ms, `UNKNOWN_MS` where nothing was read."""
+        return self._column({number: part.watermark_ms for number, part in self.partitions.items()})
+
+    def decided(self) -> Ints:
+        """Return up to where every partition is decided, int64 (count,), epoch ms, `UNKNOWN_MS` likewise."""
+        return self._column({number: part.decided_ms for number, part in self.partitions.items()})
+
+    def undecided(self) -> int:
+        """Count the partitions that wait for a tick to tell what a gap was."""
+        return sum(part.gap is not None for part in self.partitions.values())
+
+    def _column(self, values: dict[int, int]) -> Ints:
+        column = np.full(self.count, UNKNOWN_MS, np.int64)
+        for number, value in values.items():
+            column[number] = value
+        return column
+
+
+def _gaps(before: PartitionTime | None, reading: Reading) -> list[Gap]:
+    """List what may be gaps in a partition, in the order of the log: an open one, the one at the seam, those inside."""
+    if before is None:
+        return list(reading.gaps)
+    floor = before.watermark_ms
+    gaps = [] if before.gap is None else [msgspec.structs.replace(before.gap, tick_after=reading.first_tick)]
+    if reading.first_ms > floor:
+        gaps.append(Gap(floor, before.last_append_ms, reading.first_ms, before.tick, reading.first_tick))
+    gaps += (
+        msgspec.structs.replace(gap, before_ms=max(gap.before_ms, floor), tick_before=gap.tick_before or before.tick)
+        for gap in reading.gaps
+    )
+    return gaps

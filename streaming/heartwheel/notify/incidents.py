@@ -1,0 +1,156 @@
+"""The open incidents: what is to be reported of them, and when. They read no clock and know no network."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection
+from typing import Final
+
+import msgspec
+
+from heartwheel.live.returns import Arrival, arrivals_of
+from heartwheel.notify.arrivals import Arrivals
+from heartwheel.notify.incident import ClosedBy, Incident, Step, incident_id
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+
+SEEN_MAX: Final = 5_000
+"""How many of the newest expirations are known by id, so that one that was written twice counts once."""
+
+TRACKED_MAX: Final = 20_000
+"""Most members of all incidents together whose return is waited for: it bounds the memory and the file of the state."""
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """When an incident is reported.
+
+    Args:
+        gather_ms: from the first expiration to the first message.
+        min_interval_ms: shortest time between two messages about one incident.
+        close_after_ms: how long after its newest expiration an incident is closed, if not all came back.
+        incidents_max: most groups with an incident of their own.
+    """
+
+    gather_ms: int
+    min_interval_ms: int
+    close_after_ms: int
+    incidents_max: int
+
+
+class IncidentsSnapshot(msgspec.Struct, kw_only=True):
+    """What must outlive the process.
+
+    Args:
+        incidents: those that are open, the oldest first.
+        seen: ids of the newest expirations, the oldest first.
+        arrivals: the newest arrivals that are nobody's return so far, the oldest first.
+    """
+
+    incidents: list[Incident] = []
+    seen: list[str] = []
+    arrivals: list[Arrival] = []
+
+
+class Incidents:
+    """The open incidents of all groups.
+
+    Args:
+        rules: when to report them.
+        snapshot: what an earlier process saved; `None` at the first start.
+    """
+
+    def __init__(self, rules: Rules, snapshot: IncidentsSnapshot | None = None) -> None:
+        snapshot = snapshot or IncidentsSnapshot()
+        self._rules = rules
+        self._open = {incident.group_id: incident for incident in snapshot.incidents}
+        self._seen = OrderedDict.fromkeys(snapshot.seen)
+        self._arrivals = Arrivals(snapshot.arrivals)
+        self._tracked = sum(len(incident.members) for incident in snapshot.incidents)
+
+    @property
+    def incidents(self) -> Collection[Incident]:
+        """The open incidents, the oldest first."""
+        return self._open.values()
+
+    def snapshot(self) -> IncidentsSnapshot:
+        """Return what must outlive the process."""
+        return IncidentsSnapshot(
+            incidents=list(self._open.values()), seen=list(self._seen), arrivals=list(self._arrivals)
+        )
+
+    def expired(self, row: ExpirationRow, *, now_ms: int) -> None:
+        """Add an expiration; one that is known by its id changes nothing."""
+        if row.id in self._seen:
+            return
+        self._remember(row.id)
+        incident = self._incident_for(row, now_ms)
+        before = len(incident.members)
+        incident.add(row, now_ms=now_ms, may_track=self._tracked < TRACKED_MAX)
+        self._tracked += len(incident.members) - before
+        for arrival in self._arrivals.of(row.group_id):
+            # The others had their chance when the arrival was read.
+            if incident.claim(arrival, now_ms=now_ms, only=row.member_id):
+                self._arrivals.remove(arrival)
+                break
+
+    def triggered(self, row: TriggerRow, *, now_ms: int) -> None:
+        """Apply a row of the triggers topic: who joined may be somebody who was expired."""
+        incident = self._open.get(row.group_id)
+        for arrival in arrivals_of(row):
+            if incident is None or not incident.claim(arrival, now_ms=now_ms):
+                self._arrivals.add(arrival)
+
+    def due(self, now_ms: int, *, busy: Collection[str] = ()) -> list[Incident]:
+        """Return the incidents of which a message is to be sent now, the one that waits longest first.
+
+        Args:
+            now_ms: epoch ms.
+            busy: ids of incidents with a message that is not delivered yet; they wait, so that messages keep their
+                order.
+        """
+        found = [one for one in self._open.values() if one.id not in busy and self.due_ms(one) <= now_ms]
+        return sorted(found, key=self.due_ms)
+
+    def due_ms(self, incident: Incident) -> int:
+        """Return when the next message about an incident is due if nothing more happens, epoch ms."""
+        rules = self._rules
+        if not incident.sequence:
+            return incident.opened_ms + rules.gather_ms
+        news_ms = incident.expired_ms + rules.close_after_ms if incident.news_ms is None else incident.news_ms
+        return max(news_ms, incident.reported_ms + rules.min_interval_ms)
+
+    def report(self, incident: Incident, now_ms: int) -> tuple[Step, ClosedBy | None]:
+        """Note that a message about an incident was made; one that closes it removes it.
+
+        Returns:
+            What the message says, and why the incident is closed if it is.
+        """
+        closed_by = self._closed_by(incident, now_ms)
+        incident.sequence += 1
+        incident.reported_ms = now_ms
+        incident.reported_expired = incident.expired
+        incident.news_ms = None
+        if closed_by is not None:
+            del self._open[incident.group_id]
+            self._tracked -= len(incident.members)
+            return Step.CLOSED, closed_by
+        return (Step.OPENED if incident.sequence == 1 else Step.UPDATED), None
+
+    def _incident_for(self, row: ExpirationRow, now_ms: int) -> Incident:
+        has_own = row.group_id in self._open
+        own_groups = len(self._open) - (None in self._open)
+        group = row.group_id if has_own or own_groups < self._rules.incidents_max else None
+        if group not in self._open:
+            self._open[group] = Incident(
+                id=incident_id(group, row.id), group_id=group, opened_ms=now_ms, expired_ms=now_ms
+            )
+        return self._open[group]
+
+    def _remember(self, expiration_id: str) -> None:
+        self._seen[expiration_id] = None
+        if len(self._seen) > SEEN_MAX:
+            self._seen.popitem(last=False)
+
+    def _closed_by(self, incident: Incident, now_ms: int) -> ClosedBy | None:
+        if not incident.missing:
+            return ClosedBy.RETURNED
+        return ClosedBy.QUIET if now_ms >= incident.expired_ms + self._rules.close_after_ms else None

@@ -1,0 +1,83 @@
+"""One line about an incident, for people."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heartwheel.notify.incident import ClosedBy, Step
+from heartwheel.notify.payload import IncidentPayload, MemberPayload
+from heartwheel.plain import plain
+
+_NAMES_MAX: Final = 5
+_NAME_LENGTH_MAX: Final = 80
+
+
+def sentence(incident: IncidentPayload) -> str:
+    """Return one line about what happened to a group."""
+    if incident.step is Step.CLOSED:
+        return f"{_group(incident)}: {_end(incident)}"
+    return f"{_group(incident)}: {_expired(incident)}{_back(incident)}{_names(incident)}"
+
+
+def safe(text: str) -> str:
+    """Return an id that is harmless in a chat: no markup that pings or links, nothing invisible, not too long.
+
+    Slack reads `<!channel>` in a text as a command; `&`, `<` and `>` are to be written as entities, by its manual.
+    """
+    text = plain(text)
+    if len(text) > _NAME_LENGTH_MAX:
+        text = text[: _NAME_LENGTH_MAX - 1] + "…"
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _group(incident: IncidentPayload) -> str:
+    return "further groups" if incident.group_id is None else safe(incident.group_id)
+
+
+def _expired(incident: IncidentPayload) -> str:
+    reasons = ", ".join(
+        f"{count} {reason.replace('_', ' ')}" if len(incident.reasons) > 1 else reason.replace("_", " ")
+        for reason, count in incident.reasons.items()
+    )
+    if incident.step is Step.UPDATED:
+        more = f"{incident.expired_new} more expired, " if incident.expired_new else ""
+        return f"{more}{incident.expired} in all ({reasons})"
+    return f"{_members(incident.expired)} expired ({reasons})"
+
+
+def _back(incident: IncidentPayload) -> str:
+    return f", {incident.returned} came back, {incident.missing} missing" if incident.returned else ""
+
+
+def _end(incident: IncidentPayload) -> str:
+    if incident.closed_by is ClosedBy.RETURNED:
+        if incident.sequence == 1:
+            return f"{_expired_once(incident)} and came back"
+        return f"all are back, after {_times(incident.expired)}"
+    return f"closed, as nothing more happened; {incident.missing} did not come back, after {_times(incident.expired)}"
+
+
+def _expired_once(incident: IncidentPayload) -> str:
+    return f"{_members(len(incident.members) + incident.members_left_out)} expired"
+
+
+def _names(incident: IncidentPayload) -> str:
+    missing = [member for member in incident.members if member.returned_ms is None]
+    if not missing:
+        return ""
+    names = ", ".join(_name(member) for member in missing[:_NAMES_MAX])
+    more = incident.missing - min(len(missing), _NAMES_MAX)
+    return f": {names}" + (f" and {more} more" if more > 0 else "")
+
+
+def _name(member: MemberPayload) -> str:
+    host = f" at {safe(member.client_host)}" if member.client_host else ""
+    return safe(member.member_id) + host
+
+
+def _members(count: int) -> str:
+    return "1 member" if count == 1 else f"{count} members"
+
+
+def _times(count: int) -> str:
+    return "1 expiration" if count == 1 else f"{count} expirations"

@@ -1,0 +1,16 @@
+"""Percentiles of measured values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+
+def percentile(values: Collection[int], share: float) -> int:
+    """Return the nearest rank, so that every percentile is a value that was measured; 0 of none.
+
+    Args:
+        values: in any order.
+        share: from 0 to 1; 0.5 is the median, 1 the greatest.
+    """
+    ordered = sorted(values)
+    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)] if ordered else 0

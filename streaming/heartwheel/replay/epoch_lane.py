@@ -1,0 +1,189 @@
+"""Lines of a group that goes by member epochs, with a classic life before or after it.
+
+A recorded answer settles what a request cannot: whether it was accepted, the member's epoch, and what was taken away.
+A request that a broker accepted up to `LATE_MS` after a timer's end proves that the timer had not acted yet.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from heartwheel.coordinator.consumer_config import EpochConfig
+from heartwheel.coordinator.consumer_machine import EpochMachine
+from heartwheel.coordinator.consumer_migration import (
+    convert_to_classic_group,
+    convert_to_consumer_group,
+    validate_online_upgrade,
+)
+from heartwheel.coordinator.consumer_model import TYPE_OF, EpochGroup, GroupType, TimerName
+from heartwheel.coordinator.model import Group
+from heartwheel.replay.evidence import LATE_MS, Lane, LaneState
+from heartwheel.replay.recorded import Evidence, Recorded
+from heartwheel.wire.events import Event, EventType
+from heartwheel.wire.group_heartbeats import JOIN_EPOCH, GroupHeartbeat
+from heartwheel.wire.verdicts import Verdict
+
+_ACCEPTED: Final = frozenset({None, "NONE"})
+_TOLD_TO_REJOIN: Final = "REBALANCE_IN_PROGRESS"
+
+
+class EpochLine(msgspec.Struct, frozen=True):
+    """Hold one line: a heartbeat at an epoch, or an event of the classic protocol; one of them is `None`.
+
+    Args:
+        evidence: when it arrived, and what it was answered.
+        beat: the heartbeat.
+        event: the event.
+    """
+
+    evidence: Evidence
+    beat: GroupHeartbeat | None = None
+    event: Event | None = None
+
+    @property
+    def keeps_alive(self) -> str | None:
+        """The member that a broker is known to have kept, by accepting this request of it; else `None`."""
+        error = self.evidence.error
+        if self.beat is not None:
+            return self.beat.sender if error == "NONE" and self.beat.member_epoch > JOIN_EPOCH else None
+        if self.event is not None and self.event.type in (EventType.HEARTBEAT, EventType.SYNC):
+            return self.event.member_id if error in ("NONE", _TOLD_TO_REJOIN) else None
+        return None
+
+
+class EpochLaneState(msgspec.Struct, omit_defaults=True):
+    """Hold all that a lane knows, so that a replay can be written down and resumed.
+
+    Args:
+        group: the group while it goes by epochs, else `None`.
+        classic: what a lane of classic groups knows, while the group is one.
+        waiting: requests that arrived so lately that later ones may still tell something about them.
+    """
+
+    group: EpochGroup | None = None
+    classic: LaneState | None = None
+    waiting: list[EpochLine] = []
+
+
+class EpochLane:
+    """Feed one group's requests to the rules of the protocol that it has at the time.
+
+    Args:
+        state: what is known; the group in it is changed in place.
+        config: what holds for groups.
+        emit: called with every verdict, in order.
+    """
+
+    def __init__(self, state: EpochLaneState, config: EpochConfig, emit: Callable[[Verdict], None]) -> None:
+        self._config = config
+        self._emit = emit
+        self._waiting = deque(state.waiting)
+        self._machine = None if state.group is None else EpochMachine(state.group, config, emit)
+        self._classic = None if state.classic is None else Lane(state.classic, config.coordinator, emit)
+
+    def state(self) -> EpochLaneState:
+        """Give all that the lane knows."""
+        return EpochLaneState(
+            None if self._machine is None else self._machine.group,
+            None if self._classic is None else self._classic.state(),
+            list(self._waiting),
+        )
+
+    def feed(self, line: EpochLine) -> None:
+        """Take the next line in the order of arrival."""
+        self._settle(line.evidence.t_ms - LATE_MS)
+        self._waiting.append(line)
+
+    def advance(self, clock_ms: int) -> None:
+        """Apply all that arrived up to a moment and fire the timers that are due then (epoch ms)."""
+        self._settle(clock_ms)
+        self._advance(clock_ms)
+
+    def _settle(self, until_ms: int) -> None:
+        while self._waiting and self._waiting[0].evidence.t_ms <= until_ms:
+            line = self._waiting[0]
+            self._spare(line.evidence.t_ms)
+            self._waiting.popleft()
+            self._advance(line.evidence.t_ms)
+            self._apply(line)
+            self._follow_downgrade()
+
+    def _spare(self, now_ms: int) -> None:
+        """Let those outlive their timers whom a broker is known to have kept just after."""
+        if self._machine is None or self._machine.next_deadline_ms() > now_ms:
+            return
+        for line in self._waiting:
+            t_ms = line.evidence.t_ms
+            if t_ms > now_ms + LATE_MS:
+                return
+            member = self._machine.group.members.get(line.keeps_alive or "")
+            for name in TimerName if member is not None else ():
+                timer = member.timers.get(name) if member is not None else None
+                if member is not None and timer is not None and timer.deadline_ms >= t_ms - LATE_MS:
+                    self._machine.outlives(member.member_id, name, t_ms)
+
+    def _advance(self, clock_ms: int) -> None:
+        if self._machine is not None:
+            self._machine.advance(clock_ms)
+            self._follow_downgrade()
+        if self._classic is not None:
+            self._classic.advance(clock_ms)
+
+    def _follow_downgrade(self) -> None:
+        machine = self._machine
+        if machine is None or machine.downgraded_by is None:
+            return
+        classic = convert_to_classic_group(
+            machine.group, self._config.coordinator, rebalance=machine.downgrade_rebalances, emit=self._emit
+        )
+        self._machine, self._classic = None, Lane(LaneState(classic), self._config.coordinator, self._emit)
+
+    def _apply(self, line: EpochLine) -> None:
+        if line.beat is not None:
+            self._apply_beat(line.beat, line.evidence)
+        elif line.event is not None:
+            self._apply_event(line.event, line.evidence)
+
+    def _apply_beat(self, beat: GroupHeartbeat, evidence: Evidence) -> None:
+        if evidence.error not in _ACCEPTED:
+            return
+        if self._classic is not None and not self._upgrade(beat, evidence):
+            return
+        if self._machine is None:
+            self._machine = EpochMachine(EpochGroup(beat.group_id, TYPE_OF[beat.type]), self._config, self._emit)
+        known = True if evidence.error == "NONE" else None
+        self._machine.apply(beat, evidence.t_ms, accepted=known, answered_ms=evidence.answer_ms)
+
+    def _upgrade(self, beat: GroupHeartbeat, evidence: Evidence) -> bool:
+        """Turn a classic group into one of the new protocol, if this heartbeat does so."""
+        lane = self._classic
+        if lane is None or beat.member_epoch != JOIN_EPOCH:
+            return False
+        group = lane.state().group
+        if group.members and TYPE_OF[beat.type] is not GroupType.CONSUMER:
+            return False
+        if group.members and evidence.error is None and not validate_online_upgrade(group, self._config):
+            return False
+        fresh = convert_to_consumer_group(group, self._config, evidence.t_ms, self._emit)
+        self._classic, self._machine = None, EpochMachine(fresh, self._config, self._emit)
+        return True
+
+    def _apply_event(self, event: Event, evidence: Evidence) -> None:
+        if self._classic is not None:
+            self._classic.feed(Recorded(event, evidence))
+            return
+        machine, error = self._machine, evidence.error
+        if machine is None or (error not in _ACCEPTED and error != _TOLD_TO_REJOIN):
+            return
+        if not machine.group.members and event.type is EventType.JOIN:
+            # An empty group takes the protocol of whom it meets next: `getOrMaybeCreateClassicGroup`.
+            classic = Lane(LaneState(Group(event.group_id)), self._config.coordinator, self._emit)
+            self._machine, self._classic = None, classic
+            classic.feed(Recorded(event, evidence))
+            return
+        accepted = None if error is None else error == "NONE"
+        machine.apply_classic(event, evidence.t_ms, accepted=accepted, generation=evidence.response_generation_id)

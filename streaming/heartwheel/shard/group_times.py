@@ -1,0 +1,141 @@
+"""The time of every group: up to when all that was sent to it has been read.
+
+A group is read from the partition that its id hashes to, and from every partition it was seen in; those differ when the
+topic has grown, or when producers choose partitions in another way. The group's time is the least of theirs. So a
+partition without time holds its own groups and no others.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heartwheel.log_time import LogTime
+from heartwheel.log_time.log_time import MOVED_MS_MAX, UNKNOWN_MS
+from heartwheel.shard.fast_path import Route
+from heartwheel.shard.log import BatchLog
+from heartwheel.shard.tables import Table
+
+Ints = NDArray[np.int64]
+Rows = NDArray[np.intp]
+
+
+class GroupTimes:
+    """Which partitions each group is read from.
+
+    Args:
+        groups: the table of groups.
+        elsewhere: the partitions a group was seen in besides its first, by the group's row.
+    """
+
+    def __init__(self, groups: Table, elsewhere: dict[int, list[int]]) -> None:
+        self._groups = groups
+        self._elsewhere = elsewhere
+
+    def elsewhere(self) -> dict[int, list[int]]:
+        """Return the partitions that groups were seen in besides their first, by the group's row."""
+        # A row that was given back has no other partitions any more, whoever has it now.
+        flags = self._groups["elsewhere"]
+        return {row: found for row, found in self._elsewhere.items() if row < len(flags) and flags[row]}
+
+    def note(self, log: BatchLog, route: Route) -> None:
+        """Note the partitions that groups are seen in besides their first."""
+        group = route.group
+        astray = np.flatnonzero((group >= 0) & (self._groups["partition"][group] != log.entry_partition))
+        for row, partition in zip(group[astray].tolist(), log.entry_partition[astray].tolist(), strict=True):
+            if not self._groups["elsewhere"][row]:
+                self._groups["elsewhere"][row] = 1
+                self._elsewhere[row] = [partition]
+            elif partition not in self._elsewhere[row]:
+                self._elsewhere[row].append(partition)
+
+    def seen_in(self, partition: int) -> Rows:
+        """Return the groups that were seen in a partition."""
+        seen = self._groups["partition"] == partition
+        for row, found in self.elsewhere().items():
+            seen[row] |= partition in found
+        return np.flatnonzero(seen & (self._groups["state"] >= 0))
+
+    def times(self, time: LogTime, decided: Ints) -> Ints:
+        """Return the time of every group.
+
+        Args:
+            time: of the partitions.
+            decided: int64 (partitions,), up to where each is decided, epoch ms.
+
+        Returns:
+            int64 (groups,), epoch ms; without meaning for free rows.
+        """
+        if not len(decided):
+            return np.full(self._groups.rows, UNKNOWN_MS, np.int64)
+        first = self._groups["partition"]
+        times: Ints = decided[first]
+        homeless = self._homeless(time, self._groups["seen_ms"])
+        for count in (time.count, *time.former):
+            home = np.where(homeless, first, self._groups["id_hash"] % count)
+            times = np.minimum(times, decided[home])
+        for row, found in self.elsewhere().items():
+            times[row] = min(times[row], decided[found].min())
+        return times
+
+    def until(self, log: BatchLog, route: Route, time: LogTime, decided: Ints) -> Ints:
+        """Tell up to when the records of each entry may be applied: all that comes before them has been read.
+
+        Equal times are ordered by partition: of those before its own a later record must have been read, of those
+        behind it one of the same time.
+
+        Args:
+            log: the records.
+            route: where they go.
+            time: of the partitions.
+            decided: int64 (partitions,), up to where each is decided, epoch ms.
+
+        Returns:
+            int64 (entries,), epoch ms.
+        """
+        own = log.entry_partition
+        until = decided[own]
+        group = route.group
+        known = np.flatnonzero(group >= 0)
+        rows = group[known]
+        first = self._groups["partition"][rows]
+        mine = own[known]
+        until[known] = np.where(first != mine, np.minimum(until[known], decided[first] - (first < mine)), until[known])
+        homeless = self._homeless(time, self._groups["seen_ms"][rows])
+        for count in (time.count, *time.former):
+            home = self._groups["id_hash"][rows] % count
+            waits = (home != mine) & ~homeless
+            until[known] = np.where(waits, np.minimum(until[known], decided[home] - (home < mine)), until[known])
+        for entry in known[self._groups["elsewhere"][rows] != 0].tolist():
+            for other in self._elsewhere[int(group[entry])]:
+                if other != own[entry]:
+                    until[entry] = min(until[entry], decided[other] - (other < own[entry]))
+        return until
+
+    def read_beyond(
+        self, rows: Rows, moment_ms: int, partition: int, time: LogTime, decided: Ints
+    ) -> NDArray[np.bool_]:
+        """Tell of which groups everything up to a moment has been read, beside what is in one partition.
+
+        Args:
+            rows: intp (n,), the groups.
+            moment_ms: epoch ms.
+            partition: which one; it has been read further.
+            time: of the partitions.
+            decided: int64 (partitions,), up to where each is decided, epoch ms.
+        """
+        beyond = decided > moment_ms
+        beyond[partition] = True
+        groups = self._groups
+        found: NDArray[np.bool_] = beyond[groups["partition"][rows]]
+        homeless = self._homeless(time, groups["seen_ms"][rows])
+        for count in (time.count, *time.former):
+            found &= homeless | beyond[groups["id_hash"][rows] % count]
+        for at in np.flatnonzero(groups["elsewhere"][rows]).tolist():
+            found[at] &= bool(beyond[self._elsewhere[int(rows[at])]].all())
+        return found
+
+    @staticmethod
+    def _homeless(time: LogTime, seen_ms: Ints) -> NDArray[np.bool_]:
+        """Tell which groups are written to another partition than their id says, long after the topic has grown."""
+        return seen_ms >= time.grown_ms + MOVED_MS_MAX

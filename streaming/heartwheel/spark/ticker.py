@@ -1,0 +1,266 @@
+"""The ticker: writes a tick to every partition of the topic that the job reads, and says why where it cannot.
+
+It has a thread and a producer of its own. kafka-python's defaults do not suit it: a tick that comes late is worth
+nothing, so there is no retry, one tick in flight a partition, and time-outs of two seconds. `acks=all`: below
+`min.insync.replicas` no tick is written, and the time of a partition in which nobody else writes stands still, for who
+writes with `acks=all` cannot write there either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Final, Self
+
+from kafka.errors import KafkaError, KafkaTimeoutError
+
+from heartwheel.kafka.client import connect
+from heartwheel.kafka.security import client_settings
+from heartwheel.wire.job import SilentPartition, TickerState
+from heartwheel.wire.tick import Tick, encode_tick
+from kafka import KafkaProducer
+
+LAGS_MS: Final = 2_000
+"""A partition without a tick for longer than this, or five intervals, is silent."""
+
+_NAMED_MAX: Final = 10
+_REQUEST_TIMEOUT_MS: Final = 2_000
+_CONNECT_TIMEOUT_MS: Final = 2_000
+_METADATA_AGE_MS: Final = 2_000
+_POLL_S: Final = 0.02
+_BACKOFF_S: Final = 0.2
+
+_REASONS: Final = {
+    "TopicAuthorizationFailedError": "the job may not write to the topic: it needs the ACL Write on it",
+    "ClusterAuthorizationFailedError": "the cluster refuses the job: it needs the ACL Write on the topic",
+    "NotEnoughReplicasError": "fewer replicas are in sync than min.insync.replicas asks for",
+    "NotEnoughReplicasAfterAppendError": "fewer replicas are in sync than min.insync.replicas asks for",
+    "NotLeaderForPartitionError": "the partition changes its leader",
+    "LeaderNotAvailableError": "the partition has no leader",
+    "KafkaTimeoutError": "its leader does not answer, or its quota holds answers back",
+    "KafkaConnectionError": "its leader cannot be reached",
+    "UnknownTopicOrPartitionError": "the topic is missing",
+}
+
+_log = logging.getLogger(__name__)
+
+
+def new_run() -> str:
+    """Make the id of a ticker's run."""
+    return secrets.token_hex(8)
+
+
+class _Partition:
+    """What is known of one partition: its tick in flight, the last one that was written, and why the next was not."""
+
+    def __init__(self, now_s: float) -> None:
+        self.flying: Any = None
+        self.written_s = now_s
+        self.reason = ""
+
+
+class Ticker:
+    """Write ticks until the end of a `with` block.
+
+    Args:
+        bootstrap: `host:port[,host:port]`.
+        topic: whose time it carries.
+        run: id of this run.
+        interval_ms: from one tick to the next, ms.
+        properties: Kafka client properties in dotted style.
+        now_s: reads the monotonic clock, seconds.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        *,
+        run: str,
+        interval_ms: int,
+        properties: Mapping[str, str] | None = None,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.run = run
+        self._bootstrap = bootstrap
+        self._topic = topic
+        self._interval_ms = interval_ms
+        self._settings = client_settings(properties or {})
+        self._now_s = now_s
+        self._partitions: dict[int, _Partition] = {}
+        self._written = self._failed = 0
+        self._trouble = ""
+        self._beat_s = now_s()
+        self._producer: Any = None
+        self._next: Any = None
+        self._connecting: threading.Thread | None = None
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="ticker", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ending.set()
+        self._thread.join(5)
+
+    def count_partitions(self, timeout_s: float) -> int:
+        """Count the partitions of the topic, as the newest metadata has them.
+
+        Args:
+            timeout_s: how long to wait for the first metadata, seconds.
+
+        Returns:
+            How many; 0 if nobody has answered.
+        """
+        give_up_s = self._now_s() + timeout_s
+        while not self._partitions and self._now_s() < give_up_s and not self._ending.is_set():
+            time.sleep(_POLL_S)
+        return len(self._partitions)
+
+    def state(self) -> TickerState:
+        """Say how the ticker does."""
+        now_s = self._now_s()
+        bound_s = max(LAGS_MS, 5 * self._interval_ms) / 1000
+        known = sorted(self._partitions.items())
+        silent = [
+            SilentPartition(number, round((now_s - part.written_s) * 1000), self._why(part))
+            for number, part in known
+            if now_s - part.written_s > bound_s
+        ]
+        reason = ""
+        if not self._thread.is_alive() and not self._ending.is_set():
+            reason = "the ticker's thread has ended"
+        elif not known or now_s - self._beat_s > bound_s:
+            reason = self._trouble or "the ticker does not come to write"
+        return TickerState(
+            run=self.run,
+            partitions=len(known),
+            written=self._written,
+            failed=self._failed,
+            lag_ms=round(max((now_s - part.written_s for _, part in known), default=now_s - self._beat_s) * 1000),
+            silent_count=len(silent),
+            silent=tuple(silent[:_NAMED_MAX]),
+            reason=reason,
+        )
+
+    def _why(self, part: _Partition) -> str:
+        return part.reason or self._trouble or "no answer yet"
+
+    def _run(self) -> None:
+        due_s = self._now_s()
+        while not self._ending.is_set():
+            try:
+                due_s = self._turn(due_s)
+            except Exception as error:  # noqa: BLE001 - whatever it is, ticks must go on, and it is said in the state
+                self._trouble = _reason_of(error)
+                _log.debug("the ticker stumbled", exc_info=True)
+                self._ending.wait(_BACKOFF_S)
+            self._ending.wait(max(0.005, min(_POLL_S, due_s - self._now_s())))
+        self._close(self._producer)
+        self._close(self._next)
+
+    def _turn(self, due_s: float) -> float:
+        """Look at the answers, and send the next ticks if it is time; return when it is time again."""
+        now_s = self._now_s()
+        self._beat_s = now_s
+        self._swap()
+        if self._look(now_s) or self._producer is None:
+            self._connect()
+        if now_s < due_s or self._producer is None:
+            return due_s
+        interval_s = self._interval_ms / 1000
+        self._send(now_s)
+        return max(due_s + interval_s, now_s)
+
+    def _send(self, now_s: float) -> None:
+        found: set[int] = self._producer.partitions_for(self._topic) or set()
+        for number in found:
+            self._partitions.setdefault(number, _Partition(now_s))
+        tick = encode_tick(Tick(self.run, round(now_s * 1000), len(self._partitions), self._interval_ms))
+        for number, part in self._partitions.items():
+            if part.flying is None:
+                part.flying = self._producer.send(self._topic, value=tick, partition=number)
+
+    def _look(self, now_s: float) -> bool:
+        """Take the answers that have come; return whether the producer is stuck."""
+        stuck = False
+        for part in self._partitions.values():
+            if part.flying is None or not part.flying.is_done:
+                continue
+            error, part.flying = part.flying.exception, None
+            if error is None:
+                self._written += 1
+                part.written_s, part.reason = now_s, ""
+                self._trouble = ""
+            else:
+                self._failed += 1
+                part.reason = _reason_of(error)
+                stuck |= isinstance(error, KafkaTimeoutError)
+        return stuck
+
+    def _connect(self) -> None:
+        """Look for a new producer beside the one there is: the partitions that go well must not wait for it."""
+        if self._connecting is None or not self._connecting.is_alive():
+            self._connecting = threading.Thread(target=self._make, name="ticker-connect", daemon=True)
+            self._connecting.start()
+
+    def _make(self) -> None:
+        try:
+            made = connect(
+                KafkaProducer,
+                self._bootstrap,
+                timeout_ms=_CONNECT_TIMEOUT_MS,
+                acks="all",
+                retries=0,
+                enable_idempotence=False,
+                linger_ms=0,
+                request_timeout_ms=_REQUEST_TIMEOUT_MS,
+                delivery_timeout_ms=_REQUEST_TIMEOUT_MS + 100,
+                max_block_ms=_REQUEST_TIMEOUT_MS,
+                metadata_max_age_ms=_METADATA_AGE_MS,
+                reconnect_backoff_max_ms=500,
+                allow_auto_create_topics=False,
+                **self._settings,
+            )
+            made.partitions_for(self._topic)
+        except Exception as error:  # noqa: BLE001 - said in the state; the next turn tries again
+            self._trouble = _reason_of(error)
+            self._ending.wait(_BACKOFF_S)
+        else:
+            self._next = made
+
+    def _swap(self) -> None:
+        """Put the new producer in the place of the old one; ticks in flight on that count as failed."""
+        if self._next is None:
+            return
+        old, self._producer, self._next = self._producer, self._next, None
+        for part in self._partitions.values():
+            if part.flying is not None and not part.flying.is_done:
+                part.flying = None
+                self._failed += 1
+        if old is not None:
+            threading.Thread(target=self._close, args=(old,), name="ticker-close", daemon=True).start()
+
+    @staticmethod
+    def _close(producer: Any) -> None:
+        if producer is None:
+            return
+        with contextlib.suppress(KafkaError, OSError):
+            try:
+                producer.close(timeout=0.5)
+            except KafkaError:
+                producer._sender.force_close()  # noqa: SLF001 - there is no public way to say it
+
+
+def _reason_of(error: BaseException) -> str:
+    name = type(error).__name__
+    return _REASONS.get(name, name)

@@ -1,0 +1,121 @@
+"""Explained events: what happened in a group, by which rule, and where the log says so."""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+import msgspec
+
+
+class Happened(enum.StrEnum):
+    """Name what happened.
+
+    A coordinator removes a member in the kinds of `KICKS`; in those of `LEAVES` the member itself, or whoever took its
+    place, ended its membership.
+    """
+
+    EXPIRED = "expired"
+    PENDING_EXPIRED = "pending_expired"
+    REMOVED_AT_REBALANCE = "removed_at_rebalance"
+    SYNC_TIMEOUT = "sync_timeout"
+    REVOCATION_TIMEOUT = "revocation_timeout"
+    POLL_TIMEOUT = "poll_timeout"
+    LEFT = "left"
+    TEMPORARILY_LEFT = "temporarily_left"
+    REPLACED = "replaced"
+    REBALANCE = "rebalance"
+    GROUP_EMPTY = "group_empty"
+    COORDINATOR_MOVED = "coordinator_moved"
+    STORM = "storm"
+
+
+KICKS: Final = frozenset(
+    {Happened.EXPIRED, Happened.REMOVED_AT_REBALANCE, Happened.SYNC_TIMEOUT, Happened.REVOCATION_TIMEOUT}
+)
+"""Kinds in which the coordinator threw a member out."""
+
+LEAVES: Final = frozenset({Happened.LEFT, Happened.TEMPORARILY_LEFT, Happened.REPLACED})
+"""Kinds in which a member went by itself, or was replaced by its own next incarnation."""
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """Say where a log tells it.
+
+    Args:
+        file: as it was named on the command line.
+        line: number of the line, from 1; of JSON the line it begins at.
+    """
+
+    file: str
+    line: int
+
+
+class ExplainedEvent(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Hold one thing that happened in a group, as a broker's log tells it.
+
+    Args:
+        kind: what happened.
+        group_id: in which group; empty where the log does not name it (a static member replaced in Kafka 2.4).
+        group_type: classic, consumer, share or streams; empty if it is not known.
+        member_id: the member that is out; of `replaced` the old one.
+        client_id: where the log names it, or the member id begins with it.
+        client_host: where the log names it.
+        group_instance_id: of a static member, where the log names it.
+        new_member_id: of `replaced` the member that took over, where the log names it.
+        time_ms: when; of a rebalance when it was done; epoch ms.
+        time_error_ms: 1000 if the log has times by the second only; else 0.
+        reason: for machines: the timer or the cause.
+        reason_text: the broker's or the client's own words.
+        certainty: `certain` if the log says it, `likely` if it follows from what the member did next.
+        generation_id: of a classic group: the generation it was removed from, or that the rebalance made.
+        epoch: the same of a group of a newer type.
+        started_ms: when a rebalance or a storm began, epoch ms.
+        duration_ms: how long a rebalance, a storm or a move took, ms; absent if the log does not tell.
+        blocked_by: members that a rebalance waited for until they were out.
+        caused_by: members that a rebalance or a storm began with.
+        member_count: members of the group after a rebalance, or rebalances of a storm.
+        session_timeout_ms: where the log names it, ms.
+        rebalance_timeout_ms: where the log names it, ms: `max.poll.interval.ms` of a consumer.
+        rebalance_generation: the generation or epoch that the group had after this.
+        rebalance_ms: how long the rebalance took that this led to, ms.
+        returned_ms: when the member was back in its group, epoch ms.
+        returned_as: its member id then.
+        times_out: how often this member, by the name that it keeps, was out by a timeout so far, this time too.
+        broker_id: the coordinator that wrote it.
+        moved_from: of a move the broker that had the group before.
+        explanation: sentences for people.
+        evidence: where the log says it.
+    """
+
+    kind: Happened
+    group_id: str
+    group_type: str = ""
+    member_id: str | None = None
+    client_id: str | None = None
+    client_host: str | None = None
+    group_instance_id: str | None = None
+    new_member_id: str | None = None
+    time_ms: int
+    time_error_ms: int = 0
+    reason: str
+    reason_text: str = ""
+    certainty: str = "certain"
+    generation_id: int | None = None
+    epoch: int | None = None
+    started_ms: int | None = None
+    duration_ms: int | None = None
+    blocked_by: list[str] = []
+    caused_by: list[str] = []
+    member_count: int | None = None
+    session_timeout_ms: int | None = None
+    rebalance_timeout_ms: int | None = None
+    rebalance_generation: int | None = None
+    rebalance_ms: int | None = None
+    returned_ms: int | None = None
+    returned_as: str | None = None
+    times_out: int | None = None
+    broker_id: int | None = None
+    moved_from: int | None = None
+    explanation: list[str] = []
+    evidence: Evidence

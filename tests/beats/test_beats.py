@@ -1,0 +1,232 @@
+"""Beats of a worker: they go on while it should be thought alive, and stop when it should not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from heartwheel.wire.events import EventType, decode_event
+from heartwheel_beats import BeatsError, KafkaSender, Member, beats, parse_duration_ms
+from heartwheel_beats.senders import HttpSender, sender_for
+from support.gateway_double import GatewayDouble, gateway_double
+
+
+@pytest.fixture
+def gateway() -> Iterator[GatewayDouble]:
+    """Run a gateway that keeps what it is sent."""
+    with gateway_double() as double:
+        yield double
+
+
+def wait_until(true: Callable[[], object], what: str, seconds: float = 20) -> None:
+    """Wait for a condition."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, f"waited in vain until {what}"
+        time.sleep(0.01)
+
+
+def start(gateway: GatewayDouble, script: str) -> subprocess.Popen[str]:
+    """Start a worker that is a script, with the gateway in its environment."""
+    environment = {**os.environ, "HEARTWHEEL_BEATS_TO": gateway.url, "HEARTWHEEL_BEATS_TOKEN": "a-token"}
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def test_records_are_those_of_the_topic() -> None:
+    """What is sent is what the engine decodes, ids with quotes and umlauts included."""
+    member = Member(group_id='or"ders', member_id="jürgen-1", session_timeout_ms=30_000)
+    beat, leave = decode_event(member.heartbeat()), decode_event(member.leave("x" * 5_000))
+    assert (beat.type, beat.group_id, beat.member_id, beat.session_timeout_ms) == (
+        EventType.HEARTBEAT, 'or"ders', "jürgen-1", 30_000
+    )  # fmt: skip
+    assert (leave.type, leave.member_id, len(leave.reason or "")) == (EventType.LEAVE, "jürgen-1", 200)
+
+
+def test_a_block_beats_and_leaves(gateway: GatewayDouble) -> None:
+    """The member beats four times a session while the block runs, and leaves at its end."""
+    with beats("orders", member="a", session="200ms", to=gateway.url) as beat:
+        wait_until(lambda: gateway.heartbeats("a") >= 3, "three beats have come")
+    assert gateway.leaves("a") == ["done"]
+    assert gateway.rows[-1]["type"] == "leave"
+    assert beat.lost == 0
+    assert not beat.beating
+
+
+def test_a_block_that_fails_says_so(gateway: GatewayDouble) -> None:
+    """The class of the error is the reason; its text, which may be anything, is not sent."""
+    with pytest.raises(ValueError, match="secret"), beats("orders", member="a", to=gateway.url):
+        raise ValueError("secret")
+    assert gateway.leaves("a") == ["ended with ValueError"]
+
+
+def test_a_function_beats_while_it_runs(gateway: GatewayDouble) -> None:
+    """Each call of a decorated function is beats of its own, and what it gives back is given back."""
+
+    @beats("orders", member="a", to=gateway.url)
+    def work(number: int) -> int:
+        wait_until(lambda: gateway.heartbeats("a") > len(gateway.leaves("a")), "this call has beaten")
+        return number + 1
+
+    assert (work(1), work(2)) == (2, 3)
+    assert gateway.leaves("a") == ["done", "done"]
+
+
+def test_an_event_loop_beats(gateway: GatewayDouble) -> None:
+    """`async with` and a decorated coroutine function beat while the loop runs, and leave."""
+
+    @beats("orders", member="b", session="200ms", to=gateway.url)
+    async def work() -> None:
+        while gateway.heartbeats("b") < 2:
+            await asyncio.sleep(0.01)
+
+    async def run() -> None:
+        async with beats("orders", member="a", session="200ms", to=gateway.url):
+            await work()
+            while gateway.heartbeats("a") < 3:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(run())
+    assert gateway.leaves("a") == ["done"]
+    assert gateway.leaves("b") == ["done"]
+
+
+def test_a_loop_that_hangs_does_not_beat(gateway: GatewayDouble) -> None:
+    """While the loop of an `async with` is blocked at most the beat that was under way is sent."""
+
+    async def run() -> int:
+        async with beats("orders", member="a", session="80ms", to=gateway.url):
+            while gateway.heartbeats() < 2:
+                await asyncio.sleep(0.01)
+            before = gateway.heartbeats()
+            with beats("orders", member="witness", session="80ms", to=gateway.url):
+                wait_until(lambda: gateway.heartbeats("witness") >= 5, "five intervals are over")
+            return gateway.heartbeats("a") - min(before, gateway.heartbeats("a"))
+
+    assert asyncio.run(run()) <= 1
+
+
+def test_beats_need_progress(gateway: GatewayDouble) -> None:
+    """With `work` the beats stop when nothing is finished for so long, and begin again with the next piece."""
+    with beats("orders", member="a", session="100ms", work="200ms", to=gateway.url) as beat:
+        wait_until(lambda: beat._stalled, "no progress was seen")
+        before = gateway.heartbeats()
+        with beats("orders", member="witness", session="100ms", to=gateway.url):
+            wait_until(lambda: gateway.heartbeats("witness") >= 5, "five intervals are over")
+        assert gateway.heartbeats("a") == before
+        beat.progress()
+        wait_until(lambda: gateway.heartbeats("a") > before, "it beats again")
+
+
+def test_progress_without_a_limit_is_a_mistake(gateway: GatewayDouble) -> None:
+    """Who calls `progress` believes that it matters; where it does not, the first call says so."""
+    with beats("orders", to=gateway.url) as beat, pytest.raises(ValueError, match="work="):
+        beat.progress()
+
+
+def test_a_worker_goes_on_without_a_gateway(gateway: GatewayDouble, caplog: pytest.LogCaptureFixture) -> None:
+    """Lost beats are counted, logged once an outage and tried again; the worker notices nothing."""
+    gateway.status = 503
+    with caplog.at_level(logging.INFO, "heartwheel_beats"), beats("o", member="a", session="80ms", to=gateway.url) as b:
+        wait_until(lambda: b.lost >= 3, "three beats are lost")
+        gateway.status = 202
+        wait_until(lambda: b.acknowledged, "one has come")
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        "a beat of member a of o was lost", "member a of o is heard again"
+    ]  # fmt: skip
+
+
+def test_a_process_leaves_at_its_end(gateway: GatewayDouble) -> None:
+    """Beats that nobody closed leave when the process ends, and do not keep it from ending; the token is sent."""
+    worker = start(gateway, "from heartwheel_beats import beats; beats('orders', member='a', session='1h').start()")
+    assert worker.communicate(timeout=30) == ("", None)  # type: ignore[comparison-overlap]  # typeshed has it that there is output
+    assert worker.returncode == 0
+    assert gateway.leaves("a") == ["the process ended"]
+    assert gateway.tokens == {"Bearer a-token"}
+
+
+def test_a_killed_process_does_not_leave(gateway: GatewayDouble) -> None:
+    """Nothing of a killed worker beats on, and nobody leaves for it: it is to be expired."""
+    script = "from heartwheel_beats import beats\nwith beats('orders', member='a', session='100ms'): input()"
+    worker = start(gateway, script)
+    wait_until(lambda: gateway.heartbeats("a"), "it beats")
+    worker.send_signal(signal.SIGKILL)
+    worker.communicate(timeout=30)
+    before = gateway.heartbeats("a")
+    with beats("orders", member="witness", session="100ms", to=gateway.url):
+        wait_until(lambda: gateway.heartbeats("witness") >= 5, "five intervals are over")
+    assert gateway.heartbeats("a") - before <= 1  # one may have been on its way
+    assert gateway.leaves("a") == []
+
+
+def test_forks_are_members_of_their_own(gateway: GatewayDouble) -> None:
+    """A child neither beats nor leaves for its parent; beats it opens itself are its own, and the parent's go on."""
+    script = """
+        import os, sys
+        from heartwheel_beats import beats
+
+        parents = beats("web", member="parent", session="100ms").start()
+        children = []
+        for number in range(2):
+            pid = os.fork()
+            if not pid:
+                assert not parents.beating
+                parents.close()
+                beats("web", member=f"child-{number}", session="100ms").start()
+                sys.exit(0)
+            children.append(pid)
+        codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
+        print(codes, flush=True)
+        input()
+    """
+    worker = start(gateway, script)
+    assert worker.stdout is not None
+    assert worker.stdout.readline() == "[0, 0]\n"
+    assert gateway.leaves("parent") == []
+    assert gateway.leaves("child-0") == gateway.leaves("child-1") == ["the process ended"]
+    before = gateway.heartbeats("parent")
+    wait_until(lambda: gateway.heartbeats("parent") > before + 1, "the parent beats on")
+    worker.communicate("\n", timeout=30)
+    assert gateway.leaves("parent") == ["the process ended"]
+
+
+@pytest.mark.parametrize("to", ["", "gateway:8486", "ftp://gateway", "kafka://", "http://", "http://[x", "http://h:x"])
+def test_wrong_addresses_are_refused(to: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address that cannot work is refused where it is given, not at the first beat; empty is the default."""
+    monkeypatch.delenv("HEARTWHEEL_BEATS_TO", raising=False)
+    if not to:
+        assert isinstance(sender_for(to), HttpSender)
+        return
+    with pytest.raises(BeatsError):
+        beats("orders", to=to)
+
+
+@pytest.mark.parametrize("wrong", ["", "30", "0s", "-1s", "1.5s", "30 s x", "9999999h"])
+def test_durations(wrong: str) -> None:
+    """A duration has a unit that is known, and is at least a millisecond; a bare number counts milliseconds."""
+    if wrong == "30":
+        assert (parse_duration_ms("30"), parse_duration_ms("30s"), parse_duration_ms(5)) == (30, 30_000, 5)
+        return
+    with pytest.raises(ValueError, match="duration"):
+        parse_duration_ms(wrong)
+
+
+def test_kafka_that_is_away_loses_the_beat() -> None:
+    """A sender to a Kafka that nobody reaches says so within its time, and does not end the worker."""
+    with beats("orders", sender=KafkaSender("127.0.0.1:9", timeout_s=0.2)) as beat:
+        wait_until(lambda: beat.lost, "the beat is lost")
+    assert beat.acknowledged == 0

@@ -1,0 +1,29 @@
+"""An outage is not silence: what of a group starts anew after one."""
+
+from __future__ import annotations
+
+from coordinator.group_script import STABLE_AB, play
+
+
+def test_every_member_has_a_whole_session_after_an_outage() -> None:
+    """However little was left of its session, a member has all of it from the outage's end on, and was not seen."""
+    stage = play(STABLE_AB + "+4999")
+    seen_ms = [member.last_seen_ms for member in stage.group.members.values()]
+    assert stage.machine.renew(stage.now_ms, stage.now_ms + 20_000) == 2
+    assert [member.deadline_ms - stage.now_ms for member in stage.group.members.values()] == [25_000, 25_000]
+    assert [member.last_seen_ms for member in stage.group.members.values()] == seen_ms
+
+
+def test_a_renewal_shortens_nothing() -> None:
+    """A shorter outage of another partition leaves alone what a longer one has put off further."""
+    stage = play(STABLE_AB)
+    stage.machine.renew(stage.now_ms, stage.now_ms + 20_000)
+    assert stage.machine.renew(stage.now_ms, stage.now_ms + 10_000) == 0
+    assert [member.deadline_ms - stage.now_ms for member in stage.group.members.values()] == [25_000, 25_000]
+
+
+def test_what_ended_before_an_outage_fires_first() -> None:
+    """A deadline at the last record before the gap is the silence that it looks like."""
+    stage = play(STABLE_AB)
+    stage.machine.renew(stage.now_ms + 5_000, stage.now_ms + 20_000)
+    assert not stage.group.members

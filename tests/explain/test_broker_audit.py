@@ -1,0 +1,104 @@
+"""`heartwheel audit --broker-log`: the engine's expirations beside those of Kafka's own coordinator."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from heartwheel.cli.app import run
+from heartwheel.explain.compare import Held, compare
+from heartwheel.explain.run import explain_logs
+from heartwheel.explain.scan import Scanned
+from heartwheel.wire.explained import ExplainedEvent
+from heartwheel.wire.verdicts import ExpirationRow
+from support.broker_logs import REAL
+from support.output_rows import expired
+
+LOG = str(REAL / "server.log")
+OUT = [
+    ("search", "search-3-7e035d05-bd47-40a2-bd11-9d56dc90aec6", 1795313535120, "rebalance_timeout"),
+    ("orders", "orders-2-84dde529-9d77-47b3-9df6-7a511f0d7b7c", 1795313544836, "session_timeout"),
+    ("billing", "billing-1-9dc4f5d8-72b0-4bfe-a270-7cf1dbcf96e7", 1795313546153, "poll_timeout"),
+    ("video", "video-2-f482236e-168b-492e-ae66-7dd04e232ce3", 1795313546166, "session_timeout"),
+]
+FROM_MS, TO_MS = 1795313500000, 1795313580000
+
+
+def _row(group: str, member: str, at_ms: int, reason: str) -> ExpirationRow:
+    row = expired(group, member, reason=reason)
+    return msgspec.structs.replace(row, id=f"{group}{member}{at_ms}", deadline_ms=at_ms, detected_ms=at_ms + 900)
+
+
+def _events() -> list[ExplainedEvent]:
+    return list(explain_logs([LOG], Scanned(), stdin=io.BytesIO()))
+
+
+def test_what_both_tell_agrees() -> None:
+    """Each expiration of the log meets the engine's own, with how far apart their times are."""
+    rows = [_row(group, member, at_ms + 40, reason) for group, member, at_ms, reason in OUT]
+    groups = {row.group_id for row in rows}
+    report = compare([*rows, *rows], _events(), groups=groups, from_ms=FROM_MS, to_ms=TO_MS, apart_ms_max=5_000)
+    assert report.ok
+    assert report.counts == {"agree": 4, "different_reason": 0, "only_here": 0, "only_there": 0}
+    assert [row.apart_ms for row in report.rows] == [40] * 4
+    assert report.rows[1].evidence == f"{LOG}:926"
+
+
+def test_what_one_tells_alone_is_named() -> None:
+    """A false one is only here, a missed one only there; the right member for another reason is neither."""
+    search, orders, billing, video = OUT
+    rows = [
+        _row(*search[:3], "sync_timeout"),
+        _row(orders[0], orders[1], orders[2] + 20_000, orders[3]),
+        _row(*video),
+    ]
+    groups = {"search", "orders", "billing", "video"}
+    report = compare(rows, _events(), groups=groups, from_ms=FROM_MS, to_ms=TO_MS, apart_ms_max=5_000)
+    assert not report.ok
+    assert [(row.held, row.group_id) for row in report.rows] == [
+        (Held.DIFFERENT_REASON, "search"),
+        (Held.ONLY_THERE, "orders"),
+        (Held.ONLY_THERE, billing[0]),
+        (Held.AGREE, "video"),
+        (Held.ONLY_HERE, "orders"),
+    ]
+
+
+def test_only_what_both_can_know_is_compared() -> None:
+    """Groups that the engine does not know are counted apart, and what lies at the edge of the log may be yet to come."""
+    report = compare([], _events(), groups={"video"}, from_ms=FROM_MS, to_ms=TO_MS, apart_ms_max=5_000)
+    assert (report.counts["only_there"], report.other_groups) == (1, 3)
+    late = compare([], _events(), groups={"video"}, from_ms=FROM_MS, to_ms=OUT[3][2] + 100, apart_ms_max=5_000)
+    assert late.rows == []
+
+
+def test_the_command_reads_files_and_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows from files or topics, logs as `explain` takes them; exit code 1 if anything differs."""
+    # The log is a minute long, and half a minute at either end may be yet to come: one more line makes it longer.
+    more = "[2026-11-22 02:14:00,000] INFO [GroupCoordinator 1]: Startup complete. (kafka.coordinator.group.GroupCoordinator)\n"
+    log = tmp_path / "server.log"
+    log.write_text("[2026-11-22 02:10:00,000" + more[24:] + Path(LOG).read_text() + more)
+    begin = _row("orders", "before the log", 1795313395000, "session_timeout")
+    false = _row("orders", "false", 1795313460000, "session_timeout")
+
+    def audit(rows: list[ExpirationRow]) -> tuple[int, dict[str, Any]]:
+        (tmp_path / "gone").write_bytes(b"".join(b"Offset:1\t" + msgspec.json.encode(row) + b"\n" for row in rows))
+        (tmp_path / "changes").write_bytes(b"")
+        files = ["--expirations", str(tmp_path / "gone"), "--triggers", str(tmp_path / "changes")]
+        code = run(["audit", "--broker-log", str(log), *files, "--json"])
+        return code, json.loads(capsys.readouterr().out)
+
+    rows = [_row(*each) for each in OUT]
+    code, report = audit([begin, false, *rows])
+    assert (code, report["counts"]["agree"]) == (1, 4)
+    assert [row["member_id"] for row in report["rows"] if row["held"] == "only_here"] == ["false"]
+    code, report = audit([begin, *rows])
+    assert (code, report["counts"]) == (0, {"agree": 4, "different_reason": 0, "only_here": 0, "only_there": 0})
+    (tmp_path / "empty.log").write_text("nothing\n")
+    assert run(["audit", "--broker-log", str(tmp_path / "empty.log")]) == 1
+    assert "no line of a group coordinator" in capsys.readouterr().err

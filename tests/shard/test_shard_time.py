@@ -1,0 +1,280 @@
+"""Time from the log: the verdicts of a shard depend on the log alone, however far each partition is read in a batch."""
+
+from __future__ import annotations
+
+from random import Random
+
+from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.log_time.outage import RESUME_MAX_MS
+from heartwheel.partitioner import murmur2
+from heartwheel.shard import Shard, ShardLimits
+from heartwheel.testing import OUTAGE_MIN_MS, RUN, LogBuilder, Record, by_group, read_records, until
+from heartwheel.wire.events import Event, EventType, Protocol
+from heartwheel.wire.verdicts import Verdict
+from support.heartbeat_logs import CONFIG, EXAMPLES, T0
+from support.log_time_reference import outages_of, run_reference
+
+PARTITIONS = 3
+GROUPS = ["g", "h"]
+
+
+def _end(log: LogBuilder) -> int:
+    return max([T0, *(record.append_ms for record in log.records)]) + 60_000
+
+
+def _batches(dice: Random, log: LogBuilder, *, known: int = 0) -> list[list[Record]]:
+    """Read any number of records of each partition in a batch, in the order of each; `known` of each in the first."""
+    rest = [[record for record in log.records if record.partition == p] for p in range(PARTITIONS)]
+    batches = [[record for mine in rest for record in mine[:known]]]
+    rest = [mine[known:] for mine in rest]
+    while any(rest):
+        batch = []
+        for mine in rest:
+            most = dice.choice([0, 1, 2, 5, 50])
+            batch += mine[:most]
+            del mine[:most]
+        batches.append(batch)
+    return batches
+
+
+def _event(dice: Random, *kinds: EventType) -> Event:
+    kind = dice.choice(kinds)
+    fields: dict[str, object] = {"type": kind, "group_id": dice.choice(GROUPS), "member_id": dice.choice("abc")}
+    if kind in {EventType.HEARTBEAT, EventType.SYNC}:
+        fields["generation_id"] = dice.choice([-1, -1, 0, 1, 1, 2])
+    if kind is EventType.HEARTBEAT and dice.random() < 0.5:
+        fields["session_timeout_ms"] = dice.choice([1_000, 1_500, 4_000])
+    if kind is EventType.JOIN:
+        fields |= {
+            "session_timeout_ms": dice.choice([1_000, 4_000]),
+            "rebalance_timeout_ms": dice.choice([1_000, 3_000]),
+            "protocol_type": "consumer",
+            "protocols": (Protocol("range", dice.choice("xy")),),
+        }
+    return Event(**fields)  # type: ignore[arg-type]  # fields by name, checked by the decoder of every batch
+
+
+def _run(
+    log: LogBuilder, batches: list[list[Record]], config: CoordinatorConfig, runs: tuple[str, ...] = (RUN,)
+) -> list[Verdict]:
+    blob = ""
+    verdicts: list[Verdict] = []
+    for batch in batches:
+        shard = Shard(coordinator=config, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
+        verdicts += shard.apply(*read_records(batch, runs=runs)).verdicts
+        blob = shard.encode()
+    shard = Shard(coordinator=config, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
+    for end_ms in (_end(log) - RESUME_MAX_MS - 1, _end(log)):  # whatever gap there is at the end is decided
+        verdicts += shard.apply([], until(end_ms, *range(PARTITIONS))).verdicts
+    assert shard.waiting_count == 0
+    return verdicts
+
+
+SLOW = CoordinatorConfig(
+    group_min_session_timeout_ms=200,
+    group_initial_rebalance_delay_ms=700,
+    new_member_join_timeout_ms=8_000,
+    default_session_timeout_ms=5_000,
+    default_rebalance_timeout_ms=6_000,
+    empty_group_retention_ms=20_000,
+)
+"""Sessions that outlast an outage's beginning, so that there is something to renew."""
+
+
+def _strayed_log(dice: Random) -> LogBuilder:
+    """Write a log of groups that are in all partitions; append times may step back, and there is no tick."""
+    log, now = LogBuilder(), T0
+    for partition in range(PARTITIONS):
+        for group in GROUPS:
+            log.beat(T0, group, "z", session_timeout_ms=600_000, partition=partition)
+    for _ in range(dice.randint(1, 30)):
+        now += dice.choice([0, 0, 1, 200, 299, 999, 1_000, 1_001, 6_000])
+        event = _event(dice, EventType.HEARTBEAT, EventType.HEARTBEAT, EventType.JOIN, EventType.LEAVE, EventType.SYNC)
+        log.add(now - dice.choice([0, 0, 0, 7]), event, partition=dice.randrange(PARTITIONS))
+    return log
+
+
+def test_p3_groups_in_several_partitions_are_merged_however_they_are_read() -> None:
+    """P3: a group's records are merged by time, partition and offset, whatever part of each partition a batch reads."""
+    for seed in range(EXAMPLES // 3):
+        dice = Random(seed)
+        log = _strayed_log(dice)
+        verdicts = _run(log, _batches(dice, log, known=len(GROUPS)), SLOW)
+        assert by_group(verdicts) == by_group(run_reference(log, clock_ms=_end(log), config=SLOW)), seed
+
+
+def _log_with_outages(dice: Random) -> LogBuilder:
+    """Write a log of groups that keep to one partition each, with ticks of this run and of others that stop and go."""
+    log, now = LogBuilder(), T0
+    home = {group: (murmur2(group.encode()) & 0x7FFFFFFF) % PARTITIONS for group in GROUPS}
+    for _ in range(dice.randint(1, 50)):
+        now += dice.choice([0, 1, 100, 200, 400, 401, 1_000, 3_000, 3_001, 3_500, 9_000, 13_100])
+        for _ in range(dice.randint(1, 3)):
+            if dice.random() < 0.5:
+                run = dice.choice([RUN, RUN, RUN, RUN, "another", "forged"])
+                log.tick(now, partition=dice.randrange(PARTITIONS), run=run, partitions=PARTITIONS)
+            else:
+                event = _event(dice, EventType.HEARTBEAT, EventType.HEARTBEAT, EventType.JOIN, EventType.SYNC)
+                log.add(now - dice.choice([0, 0, 0, 7]), event, partition=home[event.group_id])
+    return log
+
+
+def test_p3_outages_renew_the_same_sessions_however_they_are_read() -> None:
+    """P3: which gaps are outages, and what they renew, is a function of the log, wherever its batches are cut."""
+    outages, runs = 0, (RUN, "another")
+    for seed in range(EXAMPLES // 3):
+        dice = Random(seed)
+        log = _log_with_outages(dice)
+        expected = run_reference(log, clock_ms=_end(log), config=SLOW, runs=runs)
+        assert by_group(_run(log, _batches(dice, log), SLOW, runs)) == by_group(expected), seed
+        outages += sum(
+            len(outages_of([record for record in log.records if record.partition == p], runs))
+            for p in range(PARTITIONS)
+        )
+    assert outages > EXAMPLES // 10
+
+
+def _living(*, until_ms: int, pause: tuple[int, int], runs: tuple[str, str] = (RUN, RUN)) -> LogBuilder:
+    """Write a log of members that beat every second, and of ticks, nothing of which is written during a pause."""
+    log = LogBuilder()
+    for t in range(0, until_ms, 100):
+        if pause[0] <= t < pause[1]:
+            continue
+        if t % 200 == 0:
+            log.tick(T0 + t, run=runs[0] if t < pause[0] else runs[1])
+        if t % 1_000 == 500 and t < until_ms:
+            log.beat(T0 + t, "orders", "alive", session_timeout_ms=8_000)
+            if t < pause[0]:
+                log.beat(T0 + t, "orders", "dead", session_timeout_ms=8_000)
+    return log
+
+
+def _expired(log: LogBuilder, runs: tuple[str, ...] = (RUN,)) -> list[tuple[str | None, int]]:
+    shard = Shard(coordinator=SLOW, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS)
+    outcome = shard.apply(*read_records(log.records, runs=runs))
+    return [(verdict.member_id, verdict.time_ms - T0) for verdict in outcome.verdicts if verdict.expiry_reason]
+
+
+def test_p1_an_outage_is_no_silence() -> None:
+    """P1: nobody could write for 20 s: who beats on is not expired, and who died in it is, one session later."""
+    log = _living(until_ms=60_000, pause=(20_000, 40_000))
+    assert outages_of(log.records) == [(T0 + 19_800, T0 + 40_000)]
+    assert _expired(log) == [("dead", 48_000)]
+
+
+def test_p5_a_restart_is_no_outage() -> None:
+    """P5: the next tick is of another run, so the job was away, not Kafka: the deadlines stay as they were."""
+    log = _living(until_ms=60_000, pause=(20_000, 40_000), runs=(RUN, "next"))
+    assert _expired(log, (RUN, "next")) == [("alive", 27_500), ("dead", 27_500)]
+
+
+def test_a_forged_tick_renews_nothing_and_hides_nothing() -> None:
+    """Ticks of a run that the checkpoint does not know are no evidence, neither for an outage nor against one."""
+    forged = _living(until_ms=60_000, pause=(20_000, 40_000), runs=("forged", "forged"))
+    assert _expired(forged) == [("alive", 27_500), ("dead", 27_500)]
+    real = _living(until_ms=60_000, pause=(20_000, 40_000))
+    first = next(i for i, record in enumerate(real.records) if record.append_ms == T0 + 40_000)
+    mixed = LogBuilder()
+    for i, record in enumerate(real.records):
+        if i == first:
+            mixed.tick(record.append_ms, run="forged")
+        mixed.add(record.append_ms, record.value)
+    assert _expired(mixed) == [("dead", 48_000)]
+
+
+def test_nothing_in_a_gap_is_decided_before_its_tick_is_read() -> None:
+    """A heartbeat after the gap proves that time has passed, but not why: it waits for the tick that tells."""
+    log = _living(until_ms=60_000, pause=(20_000, 40_000))
+    cut = next(i for i, record in enumerate(log.records) if record.append_ms >= T0 + 40_000)
+    shard = Shard(coordinator=SLOW, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS)
+    shard.apply(*read_records(log.records[:cut]))
+    late = LogBuilder()
+    late.beat(T0 + 40_050, "orders", "alive", session_timeout_ms=8_000)
+    assert not shard.apply(*read_records(late.records)).verdicts
+    assert (shard.waiting_count, shard.time.undecided()) == (1, 1)
+    assert shard.clock_ms == log.records[cut - 1].append_ms
+    outcome = shard.apply([], read_records(_tick_at(40_200).records).readings)
+    assert [outage.after_ms - T0 for outage in outcome.outages] == [40_050]
+    assert (shard.waiting_count, shard.time.undecided()) == (0, 0)
+    assert not [verdict for verdict in outcome.verdicts if verdict.expiry_reason]
+
+
+def _tick_at(t_ms: int) -> LogBuilder:
+    log = LogBuilder()
+    log.tick(T0 + t_ms)
+    return log
+
+
+def test_a_gap_that_no_tick_ends_is_decided_in_bounded_time() -> None:
+    """Ten seconds of records without a tick after a gap say that the ticker was gone: nothing is renewed."""
+    log = _living(until_ms=20_000, pause=(20_000, 20_000))
+    for t in range(24_500, 36_000, 500):
+        log.beat(T0 + t, "orders", "alive", session_timeout_ms=8_000)
+    assert _expired(log) == [("dead", 27_500)]
+
+
+def test_a_partition_without_time_holds_its_own_groups_only() -> None:
+    """Nothing comes from one partition, not even a tick: its groups wait, and all others go on."""
+    shard = Shard(coordinator=SLOW, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS)
+    homes = {group: (murmur2(group.encode()) & 0x7FFFFFFF) % 2 for group in map(str, range(20))}
+    log = LogBuilder()
+    for group, partition in homes.items():
+        log.beat(T0, group, "m", session_timeout_ms=1_000, partition=partition)
+    shard.apply(*read_records(log.records))
+    expired = [v.group_id for v in shard.apply([], until(T0 + 60_000, 0)).verdicts if v.expiry_reason]
+    assert sorted(expired) == sorted(group for group, partition in homes.items() if partition == 0)
+    assert 0 < len(expired) < len(homes)
+    rest = [v.group_id for v in shard.apply([], until(T0 + 60_000, 1)).verdicts if v.expiry_reason]
+    assert sorted(expired + rest) == sorted(homes)
+
+
+def test_busy_partitions_go_on_without_ticks_and_quiet_ones_stand_still() -> None:
+    """Ticks and heartbeats prove time alike: with a dead ticker verdicts come as far as other members' records go."""
+    shard = Shard(coordinator=SLOW, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS)
+    log = LogBuilder()
+    for partition, group in enumerate(("idle", "quiet")):
+        log.beat(T0, group, "dead", session_timeout_ms=1_000, partition=partition)
+    for t in range(100, 5_000, 100):
+        log.beat(T0 + t, "idle", "alive", session_timeout_ms=1_000, partition=0)
+    homes = [(murmur2(group.encode()) & 0x7FFFFFFF) % 2 for group in ("idle", "quiet")]
+    assert homes == [0, 1], "the groups' ids choose these partitions"
+    outcome = shard.apply(*read_records(log.records))
+    assert [(v.group_id, v.member_id) for v in outcome.verdicts if v.expiry_reason] == [("idle", "dead")]
+
+
+def test_a_group_that_moved_waits_for_the_partition_it_came_from() -> None:
+    """The topic grew under a backlog: newer records in the new partition are read before older ones in the old."""
+    group = next(name for name in map(str, range(99)) if (murmur2(name.encode()) & 0x7FFFFFFF) % 3 == 2)
+    log = LogBuilder()
+    for t in range(0, 20_000, 1_000):
+        log.beat(T0 + t, group, "m", session_timeout_ms=3_000, partition=0)
+    for t in range(20_000, 40_000, 1_000):
+        log.beat(T0 + t, group, "m", session_timeout_ms=3_000, partition=2)
+    for t in range(0, 40_000, 200):
+        log.tick(T0 + t, partition=0)
+        log.tick(T0 + t, partition=1)
+        if t >= 20_000:
+            log.tick(T0 + t, partition=2, partitions=3)
+    shard = Shard(coordinator=SLOW, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS)
+    parts = [[record for record in log.records if record.partition == p] for p in range(3)]
+    waited = 0
+    for turn in range(10):
+        batch = [record for mine in parts for record in mine[turn * len(mine) // 10 : (turn + 1) * len(mine) // 10]]
+        outcome = shard.apply(*read_records(sorted(batch, key=lambda record: (record.partition, record.offset))))
+        assert not [verdict for verdict in outcome.verdicts if verdict.expiry_reason]
+        waited = max(waited, shard.waiting_count)
+    assert waited > 0
+    assert shard.waiting_count <= 1
+
+
+def test_a_record_at_the_deadline_of_another_is_late_wherever_the_batch_ends() -> None:
+    """Records of one produce batch share a time, and a bounded batch may end among them: timers due then fire first."""
+    for cut in (1, 2, 3):
+        log = LogBuilder()
+        log.beat(T0, "g", "a", session_timeout_ms=1_000)
+        log.add(T0 + 1_000, Event(group_id="h", member_id="x", session_timeout_ms=9_000))
+        log.beat(T0 + 1_000, "g", "a", session_timeout_ms=1_000)
+        shard = Shard(coordinator=CONFIG, limits=ShardLimits())
+        verdicts = shard.apply(*read_records(log.records[:cut])).verdicts
+        verdicts += shard.apply(*read_records(log.records[cut:])).verdicts if cut < 3 else []
+        assert [(v.member_id, v.time_ms - T0) for v in verdicts if v.expiry_reason] == [("a", 1_000)], cut

@@ -1,0 +1,69 @@
+"""A gateway for tests of workers: it keeps what it is sent, and answers as it is told to."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+class GatewayDouble:
+    """Hold what came, and the status of the next answers."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.status = 202
+        self.rows: list[dict[str, Any]] = []
+        self.tokens: set[str] = set()
+
+    def leaves(self, member: str | None = None) -> list[str]:
+        """List the reasons of the leaves that came, of one member or of all."""
+        rows = [row for row in list(self.rows) if row.get("type") == "leave"]
+        return [row["reason"] for row in rows if member in (None, row["member_id"])]
+
+    def heartbeats(self, member: str | None = None) -> int:
+        """Count the heartbeats that came, of one member or of all."""
+        return sum(row.get("type") is None and member in (None, row["member_id"]) for row in list(self.rows))
+
+    def members(self) -> set[str]:
+        """Name who sent anything."""
+        return {row["member_id"] for row in list(self.rows)}
+
+
+@contextmanager
+def gateway_double() -> Iterator[GatewayDouble]:
+    """Run one on a free port of this machine."""
+    double = GatewayDouble()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            row = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            status = double.status
+            if status == 202:
+                double.rows.append(row)
+            double.tokens.add(self.headers.get("Authorization", ""))
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        block_on_close = False
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        double.url = f"http://127.0.0.1:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield double
+        finally:
+            server.shutdown()
+            thread.join()

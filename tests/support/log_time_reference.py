@@ -1,0 +1,96 @@
+"""The reference of "time from the log": the whole log at once, record by record, by the words of the rule."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.machine import GroupMachine
+from heartwheel.coordinator.model import Group
+from heartwheel.log_time.outage import RESUME_MAX_MS
+from heartwheel.testing import OUTAGE_MIN_MS, RUN, LogBuilder, Record
+from heartwheel.wire.events import Event, RejectedError, decode_event
+from heartwheel.wire.tick import read_tick
+from heartwheel.wire.verdicts import Verdict
+
+
+class _Item(NamedTuple):
+    """One thing that happens to a group: compared by time, records first, then by partition and offset."""
+
+    at_ms: int
+    is_renewal: bool
+    partition: int
+    offset: int
+    after_ms: int
+    event: Event | None
+
+
+def effective_times(records: list[Record]) -> list[int]:
+    """Return the running maximum of the append times of one partition."""
+    times: list[int] = []
+    for record in records:
+        times.append(max(record.append_ms, times[-1] if times else record.append_ms))
+    return times
+
+
+def outages_of(records: list[Record], runs: tuple[str, ...] = (RUN,)) -> list[tuple[int, int]]:
+    """Find the outages of one partition, as (before, after) in effective times."""
+    times, found = effective_times(records), []
+    ticks = [read_tick(record.value) for record in records]
+    known = [i for i, tick in enumerate(ticks) if tick is not None and tick.run in runs]
+    for i, (before, after) in enumerate(pairwise(times)):
+        if after - before <= OUTAGE_MIN_MS:
+            continue
+        last = max((k for k in known if k <= i), default=None)
+        following = min((k for k in known if k > i), default=None)
+        if last is None or following is None:
+            continue
+        old, new = ticks[last], ticks[following]
+        assert old is not None
+        assert new is not None
+        fresh = records[i].append_ms - records[last].append_ms <= 2 * old.interval_ms
+        if fresh and old.run == new.run and times[following] - after <= RESUME_MAX_MS:
+            found.append((before, after))
+    return found
+
+
+def run_reference(
+    log: LogBuilder, *, clock_ms: int, config: CoordinatorConfig, runs: tuple[str, ...] = (RUN,)
+) -> list[Verdict]:
+    """Run a log through the rules alone, each group's records merged from all partitions.
+
+    Args:
+        log: the records.
+        clock_ms: append time of a last tick in every partition, epoch ms.
+        config: the rules' configuration.
+        runs: the known runs of the ticker.
+    """
+    groups: dict[str, list[_Item]] = {}
+    renewals: list[_Item] = []
+    for partition in {record.partition for record in log.records}:
+        mine = [record for record in log.records if record.partition == partition]
+        renewals += (_Item(before, True, partition, -1, after, None) for before, after in outages_of(mine, runs))
+        for record, at_ms in zip(mine, effective_times(mine), strict=True):
+            try:
+                event = decode_event(record.value)
+            except RejectedError:
+                continue
+            groups.setdefault(event.group_id, []).append(_Item(at_ms, False, partition, record.offset, 0, event))
+    verdicts: list[Verdict] = []
+    for group_id, items in groups.items():
+        machine = GroupMachine(Group(group_id=group_id), config, verdicts.append)
+        seen: set[int] = set()
+        for item in sorted([*items, *renewals], key=lambda each: each[:4]):
+            if item.event is None and item.partition not in seen:
+                continue
+            machine.advance(item.at_ms)
+            if machine.is_forgettable():
+                seen.clear()
+            if item.event is not None:
+                seen.add(item.partition)
+                machine.apply(item.event, item.at_ms)
+            elif seen:
+                machine.renew(item.at_ms, item.after_ms)
+        machine.advance(clock_ms)
+    return verdicts
