@@ -55,7 +55,14 @@ def heartbeats(spark: SparkSession, config: StreamConfig) -> DataFrame:
         "maxOffsetsPerTrigger": str(config.records_max),
     }
     source = spark.readStream.format("kafka").options(**options).load()
-    return source.select("key", "value", "partition", "offset", F.unix_millis("timestamp").alias("append_ms"))
+    return source.select(
+        "key",
+        "value",
+        F.xxhash64("value").alias("value_hash"),
+        "partition",
+        "offset",
+        F.unix_millis("timestamp").alias("append_ms"),
+    )
 
 
 def packs(spark: SparkSession, config: JobConfig) -> DataFrame:
