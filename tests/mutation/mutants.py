@@ -110,7 +110,7 @@ MUTANTS: Final = (
         "            times = np.minimum(times, decided[home])\n",
         "            pass\n",
         "P1",
-        f"{_SHARD_TIME}::test_a_group_that_moved_waits_for_the_partition_it_came_from",
+        f"{_HISTORY}[home of a group]",
     ),
     Mutant(
         "a group does not wait for another partition that it was seen in",
@@ -118,14 +118,6 @@ MUTANTS: Final = (
         "            times[row] = min(times[row], decided[found].min())\n",
         "            pass\n",
         "P1",
-        f"{_SHARD_TIME}::test_p3_groups_in_several_partitions_are_merged_however_they_are_read",
-    ),
-    Mutant(
-        "a record is applied before what a lower partition may still have at its time",
-        f"{_ENGINE}/shard/group_times.py",
-        "decided[other] - (other < own[entry]))",
-        "decided[other])",
-        "P3",
         f"{_SHARD_TIME}::test_p3_groups_in_several_partitions_are_merged_however_they_are_read",
     ),
     Mutant(
@@ -151,14 +143,6 @@ MUTANTS: Final = (
         "        return self.watermark_ms\n",
         "P1",
         f"{_SHARD_TIME}::test_nothing_in_a_gap_is_decided_before_its_tick_is_read",
-    ),
-    Mutant(
-        "a gap as long as the least outage is one",
-        f"{_ENGINE}/log_time/outage.py",
-        "gap.after_ms - gap.before_ms <= outage_min_ms",
-        "gap.after_ms - gap.before_ms < outage_min_ms",
-        "P2",
-        f"{_SHARD_TIME}::test_p3_outages_renew_the_same_sessions_however_they_are_read",
     ),
     Mutant(
         "a restart renews sessions",
@@ -291,14 +275,6 @@ MUTANTS: Final = (
         f"{_HISTORY}[fast path at the deadline]",
     ),
     Mutant(
-        "the fast path is taken although a timer of the group is due",
-        f"{_ENGINE}/shard/fast_path.py",
-        "    route.busy[:-1] |= group_deadline <= newest[:-1]\n",
-        "",
-        "P3",
-        f"{_HISTORY}[fast path in a join phase]",
-    ),
-    Mutant(
         "the fast path overlooks a silence within the batch",
         f"{_ENGINE}/shard/fast_path.py",
         "    silent[member[late]] = True\n",
@@ -318,8 +294,8 @@ MUTANTS: Final = (
     Mutant(
         "a pack loses the last record of its shard",
         f"{_ENGINE}/spark/packer.py",
-        "            rows = row_order[row_cuts[s] : row_cuts[s + 1]]\n",
-        "            rows = row_order[row_cuts[s] : row_cuts[s + 1] - 1]\n",
+        "            records = record_order[record_cuts[s] : record_cuts[s + 1]]\n",
+        "            records = record_order[record_cuts[s] : record_cuts[s + 1] - 1]\n",
         "P1",
         "tests/spark/test_packer.py::test_a_value_is_sent_once",
     ),
@@ -403,14 +379,6 @@ MUTANTS: Final = (
         "return first, first.evidence.t_ms",
         "P1",
         f"{_ANSWERED}::test_sync_proves_the_join_phase_over_before_its_last_join_is_logged",
-    ),
-    Mutant(
-        "effective time goes back with the append time",
-        f"{_ENGINE}/coordinator/machine.py",
-        "            now_ms = group.last_event_ms\n",
-        "",
-        "P4",
-        "tests/shard/test_shard_order.py::test_c5_append_time_that_steps_back_is_clamped_and_counted",
     ),
     Mutant(
         "a timer acts when it is noticed, not at its deadline",
