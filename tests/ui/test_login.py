@@ -78,6 +78,8 @@ def test_a_person_logs_in_walks_around_and_logs_out(page: Page, guarded: FedDash
     page.get_by_role("button", name="Log out").click()
     expect(page.get_by_role("button", name="Log in")).to_be_visible()
     page.go_back()
+    # The page that the browser has kept asks anew, and is sent to the login: the next address has to wait for that.
+    expect(page.get_by_role("button", name="Log in")).to_be_visible()
     page.goto(f"{guarded.url}/groups")
     assert path_of(page) == f"{BASE}/login"
 
