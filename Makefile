@@ -26,7 +26,7 @@ $(STAMP): requirements.lock requirements-build.lock pyproject.toml
 	  { echo 'error: Python 3.11 or newer is needed'; \
 	    echo 'hint: apt install python3 python3-venv, or name another one: make setup PYTHON=python3.12'; exit 1; } >&2
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
-	  { echo 'error: this Python can not make virtual environments'; echo 'hint: apt install python3-venv'; exit 1; } >&2
+	  { echo 'error: this Python cannot make virtual environments'; echo 'hint: apt install python3-venv'; exit 1; } >&2
 	@test -x "$${JAVA_HOME:-/nonexistent}/bin/java" || command -v java >/dev/null || \
 	  { echo 'error: no Java found; Spark and Kafka need 17 or newer'; \
 	    echo 'hint: apt install openjdk-17-jre-headless, or set JAVA_HOME'; exit 1; } >&2

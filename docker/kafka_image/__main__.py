@@ -46,7 +46,7 @@ def build(tag: str) -> None:
     Raises:
         ImageError: if there is no docker command, or it fails.
         JavaError: if there is no usable Java to put into it.
-        JarError: if the jars can not be had.
+        JarError: if the jars cannot be had.
     """
     if not shutil.which("docker"):
         raise ImageError("there is no docker command on the PATH")

@@ -101,7 +101,7 @@ def write_root(tar_file: Path, *, java_home: Path, jars: Sequence[Path], work: P
 
 
 def java_runtime(java_home: Path, target: Path) -> Path:
-    """Cut a JDK down to the modules that the broker needs; a JRE can not be cut and is copied.
+    """Cut a JDK down to the modules that the broker needs; a JRE cannot be cut and is copied.
 
     Args:
         java_home: where Java is.

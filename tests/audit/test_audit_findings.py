@@ -260,7 +260,7 @@ def test_p4_an_expiry_that_was_noticed_after_its_rebalance_is_found() -> None:
 
 @pytest.mark.parametrize("number", range(len(CLEAN.rejected)))
 def test_p6_a_missing_reject_is_found(number: int) -> None:
-    """P6: a record that can not be used and is not on the rejects topic was dropped in silence."""
+    """P6: a record that cannot be used and is not on the rejects topic was dropped in silence."""
     run = _run()
     gone = run.rejected.pop(number)
     report = run.audit()

@@ -106,8 +106,8 @@ def test_a_report_in_between_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("snapshot", "words"),
     [
-        (b"", "can not be read"),
-        (b"\x00" * 40, "can not be read"),
+        (b"", "cannot be read"),
+        (b"\x00" * 40, "cannot be read"),
         (Audit(AuditConfig(tick_ms=7)).snapshot(), "another tick_ms"),
     ],
 )
@@ -156,7 +156,7 @@ def test_a_repetition_beyond_memory_is_not_called_false() -> None:
     assert (report.faults, report.unjudged) == ({}, 1)
 
 
-# What can not be judged
+# What cannot be judged
 
 
 def test_groups_older_than_the_log_are_not_judged() -> None:
@@ -204,7 +204,7 @@ def test_a_record_that_was_passed_over_keeps_nobody_alive() -> None:
 
 
 def test_garbage_that_was_passed_over_needs_no_reject_of_its_own() -> None:
-    """A record that can not be used, and was passed over by its offset, is rejected as that and nothing else."""
+    """A record that cannot be used, and was passed over by its offset, is rejected as that and nothing else."""
     run = _run()
     run.rejected[0] = Rejected(run.rejected[0].partition, run.rejected[0].offset, "skipped")
     report = run.audit()

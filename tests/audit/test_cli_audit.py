@@ -141,9 +141,9 @@ def test_wrong_usage_exits_2(flags: list[str], words: str, capsys: pytest.Captur
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file that can not be read is named, with what to do."""
+    """A file that cannot be read is named, with what to do."""
     assert _audit(tmp_path, "--until", "1") == 1
-    assert f"{tmp_path}/rejects can not be read" in capsys.readouterr().err
+    assert f"{tmp_path}/rejects cannot be read" in capsys.readouterr().err
 
 
 def test_a_broken_state_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -122,7 +122,7 @@ def test_broker_dies_with_its_parent(tmp_path: Path) -> None:
 
 @pytest.mark.kafka
 def test_taken_port_is_told_with_the_brokers_own_words() -> None:
-    """A broker that can not start says why in the error, not only in a file."""
+    """A broker that cannot start says why in the error, not only in a file."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -53,5 +53,5 @@ def test_what_is_not_wanted_is_left_out(repository: Path) -> None:
 def test_what_can_not_be_resolved_is_named(repository: Path) -> None:
     """A missing version ends with its name, not with Ivy's report."""
     assert repository.exists()
-    with pytest.raises(JarError, match=r"^Ivy can not resolve: org.example#alpha;2.0$"):
+    with pytest.raises(JarError, match=r"^Ivy cannot resolve: org.example#alpha;2.0$"):
         lock.resolve("test", ["org.example:alpha:2.0"])

@@ -87,7 +87,7 @@ def test_offline_with_an_empty_cache_names_every_jar(remote: Path, tmp_path: Pat
 def test_missing_jar_fails_without_losing_the_others(remote: Path, tmp_path: Path) -> None:
     """One jar that is nowhere is named alone; the rest is in the cache for the next try."""
     next(remote.rglob("beta*.jar")).unlink()
-    with pytest.raises(JarError, match=r"1 jars can not be had.*\n  org.example:beta:1.0: no such file$") as caught:
+    with pytest.raises(JarError, match=r"1 jars cannot be had.*\n  org.example:beta:1.0: no such file$") as caught:
         fetch(locked(), tmp_path / "cache")
     assert "alpha" not in str(caught.value)
     assert (tmp_path / "cache" / "alpha-1.0.jar").read_bytes() == CONTENT["alpha"]
@@ -134,7 +134,7 @@ def test_command_prints_paths_or_a_plain_error(
     assert jars_module.main(["test", "--cache-dir", str(tmp_path / "cache")]) == 0
     assert capsys.readouterr().out.splitlines() == [str(path) for path in sorted((tmp_path / "cache").iterdir())]
     assert jars_module.main(["test", "--cache-dir", str(tmp_path / "other"), "--offline"]) == 1
-    assert capsys.readouterr().err.startswith("error: 2 jars can not be had")
+    assert capsys.readouterr().err.startswith("error: 2 jars cannot be had")
 
 
 class TestRepositoryAddress:

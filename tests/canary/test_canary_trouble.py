@@ -41,7 +41,7 @@ def test_only_a_live_job_is_held_to_its_promise() -> None:
 
 
 def test_while_kafka_is_away_nothing_is_missed() -> None:
-    """Whatever the job said last: what can not be read was perhaps written."""
+    """Whatever the job said last: what cannot be read was perhaps written."""
     of = canary(linked=False)
     hear(of, Phase.LIVE)
     assert of._trouble(NOW_S) == "Kafka did not answer"

@@ -49,9 +49,9 @@ def test_own_checkpoint_is_fine(settings: Settings) -> None:
         (owner(shards=4), "the checkpoint has 4"),
         (owner(topic="other"), "the checkpoint has other"),
         (owner(format=99), "format 99"),
-        ("{}", "can not be read"),
-        ("[]", "can not be read"),
-        ('{"format": 1,', "can not be read"),
+        ("{}", "cannot be read"),
+        ("[]", "cannot be read"),
+        ('{"format": 1,', "cannot be read"),
     ],
 )
 def test_foreign_checkpoint_is_bad(settings: Settings, text: str, words: str) -> None:
@@ -69,7 +69,7 @@ def test_checkpoint_of_another_job_is_bad(settings: Settings) -> None:
 
 
 def test_checkpoint_below_a_file_is_bad(settings: Settings) -> None:
-    """A location that can not become a folder is bad."""
+    """A location that cannot become a folder is bad."""
     Path(settings.checkpoint.location).write_text("a file")
     assert check_checkpoint(settings).status is Status.BAD
 

@@ -87,7 +87,7 @@ def test_an_unknown_group_is_told() -> None:
 def test_damaged_state_is_refused_by_name() -> None:
     """State that was cut short, or that a newer release wrote, is an error that names the shard."""
     state = StateRow(*_state())
-    with pytest.raises(CheckpointError, match="shard 1 can not be read"):
+    with pytest.raises(CheckpointError, match="shard 1 cannot be read"):
         decode_shard(1, state._replace(blob=state.blob[: len(state.blob) // 2]))
     with pytest.raises(CheckpointError, match=f"shard 1 has version {STATE_VERSION + 1}"):
         decode_shard(1, state._replace(version=STATE_VERSION + 1))

@@ -62,7 +62,7 @@ def test_file_is_found(file: File, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_named_file_must_be_there(tmp_path: Path) -> None:
     """A file that was asked for and is not there is a problem, not an empty configuration."""
-    with pytest.raises(SettingsError, match=r"can not read the file: No such file"):
+    with pytest.raises(SettingsError, match=r"cannot read the file: No such file"):
         load_settings(tmp_path / "missing.toml")
 
 

@@ -138,7 +138,7 @@ def test_wrong_values_are_put_into_words(override: str, words: str) -> None:
 )
 @pytest.mark.usefixtures("secret_file")
 def test_impossible_combinations_are_refused(overrides: list[str], path: str) -> None:
-    """Values that are fine alone and can not work together are refused, and one key is blamed with a hint."""
+    """Values that are fine alone and cannot work together are refused, and one key is blamed with a hint."""
     (problem,) = problems_of(*overrides).values()
     assert problem.path == path
     assert problem.hint

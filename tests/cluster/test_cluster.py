@@ -75,7 +75,7 @@ def _command_lines_with(secret: str, made: Cluster, job: Job) -> list[str]:
 
 
 def test_the_executors_python_has_the_dependencies_and_no_heartwheel(tmp_path: Path) -> None:
-    """What the executors of the test below start can not import heartwheel unless the driver sends it."""
+    """What the executors of the test below start cannot import heartwheel unless the driver sends it."""
     python_archive(tmp_path)
     command = [str(tmp_path / "python"), "-c", "import msgspec, pyarrow, pydantic; import heartwheel"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={}, cwd=tmp_path)

@@ -303,7 +303,7 @@ def test_static_member_returns_in_its_place(new_id: str) -> None:
 
 
 def test_old_id_of_a_replaced_member_is_fenced() -> None:
-    """FENCED_INSTANCE_ID to whoever speaks with an instance id that is another's: it can not even leave."""
+    """FENCED_INSTANCE_ID to whoever speaks with an instance id that is another's: it cannot even leave."""
     log = _static_away()
     log.ok(2_000, "b", 0, 2, group_instance_id="i", subscribed_topics=["t"], owned={}, assignment=ALL)
     log.beat(2_500, "a", -1, group_instance_id="i")

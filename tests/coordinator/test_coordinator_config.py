@@ -1,4 +1,4 @@
-"""The coordinator's settings refuse what can not work, by name and value."""
+"""The coordinator's settings refuse what cannot work, by name and value."""
 
 import pytest
 

@@ -80,7 +80,7 @@ def test_java_beats_and_leaves(kafka_broker: EmbeddedKafka, topics: Callable[[st
         "jdk.compiler"
         not in subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True).stdout
     ):
-        pytest.skip("this Java is no JDK: it can not run a source file")
+        pytest.skip("this Java is no JDK: it cannot run a source file")
     place = Topics(kafka_broker.bootstrap, topics, partitions=PARTITIONS)
     code = example("java", "class Heartbeats")
     file = written(tmp_path / "Heartbeats.java", code, place.names["heartbeats"])

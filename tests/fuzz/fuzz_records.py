@@ -1,6 +1,6 @@
 """Fuzz the way of a record through the engine, for as long as you like: `make fuzz MINUTES=10`.
 
-With atheris, which follows the coverage of our own code; where it can not be installed, with Hypothesis and new seeds.
+With atheris, which follows the coverage of our own code; where it cannot be installed, with Hypothesis and new seeds.
 What fails is written to artifacts/fuzz; put it into tests/fuzz/corpus, where the test run looks at it for ever.
 """
 

@@ -37,7 +37,7 @@ def test_both_styles_say_the_same() -> None:
 
 
 def test_all_faults_at_once() -> None:
-    """Every property that can not work is named, each with its reason, and the supported ones are listed."""
+    """Every property that cannot work is named, each with its reason, and the supported ones are listed."""
     with pytest.raises(ClientPropertyError) as caught:
         client_settings({"fetch.max.bytes": "1", "ssl.truststore.location": "ca.jks", "request.timeout.ms": "soon"})
     lines = str(caught.value).splitlines()
@@ -56,6 +56,6 @@ def test_host_name_check_can_be_turned_off(value: str, checked: bool) -> None:  
 
 
 def test_jaas_without_a_login_is_refused() -> None:
-    """A JAAS line whose login can not be read is an error, not an anonymous login."""
+    """A JAAS line whose login cannot be read is an error, not an anonymous login."""
     with pytest.raises(ClientPropertyError, match="holds no username and password"):
         client_settings({"sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required;"})

@@ -59,7 +59,7 @@ def test_p6_a_size_that_is_only_claimed_makes_no_room_for_itself() -> None:
 def test_what_is_cut_off_is_corrupt(codec: int, part: float) -> None:
     """A stream without its end is told as that, by the error of the client's library."""
     packed = ENCODERS[codec](HONEST)
-    with pytest.raises(CorruptRecordError, match="can not be unpacked"):
+    with pytest.raises(CorruptRecordError, match="cannot be unpacked"):
         unpack(codec, packed[: int(len(packed) * part)], 64 * MIB)
 
 

@@ -84,7 +84,7 @@ def test_silent_and_slow_clients_keep_nobody_out(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_port_that_is_taken_is_an_error_with_a_hint() -> None:
-    """Before Spark is started the job says which address it can not have, and which settings name it."""
+    """Before Spark is started the job says which address it cannot have, and which settings name it."""
     with MetricsServer(Metrics(Settings()), "127.0.0.1", 0) as server:
         port = int(server.address.rpartition(":")[2].partition("/")[0])
         taken = Settings.model_validate({"metrics": {"port": port}})

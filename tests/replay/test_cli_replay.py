@@ -91,7 +91,7 @@ def test_until_advances_the_clock(
 
 
 def test_time_ends_with_the_year_9999(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A time that can not be meant is refused on a line and as `--until` alike; the last one that can be, works."""
+    """A time that cannot be meant is refused on a line and as `--until` alike; the last one that can be, works."""
     last = T_MS_MAX
     log = _write(tmp_path / "log", [_beat(last), _beat(last + 1, "n")])
     assert run(["replay", log, "--until", str(last)]) == 1
@@ -153,7 +153,7 @@ def test_flags_win_over_the_recordings_settings(tmp_path: Path, capsys: pytest.C
     ],
 )
 def test_wrong_setting_is_named(setting: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A setting that does not exist or can not be is an error that names it, before a line is read."""
+    """A setting that does not exist or cannot be is an error that names it, before a line is read."""
     assert run(["replay", "no-such-file", "--set", setting]) in (1, 2)
     err = capsys.readouterr().err
     assert words in err
@@ -175,7 +175,7 @@ def test_file_that_can_not_be_read(arguments: list[str], capsys: pytest.CaptureF
     assert run(["replay", *arguments]) == 1
     out, err = capsys.readouterr()
     assert not out
-    assert err.startswith(f"error: {arguments[-1]} can not be read")
+    assert err.startswith(f"error: {arguments[-1]} cannot be read")
 
 
 @pytest.mark.parametrize("shards", ["1", "3"])

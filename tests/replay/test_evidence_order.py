@@ -118,7 +118,7 @@ def test_request_that_is_refused_as_invalid_is_skipped() -> None:
 
 @pytest.mark.parametrize("line", [b"", b"{", b"[]", b'{"type":"heartbeat","group_id":"g","member_id":"m"}'])
 def test_bad_line_is_refused_and_the_replay_goes_on(line: bytes) -> None:
-    """A line that can not be read is refused by itself; the next one counts."""
+    """A line that cannot be read is refused by itself; the next one counts."""
     run = Replay(CONFIG)
     with pytest.raises(RejectedError):
         run.feed(line)

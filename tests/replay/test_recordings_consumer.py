@@ -113,7 +113,7 @@ def test_what_if_says_that_it_does_not_know_such_groups(capsys: pytest.CaptureFi
 def test_bad_line_is_named_and_left_out(
     line: str, word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A heartbeat that can not be one is named with its line and what is wrong; the others count."""
+    """A heartbeat that cannot be one is named with its line and what is wrong; the others count."""
     good = '{"t_ms": 5, "type": "consumer_heartbeat", "group_id": "g", "member_id": "m", "member_epoch": 0}'
     (tmp_path / "log").write_text(f"{line}\n{good}\n")
     assert run(["replay", str(tmp_path / "log")]) == 1

@@ -256,7 +256,7 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     "asked", ["session_timeout", "session_timeout=", "session_timeout=10s,soon", "session_timeout=0s", "heartbeat=1s"]
 )
 def test_question_that_makes_no_sense(asked: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A question that can not be answered is wrong usage, told before a line is read."""
+    """A question that cannot be answered is wrong usage, told before a line is read."""
     assert run(["replay", "no-such-file", "--what-if", asked]) == 2
     assert "--what-if" in capsys.readouterr().err
 

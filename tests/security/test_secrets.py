@@ -226,7 +226,7 @@ def test_a_client_certificate_reaches_both_clients(tmp_path: Path) -> None:
     }
     with pytest.raises(ClientPropertyError, match=r"goes together with ssl\.key\.location"):
         java_properties({"ssl.certificate.location": str(certificate)})
-    with pytest.raises(ClientPropertyError, match=r"ssl\.key\.location: can not read .*: No such file"):
+    with pytest.raises(ClientPropertyError, match=r"ssl\.key\.location: cannot read .*: No such file"):
         java_properties(properties | {"ssl.key.location": str(tmp_path / "none")})
 
 

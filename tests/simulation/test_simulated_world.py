@@ -78,7 +78,7 @@ def test_a_ticker_that_skips_a_partition_writes_to_the_others() -> None:
 
 
 def test_after_an_outage_the_tick_in_flight_lands_first() -> None:
-    """Nothing lands while a partition can not be written; what was sent meanwhile lands at its end."""
+    """Nothing lands while a partition cannot be written; what was sent meanwhile lands at its end."""
     plan = _plan(outages=(Outage(1_000, 3_000, 0),))
     topic = _ticked(plan, 3_999)
     assert topic.send(0, b"x", 4_000) - EPOCH_MS == 4_000

@@ -57,8 +57,8 @@ def test_f6_another_configuration_is_refused_with_all_that_differs(tmp_path: Pat
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"{", "can not be read"),
-        (b'{"format":1}', "can not be read"),
+        (b"{", "cannot be read"),
+        (b'{"format":1}', "cannot be read"),
         (
             msgspec.json.encode({"format": FORMAT + 1, "shards": 8, "shuffle_partitions": 2, "topic": "t"}),
             "has format 3",
@@ -85,9 +85,9 @@ def test_f6_state_without_a_manifest_is_never_taken_for_a_new_checkpoint(tmp_pat
 
 
 def test_a_place_that_can_not_be_written_is_named(tmp_path: Path) -> None:
-    """A checkpoint below a file can not be made: the error says where and why."""
+    """A checkpoint below a file cannot be made: the error says where and why."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(CheckpointError, match="can not be written"):
+    with pytest.raises(CheckpointError, match="cannot be written"):
         open_checkpoint(_settings(tmp_path / "file" / "checkpoint"))
 
 
@@ -113,7 +113,7 @@ def test_a_cluster_needs_a_checkpoint_that_all_machines_reach(tmp_path: Path) ->
 
 
 def test_an_address_is_not_looked_at_before_there_is_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a session an address can not be read: nothing is written in its place, and nothing is assumed of it."""
+    """Without a session an address cannot be read: nothing is written in its place, and nothing is assumed of it."""
     monkeypatch.chdir(tmp_path)
     job = HeartbeatJob(_settings(tmp_path, *CLUSTER, "checkpoint.location=hdfs://name/heartwheel"))
     assert job.manifest == Manifest(format=FORMAT, shards=8, shuffle_partitions=2, topic="consumer-heartbeats")

@@ -41,7 +41,7 @@ from heartwheel.spark.faults import explain, explain_end
     ],
 )
 def test_a_fault_is_explained(words: str, message: str, tries_max: int | None) -> None:
-    """Each known cause has its words; what may pass is tried for ever, what can not never, the rest three times."""
+    """Each known cause has its words; what may pass is tried for ever, what cannot never, the rest three times."""
     fault = explain(RuntimeError(f"Job aborted due to stage failure\n{words}\n\tat Some.java"))
     assert fault.tries_max == tries_max
     assert message in fault.message
@@ -49,7 +49,7 @@ def test_a_fault_is_explained(words: str, message: str, tries_max: int | None) -
 
 
 def test_a_cause_that_only_the_stack_trace_tells_is_found() -> None:
-    """Spark says that state can not be written, and deep below why: the disk is full, which may pass."""
+    """Spark says that state cannot be written, and deep below why: the disk is full, which may pass."""
     error = RuntimeError("[CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT] Error writing state store files")
     trace = "org.X: Error writing\n\tat TimeoutException.java\nCaused by: No space left on device\n"
     error._stackTrace = trace  # type: ignore[attr-defined]  # as PySpark's errors have it

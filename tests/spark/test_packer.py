@@ -1,4 +1,4 @@
-"""The map side: nothing is lost, nothing is reordered, what can not be decoded is set aside by name."""
+"""The map side: nothing is lost, nothing is reordered, what cannot be decoded is set aside by name."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ def test_f1_killed_after_the_sink_and_before_the_commit(world: World) -> None:
         world.hold("sink-only")
         world.silence("sink-only")
         ((_, batch_ms),) = _wait_held(world, job)
-        # Where the folder was is a file: the batch runs to its end and can not be written down as done.
+        # Where the folder was is a file: the batch runs to its end and cannot be written down as done.
         commits.rename(away)
         commits.write_text("")
         world.release()

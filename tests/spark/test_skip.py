@@ -152,5 +152,5 @@ def test_each_offset_is_a_reject_under_the_id_of_its_place(place: Place) -> None
 def test_a_request_that_can_not_be_read_is_told(place: Place) -> None:
     """A damaged request stops the start with what to do."""
     place.replace(SKIP, b"{")
-    with pytest.raises(SkipError, match="can not be read"):
+    with pytest.raises(SkipError, match="cannot be read"):
         prepare(place)

@@ -88,7 +88,7 @@ def test_a_batch_without_a_bomb_that_takes_all_memory_twice_is_not_tried_for_eve
 
 
 def test_another_batch_begins_the_count_anew(checkpoint: Path) -> None:
-    """Starts on one batch say nothing of the next; a count that can not be read begins anew."""
+    """Starts on one batch say nothing of the next; a count that cannot be read begins anew."""
     assert _start(checkpoint).look(None) is None
     finish_plan(checkpoint, 7)
     assert _start(checkpoint).look(None) is None
@@ -103,11 +103,11 @@ def test_another_batch_begins_the_count_anew(checkpoint: Path) -> None:
 def test_a_broker_that_is_away_keeps_nothing_from_starting(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What is planned can not be looked into without Kafka: that is said, and the job waits for Kafka as always."""
+    """What is planned cannot be looked into without Kafka: that is said, and the job waits for Kafka as always."""
 
     def away(*_: object, **__: object) -> list[OversizedBatch]:
         raise KafkaUnreachableError("no Kafka answers")
 
     monkeypatch.setattr(unfinished, "find_oversized", away)
     assert [_start(checkpoint).look(None) for _ in range(3)] == [None] * 3
-    assert "what is planned can not be looked at: no Kafka answers" in caplog.text
+    assert "what is planned cannot be looked at: no Kafka answers" in caplog.text

@@ -45,7 +45,7 @@ def purgatory() -> MockPurgatory:
 
 
 def test_safe_try_complete_or_else(purgatory: MockPurgatory) -> None:
-    """`testSafeTryCompleteOrElse`: what can not complete is watched; what can is not, and is asked only once."""
+    """`testSafeTryCompleteOrElse`: what cannot complete is watched; what can is not, and is asked only once."""
     waits, completes = MockOperation(), MockOperation()
     completes.completable = True
     assert not purgatory.try_complete_else_watch(waits, ["key"], 0)

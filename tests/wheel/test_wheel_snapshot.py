@@ -109,7 +109,7 @@ def test_a_snapshot_with_one_wrong_value_is_refused(column: str, value: int, wor
 
 
 def test_a_handle_in_two_buckets_is_refused() -> None:
-    """A handle has one deadline, so it can not be filed twice."""
+    """A handle has one deadline, so it cannot be filed twice."""
     snapshot = busy_wheel().snapshot()
     with pytest.raises(SnapshotError, match="filed twice"):
         TimingWheel.restore(changed(snapshot, "handles", -1, int(snapshot.handles[-2])))

@@ -2,7 +2,7 @@
 
 The rules are those of Kafka's `DelayedFetch`. Watch it under the keys of its partitions, and check a partition's key
 whenever its log end (for followers) or its high watermark (for consumers) moves. One rule is not needed: Kafka answers
-at once when a fetch and the end lie on different segments of a log, since it can not tell the bytes between them;
+at once when a fetch and the end lie on different segments of a log, since it cannot tell the bytes between them;
 positions here count bytes from the begin of the log.
 """
 

@@ -38,7 +38,7 @@ class DelayedOperation(abc.ABC):
 
     def __init__(self, timeout_ms: int) -> None:
         if timeout_ms < 0:
-            raise ValueError(f"timeout_ms is {timeout_ms}; an operation can not end before it began")
+            raise ValueError(f"timeout_ms is {timeout_ms}; an operation cannot end before it began")
         self.timeout_ms: Final = timeout_ms
         self._deadline_ms = NEVER
         self._outcome = Outcome.PENDING

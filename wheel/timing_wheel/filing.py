@@ -49,7 +49,7 @@ class Filing:
             self.where = np.concatenate((self.where, np.full(missing, NOT_FILED, np.int16)))
 
     def misplaced(self, handles: Ints, deadlines: Ints, clock_ms: int) -> Ints:
-        """Find the handles that can not stay where they are under new deadlines, those not filed among them."""
+        """Find the handles that cannot stay where they are under new deadlines, those not filed among them."""
         moves = deadlines <= self.floor[handles]
         if int(deadlines.min()) <= clock_ms:
             # A deadline that has passed is due now, although its bucket may begin with the next tick only.

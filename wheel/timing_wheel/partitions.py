@@ -81,11 +81,11 @@ class Partitions(Generic[PartitionT]):
         return news
 
     def fail(self, partition: PartitionT, error: str) -> None:
-        """Tell that a partition can not be served here any more, such as `not_leader_or_follower`."""
+        """Tell that a partition cannot be served here any more, such as `not_leader_or_follower`."""
         self._log(partition).error = error
 
     def error(self, partition: PartitionT) -> str | None:
-        """Tell why a partition can not be served, `None` when it can."""
+        """Tell why a partition cannot be served, `None` when it can."""
         return self._logs[partition].error if partition in self._logs else None
 
     def end(self, partition: PartitionT, isolation: Isolation) -> Position:

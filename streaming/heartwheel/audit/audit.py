@@ -31,7 +31,7 @@ _ASSUMED_LONGEST_WAIT_MS: Final = 2**31
 
 
 class AuditStateError(HeartwheelError):
-    """Tell that a state can not be carried on."""
+    """Tell that a state cannot be carried on."""
 
 
 class Audit:
@@ -46,7 +46,7 @@ class Audit:
         snapshot: what `snapshot` gave, to carry on from there.
 
     Raises:
-        AuditStateError: the snapshot can not be read, or is that of another version.
+        AuditStateError: the snapshot cannot be read, or is that of another version.
     """
 
     def __init__(self, config: AuditConfig | None = None, *, snapshot: bytes | None = None) -> None:
@@ -238,7 +238,7 @@ class Audit:
     # Inside
 
     def _decode(self, value: bytes | None, append_ms: int, partition: int, offset: int) -> Event | None:
-        """Decode a value; if that can not be done, expect its reject."""
+        """Decode a value; if that cannot be done, expect its reject."""
         try:
             event = decode_event(value, size_max=self.config.value_bytes_max)
         except RejectedError as error:
@@ -346,7 +346,7 @@ def _read(snapshot: bytes, config: AuditConfig) -> State:
         state = _decode(snapshot)
     except msgspec.DecodeError as error:
         hint = "start again without it: the whole log is read then"
-        raise AuditStateError(f"the audit's state can not be read: {error}", hint=hint) from None
+        raise AuditStateError(f"the audit's state cannot be read: {error}", hint=hint) from None
     if state.format != FORMAT:
         hint = "start again without it: the whole log is read then"
         raise AuditStateError(f"the audit's state has format {state.format}, this release writes {FORMAT}", hint=hint)

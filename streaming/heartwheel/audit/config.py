@@ -27,7 +27,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True):
         runs: of the ticker of the audited job: only their ticks are evidence of an outage. Empty believes every run,
             each for itself, which is right as long as one job alone writes ticks.
         remembered_max: how many verdicts that were found right are remembered, to tell a repetition from a forgery.
-        judge_rejects: whether every record that can not be used must be on the rejects topic.
+        judge_rejects: whether every record that cannot be used must be on the rejects topic.
         judge_strays: whether groups are judged like the others that are in several partitions although the topic has
             not grown. When a job hears of the second one depends on how it reads, so findings are put aside by default.
         examples_max: how many findings of a kind are kept with their place; all are counted.

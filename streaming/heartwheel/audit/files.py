@@ -53,7 +53,7 @@ class FileLog:
         audit: knows how far it has come.
 
     Raises:
-        HeartwheelError: a file can not be read.
+        HeartwheelError: a file cannot be read.
     """
 
     name = ""
@@ -93,7 +93,7 @@ class FileLog:
                     yield entry
         except OSError as error:
             hint = "name a file of JSON lines"
-            raise HeartwheelError(f"{path} can not be read: {error.strerror}", hint=hint) from error
+            raise HeartwheelError(f"{path} cannot be read: {error.strerror}", hint=hint) from error
 
 
 def _entry(source: Source, number: int, line: bytes, before_ms: int) -> Entry:

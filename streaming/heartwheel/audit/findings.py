@@ -29,7 +29,7 @@ MEANINGS = {
     FindingKind.LATE: "known later than the bound, while the job ran (P2)",
     FindingKind.OUT_OF_ORDER: "before a row of its group that must come first (P4)",
     FindingKind.FORGED: "its id is not that of its content, or nobody in the log is who it is about",
-    FindingKind.REJECT_MISSING: "a record that can not be used, and is not on the rejects topic (P6)",
+    FindingKind.REJECT_MISSING: "a record that cannot be used, and is not on the rejects topic (P6)",
     FindingKind.REJECT_FORGED: "a reject of a record that can be used, or that is not in the log",
 }
 """Each kind of finding in one sentence."""

@@ -1,4 +1,4 @@
-"""Records that can not be used: the audit finds them itself, and holds them against the rejects topic (P6).
+"""Records that cannot be used: the audit finds them itself, and holds them against the rejects topic (P6).
 
 A record that does not decode, asks for a session timeout out of bounds, or finds its group at `group_max_size` is
 refused by the log alone, so the audit expects its reject. Whether a shard or a group was at the engine's own limit may
@@ -148,7 +148,7 @@ class Rejects:
         return stray
 
     def _is_beyond_the_log(self, partition: int, offset: int, reject: OpenReject) -> bool:
-        """Tell whether the record that a reject names can not be held against it."""
+        """Tell whether the record that a reject names cannot be held against it."""
         if self._is_before_log(partition, reject) or self._state.settled_rejects.forgot or reject.cause == SKIPPED:
             return True
         return any(first <= offset <= last for first, last in self._state.unread.get(partition, ()))

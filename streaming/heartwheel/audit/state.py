@@ -122,7 +122,7 @@ class State(msgspec.Struct):
         silences: what each confirmed verdict was about.
         excused: ids of verdicts whose row was forged: they are not missed on top of that.
         seen: groups and members that were named in the log.
-        expected_rejects: records that can not be used and are not on the rejects topic yet.
+        expected_rejects: records that cannot be used and are not on the rejects topic yet.
         told_rejects: rejects of records that were not read yet.
         settled_rejects: rejects that were found right.
         clocks: how far each shard has come.

@@ -159,7 +159,7 @@ def _fetch_missing(jars: list[Jar], cache_dir: Path, meter: _Meter, *, offline: 
     if lost:
         asked = "offline was asked for, and they are not in the cache" if offline else "no source has them"
         raise JarError(
-            f"{len(lost)} jars can not be had ({asked}):\n  " + "\n  ".join(lost),
+            f"{len(lost)} jars cannot be had ({asked}):\n  " + "\n  ".join(lost),
             hint=f"put them into {cache_dir}, or set HEARTWHEEL_MAVEN_REPO to a Maven repository that has them"
             " (a proxy: HTTPS_PROXY; own certificates: SSL_CERT_FILE)",
         )

@@ -82,7 +82,7 @@ def _run_ivy(folder: Path, coordinates: Sequence[str], *, transitive: bool) -> N
     missing = sorted(set(_NOT_FOUND.findall(done.stdout)))
     if missing or done.returncode:
         raise JarError(
-            "Ivy can not resolve: "
+            "Ivy cannot resolve: "
             + (", ".join(missing) or (done.stdout + done.stderr).replace(address, shown_address(address))[-2000:])
         )
 

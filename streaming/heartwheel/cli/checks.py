@@ -112,7 +112,7 @@ def check_checkpoint(settings: Settings) -> Check:
     root = folder_of(location).absolute()
     existing = next(folder for folder in (root, *root.parents) if folder.exists())
     if not (existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)):
-        return Check("checkpoint", Status.BAD, f"{existing} can not be written", "set checkpoint.location")
+        return Check("checkpoint", Status.BAD, f"{existing} cannot be written", "set checkpoint.location")
     if manifest is None:
         return Check("checkpoint", Status.OK, f"{location} is new and can be written")
     return Check("checkpoint", Status.OK, f"{location} has format {manifest.format} and {manifest.shards} shards")

@@ -20,7 +20,7 @@ def read_file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise HeartwheelError(f"{path} can not be read: {error.strerror}") from error
+        raise HeartwheelError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -38,4 +38,4 @@ def write_file(path: Path, data: bytes) -> None:
         part.write_bytes(data)
         part.replace(path)
     except OSError as error:
-        raise HeartwheelError(f"{path} can not be written: {error.strerror}") from error
+        raise HeartwheelError(f"{path} cannot be written: {error.strerror}") from error

@@ -118,7 +118,7 @@ def decode_shard(index: int, state: tuple[int, int, int, int, int, str]) -> Shar
     try:
         shard = Shard(coordinator=CoordinatorConfig(), limits=_NO_LIMITS, blob=blob)
     except StateBlobError as error:
-        raise CheckpointError(f"the state of shard {index} can not be read: {error}", hint=_RESTORE) from error
+        raise CheckpointError(f"the state of shard {index} cannot be read: {error}", hint=_RESTORE) from error
     return ShardView(index, last_trigger_ms, clock_ms, len(blob), shard)
 
 
@@ -143,7 +143,7 @@ def _collect(spark: SparkSession, location: str, log_file: Path) -> list[tuple[i
     except (PySparkException, Py4JError) as error:
         words = _cause(error).partition("\n")[0]
         raise CheckpointError(
-            f"the state in {location} can not be read: {words}", hint=f"{_RESTORE}; the details are in {log_file}"
+            f"the state in {location} cannot be read: {words}", hint=f"{_RESTORE}; the details are in {log_file}"
         ) from error
     return [(int(slot), tuple(state)) for slot, state in rows]
 

@@ -161,7 +161,7 @@ def _open(events: str) -> Iterator[BinaryIO]:
             yield log
     except OSError as error:
         hint = "name a file of JSON lines, or - for stdin"
-        raise HeartwheelError(f"{events} can not be read: {error.strerror}", hint=hint) from error
+        raise HeartwheelError(f"{events} cannot be read: {error.strerror}", hint=hint) from error
 
 
 def _feed(run: LogReplay, log: Iterable[bytes], signs: Signs | None) -> int:

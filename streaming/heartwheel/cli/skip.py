@@ -106,7 +106,7 @@ def _checkpoint(settings: Settings, location: str, topic: str) -> Iterator[tuple
             assert place is not None, "there is a session where one is needed"  # noqa: S101 - for the type checker
             yield place, planned_batch(place, topic)
         except OSError as error:
-            raise CheckpointError(f"the checkpoint {location} can not be used: {error}") from None
+            raise CheckpointError(f"the checkpoint {location} cannot be used: {error}") from None
 
 
 @contextmanager

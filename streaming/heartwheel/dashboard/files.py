@@ -39,7 +39,7 @@ def read_files(settings: Settings, now_ms: Callable[[], int]) -> Files:
             tls = tls_context(wanted.tls_certificate, wanted.tls_key)
         except OSError as error:
             why = (error.strerror if not isinstance(error, ssl.SSLError) else error.reason) or str(error)
-            message = f"can not be used with its key: {why}"
+            message = f"cannot be used with its key: {why}"
             hint = "name two PEM files that this user may read: the certificate, and its key, unencrypted"
             problems.append(Problem("dashboard.tls_certificate", message, f'"{wanted.tls_certificate}"', hint=hint))
     if problems or login is None:

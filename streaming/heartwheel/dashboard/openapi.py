@@ -61,7 +61,7 @@ def openapi(base: str = "") -> dict[str, Any]:
     for status in ("401", "429"):
         del paths["/healthz"]["get"]["responses"][status]
     paths["/readyz"]["get"]["responses"]["503"] = {
-        "description": "It can not; why is told as with 200.",
+        "description": "It cannot; why is told as with 200.",
         "content": {"application/json": {"schema": {}}},
     }
     return {

@@ -182,7 +182,7 @@ def _listen(host: str, port: int, what: str = "dashboard") -> socket.socket:
         listening = socket.socket(family, kind, protocol)
     except OSError as error:
         raise DashboardServerError(
-            f"the {what} can not listen on {host}: {error.strerror or error}", hint="name another --host"
+            f"the {what} cannot listen on {host}: {error.strerror or error}", hint="name another --host"
         ) from error
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -193,7 +193,7 @@ def _listen(host: str, port: int, what: str = "dashboard") -> socket.socket:
     except OSError as error:
         listening.close()
         raise DashboardServerError(
-            f"the {what} can not listen on {host}:{port}: {error.strerror or error}", hint=_hint(error, port)
+            f"the {what} cannot listen on {host}:{port}: {error.strerror or error}", hint=_hint(error, port)
         ) from error
     return listening
 

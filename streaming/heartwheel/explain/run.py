@@ -65,7 +65,7 @@ def explain_logs(
         The events, in the order of time.
 
     Raises:
-        HeartwheelError: if a log can not be read.
+        HeartwheelError: if a log cannot be read.
     """
     return History(names).explain(in_order(_facts(names, scanned, stdin, Layout(utc_offset_ms), progress)))
 
@@ -93,7 +93,7 @@ def follow_logs(
         The events of each look, also if there are none.
 
     Raises:
-        HeartwheelError: if a log can not be read.
+        HeartwheelError: if a log cannot be read.
     """
     history = History(names, hold_ms=0)
     layout = Layout(utc_offset_ms)

@@ -131,7 +131,7 @@ def _read(properties: Mapping[str, str], name: str) -> str:
         return Path(properties[name]).read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no PEM file"
-        raise ClientPropertyError(f"{name}: can not read {properties[name]}: {why}") from None
+        raise ClientPropertyError(f"{name}: cannot read {properties[name]}: {why}") from None
 
 
 def _is_number(value: str | None) -> bool:

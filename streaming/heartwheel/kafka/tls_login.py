@@ -39,7 +39,7 @@ def refusal_of(error: object) -> Exception | None:
     if isinstance(error, Exception) and isinstance(error, _OF_LOGIN):
         return error
     if isinstance(error, (FileNotFoundError, PermissionError)):
-        return TlsError(f"a file of its settings can not be read: {error.strerror or error}")
+        return TlsError(f"a file of its settings cannot be read: {error.strerror or error}")
     words = str(error)
     of_tls = isinstance(error, (ssl.SSLError, KafkaConnectionError)) and any(word in words for word in _OF_TLS)
     if not of_tls or any(word in words for word in _PASSING):

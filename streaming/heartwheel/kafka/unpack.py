@@ -59,7 +59,7 @@ def unpack(codec: int, data: bytes, limit: int) -> bytearray:
         if codec == ZSTD:
             return _unzstded(data, limit)
     except (EOFError, OSError, RuntimeError, ValueError, zstandard.ZstdError, snappy.UncompressError) as error:
-        raise CorruptRecordError(f"compressed records can not be unpacked: {error}") from error
+        raise CorruptRecordError(f"compressed records cannot be unpacked: {error}") from error
     raise UnsupportedCodecError(f"no codec has the number {codec}")
 
 

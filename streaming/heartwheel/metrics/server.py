@@ -37,7 +37,7 @@ class MetricsServer:
             self._server = _Server((host, port), handler)
         except OSError as error:
             raise HeartwheelError(
-                f"can not serve metrics at {host}:{port}: {error.strerror or error}",
+                f"cannot serve metrics at {host}:{port}: {error.strerror or error}",
                 hint="set metrics.host and metrics.port to an address of this machine that is free, or the port to 0",
             ) from error
         self._thread = threading.Thread(target=self._server.serve_forever, name="metrics-server", daemon=True)

@@ -58,7 +58,7 @@ def read_meta(path: Path) -> Meta:
     try:
         file = msgspec.json.decode(path.read_bytes(), type=_File)
     except OSError as error:
-        raise MetaError(f"{path} can not be read: {error.strerror}") from error
+        raise MetaError(f"{path} cannot be read: {error.strerror}") from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         hint = 'it needs the broker\'s settings: {"broker_conf": {"group.max.size": 3}}'
         raise MetaError(f"{path} does not describe a recording: {error}", hint=hint) from error
@@ -69,7 +69,7 @@ def read_meta(path: Path) -> Meta:
         overrides = tuple(one for entry in file.group_overrides for one in _overrides(entry))
     except (TypeError, ValueError) as error:
         hint = 'an override is such as {"t_ms": 0, "group_id": "g", "consumer.session.timeout.ms": 8000}'
-        raise MetaError(f"{path} has a group override that can not be read: {error}", hint=hint) from error
+        raise MetaError(f"{path} has a group override that cannot be read: {error}", hint=hint) from error
     return Meta(settings, file.end_ms, overrides, migration)
 
 

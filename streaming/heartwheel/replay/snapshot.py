@@ -105,4 +105,4 @@ def check_fits(snapshot: Snapshot, config: CoordinatorConfig, shards: int) -> No
 
 def corrupt(error: StateBlobError) -> SnapshotError:
     """Return the error of a shard whose state inside a snapshot cannot be read."""
-    return SnapshotError(f"a shard's state in the snapshot can not be read: {error}")
+    return SnapshotError(f"a shard's state in the snapshot cannot be read: {error}")

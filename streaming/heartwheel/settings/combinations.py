@@ -1,4 +1,4 @@
-"""Combinations that can not work, though each value alone is fine."""
+"""Combinations that cannot work, though each value alone is fine."""
 
 from __future__ import annotations
 

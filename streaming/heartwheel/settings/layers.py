@@ -48,16 +48,14 @@ def read_file(file: Path, problems: list[Problem]) -> list[Assignment]:
     """Read the assignments of a TOML file.
 
     Args:
-        file: which one; that it can not be read is a problem too.
+        file: which one; that it cannot be read is a problem too.
         problems: gets what is wrong.
     """
     origin = Origin(Layer.FILE, str(file))
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        problems.append(
-            Problem("", f"can not read the file: {error.strerror}", "", origin, "check the path and rights")
-        )
+        problems.append(Problem("", f"cannot read the file: {error.strerror}", "", origin, "check the path and rights"))
         return []
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         problems.append(Problem("", f"is not valid TOML: {error}", "", origin, 'text needs quotes, as in key = "45s"'))

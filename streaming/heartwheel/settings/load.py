@@ -89,7 +89,7 @@ def _with_secret(assignment: Assignment, problems: list[Problem]) -> Assignment:
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         problems.append(
-            Problem(path, f"can not be read: {why}", f'"{value}"', origin, "name a file that this user may read")
+            Problem(path, f"cannot be read: {why}", f'"{value}"', origin, "name a file that this user may read")
         )
         return assignment
 

@@ -109,7 +109,7 @@ class EngineSettings(Section):
     groups_per_shard_max: Annotated[int, Field(ge=1, le=10_000_000)] = 250_000
     members_per_group_max: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
     output_per_batch_max: Annotated[int, Field(ge=1)] = 100_000
-    # Spark can not hold a text of 2 GiB, and one batch may still add to what is below the limit.
+    # Spark cannot hold a text of 2 GiB, and one batch may still add to what is below the limit.
     state_bytes_max: Annotated[SizeBytes, Field(ge=2**20, le=2**30)] = 2**28
 
 
@@ -176,7 +176,7 @@ class CheckpointSettings(Section):
 
 
 class OperationTopics(Section):
-    """Name the topics of delayed operations in Kafka; what can not be used goes to the rejects topic of all."""
+    """Name the topics of delayed operations in Kafka; what cannot be used goes to the rejects topic of all."""
 
     requests: TopicName = "delayed-operations"
     outcomes: TopicName = "operation-outcomes"

@@ -56,7 +56,7 @@ def read_reference(value: str) -> str:
         value: `file:` and a path.
 
     Raises:
-        OSError: the file can not be read.
+        OSError: the file cannot be read.
         ValueError: it is empty, or no text.
     """
     text = Path(value.removeprefix(FILE_PREFIX)).read_text(encoding="utf-8").rstrip("\r\n")

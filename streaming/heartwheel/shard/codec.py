@@ -103,7 +103,7 @@ def decode_state(blob: str) -> ShardState:
 
     Raises:
         CorruptBlobError: it is not whole, or contradicts itself.
-        OldBlobVersionError: a release wrote it whose state can not be carried on.
+        OldBlobVersionError: a release wrote it whose state cannot be carried on.
         UnknownBlobVersionError: a newer release wrote it.
     """
     version, sections = decode_frame(blob, newest=BLOB_VERSION)

@@ -21,7 +21,7 @@ _SECTION: Final = struct.Struct("<16sQ")
 
 
 class StateBlobError(HeartwheelError):
-    """Tell that a state blob can not be read; the subclasses name why."""
+    """Tell that a state blob cannot be read; the subclasses name why."""
 
 
 class CorruptBlobError(StateBlobError):
@@ -33,7 +33,7 @@ class UnknownBlobVersionError(StateBlobError):
 
 
 class OldBlobVersionError(StateBlobError):
-    """The blob was written by an older release, whose state can not be carried on."""
+    """The blob was written by an older release, whose state cannot be carried on."""
 
 
 def encode_frame(version: int, sections: Mapping[str, bytes]) -> str:

@@ -87,7 +87,7 @@ class Shard:
         blob: the state from `encode`, or empty for a new shard.
 
     Raises:
-        StateBlobError: the blob can not be read.
+        StateBlobError: the blob cannot be read.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ def audited(
 
 
 def _is_explained(finding: Finding, plan: Plan) -> bool:
-    """Tell whether the history explains a finding in a way that an audit of topics alone can not know."""
+    """Tell whether the history explains a finding in a way that an audit of topics alone cannot know."""
     if finding.kind is FindingKind.OUT_OF_ORDER and "detected at" in finding.detail:
         # The driver's clock is what a row is detected at, and here it may step back.
         return any(by < 0 for _, by in plan.driver.steps)

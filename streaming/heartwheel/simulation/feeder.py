@@ -50,7 +50,7 @@ class Feeder:
         self._numbers = count()
 
     def start(self, walk: Walk, after_ms: int = 0, *, group: GroupPlan | None = None) -> None:
-        """Let something begin to move; a member of a group stands still while its partition can not be written."""
+        """Let something begin to move; a member of a group stands still while its partition cannot be written."""
         heappush(self._walks, (self.now_ms + after_ms, next(self._numbers), walk, group))
 
     def run(self) -> None:

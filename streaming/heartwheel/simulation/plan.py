@@ -50,7 +50,7 @@ class GroupPlan:
 
 @dataclass(frozen=True)
 class Outage:
-    """Hold when a partition can not be written, or a transaction is open in it; true ms; -1 is every partition."""
+    """Hold when a partition cannot be written, or a transaction is open in it; true ms; -1 is every partition."""
 
     from_ms: int
     to_ms: int
@@ -99,7 +99,7 @@ class Plan:
         brokers: the clocks of the brokers; partition 0 is led by the first.
         leader_changes: (when, which partition, by which broker).
         driver: the driver's clock, by which batches are stamped, and nothing else.
-        outages: when partitions can not be written.
+        outages: when partitions cannot be written.
         transactions: when a transaction is open in a partition.
         troubles: of the ticker.
         liar: whether somebody else ticks, too, and lies.

@@ -67,12 +67,12 @@ class Topic:
         return self._plan.brokers[leader].at(true_ms)
 
     def outage_at(self, partition: int, true_ms: int) -> Outage | None:
-        """Tell whether a partition can not be written at a moment."""
+        """Tell whether a partition cannot be written at a moment."""
         found = (outage for outage in self._plan.outages if outage.partition in (-1, partition))
         return next((outage for outage in found if outage.from_ms <= true_ms < outage.to_ms), None)
 
     def send(self, partition: int, value: bytes | None, true_ms: int, *, cause: str = "") -> int:
-        """Send a record; while its partition can not be written it lands as soon as it can. Returns its append time.
+        """Send a record; while its partition cannot be written it lands as soon as it can. Returns its append time.
 
         Args:
             partition: where.

@@ -31,7 +31,7 @@ RUNS_MAX: Final = 64
 
 
 class CheckpointError(HeartwheelError):
-    """Tell that a checkpoint can not be used, and what to do."""
+    """Tell that a checkpoint cannot be used, and what to do."""
 
 
 class Manifest(msgspec.Struct, kw_only=True, frozen=True):
@@ -69,7 +69,7 @@ def read_manifest(location: str, spark: SparkSession | None = None) -> Manifest 
         spark: a session, without which only folders can be looked into.
 
     Raises:
-        CheckpointError: the place holds something else, a newer release wrote it, or it can not be reached.
+        CheckpointError: the place holds something else, a newer release wrote it, or it cannot be reached.
     """
     place = place_of(location, spark)
     if place is None:
@@ -94,7 +94,7 @@ def open_checkpoint(
         topic_key: the setting that names it.
 
     Raises:
-        CheckpointError: with every value that differs, or why the place can not be used.
+        CheckpointError: with every value that differs, or why the place cannot be used.
     """
     location = settings.checkpoint.location
     if runs_elsewhere(settings.spark.master) and is_local(location) and not settings.checkpoint.shared:
@@ -122,7 +122,7 @@ def _read(place: Place, location: str) -> Manifest | None:
         manifest = None if data is None else msgspec.json.decode(data, type=Manifest)
     except (OSError, msgspec.MsgspecError) as error:
         raise CheckpointError(
-            f"{location}/{MANIFEST} can not be read: {error}",
+            f"{location}/{MANIFEST} cannot be read: {error}",
             hint="restore it from a backup, or start on a new checkpoint",
         ) from None
     if not ours_or_new:
@@ -163,7 +163,7 @@ def add_run(location: str, run: str, spark: SparkSession | None) -> tuple[str, .
         The newest runs, this one last.
 
     Raises:
-        CheckpointError: the place can not be read or written.
+        CheckpointError: the place cannot be read or written.
     """
     place = place_of(location, spark)
     if place is None:
@@ -175,7 +175,7 @@ def add_run(location: str, run: str, spark: SparkSession | None) -> tuple[str, .
         place.write(f"{RUNS}/{after.number}", msgspec.json.encode(after))
     except (OSError, msgspec.MsgspecError) as error:
         raise CheckpointError(
-            f"checkpoint {location}: the runs of its ticker can not be written down: {error}",
+            f"checkpoint {location}: the runs of its ticker cannot be written down: {error}",
             hint="choose a place this user may write to, with space left",
         ) from None
     return after.runs
@@ -207,6 +207,6 @@ def _write(place: Place, location: str, manifest: Manifest) -> None:
         place.write(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
     except OSError as error:
         raise CheckpointError(
-            f"checkpoint {location} can not be written: {error.strerror or error}",
+            f"checkpoint {location} cannot be written: {error.strerror or error}",
             hint="choose a place this user may write to, with space left",
         ) from None

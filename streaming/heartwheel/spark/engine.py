@@ -150,7 +150,7 @@ class Engine:
         try:
             fault = self._unfinished.look(spark)
         except OSError as error:
-            raise JobFailedError(f"the checkpoint can not be looked at: {error}") from error
+            raise JobFailedError(f"the checkpoint cannot be looked at: {error}") from error
         if fault is not None:
             self._on_fault(fault)
             raise JobFailedError(fault.message, hint=fault.hint)

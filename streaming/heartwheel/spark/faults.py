@@ -56,12 +56,12 @@ _KNOWN: Final = (
     ),
     (
         r"CorruptBlobError|OldBlobVersionError|UnknownBlobVersionError|StateVersionError",
-        "the state in the checkpoint can not be read",
+        "the state in the checkpoint cannot be read",
         "run the release that wrote it, restore the checkpoint from a backup, or start on a new checkpoint.location",
         _NEVER,
     ),
     (
-        # Not all of CANNOT_LOAD_STATE_STORE: a store that can not be reached for a while is no damage.
+        # Not all of CANNOT_LOAD_STATE_STORE: a store that cannot be reached for a while is no damage.
         r"LOAD_STATE_STORE(\.(CANNOT|INVALID|UNEXPECTED)_|(?s:.*)EOFException)|MISSING_(STATE_DIRECTORY|METADATA_FILE)",
         "the state in the checkpoint is damaged or lacks a part",
         "restore the checkpoint from a backup, or start on a new checkpoint.location, which reads the topic again",

@@ -19,7 +19,7 @@ class Place(Protocol):
         """Read a file; `None` if there is none.
 
         Raises:
-            OSError: it can not be read.
+            OSError: it cannot be read.
         """
         ...
 
@@ -27,7 +27,7 @@ class Place(Protocol):
         """Write a file, whole or not at all.
 
         Raises:
-            OSError: it can not be written.
+            OSError: it cannot be written.
         """
         ...
 
@@ -37,7 +37,7 @@ class Place(Protocol):
         On an address it may be left half written by a crash, so whoever calls this must be able to write it again.
 
         Raises:
-            OSError: it can not be written.
+            OSError: it cannot be written.
         """
         ...
 
@@ -45,7 +45,7 @@ class Place(Protocol):
         """Delete a file; harmless if there is none.
 
         Raises:
-            OSError: it can not be deleted.
+            OSError: it cannot be deleted.
         """
         ...
 
@@ -53,7 +53,7 @@ class Place(Protocol):
         """Tell the highest number that names a file of a folder; `None` if none does.
 
         Raises:
-            OSError: it can not be read.
+            OSError: it cannot be read.
         """
         ...
 
@@ -61,7 +61,7 @@ class Place(Protocol):
         """Read the file of a folder whose name is the highest number; `None` if there is none.
 
         Raises:
-            OSError: it can not be read.
+            OSError: it cannot be read.
         """
         ...
 
@@ -158,7 +158,7 @@ class _Address:
             stream.write(bytearray(data))
             stream.close()
             if not self._files.rename(draft, path):
-                raise OSError(f"{path} can not be put in its place")
+                raise OSError(f"{path} cannot be put in its place")
         except Py4JJavaError as error:
             raise _os_error(error) from error
 

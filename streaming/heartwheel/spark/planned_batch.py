@@ -68,7 +68,7 @@ def planned_batch(place: Place, topic: str) -> PlannedBatch | None:
         The batch; `None` if all are finished, there is none, or its file is not in order, which Spark then says itself.
 
     Raises:
-        OSError: the checkpoint can not be read.
+        OSError: the checkpoint cannot be read.
     """
     number = place.highest(_OFFSETS)
     if number is None or is_finished(place, number):
@@ -89,7 +89,7 @@ def is_finished(place: Place, number: int) -> bool:
     """Tell whether a batch is done.
 
     Raises:
-        OSError: the checkpoint can not be read.
+        OSError: the checkpoint cannot be read.
     """
     return place.read(f"{_COMMITS}/{number}") is not None
 

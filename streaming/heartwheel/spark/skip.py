@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 
 class SkipError(HeartwheelError):
-    """Tell why records can not be passed over."""
+    """Tell why records cannot be passed over."""
 
 
 class Skip(msgspec.Struct, kw_only=True, frozen=True):
@@ -114,7 +114,7 @@ class SkipRequest(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def ask(place: Place, batch: PlannedBatch | None, skip: Skip) -> SkipRequest:
-    """Ask the job to pass over offsets of the batch that it can not finish.
+    """Ask the job to pass over offsets of the batch that it cannot finish.
 
     Args:
         place: the checkpoint.
@@ -123,7 +123,7 @@ def ask(place: Place, batch: PlannedBatch | None, skip: Skip) -> SkipRequest:
 
     Raises:
         SkipError: there is no such batch, or the offsets are not its.
-        OSError: the checkpoint can not be read or written.
+        OSError: the checkpoint cannot be read or written.
     """
     pending = read_request(place)
     if batch is None:
@@ -151,8 +151,8 @@ def read_request(place: Place) -> SkipRequest | None:
     """Read what was asked for and is not done.
 
     Raises:
-        SkipError: it can not be decoded.
-        OSError: the checkpoint can not be read.
+        SkipError: it cannot be decoded.
+        OSError: the checkpoint cannot be read.
     """
     data = place.read(SKIP)
     if data is None:
@@ -161,7 +161,7 @@ def read_request(place: Place) -> SkipRequest | None:
         return msgspec.json.decode(data, type=SkipRequest)
     except msgspec.MsgspecError as error:
         raise SkipError(
-            f"{SKIP} in the checkpoint can not be read: {error}", hint="delete it, and run heartwheel skip again"
+            f"{SKIP} in the checkpoint cannot be read: {error}", hint="delete it, and run heartwheel skip again"
         ) from None
 
 
@@ -172,8 +172,8 @@ def prepare(place: Place) -> SkipRequest | None:
         The request, if there is something to do.
 
     Raises:
-        SkipError: the request can not be decoded.
-        OSError: the checkpoint can not be read or written.
+        SkipError: the request cannot be decoded.
+        OSError: the checkpoint cannot be read or written.
     """
     request = read_request(place)
     if request is None:
@@ -195,7 +195,7 @@ def finish(place: Place, request: SkipRequest) -> None:
     """Let the next batch begin behind what was passed over, once batch and rejects are written.
 
     Raises:
-        OSError: the checkpoint can not be written.
+        OSError: the checkpoint cannot be written.
     """
     place.replace(plan_name(request.batch), request.passed())
     place.delete(SKIP)

@@ -41,7 +41,7 @@ def with_this_start(place: Place, batch: PlannedBatch, memory_bytes: int) -> Sta
     """Add this start to those on an unfinished batch, without writing it down.
 
     Raises:
-        OSError: the checkpoint can not be read.
+        OSError: the checkpoint cannot be read.
     """
     known = _read(place, batch, memory_bytes)
     return msgspec.structs.replace(known, starts=known.starts + 1)
@@ -51,7 +51,7 @@ def write_starts(place: Place, starts: Starts) -> None:
     """Write down the starts on an unfinished batch.
 
     Raises:
-        OSError: the checkpoint can not be written.
+        OSError: the checkpoint cannot be written.
     """
     place.replace(STARTS, msgspec.json.encode(starts))
 
@@ -60,7 +60,7 @@ def count_out_of_memory(place: Place, batch: PlannedBatch, memory_bytes: int) ->
     """Write down that a run ended on a batch as the JVM had no memory left.
 
     Raises:
-        OSError: the checkpoint can not be read or written.
+        OSError: the checkpoint cannot be read or written.
     """
     known = _read(place, batch, memory_bytes)
     write_starts(place, msgspec.structs.replace(known, out_of_memory=known.out_of_memory + 1))

@@ -115,7 +115,7 @@ def advance_shard(
 
     Raises:
         StateVersionError: another release wrote the state row.
-        StateBlobError: the state's blob can not be read.
+        StateBlobError: the state's blob cannot be read.
     """
     require_known_version(before, shard_index)
     payloads, rejects, readings = split(frames)

@@ -60,8 +60,8 @@ class Unfinished:
             Why the job is not to be started again on this batch, if so.
 
         Raises:
-            SkipError: a request to pass over records can not be decoded.
-            OSError: the checkpoint can not be read or written.
+            SkipError: a request to pass over records cannot be decoded.
+            OSError: the checkpoint cannot be read or written.
         """
         if self._place is not None:
             return None
@@ -87,7 +87,7 @@ class Unfinished:
             watch: waits until a query has ended.
 
         Raises:
-            OSError: the checkpoint can not be read or written.
+            OSError: the checkpoint cannot be read or written.
         """
         request, place = self._request, self._place
         if request is None or place is None:
@@ -138,5 +138,5 @@ class Unfinished:
             spans = {partition: (first, end + READ_AHEAD_MAX) for partition, (first, end) in batch.spans().items()}
             return find_oversized(kafka.bootstrap_servers, batch.topic, spans, properties=kafka.client)
         except (KafkaUnreachableError, KafkaRefusedError) as error:
-            _log.warning("what is planned can not be looked at: %s", error)
+            _log.warning("what is planned cannot be looked at: %s", error)
             return []

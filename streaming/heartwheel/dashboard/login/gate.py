@@ -183,5 +183,5 @@ async def _read_form(receive: Receive) -> dict[str, str]:
     try:
         found = parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=10)
     except ValueError:
-        raise RequestError(400, "the form can not be read", "send it as application/x-www-form-urlencoded") from None
+        raise RequestError(400, "the form cannot be read", "send it as application/x-www-form-urlencoded") from None
     return {name: values[0] for name, values in found.items()}

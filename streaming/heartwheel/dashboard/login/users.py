@@ -109,7 +109,7 @@ def read_users(file: Path) -> dict[str, bytes]:
             text = lines.read(FILE_BYTES_MAX + 1).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise UsersFileError(f"can not be read: {why}", hint="make it with: htpasswd -B -c FILE NAME") from error
+        raise UsersFileError(f"cannot be read: {why}", hint="make it with: htpasswd -B -c FILE NAME") from error
     if len(text.encode()) > FILE_BYTES_MAX:
         raise UsersFileError(f"is longer than {FILE_BYTES_MAX} bytes", hint="name a file that htpasswd -B has made")
     users: dict[str, bytes] = {}
@@ -157,5 +157,5 @@ def _state_of(file: Path) -> tuple[int, int, int]:
         found = os.stat(file)  # noqa: PTH116 - all of it at once
     except OSError as error:
         why = error.strerror or str(error)
-        raise UsersFileError(f"can not be read: {why}", hint="make it with: htpasswd -B -c FILE NAME") from error
+        raise UsersFileError(f"cannot be read: {why}", hint="make it with: htpasswd -B -c FILE NAME") from error
     return found.st_mtime_ns, found.st_size, found.st_ino
