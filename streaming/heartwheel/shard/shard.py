@@ -84,6 +84,7 @@ class Shard:
         wheel_size: buckets a level of the wheel; left out, those of the blob.
         outage_min_ms: shortest gap in a partition that may be an outage, ms.
         partitions: how many partitions the topic is known to have; 0 if that is to be learned from it.
+        former: how many it had before, since the job was first started.
         blob: the state from `encode`, or empty for a new shard.
 
     Raises:
@@ -99,11 +100,13 @@ class Shard:
         wheel_size: int | None = None,
         outage_min_ms: int = 3_000,
         partitions: int = 0,
+        former: Sequence[int] = (),
         blob: str = "",
     ) -> None:
         self._limits = limits
         self._outage_min_ms = outage_min_ms
         self._partitions = partitions
+        self._former = former
         state = decode_state(blob) if blob else new_state()
         self._members, self._groups = state.members, state.groups
         self._wheel = _shaped(state.wheel, tick_ms, wheel_size)
@@ -208,7 +211,9 @@ class Shard:
         """
         self._begin()
         floors = self._time.watermarks()
-        outages = self._time.read(readings, outage_min_ms=self._outage_min_ms, partitions=self._partitions)
+        outages = self._time.read(
+            readings, outage_min_ms=self._outage_min_ms, partitions=self._partitions, former=self._former
+        )
         self._counts["records"] += sum(len(pack.entry) for pack in packs)
         packs = [*self._waiting, *(_not_before(pack, floors) for pack in packs)]
         decided = self._time.decided()
