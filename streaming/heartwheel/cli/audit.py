@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from heartwheel.audit import Audit, AuditConfig, Report
     from heartwheel.audit.feed import Source
-    from heartwheel.audit.run import Outcome
+    from heartwheel.audit.run import AuditResult
     from heartwheel.settings import Settings
 
 _LAST_MS: Final = 253_402_300_799_999
@@ -141,7 +141,7 @@ def audit(
         raise typer.Exit(1)
 
 
-def _run_topics(run: Audit, settings: Settings, until: int | None) -> Outcome:
+def _run_topics(run: Audit, settings: Settings, until: int | None) -> AuditResult:
     from heartwheel.audit import run as auditing
     from heartwheel.audit.topics import TopicLog
     from heartwheel.kafka.bounded import OversizedBatch, warn_of_oversized
@@ -159,7 +159,7 @@ def _run_topics(run: Audit, settings: Settings, until: int | None) -> Outcome:
         return auditing.run(run, log, shards=shards, until_ms=until)
 
 
-def _run_files(run: Audit, files: Mapping[Source, Path], settings: Settings, until: int | None) -> Outcome:
+def _run_files(run: Audit, files: Mapping[Source, Path], settings: Settings, until: int | None) -> AuditResult:
     from heartwheel.audit import run as auditing
     from heartwheel.audit.files import FileLog
 

@@ -8,7 +8,7 @@ answer that tells them to join again, and a sync timer, from each join
 
 from __future__ import annotations
 
-from heartwheel.coordinator import consumer_words as words
+from heartwheel.coordinator import consumer_messages as messages
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.consumer_context import EpochContext
 from heartwheel.coordinator.consumer_epochs import check_instance
@@ -16,7 +16,7 @@ from heartwheel.coordinator.consumer_heartbeat import replace_static_member
 from heartwheel.coordinator.consumer_leave import validate_online_downgrade
 from heartwheel.coordinator.consumer_model import ClassicProtocol, EpochMember, TimerName
 from heartwheel.coordinator.consumer_target import bump_epoch, catch_up_with, maybe_update_target
-from heartwheel.coordinator.words import leave_reason
+from heartwheel.coordinator.messages import leave_reason
 from heartwheel.wire.events import UNCHECKED_GENERATION, Event, Leaving
 from heartwheel.wire.verdicts import Cause, Kind
 
@@ -78,7 +78,7 @@ def _joining_member(ctx: EpochContext, event: Event, member_id: str) -> EpochMem
     if holder is None:
         holder = EpochMember(member_id=member_id, group_instance_id=instance_id)
         group.members[member_id] = holder
-    ctx.say_of(holder, Kind.MEMBER_JOINED, words.joins(group, holder, "classic"), Cause.MEMBER_JOINED)
+    ctx.say_of(holder, Kind.MEMBER_JOINED, messages.joins(group, holder, "classic"), Cause.MEMBER_JOINED)
     return holder
 
 
@@ -149,7 +149,7 @@ def leave(ctx: EpochContext, event: Event) -> Answer:
         member = group.members.get(leaver.member_id) if instance_id is None else group.static_member(instance_id)
         if member is None or member.classic is None or leaver.member_id not in ("", member.member_id):
             continue
-        reason = words.left_classic(group, member, leave_reason(leaver.reason))
+        reason = messages.left_classic(group, member, leave_reason(leaver.reason))
         ctx.say_of(member, Kind.MEMBER_LEFT, reason, Cause.MEMBER_LEFT)
         del group.members[member.member_id]
         gone = True

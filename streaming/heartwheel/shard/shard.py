@@ -43,7 +43,7 @@ from heartwheel.shard.listing import Listed, Rebalancing, page_of, rebalancing
 from heartwheel.shard.log import BatchLog
 from heartwheel.shard.renewal import renew_sessions
 from heartwheel.shard.router import Router
-from heartwheel.shard.rules_path import Loaded, Workshop
+from heartwheel.shard.rules_path import GroupLoader, Loaded
 from heartwheel.shard.tables import FREE
 from heartwheel.wire.verdicts import Verdict
 from timing_wheel import TIME_MS_MAX, TimingWheel
@@ -58,7 +58,7 @@ _GROUPS_AT_ONCE: Final = 256
 """How many due groups are run before the limit of verdicts is looked at again."""
 
 
-class Outcome(NamedTuple):
+class BatchResult(NamedTuple):
     """Hold what one batch came to.
 
     Args:
@@ -118,7 +118,7 @@ class Shard:
         self._verdicts: list[Verdict] = []
         self._admission = Admission(limits, heavy=self._heavy, members=len(self._members))
         self._counts: Counter[str] = Counter()
-        self._workshop = Workshop(self._members, self._groups, self._wheel, coordinator, self._verdicts.append)
+        self._loader = GroupLoader(self._members, self._groups, self._wheel, coordinator, self._verdicts.append)
 
     # -- what it is
 
@@ -138,7 +138,7 @@ class Shard:
 
     def rebalancing(self, most: int, names_max: int) -> list[Rebalancing]:
         """List the groups that rebalance, each with the first members that it waits for."""
-        return rebalancing(self._groups, self._members, self._workshop, most, names_max)
+        return rebalancing(self._groups, self._members, self._loader, most, names_max)
 
     @property
     def clock_ms(self) -> int:
@@ -173,7 +173,7 @@ class Shard:
 
     def dump(self) -> list[tuple[Group, bool]]:
         """Decode every group with its members, for people; the shard itself is not changed."""
-        return [(loaded.group, loaded.machine.is_forgettable()) for loaded in self._workshop.load(self._groups.used())]
+        return [(loaded.group, loaded.machine.is_forgettable()) for loaded in self._loader.load(self._groups.used())]
 
     def encode(self) -> str:
         """Encode the state; `Shard(blob=...)` carries on from it."""
@@ -199,7 +199,7 @@ class Shard:
 
     # -- what it does
 
-    def apply(self, packs: Sequence[Pack], readings: Sequence[Reading]) -> Outcome:
+    def apply(self, packs: Sequence[Pack], readings: Sequence[Reading]) -> BatchResult:
         """Apply the records of a batch, and fire what is due by the time that it proves.
 
         Args:
@@ -221,7 +221,7 @@ class Shard:
             self._waiting = self._step(self._waiting, decided)
         return self._end(outages)
 
-    def apply_apart(self, packs: Sequence[Pack]) -> Outcome:
+    def apply_apart(self, packs: Sequence[Pack]) -> BatchResult:
         """Apply records of groups whose times have nothing to do with each other, as a replay has them.
 
         Timers fire only as far as a group's own records prove that time has passed; `advance` fires the others.
@@ -236,7 +236,7 @@ class Shard:
         self._apply_log(log, route, np.full(self._groups.rows, UNKNOWN_MS, np.int64))
         return self._end([])
 
-    def advance(self, clock_ms: int) -> Outcome:
+    def advance(self, clock_ms: int) -> BatchResult:
         """Fire what is due in every group, epoch ms; the other half of `apply_apart`."""
         self._begin()
         self._fire(clock_ms, np.full(self._groups.rows, clock_ms, np.int64))
@@ -247,13 +247,13 @@ class Shard:
         self._counts = Counter(batches=1)
         self._admission = Admission(self._limits, heavy=self._heavy, members=len(self._members))
 
-    def _end(self, outages: list[Outage]) -> Outcome:
+    def _end(self, outages: list[Outage]) -> BatchResult:
         for verdict in self._verdicts:
             self._counts[f"verdict_{verdict.kind}"] += 1
         self.totals.update(self._counts)
-        return Outcome(list(self._verdicts), self._admission.refused, outages, self._counts)
+        return BatchResult(list(self._verdicts), self._admission.refused, outages, self._counts)
 
-    def count(self, outcome: Outcome, more: Counter[str]) -> None:
+    def count(self, outcome: BatchResult, more: Counter[str]) -> None:
         """Add what was counted outside of the rules, such as rejected records, to a batch and to the totals."""
         outcome.counts.update(more)
         self.totals.update(more)
@@ -364,7 +364,7 @@ class Shard:
             wheel=self._wheel,
         )
         renewed, done = renewal.members, []
-        for loaded in self._workshop.load(renewal.busy):
+        for loaded in self._loader.load(renewal.busy):
             renewed += loaded.machine.renew(outage.before_ms, outage.after_ms)
             done.append(loaded)
         self._store(done)
@@ -381,7 +381,7 @@ class Shard:
         for record in spans.pop(FREE, ()):
             self._admission.refuse_group(log, int(record))
         done = []
-        for loaded in self._workshop.load(rows[rows >= 0]):
+        for loaded in self._loader.load(rows[rows >= 0]):
             self._apply_records(log, log.in_order(spans[loaded.row]), loaded)
             self._counts["records_clamped"] += loaded.machine.clamped
             loaded.machine.advance(int(times[loaded.row]))
@@ -438,13 +438,13 @@ class Shard:
                 self._counts["groups_deferred"] += len(rows) - start
                 return
             done = []
-            for loaded in self._workshop.load(np.sort(rows[start : start + _GROUPS_AT_ONCE])):
+            for loaded in self._loader.load(np.sort(rows[start : start + _GROUPS_AT_ONCE])):
                 loaded.machine.advance(int(times[loaded.row]))
                 done.append(loaded)
             self._store(done)
 
     def _store(self, loaded: list[Loaded]) -> None:
-        if self._workshop.store(loaded):
+        if self._loader.store(loaded):
             self._router.forget_order()
 
     def _renumber_members(self) -> None:

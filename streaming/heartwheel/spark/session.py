@@ -17,9 +17,9 @@ from pyspark.sql import SparkSession
 from heartwheel.private import private_folder
 from heartwheel.settings import Settings, holds_secret
 from heartwheel.settings.cluster import cluster_properties
-from heartwheel.settings.places import is_local, runs_elsewhere
+from heartwheel.settings.locations import is_local, runs_elsewhere
 from heartwheel.settings.secret import HIDDEN_NAMES
-from heartwheel.spark.secret_properties import told_in_a_file
+from heartwheel.spark.secret_properties import properties_file
 from heartwheel.spark.shipping import ship_code
 
 _LOCAL_FILES: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -118,7 +118,7 @@ def start_session(conf: Mapping[str, str], *, log_file: Path | None = None) -> S
     builder = SparkSession.builder
     for name in conf.keys() - secret.keys():
         builder = builder.config(name, conf[name])
-    with _no_signals(), _stderr_to(log_file), told_in_a_file(secret):
+    with _no_signals(), _stderr_to(log_file), properties_file(secret):
         session = builder.getOrCreate()
     _be_quiet_about_the_end(session)
     if _PYTHON in conf:

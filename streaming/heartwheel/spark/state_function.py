@@ -13,7 +13,7 @@ from heartwheel.errors import HeartwheelError
 from heartwheel.log_time import Reading, decode_readings
 from heartwheel.pack import decode_pack
 from heartwheel.shard.admission import Refusal
-from heartwheel.shard.shard import Outcome, Shard
+from heartwheel.shard.shard import BatchResult, Shard
 from heartwheel.shard.status import status_of
 from heartwheel.spark.job_config import JobConfig, StreamConfig
 from heartwheel.spark.packer import PayloadKind
@@ -170,7 +170,7 @@ def _refused(config: JobConfig, refusal: Refusal) -> Reject:
     )
 
 
-def _output(outcome: Outcome, rejects: list[Reject], status: StatusRow, *, standing: int) -> pd.DataFrame:
+def _output(outcome: BatchResult, rejects: list[Reject], status: StatusRow, *, standing: int) -> pd.DataFrame:
     rows: list[OutputRow] = []
     expired = triggers = 0
     for verdict in outcome.verdicts:
