@@ -42,7 +42,7 @@ class TopicLog:
     Args:
         consumer: one of `heartwheel.kafka.client.reader`.
         names: the topics, by source.
-        audit: is told where the heartbeats begin, if their first ones are gone.
+        audit: learns where the heartbeats begin, if their first ones are gone.
         shards: how many shards the job has.
 
     Raises:

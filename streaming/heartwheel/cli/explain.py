@@ -257,7 +257,7 @@ def _lengths(group: GroupSummary) -> tuple[str, str]:
     from heartwheel.live.phrases import length
 
     if group.rebalancing_ms == 0 and group.group_type not in {"classic", ""}:
-        return "not told", "not told"
+        return "not logged", "not logged"
     return length(group.rebalancing_ms), length(group.longest_ms)
 
 

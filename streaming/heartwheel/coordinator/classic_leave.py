@@ -66,7 +66,7 @@ def _find_leaver(ctx: Context, leaver: Leaving) -> Member | Answer:
 def _remove(ctx: Context, member: Member, leaver: Leaving) -> None:
     """Remove a member and say so: `removeCurrentMemberFromClassicGroup`; a parked join gets UNKNOWN_MEMBER_ID.
 
-    A consumer that leaves as it had not polled in time was ended by a timer of its own, and is told as such.
+    A consumer that leaves as it had not polled in time was ended by a timer of its own, and its verdict says so.
     """
     ctx.roster.remove(member.member_id)
     if is_poll_timeout(ctx, member, leaver):

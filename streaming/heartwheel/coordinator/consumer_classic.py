@@ -26,7 +26,7 @@ def join(ctx: EpochContext, event: Event, answered_epoch: int | None) -> Answer:
 
     Args:
         ctx: the group.
-        event: the join; a changed subscription cannot be told from it, as its metadata has the owned partitions too.
+        event: the join; a changed subscription cannot be read from it, as its metadata has the owned partitions too.
         answered_epoch: the generation that it was answered with, if known.
     """
     group = ctx.group
@@ -96,7 +96,7 @@ def sync(ctx: EpochContext, event: Event) -> Answer:
 
 
 def heartbeat(ctx: EpochContext, event: Event) -> Answer:
-    """Handle a Heartbeat: `classicGroupHeartbeatToConsumerGroup`; one that is told to join again keeps alive too."""
+    """Handle a Heartbeat: `classicGroupHeartbeatToConsumerGroup`; one that is asked to join again keeps alive too."""
     member = _validate(ctx, event)
     if isinstance(member, Answer):
         return member
@@ -110,8 +110,8 @@ def heartbeat(ctx: EpochContext, event: Event) -> Answer:
 def _must_rejoin(ctx: EpochContext, member: EpochMember) -> bool:
     """Tell whether the answer is REBALANCE_IN_PROGRESS, by the recorded one if there is one.
 
-    A member that has to give partitions back, or for which some have become free, is told so too, and only the answer
-    shows that.
+    A member that has to give partitions back, or for which some have become free, has to join again too, and only
+    the answer shows that.
     """
     return member.epoch < ctx.group.epoch if ctx.accepted is None else not ctx.accepted
 

@@ -1,4 +1,4 @@
-"""Properties of Spark that are secrets: told to the JVM in a file, for PySpark writes all others on a command line."""
+"""Properties of Spark that are secrets: given to the JVM in a file, for PySpark writes all others on a command line."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def start_session(conf: Mapping[str, str], *, log_file: Path | None = None) -> S
         os.environ["PYSPARK_PYTHON"] = conf[_PYTHON]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    # A JVM that runs already, as spark-submit has started it, is told over its socket and reads no file.
+    # A JVM that runs already, as spark-submit has started it, is set over its socket and reads no file.
     is_started = _GATEWAY in os.environ
     secret = {} if is_started else {name: value for name, value in conf.items() if holds_secret(name, value)}
     builder = SparkSession.builder

@@ -131,7 +131,7 @@ def advance_shard(
     outcome = shard.apply([decode_pack(payload) for payload in payloads], readings)
     rejects += (_refused(config, refusal) for refusal in outcome.refused)
     counts = Counter(f"rejected_{reject.cause}" for reject in rejects)
-    # Every shard is told of every partition; of each one shard counts.
+    # Every shard gets the readings of every partition; of each one shard counts.
     mine = [reading for reading in readings if reading.partition % config.shards == shard_index]
     counts["append_time_stepped_back"] += sum(reading.regressed for reading in mine)
     shard.count(outcome, +counts)

@@ -98,7 +98,7 @@ class Unfinished:
             with read_singly(self._job) if near else contextlib.nullcontext():
                 query = self._job.start(spark, partitions=partitions, once=True)
             watch(query)
-        if is_finished(store, request.batch):  # else the job was told to stop
+        if is_finished(store, request.batch):  # else the job was asked to stop
             rows = spark.createDataFrame([reject_row(reject) for reject in request.rejects()], OUTPUT)
             config = self._job.config
             records = queries.records(rows, config).write.format("kafka")
