@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Callable
 from typing import TypeVar
 
+from heartwheel.shard.batch import BatchResult
 from heartwheel.shard.listing import Rebalancing
-from heartwheel.shard.shard import BatchResult, Shard
+from heartwheel.shard.shard import Shard
 from heartwheel.wire.status import AtRiskMember, ListedGroup, RebalancingGroup, StatusRow, WheelLevel
 
 T = TypeVar("T")

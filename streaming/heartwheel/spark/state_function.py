@@ -13,7 +13,8 @@ from heartwheel.errors import HeartwheelError
 from heartwheel.log_time import Reading, decode_readings
 from heartwheel.pack import decode_pack
 from heartwheel.shard.admission import Refusal
-from heartwheel.shard.shard import BatchResult, Shard
+from heartwheel.shard.batch import BatchResult
+from heartwheel.shard.shard import Shard
 from heartwheel.shard.status import status_of
 from heartwheel.spark.job_config import JobConfig, StreamConfig
 from heartwheel.spark.packer import PayloadKind
