@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import ssl
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from confluent_kafka import KafkaError
 
 from heartwheel.cli.demo import demo_gateway
 from heartwheel.gateway import gateway as assembled
 from heartwheel.gateway.gateway import Gateway
 from heartwheel.gateway.pace import Pace
 from heartwheel.gateway.tokens import TokensFileError, may, read_tokens
+from heartwheel.kafka.bulk import Delivered
 from heartwheel.kafka.client import KafkaUnreachableError
-from heartwheel.kafka.sender import Stamp
 from heartwheel.settings import SettingsError, load_settings
 from heartwheel.wire.events import Event, EventType, decode_event
 from support.certificates import Authority
@@ -34,18 +35,19 @@ class SenderDouble:
         self.events: list[Event] = []
         self.keys: list[bytes] = []
         self.answers = "acknowledged"
-        self._flying: deque[Callable[[Stamp | None], None]] = deque()
+        self._flying: deque[Delivered] = deque()
 
-    def send(self, key: bytes, value: bytes, acknowledged: Callable[[Stamp | None], None]) -> None:
+    def send(self, key: bytes, value: bytes, delivered: Delivered) -> None:
         """Take a record."""
         self.keys.append(key)
         self.events.append(decode_event(value))
-        self._flying.append(acknowledged)
+        self._flying.append(delivered)
 
     def poll(self) -> None:
         """Answer, unless it hangs."""
         while self._flying and self.answers != "hangs":
-            self._flying.popleft()(Stamp((0, 0, 0)) if self.answers == "acknowledged" else None)
+            refused = None if self.answers == "acknowledged" else KafkaError(KafkaError.NOT_ENOUGH_REPLICAS)
+            self._flying.popleft()(refused, None)
 
     def close(self) -> None:
         """Do nothing."""
@@ -55,7 +57,7 @@ class SenderDouble:
 def kafka(monkeypatch: pytest.MonkeyPatch) -> SenderDouble:
     """Put a double in Kafka's place."""
     double = SenderDouble()
-    monkeypatch.setattr(assembled, "Sender", lambda *_, **__: double)
+    monkeypatch.setattr(assembled, "BulkSender", lambda *_, **__: double)
     return double
 
 
@@ -163,7 +165,7 @@ def test_without_kafka_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
             raise KafkaUnreachableError("no Kafka answers")
         return double
 
-    monkeypatch.setattr(assembled, "Sender", connect)
+    monkeypatch.setattr(assembled, "BulkSender", connect)
     with serving("timeout=2s") as client:
         assert [client.post("/beat/g/lost").status_code for _ in range(3)] == [503] * 3
         assert client.get("/readyz").status_code == 503

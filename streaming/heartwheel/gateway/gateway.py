@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import ssl
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from heartwheel.dashboard.connections import Limits
 from heartwheel.dashboard.files import tls_context
@@ -16,8 +16,10 @@ from heartwheel.gateway.pace import Pace
 from heartwheel.gateway.publisher import Publisher
 from heartwheel.gateway.requests import Sessions
 from heartwheel.gateway.tokens import TokensFileError, read_tokens
-from heartwheel.kafka.sender import Sender
+from heartwheel.kafka.bulk import BulkSender
 from heartwheel.settings import Problem, Settings, SettingsError
+
+_LINGER_MS: Final = 1
 
 
 class Gateway:
@@ -52,7 +54,14 @@ class Gateway:
         if problems:
             raise SettingsError(problems)
         self.publisher = Publisher(
-            lambda: Sender(kafka.bootstrap_servers, kafka.topics.heartbeats, properties=kafka.client, linger_ms=1),
+            lambda: BulkSender(
+                kafka.bootstrap_servers,
+                kafka.topics.heartbeats,
+                properties=kafka.client,
+                linger_ms=_LINGER_MS,
+                timeout_ms=wanted.timeout_ms,
+                records_max=wanted.waiting_records_max,
+            ),
             records_max=wanted.waiting_records_max,
         )
         app = GatewayApp(
