@@ -95,9 +95,7 @@ class Shard:
         self.totals: Counter[str] = Counter(state.counts)
         self._verdicts: list[Verdict] = []
         self._loader = GroupLoader(self._members, self._groups, self._wheel, coordinator, self._verdicts.append)
-        self._runner = GroupRunner(
-            self._members, self._groups, self._wheel, self._loader, self._router, limits.verdicts_max
-        )
+        self._runner = GroupRunner(self._members, self._groups, self._wheel, self._loader, self._router, limits)
 
     @property
     def member_count(self) -> int:
