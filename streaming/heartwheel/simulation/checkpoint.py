@@ -26,7 +26,7 @@ class Planned(NamedTuple):
     batch_ms: int
 
 
-class Told(NamedTuple):
+class SinkRecord(NamedTuple):
     """Hold a record in the sink.
 
     Args:
@@ -56,7 +56,7 @@ class Checkpoint:
         self.counts: dict[int, int] = {}
         """How many partitions the topic had at the starts of the job, ever more, and the batch that each began with."""
         self.commits = 0
-        self.sink: list[Told] = []
+        self.sink: list[SinkRecord] = []
         self._starts = starts
         self._states: dict[tuple[int, int], StateRow] = {}
 
