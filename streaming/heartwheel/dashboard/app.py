@@ -19,11 +19,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from heartwheel.dashboard.api import ENDPOINTS, STREAM, STREAM_PARAMS
-from heartwheel.dashboard.base_path import BasePath
 from heartwheel.dashboard.deps import Deps
 from heartwheel.dashboard.docs_page import docs_page
-from heartwheel.dashboard.guard import Guard
-from heartwheel.dashboard.hosts import hosts_for
 from heartwheel.dashboard.hub import LISTENERS_MAX, Hub
 from heartwheel.dashboard.index import ACCOUNT, page_text
 from heartwheel.dashboard.login.gate import LOGIN, LOGOUT, LOOKER, Gate
@@ -31,9 +28,12 @@ from heartwheel.dashboard.login.login import Login, Looker
 from heartwheel.dashboard.login.page import account
 from heartwheel.dashboard.openapi import openapi
 from heartwheel.dashboard.params import read
-from heartwheel.dashboard.paths import Paths, raw_path
-from heartwheel.dashboard.problems import JSON, RequestError
 from heartwheel.dashboard.stream import Listener
+from heartwheel.http_server.base_path import BasePath
+from heartwheel.http_server.guard import Guard
+from heartwheel.http_server.hosts import hosts_for
+from heartwheel.http_server.paths import Paths, raw_path
+from heartwheel.http_server.problems import JSON, RequestError
 from heartwheel.live.canary_figures import CanaryFigures
 from heartwheel.live.history import HistoryReader
 from heartwheel.live.now import now_of

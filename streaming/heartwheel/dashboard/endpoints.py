@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from heartwheel.dashboard.deps import Deps
 from heartwheel.dashboard.downloads import CSV, JSON_FILE, Download
-from heartwheel.dashboard.problems import RequestError
+from heartwheel.http_server.problems import RequestError
 from heartwheel.live.at_risk import AtRiskList, at_risk
 from heartwheel.live.expiration import Expiration
 from heartwheel.live.expirations import (

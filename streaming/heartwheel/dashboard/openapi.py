@@ -13,7 +13,7 @@ import msgspec
 from heartwheel.dashboard.api import ENDPOINTS, STREAM, STREAM_EVENTS, STREAM_PARAMS, Endpoint
 from heartwheel.dashboard.login.sessions import COOKIE
 from heartwheel.dashboard.params import Param
-from heartwheel.dashboard.problems import Problem
+from heartwheel.http_server.problems import Problem
 from heartwheel.live.now import VERSION
 
 _ABOUT: Final = (

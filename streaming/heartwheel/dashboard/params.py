@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
-from heartwheel.dashboard.problems import RequestError
+from heartwheel.http_server.problems import RequestError
 
 TEXT_MAX: Final = 1_024
 """Longest text of a filter, characters; ids are no longer."""
