@@ -116,7 +116,7 @@ def _run(
     from heartwheel.demo.tally import Tally
     from heartwheel.kafka.topics import ensure_topics
 
-    tally = Tally(settings.engine.shards)
+    tally = Tally(settings.engine.shards, settings.canary.group_prefix)
     with contextlib.ExitStack() as stack:
         with phase("starting a Kafka broker") as say:
             broker = stack.enter_context(EmbeddedKafka(place.broker, jars=broker_jars))
