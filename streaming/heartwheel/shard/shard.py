@@ -62,6 +62,7 @@ class Shard:
         wheel_size: buckets a level of the wheel; left out, those of the blob.
         outage_min_ms: shortest gap in a partition that may be an outage, ms.
         partitions: how many partitions the topic is known to have; 0 if that is to be learned from it.
+        former: how many it had before, since the job was first started.
         blob: the state from `encode`, or empty for a new shard.
 
     Raises:
@@ -77,11 +78,13 @@ class Shard:
         wheel_size: int | None = None,
         outage_min_ms: int = 3_000,
         partitions: int = 0,
+        former: Sequence[int] = (),
         blob: str = "",
     ) -> None:
         self._limits = limits
         self._outage_min_ms = outage_min_ms
         self._partitions = partitions
+        self._former = former
         state = decode_state(blob) if blob else new_state()
         self._members, self._groups = state.members, state.groups
         self._wheel = shaped(state.wheel, tick_ms, wheel_size)
@@ -175,7 +178,9 @@ class Shard:
         """
         batch = self._begin()
         floors = self.time.watermarks()
-        outages = self.time.read(readings, outage_min_ms=self._outage_min_ms, partitions=self._partitions)
+        outages = self.time.read(
+            readings, outage_min_ms=self._outage_min_ms, partitions=self._partitions, former=self._former
+        )
         batch.counts["records"] += sum(len(pack.entry) for pack in packs)
         packs = [*self._waiting, *(not_before(pack, floors) for pack in packs)]
         decided = self.time.decided()

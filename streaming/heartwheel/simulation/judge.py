@@ -88,7 +88,7 @@ class Judge:
         counts = {plan.partitions, plan.grown[1] if plan.grown else plan.partitions}
         homes = {partition_of(group_id.encode(), count) for count in counts}
         # A job that is started for the first time after a growth does not know of the partitions before it.
-        too_late = plan.grown is not None and len(self.checkpoint.offsets[0].ends) == plan.grown[1]
+        too_late = plan.grown is not None and plan.grown[0] <= plan.start_ms
         return len(parts) > 1 and (too_late or not parts <= homes)
 
     def _states(self, shard: int) -> dict[str, Group]:

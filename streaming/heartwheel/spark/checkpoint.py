@@ -26,6 +26,10 @@ driver's clock, and ticks were a source of Spark's."""
 RUNS: Final = "runs"
 """The folder of the runs of the ticker that the checkpoint was started with: ticks of others are no evidence."""
 
+COUNTS: Final = "partitions"
+"""The folder of how many partitions the topic had at the starts on the checkpoint: by it a job that has not finished
+its first batch knows where groups may have been before the topic grew."""
+
 RUNS_MAX: Final = 64
 """How many runs of the ticker a checkpoint remembers: it may hold unread ticks of the newest few."""
 
@@ -179,6 +183,36 @@ def add_run(location: str, run: str, spark: SparkSession | None) -> tuple[str, .
             hint="choose a place this user may write to, with space left",
         ) from None
     return after.runs
+
+
+def add_count(location: str, count: int, spark: SparkSession | None) -> tuple[int, ...]:
+    """Write down how many partitions the topic has, if it had fewer at every start before.
+
+    Args:
+        location: of the checkpoint.
+        count: how many; 0 if that is not known.
+        spark: a session, without which only folders can be written to.
+
+    Returns:
+        How many there were before, ascending.
+
+    Raises:
+        CheckpointError: the place cannot be read or written.
+    """
+    place = open_store(location, spark)
+    if place is None or not count:
+        return ()
+    try:
+        data = place.newest(COUNTS)
+        known = () if data is None else msgspec.json.decode(data, type=tuple[int, ...])
+        if count > max(known, default=0):
+            place.write(f"{COUNTS}/{len(known) + 1}", msgspec.json.encode((*known, count)))
+    except (OSError, msgspec.MsgspecError) as error:
+        raise CheckpointError(
+            f"checkpoint {location}: the partitions of its topic cannot be written down: {error}",
+            hint="choose a place this user may write to, with space left",
+        ) from None
+    return tuple(each for each in known if each < count)
 
 
 def _require_same(settings: Settings, wanted: Manifest, found: Manifest, topic_key: str) -> None:
