@@ -109,11 +109,12 @@ class Shard:
         self._wheel = _shaped(state.wheel, tick_ms, wheel_size)
         self._heavy = len(blob) >= limits.state_bytes_max
         groups_max = 0 if self._heavy else limits.groups_max
-        self._router = Router(self._members, self._groups, groups_max, state.fingerprint_order)
+        self._router = Router(self._members, self._groups, groups_max)
         self._time = state.time
         self._group_times = GroupTimes(self._groups, state.elsewhere)
         self._waiting = state.waiting
         self._owed = state.owed
+        self._came = state.came
         self.totals: Counter[str] = Counter(state.counts)
         self._verdicts: list[Verdict] = []
         self._admission = Admission(limits, heavy=self._heavy, members=len(self._members))
@@ -188,12 +189,12 @@ class Shard:
                 self._members,
                 self._groups,
                 self._wheel,
-                self._router.order(),
                 dict(self.totals),
                 self._time,
                 self._group_times.elsewhere(),
                 self._waiting,
                 {row: self._owed[row] for row in self._owing().tolist()},
+                self._came,
             )
         )
 
@@ -445,7 +446,7 @@ class Shard:
 
     def _store(self, loaded: list[Loaded]) -> None:
         if self._workshop.store(loaded):
-            self._router.forget_order()
+            self._router.forget()
 
     def _renumber_members(self) -> None:
         kept = self._members.used()
@@ -454,7 +455,7 @@ class Shard:
         self._members.keep(kept)
         armed = np.flatnonzero(deadlines != NEVER)
         self._wheel.file(member_handle(armed), deadlines[armed])
-        self._router.forget_order()
+        self._router.forget()
 
 
 def _not_before(pack: Pack, floors: Ints) -> Pack:
