@@ -90,11 +90,12 @@ class Shard:
         self._wheel = shaped(state.wheel, tick_ms, wheel_size)
         self._heavy = len(blob) >= limits.state_bytes_max
         groups_max = 0 if self._heavy else limits.groups_max
-        self._router = Router(self._members, self._groups, groups_max, state.fingerprint_order)
+        self._router = Router(self._members, self._groups, groups_max)
         self.time = state.time
         self._group_times = GroupTimes(self._groups, state.elsewhere)
         self._waiting = state.waiting
         self._owed = OwedRenewals(self._groups, self._group_times, state.owed)
+        self._came = state.came
         self.totals: Counter[str] = Counter(state.counts)
         self._verdicts: list[Verdict] = []
         self._loader = GroupLoader(self._members, self._groups, self._wheel, coordinator, self._verdicts.append)
@@ -150,7 +151,7 @@ class Shard:
         """Encode the state; `Shard(blob=...)` carries on from it."""
         if self._members.wasteful():
             renumber_members(self._members, self._wheel)
-            self._router.forget_order()
+            self._router.forget()
         if self._heavy:
             # A full shard must not stay full for ever of those who are gone (`test_p6_state_bytes_max`).
             self._members.drop_free_text()
@@ -160,12 +161,12 @@ class Shard:
                 self._members,
                 self._groups,
                 self._wheel,
-                self._router.order(),
                 dict(self.totals),
                 self.time,
                 self._group_times.elsewhere(),
                 self._waiting,
                 self._owed.state(),
+                self._came,
             )
         )
 
