@@ -89,8 +89,8 @@ def test_errors_stand_where_the_values_stood() -> None:
         b'{"group_id":"g","member_id":"m","client_id":"' + "ø".encode() * 513 + b'"}',
     ],
 )
-def test_what_is_not_measured_is_within_the_limits(value: bytes) -> None:
-    """The shortest values that break a limit of sizes are longer than those whose sizes are not looked at."""
+def test_the_shortest_that_break_a_limit_are_refused(value: bytes) -> None:
+    """Values that break a limit of sizes by the least are refused, one by one and together."""
     with pytest.raises(RejectedError):
         decode_event(value)
     (found,) = decode_events([value])

@@ -34,10 +34,6 @@ DETAIL_CHARS_MAX: Final = 500
 PROTOCOLS_MAX: Final = 64
 """Most protocols that one join may offer."""
 
-_SHORT_BYTES: Final = 768
-"""A value that is no longer is within every limit of sizes: its ids are shorter than itself, and 65 protocols take 779
-bytes at least."""
-
 UNCHECKED_GENERATION: Final = -1
 """The generation of a request that asks for no generation check, as Kafka's `-1`."""
 
@@ -182,23 +178,22 @@ def decode_event(value: bytes | None, *, size_max: int = 1 << 20) -> Event:
         if error.cause in _TICKS_FAIL_BY and read_tick(value) is not None:
             raise TickError from None
         raise
-    _check(event)
-    if value is None or len(value) > _SHORT_BYTES:
-        _check_sizes(event)
+    _check(event, len(value or b""))
     return event
 
 
 def decode_events(values: Iterable[bytes], *, size_max: int = 1 << 20) -> list[Event | RejectedError]:
     """Decode many values, each as `decode_event` does; in the place of one that cannot be decoded stands the error."""
     found: list[Event | RejectedError] = []
-    short = min(_SHORT_BYTES, size_max)
+    short = min(ID_BYTES_MAX, size_max)
     for value in values:
         try:
             event = _decode(value)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             event = None
-        # Nearly every value is a short heartbeat, and all that can be wrong with it is an empty id.
-        if event and len(value) <= short and event.type is _BEAT and event.group_id and event.member_id:
+        # Nearly every value is a short heartbeat without protocols, and all that can be wrong with it is an empty id.
+        plain = event and len(value) <= short and event.type is _BEAT and not event.protocols
+        if event and plain and event.group_id and event.member_id:
             found.append(event)
         else:
             found.append(_event_or_error(value, size_max))
@@ -248,7 +243,7 @@ def _validation_cause(words: str) -> RejectCause:
     return RejectCause.BAD_FIELD
 
 
-def _check(event: Event) -> None:
+def _check(event: Event, value_bytes: int) -> None:
     if not event.group_id:
         raise RejectedError(RejectCause.MISSING_FIELD, "`group_id` is empty")
     if event.type in _NEEDS_MEMBER and not event.member_id:
@@ -258,11 +253,14 @@ def _check(event: Event) -> None:
         raise RejectedError(RejectCause.MISSING_FIELD, hint)
     if event.type is EventType.LEAVE and not (event.leaving or event.member_id or event.group_instance_id):
         raise RejectedError(RejectCause.MISSING_FIELD, "a leave names no member")
+    if len(event.protocols) > PROTOCOLS_MAX:
+        raise RejectedError(RejectCause.BAD_FIELD, f"{len(event.protocols)} protocols, at most {PROTOCOLS_MAX}")
+    # No text is longer than the JSON that it stands in, and nearly every heartbeat is shorter than the longest id.
+    if value_bytes > ID_BYTES_MAX:
+        _check_sizes(event)
 
 
 def _check_sizes(event: Event) -> None:
-    if len(event.protocols) > PROTOCOLS_MAX:
-        raise RejectedError(RejectCause.BAD_FIELD, f"{len(event.protocols)} protocols, at most {PROTOCOLS_MAX}")
     if len(event.leaving) > BATCH_LEAVE_MAX:
         raise RejectedError(RejectCause.BAD_FIELD, f"{len(event.leaving)} members leave, at most {BATCH_LEAVE_MAX}")
     _check_ids(kept := _kept_ids(event))
