@@ -287,13 +287,13 @@ class Job:
         """Make the state function of a process, which knows all runs of its ticker; it may have another wheel."""
         dice, plan, counts = self._wheel_dice, self._plan, self.checkpoint.counts
         count = self._topic.count_at(self.now_ms)
-        if count not in counts:
-            counts.append(count)
+        former = tuple(counts)
+        counts.setdefault(count, self.checkpoint.commits)
         self._config = replace(
             self._config,
             runs=self.runs,
             partitions=count,
-            former=tuple(counts[:-1]),
+            former=tuple(each for each in former if each < count),
             # Never a coarser tick than the plan's, by which it is judged how late a verdict may be.
             tick_ms=dice.choice((plan.tick_ms, plan.tick_ms, 1)),
             wheel_size=dice.choice((plan.wheel_size, plan.wheel_size, 7)),

@@ -199,14 +199,14 @@ def add_count(location: str, count: int, spark: SparkSession | None) -> tuple[in
     Raises:
         CheckpointError: the place cannot be read or written.
     """
-    place = open_store(location, spark)
-    if place is None or not count:
+    store = open_store(location, spark)
+    if store is None or not count:
         return ()
     try:
-        data = place.newest(COUNTS)
+        data = store.newest(COUNTS)
         known = () if data is None else msgspec.json.decode(data, type=tuple[int, ...])
         if count > max(known, default=0):
-            place.write(f"{COUNTS}/{len(known) + 1}", msgspec.json.encode((*known, count)))
+            store.write(f"{COUNTS}/{len(known) + 1}", msgspec.json.encode((*known, count)))
     except (OSError, msgspec.MsgspecError) as error:
         raise CheckpointError(
             f"checkpoint {location}: the partitions of its topic cannot be written down: {error}",
