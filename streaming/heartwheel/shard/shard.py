@@ -33,6 +33,7 @@ from heartwheel.log_time import LogTime, Outage, Reading
 from heartwheel.log_time.log_time import UNKNOWN_MS
 from heartwheel.pack import Pack
 from heartwheel.shard.admission import Admission, Refusal, is_stranger
+from heartwheel.shard.arrivals import Arrivals, take_out
 from heartwheel.shard.codec import ShardState, decode_state, encode_state, new_state
 from heartwheel.shard.fast_path import Route, keep_alive, mark_busy
 from heartwheel.shard.figures import Figures
@@ -119,7 +120,8 @@ class Shard:
         self._verdicts: list[Verdict] = []
         self._admission = Admission(limits, heavy=self._heavy, members=len(self._members))
         self._counts: Counter[str] = Counter()
-        self._workshop = Workshop(self._members, self._groups, self._wheel, coordinator, self._verdicts.append)
+        where = (self._members, self._groups, self._wheel, coordinator, self._verdicts.append)
+        self._workshop, self._arrivals = Workshop(*where), Arrivals(*where)
 
     # -- what it is
 
@@ -328,6 +330,7 @@ class Shard:
             # A new wheel starts where the log does, so that its first deadlines are filed on fine levels.
             self._wheel.advance(max(0, int(log.append_ms.min())))
         self._counts["records_astray"] += self._router.count_strays(log, route.group)
+        arriving = take_out(log, route, self._groups)
         mark_busy(
             log,
             route,
@@ -336,6 +339,8 @@ class Shard:
             member_deadlines(self._wheel, self._members.rows),
             group_deadlines(self._wheel, self._groups.rows),
         )
+        if len(arriving) and self._arrivals.let_in(log, route, self._admission):
+            self._router.forget()
         alive = keep_alive(log, route, self._groups)
         self._members["seen_ms"][alive.rows] = alive.seen_ms
         self._wheel.file(member_handle(alive.rows), alive.seen_ms + self._members["timeout_ms"][alive.rows])

@@ -55,6 +55,10 @@ class Table:
         self.rows += 1
         return self.rows - 1
 
+    def allocate_many(self, count: int) -> Rows:
+        """Take free rows, as `allocate` does, and return their numbers."""
+        return np.array([self.allocate() for _ in range(count)], np.intp)
+
     def release(self, row: int) -> None:
         """Give a row back."""
         for name, (default, _) in self._defaults.items():

@@ -116,6 +116,12 @@ class TextTable:
         self._ids.write(row, row_id)
         self._details.write(row, detail)
 
+    def write_many(self, rows: Sequence[int], ids: Sequence[str], details: Sequence[bytes]) -> None:
+        """Set the ids and details of some rows."""
+        for row, row_id, detail in zip(rows, ids, details, strict=True):
+            self._ids.write(row, row_id)
+            self._details.write(row, detail)
+
     def keep(self, rows: NDArray[np.intp]) -> None:
         """Renumber the table: row `rows[i]` becomes row `i`, all others are dropped."""
         kept = self.read(rows)
