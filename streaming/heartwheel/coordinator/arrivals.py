@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from heartwheel.coordinator import words
+from heartwheel.coordinator import messages
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.java_map import grown_table
 from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState, Member, TimerKind
@@ -137,7 +137,7 @@ def _say_arrivals(group: Group, size: int, arrivals: Sequence[Arrival], emit: Ca
                 group_id=group_id,
                 time_ms=time_ms,
                 generation_id=generation,
-                reason=words.adding(event.member_id, None, event.reason),
+                reason=messages.adding(event.member_id, None, event.reason),
                 cause=Cause.MEMBER_JOINED,
                 group_state=stable if place else state,
                 group_kind=kind,
@@ -151,7 +151,7 @@ def _say_arrivals(group: Group, size: int, arrivals: Sequence[Arrival], emit: Ca
                 group_id=group_id,
                 time_ms=time_ms,
                 generation_id=generation + 1,
-                reason=words.stabilized(group_id, generation + 1, size + place + 1),
+                reason=messages.stabilized(group_id, generation + 1, size + place + 1),
                 cause=Cause.MEMBER_JOINED,
                 group_state=stable,
                 group_kind=kind,
