@@ -189,7 +189,7 @@ class Arrivals:
         for name, values in (("group", row), ("timeout_ms", timeouts), ("fingerprint", marks)):
             self._members[name][at] = values
         ids = [event.member_id for event in events]
-        self._members.text.write_many(at.tolist(), ids, list(map(member_detail, members)))
+        self._members.text.write_many(at, ids, list(map(member_detail, members)))
         return at
 
     def _ids_of(self, group: int) -> list[str]:
