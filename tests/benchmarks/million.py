@@ -101,7 +101,7 @@ def live_figures(
     third = max(1, len(behind) // 3)
     late, false = _judged(session, config, chosen.members)
     return {
-        "heartbeats/s": round(sum(batch["numInputRows"] for batch in batches) / (sum(took) / 1000)),
+        "heartbeats/s": round(sum(batch["numInputRows"] for batch in batches) / max(0.001, sum(took) / 1000)),
         "batches": len(batches),
         "batch p50, ms": percentile(took, 0.5),
         "batch p99, ms": percentile(took, 0.99),

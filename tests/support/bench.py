@@ -215,9 +215,9 @@ def _kind_of(pid: int) -> str:
     command = command_of(pid)
     if "kafka.Kafka" in command:
         return "broker"
-    if "pyspark.daemon" in command or "heartwheel.spark.daemon" in command:
-        return "workers"
-    return "JVM" if "java" in command.partition(" ")[0] else "other"
+    if "java" in command.partition(" ")[0]:
+        return "JVM"
+    return "workers" if "daemon" in command else "other"
 
 
 def _cpu_s() -> dict[str, float]:

@@ -228,4 +228,6 @@ def _show(report: Mapping[str, Any], place: DemoFolder) -> None:
 
 
 def _judged(figures: Mapping[str, int]) -> str:
-    return f"{figures['told']:,} of {figures['expected']:,}, {figures['false']:,} false, {figures['missed']:,} missed"
+    return (
+        f"{figures['written']:,} of {figures['expected']:,}, {figures['false']:,} false, {figures['missed']:,} missed"
+    )

@@ -109,7 +109,7 @@ def create_app(
             Route("/", _home_of(deps, asked)),
             *(Route(path, page) for path in PAGES),
         ],
-        exception_handlers={RequestError: _told, 404: _not_found, 405: _not_found},
+        exception_handlers={RequestError: _refused, 404: _not_found, 405: _not_found},
         lifespan=lifespan,
     )
     app.state.hub = hub
@@ -241,7 +241,7 @@ def _unknown(scope: Scope) -> RequestError:
     return RequestError(404, f"nothing is at {raw_path(scope)[:100]}", "/docs lists what there is")
 
 
-async def _told(_request: Request, error: Exception) -> Response:
+async def _refused(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestError)  # noqa: S101 - Starlette calls it for that class alone
     return error.response()
 

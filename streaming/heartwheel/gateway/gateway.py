@@ -18,7 +18,7 @@ from heartwheel.gateway.requests import Sessions
 from heartwheel.gateway.tokens import Tokens, TokensFileError
 from heartwheel.kafka.bulk import BulkSender
 from heartwheel.settings import Problem, Settings, SettingsError
-from heartwheel.settings.places import parse_networks
+from heartwheel.settings.locations import parse_networks
 
 _LINGER_MS: Final = 1
 
