@@ -159,7 +159,7 @@ class LazyTimer(StatefulProcessor):
 
 def with_state_processor(session: Session, config: JobConfig) -> DataFrame:
     """`transformWithState` with a lazy timer a member."""
-    grouped = keyed(session, config, 100_000).groupBy("key")
+    grouped = keyed(session, config, 20_000).groupBy("key")
     return grouped.transformWithState(
         statefulProcessor=LazyTimer(), outputStructType=OUT, outputMode="Append", timeMode="ProcessingTime"
     )
