@@ -126,7 +126,7 @@ def _fell_silent(
     silent[member] = False  # it has records: those decide
     starts = np.flatnonzero(np.diff(member, prepend=-1))
     previous_deadline = np.empty(len(time), np.int64)
-    # What the record before has set; at a member's first record, which has a stranger before it, what the state has set.
+    # What the record before has set; at a member's first record, as a stranger's is before it, what the state has.
     previous_deadline[1:] = time[:-1] + members["timeout_ms"][member[:-1]]
     previous_deadline[starts] = member_deadline[member[starts]]
     late = time >= previous_deadline
