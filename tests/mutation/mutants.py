@@ -349,9 +349,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a request that has no fingerprint is taken for somebody's heartbeat",
-        f"{_ENGINE}/shard/router.py",
-        "(ordered[at] == fingerprints) & (fingerprints != 0)",
-        "ordered[at] == fingerprints",
+        f"{_ENGINE}/shard/fingerprints.py",
+        "np.flatnonzero(fingerprints != NONE).astype(np.int32)",
+        "np.arange(len(fingerprints), dtype=np.int32)",
         "P1",
         f"{_HISTORY}[fingerprints]",
     ),
