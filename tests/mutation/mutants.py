@@ -284,9 +284,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a request that has no fingerprint is taken for somebody's heartbeat",
-        f"{_ENGINE}/shard/router.py",
-        "(ordered[at] == fingerprints) & (fingerprints != 0)",
-        "ordered[at] == fingerprints",
+        f"{_ENGINE}/shard/fingerprints.py",
+        "np.flatnonzero(fingerprints != NONE)",
+        "np.arange(len(fingerprints))",
         "P1",
         f"{_HISTORY}[fingerprints]",
     ),
@@ -342,7 +342,7 @@ MUTANTS: Final = (
     Mutant(
         "rejects are dropped",
         f"{_ENGINE}/spark/state_function.py",
-        "    rows += map(reject_row, rejects)\n",
+        "    records += (reject_row(reject)[:_RECORD_COLUMNS] for reject in rejects)\n",
         "",
         "P6",
         f"{_STATE_FUNCTION}::test_p6_a_full_shard_refuses_by_name",
