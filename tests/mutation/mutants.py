@@ -407,7 +407,7 @@ MUTANTS: Final = (
     Mutant(
         "rejects are dropped",
         f"{_ENGINE}/spark/state_function.py",
-        "    rows += map(reject_row, rejects)\n",
+        "    records += (reject_row(reject)[:_RECORD_COLUMNS] for reject in rejects)\n",
         "",
         "P6",
         f"{_STATE_FUNCTION}::test_p6_a_full_shard_refuses_by_name",
