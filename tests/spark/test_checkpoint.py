@@ -62,11 +62,11 @@ def test_f6_another_configuration_is_refused_with_all_that_differs(tmp_path: Pat
         (b'{"format":1}', "cannot be read"),
         (
             msgspec.json.encode({"format": FORMAT + 1, "shards": 8, "shuffle_partitions": 2, "topic": "t"}),
-            "has format 3",
+            "has format 4",
         ),
         (
             msgspec.json.encode({"format": 1, "shards": 8, "shuffle_partitions": 2, "topic": "t"}),
-            "has format 1, whose time came from the driver's clock",
+            "has format 1, whose state cannot be carried on",
         ),
     ],
 )

@@ -19,9 +19,9 @@ from heartwheel.spark.checkpoint_store import CheckpointStore, open_store
 from heartwheel.spark.job_config import cores_of
 
 MANIFEST: Final = "heartwheel.json"
-FORMAT: Final = 2
-"""The version of the checkpoint's layout; state blobs have a version of their own. In the first, time came from the
-driver's clock, and ticks were a source of Spark's."""
+FORMAT: Final = 3
+"""The version of the checkpoint's layout, and of the oldest state that is carried on. In the first, time came from the
+driver's clock, and ticks were a source of Spark's; the second, which no release wrote, had states in base64."""
 
 RUNS: Final = "runs"
 """The folder of the runs of the ticker that the checkpoint was started with: ticks of others are no evidence."""
@@ -136,7 +136,7 @@ def _read(store: CheckpointStore, location: str) -> Manifest | None:
         )
     if manifest is not None and manifest.format < FORMAT:
         raise CheckpointError(
-            f"checkpoint {location} has format {manifest.format}, whose time came from the driver's clock; "
+            f"checkpoint {location} has format {manifest.format}, whose state cannot be carried on; "
             f"this release reads format {FORMAT}",
             hint="start on a new checkpoint.location, which reads the topic again; docs/upgrade.md says what is lost",
         )
