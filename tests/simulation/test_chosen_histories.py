@@ -37,7 +37,7 @@ def test_chosen_history(mistake: str) -> None:
     assert simulate(CHOSEN[mistake]).problems == []
 
 
-@pytest.mark.parametrize("seed", [49, 209, 428, 838, 1046])
+@pytest.mark.parametrize("seed", [49, 209, 428, 838, 1046, 7832])
 def test_outages_found_by_the_simulator(seed: int) -> None:
     """P1: groups that wait for a partition, write to two, or wait for syncs, are renewed as any other by an outage."""
     assert simulate(seed).problems == []
