@@ -24,10 +24,12 @@ from heartwheel.spark.progress import Progress, ProgressReader
 from heartwheel.spark.session import jvm_exit_code, session_conf, start_session
 from heartwheel.spark.ticker import Ticker
 from heartwheel.spark.unfinished import Unfinished
+from heartwheel.spark.wall_clock import WallClock
 
 _POLL_S: Final = 0.1
 _BACKOFF_S_MAX: Final = 30.0
 _METADATA_S_MAX: Final = 5.0
+_SET_BACK_S_MIN: Final = 2.0  # a query that is started anew costs about as much
 
 _log = logging.getLogger(__name__)
 
@@ -179,11 +181,16 @@ class Engine:
         self._stop.wait(backoff_s)
 
     def _watch(self, query: StreamingQuery) -> None:
-        progress = ProgressReader(query)
+        progress, clock, set_back_s = ProgressReader(query), WallClock(), 0.0
         while not query.awaitTermination(_POLL_S):  # type: ignore[arg-type]  # takes fractions of a second too
             finished = list(progress.fresh())
             for batch in finished:
                 self._add(batch)
+            set_back_s += clock.set_back_s()
+            if set_back_s >= _SET_BACK_S_MIN and not query.status["isTriggerActive"]:
+                _log.warning("the clock was set back by %.0f s, for which Spark would wait: started anew", set_back_s)
+                query.stop()
+                break
             # Between two batches a stop costs nothing; a batch that is cut short is done again at the next start.
             if self._stop.is_set() and (finished or not query.status["isTriggerActive"]):
                 query.stop()
