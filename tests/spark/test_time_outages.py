@@ -141,6 +141,7 @@ def test_p1_an_outage_expires_nobody_who_lives(
     assert {row["member_id"]: row["deadline_ms"] for row in rows} == {
         row["member_id"]: ends[home_of(row["group_id"])][0] + SESSION_MS for row in rows
     }
+    assert all(row["deadline_ms"] == row["renewed_ms"] + SESSION_MS for row in rows)
     told = world.topics.rows("job")[-1]
     assert told["last_outage"]["duration_ms"] >= seconds * 900
     assert told["sessions_renewed"] >= LIVING
@@ -202,6 +203,7 @@ def test_p1_open_transactions_stop_time_and_expire_nobody(world: World) -> None:
     world.job.until_clock(int(time.time() * 1000))
     # Nothing was an outage: ticks were written behind the transactions, so the deadlines are the true ones.
     assert {row["deadline_ms"] - row["last_seen_ms"] for row in rows} == {SESSION_MS}
+    assert {row["renewed_ms"] for row in rows} == {None}
     assert all(row["deadline_ms"] < began_ms + 2 * SESSION_MS for row in rows)
     assert world.expirations(["inside-1"]) == []
     assert not [row for row in world.topics.rows("expirations") if row["member_id"].startswith("member-")]

@@ -88,6 +88,7 @@ class Workshop:
         starts = np.searchsorted(owner, rows).tolist()
         stops = np.searchsorted(owner, rows, side="right").tolist()
         seen = self._groups["seen_ms"][rows].tolist()
+        renewed = self._groups["renewed_ms"][rows].tolist()
         rows_of = member_rows.tolist()
         for i, (group_id, detail) in enumerate(self._groups.text.read(rows)):
             group = _decode_group(detail)
@@ -96,7 +97,7 @@ class Workshop:
             here = slice(starts[i], stops[i])
             for member in sorted(members[here], key=_seq):
                 (group.pending if member.pending else group.members)[member.member_id] = member
-            machine = GroupMachine(group, self._config, self._emit)
+            machine = GroupMachine(group, self._config, self._emit, renewed_ms=renewed[i])
             ids = (text[0] for text in texts[here])
             yield Loaded(int(rows[i]), group, machine, dict(zip(ids, rows_of[here], strict=True)))
 

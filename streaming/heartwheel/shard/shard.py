@@ -367,6 +367,7 @@ class Shard:
         for loaded in self._workshop.load(renewal.busy):
             renewed += loaded.machine.renew(outage.before_ms, outage.after_ms)
             done.append(loaded)
+        self._groups["renewed_ms"][rows] = np.maximum(self._groups["renewed_ms"][rows], outage.after_ms)
         self._store(done)
         self._counts["sessions_renewed"] += renewed
 

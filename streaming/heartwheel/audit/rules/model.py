@@ -107,6 +107,7 @@ class Group(msgspec.Struct):
         record: what would be read at a load.
         heap: (deadline, whose, seq, member id); members re-arm lazily. `ties` orders what it finds due.
         verdicts: how many were derived.
+        renewed_ms: end of the newest outage that started its timers anew, epoch ms; -1 if there was none.
     """
 
     group_id: str
@@ -142,6 +143,7 @@ class Group(msgspec.Struct):
     record: Record = msgspec.field(default_factory=Record)
     heap: list[tuple[int, int, int, str]] = []
     verdicts: int = 0
+    renewed_ms: int = -1
 
 
 class Said(msgspec.Struct):
