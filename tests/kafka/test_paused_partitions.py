@@ -10,7 +10,8 @@ from kafka.structs import TopicPartition
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import reader
 from heartwheel.kafka.sender import Sender
-from heartwheel.kafka.topics import TopicSpec, ensure_topics
+from heartwheel.kafka.topic_specs import TopicSpec
+from heartwheel.kafka.topics import ensure_topics
 from support.job import wait_for
 
 pytestmark = pytest.mark.kafka

@@ -104,6 +104,7 @@ class Context:
                 reason=reason,
                 cause=cause,
                 member_count=len(group.members),
+                loads=group.loads if group.loaded_ms == self.now_ms else 0,
                 **fields,
             )
         )
