@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings, format_size
+from heartwheel.spark.brake import Brake, Ends, ends_of
 from heartwheel.spark.checkpoint import Manifest
 from heartwheel.spark.faults import OUT_OF_MEMORY, Fault, explain, explain_end
 from heartwheel.spark.job import HeartbeatJob, Job
@@ -80,6 +81,14 @@ class Engine:
         self._stop = threading.Event()
         self._moved = False
         self._phase = ""
+        source = self._job.config.source
+        self._brake = Brake(
+            self._job.settings.engine.waiting_records_max,
+            ends=lambda: ends_of(self._job.settings, source),
+            sleep=self._stop.wait,
+        )
+        self._standing: Ends = {}
+        self._waiting = 0
 
     @property
     def config(self) -> StreamConfig:
@@ -162,6 +171,7 @@ class Engine:
         interval = f"{self._job.config.trigger_interval_ms} milliseconds"
         while not self._stop.is_set():
             self._moved = False
+            self._brake_on()
             try:
                 partitions = ticker.count_partitions(_METADATA_S_MAX)
                 self._unfinished.pass_over(spark, partitions, self._watch)
@@ -170,6 +180,17 @@ class Engine:
             except PySparkException as error:
                 tries = 1 if self._moved else tries + 1
                 self._wait_or_give_up(explain(error), tries, error)
+
+    def _brake_on(self) -> None:
+        """Wait until the partitions that too many records wait for go on."""
+        if not self._standing:
+            return
+        fault = self._brake.fault(self._waiting, self._standing)
+        self._on_fault(fault)
+        _log.warning("%s", fault.message)
+        self._enter("retrying")
+        self._brake.wait(self._standing, self._stop.is_set)
+        self._standing = {}
 
     def _wait_or_give_up(self, fault: Fault, tries: int, error: Exception) -> None:
         self._on_fault(fault)
@@ -186,17 +207,19 @@ class Engine:
             finished = list(progress.fresh())
             for batch in finished:
                 self._add(batch)
+            if finished and not self._standing:
+                self._waiting = finished[-1].waiting
+                self._standing = self._brake.standing(self._waiting)
             set_back_s += clock.set_back_s()
-            if set_back_s >= _SET_BACK_S_MIN and not query.status["isTriggerActive"]:
-                _log.warning("the clock was set back by %.0f s, for which Spark would wait: started anew", set_back_s)
-                query.stop()
-                break
+            wanted = self._stop.is_set() or self._standing or set_back_s >= _SET_BACK_S_MIN
             # Between two batches a stop costs nothing; a batch that is cut short is done again at the next start.
-            if self._stop.is_set() and (finished or not query.status["isTriggerActive"]):
+            if wanted and (finished or not query.status["isTriggerActive"]):
                 query.stop()
                 break
         for batch in progress.fresh():
             self._add(batch)
+        if set_back_s >= _SET_BACK_S_MIN:
+            _log.warning("the clock was set back by %.0f s, for which Spark would wait: started anew", set_back_s)
 
     def _add(self, batch: Progress) -> None:
         self._moved = True
