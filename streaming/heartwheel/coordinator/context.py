@@ -8,8 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.model import NEVER, Group, GroupState, Member, TimerKind
+from heartwheel.coordinator.model import NEVER, Group, GroupState, Member, TimerKind, put_off_by
 from heartwheel.coordinator.roster import Roster
+from heartwheel.coordinator.speaker import Speaker
 from heartwheel.coordinator.timers import Timers
 from heartwheel.wire.events import Event
 from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind, Verdict
@@ -34,7 +35,7 @@ class Conditions(msgspec.Struct):
     append_delay_ms: int = 0
 
 
-class Context:
+class Context(Speaker):
     """One group, its members' bookkeeping, its timers, and the present moment.
 
     Args:
@@ -109,27 +110,13 @@ class Context:
             )
         )
 
-    def say_of(self, member: Member, kind: Kind, reason: str, cause: Cause | None = None, **fields: Any) -> None:
-        """Emit a verdict about one member at this moment."""
-        self.say(
-            kind,
-            reason,
-            cause,
-            member_id=member.member_id,
-            group_instance_id=member.group_instance_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            **fields,
-        )
-
     def say_expired(self, member: Member, kind: Kind, reason: str, cause: Cause, **fields: Any) -> None:
         """Emit a verdict about a member that a timer ended.
 
         One of the member's own timers that was started by the end of an outage, and not by the member, says so.
         """
-        started_ms = self.now_ms - member.timer_ms
-        if fields["expiry_reason"] in _BY_OWN_TIMER and member.last_seen_ms < started_ms == self.renewed_ms:
-            fields["renewed_ms"] = started_ms
+        if fields["expiry_reason"] in _BY_OWN_TIMER:
+            fields["renewed_ms"] = put_off_by(self.renewed_ms, member, self.now_ms)
         self.say_of(member, kind, reason, cause, last_seen_ms=member.last_seen_ms, **fields)
 
     def renew_timers(self, now_ms: int) -> int:
