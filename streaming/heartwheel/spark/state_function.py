@@ -214,6 +214,7 @@ def _output(outcome: BatchResult, rejects: list[Reject], status: StatusRow, *, s
         standing=standing,
         outage_ms=max((outage.after_ms - outage.before_ms for outage in outcome.outages), default=0),
         renewed=outcome.counts["sessions_renewed"],
+        waiting=status.waiting,
     )
     return _frame(records, figures)
 
