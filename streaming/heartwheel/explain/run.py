@@ -9,8 +9,9 @@ from heartwheel.explain.facts import Fact
 from heartwheel.explain.follow import follow
 from heartwheel.explain.history import History
 from heartwheel.explain.layouts import Layout
+from heartwheel.explain.opened_log import open_log
 from heartwheel.explain.order import in_order
-from heartwheel.explain.scan import FactReader, Scanned, open_log, scan
+from heartwheel.explain.scan import FactReader, Scanned, scan
 from heartwheel.wire.explained import ExplainedEvent
 
 
@@ -59,7 +60,7 @@ def explain_logs(
         scanned: where to count.
         stdin: what `-` stands for.
         utc_offset_ms: how far times without a zone are ahead of UTC, ms.
-        progress: told how many bytes were read.
+        progress: called with how many bytes were read.
 
     Returns:
         The events, in the order of time.

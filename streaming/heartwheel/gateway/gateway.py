@@ -5,22 +5,26 @@ from __future__ import annotations
 import contextlib
 import ssl
 from pathlib import Path
-from typing import Self
+from typing import Final
 
-from heartwheel.dashboard.connections import Limits
-from heartwheel.dashboard.files import tls_context
-from heartwheel.dashboard.hosts import hosts_for
-from heartwheel.dashboard.server import DashboardServer
+from heartwheel.addresses import parse_networks
 from heartwheel.gateway.app import Bounds, GatewayApp
 from heartwheel.gateway.pace import Pace
 from heartwheel.gateway.publisher import Publisher
 from heartwheel.gateway.requests import Sessions
-from heartwheel.gateway.tokens import TokensFileError, read_tokens
-from heartwheel.kafka.sender import Sender
+from heartwheel.gateway.tokens import Tokens, TokensFileError
+from heartwheel.http_server.connections import Limits
+from heartwheel.http_server.hosts import hosts_for
+from heartwheel.http_server.served import Served
+from heartwheel.http_server.server import HttpServer
+from heartwheel.http_server.tls import tls_context
+from heartwheel.kafka.bulk import BulkSender
 from heartwheel.settings import Problem, Settings, SettingsError
 
+_LINGER_MS: Final = 1
 
-class Gateway:
+
+class Gateway(Served):
     """Run a gateway, in threads of its own; Kafka may come later.
 
     Args:
@@ -36,7 +40,7 @@ class Gateway:
         tokens, tls = None, None
         if wanted.access_file:
             try:
-                tokens = read_tokens(Path(wanted.access_file))
+                tokens = Tokens(Path(wanted.access_file))
             except TokensFileError as error:
                 found = Problem("gateway.access_file", str(error), f'"{wanted.access_file}"', hint=error.hint or "")
                 problems.append(found)
@@ -52,9 +56,17 @@ class Gateway:
         if problems:
             raise SettingsError(problems)
         self.publisher = Publisher(
-            lambda: Sender(kafka.bootstrap_servers, kafka.topics.heartbeats, properties=kafka.client, linger_ms=1),
+            lambda: BulkSender(
+                kafka.bootstrap_servers,
+                kafka.topics.heartbeats,
+                properties=kafka.client,
+                linger_ms=_LINGER_MS,
+                timeout_ms=wanted.timeout_ms,
+                records_max=wanted.waiting_records_max,
+            ),
             records_max=wanted.waiting_records_max,
         )
+        proxies = parse_networks(wanted.trusted_proxies)
         app = GatewayApp(
             self.publisher,
             hosts=hosts_for(wanted.host, wanted.allow_hosts),
@@ -62,38 +74,24 @@ class Gateway:
             bounds=Bounds(wanted.body_bytes_max, wanted.records_per_request_max, wanted.timeout_ms / 1000),
             pace=Pace(wanted.records_per_second_max),
             tokens=tokens,
+            proxies=proxies,
         )
-        self._server = DashboardServer(
+        server = HttpServer(
             app,
             host=wanted.host,
             port=wanted.port,
             tls=tls,
             limits=Limits(connections=wanted.connections_max, per_address=wanted.connections_per_address_max),
+            exempt=proxies,
             what="gateway",
         )
-        self._stack = contextlib.ExitStack()
+        super().__init__(server)
 
-    def __enter__(self) -> Self:
-        """Start it.
-
-        Raises:
-            DashboardServerError: the address cannot be listened on.
-        """
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(self.publisher)
-            stack.enter_context(self._server)
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+    def _begin(self, stack: contextlib.ExitStack) -> None:
+        stack.enter_context(self.publisher)
+        super()._begin(stack)
 
     @property
     def url(self) -> str:
         """The address that workers beat at, without a slash at the end."""
-        return self._server.url.rstrip("/")
-
-    @property
-    def running(self) -> bool:
-        """Whether it still serves."""
-        return self._server.running
+        return super().url.rstrip("/")

@@ -7,7 +7,7 @@ While a gap may still turn out to be an outage, the partition is *decided* only 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -29,6 +29,9 @@ Ints = NDArray[np.int64]
 
 UNKNOWN_MS: Final = -1
 """The time of a partition that nothing was read from."""
+
+STANDING_MS: Final = 5_000
+"""How far a partition may be behind the newest before its time counts as standing still, ms."""
 
 MOVED_MS_MAX: Final = 600_000
 """How long after a topic has grown a group may still move to another partition, ms: producers look at the topic anew
@@ -64,7 +67,7 @@ class LogTime(msgspec.Struct):
         partitions: what is known of each that something was read from.
         count: how many partitions the topic has, as far as is known; it only rises.
         grown_ms: when the newest of them was first heard of, epoch ms.
-        former: how many there were before, while groups may still move.
+        former: how many there were before, while records from before their growth may be unread, and groups may move.
     """
 
     partitions: dict[int, PartitionTime] = {}
@@ -72,19 +75,27 @@ class LogTime(msgspec.Struct):
     grown_ms: int = UNKNOWN_MS
     former: list[int] = []
 
-    def read(self, readings: Iterable[Reading], *, outage_min_ms: int, partitions: int = 0) -> list[Outage]:
+    def read(
+        self,
+        readings: Iterable[Reading],
+        *,
+        outage_min_ms: int,
+        partitions: int = 0,
+        former: Sequence[int] = (),
+    ) -> list[Outage]:
         """Take in what a batch has read.
 
         Args:
             readings: of all tasks.
             outage_min_ms: shortest gap that may be an outage, ms.
             partitions: how many partitions the topic is known to have from elsewhere.
+            former: how many it had before, as far as that is known from elsewhere; looked at in the first batch.
 
         Returns:
             The outages that are certain now, by their begin, then by partition.
         """
         readings = sorted(readings, key=lambda each: (each.partition, each.first_offset))
-        self._count(readings, partitions)
+        self._count(readings, partitions, former)
         outages: list[Outage] = []
         for reading in readings:
             before = self.partitions.get(reading.partition)
@@ -104,15 +115,19 @@ class LogTime(msgspec.Struct):
                     outages.append(Outage(reading.partition, gap.before_ms, gap.after_ms, kind))
         return sorted(outages, key=lambda outage: (outage.before_ms, outage.partition))
 
-    def _count(self, readings: list[Reading], partitions: int) -> None:
+    def _count(self, readings: list[Reading], partitions: int, former: Sequence[int]) -> None:
         """Learn how many partitions there are, and since when."""
         if not readings:
             return
         newest_ms = max(reading.last_ms for reading in readings)
         count = max(partitions, self.count, *(max(each.partition + 1, each.partitions) for each in readings))
-        if self.count and count > self.count:
+        if not self.count:
+            self.former = [each for each in (*former, partitions) if 0 < each < count]
+        elif count > self.count:
             self.former = [*self.former, self.count]
-        elif newest_ms > self.grown_ms + MOVED_MS_MAX:
+        elif self.former and self.watermarks().min() > self.grown_ms + MOVED_MS_MAX:
+            # By the partition that is furthest behind: of a backlog that is read in bounded batches, one may have been
+            # read far beyond the growth, and another not up to it.
             self.former = []
         if count > self.count:
             self.count = count
@@ -127,6 +142,20 @@ class LogTime(msgspec.Struct):
     def decided(self) -> Ints:
         """Return up to where every partition is decided, int64 (count,), epoch ms, `UNKNOWN_MS` likewise."""
         return self._column({number: part.decided_ms for number, part in self.partitions.items()})
+
+    def clock_ms(self) -> int:
+        """Return up to when every partition is decided, epoch ms, `UNKNOWN_MS` while nothing was read from one."""
+        return int(self.decided().min()) if self.count else UNKNOWN_MS
+
+    def newest_ms(self) -> int:
+        """Return the time of the newest record of any partition, epoch ms, `UNKNOWN_MS` if there was none."""
+        return int(self.watermarks().max(initial=UNKNOWN_MS))
+
+    def standing(self) -> list[tuple[int, int]]:
+        """List the partitions that are far behind the newest, and up to when each is decided, the oldest first."""
+        decided = self.decided()
+        behind = np.flatnonzero(decided < self.newest_ms() - STANDING_MS)
+        return sorted(zip(behind.tolist(), decided[behind].tolist(), strict=True), key=lambda each: each[1])
 
     def undecided(self) -> int:
         """Count the partitions that wait for a tick to tell what a gap was."""

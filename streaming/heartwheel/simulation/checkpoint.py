@@ -26,7 +26,7 @@ class Planned(NamedTuple):
     batch_ms: int
 
 
-class Told(NamedTuple):
+class SinkRecord(NamedTuple):
     """Hold a record in the sink.
 
     Args:
@@ -53,8 +53,10 @@ class Checkpoint:
 
     def __init__(self, starts: dict[int, int]) -> None:
         self.offsets: list[Planned] = []
+        self.counts: dict[int, int] = {}
+        """How many partitions the topic had at the starts of the job, ever more, and the batch that each began with."""
         self.commits = 0
-        self.sink: list[Told] = []
+        self.sink: list[SinkRecord] = []
         self._starts = starts
         self._states: dict[tuple[int, int], StateRow] = {}
 

@@ -14,17 +14,21 @@ from pyspark.sql import SparkSession
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings
-from heartwheel.settings.places import is_local, runs_elsewhere
+from heartwheel.settings.locations import is_local, runs_elsewhere
+from heartwheel.spark.checkpoint_store import CheckpointStore, open_store
 from heartwheel.spark.job_config import cores_of
-from heartwheel.spark.places import Place, place_of
 
 MANIFEST: Final = "heartwheel.json"
-FORMAT: Final = 2
-"""The version of the checkpoint's layout; state blobs have a version of their own. In the first, time came from the
-driver's clock, and ticks were a source of Spark's."""
+FORMAT: Final = 3
+"""The version of the checkpoint's layout, and of the oldest state that is carried on. In the first, time came from the
+driver's clock, and ticks were a source of Spark's; the second, which no release wrote, had states in base64."""
 
 RUNS: Final = "runs"
 """The folder of the runs of the ticker that the checkpoint was started with: ticks of others are no evidence."""
+
+COUNTS: Final = "partitions"
+"""The folder of how many partitions the topic had at the starts on the checkpoint: by it a job that has not finished
+its first batch knows where groups may have been before the topic grew."""
 
 RUNS_MAX: Final = 64
 """How many runs of the ticker a checkpoint remembers: it may hold unread ticks of the newest few."""
@@ -71,10 +75,10 @@ def read_manifest(location: str, spark: SparkSession | None = None) -> Manifest 
     Raises:
         CheckpointError: the place holds something else, a newer release wrote it, or it cannot be reached.
     """
-    place = place_of(location, spark)
-    if place is None:
+    store = open_store(location, spark)
+    if store is None:
         raise CheckpointError(f"{location} is not a local folder", hint="copy it to one, while the job is stopped")
-    return _read(place, location)
+    return _read(store, location)
 
 
 def open_checkpoint(
@@ -104,21 +108,21 @@ def open_checkpoint(
             hint="name an address that all of them reach; set checkpoint.shared if it is the same folder everywhere",
         )
     wanted = Manifest.of(settings, topic=topic)
-    place = place_of(location, spark)
-    if place is None:
+    store = open_store(location, spark)
+    if store is None:
         return wanted
-    found = _read(place, location)
+    found = _read(store, location)
     if found is None:
-        _write(place, location, wanted)
+        _write(store, location, wanted)
         return wanted
     _require_same(settings, wanted, found, topic_key)
     return found
 
 
-def _read(place: Place, location: str) -> Manifest | None:
+def _read(store: CheckpointStore, location: str) -> Manifest | None:
     try:
-        data = place.read(MANIFEST)
-        ours_or_new = data is not None or place.is_empty()
+        data = store.read(MANIFEST)
+        ours_or_new = data is not None or store.is_empty()
         manifest = None if data is None else msgspec.json.decode(data, type=Manifest)
     except (OSError, msgspec.MsgspecError) as error:
         raise CheckpointError(
@@ -132,7 +136,7 @@ def _read(place: Place, location: str) -> Manifest | None:
         )
     if manifest is not None and manifest.format < FORMAT:
         raise CheckpointError(
-            f"checkpoint {location} has format {manifest.format}, whose time came from the driver's clock; "
+            f"checkpoint {location} has format {manifest.format}, whose state cannot be carried on; "
             f"this release reads format {FORMAT}",
             hint="start on a new checkpoint.location, which reads the topic again; docs/upgrade.md says what is lost",
         )
@@ -165,20 +169,50 @@ def add_run(location: str, run: str, spark: SparkSession | None) -> tuple[str, .
     Raises:
         CheckpointError: the place cannot be read or written.
     """
-    place = place_of(location, spark)
-    if place is None:
+    store = open_store(location, spark)
+    if store is None:
         return (run,)
     try:
-        data = place.newest(RUNS)
+        data = store.newest(RUNS)
         before = _Runs() if data is None else msgspec.json.decode(data, type=_Runs)
         after = _Runs(before.number + 1, (*before.runs, run)[-RUNS_MAX:])
-        place.write(f"{RUNS}/{after.number}", msgspec.json.encode(after))
+        store.write(f"{RUNS}/{after.number}", msgspec.json.encode(after))
     except (OSError, msgspec.MsgspecError) as error:
         raise CheckpointError(
             f"checkpoint {location}: the runs of its ticker cannot be written down: {error}",
             hint="choose a place this user may write to, with space left",
         ) from None
     return after.runs
+
+
+def add_count(location: str, count: int, spark: SparkSession | None) -> tuple[int, ...]:
+    """Write down how many partitions the topic has, if it had fewer at every start before.
+
+    Args:
+        location: of the checkpoint.
+        count: how many; 0 if that is not known.
+        spark: a session, without which only folders can be written to.
+
+    Returns:
+        How many there were before, ascending.
+
+    Raises:
+        CheckpointError: the place cannot be read or written.
+    """
+    store = open_store(location, spark)
+    if store is None or not count:
+        return ()
+    try:
+        data = store.newest(COUNTS)
+        known = () if data is None else msgspec.json.decode(data, type=tuple[int, ...])
+        if count > max(known, default=0):
+            store.write(f"{COUNTS}/{len(known) + 1}", msgspec.json.encode((*known, count)))
+    except (OSError, msgspec.MsgspecError) as error:
+        raise CheckpointError(
+            f"checkpoint {location}: the partitions of its topic cannot be written down: {error}",
+            hint="choose a place this user may write to, with space left",
+        ) from None
+    return tuple(each for each in known if each < count)
 
 
 def _require_same(settings: Settings, wanted: Manifest, found: Manifest, topic_key: str) -> None:
@@ -202,9 +236,9 @@ def _require_same(settings: Settings, wanted: Manifest, found: Manifest, topic_k
         )
 
 
-def _write(place: Place, location: str, manifest: Manifest) -> None:
+def _write(store: CheckpointStore, location: str, manifest: Manifest) -> None:
     try:
-        place.write(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
+        store.write(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
     except OSError as error:
         raise CheckpointError(
             f"checkpoint {location} cannot be written: {error.strerror or error}",
