@@ -199,19 +199,23 @@ class Shard:
 
     # -- what it does
 
-    def apply(self, packs: Sequence[Pack], readings: Sequence[Reading]) -> Outcome:
+    def apply(
+        self, packs: Sequence[Pack], readings: Sequence[Reading], passed_on: Sequence[tuple[str, Pack]] = ()
+    ) -> Outcome:
         """Apply the records of a batch, and fire what is due by the time that it proves.
 
         Args:
             packs: the records.
             readings: what was read of each partition, whichever shard it was for; of every partition of the packs.
+            passed_on: the records of feeds, with the feed's name; their times are those of the feed.
         """
         self._begin()
         floors = self._time.watermarks()
         outages = self._time.read(readings, outage_min_ms=self._outage_min_ms, partitions=self._partitions)
-        self._counts["records"] += sum(len(pack.entry) for pack in packs)
-        packs = [*self._waiting, *(_not_before(pack, floors) for pack in packs)]
-        decided = self._time.decided()
+        fed = [pack._replace(partition=self._time.source(feed, pack.partition)) for feed, pack in passed_on]
+        self._counts["records"] += sum(len(pack.entry) for pack in (*packs, *fed))
+        packs = [*self._waiting, *(_not_before(pack, floors) for pack in packs), *fed]
+        decided = self._time.with_feeds(self._time.decided())
         for outage in outages:
             packs = self._step(packs, decided, until_ms=outage.before_ms)
             self._renew(outage, decided)
@@ -251,7 +255,11 @@ class Shard:
         for verdict in self._verdicts:
             self._counts[f"verdict_{verdict.kind}"] += 1
         self.totals.update(self._counts)
-        return Outcome(list(self._verdicts), self._admission.refused, outages, self._counts)
+        refused = [
+            one._replace(partition=self._time.feed(one.partition).partition) if one.partition < 0 else one
+            for one in self._admission.refused
+        ]
+        return Outcome(list(self._verdicts), refused, outages, self._counts)
 
     def count(self, outcome: Outcome, more: Counter[str]) -> None:
         """Add what was counted outside of the rules, such as rejected records, to a batch and to the totals."""
@@ -263,7 +271,7 @@ class Shard:
 
         Args:
             packs: the records.
-            decided: int64 (partitions,), up to where each is decided, epoch ms.
+            decided: int64 (sources,), up to where each is decided, epoch ms.
             until_ms: records after that wait, epoch ms.
 
         Returns:
@@ -459,7 +467,7 @@ class Shard:
 
 def _not_before(pack: Pack, floors: Ints) -> Pack:
     """Raise the times of records that were appended, by their time, before what was read of their partition so far."""
-    floor_ms = int(floors[pack.partition]) if pack.partition < len(floors) else UNKNOWN_MS
+    floor_ms = int(floors[pack.partition]) if 0 <= pack.partition < len(floors) else UNKNOWN_MS
     if int(pack.append_ms[0]) >= floor_ms:
         return pack
     return pack._replace(append_ms=np.maximum(pack.append_ms, floor_ms))

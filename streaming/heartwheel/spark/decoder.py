@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 
 from heartwheel.coordinator.partition import shard_of
 from heartwheel.spark.value_table import UNKNOWN, ValueTable
-from heartwheel.wire.events import EventType, RejectedError, TickError, decode_event, fingerprint
+from heartwheel.wire.events import EventType, RejectCause, RejectedError, TickError, decode_event, fingerprint
+from heartwheel.wire.passed_on import PassedOn, is_passed_on, read_feed, read_passed_on
 from heartwheel.wire.tick import TICK_PREFIX, read_tick
 
 BAD: Final = -1
@@ -32,12 +34,14 @@ class Decoded(NamedTuple):
         shard: int64 (entries,), `BAD` or `TICK` where the value is no event.
         marks: int64 (entries,), the fingerprint of a heartbeat, else 0.
         entry: intp (records,), which of them a record has.
+        passed_on: what events of feeds say beside the event, by their entry.
     """
 
     bodies: pa.LargeBinaryArray
     shard: NDArray[np.int64]
     marks: NDArray[np.int64]
     entry: NDArray[np.intp]
+    passed_on: dict[int, PassedOn]
 
 
 class Decoder:
@@ -47,10 +51,14 @@ class Decoder:
         shards: how many shards there are.
         value_bytes_max: longest value that is accepted.
         remembered_max: how many values are remembered.
+        feeds: the feeds whose times are believed.
     """
 
-    def __init__(self, shards: int, value_bytes_max: int, remembered_max: int) -> None:
+    def __init__(
+        self, shards: int, value_bytes_max: int, remembered_max: int, feeds: Collection[str] = frozenset()
+    ) -> None:
         self._shards = shards
+        self.feeds = frozenset(feeds)
         self.value_bytes_max = value_bytes_max
         self._table = ValueTable(entries_max=remembered_max, bytes_max=REMEMBERED_BYTES_MAX)
         self._place = np.empty(0, np.int32)
@@ -61,7 +69,7 @@ class Decoder:
         unknown = np.flatnonzero(codes == UNKNOWN)
         if not len(unknown):
             distinct, entry = self._distinct(codes)
-            return Decoded(self._bodies(distinct), self._shard(distinct), self._table.marks[distinct], entry)
+            return Decoded(self._bodies(distinct), self._shard(distinct), self._table.marks[distinct], entry, {})
         missing = values.take(pa.array(unknown)).dictionary_encode()
         which = missing.indices.to_numpy()
         found = [self._decode(value) for value in missing.dictionary.to_pylist()]
@@ -77,10 +85,13 @@ class Decoder:
             np.concatenate((self._shard(distinct), shard)),
             np.concatenate((self._table.marks[distinct], marks)),
             entry,
+            {len(distinct) + at: hit[2] for at, hit in enumerate(found) if hit[2] is not None},
         )
         hash_of = np.empty(len(found), np.int64)
         hash_of[which] = hashes[unknown]
-        good = np.flatnonzero(shard >= 0)
+        # An event of a feed has a time of its own in it, so it does not come again.
+        lasting = np.array([hit[2] is None for hit in found], np.bool_)
+        good = np.flatnonzero((shard >= 0) & lasting)
         self._table.add(hash_of[good], missing.dictionary.take(pa.array(good)), shard[good], marks[good])
         return decoded
 
@@ -100,14 +111,37 @@ class Decoder:
         self._place[distinct] = np.arange(len(distinct), dtype=np.int32)
         return distinct, self._place[codes].astype(np.intp)
 
-    def _decode(self, value: bytes) -> tuple[int, int]:
+    def _decode(self, value: bytes) -> tuple[int, int, PassedOn | None]:
         if value.startswith(TICK_PREFIX) and len(value) <= self.value_bytes_max and read_tick(value) is not None:
-            return TICK, 0
+            return TICK, 0, None
         try:
             event = decode_event(value, size_max=self.value_bytes_max)
+            passed_on = require_trusted(value, self.feeds)
         except TickError:
-            return TICK, 0
+            return TICK, 0, None
         except RejectedError:
-            return BAD, 0
+            return BAD, 0, None
         mark = fingerprint(event) if event.type is EventType.HEARTBEAT else 0
-        return shard_of(event.group_id, self._shards), mark
+        return shard_of(event.group_id, self._shards), mark, passed_on
+
+
+def require_trusted(value: bytes, feeds: Collection[str]) -> PassedOn | None:
+    """Read what an event of a feed says beside the event; `None` for an event of no feed.
+
+    Args:
+        value: of an event.
+        feeds: the feeds whose times are believed.
+
+    Raises:
+        RejectedError: it is of another feed, or does not say when it happened.
+    """
+    if not is_passed_on(value):
+        return None
+    if not (feed := read_feed(value)):
+        return None
+    if feed not in feeds:
+        raise RejectedError(RejectCause.UNTRUSTED_FEED, f"engine.feeds does not name the feed {feed}")
+    passed_on = read_passed_on(value)
+    if passed_on is None:
+        raise RejectedError(RejectCause.BAD_FIELD, "an event of a feed needs `at_ms`, when it happened, epoch ms")
+    return passed_on

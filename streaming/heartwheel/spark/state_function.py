@@ -10,8 +10,8 @@ import msgspec
 import pandas as pd
 
 from heartwheel.errors import HeartwheelError
-from heartwheel.log_time import Reading, decode_readings
-from heartwheel.pack import decode_pack
+from heartwheel.log_time import OutageKind, Reading, decode_readings
+from heartwheel.pack import decode_fed, decode_pack
 from heartwheel.shard.admission import Refusal
 from heartwheel.shard.shard import Outcome, Shard
 from heartwheel.shard.status import status_of
@@ -77,22 +77,26 @@ class Arrived(NamedTuple):
         payloads: of records.
         rejects: records that could not be used.
         readings: what was read of each partition.
+        passed_on: records of feeds.
     """
 
     payloads: list[bytes]
     rejects: list[Reject]
     readings: list[Reading]
+    passed_on: list[bytes]
 
 
 def split(frames: Iterable[pd.DataFrame]) -> Arrived:
     """Sort what came for a shard by what it is."""
-    arrived = Arrived([], [], [])
+    arrived = Arrived([], [], [], [])
     for frame in frames:
         for kind, payload in zip(frame["kind"], frame["payload"], strict=True):
             if kind == PayloadKind.RECORDS:
                 arrived.payloads.append(payload)
             elif kind == PayloadKind.REJECTS:
                 arrived.rejects.extend(msgspec.json.decode(payload, type=list[Reject]))
+            elif kind == PayloadKind.PASSED_ON:
+                arrived.passed_on.append(payload)
             else:
                 arrived.readings.extend(decode_readings(payload))
     return arrived
@@ -118,7 +122,7 @@ def advance_shard(
         StateBlobError: the state's blob cannot be read.
     """
     require_known_version(before, shard_index)
-    payloads, rejects, readings = split(frames)
+    payloads, rejects, readings, passed_on = split(frames)
     shard = Shard(
         coordinator=config.coordinator,
         limits=config.limits,
@@ -128,7 +132,8 @@ def advance_shard(
         partitions=config.partitions,
         blob=before.blob,
     )
-    outcome = shard.apply([decode_pack(payload) for payload in payloads], readings)
+    packs = [decode_pack(payload) for payload in payloads]
+    outcome = shard.apply(packs, readings, [decode_fed(payload) for payload in passed_on])
     rejects += (_refused(config, refusal) for refusal in outcome.refused)
     counts = Counter(f"rejected_{reject.cause}" for reject in rejects)
     # Every shard is told of every partition; of each one shard counts.
@@ -203,7 +208,14 @@ def _output(outcome: Outcome, rejects: list[Reject], status: StatusRow, *, stand
             held=int(status.held),
             behind_ms=max(0, status.batch_ms - status.newest_ms) if status.newest_ms >= 0 else 0,
             standing=standing,
-            outage_ms=max((outage.after_ms - outage.before_ms for outage in outcome.outages), default=0),
+            outage_ms=max(
+                (
+                    outage.after_ms - outage.before_ms
+                    for outage in outcome.outages
+                    if outage.kind is not OutageKind.NOT_PASSED_ON
+                ),
+                default=0,
+            ),
             renewed=outcome.counts["sessions_renewed"],
         )
     )
