@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from random import Random
+
+import msgspec
 
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
+from heartwheel.log_time import ReadingsBuilder
 from heartwheel.log_time.feeds import FEED_GONE_MS
 from heartwheel.shard import Shard, ShardLimits
-from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, Record, by_group, read_records
+from heartwheel.spark.packer import Packer, PayloadKind
+from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, Record, by_group, frame_of, read_records
 from heartwheel.wire.events import Event, EventType, Protocol, RejectCause
+from heartwheel.wire.rejects import Reject
 from heartwheel.wire.verdicts import Kind, Verdict
 from support.heartbeat_logs import EXAMPLES, T0
 
@@ -97,7 +103,9 @@ def test_untrusted_feed_is_rejected() -> None:
     log.mark(T0, T0 + 100 * SESSION_MS, feed="stranger")
     verdicts, shard = _run([log.records])
     assert (verdicts, shard.member_count, shard.time.feeds) == ([], 0, [])
-    assert RejectCause.UNTRUSTED_FEED == "untrusted_feed"
+    rows = Packer("t", 1, feeds=("tap",)).pack(frame_of(log.records), ReadingsBuilder((), OUTAGE_MIN_MS))
+    (rejects,) = [msgspec.json.decode(data, type=list[Reject]) for _, kind, data in rows if kind is PayloadKind.REJECTS]
+    assert [reject.cause for reject in rejects] == [RejectCause.UNTRUSTED_FEED]
 
 
 def test_time_that_is_far_ahead_is_not_believed() -> None:
@@ -177,6 +185,6 @@ def test_verdicts_depend_on_what_happened_alone() -> None:
         log.mark(append_ms + 60_000, end_ms)
         cuts = sorted(dice.sample(range(len(log.records) + 1), k=min(3, len(log.records))))
         bounds = [0, *cuts, len(log.records)]
-        batches = [log.records[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False)]
+        batches = [log.records[start:stop] for start, stop in pairwise(bounds)]
         verdicts, _ = _run(batches)
         assert by_group(verdicts) == by_group(_reference(events, end_ms)), seed

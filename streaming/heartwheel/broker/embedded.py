@@ -66,7 +66,7 @@ class EmbeddedKafka:
         request_log: whether it writes down every request, for a tap.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is said by name
         self,
         data_dir: str | Path | None = None,
         *,

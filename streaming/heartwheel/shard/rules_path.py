@@ -52,7 +52,7 @@ class Loaded(NamedTuple):
     member_rows: dict[str, int]
 
 
-class Workshop:
+class GroupLoader:
     """Load groups from the tables, and store them back.
 
     Args:
