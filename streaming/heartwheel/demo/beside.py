@@ -75,6 +75,11 @@ class Agreement(msgspec.Struct, kw_only=True):
     differ: list[Removal]
 
     @property
+    def waiting(self) -> bool:
+        """Whether one side alone has told something so far."""
+        return bool(self.false or self.missed)
+
+    @property
     def ok(self) -> bool:
         """Whether both sides told the same."""
         return not (self.different_reason or self.false or self.missed)

@@ -35,6 +35,7 @@ class Cast(msgspec.Struct, frozen=True):
         session_timeout_ms: of classic consumers.
         every_ms: from one act to the next, ms.
         seed: one seed, one choice of acts.
+        broker_session_ms: session timeout of groups whose broker sets it.
     """
 
     bootstrap: str
@@ -44,6 +45,12 @@ class Cast(msgspec.Struct, frozen=True):
     session_timeout_ms: int = 6_000
     every_ms: int = 3_000
     seed: int = 1
+    broker_session_ms: int = 6_000
+
+    @property
+    def longest_session_ms(self) -> int:
+        """The longest session of anybody, ms."""
+        return max(self.session_timeout_ms, self.broker_session_ms)
 
 
 class Director:
@@ -73,8 +80,8 @@ class Director:
             stop: ends it.
         """
         began = time.monotonic()
-        for group in self._cast.groups:
-            for _ in range(self._cast.members):
+        for group, running in self._running.items():
+            for _ in range(self._cast.members - len(running)):
                 self._start(group)
         next_s = began + 3 * self._cast.every_ms / 1000  # they find each other first
         while not stop.wait(0.1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import deque
@@ -125,17 +126,19 @@ class Tap:
     def _run_once(self) -> None:
         """Go on from the positions, until stopped or until Kafka fails; then the next life reads again from them."""
         known = self.folder.load(self.plan.feed)
-        writer = Writer(self._kafka.bootstrap_servers, self._kafka.topics.heartbeats, self._kafka.client)
-        try:
+        with contextlib.ExitStack() as stack:
+            writer = Writer(self._kafka.bootstrap_servers, self._kafka.topics.heartbeats, self._kafka.client)
+            stack.callback(writer.close)
             already = writer.read_back(self.plan.feed, known.ends) if known is not None else set()
             writer.ends = dict(known.ends) if known is not None and known.ends else writer.end_offsets()
             requests = LogTail(
                 self.plan.request_log, known.request_log if known else None, from_begin=self.plan.from_begin
             )
+            stack.callback(requests.close)
             broker = self._broker_tail(known)
+            if broker is not None:
+                stack.callback(broker.close)
             Life(self, writer, requests, broker, known, already).run()
-        finally:
-            writer.close()
 
     def _broker_tail(self, known: Positions | None) -> LogTail | None:
         if self.plan.broker_log is None:
