@@ -294,10 +294,26 @@ MUTANTS: Final = (
     Mutant(
         "a pack loses the last record of its shard",
         f"{_ENGINE}/spark/packer.py",
-        "            records = record_order[record_cuts[s] : record_cuts[s + 1]]\n",
-        "            records = record_order[record_cuts[s] : record_cuts[s + 1] - 1]\n",
+        "records = slice(*entry_cuts[s : s + 2]), slice(*record_cuts[s : s + 2])\n",
+        "records = slice(*entry_cuts[s : s + 2]), slice(record_cuts[s], record_cuts[s + 1] - 1)\n",
         "P1",
         "tests/spark/test_packer.py::test_a_value_is_sent_once",
+    ),
+    Mutant(
+        "values that share a hash are taken for one",
+        f"{_ENGINE}/spark/decoder.py",
+        "        if not pc.all(same).as_py():",
+        "        if False:",
+        "P1",
+        "tests/spark/test_decoder.py::test_a_frame_is_decoded_as_its_values_are",
+    ),
+    Mutant(
+        "what the table finds by its hash is not compared",
+        f"{_ENGINE}/spark/value_table.py",
+        "        codes[hits[~same]] = UNKNOWN\n",
+        "",
+        "P1",
+        "tests/spark/test_value_table.py::test_what_is_found_is_what_was_remembered_whatever_the_hashes",
     ),
     Mutant(
         "packs are taken in the order in which they come",

@@ -90,6 +90,7 @@ class Context:
                 reason=reason,
                 cause=cause,
                 member_count=len(group.members),
+                loads=group.loads if group.loaded_ms == self.now_ms else 0,
                 **fields,
             )
         )

@@ -147,8 +147,8 @@ def keep_alive(log: BatchLog, route: Route, groups: Table) -> Alive:
     if not (log.append_ms >= groups["seen_ms"].max(initial=_NEVER_SEEN)).all():
         behind = log.append_ms < groups["seen_ms"][route.group[log.entry]]
         clamped = int(np.count_nonzero(behind & quiet_entry[log.entry]))
-    rows, index = np.unique(member, return_inverse=True)
-    newest = np.full(len(rows), _NEVER_SEEN, np.int64)
-    np.maximum.at(newest, index, seen)
+    newest = np.full(int(member.max()) + 1, _NEVER_SEEN, np.int64)
+    np.maximum.at(newest, member, seen)
+    rows = np.flatnonzero(newest != _NEVER_SEEN)
     np.maximum.at(groups["seen_ms"], group, seen)
-    return Alive(rows, newest, len(records), clamped)
+    return Alive(rows, newest[rows], len(records), clamped)

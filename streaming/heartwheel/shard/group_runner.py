@@ -164,4 +164,4 @@ class GroupRunner:
 
     def _store(self, loaded: list[Loaded]) -> None:
         if self._loader.store(loaded):
-            self._router.forget_order()
+            self._router.forget()

@@ -62,6 +62,7 @@ class Shard:
         wheel_size: buckets a level of the wheel; left out, those of the blob.
         outage_min_ms: shortest gap in a partition that may be an outage, ms.
         partitions: how many partitions the topic is known to have; 0 if that is to be learned from it.
+        former: how many it had before, since the job was first started.
         blob: the state from `encode`, or empty for a new shard.
 
     Raises:
@@ -77,21 +78,24 @@ class Shard:
         wheel_size: int | None = None,
         outage_min_ms: int = 3_000,
         partitions: int = 0,
+        former: Sequence[int] = (),
         blob: str = "",
     ) -> None:
         self._limits = limits
         self._outage_min_ms = outage_min_ms
         self._partitions = partitions
+        self._former = former
         state = decode_state(blob) if blob else new_state()
         self._members, self._groups = state.members, state.groups
         self._wheel = shaped(state.wheel, tick_ms, wheel_size)
         self._heavy = len(blob) >= limits.state_bytes_max
         groups_max = 0 if self._heavy else limits.groups_max
-        self._router = Router(self._members, self._groups, groups_max, state.fingerprint_order)
+        self._router = Router(self._members, self._groups, groups_max)
         self.time = state.time
         self._group_times = GroupTimes(self._groups, state.elsewhere)
         self._waiting = state.waiting
         self._owed = OwedRenewals(self._groups, self._group_times, state.owed)
+        self._came = state.came
         self.totals: Counter[str] = Counter(state.counts)
         self._verdicts: list[Verdict] = []
         self._loader = GroupLoader(self._members, self._groups, self._wheel, coordinator, self._verdicts.append)
@@ -147,7 +151,7 @@ class Shard:
         """Encode the state; `Shard(blob=...)` carries on from it."""
         if self._members.wasteful():
             renumber_members(self._members, self._wheel)
-            self._router.forget_order()
+            self._router.forget()
         if self._heavy:
             # A full shard must not stay full for ever of those who are gone (`test_p6_state_bytes_max`).
             self._members.drop_free_text()
@@ -157,12 +161,12 @@ class Shard:
                 self._members,
                 self._groups,
                 self._wheel,
-                self._router.order(),
                 dict(self.totals),
                 self.time,
                 self._group_times.elsewhere(),
                 self._waiting,
                 self._owed.state(),
+                self._came,
             )
         )
 
@@ -178,7 +182,9 @@ class Shard:
         """
         batch = self._begin()
         floors = self.time.watermarks()
-        outages = self.time.read(readings, outage_min_ms=self._outage_min_ms, partitions=self._partitions)
+        outages = self.time.read(
+            readings, outage_min_ms=self._outage_min_ms, partitions=self._partitions, former=self._former
+        )
         fed = [pack._replace(partition=self.time.source(feed, pack.partition)) for feed, pack in passed_on]
         batch.counts["records"] += sum(len(pack.entry) for pack in (*packs, *fed))
         packs = [*self._waiting, *(not_before(pack, floors) for pack in packs), *fed]

@@ -95,10 +95,10 @@ class Job:
         self.now_ms = plan.start_ms
         self._faults = Faults(plan, self._dice, story)
         self._ticker = Ticker(plan, topic, story)
+        self.checkpoint = Checkpoint(topic.ends_at(plan.start_ms) if plan.latest else {})
         self._function = self._configured()
         self._packer = self._new_packer()
         self._attempts = 0
-        self.checkpoint = Checkpoint(topic.ends_at(plan.start_ms) if plan.latest else {})
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -285,11 +285,15 @@ class Job:
 
     def _configured(self) -> StateFunction:
         """Make the state function of a process, which knows all runs of its ticker; it may have another wheel."""
-        dice, plan = self._wheel_dice, self._plan
+        dice, plan, counts = self._wheel_dice, self._plan, self.checkpoint.counts
+        count = self._topic.count_at(self.now_ms)
+        former = tuple(counts)
+        counts.setdefault(count, self.checkpoint.commits)
         self._config = replace(
             self._config,
             runs=self.runs,
-            partitions=self._topic.count_at(self.now_ms),
+            partitions=count,
+            former=tuple(each for each in former if each < count),
             # Never a coarser tick than the plan's, by which it is judged how late a verdict may be.
             tick_ms=dice.choice((plan.tick_ms, plan.tick_ms, 1)),
             wheel_size=dice.choice((plan.wheel_size, plan.wheel_size, 7)),

@@ -34,6 +34,7 @@ class StreamConfig:
         runs: the runs of the ticker that the checkpoint knows, this one last.
         records_max: most records a batch.
         partitions: how many the topic had when the query was started; 0 if that is not known.
+        former: how many it had at earlier starts on this checkpoint.
         value_bytes_max: longest value that is decoded, bytes.
     """
 
@@ -51,6 +52,7 @@ class StreamConfig:
     runs: tuple[str, ...] = ()
     records_max: int = 1_000_000
     partitions: int = 0
+    former: tuple[int, ...] = ()
     value_bytes_max: int = 1 << 20
 
     @property

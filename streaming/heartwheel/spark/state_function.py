@@ -131,6 +131,7 @@ def advance_shard(
         wheel_size=config.wheel_size,
         outage_min_ms=config.outage_min_ms,
         partitions=config.partitions,
+        former=config.former,
         blob=before.blob,
     )
     packs = [decode_pack(payload) for payload in payloads]

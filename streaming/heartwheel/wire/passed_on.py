@@ -25,6 +25,9 @@ off: time would fly for all of the feed's groups, and could never be taken back.
 
 _TIME_MS_MAX: Final = 2**53
 
+FEED_FIELD: Final = b'"feed"'
+"""What the records of feeds have in them, and hardly any other record."""
+
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=FEED_CHARS_MAX)]
 _Time = Annotated[int, msgspec.Meta(ge=0, le=_TIME_MS_MAX)]
 
@@ -73,7 +76,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 def is_passed_on(value: bytes) -> bool:
     """Tell whether a record may be one of a feed; cheap for those that are not."""
-    return b'"feed"' in value
+    return FEED_FIELD in value
 
 
 def read_feed(value: bytes) -> str:

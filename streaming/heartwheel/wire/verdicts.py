@@ -111,6 +111,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         epoch: of a group that goes by member epochs: the group's new epoch, or the one that a member did not leave.
         timeout_ms: the length of the timer that fenced a member of such a group, ms.
         new_member_id: under which id a static member of such a group came back.
+        loads: how often the group had been loaded in that very millisecond.
     """
 
     kind: Kind
@@ -138,6 +139,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     epoch: int | None = None
     timeout_ms: int | None = None
     new_member_id: str | None = None
+    loads: int = 0
 
 
 NAMES_MAX: Final = 100
@@ -175,7 +177,7 @@ def verdict_id(verdict: Verdict) -> str:
 
     A batch that is replayed after a crash therefore writes the same id, which consumers drop (promise P3).
     """
-    parts = (
+    parts: tuple[str | int, ...] = (
         verdict.group_id,
         verdict.member_id or "",
         verdict.generation_id,
@@ -184,6 +186,9 @@ def verdict_id(verdict: Verdict) -> str:
         str(verdict.expiry_reason or verdict.cause or ""),
         verdict.time_ms,
     )
+    if verdict.loads and verdict.expiry_reason is None:
+        # A load takes the group back to where it was, and while append times stand still it may start from there again.
+        parts = (*parts, verdict.loads)
     # JSON keeps the boundaries of the parts apart: ("a", "bc") and ("ab", "c") must not collide.
     return hashlib.blake2b(msgspec.json.encode(parts), digest_size=16).hexdigest()
 
@@ -213,7 +218,7 @@ class TriggerRow(msgspec.Struct, kw_only=True):
 
     `awaiting`, `removed` and `joined` name the first `NAMES_MAX` members, or as many as `NAMES_BYTES_MAX` allows; their
     counts tell how many there are. `group_kind` is `classic`, `loaded` or `presence`; `None` in
-    rows of earlier releases.
+    rows of earlier releases. `loads` tells how often the group had been loaded in the very millisecond of `time_ms`.
     """
 
     id: str
@@ -236,6 +241,7 @@ class TriggerRow(msgspec.Struct, kw_only=True):
     detected_ms: int
     shard: int
     group_kind: str | None = None
+    loads: int = 0
 
     @property
     def is_rebalance(self) -> bool:
@@ -301,6 +307,7 @@ def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow |
         detected_ms=detected_ms,
         shard=shard,
         group_kind=verdict.group_kind or None,
+        loads=verdict.loads,
     )
 
 
