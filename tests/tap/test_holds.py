@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from heartwheel.explain.facts import Fact, Said
-from heartwheel.tap.holds import SETTLE_MS, Hold, Holds
+from heartwheel.tap.holds import Hold, Holds
 from heartwheel.tap.request_log import RequestLog
+from heartwheel.tap.settling import SETTLE_MS
 from support.request_lines import T0, heartbeat, join
 
 _REBALANCE_IN_PROGRESS, _MEMBER_ID_REQUIRED = 27, 79

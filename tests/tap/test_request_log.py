@@ -76,6 +76,12 @@ def test_first_join_is_passed_on_with_the_id_that_it_was_given() -> None:
     assert (event.member_id, event.assigned_member_id, event.session_timeout_ms) == ("", "m7", 6_000)
 
 
+@pytest.mark.parametrize("error", [14, 15, 16])
+def test_join_that_found_no_coordinator_makes_nobody(error: int) -> None:
+    """While a coordinator starts it refuses joins, however long the answer takes: no member comes of that."""
+    assert _event(join(T0, "", error=error, took_ms=300)) is None
+
+
 def test_batch_leave_names_those_that_did_leave() -> None:
     """Members that the coordinator did not know do not leave."""
     members = [{"memberId": name, "groupInstanceId": None, "reason": "closed"} for name in ("a", "b")]

@@ -20,6 +20,9 @@ from heartwheel.wire.verdicts import ExpirationRow, ExpiryReason, TriggerRow
 LEFT: Final = "left"
 """The reason of a member that left by itself, on either side."""
 
+APART_MS_MAX: Final = 1_000
+"""How far apart both sides' moments of one removal may be, ms: the coordinator acts late on a busy machine."""
+
 _LEAVE: Final = re.compile(r"^explicit `LeaveGroup` request for \((?P<members>.*)\) members")
 _SAME: Final = {ExpiryReason.NEW_MEMBER_TIMEOUT.value: ExpiryReason.SESSION_TIMEOUT.value}
 
@@ -50,6 +53,11 @@ class Removal(msgspec.Struct, kw_only=True):
         """Whether both sides told it."""
         return self.kafka is not None and self.heartwheel is not None
 
+    @property
+    def apart_ms(self) -> int:
+        """How much later the engine's moment is than the coordinator's, ms."""
+        return (self.deadline_ms or 0) - (self.kafka_ms or 0)
+
 
 class Agreement(msgspec.Struct, kw_only=True):
     """What comes of holding both sides against each other.
@@ -57,8 +65,8 @@ class Agreement(msgspec.Struct, kw_only=True):
     Args:
         agree: removals that both tell, with the same reason.
         different_reason: removals that both tell, with two reasons.
-        false: removals that the engine alone tells.
-        missed: removals that the coordinator alone tells.
+        false: removals that the engine alone tells, or tells long before the coordinator.
+        missed: removals that the coordinator alone tells, or tells long before the engine.
         by_reason: of those that agree.
         apart_ms: from the coordinator's moment to the engine's, ms: p50, the least and the most.
         known_after_ms: from the coordinator's moment to the engine's row in its topic, ms: p50, p99 and the most.
@@ -140,16 +148,19 @@ class Beside:
             for removal in removals
             if from_ms <= (removal.kafka_ms or removal.deadline_ms or 0) <= to_ms
         ]
-        both = [removal for removal in counted if removal.is_told_by_both]
+        told = [removal for removal in counted if removal.is_told_by_both]
+        both = [removal for removal in told if abs(removal.apart_ms) <= APART_MS_MAX]
+        early = [removal for removal in told if removal.apart_ms < -APART_MS_MAX]
+        late = [removal for removal in told if removal.apart_ms > APART_MS_MAX]
         agree = [removal for removal in both if removal.kafka == removal.heartwheel]
         by_reason: dict[str, int] = {}
         for removal in agree:
             by_reason[str(removal.kafka)] = by_reason.get(str(removal.kafka), 0) + 1
-        apart = [(removal.deadline_ms or 0) - (removal.kafka_ms or 0) for removal in both]
-        known = [(removal.known_ms or 0) - (removal.kafka_ms or 0) for removal in both]
+        apart = [removal.apart_ms for removal in told]
+        known = [(removal.known_ms or 0) - (removal.kafka_ms or 0) for removal in told]
         # Who left last leaves an empty group, of which the engine says so, and no rebalance.
-        false = [removal for removal in counted if removal.kafka is None]
-        missed = [removal for removal in counted if removal.heartwheel is None and removal.kafka != LEFT]
+        false = early + [removal for removal in counted if removal.kafka is None]
+        missed = late + [removal for removal in counted if removal.heartwheel is None and removal.kafka != LEFT]
         return Agreement(
             agree=len(agree),
             different_reason=len(both) - len(agree),

@@ -16,10 +16,7 @@ import msgspec
 from heartwheel.explain.facts import Fact, Said
 from heartwheel.tap.request_log import Answered
 from heartwheel.tap.requests import MEMBER_ID_REQUIRED, NO_ERROR, REBALANCE_IN_PROGRESS, error_of, group_of
-
-SETTLE_MS: Final = 200
-"""How long after a request's arrival its line may come without being missed, ms: the mark is as far behind the newest
-line. A line was seen 25 ms behind those of requests that arrived after it."""
+from heartwheel.tap.settling import SETTLE_MS
 
 _JOIN, _HEARTBEAT, _SYNC = 11, 12, 14
 _CLASSIC: Final = frozenset({_JOIN, _HEARTBEAT, _SYNC})

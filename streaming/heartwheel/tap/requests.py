@@ -36,6 +36,9 @@ ERRORS: Final[Mapping[int, str]] = {
 REBALANCE_IN_PROGRESS: Final = ERRORS[27]
 MEMBER_ID_REQUIRED: Final = ERRORS[79]
 
+_ELSEWHERE: Final = frozenset({ERRORS[14], ERRORS[15], ERRORS[16]})
+"""Answers of a broker that does not coordinate the group now. What was parked there before is forgotten with its load."""
+
 _HEARTBEATS: Final = {68: HeartbeatType.CONSUMER, 76: HeartbeatType.SHARE, 88: HeartbeatType.STREAMS}
 
 
@@ -59,7 +62,7 @@ def group_of(answered: Answered) -> str:
 
 def event_of(answered: Answered) -> Event | GroupHeartbeat | None:
     """Return what a request was, if it had any effect on its group; else `None`."""
-    if not group_of(answered):
+    if not group_of(answered) or error_of(answered) in _ELSEWHERE:
         return None
     if answered.api in _HEARTBEATS:
         return _group_heartbeat(answered) if error_of(answered) == NO_ERROR else None

@@ -18,11 +18,12 @@ from heartwheel.explain.facts import Fact, Said
 from heartwheel.explain.layouts import Layout
 from heartwheel.explain.scan import FactReader, Scanned
 from heartwheel.settings import Settings
-from heartwheel.tap.holds import SETTLE_MS, Holds
+from heartwheel.tap.holds import Holds
 from heartwheel.tap.log_tail import Line, LogTail, Position
 from heartwheel.tap.positions import Positions, PositionsFolder
 from heartwheel.tap.request_log import Answered, RequestLog
 from heartwheel.tap.requests import event_of, group_of
+from heartwheel.tap.settling import Settling
 from heartwheel.tap.writer import Writer
 from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.group_heartbeats import GroupHeartbeat
@@ -38,6 +39,7 @@ _RETRY_S: Final = 0.5
 _CLASSIC_MAX: Final = 200_000
 _COMMIT: Final = 8
 _CLASSIC_APIS: Final = frozenset({11, 12, 14})
+_AT_ONCE: Final = frozenset({12, 68, 76, 88})
 
 _encode = msgspec.json.Encoder().encode
 
@@ -167,6 +169,7 @@ class Life:
         self._since_ms = known.since_ms if known else -1
         self._marked_ms = -1
         self._facts: deque[Fact] = deque()
+        self._settling = Settling()
         self._saved_s = time.monotonic()
         if requests.lost:
             self._miss()
@@ -214,6 +217,8 @@ class Life:
         if answered is None:
             return None
         self._holds.note(answered)
+        if answered.api in _AT_ONCE:
+            self._settling.note(answered.logged_ms, answered.logged_ms - answered.arrived_ms)
         if not self._is_of_its_kind(answered):
             return None
         event = event_of(answered)
@@ -274,7 +279,7 @@ class Life:
         """Write how far everything has been passed on, if that is further than before."""
         if self._since_ms < 0:
             return
-        passed_ms = max(self._newest_ms - SETTLE_MS, self._since_ms)
+        passed_ms = max(self._newest_ms - self._settling.settle_ms, self._since_ms)
         held = self._holds.held(passed_ms)
         self._figures.held = len(held)
         if passed_ms <= self._marked_ms:
