@@ -100,8 +100,8 @@ class Holds:
 
     def _end(self, group_id: str, at_ms: int, arrived_ms: int | None) -> None:
         hold = self.groups.get(group_id)
-        if hold is not None and (arrived_ms is None or arrived_ms > hold.held_ms):
-            hold.over_ms = max(hold.over_ms, at_ms)
+        if hold is not None and hold.over_ms < 0 and (arrived_ms is None or arrived_ms > hold.held_ms):
+            hold.over_ms = at_ms
 
     def _note_timeout(self, group_id: str, timeout_ms: int) -> None:
         known_ms = self._timeouts_ms.get(group_id, 0)

@@ -10,7 +10,7 @@ from collections import deque
 from typing import Final
 
 SETTLE_MS: Final = 200
-"""The least, ms: a line was seen 25 ms behind those of requests that arrived after it, on a broker that was not busy."""
+"""The least, ms: on a quiet broker a line was seen 25 ms behind those of requests that arrived after it."""
 
 SETTLE_MS_MAX: Final = 5_000
 """The most, ms; verdicts are that late while a broker takes seconds to answer a heartbeat."""

@@ -94,10 +94,19 @@ class Tap:
     Args:
         settings: where the heartbeat topic is.
         plan: what it reads.
-        said: told in words what a person should know.
+        said: called with words that a person should know.
+        open_writer: connects to the heartbeat topic.
     """
 
-    def __init__(self, settings: Settings, plan: TapPlan, said: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        plan: TapPlan,
+        said: Callable[[str], None] = lambda _: None,
+        *,
+        open_writer: Callable[..., Writer] = Writer,
+    ) -> None:
+        self._open_writer = open_writer
         self._kafka, self.plan, self.said = settings.kafka, plan, said
         self.folder = PositionsFolder(plan.positions)
         self.requests = RequestLog(plan.utc_offset_ms)
@@ -129,7 +138,7 @@ class Tap:
         """Go on from the positions, until stopped or until Kafka fails; then the next life reads again from them."""
         known = self.folder.load(self.plan.feed)
         with contextlib.ExitStack() as stack:
-            writer = Writer(self._kafka.bootstrap_servers, self._kafka.topics.heartbeats, self._kafka.client)
+            writer = self._open_writer(self._kafka.bootstrap_servers, self._kafka.topics.heartbeats, self._kafka.client)
             stack.callback(writer.close)
             already = writer.read_back(self.plan.feed, known.ends) if known is not None else set()
             writer.ends = dict(known.ends) if known is not None and known.ends else writer.end_offsets()
@@ -176,6 +185,7 @@ class Life:
 
     def run(self) -> None:
         """Pass on until the tap is stopped."""
+        self._save()  # so that whatever happens it is known where this began
         while not self._tap.ending.is_set():
             if not self._turn():
                 self._tap.ending.wait(_IDLE_S)
