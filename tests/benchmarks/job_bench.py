@@ -27,7 +27,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.broker.jars import fetch_jars
 from heartwheel.kafka.readback import read_topic
-from heartwheel.kafka.topics import TopicNames, engine_topics, ensure_topics
+from heartwheel.kafka.topic_specs import TopicNames, engine_topics
+from heartwheel.kafka.topics import ensure_topics
 from heartwheel.percentiles import percentile
 from heartwheel.settings import Settings, load_settings
 from heartwheel.spark import query as queries

@@ -210,7 +210,7 @@ def test_audit(words: list[str], tmp_path: Path, printed: Read) -> None:
 def test_demo(tmp_path: Path, printed: Read) -> None:
     """Lines of events, the member that is next, and those that were judged wrongly are harmless."""
     tally = Tally(1)
-    tally.add_status(status(0, AtRiskMember(group_id=EVIL, member_id=EVIL, deadline_ms=T0)))
+    tally.take(topic_rows(status(0, AtRiskMember(group_id=EVIL, member_id=EVIL, deadline_ms=T0))), T0)
     roll_up = RollUp()
     list(roll_up.add([(begun(EVIL, EVIL), T0)]))
     with DemoScreen(tally) as screen:

@@ -14,6 +14,7 @@ from heartwheel.shard.arrays import read_columns, write_columns
 from heartwheel.shard.fingerprints import FingerprintIndex
 from heartwheel.shard.frame import decode_section, encode_section
 from heartwheel.shard.seven_bits import to_bytes, to_text
+from heartwheel.shard.tables import member_table
 from heartwheel.shard.text import BLOCK_ROWS, TextTable
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -64,14 +65,21 @@ def test_a_column_takes_what_its_span_needs(span: int, bytes_a_row: int) -> None
 _rows = st.integers(0, 3 * BLOCK_ROWS)
 
 
-@given(st.lists(st.lists(st.tuples(_rows, st.text(max_size=3), st.binary(max_size=3)), max_size=20), max_size=4))
-def test_text_is_what_was_written_last(batches: list[list[tuple[int, str, bytes]]]) -> None:
+@given(
+    st.lists(st.lists(st.tuples(_rows, st.text(max_size=3), st.binary(max_size=3)), max_size=20), max_size=4),
+    st.booleans(),
+)
+def test_text_is_what_was_written_last(batches: list[list[tuple[int, str, bytes]]], at_once: bool) -> None:  # noqa: FBT001 - drawn
     """Rows written over several encodings come back as last written, and those never written are empty."""
     table, model = TextTable(), dict[int, tuple[str, bytes]]()
     for batch in batches:
-        for row, row_id, detail in batch:
+        distinct = {row: (row_id, detail) for row, row_id, detail in batch}
+        if at_once and distinct:
+            ids, details = zip(*distinct.values(), strict=True)
+            table.write_many(np.array(list(distinct)), list(ids), list(details))
+        for row, (row_id, detail) in () if at_once else distinct.items():
             table.write(row, row_id, detail)
-            model[row] = (row_id, detail)
+        model |= distinct
         table = TextTable(*table.encode())
     rows = list(range(3 * BLOCK_ROWS + 2))
     assert table.read(rows) == [model.get(row, ("", b"")) for row in rows]
@@ -102,3 +110,29 @@ def test_fingerprints_are_found_by_all_that_have_one(marks: list[int], strangers
     asked = np.array([*marks, *strangers, 0], np.int64)
     row_of = {mark: row for row, mark in enumerate(marks) if mark}
     assert index.find(asked).tolist() == [row_of.get(mark, -1) for mark in asked.tolist()]
+
+
+def test_rows_in_a_row_are_written_at_once_as_one_by_one() -> None:
+    """A thousand rows over the bounds of blocks, of which some are taken again, come back from both ways the same."""
+    rows = np.array([3, 4, 5, *range(BLOCK_ROWS - 7, 3 * BLOCK_ROWS + 5), 1])
+    ids, details = [f"m{row}" for row in rows], [b"%d" % row for row in rows]
+    at_once, one_by_one = TextTable(), TextTable()
+    at_once.write_many(rows, ids, details)
+    for row, row_id, detail in zip(rows.tolist(), ids, details, strict=True):
+        one_by_one.write(row, row_id, detail)
+    assert at_once.encode() == one_by_one.encode()
+
+
+def test_rows_are_taken_many_at_once_as_one_by_one() -> None:
+    """Free rows come first, in the same order, and every column of a new one has its initial value."""
+    many, single = member_table(), member_table()
+    for table in (many, single):
+        table.allocate_many(40)
+        table["group"][:] = 7
+        for row in (3, 30, 5):
+            table.release(row)
+    assert many.allocate_many(50).tolist() == [single.allocate() for _ in range(50)]
+    assert {name: column.tolist() for name, column in many.dump().items()} == {
+        name: column.tolist() for name, column in single.dump().items()
+    }
+    assert many.allocate_many(0).tolist() == []

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+from heartwheel.addresses import is_loopback
 from heartwheel.settings.cluster import client_secrets, lacks_secret, turned_off
-from heartwheel.settings.locations import is_local, is_loopback, runs_elsewhere
+from heartwheel.settings.locations import is_local, runs_elsewhere
 from heartwheel.settings.models import Settings
 from heartwheel.settings.units import format_duration
 

@@ -31,7 +31,8 @@ KINDS: Final = (GroupKind.NEW, GroupKind.CLASSIC, GroupKind.LOADED, GroupKind.PR
 
 _encode = msgspec.json.Encoder().encode
 _decode_member = msgspec.json.Decoder(Member).decode
-_decode_group = msgspec.json.Decoder(Group).decode
+decode_group = msgspec.json.Decoder(Group).decode
+"""Decode what `group_detail` wrote: a group without its name and its members."""
 
 Rows = NDArray[np.intp]
 
@@ -90,7 +91,7 @@ class GroupLoader:
         seen = self._groups["seen_ms"][rows].tolist()
         rows_of = member_rows.tolist()
         for i, (group_id, detail) in enumerate(self._groups.text.read(rows)):
-            group = _decode_group(detail)
+            group = decode_group(detail)
             group.group_id = group_id
             group.last_event_ms = seen[i]
             here = slice(starts[i], stops[i])
@@ -164,7 +165,7 @@ class GroupLoader:
         for member, row in stays:
             at = row if row >= 0 else self._members.allocate()
             batch.add(at, loaded.row, member)
-            self._members.text.write(at, member.member_id, _member_detail(member))
+            self._members.text.write(at, member.member_id, member_detail(member))
         self._write_group(loaded.row, group, batch)
 
     def _write_group(self, row: int, group: Group, batch: _Stored) -> None:
@@ -217,7 +218,7 @@ def group_detail(group: Group) -> bytes:
     return _encode(group)
 
 
-def _member_detail(member: Member) -> bytes:
+def member_detail(member: Member) -> bytes:
     """Encode what the tables do not hold of a member; the member is not to be used afterwards."""
     member.member_id = ""
     member.last_seen_ms = 0

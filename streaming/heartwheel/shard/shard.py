@@ -31,6 +31,7 @@ from heartwheel.log_time import Outage, Reading
 from heartwheel.log_time.log_time import UNKNOWN_MS
 from heartwheel.pack import Pack
 from heartwheel.shard.admission import Admission
+from heartwheel.shard.arrivals import Arrivals, take_out
 from heartwheel.shard.batch import Batch, BatchResult
 from heartwheel.shard.codec import ShardState, decode_state, encode_state, new_state
 from heartwheel.shard.fast_path import Route, keep_alive, mark_busy
@@ -98,7 +99,8 @@ class Shard:
         self._came = state.came
         self.totals: Counter[str] = Counter(state.counts)
         self._verdicts: list[Verdict] = []
-        self._loader = GroupLoader(self._members, self._groups, self._wheel, coordinator, self._verdicts.append)
+        where = (self._members, self._groups, self._wheel, coordinator, self._verdicts.append)
+        self._loader, self._arrivals = GroupLoader(*where), Arrivals(*where)
         self._runner = GroupRunner(self._members, self._groups, self._wheel, self._loader, self._router, limits)
 
     @property
@@ -292,6 +294,7 @@ class Shard:
             # A new wheel starts where the log does, so that its first deadlines are filed on fine levels.
             self._wheel.advance(max(0, int(log.append_ms.min())))
         batch.counts["records_astray"] += self._router.count_strays(log, route.group)
+        arriving = take_out(log, route, self._groups)
         mark_busy(
             log,
             route,
@@ -300,6 +303,8 @@ class Shard:
             member_deadlines(self._wheel, self._members.rows),
             group_deadlines(self._wheel, self._groups.rows),
         )
+        if len(arriving) and self._arrivals.let_in(log, route, batch.admission):
+            self._router.forget()
         alive = keep_alive(log, route, self._groups)
         self._members["seen_ms"][alive.rows] = alive.seen_ms
         self._wheel.file(member_handle(alive.rows), alive.seen_ms + self._members["timeout_ms"][alive.rows])

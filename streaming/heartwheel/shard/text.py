@@ -67,18 +67,33 @@ class _Column(Generic[_Value]):
     def write(self, row: int, value: _Value) -> None:
         """Set the value of one row."""
         number, place = divmod(row, BLOCK_ROWS)
+        block = self._block_to_write(number, place)
+        if place == len(block):
+            block.append(value)
+        elif block[place] == value:
+            return
+        else:
+            block[place] = value
+        self._dirty.add(number)
+
+    def _block_to_write(self, number: int, places: int) -> list[_Value]:
+        """Return a block with so many values at least."""
         while number >= len(self._blocks):
             self._dirty.add(len(self._blocks))
             self._blocks.append([])
             self._texts.append("")
         block = self._block(number)
-        if place < len(block):
-            if block[place] == value:
-                return
-        else:
-            block.extend([self._nothing] * (place + 1 - len(block)))
-        block[place] = value
-        self._dirty.add(number)
+        if places > len(block):
+            block.extend([self._nothing] * (places - len(block)))
+        return block
+
+    def write_many(self, rows: NDArray[np.intp], values: list[_Value]) -> None:
+        """Set the values of some rows; of rows that follow each other those of a block are set in one go."""
+        breaks: NDArray[np.intp] = np.flatnonzero((np.diff(rows) != 1) | (rows[1:] % BLOCK_ROWS == 0)) + 1
+        for start, stop in pairwise([0, *breaks.tolist(), len(rows)]):
+            number, place = divmod(int(rows[start]), BLOCK_ROWS)
+            self._block_to_write(number, place)[place : place + stop - start] = values[start:stop]
+            self._dirty.add(number)
 
     def encode(self) -> str:
         """Encode the column; blocks that nobody wrote to stay as they are."""
@@ -115,6 +130,11 @@ class TextTable:
         """Set the id and the detail of one row."""
         self._ids.write(row, row_id)
         self._details.write(row, detail)
+
+    def write_many(self, rows: NDArray[np.intp], ids: list[str], details: list[bytes]) -> None:
+        """Set the ids and details of some rows."""
+        self._ids.write_many(rows, ids)
+        self._details.write_many(rows, details)
 
     def keep(self, rows: NDArray[np.intp]) -> None:
         """Renumber the table: row `rows[i]` becomes row `i`, all others are dropped."""
