@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 REAL_DEFAULTS: Final[Mapping[str, str]] = {
     "spark.driver_memory": "1GiB",
     "engine.feeds": "tap",
+    "engine.shards": "2",  # a dozen members need no more
+    "kafka.partitions": "2",
     "coordinator.group_initial_rebalance_delay": "0s",  # as the demo's broker has it
 }
 """What the demo on real groups takes where nobody set anything: what its broker is set to."""

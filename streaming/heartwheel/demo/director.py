@@ -15,6 +15,7 @@ from typing import IO, Final
 
 import msgspec
 
+from heartwheel.broker.node_process import die_with_parent
 from heartwheel.demo.consumer import ConsumerPlan
 
 FROZEN_MS: Final = 12_000
@@ -123,6 +124,7 @@ class Director:
                 stderr=self._errors,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
                 start_new_session=True,
+                preexec_fn=die_with_parent(),  # noqa: PLW1509 - the hook takes no lock, it only makes one system call
             )
         )
 

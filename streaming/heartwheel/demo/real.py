@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -18,11 +18,11 @@ from heartwheel.demo.demo import Screen
 from heartwheel.demo.director import Cast, Director
 from heartwheel.demo.folder import DemoFolder
 from heartwheel.demo.lines import removal_line
-from heartwheel.demo.tail import follow
 from heartwheel.demo.tally import Tally
 from heartwheel.explain.run import follow_logs
 from heartwheel.explain.scan import Scanned
-from heartwheel.kafka.readback import LogRecord
+from heartwheel.live.follower import Follower
+from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.settings import Settings
 from heartwheel.spark.engine import Engine
 from heartwheel.spark.progress import Progress
@@ -30,8 +30,6 @@ from heartwheel.spark.reporter import JobReporter
 from heartwheel.tap.echo import Echo
 from heartwheel.tap.tap import Tap, TapPlan
 from heartwheel.wall_clock import wall_ms
-from heartwheel.wire.status import StatusRow
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 FEED: Final = "tap"
 """What the demo's tap is called."""
@@ -40,10 +38,7 @@ BROKER_ID: Final = 1
 
 _SETTLE_S: Final = 5.0
 _PATIENCE_S: Final = 60.0
-
-_expiration = msgspec.json.Decoder(ExpirationRow).decode
-_trigger = msgspec.json.Decoder(TriggerRow).decode
-_status = msgspec.json.Decoder(StatusRow).decode
+_WATCH_EVERY_S: Final = 0.2
 
 
 class RealDemo:
@@ -90,6 +85,12 @@ class RealDemo:
             on_fault=self._reporter.on_fault,
             log_file=folder.spark_log,
         )
+        self._follower = Follower(
+            settings,
+            sources=(Source.EXPIRATIONS, Source.TRIGGERS, Source.STATUS),
+            since_ms=0,
+            on_rows=self._take,
+        )
         self._stop_acting, self._stop_following = threading.Event(), threading.Event()
         self._acted: Future[None] | None = None
         self._threads = ThreadPoolExecutor(6, "demo")
@@ -110,15 +111,15 @@ class RealDemo:
             JobFailedError: the job failed.
             HeartwheelError: the tap, or who follows the topics and the broker's log, failed.
         """
-        topics = self._settings.kafka.topics
-        followed = (topics.expirations, topics.triggers, topics.status)
         bootstrap = self._settings.kafka.bootstrap_servers
-        with self._errors, self._threads, self._reporter, Echo(bootstrap, BROKER_ID, properties={}):
-            helpers = [
-                self._start(follow, bootstrap, followed, self._take, self._stop_following),
-                self._start(self._follow_broker),
-                self._start(self._tap.run),
-            ]
+        with (
+            self._errors,
+            self._threads,
+            self._reporter,
+            self._follower,
+            Echo(bootstrap, BROKER_ID, properties={}),
+        ):
+            helpers = [self._start(work) for work in (self._watch, self._follow_broker, self._tap.run)]
             try:
                 self._engine.run()
             finally:
@@ -128,6 +129,7 @@ class RealDemo:
                 self._director.end()
             for helper in helpers:
                 helper.result()
+            self._follower.finish()
             return None if self._acted is None else self._report(self._acted)
 
     def _start(self, work: Callable[..., None], *arguments: Any) -> Future[None]:
@@ -175,26 +177,24 @@ class RealDemo:
                 told = [self._beside.add_event(event) for event in events]
             self._show(told)
 
-    def _take(self, found: Mapping[str, list[LogRecord]]) -> None:
-        topics, tally = self._settings.kafka.topics, self._tally
+    def _take(self, rows: Sequence[TopicRow]) -> None:
+        news = self._tally.take(rows, wall_ms())
         told: list[Removal | None] = []
         with self._lock:
-            for record in found.get(topics.expirations, ()):
-                row = _expiration(record.value or b"")
-                if tally.add_expiration(row, record.append_ms):
-                    told.append(self._beside.add_expiration(row, record.append_ms))
-            for record in found.get(topics.triggers, ()):
-                trigger = _trigger(record.value or b"")
-                if tally.add_trigger(trigger):
-                    told += self._beside.add_trigger(trigger, record.append_ms)
-        for record in found.get(topics.status, ()):
-            if record.value is not None:
-                tally.add_status(_status(record.value))
-        acts = self._director.acts
-        tally.sent = self._tap.figures.passed_on
-        tally.turns = {"killed": acts["kill"], "paused": acts["freeze"], "left": acts["close"]}
+            told += [self._beside.add_expiration(row, append_ms) for row, append_ms in news.expirations]
+            for trigger, append_ms in news.triggers:
+                told += self._beside.add_trigger(trigger, append_ms)
         self._show(told)
-        self._screen.refresh()
+
+    def _watch(self) -> None:
+        """Show the figures now and then."""
+        tally, acts = self._tally, self._director.acts
+        while not self._stop_following.wait(_WATCH_EVERY_S):
+            if self._follower.failure is not None:
+                raise self._follower.failure
+            tally.sent = self._tap.figures.passed_on
+            tally.turns = {"killed": acts["kill"], "paused": acts["freeze"], "left": acts["close"]}
+            self._screen.refresh()
 
     def _show(self, told: Sequence[Removal | None]) -> None:
         for removal in told:
