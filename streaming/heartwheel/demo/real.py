@@ -73,7 +73,7 @@ class RealDemo:
         self._tally, self._screen, self._duration_ms, self._restarts = tally, screen, duration_ms, restarts
         self._errors = (folder.root / "consumers.log").open("wb")
         self._director = Director(cast, self._errors)
-        plan = TapPlan(FEED, broker.request_log, folder.root / "tap", broker.log_file, from_begin=True)
+        plan = TapPlan(FEED, broker.request_log, folder.tap, broker.log_file, from_begin=True)
         self._tap = Tap(settings, plan)
         self._beside, self._lock = Beside(cast.groups), threading.Lock()
         self._reporter = JobReporter(settings)
