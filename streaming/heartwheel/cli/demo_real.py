@@ -13,6 +13,7 @@ from heartwheel.cli.progress import phase
 from heartwheel.cli.signals import stopped_by_signals
 from heartwheel.cli.topics import topic_specs
 from heartwheel.plain import plain
+from heartwheel.wall_clock import wall_ms
 
 if TYPE_CHECKING:
     from heartwheel.demo.folder import DemoFolder
@@ -76,8 +77,18 @@ def run_real(
         screen.note(f"requests    {broker.request_log}, which heartwheel tap reads")
         screen.note(f"Kafka says  {broker.log_file}, which heartwheel explain reads")
         cast = Cast(bootstrap=broker.bootstrap, topic=WORK_TOPIC, groups=dict(GROUPS), seed=settings.feed.seed)
+        screen.note("page        Expired has both: heartwheel's row, and the one that the broker's log tells")
         show = RealDemo(
-            settings, place, broker, cast, tally, screen, jars=spark_jars, duration_ms=duration_ms, restarts=restarts
+            settings,
+            place,
+            broker,
+            cast,
+            tally,
+            screen,
+            jars=spark_jars,
+            duration_ms=duration_ms,
+            restarts=restarts,
+            on_kafka=lambda rows: page.picture.apply(rows, now_ms=wall_ms()),
         )
         with stopped_by_signals(show.stop):
             return show.run()

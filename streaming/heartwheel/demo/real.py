@@ -21,6 +21,7 @@ from heartwheel.demo.lines import removal_line
 from heartwheel.demo.tally import Tally
 from heartwheel.explain.run import follow_logs
 from heartwheel.explain.scan import Scanned
+from heartwheel.explain.shown import rows_of_log
 from heartwheel.live.follower import Follower
 from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.settings import Settings
@@ -54,6 +55,7 @@ class RealDemo:
         jars: the Kafka connector's.
         duration_ms: how long consumers are acted on; `None` until stopped.
         restarts: how often the broker is stopped and started meanwhile.
+        on_kafka: called with the expirations that the coordinator's own log tells, as rows that a page can show.
     """
 
     def __init__(  # noqa: PLR0913 - each is said by name
@@ -68,7 +70,9 @@ class RealDemo:
         jars: Sequence[Path],
         duration_ms: int | None = None,
         restarts: int = 0,
+        on_kafka: Callable[[Sequence[TopicRow]], object] = len,
     ) -> None:
+        self._on_kafka = on_kafka
         self._settings, self._broker, self._cast = settings, broker, cast
         self._tally, self._screen, self._duration_ms, self._restarts = tally, screen, duration_ms, restarts
         self._errors = (folder.root / "consumers.log").open("wb")
@@ -176,6 +180,7 @@ class RealDemo:
             with self._lock:
                 told = [self._beside.add_event(event) for event in events]
             self._show(told)
+            self._on_kafka([row for row in rows_of_log(events) if row.source is Source.EXPIRATIONS])
 
     def _take(self, rows: Sequence[TopicRow]) -> None:
         news = self._tally.take(rows, wall_ms())
