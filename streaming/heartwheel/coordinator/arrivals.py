@@ -2,7 +2,7 @@
 
 A plain heartbeat names no instance id. In a loaded or presence group one of a member that the group does not hold does
 the same whoever else arrives, so the members need not be looked at. `loaded.request` and `presence.request` are the
-rules; `test_shard_arrivals.py` holds this to the same verdicts and the same state.
+rules; `test_shard_crowds.py` holds this to the same verdicts and the same state.
 """
 
 from __future__ import annotations

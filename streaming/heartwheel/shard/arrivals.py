@@ -175,6 +175,8 @@ class Arrivals:
         if len(new_ids) < len(events) or (size and not new_ids.isdisjoint(self._ids_of(row))):
             return None
         marks, times = log.fingerprint[found.first[here]].tolist(), found.time_ms[here]
+        if group.loads and int(times[0]) <= group.loaded_ms:
+            return None  # verdicts in the millisecond of a load are counted
         timeouts = [event.session_timeout_ms or self._config.default_session_timeout_ms for event in events]
         if (times + timeouts <= found.newest_ms[here]).any():
             return None  # it may have fallen silent within the batch

@@ -135,7 +135,7 @@ class GroupRunner:
                 return
             done = []
             for loaded in self._loader.load(np.sort(rows[start : start + _GROUPS_AT_ONCE])):
-                loaded.machine.advance(int(times[loaded.row]))
+                loaded.fire(int(times[loaded.row]))
                 done.append(loaded)
             self._store(done)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, NamedTuple
+from functools import cached_property
+from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.departures import expire_at_once
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState, Member
 from heartwheel.shard.handles import group_handle, member_handle
@@ -37,20 +39,41 @@ decode_group = msgspec.json.Decoder(Group).decode
 Rows = NDArray[np.intp]
 
 
-class Loaded(NamedTuple):
+class Loaded:
     """Hold one group while the rules have it.
 
     Args:
         row: the group's row.
-        group: its state, which the machine changes in place.
-        machine: the state machine.
+        group: its state, changed in place.
         member_rows: member id to row, as it was when the group was loaded.
+        config: the rules' configuration.
+        emit: takes each verdict.
     """
 
-    row: int
-    group: Group
-    machine: GroupMachine
-    member_rows: dict[str, int]
+    def __init__(
+        self,
+        row: int,
+        group: Group,
+        member_rows: dict[str, int],
+        config: CoordinatorConfig,
+        emit: Callable[[Verdict], None],
+    ) -> None:
+        self.row = row
+        self.group = group
+        self.member_rows = member_rows
+        self._config = config
+        self._emit = emit
+
+    @cached_property
+    def machine(self) -> GroupMachine:
+        """The state machine; it counts and files every member when it is made."""
+        return GroupMachine(self.group, self._config, self._emit)
+
+    def fire(self, clock_ms: int) -> None:
+        """Fire every timer with a deadline at or before the clock (epoch ms), in order, without a machine if it can."""
+        done = expire_at_once(self.group, clock_ms, self._config, self._emit)
+        if not done or self.group.forget_deadline_ms <= clock_ms:
+            self.machine.advance(clock_ms)
 
 
 class GroupLoader:
@@ -97,9 +120,9 @@ class GroupLoader:
             here = slice(starts[i], stops[i])
             for member in sorted(members[here], key=_seq):
                 (group.pending if member.pending else group.members)[member.member_id] = member
-            machine = GroupMachine(group, self._config, self._emit)
             ids = (text[0] for text in texts[here])
-            yield Loaded(int(rows[i]), group, machine, dict(zip(ids, rows_of[here], strict=True)))
+            member_rows_of = dict(zip(ids, rows_of[here], strict=True))
+            yield Loaded(int(rows[i]), group, member_rows_of, self._config, self._emit)
 
     def _load_members(self, groups: Rows) -> tuple[Rows, list[tuple[str, bytes]], list[Member]]:
         wanted = np.zeros(self._groups.rows + 1, np.bool_)  # the last element is read by free rows
@@ -154,10 +177,11 @@ class GroupLoader:
         forgotten = loaded.machine.is_forgettable()
         # A member keeps its row, so rows are given back only once the stayers are known.
         stays = [] if forgotten else [(member, gone.pop(member.member_id, -1)) for member in group.all_members()]
-        for row in gone.values():
-            batch.fingerprints_dropped |= bool(self._members["fingerprint"][row])
-            batch.cancelled.append(member_handle(row))
-            self._members.release(row)
+        if gone:
+            rows = np.array(list(gone.values()), np.intp)
+            batch.fingerprints_dropped |= bool(self._members["fingerprint"][rows].any())
+            batch.cancelled += member_handle(rows).tolist()
+            self._members.release_many(rows)
         if forgotten:
             batch.cancelled.append(group_handle(loaded.row))
             self._groups.release(loaded.row)

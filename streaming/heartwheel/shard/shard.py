@@ -50,7 +50,6 @@ from heartwheel.wire.verdicts import Verdict
 from timing_wheel import TIME_MS_MAX
 
 Ints = NDArray[np.int64]
-Rows = NDArray[np.intp]
 
 
 class Shard:
@@ -82,10 +81,8 @@ class Shard:
         former: Sequence[int] = (),
         blob: str = "",
     ) -> None:
-        self._limits = limits
-        self._outage_min_ms = outage_min_ms
-        self._partitions = partitions
-        self._former = former
+        self._limits, self._outage_min_ms = limits, outage_min_ms
+        self._partitions, self._former = partitions, former
         state = decode_state(blob) if blob else new_state()
         self._members, self._groups = state.members, state.groups
         self._wheel = shaped(state.wheel, tick_ms, wheel_size)

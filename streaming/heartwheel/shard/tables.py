@@ -79,6 +79,12 @@ class Table:
             self._columns[name][row] = default
         self._free.append(row)
 
+    def release_many(self, rows: Rows) -> None:
+        """Give rows back, each once."""
+        for name, (default, _) in self._defaults.items():
+            self._columns[name][rows] = default
+        self._free += rows.tolist()
+
     def drop_free_text(self) -> None:
         """Drop the ids and details of free rows; else they stay until their row is taken again."""
         for row, row_id in zip(self._free, self.text.ids(self._free), strict=True):

@@ -46,7 +46,7 @@ class StreamConfig:
     fail_on_data_loss: bool = True
     slots: tuple[int, ...]
     map_tasks: int = 2
-    trigger_interval_ms: int = 500
+    trigger_interval_ms: int = 400
     tick_interval_ms: int = 200
     outage_min_ms: int = 3_000
     runs: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class JobConfig(StreamConfig):
     """
 
     at_risk_count: int = 10
-    tick_ms: int = 100
+    tick_ms: int = 25
     wheel_size: int = 20
     coordinator: CoordinatorConfig = field(default_factory=CoordinatorConfig)
     limits: ShardLimits = field(default_factory=ShardLimits)

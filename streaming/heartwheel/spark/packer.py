@@ -134,6 +134,7 @@ class Packer:
             shard[list(decoded.passed_on)] = TICK
         entry_order = np.argsort(shard, kind="stable")
         record_order = np.argsort(record_shard, kind="stable")
+        # Sorted, each shard's entries and records are a slice each; ticks and bad values come before those of shard 0.
         bounds = np.arange(self._shards + 1, dtype=np.int16)
         entry_cuts = np.searchsorted(shard[entry_order], bounds)
         record_cuts = np.searchsorted(record_shard[record_order], bounds)
