@@ -26,7 +26,7 @@ class ConsumerPlan(msgspec.Struct, frozen=True):
         topic: what it reads.
         group_id: its group.
         client_id: what it calls itself.
-        protocol: `classic` (kafka-python) or `consumer` (KIP-848, librdkafka).
+        protocol: `classic` (kafka-python), or `consumer` (KIP-848) or `share` (KIP-932), both librdkafka's.
         session_timeout_ms: of a classic one; the broker sets that of the others.
         heartbeat_interval_ms: likewise.
         max_poll_ms: how long it may go without a poll.
@@ -88,17 +88,13 @@ def _classic(plan: ConsumerPlan) -> Any:
 
 
 def _librdkafka(plan: ConsumerPlan) -> Any:
-    from confluent_kafka import Consumer  # noqa: PLC0415 - likewise
+    from confluent_kafka import Consumer, ShareConsumer  # noqa: PLC0415 - likewise
 
-    consumer = Consumer(
-        {
-            "bootstrap.servers": plan.bootstrap,
-            "group.id": plan.group_id,
-            "client.id": plan.client_id,
-            "group.protocol": "consumer",
-            "max.poll.interval.ms": plan.max_poll_ms,
-        }
-    )
+    settings = {"bootstrap.servers": plan.bootstrap, "group.id": plan.group_id, "client.id": plan.client_id}
+    if plan.protocol == "share":
+        consumer: Any = ShareConsumer(settings)
+    else:
+        consumer = Consumer({**settings, "group.protocol": "consumer", "max.poll.interval.ms": plan.max_poll_ms})
     consumer.subscribe([plan.topic])
     return consumer
 

@@ -164,7 +164,8 @@ class RealDemo:
         self._tally.phase = "waiting for the last deadlines"
         ended_s = time.monotonic()
         while time.monotonic() - ended_s < _PATIENCE_S and not self._stop_following.is_set():
-            settled_s = self._cast.longest_session_ms / 1000 + _SETTLE_S
+            # Who joined while the others were dead falls silent when those are removed: one session more.
+            settled_s = 2 * self._cast.longest_session_ms / 1000 + _SETTLE_S
             if time.monotonic() - ended_s >= settled_s and not self._agreement().waiting:
                 break
             time.sleep(0.2)
