@@ -85,7 +85,7 @@ RULES: Final = (
         ("engine.trigger_interval",),
         lambda s: s.wheel.tick_ms > s.engine.trigger_interval_ms,
         lambda s: f"is longer than the trigger interval of {format_duration(s.engine.trigger_interval_ms)}",
-        "verdicts would be later than promise P2 allows; a tenth of the interval is usual",
+        "verdicts would be later than promise P2 allows; a sixteenth of the interval is usual",
     ),
     Rule(
         "engine.outage_min",

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from heartwheel.coordinator.model import Group, Member
-from heartwheel.coordinator.partition import shard_of
+from heartwheel.partitioner import shard_of
 from heartwheel.shard.shard import Shard
 from heartwheel.simulation.astray import Astray, Strays
 from heartwheel.simulation.checkpoint import Checkpoint, SinkRecord

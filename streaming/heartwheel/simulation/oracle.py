@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
-from heartwheel.coordinator.partition import shard_of
 from heartwheel.log_time.outage import RESUME_MAX_MS
-from heartwheel.partitioner import partition_of
+from heartwheel.partitioner import partition_of, shard_of
 from heartwheel.simulation.checkpoint import Checkpoint
 from heartwheel.simulation.plan import VALUE_BYTES_MAX, Plan
 from heartwheel.simulation.sink import Row

@@ -9,8 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
-from heartwheel.coordinator.partition import java_hash
-from heartwheel.partitioner import partition_of
+from heartwheel.partitioner import java_hash, partition_of
 from heartwheel.simulation.plan import GroupPlan, Outage, Plan
 from heartwheel.testing import Record
 

@@ -46,7 +46,7 @@ class StreamConfig:
     fail_on_data_loss: bool = True
     slots: tuple[int, ...]
     map_tasks: int = 2
-    trigger_interval_ms: int = 500
+    trigger_interval_ms: int = 400
     tick_interval_ms: int = 200
     outage_min_ms: int = 3_000
     runs: tuple[str, ...] = ()
@@ -71,13 +71,15 @@ class JobConfig(StreamConfig):
         wheel_size: buckets a level of the wheel.
         coordinator: the rules' configuration.
         limits: what a shard may hold and write.
+        feeds: the feeds whose times are believed.
     """
 
     at_risk_count: int = 10
-    tick_ms: int = 100
+    tick_ms: int = 25
     wheel_size: int = 20
     coordinator: CoordinatorConfig = field(default_factory=CoordinatorConfig)
     limits: ShardLimits = field(default_factory=ShardLimits)
+    feeds: tuple[str, ...] = ()
 
 
 def cores_of(master: str) -> int:
@@ -141,4 +143,5 @@ def job_config(settings: Settings, *, shuffle_partitions: int, runs: tuple[str, 
             verdicts_max=engine.output_per_batch_max,
             state_bytes_max=engine.state_bytes_max,
         ),
+        feeds=tuple(engine.feeds.split(",")) if engine.feeds else (),
     )
