@@ -7,7 +7,7 @@ A batch goes through it in steps:
 2. *route*: each distinct value is looked up by its fingerprint; what is not known is decoded. Records that something
    unread may come before wait in the state;
 3. *fast path*: the groups of which nothing but known heartbeats came, and none of whose timers falls due meanwhile, are
-   kept alive with a few array operations; members that plain heartbeats bring for the first time are let in before that;
+   kept alive with a few array operations; members that plain heartbeats bring for the first time come in before;
 4. *rules path*: every other group is run event by event through its `GroupMachine`;
 5. *timers*: the wheel is advanced, and each group of what is due is run up to its own time;
 6. *outage*: the sessions of its partition start anew, before any record after it.
