@@ -1,4 +1,4 @@
-"""The page about metrics, the catalogue and what is really told are one and the same."""
+"""The page about metrics, the catalogue and what is really exported are one and the same."""
 
 from __future__ import annotations
 

@@ -44,6 +44,8 @@ class Section(BaseModel):
 TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]+$", max_length=249)]
 _Server = r"[^\s,:]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}"
 BootstrapServers = Annotated[str, Field(pattern=rf"^({_Server})(,({_Server}))*$")]
+FeedName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,64}$")]
+FeedNames = Annotated[str, Field(pattern=r"^([a-zA-Z0-9._-]{1,64}(,[a-zA-Z0-9._-]{1,64})*)?$")]
 Share = Annotated[float, Field(ge=0, le=1)]
 Rate = Annotated[float, Field(ge=0, le=60)]
 
@@ -97,6 +99,7 @@ class EngineSettings(Section):
         members_per_group_max: most members that one group holds.
         output_per_batch_max: most rows that one shard writes in one batch.
         state_bytes_max: size of a shard's encoded state from which on it takes nobody new.
+        feeds: names of the feeds whose times are believed, such as that of a tap, with commas between them.
     """
 
     shards: Annotated[int, Field(ge=1, le=1024)] = 8
@@ -113,6 +116,7 @@ class EngineSettings(Section):
     output_per_batch_max: Annotated[int, Field(ge=1)] = 100_000
     # Spark cannot hold a text of 2 GiB, and one batch may still add to what is below the limit.
     state_bytes_max: Annotated[SizeBytes, Field(ge=2**20, le=2**30)] = 2**28
+    feeds: FeedNames = ""
 
 
 class WheelSettings(Section):

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings, format_size
+from heartwheel.settings.locations import runs_elsewhere
 from heartwheel.spark.brake import Brake, Ends, ends_of
 from heartwheel.spark.checkpoint import Manifest
 from heartwheel.spark.faults import OUT_OF_MEMORY, Fault, explain, explain_end
@@ -26,6 +27,7 @@ from heartwheel.spark.session import jvm_exit_code, session_conf, start_session
 from heartwheel.spark.ticker import Ticker
 from heartwheel.spark.unfinished import Unfinished
 from heartwheel.spark.wall_clock import WallClock
+from heartwheel.spark.warm import warm_workers
 
 _POLL_S: Final = 0.1
 _BACKOFF_S_MAX: Final = 30.0
@@ -121,6 +123,8 @@ class Engine:
         spark = start_session(conf, log_file=self._log_file)
         _log.info("Spark is up")
         try:
+            if not runs_elsewhere(self._job.settings.spark.master):
+                warm_workers(spark, self._job.config.map_tasks)
             self._job.open(spark)
             self._refuse_what_ends_it(spark)
             with self._ticker() as ticker:

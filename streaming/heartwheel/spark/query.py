@@ -78,6 +78,7 @@ def packs(spark: SparkSession, config: JobConfig) -> DataFrame:
         value_bytes_max=config.value_bytes_max,
         runs=config.runs,
         outage_min_ms=config.outage_min_ms,
+        feeds=config.feeds,
     )
     return heartbeats(spark, config).coalesce(config.map_tasks).mapInArrow(pack, PACKED)
 
