@@ -91,6 +91,7 @@ class EngineSettings(Section):
         tick_interval_ms: time from one tick to the next in every partition of the topic.
         outage_min_ms: shortest gap in a partition that may be an outage of Kafka.
         catch_up_max_records: most records a batch reads.
+        waiting_records_max: most records that may wait for a partition that stands still before reading stops.
         at_risk_count: members nearest to expiry that a status row names.
         value_bytes_max: longest value that is decoded.
         members_per_shard_max: most members that one shard holds.
@@ -106,6 +107,7 @@ class EngineSettings(Section):
     tick_interval_ms: Annotated[DurationMs, Field(ge=50, le=60_000)] = 200
     outage_min_ms: Annotated[DurationMs, Field(ge=1_000, le=600_000)] = 3_000
     catch_up_max_records: Annotated[int, Field(ge=1_000)] = 1_000_000
+    waiting_records_max: Annotated[int, Field(ge=1_000)] = 1_000_000
     at_risk_count: Annotated[int, Field(ge=0, le=1_000)] = 10
     value_bytes_max: Annotated[SizeBytes, Field(ge=1_024, le=2**26)] = 2**20
     members_per_shard_max: Annotated[int, Field(ge=1, le=10_000_000)] = 250_000

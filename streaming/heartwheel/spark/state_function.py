@@ -219,6 +219,7 @@ def _output(outcome: BatchResult, rejects: list[Reject], status: StatusRow, *, s
         standing=standing,
         outage_ms=_longest_ms(outcome.outages),
         renewed=outcome.counts["sessions_renewed"],
+        waiting=status.waiting,
     )
     return _frame(records, figures)
 
