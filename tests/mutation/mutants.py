@@ -302,6 +302,14 @@ MUTANTS: Final = (
         f"{_RENEWAL}::test_an_expiry_was_put_off_by_the_outage_whose_end_started_its_time",
     ),
     Mutant(
+        "a group that is forgotten and begins again is owed no renewal any more",
+        f"{_ENGINE}/shard/owed_renewals.py",
+        "                self._forgotten[group_id] = owed\n",
+        "                pass\n",
+        "P1",
+        f"{_SHARD_TIME}::test_p3_a_group_that_is_forgotten_and_begins_again_is_renewed_however_it_is_read",
+    ),
+    Mutant(
         "a phase that starts anew keeps its old place among timers of one end",
         f"{_ENGINE}/coordinator/context.py",
         "            group.join_deadline_ms, group.join_armed_ms = now_ms + length_ms, now_ms\n",
