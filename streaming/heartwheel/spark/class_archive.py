@@ -26,7 +26,7 @@ from heartwheel.spark.job_config import job_config
 from heartwheel.spark.schema import NEW_STATE, PACKED, OutputRow
 from heartwheel.spark.session import archive_file, end_session, session_conf, start_session
 
-_BATCHES: Final = 5
+_BATCHES: Final = 3
 _PATIENCE_S: Final = 600
 _KAFKA: Final = (
     "org.apache.kafka.clients.consumer.KafkaConsumer",

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings, format_size
-from heartwheel.settings.places import runs_elsewhere
+from heartwheel.settings.locations import runs_elsewhere
 from heartwheel.spark.checkpoint import Manifest
 from heartwheel.spark.faults import OUT_OF_MEMORY, Fault, explain, explain_end
 from heartwheel.spark.job import HeartbeatJob, Job
