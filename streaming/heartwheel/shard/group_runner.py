@@ -159,6 +159,7 @@ class GroupRunner:
         for loaded in self._loader.load(renewal.busy):
             renewed += loaded.machine.renew(outage.before_ms, outage.after_ms)
             done.append(loaded)
+        self._groups["renewed_ms"][rows] = np.maximum(self._groups["renewed_ms"][rows], outage.after_ms)
         self._store(done)
         batch.counts["sessions_renewed"] += renewed
 

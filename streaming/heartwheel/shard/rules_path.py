@@ -48,6 +48,7 @@ class Loaded:
         member_rows: member id to row, as it was when the group was loaded.
         config: the rules' configuration.
         emit: takes each verdict.
+        renewed_ms: end of the newest outage that has renewed its sessions, epoch ms; -1 if there was none.
     """
 
     def __init__(
@@ -57,21 +58,23 @@ class Loaded:
         member_rows: dict[str, int],
         config: CoordinatorConfig,
         emit: Callable[[Verdict], None],
+        renewed_ms: int,
     ) -> None:
         self.row = row
         self.group = group
         self.member_rows = member_rows
         self._config = config
         self._emit = emit
+        self._renewed_ms = renewed_ms
 
     @cached_property
     def machine(self) -> GroupMachine:
         """The state machine; it counts and files every member when it is made."""
-        return GroupMachine(self.group, self._config, self._emit)
+        return GroupMachine(self.group, self._config, self._emit, self._renewed_ms)
 
     def fire(self, clock_ms: int) -> None:
         """Fire every timer with a deadline at or before the clock (epoch ms), in order, without a machine if it can."""
-        done = expire_at_once(self.group, clock_ms, self._config, self._emit)
+        done = expire_at_once(self.group, clock_ms, self._config, self._emit, self._renewed_ms)
         if not done or self.group.forget_deadline_ms <= clock_ms:
             self.machine.advance(clock_ms)
 
@@ -112,6 +115,7 @@ class GroupLoader:
         starts = np.searchsorted(owner, rows).tolist()
         stops = np.searchsorted(owner, rows, side="right").tolist()
         seen = self._groups["seen_ms"][rows].tolist()
+        renewed = self._groups["renewed_ms"][rows].tolist()
         rows_of = member_rows.tolist()
         for i, (group_id, detail) in enumerate(self._groups.text.read(rows)):
             group = decode_group(detail)
@@ -122,7 +126,7 @@ class GroupLoader:
                 (group.pending if member.pending else group.members)[member.member_id] = member
             ids = (text[0] for text in texts[here])
             member_rows_of = dict(zip(ids, rows_of[here], strict=True))
-            yield Loaded(int(rows[i]), group, member_rows_of, self._config, self._emit)
+            yield Loaded(int(rows[i]), group, member_rows_of, self._config, self._emit, renewed[i])
 
     def _load_members(self, groups: Rows) -> tuple[Rows, list[tuple[str, bytes]], list[Member]]:
         wanted = np.zeros(self._groups.rows + 1, np.bool_)  # the last element is read by free rows

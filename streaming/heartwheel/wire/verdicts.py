@@ -101,6 +101,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
         expiry_reason: which timer ended the member, for the kinds that expire one.
         last_seen_ms: effective time of the last event that kept the member alive, epoch ms.
         session_timeout_ms: the length of the timer that ran out, ms.
+        renewed_ms: when that timer was started by the end of an outage of Kafka, epoch ms; `None` if by the member.
         deadline_ms: end of the join window of a started rebalance, epoch ms.
         awaiting: members that have not re-joined yet.
         leader: the leader of a completed rebalance.
@@ -129,6 +130,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     expiry_reason: ExpiryReason | None = None
     last_seen_ms: int | None = None
     session_timeout_ms: int | None = None
+    renewed_ms: int | None = None
     deadline_ms: int | None = None
     awaiting: tuple[str, ...] = ()
     leader: str | None = None
@@ -214,6 +216,7 @@ class ExpirationRow(msgspec.Struct, kw_only=True, gc=False):
     lateness_ms: int
     group_state: str
     shard: int
+    renewed_ms: int | None = None
 
 
 class TriggerRow(msgspec.Struct, kw_only=True, gc=False):
@@ -288,6 +291,7 @@ def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow |
             lateness_ms=detected_ms - verdict.time_ms,
             group_state=verdict.group_state,
             shard=shard,
+            renewed_ms=verdict.renewed_ms,
         )
     return TriggerRow(
         id=verdict_id(verdict),
