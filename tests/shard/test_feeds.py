@@ -122,7 +122,7 @@ def test_held_group_waits_and_no_other_does() -> None:
 
 
 def test_untrusted_feed_is_rejected() -> None:
-    """Times of a feed that the job was not told to trust are never believed; its events are kept as rejects."""
+    """Times of a feed that the job is not set to trust are never believed; its events are kept as rejects."""
     log = LogBuilder()
     log.pass_on(T0, _beat(), T0, feed="stranger")
     log.mark(T0, T0 + 100 * SESSION_MS, feed="stranger")
