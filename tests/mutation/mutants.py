@@ -35,6 +35,7 @@ _ANSWERED: Final = "tests/replay/test_answered_logs.py"
 _PATHS: Final = "tests/shard/test_shard_paths.py"
 _SHARD_TIES: Final = "tests/shard/test_shard_ties.py"
 _SHARD_TIME: Final = "tests/shard/test_shard_time.py"
+_AUDIT_OUTAGES: Final = "tests/audit/test_audit_outages.py"
 _HISTORY: Final = "tests/simulation/test_chosen_histories.py::test_chosen_history"
 
 
@@ -240,6 +241,14 @@ MUTANTS: Final = (
         "            group.join_deadline_ms = now_ms + length_ms\n",
         "P4",
         f"{_HISTORY}[place of a phase]",
+    ),
+    Mutant(
+        "the audit lets a group go on before it has placed all outages that one tick proves",
+        f"{_ENGINE}/audit/timeline.py",
+        "            if mine:\n                self._run(held)\n",
+        "                self._run(held)\n",
+        "P3",
+        f"{_AUDIT_OUTAGES}::test_p3_both_outages_that_one_tick_proves_renew_whichever_partition_is_read_ahead",
     ),
     # -- what survives a crash
     Mutant(
