@@ -23,8 +23,10 @@ def bump_epoch(ctx: EpochContext, cause: Cause, *, silently: bool = False) -> No
     Share and streams groups lose a member without that line.
     """
     ctx.group.epoch += 1
-    if not silently:
-        ctx.say(Kind.EPOCH_BUMPED, words.bumped(ctx.group), cause, epoch=ctx.group.epoch)
+    if not ctx.group.target_is_current:
+        ctx.clear_fingerprints()
+    kind = Kind.EPOCH_MOVED if silently else Kind.EPOCH_BUMPED
+    ctx.say(kind, words.bumped(ctx.group), cause, epoch=ctx.group.epoch)
 
 
 def catch_up_with(ctx: EpochContext, epoch: int) -> None:

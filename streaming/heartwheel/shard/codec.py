@@ -52,6 +52,7 @@ class ShardState(NamedTuple):
         elsewhere: partitions that groups were seen in besides their first, by the group's row.
         waiting: records that wait for their time.
         owed: outages that have yet to renew a group's sessions, by the group's row.
+        sessions: which session timeouts held that a broker sets (`EpochConfig.sessions`).
     """
 
     members: Table
@@ -63,12 +64,14 @@ class ShardState(NamedTuple):
     elsewhere: dict[int, list[int]]
     waiting: list[Pack]
     owed: dict[int, list[Outage]]
+    sessions: int = 0
 
 
 class _TimeSection(msgspec.Struct, array_like=True):
     time: LogTime
     elsewhere: dict[int, list[int]] = {}
     owed: dict[int, list[Outage]] = {}
+    sessions: int = 0
 
 
 def new_state() -> ShardState:
@@ -89,7 +92,7 @@ def encode_state(state: ShardState) -> str:
             "member_text": state.members.text.encode(state.members.rows),
             "group_text": state.groups.text.encode(state.groups.rows),
             "counts": msgspec.json.encode(state.counts),
-            "time": msgspec.msgpack.encode(_TimeSection(state.time, state.elsewhere, state.owed)),
+            "time": msgspec.msgpack.encode(_TimeSection(state.time, state.elsewhere, state.owed, state.sessions)),
             "waiting": _write_waiting(state.waiting),
         },
     )
@@ -121,7 +124,9 @@ def decode_state(blob: str) -> ShardState:
         waiting = _read_waiting(sections["waiting"])
     except (KeyError, pa.ArrowInvalid, OSError, SnapshotError, msgspec.MsgspecError) as error:
         raise CorruptBlobError(f"the state blob's checksum is right, but not its content: {error}") from error
-    return ShardState(members, groups, wheel, order, counts, time.time, time.elsewhere, waiting, time.owed)
+    return ShardState(
+        members, groups, wheel, order, counts, time.time, time.elsewhere, waiting, time.owed, time.sessions
+    )
 
 
 def _write_waiting(packs: list[Pack]) -> bytes:

@@ -28,11 +28,12 @@ from numpy.typing import NDArray
 
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.model import NEVER, Group
+from heartwheel.coordinator.manager import AnyGroup
+from heartwheel.coordinator.model import NEVER
 from heartwheel.log_time import LogTime, Outage, Reading
 from heartwheel.log_time.log_time import UNKNOWN_MS
 from heartwheel.pack import Pack
-from heartwheel.shard.admission import Admission, Refusal, is_stranger
+from heartwheel.shard.admission import Admission, Refusal
 from heartwheel.shard.codec import ShardState, decode_state, encode_state, new_state
 from heartwheel.shard.fast_path import Route, keep_alive, mark_busy
 from heartwheel.shard.figures import Figures
@@ -119,6 +120,7 @@ class Shard:
         self._admission = Admission(limits, heavy=self._heavy, members=len(self._members))
         self._counts: Counter[str] = Counter()
         self._workshop = Workshop(self._members, self._groups, self._wheel, coordinator, self._verdicts.append)
+        self._sessions = state.sessions
 
     # -- what it is
 
@@ -171,7 +173,7 @@ class Shard:
         """What it tells about itself; it shows the shard as it is now, whenever that is."""
         return Figures(self._members, self._groups, self._wheel)
 
-    def dump(self) -> list[tuple[Group, bool]]:
+    def dump(self) -> list[tuple[AnyGroup, bool]]:
         """Decode every group with its members, for people; the shard itself is not changed."""
         return [(loaded.group, loaded.machine.is_forgettable()) for loaded in self._workshop.load(self._groups.used())]
 
@@ -194,6 +196,7 @@ class Shard:
                 self._group_times.elsewhere(),
                 self._waiting,
                 {row: self._owed[row] for row in self._owing().tolist()},
+                self._sessions,
             )
         )
 
@@ -246,6 +249,10 @@ class Shard:
         self._verdicts.clear()
         self._counts = Counter(batches=1)
         self._admission = Admission(self._limits, heavy=self._heavy, members=len(self._members))
+        if self._sessions != self._workshop.sessions:
+            self._workshop.look_at_epoch_members()
+            self._router.forget_order()
+            self._sessions = self._workshop.sessions
 
     def _end(self, outages: list[Outage]) -> Outcome:
         for verdict in self._verdicts:
@@ -390,10 +397,10 @@ class Shard:
         self._store(done)
 
     def _apply_records(self, log: BatchLog, records: Rows, loaded: Loaded) -> None:
-        group, machine, admission = loaded.group, loaded.machine, self._admission
+        machine, admission = loaded.machine, self._admission
         answers: Counter[Answer] = Counter()
         entries = log.entry[records]
-        size = len(group.members) + len(group.pending)
+        size = machine.size
         for record, entry, append_ms, mark in zip(
             records.tolist(),
             entries.tolist(),
@@ -402,16 +409,16 @@ class Shard:
             strict=True,
         ):
             event = log.event(entry)
-            if admission.is_full(size) and is_stranger(event, group):
+            if admission.is_full(size) and machine.is_stranger(event):
                 # Who is gone by now makes room, wherever the batches are cut (`test_p6_the_gone_make_room_at_any_cut`).
                 machine.advance(append_ms)
-                size = admission.recount(group, size)
+                size = admission.recount(machine.size, size)
                 if admission.is_full(size):
                     admission.refuse_stranger(log, record)
                     continue
             answer = machine.apply(event, append_ms, mark)
             answers[answer] += 1
-            size = admission.recount(group, size)
+            size = admission.recount(machine.size, size)
             admission.hear(log, record, answer)
         self._counts.update({f"answer_{answer}": n for answer, n in answers.items()})
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from heartwheel.coordinator.partition import shard_of
 from heartwheel.spark.value_table import UNKNOWN, ValueTable
-from heartwheel.wire.events import EventType, RejectedError, TickError, decode_event, fingerprint
+from heartwheel.wire.events import RejectedError, TickError
+from heartwheel.wire.requests import decode_request, fingerprint_of
 from heartwheel.wire.tick import TICK_PREFIX, read_tick
 
 BAD: Final = -1
@@ -104,10 +105,9 @@ class Decoder:
         if value.startswith(TICK_PREFIX) and len(value) <= self.value_bytes_max and read_tick(value) is not None:
             return TICK, 0
         try:
-            event = decode_event(value, size_max=self.value_bytes_max)
+            request = decode_request(value, size_max=self.value_bytes_max)
         except TickError:
             return TICK, 0
         except RejectedError:
             return BAD, 0
-        mark = fingerprint(event) if event.type is EventType.HEARTBEAT else 0
-        return shard_of(event.group_id, self._shards), mark
+        return shard_of(request.group_id, self._shards), fingerprint_of(request)
