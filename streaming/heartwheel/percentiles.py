@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TypeVar
+
+Number = TypeVar("Number", int, float)
 
 
-def percentile(values: Collection[int], share: float) -> int:
+def percentile(values: Collection[Number], share: float) -> Number:
     """Return the nearest rank, so that every percentile is a value that was measured; 0 of none.
 
     Args:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.told_logs import Run, audit_config, engine_run
+from audit.engine_runs import Run, audit_config, engine_run
 from coordinator.group_logs import CONFIG as GROUP_CONFIG
 from coordinator.group_logs import logs as group_logs
 from heartwheel.audit import Report
@@ -34,16 +34,16 @@ def _end(log: LogBuilder) -> int:
 
 def _is_clean(report: Report, run: Run) -> None:
     assert report.faults == {}, report.findings
-    assert (report.confirmed, report.early) == (len({told.row.id for told in run.told}), 0)
+    assert (report.confirmed, report.early) == (len({each.row.id for each in run.written}), 0)
 
 
 @given(st.one_of(heartbeat_logs(), beating_logs()), st.data())
 @settings(max_examples=A_THIRD)
 def test_d4_any_log_any_cut_is_clean(log: LogBuilder, data: st.DataObject) -> None:
-    """D4: whatever the log, however it was cut, the audit derives the very rows and rejects that the shard told."""
+    """D4: whatever the log, however it was cut, the audit derives the very rows and rejects that the shard wrote."""
     run = engine_run(log, clock_ms=_end(log), config=CONFIG, cuts=data.draw(cuts_of(log)))
     report = run.audit(
-        told_first=data.draw(st.booleans()),
+        rows_first=data.draw(st.booleans()),
         cut=data.draw(st.integers(0, len(log.records))),
     )
     _is_clean(report, run)
@@ -95,6 +95,6 @@ def test_recorded_requests_are_derived_alike(folder: Path) -> None:
         value = json.loads(line)
         log.add(value["t_ms"], decode_event(line))
     run = engine_run(log, clock_ms=meta["end_ms"], config=config)
-    assert run.told
+    assert run.written
     assert audit_config(config).group_max_size == config.group_max_size
     _is_clean(run.audit(tick_ms=1), run)

@@ -10,34 +10,34 @@ from typing import Any
 import msgspec
 import pytest
 
+from audit.engine_runs import Rejected, Run, WrittenRow, engine_run
 from audit.rich_log import CONFIG, T0, rich_log
-from audit.told_logs import Rejected, Run, Told, engine_run
 from heartwheel.audit import FindingKind, Report
 from heartwheel.audit.derived import Row, id_of
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 CLOCK_MS = T0 + 32_000
 CLEAN = engine_run(rich_log(), clock_ms=CLOCK_MS, config=CONFIG, cuts=[40, 80, 120])
-ROWS = range(len(CLEAN.told))
+ROWS = range(len(CLEAN.written))
 
 
 def _sorts() -> list[int]:
     """Pick one row of each sort: by its reason, type, cause and group."""
     sorts: dict[tuple[str | None, ...], int] = {}
-    for number, told in enumerate(CLEAN.told):
-        row = told.row
+    for number, written in enumerate(CLEAN.written):
+        row = written.row
         sort = (row.reason,) if isinstance(row, ExpirationRow) else (row.type, row.cause)
         sorts.setdefault((row.group_id if row.group_id == "met" else None, *sort), number)
     return sorted(sorts.values())
 
 
 every_row = pytest.mark.parametrize("number", _sorts())
-both_ways = pytest.mark.parametrize("told_first", [True, False])
+both_ways = pytest.mark.parametrize("rows_first", [True, False])
 
 
 def _run() -> Run:
     run = copy.copy(CLEAN)
-    run.told, run.rejected = [copy.copy(told) for told in CLEAN.told], list(CLEAN.rejected)
+    run.written, run.rejected = [copy.copy(each) for each in CLEAN.written], list(CLEAN.rejected)
     return run
 
 
@@ -57,14 +57,14 @@ def _moved(row: Row, by_ms: int) -> Row:
     return _with(row, time_ms=row.time_ms + by_ms)
 
 
-def _place(told: Told) -> tuple[str, int, int]:
-    return ("expirations" if isinstance(told.row, ExpirationRow) else "triggers", told.partition, told.offset)
+def _place(written: WrittenRow) -> tuple[str, int, int]:
+    return ("expirations" if isinstance(written.row, ExpirationRow) else "triggers", written.partition, written.offset)
 
 
 def test_the_log_has_every_kind_of_row() -> None:
     """What is falsified below is every reason of expiry, every type of trigger, and a reject of each side."""
-    expired = {told.row.reason for told in CLEAN.told if isinstance(told.row, ExpirationRow)}
-    triggers = {told.row.type for told in CLEAN.told if isinstance(told.row, TriggerRow)}
+    expired = {each.row.reason for each in CLEAN.written if isinstance(each.row, ExpirationRow)}
+    triggers = {each.row.type for each in CLEAN.written if isinstance(each.row, TriggerRow)}
     assert expired == {
         "session_timeout",
         "rebalance_timeout",
@@ -77,9 +77,9 @@ def test_the_log_has_every_kind_of_row() -> None:
 
 
 @both_ways
-def test_what_the_engine_told_is_clean(*, told_first: bool) -> None:
+def test_what_the_engine_told_is_clean(*, rows_first: bool) -> None:
     """Nothing is found where nothing is wrong, and every row is confirmed."""
-    report = _run().audit(told_first=told_first)
+    report = _run().audit(rows_first=rows_first)
     assert (report.ok, report.faults, report.confirmed, report.derived) == (True, {}, len(ROWS), len(ROWS))
 
 
@@ -87,7 +87,7 @@ def test_what_the_engine_told_is_clean(*, told_first: bool) -> None:
 def test_a_missed_verdict_is_found(number: int) -> None:
     """Of whatever row is not there, just that verdict is missed."""
     run = _run()
-    gone = run.told.pop(number).row
+    gone = run.written.pop(number).row
     report = run.audit()
     assert _faults(report) == {"missed": 1}
     assert report.findings[0].group_id == gone.group_id
@@ -96,43 +96,43 @@ def test_a_missed_verdict_is_found(number: int) -> None:
 
 @every_row
 @both_ways
-def test_a_row_told_again_is_no_fault(number: int, *, told_first: bool) -> None:
+def test_a_row_written_again_is_no_fault(number: int, *, rows_first: bool) -> None:
     """At least once is what is promised: the same row again is counted, and is no fault."""
     run = _run()
-    run.append(run.told[number].row)
-    report = run.audit(told_first=told_first)
+    run.append(run.written[number].row)
+    report = run.audit(rows_first=rows_first)
     assert (report.faults, report.repeated) == ({}, 1)
 
 
 @every_row
 @both_ways
-def test_a_second_row_with_the_same_id_is_found(number: int, *, told_first: bool) -> None:
-    """Another row with an id that was told, which says something else, is a duplicate."""
+def test_a_second_row_with_the_same_id_is_found(number: int, *, rows_first: bool) -> None:
+    """Another row with a known id, which says something else, is a duplicate."""
     run = _run()
-    row = run.told[number].row
+    row = run.written[number].row
     other = {"client_id": "x"} if isinstance(row, ExpirationRow) else {"member_count": row.member_count + 1}
     added = run.append(msgspec.structs.replace(row, **other))
-    report = run.audit(told_first=told_first)
+    report = run.audit(rows_first=rows_first)
     assert _faults(report) == {"duplicate": 1}
     assert (report.findings[0].topic, report.findings[0].partition, report.findings[0].offset) == _place(added)
 
 
 @every_row
 @both_ways
-def test_a_second_row_with_another_id_is_found(number: int, *, told_first: bool) -> None:
+def test_a_second_row_with_another_id_is_found(number: int, *, rows_first: bool) -> None:
     """A second row about the same silence, or the same generation, is a duplicate although its id is a new one."""
     run = _run()
-    run.append(_moved(run.told[number].row, 1))
-    assert _faults(run.audit(told_first=told_first)) == {"duplicate": 1}
+    run.append(_moved(run.written[number].row, 1))
+    assert _faults(run.audit(rows_first=rows_first)) == {"duplicate": 1}
 
 
 @every_row
 @both_ways
-def test_a_row_with_a_wrong_time_is_found(number: int, *, told_first: bool) -> None:
+def test_a_row_with_a_wrong_time_is_found(number: int, *, rows_first: bool) -> None:
     """A row that tells another time than the log is wrong, once: neither false nor missed on top."""
     run = _run()
-    run.told[number].row = _moved(run.told[number].row, -1)
-    report = run.audit(told_first=told_first)
+    run.written[number].row = _moved(run.written[number].row, -1)
+    report = run.audit(rows_first=rows_first)
     assert _faults(report) == {"wrong": 1}
     assert "time is" in report.findings[0].detail
 
@@ -159,10 +159,10 @@ def _other(was: Any, *, is_number: bool) -> object:
 @every_row
 def test_a_row_with_a_wrong_fact_is_found(number: int) -> None:
     """Whichever fact of a row is not what the log says is found and named."""
-    for field in _FIELDS[type(CLEAN.told[number].row)]:
+    for field in _FIELDS[type(CLEAN.written[number].row)]:
         run = _run()
-        changed = _other(getattr(run.told[number].row, field), is_number=field.endswith(("_ms", "_count")))
-        run.told[number].row = msgspec.structs.replace(run.told[number].row, **{field: changed})
+        changed = _other(getattr(run.written[number].row, field), is_number=field.endswith(("_ms", "_count")))
+        run.written[number].row = msgspec.structs.replace(run.written[number].row, **{field: changed})
         report = run.audit()
         assert _faults(report) == {"wrong": 1}
         assert field.removesuffix("_count") in report.findings[0].detail
@@ -170,23 +170,23 @@ def test_a_row_with_a_wrong_fact_is_found(number: int) -> None:
 
 @every_row
 @both_ways
-def test_a_row_with_a_forged_id_is_found(number: int, *, told_first: bool) -> None:
+def test_a_row_with_a_forged_id_is_found(number: int, *, rows_first: bool) -> None:
     """An id that is not that of the content is a forgery, and the verdict does not count as missed as well."""
     run = _run()
-    run.told[number].row = msgspec.structs.replace(run.told[number].row, id="0" * 32)
-    assert _faults(run.audit(told_first=told_first)) == {"forged": 1}
+    run.written[number].row = msgspec.structs.replace(run.written[number].row, id="0" * 32)
+    assert _faults(run.audit(rows_first=rows_first)) == {"forged": 1}
 
 
 @every_row
 def test_content_under_anothers_id_is_found(number: int) -> None:
     """Content that was changed under the true id is a forgery, too: the id tells."""
     run = _run()
-    row = run.told[number].row
+    row = run.written[number].row
     changes: list[dict[str, object]] = [{"generation_id": row.generation_id + 1}]
     if isinstance(row, TriggerRow):
         changes.append({"cause": "generation_advanced" if row.cause != "generation_advanced" else "no_members"})
     for change in changes:
-        run.told[number].row = msgspec.structs.replace(row, **change)
+        run.written[number].row = msgspec.structs.replace(row, **change)
         assert _faults(run.audit()) == {"forged": 1}
 
 
@@ -220,12 +220,12 @@ FORGERIES: dict[str, tuple[Callable[[Row], bool], Callable[[Row], Row], FindingK
 
 @pytest.mark.parametrize("name", FORGERIES)
 @both_ways
-def test_a_row_too_many_is_found(name: str, *, told_first: bool) -> None:
+def test_a_row_too_many_is_found(name: str, *, rows_first: bool) -> None:
     """What the log does not give is false, and forged if it is about somebody who is not in the log at all."""
     wanted, change, kind = FORGERIES[name]
     run = _run()
     added = run.append(change(run.find(lambda row: wanted(row) and row.group_id == "workers").row))
-    report = run.audit(told_first=told_first)
+    report = run.audit(rows_first=rows_first)
     assert report.faults == {kind: 1}
     assert (report.findings[0].topic, report.findings[0].partition, report.findings[0].offset) == _place(added)
 
@@ -233,19 +233,19 @@ def test_a_row_too_many_is_found(name: str, *, told_first: bool) -> None:
 def _neighbours() -> list[tuple[int, int]]:
     """List the pairs of rows that follow each other in one topic and group."""
     last: dict[tuple[str, type], list[int]] = {}
-    for number, told in enumerate(CLEAN.told):
-        last.setdefault((told.row.group_id, type(told.row)), []).append(number)
+    for number, written in enumerate(CLEAN.written):
+        last.setdefault((written.row.group_id, type(written.row)), []).append(number)
     return [pair for numbers in last.values() for pair in pairwise(numbers)]
 
 
 @pytest.mark.parametrize("pair", _neighbours())
 @both_ways
-def test_p4_rows_that_changed_places_are_found(pair: tuple[int, int], *, told_first: bool) -> None:
+def test_p4_rows_that_changed_places_are_found(pair: tuple[int, int], *, rows_first: bool) -> None:
     """P4: two rows of a group that stand in the wrong order are one fault."""
     run = _run()
-    one, other = (run.told[number] for number in pair)
+    one, other = (run.written[number] for number in pair)
     one.row, other.row = other.row, one.row
-    assert _faults(run.audit(told_first=told_first)) == {"out_of_order": 1}
+    assert _faults(run.audit(rows_first=rows_first)) == {"out_of_order": 1}
 
 
 def test_p4_an_expiry_that_was_noticed_after_its_rebalance_is_found() -> None:
@@ -289,11 +289,11 @@ def test_a_reject_of_a_good_record_is_found(offset: int, cause: str) -> None:
 def test_what_is_after_the_clock_is_too_early_to_say() -> None:
     """Neither a verdict that is not due by the clock is missed, nor a row after it false."""
     run = _run()
-    last_ms = max(told.row.detected_ms for told in run.told)
-    after = [told for told in run.told if told.row.detected_ms == last_ms]
-    run.told = [told for told in run.told if told not in after]
+    last_ms = max(each.row.detected_ms for each in run.written)
+    after = [each for each in run.written if each.row.detected_ms == last_ms]
+    run.written = [each for each in run.written if each not in after]
     run.clock_ms = (
-        min(told.row.deadline_ms if isinstance(told.row, ExpirationRow) else told.row.time_ms for told in after) - 1
+        min(each.row.deadline_ms if isinstance(each.row, ExpirationRow) else each.row.time_ms for each in after) - 1
     )
     report = run.audit()
     assert (report.faults, report.derived > report.confirmed, report.early > 0) == ({}, True, True)
@@ -302,9 +302,9 @@ def test_what_is_after_the_clock_is_too_early_to_say() -> None:
 def test_a_verdict_in_the_tick_of_the_clock_is_too_early_to_say() -> None:
     """The wheel rounds deadlines up to its tick, so the clock must have passed the end of it."""
     run = _run()
-    last = max(run.told, key=lambda told: told.row.deadline_ms if isinstance(told.row, ExpirationRow) else 0)
+    last = max(run.written, key=lambda each: each.row.deadline_ms if isinstance(each.row, ExpirationRow) else 0)
     assert isinstance(last.row, ExpirationRow)
-    run.told = [told for told in run.told if told is not last]
+    run.written = [each for each in run.written if each is not last]
     run.clock_ms = last.row.deadline_ms + 1
     assert last.row.id not in " ".join(f.detail for f in run.audit(tick_ms=1_000, examples_max=99).findings)
     assert last.row.id in " ".join(f.detail for f in run.audit(tick_ms=1, examples_max=99).findings)
@@ -313,6 +313,6 @@ def test_a_verdict_in_the_tick_of_the_clock_is_too_early_to_say() -> None:
 def test_findings_are_all_counted_and_the_first_are_kept() -> None:
     """A topic that is all wrong makes a short report with the true numbers."""
     run = _run()
-    run.told.clear()
+    run.written.clear()
     report = run.audit(examples_max=3)
     assert (report.faults, len(report.findings)) == ({FindingKind.MISSED: len(ROWS)}, 3)

@@ -293,7 +293,7 @@ def _times(report: Report, words: str) -> list[int]:
 
 
 def test_a_pending_member_and_the_first_join_phase_start_anew() -> None:
-    """Who was told an id has its whole session to join with it, and the initial delay runs again."""
+    """Who was given an id has its whole session to join with it, and the initial delay runs again."""
     log = TimedLog()
     log.ticks(0, FROM_MS - INTERVAL_MS)
     log.event(FROM_MS - 20, _join("a", first=True))

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from audit.engine_runs import audit_config, engine_run
 from audit.rich_log import CONFIG, T0, rich_log
-from audit.told_logs import audit_config, engine_run
 from heartwheel.audit import Audit, FindingKind
 from heartwheel.audit.clocks import Clocks
 from heartwheel.audit.pace import Candidate, Pace
@@ -70,7 +70,7 @@ def test_p2_nobody_can_know_what_no_record_shows(ready_ms: int, *, late: bool) -
 
 
 def test_without_status_rows_all_of_the_time_counts_but_known_pauses() -> None:
-    """An audit that is told nothing of batches takes the bound at its word, but for the pauses that it is told of."""
+    """An audit that knows nothing of batches takes the bound at its word, but for the pauses that it knows of."""
     assert _late(20_000, 50_000, [])
     pace = Pace(BOUND_MS, pauses=[(19_000, 48_000)])
     pace.known(_candidate(20_000, 50_000), 0)
@@ -88,13 +88,13 @@ def test_without_a_bound_nothing_is_late() -> None:
 def test_p2_a_late_row_is_found(number: int) -> None:
     """P2: of one row that stands in the topic later than the bound, just that is found, with its place."""
     run = copy.deepcopy(engine_run(rich_log(), clock_ms=CLOCK_MS, config=CONFIG))
-    for told in run.told:
-        decided_ms: Any = getattr(told.row, "time_ms", told.row.deadline_ms)
-        told.append_ms = decided_ms + 500
-    run.told[number].append_ms += BOUND_MS
+    for each in run.written:
+        decided_ms: Any = getattr(each.row, "time_ms", each.row.deadline_ms)
+        each.append_ms = decided_ms + 500
+    run.written[number].append_ms += BOUND_MS
     report = run.audit(late_ms_max=BOUND_MS)
     assert report.faults == {FindingKind.LATE: 1}
-    assert report.findings[0].offset == run.told[number].offset
+    assert report.findings[0].offset == run.written[number].offset
 
 
 def test_a_clock_is_proven_by_the_batch_after_it() -> None:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from audit.engine_runs import Rejected, Run, audit_config, engine_run
 from audit.rich_log import CONFIG, T0, rich_log
-from audit.told_logs import Rejected, Run, audit_config, engine_run
 from heartwheel.audit import Audit, AuditConfig, AuditStateError, FindingKind, in_log_order
 from heartwheel.audit.recent import Recent
 from heartwheel.audit.rules.java import buckets_for, spread_hash, walk
@@ -26,7 +26,7 @@ CLEAN = engine_run(rich_log(), clock_ms=CLOCK_MS, config=CONFIG, cuts=[40, 80, 1
 
 def _run() -> Run:
     run = copy.copy(CLEAN)
-    run.told, run.rejected = [copy.copy(told) for told in CLEAN.told], list(CLEAN.rejected)
+    run.written, run.rejected = [copy.copy(each) for each in CLEAN.written], list(CLEAN.rejected)
     return run
 
 
@@ -66,24 +66,24 @@ def test_java_walks_by_bucket_and_grows_at_three_quarters() -> None:
 
 @given(st.lists(st.integers(0, len(CLEAN.log.records)), max_size=3), st.integers(0, 2), st.booleans())
 @settings(max_examples=max(5, EXAMPLES // 10))
-def test_an_audit_that_is_cut_anywhere_comes_to_the_same(cuts: list[int], fault: int, told_first: bool) -> None:  # noqa: FBT001 - drawn
+def test_an_audit_that_is_cut_anywhere_comes_to_the_same(cuts: list[int], fault: int, rows_first: bool) -> None:  # noqa: FBT001 - drawn
     """Written down and carried on, at any record, any number of times, the report is the same to the letter."""
     run = _run()
-    del run.told[fault * 7 : fault * 8]
+    del run.written[fault * 7 : fault * 8]
     settled = {"late_ms_max": 1_000}
-    whole = run.audit(told_first=told_first, **settled)
+    whole = run.audit(rows_first=rows_first, **settled)
     audit = Audit(audit_config(CONFIG, **settled))
     for reject in run.rejected:
         audit.rejected(reject.partition, reject.offset, reject.cause)
-    if told_first:
-        run.tell(audit)
+    if rows_first:
+        run.write_to(audit)
     for number, record in enumerate(run.log.records):
         if number in cuts:
             audit = Audit(audit.config, snapshot=audit.snapshot())
         audit.event(*(record.append_ms, record.partition, record.offset, record.value))
     run.let_time_pass(audit)
-    if not told_first:
-        run.tell(audit)
+    if not rows_first:
+        run.write_to(audit)
     assert audit.finish(CLOCK_MS) == whole
 
 
@@ -99,7 +99,7 @@ def test_a_report_in_between_changes_nothing() -> None:
     for record in run.log.records[50:]:
         audit.event(record.append_ms, record.partition, record.offset, record.value)
     run.let_time_pass(audit)
-    run.tell(audit)
+    run.write_to(audit)
     assert audit.finish(CLOCK_MS).ok
 
 
@@ -126,13 +126,13 @@ def test_memory_is_bounded_by_what_lives() -> None:
     run = engine_run(log, clock_ms=T0 + 500_000, config=rules)
     audit = Audit(msgspec.structs.replace(config, remembered_max=10))
     sizes = []
-    told = sorted(run.told, key=lambda told: told.row.deadline_ms or told.row.time_ms)  # type: ignore[union-attr]
+    written = sorted(run.written, key=lambda each: each.row.deadline_ms or each.row.time_ms)  # type: ignore[union-attr]
     for record in log.records:
-        while told and (time := getattr(told[0].row, "time_ms", told[0].row.deadline_ms)) is not None:
+        while written and (time := getattr(written[0].row, "time_ms", written[0].row.deadline_ms)) is not None:
             if time > record.append_ms:
                 break
-            audit.told(told[0].row, 0, told[0].offset, record.append_ms)
-            told.pop(0)
+            audit.written(written[0].row, 0, written[0].offset, record.append_ms)
+            written.pop(0)
         audit.event(record.append_ms, record.partition, record.offset, record.value)
         sizes.append(len(audit.snapshot()))
     assert max(sizes[100:]) < 2 * max(sizes[20:40])
@@ -151,7 +151,7 @@ def test_recent_keeps_at_least_half_of_what_it_may() -> None:
 def test_a_repetition_beyond_memory_is_not_called_false() -> None:
     """What may repeat a row that was confirmed and forgotten is counted as not judged: no fault is made up."""
     run = _run()
-    run.append(run.told[0].row)
+    run.append(run.written[0].row)
     report = run.audit(remembered_max=4)
     assert (report.faults, report.unjudged) == ({}, 1)
 
@@ -170,9 +170,9 @@ def test_groups_older_than_the_log_are_not_judged() -> None:
             audit.event(record.append_ms, record.partition, record.offset, record.value)
     for reject in run.rejected:
         audit.rejected(reject.partition, reject.offset, reject.cause)
-    run.tell(audit)
+    run.write_to(audit)
     report = audit.finish(CLOCK_MS)
-    assert (report.faults, report.unjudged, report.confirmed) == ({}, len(run.told), 0)
+    assert (report.faults, report.unjudged, report.confirmed) == ({}, len(run.written), 0)
 
 
 def test_a_group_in_two_partitions_is_put_aside() -> None:
@@ -182,7 +182,7 @@ def test_a_group_in_two_partitions_is_put_aside() -> None:
     _beats(log, "a", 0, 500)
     _beats(log, "a", 900, 1_400, partition=1)
     run = engine_run(log, clock_ms=T0 + 9_000, config=CONFIG)
-    run.told.pop()
+    run.written.pop()
     report = run.audit()
     assert (report.ok, report.faults, report.unsettled) == (True, {}, 1)
     assert run.audit(judge_strays=True).faults == {FindingKind.MISSED: 1}
@@ -194,13 +194,13 @@ def test_a_record_that_was_passed_over_keeps_nobody_alive() -> None:
     _beats(log, "a", 0, 500, 1_400)
     run = engine_run(log, clock_ms=T0 + 9_000, config=CONFIG)
     skipped = log.records.pop(1)
-    told = engine_run(log, clock_ms=T0 + 9_000, config=CONFIG).told
+    written = engine_run(log, clock_ms=T0 + 9_000, config=CONFIG).written
     log.records.insert(1, skipped)
-    run.told = told
+    run.written = written
     assert not run.audit().ok
     run.rejected.append(Rejected(skipped.partition, skipped.offset, "skipped"))
     report = run.audit()
-    assert (report.faults, report.skipped, report.confirmed) == ({}, 1, len(told))
+    assert (report.faults, report.skipped, report.confirmed) == ({}, 1, len(written))
 
 
 def test_garbage_that_was_passed_over_needs_no_reject_of_its_own() -> None:
@@ -221,7 +221,7 @@ def test_what_nobody_can_unpack_is_believed() -> None:
         audit.unread(0, first, last + 5)
     for record in run.log.records:
         audit.event(record.append_ms, record.partition, record.offset, record.value)
-    run.tell(audit)
+    run.write_to(audit)
     for reject in run.rejected:
         audit.rejected(reject.partition, reject.offset, reject.cause)
     carried_on = Audit(audit.config, snapshot=audit.snapshot())

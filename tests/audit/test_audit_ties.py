@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from audit.told_logs import engine_run
+from audit.engine_runs import engine_run
 from heartwheel.audit import AuditConfig
 from heartwheel.audit.derived import Derived
 from heartwheel.audit.rules.groups import advance, apply
@@ -26,7 +26,7 @@ from heartwheel.wire.verdicts import Kind, Verdict
 from support.tied_logs import (
     START_MS,
     TIES,
-    Told,
+    Decided,
     adding,
     ask,
     derived_rows,
@@ -35,7 +35,7 @@ from support.tied_logs import (
     join,
     line,
     lines_of,
-    row_told,
+    row_in_short,
     rows_of,
     stands,
 )
@@ -43,7 +43,7 @@ from support.tied_logs import (
 Requests = Sequence[tuple[int, Event]]
 
 
-def _audited(requests: Requests, end_ms: int) -> list[Told]:
+def _audited(requests: Requests, end_ms: int) -> list[Decided]:
     """Run the audit's rules alone over the requests of one group."""
     group, config = Group(requests[0][1].group_id), AuditConfig()
     said: list[Derived] = []
@@ -53,7 +53,7 @@ def _audited(requests: Requests, end_ms: int) -> list[Told]:
     return derived_rows(said)
 
 
-def _decided(requests: Requests, end_ms: int) -> list[Told]:
+def _decided(requests: Requests, end_ms: int) -> list[Decided]:
     """Run the engine over them, through a shard."""
     lines = [line(t_ms, event) for t_ms, event in requests]
     return rows_of(replay_log(lines, CoordinatorConfig(), START_MS + end_ms))
@@ -73,7 +73,7 @@ def test_ties_are_derived_as_kafka_decides_them(name: str) -> None:
 TWO = [(0, join("g", "A", 30_000, 10_000)), (1, join("g", "B", 30_000, 10_000))]
 """Two members; the join phase ends at 6000, and who has not synced by 16000 is removed."""
 
-SYNCED_TOO_LATE: list[Told] = [
+SYNCED_TOO_LATE: list[Decided] = [
     (0, "rebalance_triggered", adding("A")),
     (6_000, "rebalance_completed", stands(1, 2)),
     (16_000, "sync_timeout", "B"),
@@ -91,16 +91,16 @@ def test_sync_timer_ends_before_the_assignment_is_stored() -> None:
     (`resetAndPropagateAssignmentWithError`): the group is never Stable. Had the store come first, it would be, and the
     leader would go on as a member of generation 1.
     """
-    told: list[Verdict] = []
-    machine = GroupMachine(RulesGroup("g"), CoordinatorConfig(), told.append)
+    decided: list[Verdict] = []
+    machine = GroupMachine(RulesGroup("g"), CoordinatorConfig(), decided.append)
     for t_ms, event in TWO:
         machine.apply(event, START_MS + t_ms)
     machine.conditions.append_delay_ms = 10
     assert machine.apply(ask(EventType.SYNC, "g", machine.group.leader or "A", 1), START_MS + 15_990) == "PARKED"
     assert machine.group.store_deadline_ms == machine.group.sync_deadline_ms == START_MS + 16_000
     machine.advance(START_MS + 16_000)
-    assert rows_of(told) == SYNCED_TOO_LATE
-    assert [verdict.kind for verdict in told].count(Kind.ASSIGNMENT_RECEIVED) == 1
+    assert rows_of(decided) == SYNCED_TOO_LATE
+    assert [verdict.kind for verdict in decided].count(Kind.ASSIGNMENT_RECEIVED) == 1
     assert machine.group.state is GroupState.PREPARING_REBALANCE
     assert machine.apply(ask(EventType.HEARTBEAT, "g", "A", 1), START_MS + 16_001) == "REBALANCE_IN_PROGRESS"
 
@@ -113,8 +113,8 @@ def test_sync_timer_ends_before_an_assignment_of_the_same_moment() -> None:
     queue. The leader had synced before, so it stays; its second assignment is answered REBALANCE_IN_PROGRESS.
     """
     requests = [*TWO, (15_000, ask(EventType.SYNC, "g", "A", 1)), (16_000, ask(EventType.SYNC, "g", "A", 1))]
-    for told in (_audited(requests, 20_000), _decided(requests, 20_000)):
-        assert told == SYNCED_TOO_LATE
+    for decided in (_audited(requests, 20_000), _decided(requests, 20_000)):
+        assert decided == SYNCED_TOO_LATE
 
 
 def _session_is_older(group: str) -> Requests:
@@ -153,7 +153,7 @@ def test_ties_of_several_groups_in_one_millisecond() -> None:
     joined, and its timer cancelled. In `all` four sessions were armed walking through the `HashMap`: m16, m0, m1, m2.
     """
     asked = [*_session_is_older("old"), *_join_timer_is_older("young"), *_all_end_together("all")]
-    expected: dict[str, list[Told]] = {
+    expected: dict[str, list[Decided]] = {
         "old": [(16_000, "session_timeout", "A"), (16_000, "rebalance_triggered", expires("A"))],
         "young": [
             (16_000, "rebalance_timeout", "A"),
@@ -174,7 +174,7 @@ def test_ties_of_several_groups_in_one_millisecond() -> None:
     for cuts in ((), range(len(asked))):  # in one batch, and the state written down and read after each record
         run = engine_run(log, clock_ms=START_MS + 16_000, config=CoordinatorConfig(), cuts=cuts)
         for group, rows in expected.items():
-            mine = [row_told(told.row) for told in run.told if told.row.group_id == group]
+            mine = [row_in_short(each.row) for each in run.written if each.row.group_id == group]
             assert [row for row in mine if row[0] == 16_000] == rows
     for group, rows in expected.items():
         said = _audited([request for request in asked if request[1].group_id == group], 16_000)
@@ -203,16 +203,16 @@ def test_members_removed_at_the_join_are_named_as_kafka_copies_them() -> None:
     decided = replay_log(lines, CoordinatorConfig(), START_MS + 17_000)
     removed = [verdict for verdict in decided if verdict.kind is Kind.MEMBER_REMOVED_AT_JOIN]
     assert {v.reason for v in removed} == {"Group g removed dynamic members who haven't joined: [m16, m0]"}
-    for told in (rows_of(decided), _audited(requests, 17_000)):
-        assert told[-3:-1] == [(17_000, "rebalance_timeout", "m16"), (17_000, "rebalance_timeout", "m0")]
+    for rows in (rows_of(decided), _audited(requests, 17_000)):
+        assert rows[-3:-1] == [(17_000, "rebalance_timeout", "m16"), (17_000, "rebalance_timeout", "m0")]
 
 
 def test_members_removed_at_the_sync_are_named_as_kafka_copies_them() -> None:
     """`expirePendingSync` goes through a copy of the set of those whose sync is waited for, filled in its order."""
     synced = [(6_000, ask(EventType.SYNC, "g", who, 1)) for who in FORTY if who not in ("m0", "m16")]
     requests = [*_forty_stand(), *synced]
-    for told in (_decided(requests, 16_000), _audited(requests, 16_000)):
-        assert told[-1] == (16_000, "rebalance_triggered", "Removing [m16, m0] on pending sync request expiration")
+    for decided in (_decided(requests, 16_000), _audited(requests, 16_000)):
+        assert decided[-1] == (16_000, "rebalance_triggered", "Removing [m16, m0] on pending sync request expiration")
 
 
 def test_audit_finds_ties_that_were_told_in_another_order() -> None:

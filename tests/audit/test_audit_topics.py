@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from audit.engine_runs import engine_run
 from audit.rich_log import CONFIG
-from audit.told_logs import engine_run
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.cli.app import run as heartwheel
 from heartwheel.kafka.readback import read_topic
@@ -65,9 +65,9 @@ def _let_time_pass(topics: Topics, until_ms: int) -> int:
 def _tell(topics: Topics, log: LogBuilder, clock_ms: int, already: set[str]) -> list[str]:
     """Write what an engine tells of the log by some clock, and status rows that prove it."""
     run = engine_run(log, clock_ms=clock_ms, config=CONFIG)
-    fresh = [told for told in run.told if told.row.id not in already]
+    fresh = [each for each in run.written if each.row.id not in already]
     for name, wanted in (("expirations", True), ("triggers", False)):
-        rows = [told.row for told in fresh if isinstance(told.row, ExpirationRow) == wanted]
+        rows = [each.row for each in fresh if isinstance(each.row, ExpirationRow) == wanted]
         _send(topics, name, [(row.group_id, msgspec.json.encode(row)) for row in rows])
     status: list[dict[str, Any]] = [
         {"shard": 0, "batch_ms": clock_ms + more, "clock_ms": clock_ms + more - 600, "held": False}
@@ -85,7 +85,7 @@ def _tell(topics: Topics, log: LogBuilder, clock_ms: int, already: set[str]) -> 
         for r in run.rejected
     ]
     _send(topics, "rejects", [("", json.dumps(row).encode()) for row in rejects])
-    return [told.row.id for told in fresh]
+    return [each.row.id for each in fresh]
 
 
 def _audit(topics: Topics, capsys: pytest.CaptureFixture[str], *flags: str) -> dict[str, Any]:
@@ -108,14 +108,14 @@ def test_topics_are_audited_in_step_and_carried_on(
     log = _log_of(there)
     end_ms = log.records[-1].append_ms
     # The first clock is before the deadlines: what is due later is not missed yet.
-    told = set(_tell(there, log, end_ms, set()))
+    written = set(_tell(there, log, end_ms, set()))
     state = str(tmp_path / "state")
     first = _audit(there, capsys, "--state", state)
-    assert (first["ok"], first["confirmed"], first["events"]) == (True, len(told), len(log.records))
-    rest = _tell(there, log, _let_time_pass(there, end_ms + SESSION_MS), told)
+    assert (first["ok"], first["confirmed"], first["events"]) == (True, len(written), len(log.records))
+    rest = _tell(there, log, _let_time_pass(there, end_ms + SESSION_MS), written)
     last = _audit(there, capsys, "--state", state)
     events = last["events"] - last["ticks"]
-    assert (last["ok"], last["confirmed"], events) == (True, len(told) + len(rest), len(log.records))
+    assert (last["ok"], last["confirmed"], events) == (True, len(written) + len(rest), len(log.records))
     assert _audit(there, capsys)["confirmed"] == last["confirmed"]
 
     stolen = msgspec.structs.replace(_expirations(there)[0], id="0" * 32)

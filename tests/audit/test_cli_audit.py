@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from audit.engine_runs import Run, engine_run
 from audit.rich_log import CONFIG, T0, rich_log
-from audit.told_logs import Run, engine_run
 from heartwheel.cli.app import run as heartwheel
 from heartwheel.wire.verdicts import ExpirationRow
 
@@ -33,8 +33,10 @@ def _write(folder: Path, run: Run, *, upto_ms: int = CLOCK_MS) -> None:
     lines = [_printed(r.append_ms, r.partition, r.offset, b"null" if r.value is None else r.value) for r in records]
     (folder / "heartbeats").write_bytes(b"".join(lines))
     for name, wanted in (("expirations", True), ("triggers", False)):
-        told = [t for t in run.told if isinstance(t.row, ExpirationRow) == wanted and t.row.detected_ms <= upto_ms]
-        rows = [_printed(t.append_ms, t.partition, t.offset, msgspec.json.encode(t.row)) for t in told]
+        written = [
+            t for t in run.written if isinstance(t.row, ExpirationRow) == wanted and t.row.detected_ms <= upto_ms
+        ]
+        rows = [_printed(t.append_ms, t.partition, t.offset, msgspec.json.encode(t.row)) for t in written]
         (folder / name).write_bytes(b"".join(rows))
     by_place = {(record.partition, record.offset): record for record in records}
     rejects = [
@@ -61,13 +63,13 @@ def test_clean_files_exit_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     _write(tmp_path, CLEAN)
     assert _audit(tmp_path, "--until", str(CLOCK_MS), "--json") == 0
     report = _report(capsys)
-    assert (report["ok"], report["faults"], report["confirmed"]) == (True, {}, len(CLEAN.told))
+    assert (report["ok"], report["faults"], report["confirmed"]) == (True, {}, len(CLEAN.written))
 
 
 def test_a_fault_exits_1_and_is_named_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A row that is not true is shown with kind, place, group, member and what it claims; exit code 1."""
     _write(tmp_path, CLEAN)
-    row = next(told.row for told in CLEAN.told if isinstance(told.row, ExpirationRow))
+    row = next(each.row for each in CLEAN.written if isinstance(each.row, ExpirationRow))
     forged = msgspec.json.encode(msgspec.structs.replace(row, id="f" * 32))
     with (tmp_path / "expirations").open("ab") as file:
         file.write(_printed(CLOCK_MS, 3, 4_711, forged))
@@ -81,7 +83,7 @@ def test_a_fault_exits_1_and_is_named_with_its_place(tmp_path: Path, capsys: pyt
 def test_a_state_carries_on_where_a_run_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Runs over files that grow come to what one run over all comes to, though each reads its part alone."""
     state = tmp_path / "audit.state"
-    clocks = sorted({t.row.detected_ms for t in CLEAN.told if getattr(t.row, "lateness_ms", 0) > 0})
+    clocks = sorted({t.row.detected_ms for t in CLEAN.written if getattr(t.row, "lateness_ms", 0) > 0})
     assert len(clocks) > 2
     for clock_ms in clocks:
         # More is in the files already than the job had decided by its clock.
@@ -90,7 +92,7 @@ def test_a_state_carries_on_where_a_run_stopped(tmp_path: Path, capsys: pytest.C
         capsys.readouterr()
     assert _audit(tmp_path, "--until", str(CLOCK_MS), "--state", str(state), "--json") == 0
     report = _report(capsys)
-    assert (report["events"], report["confirmed"]) == (len(CLEAN.log.records), len(CLEAN.told))
+    assert (report["events"], report["confirmed"]) == (len(CLEAN.log.records), len(CLEAN.written))
 
 
 def test_the_clock_comes_from_the_status_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from audit.engine_runs import Run, engine_run
 from audit.rich_log import CONFIG, T0
-from audit.told_logs import Run, engine_run
 from heartwheel.testing import LogBuilder
 from heartwheel.wire.events import Event, EventType, Leaving, Protocol
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
@@ -52,7 +52,9 @@ def _run(*leaves: tuple[int, Event], cuts: tuple[int, ...] = ()) -> Run:
 
 
 def _out(run: Run) -> list[ExpirationRow]:
-    return [told.row for told in run.told if isinstance(told.row, ExpirationRow) and told.row.reason == "poll_timeout"]
+    return [
+        each.row for each in run.written if isinstance(each.row, ExpirationRow) and each.row.reason == "poll_timeout"
+    ]
 
 
 LEAVE = (5_500, _classic("a", EventType.LEAVE, reason=SAID))
@@ -65,11 +67,13 @@ def test_it_is_told_with_its_poll_interval(cuts: tuple[int, ...]) -> None:
     (row,) = _out(run)
     assert (row.group_id, row.member_id, row.client_id, row.generation_id) == ("classic", "a", "c", 1)
     assert (row.deadline_ms, row.last_seen_ms, row.session_timeout_ms) == (T0 + 5_500, T0 + 5_000, 4_000)
-    triggers = [told.row for told in run.told if isinstance(told.row, TriggerRow) and told.row.cause == "member_left"]
+    triggers = [
+        each.row for each in run.written if isinstance(each.row, TriggerRow) and each.row.cause == "member_left"
+    ]
     assert [(each.type, each.time_ms) for each in triggers] == [("rebalance_triggered", T0 + 5_500)]
     report = run.audit()
     assert report.ok
-    assert report.confirmed == len(run.told)
+    assert report.confirmed == len(run.written)
 
 
 def test_batches_and_groups_met_in_mid_life() -> None:
@@ -103,8 +107,8 @@ def test_other_leaves_are_none(leave: tuple[int, Event]) -> None:
 def test_the_audit_misses_it_if_it_is_not_told() -> None:
     """An engine that keeps it to itself is found out, and so is one that makes one up."""
     run = _run(LEAVE)
-    run.told = [
-        told for told in run.told if not (isinstance(told.row, ExpirationRow) and told.row.reason == "poll_timeout")
+    run.written = [
+        each for each in run.written if not (isinstance(each.row, ExpirationRow) and each.row.reason == "poll_timeout")
     ]
     assert {kind.value: number for kind, number in run.audit().faults.items()} == {"missed": 1}
     made_up = _run((5_500, _classic("a", EventType.LEAVE, reason="bye")))

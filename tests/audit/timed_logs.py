@@ -1,4 +1,4 @@
-"""Logs with ticks, written by hand, and what an audit derives of them: due verdicts that nobody told are missed."""
+"""Logs with ticks, written by hand, and what an audit derives of them: due verdicts that nobody wrote are missed."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class TimedLog(LogBuilder):
 
 
 def audited(log: TimedLog, config: AuditConfig = CONFIG) -> Report:
-    """Audit a log of which nothing was told."""
+    """Audit a log about which nothing was written."""
     audit = Audit(config)
     for record in log.in_order():
         audit.event(record.append_ms, record.partition, record.offset, record.value)

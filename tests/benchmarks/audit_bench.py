@@ -3,7 +3,7 @@
     .venv/bin/python tests/benchmarks/audit_bench.py --events 10000000 --members 100000
 
 Members beat every three seconds; every tenth of a second one dies and comes back half a minute later under its name.
-Each verdict is told as soon as it is derived, as a row that a job would write: deriving and matching are measured, not
+Each verdict is written as soon as it is derived, as a job would: deriving and matching are measured, not
 the truth of the rows. It prints the rate by processor time, and the largest memory, which is not to grow.
 """
 
@@ -69,16 +69,16 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=100_000)
     arguments = parser.parse_args()
     audit = Audit(AuditConfig())
-    told = offset = 0
+    written = offset = 0
     matcher = audit._matcher
     derive = matcher.derive
 
     def tell(verdict: Derived) -> None:
-        nonlocal told, offset
+        nonlocal written, offset
         derive(verdict)
         offset += 1
-        told += 1
-        audit.told(row_of(verdict), 0, offset, verdict.time_ms + KNOWN_MS)
+        written += 1
+        audit.written(row_of(verdict), 0, offset, verdict.time_ms + KNOWN_MS)
 
     matcher.derive = tell  # type: ignore[method-assign]
     start, number, newest = time.process_time(), 0, 0
@@ -87,7 +87,7 @@ def main() -> None:
         newest = t_ms
         if number % (arguments.events // 10) == 0:
             rate = number / (time.process_time() - start)
-            print(f"{number:12,} heartbeats  {rate:10,.0f}/s  {told:10,} told  {memory_mib():8,.0f} MiB", flush=True)  # noqa: T201 - a report
+            print(f"{number:12,} heartbeats  {rate:10,.0f}/s  {written:10,} rows  {memory_mib():8,.0f} MiB", flush=True)  # noqa: T201
     report = audit.finish(newest - 5_000)
     print(f"ok {report.ok}, {report.confirmed:,} confirmed, {memory_mib():,.0f} MiB with a snapshot")  # noqa: T201 - a report
 

@@ -28,6 +28,7 @@ from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.broker.jars import fetch_jars
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topics import TopicNames, engine_topics, ensure_topics
+from heartwheel.percentiles import percentile
 from heartwheel.settings import Settings, load_settings
 from heartwheel.spark import query as queries
 from heartwheel.spark.job_config import JobConfig, job_config
@@ -191,12 +192,12 @@ class Bench:
         return {
             "loaded batches": len(loaded),
             "heartbeats in them": sum(batch["numInputRows"] for batch in loaded),
-            "batch p50, ms": at(durations, 0.5),
-            "batch p99, ms": at(durations, 0.99),
+            "batch p50, ms": percentile(durations, 0.5),
+            "batch p99, ms": percentile(durations, 0.99),
             "expired": len(late),
-            "lateness p50, ms": at(late, 0.5),
-            "lateness p99, ms": at(late, 0.99),
-            "lateness max, ms": at(late, 1),
+            "lateness p50, ms": percentile(late, 0.5),
+            "lateness p99, ms": percentile(late, 0.99),
+            "lateness max, ms": percentile(late, 1),
         }
 
 
@@ -223,11 +224,6 @@ def until(condition: Any) -> None:
         if time.monotonic() > end:
             raise TimeoutError("nothing moves any more")
         time.sleep(0.25)
-
-
-def at(ordered: list[int], share: float) -> int:
-    """Take a percentile of sorted values."""
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 if __name__ == "__main__":

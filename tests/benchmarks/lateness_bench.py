@@ -24,6 +24,7 @@ from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.broker.jars import fetch_jars
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topics import TopicNames, engine_topics, ensure_topics
+from heartwheel.percentiles import percentile
 from heartwheel.settings import load_settings
 from heartwheel.spark import query as queries
 from heartwheel.spark.job_config import job_config
@@ -115,14 +116,14 @@ def measure(
     took = sorted(each["durationMs"]["triggerExecution"] for each in batches)
     return {
         "expirations": len(late),
-        "lateness p50, ms": at(late, 0.5),
-        "lateness p90, ms": at(late, 0.9),
-        "lateness p99, ms": at(late, 0.99),
+        "lateness p50, ms": percentile(late, 0.5),
+        "lateness p90, ms": percentile(late, 0.9),
+        "lateness p99, ms": percentile(late, 0.99),
         "lateness max, ms": late[-1] if late else 0,
         "batches": len(took),
-        "batch p10, ms": at(took, 0.1),
-        "batch p50, ms": at(took, 0.5),
-        "batch p99, ms": at(took, 0.99),
+        "batch p10, ms": percentile(took, 0.1),
+        "batch p50, ms": percentile(took, 0.5),
+        "batch p99, ms": percentile(took, 0.99),
         **{f"cores, {who}": round((used[who] - cpu[who]) / wall_s, 2) for who in used},
     }
 
@@ -168,11 +169,6 @@ def _cpu_s() -> dict[str, float]:
         "driver and feeder": spent.get(os.getpid(), 0.0),
         "whole machine": busy,
     }
-
-
-def at(ordered: list[int], share: float) -> int:
-    """Take a percentile of sorted values; 0 of none."""
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from heartwheel.percentiles import percentile
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from playwright.sync_api import Page
@@ -69,11 +71,11 @@ def measure(seconds: int, rate: int) -> dict[str, Any]:
             "heap MB at the end": round(page.evaluate(HEAP_BYTES) / 1e6, 1),
             "heap MB at most": round(highest / 1e6, 1),
             "frames": len(frames),
-            "frame ms p50": quantile(frames, 0.5),
-            "frame ms p99": quantile(frames, 0.99),
-            "frame ms longest": quantile(frames, 1),
+            "frame ms p50": round(percentile(frames, 0.5), 1),
+            "frame ms p99": round(percentile(frames, 0.99), 1),
+            "frame ms longest": round(percentile(frames, 1), 1),
             "tasks over 50 ms": len(tasks),
-            "longest task ms": quantile(tasks, 1),
+            "longest task ms": round(percentile(tasks, 1), 1),
             "elements": page.evaluate("document.querySelectorAll('*').length"),
             "server CPU share, feeding it included": round(cpu_s / seconds, 2),
         }
@@ -91,11 +93,6 @@ def flood(server: FedDashboard, page: Page, seconds: int, rate: int) -> float:
         page.wait_for_timeout(100)
         highest = max(highest, page.evaluate("performance.memory.usedJSHeapSize"))
     return highest
-
-
-def quantile(values: list[float], share: float) -> float:
-    """Give a quantile, rounded to a tenth; 0 of nothing."""
-    return round(sorted(values)[min(len(values) - 1, int(len(values) * share))], 1) if values else 0.0
 
 
 if __name__ == "__main__":

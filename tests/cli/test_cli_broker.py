@@ -16,7 +16,7 @@ from heartwheel.feed.truth import LifeLine, Summary, read_truth
 from heartwheel.kafka.topics import TopicSpec, ensure_topics
 from heartwheel.settings import load_settings
 from heartwheel.spark.checkpoint import open_checkpoint
-from heartwheel.spark.places import Place, place_of
+from heartwheel.spark.checkpoint_store import CheckpointStore, open_store
 from heartwheel.spark.skip import read_request
 from support.bombs import MIB, blow_up, bomb
 from support.planned import write_plan
@@ -151,7 +151,7 @@ def test_p6_skip_asks_for_the_whole_of_what_is_not_unpacked(
     assert run(["skip", "--operations", "--partition", "0", "--offset", "1", *because, *flags]) == 1
 
 
-def _folder(location: Path) -> Place:
-    place = place_of(str(location), None)
-    assert place is not None
-    return place
+def _folder(location: Path) -> CheckpointStore:
+    store = open_store(str(location), None)
+    assert store is not None
+    return store

@@ -100,7 +100,7 @@ def test_demo_expires_the_dead_and_nobody_else(finished: Ended) -> None:
     assert report["killed"] > 0
     assert report["expired"] == report["expected"] > 0
     for part in (report["rebalances"], report["arrivals"]):
-        assert part["told"] == part["expected"] > 0
+        assert part["written"] == part["expected"] > 0
         assert (part["false"], part["missed"]) == (0, 0)
     assert report["members"] == 12
     assert report["heartbeats"] == report["fed"]["acknowledged"]

@@ -13,7 +13,7 @@ TABLE = "coordinator.group_overrides"
 
 def test_an_override_reaches_the_rules() -> None:
     """The group, a slash, Kafka's name; the unit may be in the name as Kafka has it, or in the value."""
-    flags = [f"{TABLE}.orders/consumer.session.timeout=50s", f"{TABLE}.a/b/share.session.timeout.ms=5000"]
+    flags = [f"{TABLE}.orders/consumer.session.timeout=50s", f"{TABLE}.a/b/share.session.timeout.ms=5s"]
     config = job_config(load_settings(overrides=flags).settings, shuffle_partitions=1)
     assert config.coordinator.group_overrides == (
         GroupOverride("orders", "consumer.session.timeout.ms", 50_000),

@@ -225,7 +225,7 @@ def test_demo(tmp_path: Path, printed: Read) -> None:
     report: dict[str, Any] = dict.fromkeys(
         ("heartbeats", "members", "killed", "expected", "expired", "false", "missed", "duplicates"), 1
     ) | {"lateness_ms": {"p50": 1, "p99": 1, "max": 1}, "first_expiration_s": 1, "ok": False}
-    rows = {"begun": 1, "told": 1, "expected": 1, "false": 1, "missed": 1}
+    rows = {"begun": 1, "written": 1, "expected": 1, "false": 1, "missed": 1}
     report |= {"rebalances": rows, "arrivals": rows, "unread": 0, "fed": {"unknown": 0}}
     with fresh_folder(tmp_path / "demo") as place:
         show_judgement(report | {"examples_false": [silence], "examples_missed": [silence]}, place)

@@ -8,7 +8,7 @@ import pytest
 
 from heartwheel.cli.app import run
 from heartwheel.settings import SettingsError, load_settings
-from heartwheel.settings.places import is_loopback
+from heartwheel.settings.locations import is_loopback
 from support.certificates import Authority
 from support.login import write_users
 

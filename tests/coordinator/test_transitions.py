@@ -3,7 +3,7 @@
 import pytest
 
 from coordinator.group_script import STABLE_A, STABLE_AB, STATIC_AB, play
-from heartwheel.coordinator import words
+from heartwheel.coordinator import messages
 from heartwheel.coordinator.model import NEVER
 
 STARTS = {
@@ -57,7 +57,7 @@ STARTS = {
     ),
     "static member returns with another protocol": (
         STATIC_AB + "C static i=y p=roundrobin why=new",
-        words.static_changes_protocol("C", "y", "new"),
+        messages.static_changes_protocol("C", "y", "new"),
         "static_member_updated",
     ),
 }
@@ -241,7 +241,7 @@ def test_static_replacement_leaves_the_old_id_to_be_waited_for() -> None:
 
 def test_changed_protocol_is_told_in_kafkas_words() -> None:
     """The reason of a static member's change of protocol is Kafka's to the letter."""
-    assert words.static_changes_protocol("C", "y", None) == (
+    assert messages.static_changes_protocol("C", "y", None) == (
         "Group's selectedProtocol will change because static member C with instance id y joined with change of "
         "protocol; client reason: not provided"
     )

@@ -18,8 +18,8 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
+from heartwheel import watched_file
 from heartwheel.dashboard.app import create_app
-from heartwheel.dashboard.login import users as users_module
 from heartwheel.dashboard.login.attempts import KEYS_MAX, OF_ADDRESS_MAX, OF_ONE_MAX, OF_USER_MAX, WINDOW_S, Attempts
 from heartwheel.dashboard.login.gate import access_log
 from heartwheel.dashboard.login.sessions import COOKIE, Sessions
@@ -179,7 +179,7 @@ def test_the_cookie_is_kept_from_scripts_other_sites_and_the_open_wire(file: Pat
 
 def test_a_session_ends_by_time_and_with_its_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A session ends after its time, when the password changes, and without its user; a forged one never was."""
-    monkeypatch.setattr(users_module, "_LOOK_S", 0.0)
+    monkeypatch.setattr(watched_file, "_LOOK_S", 0.0)
     file, now_ms = write_users(tmp_path / "users", alice="a", bob="b"), [T0]
     users = Users(file)
     sessions = Sessions(b"s" * 32, ttl_ms=60_000, stamp_of=users.stamp, now_ms=lambda: now_ms[0])
@@ -253,7 +253,7 @@ def test_scripts_may_send_a_password(app: Starlette, file: Path, monkeypatch: py
         return real(self, name, password)
 
     monkeypatch.setattr(Users, "check", check)
-    monkeypatch.setattr(users_module, "_LOOK_S", 0.0)
+    monkeypatch.setattr(watched_file, "_LOOK_S", 0.0)
     who = Browser(app)
     assert [who.ask("/api/now", headers=basic("alice", PASSWORD)).status_code for _ in range(4)] == [200] * 4
     assert checked == ["alice"]
@@ -357,7 +357,7 @@ def test_a_file_that_goes_wrong_changes_nothing(
     file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """While the file is being edited, or is gone, the users stay as they were; the log says so, once a change."""
-    monkeypatch.setattr(users_module, "_LOOK_S", 0.0)
+    monkeypatch.setattr(watched_file, "_LOOK_S", 0.0)
     users = Users(file)
     file.write_text("half a li", encoding="utf-8")
     assert [users.check("alice", PASSWORD) for _ in range(3)] == [True] * 3

@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from heartwheel.notify.incidents import Incidents, Rules
 from heartwheel.notify.message import Body, Message, message_of
 from heartwheel.notify.payload import incident_payload
 from heartwheel.notify.signature import parse_secrets, signed_headers
+from heartwheel.wall_clock import wall_ms
 from support.job import wait_for
 from support.output_rows import T0, expired
 
@@ -61,7 +61,7 @@ def receiver(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
 
 def test_the_receiver_takes_what_is_signed_and_refuses_the_rest(tmp_path: Path) -> None:
     """It takes a true message however often it comes and shows it once; unsigned, changed and old ones are refused."""
-    now_ms, sent = time.time_ns() // 1_000_000, message()
+    now_ms, sent = wall_ms(), message()
     body = sent.body.encode()
     with receiver(tmp_path) as (url, process):
         with Delivery(url, parse_secrets(f"{OTHER}\n{SECRET}"), timeout_ms=5_000) as delivery:

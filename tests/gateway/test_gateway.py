@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import ssl
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from confluent_kafka import KafkaError
 
+from heartwheel import watched_file
 from heartwheel.cli.demo import demo_gateway
 from heartwheel.gateway import gateway as assembled
 from heartwheel.gateway.gateway import Gateway
 from heartwheel.gateway.pace import Pace
 from heartwheel.gateway.tokens import TokensFileError, may, read_tokens
+from heartwheel.kafka.bulk import Delivered
 from heartwheel.kafka.client import KafkaUnreachableError
-from heartwheel.kafka.sender import Stamp
 from heartwheel.settings import SettingsError, load_settings
 from heartwheel.wire.events import Event, EventType, decode_event
 from support.certificates import Authority
@@ -34,18 +36,19 @@ class SenderDouble:
         self.events: list[Event] = []
         self.keys: list[bytes] = []
         self.answers = "acknowledged"
-        self._flying: deque[Callable[[Stamp | None], None]] = deque()
+        self._flying: deque[Delivered] = deque()
 
-    def send(self, key: bytes, value: bytes, acknowledged: Callable[[Stamp | None], None]) -> None:
+    def send(self, key: bytes, value: bytes, delivered: Delivered) -> None:
         """Take a record."""
         self.keys.append(key)
         self.events.append(decode_event(value))
-        self._flying.append(acknowledged)
+        self._flying.append(delivered)
 
     def poll(self) -> None:
         """Answer, unless it hangs."""
         while self._flying and self.answers != "hangs":
-            self._flying.popleft()(Stamp((0, 0, 0)) if self.answers == "acknowledged" else None)
+            refused = None if self.answers == "acknowledged" else KafkaError(KafkaError.NOT_ENOUGH_REPLICAS)
+            self._flying.popleft()(refused, None)
 
     def close(self) -> None:
         """Do nothing."""
@@ -55,7 +58,7 @@ class SenderDouble:
 def kafka(monkeypatch: pytest.MonkeyPatch) -> SenderDouble:
     """Put a double in Kafka's place."""
     double = SenderDouble()
-    monkeypatch.setattr(assembled, "Sender", lambda *_, **__: double)
+    monkeypatch.setattr(assembled, "BulkSender", lambda *_, **__: double)
     return double
 
 
@@ -163,7 +166,7 @@ def test_without_kafka_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
             raise KafkaUnreachableError("no Kafka answers")
         return double
 
-    monkeypatch.setattr(assembled, "Sender", connect)
+    monkeypatch.setattr(assembled, "BulkSender", connect)
     with serving("timeout=2s") as client:
         assert [client.post("/beat/g/lost").status_code for _ in range(3)] == [503] * 3
         assert client.get("/readyz").status_code == 503
@@ -191,6 +194,35 @@ def test_tokens_are_for_groups(kafka: SenderDouble, tmp_path: Path) -> None:
         assert [client.post(f"/beat/{group}/m").status_code for group in ("orders-1", "billing")] == [202, 202]
     with serving(flag, token=EVERYBODY) as client:
         assert client.post("/beat/shipping/m").status_code == 202
+
+
+def test_tokens_change_without_a_restart(
+    kafka: SenderDouble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A token that is taken out of the file ends, a new one counts; a file that goes wrong changes nothing."""
+    monkeypatch.setattr(watched_file, "_LOOK_S", 0.0)
+    file = tmp_path / "tokens"
+    file.write_text(f"* {ORDERS}\n")
+    with serving(f"access_file={file}", token=ORDERS) as client:
+        assert client.post("/beat/g/m").status_code == 202
+        file.write_text("half a line of it\n")
+        assert client.post("/beat/g/m").status_code == 202
+        assert "the tokens stay as they were" in caplog.text
+        file.write_text(f"* {EVERYBODY}\n")
+        assert client.post("/beat/g/m").status_code == 401
+        assert client.post("/beat/g/m", headers={"authorization": f"Bearer {EVERYBODY}"}).status_code == 202
+    assert len(kafka.events) == 3
+
+
+def test_a_named_proxy_says_who_beats(kafka: SenderDouble) -> None:
+    """Behind a proxy that is named, a client is who its X-Forwarded-For says, for limits too; else it says nothing."""
+    first, second = ({"x-forwarded-for": address} for address in ("192.0.2.7", "192.0.2.8"))
+    with serving("trusted_proxies=127.0.0.0/8", "records_per_second_max=1") as client:
+        answers = [client.post("/beat/g/m", headers=headers).status_code for headers in (first, first, second)]
+    with serving() as client:
+        assert client.post("/beat/g/m", headers=first).status_code == 202
+    assert answers == [202, 429, 202]
+    assert [event.client_host for event in kafka.events] == ["/192.0.2.7", "/192.0.2.8", "/127.0.0.1"]
 
 
 def test_wrong_files_of_tokens_are_refused(tmp_path: Path) -> None:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from confluent_kafka import Producer
 
-from heartwheel.kafka.security import ClientPropertyError, client_settings, java_properties
+from heartwheel.kafka.security import (
+    ClientPropertyError,
+    client_settings,
+    java_properties,
+    librdkafka_properties,
+)
 
 LIBRDKAFKA = {
     "security.protocol": "SASL_SSL",
@@ -21,6 +27,38 @@ JAVA = {
     "ssl.truststore.location": "/etc/ca.pem",
     "ssl.truststore.type": "PEM",
 }
+
+
+@pytest.mark.parametrize(
+    ("properties", "settings"),
+    [
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p"},
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p"},
+        ),
+        (
+            {"sasl.jaas.config": 'a.PlainLoginModule required username="u\\"" password="p";'},
+            {"sasl.username": 'u"', "sasl.password": "p"},
+        ),
+        (
+            {
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.location": "ca",
+                "ssl.endpoint.identification.algorithm": "",
+            },
+            {"ssl.ca.location": "ca", "ssl.endpoint.identification.algorithm": "none"},
+        ),
+        (
+            {"ssl.keystore.type": "PEM", "ssl.keystore.location": "both", "ssl.key.password": "s"},
+            {"ssl.certificate.location": "both", "ssl.key.location": "both", "ssl.key.password": "s"},
+        ),
+    ],
+    ids=["librdkafka", "jaas", "truststore", "keystore"],
+)
+def test_librdkafka_gets_its_own_names(properties: dict[str, str], settings: dict[str, str]) -> None:
+    """Properties in either style become librdkafka's, and a producer of it takes all of them."""
+    assert librdkafka_properties(properties) == settings
+    Producer({name: value for name, value in settings.items() if not name.startswith("ssl.")})
 
 
 def test_both_styles_say_the_same() -> None:

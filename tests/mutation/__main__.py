@@ -13,7 +13,7 @@ from pathlib import Path
 from queue import Queue
 
 from mutation.mutants import MUTANTS, Mutant
-from mutation.workshop import Verdict, Workshop
+from mutation.sandbox import Sandbox, Verdict
 
 
 def main() -> int:
@@ -37,25 +37,25 @@ def main() -> int:
 
 
 def _healthy(folder: Path, mutants: Sequence[Mutant]) -> tuple[int, str]:
-    workshop = folder / "healthy"
-    workshop.mkdir()
-    return Workshop(workshop).run_tests(sorted({mutant.killer for mutant in mutants}))
+    sandbox = folder / "healthy"
+    sandbox.mkdir()
+    return Sandbox(sandbox).run_tests(sorted({mutant.killer for mutant in mutants}))
 
 
 def _verdicts(folder: Path, mutants: Sequence[Mutant], workers: int) -> Iterator[Verdict]:
     """Try all mutants, each worker in a copy of its own, and print a line of each."""
-    free: Queue[Workshop] = Queue()
+    free: Queue[Sandbox] = Queue()
     for number in range(workers):
         copy = folder / str(number)
         copy.mkdir()
-        free.put(Workshop(copy))
+        free.put(Sandbox(copy))
 
     def judge(mutant: Mutant) -> Verdict:
-        workshop = free.get()
+        sandbox = free.get()
         try:
-            return workshop.try_mutant(mutant)
+            return sandbox.try_mutant(mutant)
         finally:
-            free.put(workshop)
+            free.put(sandbox)
 
     with ThreadPoolExecutor(workers) as pool:
         for verdict in pool.map(judge, mutants):

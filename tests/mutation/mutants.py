@@ -98,7 +98,7 @@ MUTANTS: Final = (
     # -- time from the log
     Mutant(
         "effective time begins anew with every batch",
-        f"{_ENGINE}/shard/shard.py",
+        f"{_ENGINE}/shard/log.py",
         "    return pack._replace(append_ms=np.maximum(pack.append_ms, floor_ms))\n",
         "    return pack\n",
         "P3",
@@ -123,16 +123,16 @@ MUTANTS: Final = (
     Mutant(
         "records that wait for their time are lost",
         f"{_ENGINE}/shard/shard.py",
-        "        self._waiting = self._step(packs, decided)\n",
-        "        self._step(packs, decided)\n        self._waiting = []\n",
+        "        self._waiting = self._step(packs, decided, batch)\n",
+        "        self._step(packs, decided, batch)\n        self._waiting = []\n",
         "P1",
         f"{_HISTORY}[waiting]",
     ),
     Mutant(
         "timers fire by the time of the furthest partition",
         f"{_ENGINE}/shard/shard.py",
-        "        self._fire(int(reached.max(initial=0)), self._times(reached))\n",
-        "        self._fire(int(reached.max(initial=0)), np.full(self._groups.rows, reached.max(initial=0)))\n",
+        "        self._runner.fire(int(reached.max(initial=0)), self._times(reached), batch)\n",
+        "        self._runner.fire(int(reached.max()), np.full(self._groups.rows, reached.max()), batch)\n",
         "P1",
         f"{_SHARD_TIME}::test_a_partition_without_time_holds_its_own_groups_only",
     ),
@@ -251,7 +251,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a due timer that the rules did not take is lost",
-        f"{_ENGINE}/shard/shard.py",
+        f"{_ENGINE}/shard/group_runner.py",
         "        self._wheel.file(due, deadlines[due])\n",
         "",
         "P2",

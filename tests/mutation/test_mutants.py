@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mutation.mutants import MUTANTS, Mutant
-from mutation.workshop import ROOT, Workshop, mutated
+from mutation.sandbox import ROOT, Sandbox, mutated
 
 SAMPLE_SEED = 4
 """Which mutants this file tries; `make mutants` tries them all."""
@@ -35,21 +35,21 @@ def test_mutants_are_many_and_different() -> None:
 @pytest.mark.timeout(600)
 def test_a_sample_of_mutants_is_killed(tmp_path: Path) -> None:
     """The named test passes as things are and fails with the mistake; `make mutants` shows that for all of them."""
-    workshop = Workshop(tmp_path)
+    sandbox = Sandbox(tmp_path)
     sample = random.Random(SAMPLE_SEED).sample(MUTANTS, 3)
-    code, words = workshop.run_tests([mutant.killer for mutant in sample])
+    code, words = sandbox.run_tests([mutant.killer for mutant in sample])
     assert code == 0, words
     for mutant in sample:
-        verdict = workshop.try_mutant(mutant)
+        verdict = sandbox.try_mutant(mutant)
         assert verdict.killed, f"{mutant.name} lives: {verdict.words}"
 
 
 def test_the_checkout_is_not_touched(tmp_path: Path) -> None:
     """A mistake is put into the copy and taken out again; the file that people work on stays as it is."""
-    workshop = Workshop(tmp_path)
+    sandbox = Sandbox(tmp_path)
     mutant = MUTANTS[0]
     before = (ROOT / mutant.file).read_bytes()
-    with workshop._mutated(mutant):
+    with sandbox._mutated(mutant):
         assert (tmp_path / mutant.file).read_text(encoding="utf-8") == mutated(before.decode(), mutant)
         assert (ROOT / mutant.file).read_bytes() == before
     assert (tmp_path / mutant.file).read_bytes() == before

@@ -85,9 +85,9 @@ def test_last_join_may_be_logged_up_to_25_ms_late(later_ms: int) -> None:
                 request[f"t_{unit}"] += later_ms * factor
                 request[f"answer_{unit}"] += later_ms * factor
         lines.append(json.dumps(request).encode())
-    told = _told(lines, 17_001)
-    assert (6_500, "rebalance_completed") in [row[:2] for row in told]
-    assert len(told) == 6
+    decided = _told(lines, 17_001)
+    assert (6_500, "rebalance_completed") in [row[:2] for row in decided]
+    assert len(decided) == 6
 
 
 def test_sync_proves_the_join_phase_over_though_a_join_was_never_logged() -> None:
@@ -117,5 +117,5 @@ def test_refused_leave_of_one_changes_nothing() -> None:
     requests = [json.loads(text) for text in lines_of("2")[:2]]
     leave = {"type": EventType.LEAVE, "group_id": "g", "member_id": "B", "error": "FENCED_INSTANCE_ID"}
     requests.append(leave | {"t_ms": START_MS + 7_000, "answer_ms": START_MS + 7_000})
-    told = _told([json.dumps(request).encode() for request in requests], 11_999)
-    assert [row[1] for row in told] == ["rebalance_started", "rebalance_completed"]
+    decided = _told([json.dumps(request).encode() for request in requests], 11_999)
+    assert [row[1] for row in decided] == ["rebalance_started", "rebalance_completed"]

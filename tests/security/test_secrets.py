@@ -21,9 +21,9 @@ from heartwheel.notify.store import Store
 from heartwheel.private import private_folder
 from heartwheel.settings import MASK, Settings, SettingsError, is_secret, load_settings
 from heartwheel.settings.secret import HIDDEN_NAMES
+from heartwheel.spark.checkpoint_store import open_store
 from heartwheel.spark.job_tally import redacted, secrets_of
-from heartwheel.spark.places import place_of
-from heartwheel.spark.secret_properties import properties_text, told_in_a_file
+from heartwheel.spark.secret_properties import properties_file, properties_text
 from heartwheel.spark.session import session_conf
 from support.certificates import Authority
 
@@ -86,7 +86,7 @@ def test_a_file_without_a_secret_is_a_problem(content: str | None, words: str, t
 def test_secret_properties_of_spark_travel_in_a_file_of_ours_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The JVM is pointed to a file that nobody else can read, and that is gone once it has started."""
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--verbose pyspark-shell")
-    with told_in_a_file({"spark.ssl.keyPassword": "hunter2"}):
+    with properties_file({"spark.ssl.keyPassword": "hunter2"}):
         words = os.environ["PYSPARK_SUBMIT_ARGS"].split()
         assert "hunter2" not in " ".join(words)
         assert words[0] == "--load-spark-defaults"
@@ -96,7 +96,7 @@ def test_secret_properties_of_spark_travel_in_a_file_of_ours_alone(monkeypatch: 
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert not file.exists()
     assert os.environ["PYSPARK_SUBMIT_ARGS"] == "--verbose pyspark-shell"
-    with told_in_a_file({}):
+    with properties_file({}):
         assert os.environ["PYSPARK_SUBMIT_ARGS"] == "--verbose pyspark-shell"
 
 
@@ -177,9 +177,9 @@ def test_folders_are_for_their_owner_alone(make: str, tmp_path: Path) -> None:
             with Store(folder).locked():
                 pass
         elif make == "checkpoint":
-            place = place_of(str(folder), None)
-            assert place is not None
-            place.write("manifest", b"x")
+            store = open_store(str(folder), None)
+            assert store is not None
+            store.write("manifest", b"x")
         elif make == "demo":
             with fresh_folder(folder):
                 pass

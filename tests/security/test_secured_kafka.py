@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import httpx
 import pytest
 
 from heartwheel.broker.embedded import EmbeddedKafka
@@ -16,9 +18,11 @@ from heartwheel.broker.node_process import free_port
 from heartwheel.broker.node_security import NodeSecurity
 from heartwheel.cli.app import run
 from heartwheel.cli.run import spark_log_file
+from heartwheel.gateway.gateway import Gateway
 from heartwheel.kafka.tls_login import FirmManager, refusal_of
+from heartwheel.settings import load_settings
 from support.certificates import Authority
-from support.job import Topics, beats_of, running
+from support.job import Topics, beats_of, running, wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -143,6 +147,19 @@ def test_wrong_login_is_tried_once(
     assert hint in out.err.partition("hint: ")[2]
     assert "Traceback" not in out.err
     assert marked({"stderr": out.err.encode()}) == []
+
+
+def test_the_gateway_works_over_tls_and_scram(secured: Secured) -> None:
+    """The gateway's producer, which is librdkafka, logs in with the properties that all other clients have."""
+    topics = Topics(secured.broker.bootstrap, lambda name: f"{name}-gateway", properties=secured.properties)
+    flags = [*secured.flags(), "gateway.port=0", f"kafka.bootstrap_servers={secured.broker.bootstrap}"]
+    settings = load_settings(
+        None, os.environ, [*flags, f"kafka.topics.heartbeats={topics.names['heartbeats']}"]
+    ).settings
+    with Gateway(settings) as gateway:
+        wait_for(lambda: gateway.publisher.connected, "the publisher to be connected")
+        assert httpx.post(f"{gateway.url}/beat/orders/m0?session=10s", timeout=30).json() == {"accepted": 1}
+    assert [row["member_id"] for row in topics.rows("heartbeats")] == ["m0"]
 
 
 def _set(flags: list[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.shard import Shard, ShardLimits
-from heartwheel.shard.shard import Outcome
+from heartwheel.shard.batch import BatchResult
 from heartwheel.shard.status import AWAITING_MAX, LISTED_MAX, REBALANCING_MAX, status_of
 from heartwheel.testing import LogBuilder, read_records, until
 from heartwheel.wire.events import Event, EventType, Protocol
@@ -13,7 +13,7 @@ from heartwheel.wire.status import StatusRow
 SESSION_MS = 600_000
 
 
-def status(shard: Shard, outcome: Outcome) -> StatusRow:
+def status(shard: Shard, outcome: BatchResult) -> StatusRow:
     """Make the status row of a batch."""
     return status_of(shard, outcome, index=0, batch_ms=1, held=False, at_risk_count=3, state_bytes=0)
 

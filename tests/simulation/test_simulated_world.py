@@ -150,15 +150,15 @@ def test_a_batch_without_commit_begins_from_the_state_before_it() -> None:
 
 
 def test_a_plan_of_your_own() -> None:
-    """A drawn plan may be changed: without crashes, stalls and second triggers nothing is told twice."""
+    """A drawn plan may be changed: without crashes, stalls and second triggers nothing is written twice."""
     plan = dataclasses.replace(draw_plan(5), crash_rate=0.0, stall_rate=0.0)
     history = simulate_plan(plan)
     assert history.problems == []
-    assert not [name for name in history.seen if name.startswith("crash") or name == "told again"]
+    assert not [name for name in history.seen if name.startswith("crash") or name == "written again"]
 
 
 def test_a_story_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    """`--seed` tells what members sent, what the job did and told, in the order of true time, and the judgement."""
+    """`--seed` tells what members sent, what the job did and wrote, in the order of true time, and the judgement."""
     assert main(["--seed", "5"]) == 0
     lines = capsys.readouterr().out.splitlines()
     times = [int(found[1].replace(",", "")) for line in lines if (found := re.match(r" *([\d,]+)  ", line))]

@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.spark.places import Place, place_of
+from heartwheel.spark.checkpoint_store import CheckpointStore, open_store
 from heartwheel.spark.planned_batch import offsets_in, planned_batch, with_end
 from support.planned import METADATA, TOPIC, plan_text, write_beginning, write_plan
 
 
-def _place(folder: Path) -> Place:
-    place = place_of(str(folder), None)
-    assert place is not None
-    return place
+def _store(folder: Path) -> CheckpointStore:
+    store = open_store(str(folder), None)
+    assert store is not None
+    return store
 
 
 def test_a_batch_reads_from_where_the_one_before_ended(tmp_path: Path) -> None:
     """What was planned last and has no commit, from the ends of the batch before; a new partition from 0."""
     write_plan(tmp_path, 8, {0: 5, 1: 10}, finished=True)
     write_plan(tmp_path, 9, {0: 5, 1: 30, 2: 4}, finished=False)
-    batch = planned_batch(_place(tmp_path), TOPIC)
+    batch = planned_batch(_store(tmp_path), TOPIC)
     assert batch is not None
     assert (batch.number, batch.text) == (9, plan_text({0: 5, 1: 30, 2: 4}))
     assert batch.spans() == {1: (10, 30), 2: (0, 4)}
@@ -35,21 +35,21 @@ def test_the_first_batch_reads_from_where_its_source_began(tmp_path: Path) -> No
     (tmp_path / "sources" / "0" / "0").write_bytes(b"0")
     write_beginning(tmp_path, {0: 100}, source=1)
     write_plan(tmp_path, 0, {0: 150}, finished=False)
-    batch = planned_batch(_place(tmp_path), TOPIC)
+    batch = planned_batch(_store(tmp_path), TOPIC)
     assert batch is not None
     assert batch.spans() == {0: (100, 150)}
 
 
 def test_nothing_is_unfinished_once_the_newest_batch_is_done(tmp_path: Path) -> None:
     """A new checkpoint, a finished batch, a damaged plan and the plan of another topic are no unfinished batch."""
-    place = _place(tmp_path)
-    assert planned_batch(place, TOPIC) is None
+    store = _store(tmp_path)
+    assert planned_batch(store, TOPIC) is None
     write_plan(tmp_path, 3, {0: 5}, finished=True)
-    assert planned_batch(place, TOPIC) is None
+    assert planned_batch(store, TOPIC) is None
     write_plan(tmp_path, 4, {0: 7}, finished=False)
-    assert planned_batch(place, "another") is None
+    assert planned_batch(store, "another") is None
     (tmp_path / "offsets" / "4").write_bytes(b"v1\n{")
-    assert planned_batch(place, TOPIC) is None
+    assert planned_batch(store, TOPIC) is None
 
 
 @pytest.mark.parametrize("topic", [TOPIC, "conf"])

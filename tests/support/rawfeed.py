@@ -16,6 +16,7 @@ import msgspec
 from heartwheel.kafka.client import KafkaRefusedError
 from heartwheel.kafka.topics import describe_topics
 from heartwheel.partitioner import partition_of
+from heartwheel.wall_clock import wall_ms
 from heartwheel.wire.events import Event, encode_event
 from support.produce import EncodedBatch, ProduceConnection
 from support.record_batch import Compression, encode_batch
@@ -196,4 +197,4 @@ class RawFeed:
     def _encode(self, partition: int, numbers: list[int]) -> EncodedBatch:
         events = map(self._who.event, numbers)
         records = [(event.group_id.encode(), encode_event(event)) for event in events]
-        return EncodedBatch(partition, numbers, encode_batch(records, time.time_ns() // 1_000_000, self._compression))
+        return EncodedBatch(partition, numbers, encode_batch(records, wall_ms(), self._compression))

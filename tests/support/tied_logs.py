@@ -17,7 +17,7 @@ from heartwheel.wire.verdicts import ExpirationRow, TriggerRow, Verdict, row_of,
 
 START_MS: Final = 1_800_000_000_000
 
-Told = tuple[int, str, str]
+Decided = tuple[int, str, str]
 """When, what, and about whom or in which words."""
 
 _FOLDER: Final = Path(__file__).parents[1] / "answered_logs"
@@ -54,19 +54,19 @@ def ask(kind: EventType, group: str, who: str, generation: int, **more: Any) -> 
     return Event(type=kind, group_id=group, member_id=who, generation_id=generation, **more)
 
 
-def row_told(row: ExpirationRow | TriggerRow) -> Told:
-    """Say in short what a row tells."""
+def row_in_short(row: ExpirationRow | TriggerRow) -> Decided:
+    """Return a row in short."""
     if isinstance(row, ExpirationRow):
         return row.deadline_ms - START_MS, row.reason, row.member_id
     return row.time_ms - START_MS, row.type, row.reason
 
 
-def rows_of(verdicts: list[Verdict]) -> list[Told]:
-    """Say in short what the rows of verdicts tell."""
-    return [row_told(row_of(v, shard=0, detected_ms=0)) for v in verdicts if topic_of(v) is not None]
+def rows_of(verdicts: list[Verdict]) -> list[Decided]:
+    """Return the rows of verdicts in short."""
+    return [row_in_short(row_of(v, shard=0, detected_ms=0)) for v in verdicts if topic_of(v) is not None]
 
 
-def derived_rows(derived: list[Derived]) -> list[Told]:
+def derived_rows(derived: list[Derived]) -> list[Decided]:
     """Say the same of what the audit derived."""
     return [
         (one.time_ms - START_MS, str(one.facts["reason"]), str(one.facts["member_id"]))
@@ -101,7 +101,7 @@ def ids_of_six() -> list[str]:
     return [f"m{n}-00000000-0000-0000-0000-00000000000{n}" for n in range(6)]
 
 
-def _six_end_together() -> list[Told]:
+def _six_end_together() -> list[Decided]:
     ids = ids_of_six()
     in_javas_order = [ids[n] for n in (3, 2, 4, 0, 5, 1)]
     first, *others = in_javas_order
@@ -115,7 +115,7 @@ def _six_end_together() -> list[Told]:
     ]
 
 
-TIES: Final[dict[str, tuple[int, list[Told]]]] = {
+TIES: Final[dict[str, tuple[int, list[Decided]]]] = {
     "1a": (
         60_000,
         [
@@ -139,4 +139,4 @@ TIES: Final[dict[str, tuple[int, list[Told]]]] = {
     ),
     "1c": (60_000, _six_end_together()),
 }
-"""The logs whose ties the rules decide alone: the clock at the end, and what is told by then."""
+"""The logs whose ties the rules decide alone: the clock at the end, and what is decided by then."""

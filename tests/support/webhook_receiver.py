@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
@@ -12,6 +11,7 @@ import msgspec
 
 from heartwheel.notify.message import Body
 from heartwheel.notify.signature import verify
+from heartwheel.wall_clock import wall_ms
 
 
 class Receiver:
@@ -52,7 +52,7 @@ class Receiver:
         if self.status >= 300:
             self.refused += 1
             return self.status
-        verify(headers, data, self._keys, now_ms=time.time_ns() // 1_000_000)
+        verify(headers, data, self._keys, now_ms=wall_ms())
         body = msgspec.json.decode(data, type=Body)
         assert body.id == headers["webhook-id"]
         self.repeated += body.id in self.got

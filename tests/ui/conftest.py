@@ -19,7 +19,8 @@ from support.dashboard_server import FedDashboard, dashboard
 def shop() -> Iterator[FedDashboard]:
     """Run a dashboard over a shop's groups, whose shards and job go on telling how they stand."""
     scene = Scene(wall_ms())
-    with dashboard(history=scene, canary=canary_figures) as server:
+    settings = {"gateway_url": "http://127.0.0.1:8486"}
+    with dashboard(history=scene, canary=canary_figures, settings=settings) as server:
         server.tell(scene.past())
         server.tell(scene.second(server.now_ms()))
         over = threading.Event()

@@ -122,6 +122,29 @@ def test_browser_has_nothing_to_complain_of(name: str, survey: dict[str, dict[st
     assert survey[name]["complaints"] == []
 
 
+@pytest.mark.parametrize("clipboard", [True, False], ids=["clipboard", "no clipboard"])
+def test_page_now_has_the_line_to_beat_with(shop: FedDashboard, tab: Callable[..., Tab], clipboard: bool) -> None:  # noqa: FBT001
+    """Page Now shows the line with the gateway's address, and a button copies it, with or without a clipboard."""
+    one = tab(shop, permissions=["clipboard-read", "clipboard-write"])
+    if not clipboard:
+        one.page.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    page = one.open("/")
+    line = page.locator(".beat-line")
+    expect(line).to_have_text("curl -X POST 'http://127.0.0.1:8486/beat/mine/me?session=10s'")
+    button = page.locator(".beat button")
+    button.click()
+    expect(button).to_have_text("Copied")
+    copied = "navigator.clipboard.readText()" if clipboard else "getSelection().toString()"
+    assert page.evaluate(copied) == line.text_content()
+
+
+def test_without_a_gateway_there_is_no_line(empty_dashboard: FedDashboard, tab: Callable[..., Tab]) -> None:
+    """A dashboard that knows no gateway shows no line that would not work."""
+    page = tab(empty_dashboard).open("/")
+    expect(page.locator("h2", has_text="Canary")).to_be_visible()
+    expect(page.locator(".beat-line")).to_have_count(0)
+
+
 def test_page_now_answers_in_one_look(shop: FedDashboard, tab: Callable[..., Tab]) -> None:
     """Page Now says whether the engine can be trusted, and shows figures, charts, storms and the canary."""
     page = tab(shop).open("/")

@@ -48,7 +48,7 @@ class _Log:
 class Partitions(Generic[PartitionT]):
     """Keep the log end, the high watermark and the error of each partition.
 
-    A partition that nothing was said of is empty. The high watermark never passes the log end: where it is told first,
+    A partition that nothing was said of is empty. The high watermark never passes the log end: where it is given first,
     the log end follows.
     """
 

@@ -91,7 +91,7 @@ class Beats:
         """Tell that work goes on; cheap, and fine from any thread.
 
         Raises:
-            ValueError: these beats were not told how long a piece of work may take.
+            ValueError: these beats do not know how long a piece of work may take.
         """
         if self._work_s is None:
             raise ValueError('progress() means nothing here: say how long work may take, as in beats(..., work="30s")')

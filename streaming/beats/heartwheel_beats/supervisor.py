@@ -74,12 +74,12 @@ class Supervisor:
                 threading.Thread(target=_look, args=(checks, beats, over), name="checks", daemon=True).start()
             beats.start()
             while not ended.is_set():
-                told = signal.sigwaitinfo(signals)
-                if told.si_signo == signal.SIGCHLD:
+                signalled = signal.sigwaitinfo(signals)
+                if signalled.si_signo == signal.SIGCHLD:
                     self._reap()
-                elif told.si_code != _BY_THE_KERNEL:
+                elif signalled.si_code != _BY_THE_KERNEL:
                     with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, told.si_signo)
+                        os.kill(pid, signalled.si_signo)
             over.set()
             code = self._statuses.pop(pid)
             beats.close(_words(code))

@@ -1,4 +1,4 @@
-"""An independent audit: what a job told, held against what its log says, by rules that were written a second time.
+"""An independent audit: what a job wrote, compared with what its log says, by rules that were written a second time.
 
 It shares the schemas of records and rows with the engine, and no other code (`test_audit_imports.py`).
 

@@ -35,7 +35,7 @@ class AuditStateError(HeartwheelError):
 
 
 class Audit:
-    """Derive every verdict of a log anew, and hold what was told against it.
+    """Derive every verdict of a log anew, and compare the rows that were written with it.
 
     Records of one partition come in the order of their offsets; partitions may be read in any step, but the audit holds
     the fewest records back if they come in the order of `in_log_order`. Rows and rejects may come before or after the
@@ -116,7 +116,7 @@ class Audit:
             state.settled_ms = time_ms
             self._matcher.settle(timeline.least_ms())
 
-    def told(self, row: Row, partition: int, offset: int, append_ms: int) -> None:
+    def written(self, row: Row, partition: int, offset: int, append_ms: int) -> None:
         """Take a row of the expirations or the triggers topic.
 
         Args:
@@ -127,7 +127,7 @@ class Audit:
         """
         expired = row if isinstance(row, ExpirationRow) else None
         trigger = row if isinstance(row, TriggerRow) else None
-        self._matcher.tell(OpenRow(topic_of(row), partition, offset, append_ms, expired, trigger))
+        self._matcher.take(OpenRow(topic_of(row), partition, offset, append_ms, expired, trigger))
 
     def unreadable(self, topic: str, partition: int, offset: int, append_ms: int, detail: str) -> None:
         """Take a row that says nothing that a verdict can say.
@@ -139,7 +139,7 @@ class Audit:
             append_ms: its append time, epoch ms.
             detail: what is wrong with it.
         """
-        self._state.counts["told"] = self._state.counts.get("told", 0) + 1
+        self._state.counts["written"] = self._state.counts.get("written", 0) + 1
         self._state.ledger.add(
             FindingKind.FORGED, topic=topic, partition=partition, offset=offset, time_ms=append_ms, detail=detail
         )
@@ -164,7 +164,7 @@ class Audit:
             row_partition: where the row itself is.
             row_offset: likewise.
         """
-        self._rejects.tell(partition, offset, OpenReject(cause, append_ms, row_partition, row_offset))
+        self._rejects.take(partition, offset, OpenReject(cause, append_ms, row_partition, row_offset))
 
     def batch(self, shard: int, batch_ms: int, *, append_ms: int | None = None, clock_ms: int | None = None) -> None:
         """Take a status row: a shard went through a batch. Only while the job ran can a verdict be late.
@@ -220,7 +220,7 @@ class Audit:
             clock_ms=clock_ms,
             events=counts.get("events", 0),
             derived=counts.get("derived", 0),
-            told=counts.get("told", 0),
+            written=counts.get("written", 0),
             confirmed=counts.get("confirmed", 0),
             repeated=counts.get("repeated", 0),
             early=counts.get("early", 0) + len(early),
@@ -270,7 +270,7 @@ class Audit:
     def _use(self, held: Held, place: Waiting, event: Event) -> None:
         """Apply a record that nothing can come before."""
         state, group, partition, offset = self._state, held.group, place.partition, place.offset
-        if self._rejects.is_told(partition, offset):
+        if self._rejects.is_named(partition, offset):
             # Whether there was room is asked once those are gone whose time has come.
             self._advance(held, place.time_ms)
             if self._rejects.is_left_out(partition, offset, event, group):
@@ -280,7 +280,7 @@ class Audit:
             self._derive()
         if cause:
             self._rejects.expect(partition, offset, place.time_ms, cause, event.group_id)
-        elif state.told_rejects:
+        elif state.open_rejects:
             self._rejects.used(partition, offset, event.group_id)
         if is_gone(group):
             held.seen.clear()

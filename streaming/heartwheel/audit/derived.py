@@ -1,4 +1,4 @@
-"""A verdict as the audit derives it, and the one shape in which it is compared with a row that was told.
+"""A verdict as the audit derives it, and the one shape in which it is compared with a row.
 
 The id is computed here anew, from the rule that docs/events.md and the schemas state: a 128-bit BLAKE2b hash over the
 JSON array of group, member, generation, kind, expiry reason (of a trigger: cause) and time.
@@ -44,7 +44,7 @@ KIND_OF_TYPE: Final = {
 
 
 class Derived(msgspec.Struct, frozen=True):
-    """Hold one verdict that must be told.
+    """Hold one verdict that must be written.
 
     Args:
         order: its place among the verdicts of its group.
@@ -99,26 +99,26 @@ def differences(derived: Derived, row: Row) -> list[str]:
     if derived.time_ms != time_of(row):
         found.append(f"time is {time_of(row)}, derived {derived.time_ms}")
     for name, expected in derived.facts.items():
-        told = getattr(row, name)
+        written = getattr(row, name)
         if isinstance(expected, tuple):
-            agree = _names_agree(expected, told, getattr(row, f"{name}_count"))
+            agree = _names_agree(expected, written, getattr(row, f"{name}_count"))
         elif name == "reason":
-            agree = told == _as_in_a_row(str(expected))
+            agree = written == _as_in_a_row(str(expected))
         else:
-            agree = told == expected
+            agree = written == expected
         if not agree:
-            found.append(f"{name} is {_short(told)}, derived {_short(expected)}")
+            found.append(f"{name} is {_short(written)}, derived {_short(expected)}")
     return found
 
 
-def _names_agree(expected: tuple[str, ...], told: tuple[str, ...], count: int) -> bool:
+def _names_agree(expected: tuple[str, ...], written: tuple[str, ...], count: int) -> bool:
     """Compare lists of members as sets: a row names the first hundred, and its count tells how many there are."""
     if count != len(expected):
         return False
-    if len(told) == count:
-        return sorted(told) == list(expected)
-    is_full = len(told) == NAMES_IN_A_ROW or sum(len(name.encode()) for name in told) > NAME_BYTES_IN_A_ROW
-    return is_full and len(set(told)) == len(told) and set(told) <= set(expected)
+    if len(written) == count:
+        return sorted(written) == list(expected)
+    is_full = len(written) == NAMES_IN_A_ROW or sum(len(name.encode()) for name in written) > NAME_BYTES_IN_A_ROW
+    return is_full and len(set(written)) == len(written) and set(written) <= set(expected)
 
 
 def _as_in_a_row(reason: str) -> str:

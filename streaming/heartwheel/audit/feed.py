@@ -106,16 +106,16 @@ class Feed:
         elif source is Source.REJECTS:
             self._rejected(entry, only_limits=False)
         else:
-            self._told(entry, entry.value)
+            self._take_verdict(entry, entry.value)
 
-    def _told(self, entry: Entry, value: bytes) -> None:
+    def _take_verdict(self, entry: Entry, value: bytes) -> None:
         row: ExpirationRow | TriggerRow
         try:
             row = _expiration(value) if entry.source is Source.EXPIRATIONS else _trigger(value)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             self._unreadable(entry, error)
         else:
-            self._audit.told(row, entry.partition, entry.offset, entry.append_ms)
+            self._audit.written(row, entry.partition, entry.offset, entry.append_ms)
 
     def _unreadable(self, entry: Entry, error: Exception) -> None:
         self._audit.unreadable(entry.source.value, entry.partition, entry.offset, entry.append_ms, str(error)[:200])

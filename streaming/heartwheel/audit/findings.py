@@ -22,10 +22,10 @@ class FindingKind(enum.StrEnum):
 
 
 MEANINGS = {
-    FindingKind.FALSE: "told, and the log gives no such verdict (P1)",
-    FindingKind.MISSED: "due by the log, and never told (P1)",
+    FindingKind.FALSE: "written, and the log gives no such verdict (P1)",
+    FindingKind.MISSED: "due by the log, and never written (P1)",
     FindingKind.WRONG: "the verdict is right, and something that its row says of it is not",
-    FindingKind.DUPLICATE: "a second, different row for what was told already (P3)",
+    FindingKind.DUPLICATE: "a second, different row for what was written already (P3)",
     FindingKind.LATE: "known later than the bound, while the job ran (P2)",
     FindingKind.OUT_OF_ORDER: "before a row of its group that must come first (P4)",
     FindingKind.FORGED: "its id is not that of its content, or nobody in the log is who it is about",
@@ -72,8 +72,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         clock_ms: up to when it judged, epoch ms; `None` as far as each partition goes.
         events: records of the heartbeat topic that were read.
         derived: verdicts that the log gives up to then.
-        told: rows of the topics of verdicts that were read, repetitions included.
-        confirmed: verdicts that were told as they were derived.
+        written: rows of the topics of verdicts that were read, repetitions included.
+        confirmed: verdicts that were written as they were derived.
         repeated: rows that came again just as they were: at least once is what is promised.
         early: rows and derived verdicts after the clock, or after the time of their group: too early to say.
         unjudged: rows about groups whose beginning is not in the log, or that are older than what is remembered.
@@ -82,7 +82,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         outages: gaps in partitions that were outages, so that every session there began anew.
         clamped: records that were appended, by their own time, before an earlier one of their partition.
         unread: records of the heartbeat topic that unpack to too much to be read: the job is believed about them.
-        skipped: records that the job was told to pass over, by `heartwheel skip`: they count for nothing here either.
+        skipped: records that the job passed over, by `heartwheel skip`: they count for nothing here either.
         faults: how many findings there are of each kind.
         findings: the first of each kind.
     """
@@ -91,7 +91,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     clock_ms: int | None
     events: int
     derived: int
-    told: int
+    written: int
     confirmed: int
     repeated: int
     early: int

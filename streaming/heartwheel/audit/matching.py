@@ -1,4 +1,4 @@
-"""What was told against what is derived: each row finds its verdict, or is a finding.
+"""What was written, against what is derived: each row finds its verdict, or is a finding.
 
 Rows and derived verdicts may come in any order. A row whose moment lies behind what was swept, and that has found no
 verdict by then, is false; a verdict that the end of the audit finds without a row is missed.
@@ -42,7 +42,7 @@ class Matcher:
     # What the rules derive
 
     def derive(self, verdict: Derived) -> None:
-        """Take a verdict that must be told."""
+        """Take a verdict that must be written."""
         state, held = self._state, self._state.groups[verdict.group_id]
         self._count("derived")
         if held.unknown:
@@ -61,27 +61,27 @@ class Matcher:
         for row in rows[1:]:
             self._again(id_, row)
 
-    # What was told
+    # What was written
 
-    def tell(self, row: OpenRow) -> None:
-        """Take a row that was told."""
-        self._count("told")
-        told, state = row.row, self._state
-        rightly = id_of(told)
-        if told.id != rightly:
-            self._excuse(rightly, told.id)
-            self._find(FindingKind.FORGED, row, f"its id is {told.id}, by its content {rightly or 'it has none'}")
+    def take(self, row: OpenRow) -> None:
+        """Take a row of the two topics of verdicts."""
+        self._count("written")
+        written, state = row.row, self._state
+        rightly = id_of(written)
+        if written.id != rightly:
+            self._excuse(rightly, written.id)
+            self._find(FindingKind.FORGED, row, f"its id is {written.id}, by its content {rightly or 'it has none'}")
             return
-        verdict = state.derived.pop(told.id, None)
+        verdict = state.derived.pop(written.id, None)
         if verdict is not None:
-            self._confirm(told.id, verdict, row)
-        elif key_of(told.id) in state.confirmed:
-            self._again(told.id, row)
+            self._confirm(written.id, verdict, row)
+        elif key_of(written.id) in state.confirmed:
+            self._again(written.id, row)
         else:
-            known = state.open_rows.setdefault(told.id, [])
+            known = state.open_rows.setdefault(written.id, [])
             known.append(row)
             if len(known) == 1:
-                heapq.heappush(state.open_times, (time_of(told), told.id))
+                heapq.heappush(state.open_times, (time_of(written), written.id))
 
     def settle(self, least_ms: int) -> None:
         """Judge the rows whose moment has been passed without a verdict.
@@ -95,15 +95,15 @@ class Matcher:
             self._judge_open(id_)
 
     def finish(self, due_ms: Callable[[str], int]) -> None:
-        """Judge the rows that have no verdict, and the verdicts that were never told, as far as each group goes.
+        """Judge the rows that have no verdict, and the verdicts that were never written, as far as each group goes.
 
         Args:
-            due_ms: tells up to when all of a group is decided and must be told, epoch ms.
+            due_ms: tells up to when all of a group is decided and must be written, epoch ms.
         """
         state, tick = self._state, self._config.tick_ms
         for id_, rows in list(state.open_rows.items()):
-            told = rows[0].row
-            if time_of(told) <= due_ms(told.group_id):
+            written = rows[0].row
+            if time_of(written) <= due_ms(written.group_id):
                 self._judge_open(id_)
             else:
                 self._count("early", len(rows))
@@ -124,26 +124,26 @@ class Matcher:
     # One row
 
     def _confirm(self, id_: str, verdict: Derived, row: OpenRow) -> None:
-        state, held, told = self._state, self._state.groups.get(verdict.group_id), row.row
-        state.confirmed.add(key_of(id_), _content(told))
-        state.silences.add(_silence_of(told))
-        wrong = differences(verdict, told) + _own_differences(told)
-        if wrong and not self._is_a_twin(id_, told):
+        state, held, written = self._state, self._state.groups.get(verdict.group_id), row.row
+        state.confirmed.add(key_of(id_), _content(written))
+        state.silences.add(_silence_of(written))
+        wrong = differences(verdict, written) + _own_differences(written)
+        if wrong and not self._is_a_twin(id_, written):
             self._find(FindingKind.WRONG, row, "; ".join(wrong))
             return
         self._count("confirmed")
         state.pace.known(
             Candidate(
-                time_of(told),
+                time_of(written),
                 verdict.ready_ms,
                 row.append_ms,
                 row.topic,
                 row.partition,
                 row.offset,
-                told.group_id,
-                _member_of(told),
+                written.group_id,
+                _member_of(written),
             ),
-            told.shard,
+            written.shard,
         )
         if held is not None:
             self._check_order(held, verdict, row)
@@ -179,52 +179,52 @@ class Matcher:
             self._find(FindingKind.OUT_OF_ORDER, row, words)
 
     def _again(self, id_: str, row: OpenRow) -> None:
-        """Judge a row of an id that was told before."""
+        """Judge a row of an id that was read before."""
         if self._state.confirmed.get(key_of(id_)) == _content(row.row) or self._is_a_twin(id_, row.row):
             self._count("repeated")
         else:
             self._find(FindingKind.DUPLICATE, row, f"another row with the id {id_} says something else")
 
-    def _is_a_twin(self, id_: str, told: Row) -> bool:
-        return any(not differences(twin, told) for twin in self._state.twins.get(id_, ()))
+    def _is_a_twin(self, id_: str, written: Row) -> bool:
+        return any(not differences(twin, written) for twin in self._state.twins.get(id_, ()))
 
     def _judge_unfounded(self, row: OpenRow) -> None:
-        state, told = self._state, row.row
-        held = state.groups.get(told.group_id)
+        state, written = self._state, row.row
+        held = state.groups.get(written.group_id)
         if (held is not None and held.unknown) or (held is None and state.begins):
             self._count("unjudged")
-        elif stranger := self._stranger(told):
+        elif stranger := self._stranger(written):
             self._find(FindingKind.FORGED, row, stranger)
-        elif _silence_of(told) in state.silences:
-            self._find(FindingKind.DUPLICATE, row, "another row told of the same with another id")
+        elif _silence_of(written) in state.silences:
+            self._find(FindingKind.DUPLICATE, row, "another row says the same with another id")
         else:
             self._unfounded(row)
 
-    def _stranger(self, told: Row) -> str:
+    def _stranger(self, written: Row) -> str:
         """Name whom a row is about if nobody in the log is; empty if somebody is, or may have been forgotten."""
         seen = self._state.seen
         if seen.forgot:
             return ""
-        if key_of(told.group_id) not in seen:
-            return f"group {told.group_id} is not in the log"
-        if isinstance(told, ExpirationRow) and key_of(told.group_id, told.member_id) not in seen:
-            return f"member {told.member_id} of group {told.group_id} is not in the log"
+        if key_of(written.group_id) not in seen:
+            return f"group {written.group_id} is not in the log"
+        if isinstance(written, ExpirationRow) and key_of(written.group_id, written.member_id) not in seen:
+            return f"member {written.member_id} of group {written.group_id} is not in the log"
         return ""
 
     def _unfounded(self, row: OpenRow) -> None:
         """Judge a row for which there is no verdict: a missed one about the same may be what it should have been."""
-        state, told = self._state, row.row
+        state, written = self._state, row.row
         if self._by_silence is None:
             self._by_silence = {_silence_derived(verdict): id_ for id_, verdict in reversed(state.derived.items())}
-        meant = self._by_silence.get(_silence_of(told), "")
+        meant = self._by_silence.get(_silence_of(written), "")
         verdict = state.derived.pop(meant, None)
         if verdict is not None:
             state.confirmed.add(key_of(meant), 0)
-            self._find(FindingKind.WRONG, row, "; ".join(differences(verdict, told)))
+            self._find(FindingKind.WRONG, row, "; ".join(differences(verdict, written)))
         elif state.confirmed.forgot:
             self._count("unjudged")  # it may repeat a row that was confirmed and forgotten
         else:
-            self._find(FindingKind.FALSE, row, _claim(told))
+            self._find(FindingKind.FALSE, row, _claim(written))
 
     def _excuse(self, *ids: str) -> None:
         for id_ in ids:
@@ -233,15 +233,15 @@ class Matcher:
     # Findings
 
     def _find(self, kind: FindingKind, row: OpenRow, detail: str) -> None:
-        told = row.row
+        written = row.row
         self.note(
             kind,
-            told.group_id,
+            written.group_id,
             topic=row.topic,
             partition=row.partition,
             offset=row.offset,
-            member_id=_member_of(told),
-            time_ms=time_of(told),
+            member_id=_member_of(written),
+            time_ms=time_of(written),
             detail=detail,
         )
 

@@ -54,13 +54,13 @@ class Pace(msgspec.Struct):
         late_ms_max: the bound, ms; `None` judges nothing.
         shards: the steps of each shard.
         pauses: when the job is known to have been down, (from, to), epoch ms.
-        told: whether any batch was told: without status rows all of the time counts as running.
+        has_batches: whether any batch is known: without status rows all of the time counts as running.
     """
 
     late_ms_max: int | None
     shards: dict[int, _ShardPace] = {}
     pauses: list[tuple[int, int]] = []
-    told: bool = False
+    has_batches: bool = False
     alone: list[Candidate] = []
 
     def batch(self, shard: int, append_ms: int, *, clock_ms: int | None) -> list[Candidate]:
@@ -74,7 +74,7 @@ class Pace(msgspec.Struct):
         bound = self.late_ms_max
         if bound is None:
             return []
-        self.told = True
+        self.has_batches = True
         pace = self.shards.get(shard)
         if pace is None:
             pace = self.shards[shard] = _ShardPace(append_ms, append_ms)
@@ -87,7 +87,7 @@ class Pace(msgspec.Struct):
         return [c for c in ready if not self._is_excused(c, pace)]
 
     def known(self, candidate: Candidate, shard: int) -> None:
-        """Take a verdict that was told; it is looked at again only if it is over the bound."""
+        """Take a verdict that was written; it is looked at again only if it is over the bound."""
         bound = self.late_ms_max
         if bound is None or candidate.append_ms - max(candidate.time_ms, candidate.ready_ms) <= bound:
             return
@@ -99,7 +99,7 @@ class Pace(msgspec.Struct):
 
     def rest(self) -> list[Candidate]:
         """Return who is late of those that no later batch has settled."""
-        if self.told or self.late_ms_max is None:
+        if self.has_batches or self.late_ms_max is None:
             return []  # the rows that would show that the job ran are not there
         return [c for c in self.alone if not self._is_paused(c)]
 

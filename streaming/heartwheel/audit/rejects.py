@@ -24,7 +24,7 @@ from heartwheel.wire.events import Event, EventType
 SHARD_FULL = "shard_full"
 GROUP_FULL = "group_full"
 SKIPPED = "skipped"
-"""The cause of an offset that the job was told to pass over, by `heartwheel skip`: any record may be there, or one that
+"""The cause of an offset that the job has to pass over, by `heartwheel skip`: any record may be there, or one that
 the audit has not read either."""
 
 _BRING_NOBODY = frozenset({EventType.LEAVE, EventType.LOAD, EventType.UNLOAD})
@@ -44,71 +44,71 @@ class Rejects:
         self._config = config
         self._is_stray_group = is_stray
 
-    def tell(self, partition: int, offset: int, told: OpenReject) -> None:
+    def take(self, partition: int, offset: int, reject: OpenReject) -> None:
         """Take a row of the rejects topic.
 
         Args:
             partition: of the record that it names.
             offset: likewise.
-            told: what it says, and where it is.
+            reject: what it says, and where it is.
         """
         state = self._state
-        if told.cause == SKIPPED and key_of(partition, offset) not in state.settled_rejects:
-            known = state.told_rejects.get(partition, {}).get(offset)
+        if reject.cause == SKIPPED and key_of(partition, offset) not in state.settled_rejects:
+            known = state.open_rejects.get(partition, {}).get(offset)
             state.counts["skipped"] = state.counts.get("skipped", 0) + (known is None)
         expected = state.expected_rejects.get(partition, {}).pop(offset, None)
         if expected is not None:
-            self._settle(partition, offset, expected.cause, told)
+            self._settle(partition, offset, expected.cause, reject)
         elif key_of(partition, offset) not in state.settled_rejects:
-            state.told_rejects.setdefault(partition, {}).setdefault(offset, told)
+            state.open_rejects.setdefault(partition, {}).setdefault(offset, reject)
 
-    def is_told(self, partition: int, offset: int) -> bool:
+    def is_named(self, partition: int, offset: int) -> bool:
         """Tell whether a reject names this record and was not judged yet."""
-        return offset in self._state.told_rejects.get(partition, {})
+        return offset in self._state.open_rejects.get(partition, {})
 
     def is_left_out(self, partition: int, offset: int, event: Event, group: Group | None) -> bool:
-        """Tell whether the engine was at its limit, or told to pass over a record, so that it took no notice of it."""
-        told = self._state.told_rejects.get(partition, {}).get(offset)
-        if told is None or told.cause not in (SHARD_FULL, GROUP_FULL, SKIPPED):
+        """Tell whether the engine was at its limit, or had to pass over a record, so that it took no notice of it."""
+        reject = self._state.open_rejects.get(partition, {}).get(offset)
+        if reject is None or reject.cause not in (SHARD_FULL, GROUP_FULL, SKIPPED):
             return False
-        if told.cause != SKIPPED and not self._is_possible(told, event, group):
+        if reject.cause != SKIPPED and not self._is_possible(reject, event, group):
             return False
-        self._settle(partition, offset, told.cause, self._state.told_rejects[partition].pop(offset))
+        self._settle(partition, offset, reject.cause, self._state.open_rejects[partition].pop(offset))
         return True
 
-    def _is_possible(self, told: OpenReject, event: Event, group: Group | None) -> bool:
+    def _is_possible(self, reject: OpenReject, event: Event, group: Group | None) -> bool:
         if group is None or is_gone(group):
-            return told.cause == SHARD_FULL  # a shard that is full of groups refuses whatever is about another one
+            return reject.cause == SHARD_FULL  # a shard that is full of groups refuses whatever is about another one
         if event.type in _BRING_NOBODY:
             return False
         member_id = event.member_id or event.assigned_member_id
         if member_id in group.members or member_id in group.pending or event.group_instance_id in group.static:
             return False
-        if told.cause == SHARD_FULL or self._config.group_max_size > self._config.members_per_group_max:
+        if reject.cause == SHARD_FULL or self._config.group_max_size > self._config.members_per_group_max:
             return True
         return len(group.members) + len(group.pending) >= self._config.members_per_group_max
 
     def used(self, partition: int, offset: int, group_id: str) -> None:
         """Note that a record was used, and by which group, in case that a reject names it."""
-        told = self._state.told_rejects.get(partition, {})
-        if offset in told:
-            told[offset] = msgspec.structs.replace(told[offset], group_id=group_id)
+        named = self._state.open_rejects.get(partition, {})
+        if offset in named:
+            named[offset] = msgspec.structs.replace(named[offset], group_id=group_id)
 
     def expect(self, partition: int, offset: int, append_ms: int, cause: str, group_id: str | None = None) -> None:
         """Expect a record to be on the rejects topic."""
-        told = self._state.told_rejects.get(partition, {}).pop(offset, None)
-        if told is not None:
-            self._settle(partition, offset, cause, told)
+        reject = self._state.open_rejects.get(partition, {}).pop(offset, None)
+        if reject is not None:
+            self._settle(partition, offset, cause, reject)
         elif self._config.judge_rejects:
             self._state.expected_rejects.setdefault(partition, {})[offset] = OpenReject(
                 cause, append_ms, group_id=group_id
             )
 
-    def _settle(self, partition: int, offset: int, cause: str, told: OpenReject) -> None:
+    def _settle(self, partition: int, offset: int, cause: str, reject: OpenReject) -> None:
         self._state.settled_rejects.add(key_of(partition, offset))
-        if told.cause not in (cause, SKIPPED):
-            words = f"heartbeats {partition}@{offset}: it says {told.cause}, the log {cause}"
-            _note(self._state.ledger, FindingKind.REJECT_FORGED, told, words)
+        if reject.cause not in (cause, SKIPPED):
+            words = f"heartbeats {partition}@{offset}: it says {reject.cause}, the log {cause}"
+            _note(self._state.ledger, FindingKind.REJECT_FORGED, reject, words)
 
     def finish(self, clock_ms: int | None, early: list[int]) -> None:
         """Judge what is left: records without a reject, and rejects without a record.
@@ -128,8 +128,8 @@ class Rejects:
                         FindingKind.REJECT_MISSING, topic="heartbeats", partition=partition, offset=offset,
                         time_ms=reject.append_ms, detail=f"it is to be rejected as {reject.cause}",
                     )  # fmt: skip
-        for partition, told in self._state.told_rejects.items():
-            for offset, reject in told.items():
+        for partition, rejects in self._state.open_rejects.items():
+            for offset, reject in rejects.items():
                 if reject.append_ms > clock_ms or (partition, offset) in waiting:
                     early.append(reject.append_ms)
                 elif self._is_beyond_the_log(partition, offset, reject):
@@ -158,12 +158,12 @@ class Rejects:
         return begin is not None and reject.append_ms <= begin.append_ms
 
 
-def _note(ledger: Ledger, kind: FindingKind, told: OpenReject, detail: str) -> None:
+def _note(ledger: Ledger, kind: FindingKind, reject: OpenReject, detail: str) -> None:
     ledger.add(
         kind,
         topic="rejects",
-        partition=told.row_partition,
-        offset=told.row_offset,
-        time_ms=told.append_ms,
+        partition=reject.row_partition,
+        offset=reject.row_offset,
+        time_ms=reject.append_ms,
         detail=detail,
     )

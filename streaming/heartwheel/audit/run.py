@@ -39,14 +39,14 @@ class Log(Protocol):
         """Tell the next offset of every partition once all has been read."""
 
 
-class Outcome(NamedTuple):
+class AuditResult(NamedTuple):
     """Hold what a run comes to: its report, and what carries on from it."""
 
     report: Report
     snapshot: bytes
 
 
-def run(audit: Audit, log: Log, *, shards: int, until_ms: int | None = None) -> Outcome:
+def run(audit: Audit, log: Log, *, shards: int, until_ms: int | None = None) -> AuditResult:
     """Audit a log as far as the job has decided it.
 
     Heartbeats after the job's clock are looked at too, as they show that time has passed, and what a gap was. But what
@@ -75,7 +75,7 @@ def run(audit: Audit, log: Log, *, shards: int, until_ms: int | None = None) -> 
     snapshot = audit.snapshot()
     for entry in ahead.kept:
         feed.take(entry)
-    return Outcome(audit.finish(clock_ms), snapshot)
+    return AuditResult(audit.finish(clock_ms), snapshot)
 
 
 def _clock(feed: Feed, log: Log, shards: int) -> int:

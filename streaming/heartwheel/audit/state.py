@@ -70,7 +70,7 @@ class Held(msgspec.Struct):
 
 
 class OpenRow(msgspec.Struct, frozen=True):
-    """Hold a row that was told and is not derived yet."""
+    """Hold a row that was written and is not derived yet."""
 
     topic: str
     partition: int
@@ -88,7 +88,7 @@ class OpenRow(msgspec.Struct, frozen=True):
 
 
 class OpenReject(msgspec.Struct, frozen=True):
-    """Hold a reject that is told and not found, or found and not told."""
+    """Hold a reject that was read and not found in the log, or found and not read."""
 
     cause: str
     append_ms: int
@@ -114,16 +114,16 @@ class State(msgspec.Struct):
         groups: by id.
         partitions: the time of each.
         partition_counts: how many partitions the topic had, ever more of them.
-        derived: verdicts that are not told yet, by id.
+        derived: verdicts that are not written yet, by id.
         twins: further verdicts with an id that another one has.
         open_rows: rows that are not derived yet, by id.
         open_times: (time, id) of those rows, as a heap.
-        confirmed: what was told of each id that was confirmed.
+        confirmed: what was written of each id that was confirmed.
         silences: what each confirmed verdict was about.
         excused: ids of verdicts whose row was forged: they are not missed on top of that.
         seen: groups and members that were named in the log.
         expected_rejects: records that cannot be used and are not on the rejects topic yet.
-        told_rejects: rejects of records that were not read yet.
+        open_rejects: rejects of records that were not read yet.
         settled_rejects: rejects that were found right.
         clocks: how far each shard has come.
         begins: partitions whose first records are gone.
@@ -150,7 +150,7 @@ class State(msgspec.Struct):
     open_rows: dict[str, list[OpenRow]] = {}
     open_times: list[tuple[int, str]] = []
     expected_rejects: dict[int, dict[int, OpenReject]] = {}
-    told_rejects: dict[int, dict[int, OpenReject]] = {}
+    open_rejects: dict[int, dict[int, OpenReject]] = {}
     clocks: Clocks = msgspec.field(default_factory=Clocks)
     begins: dict[int, Begin] = {}
     unread: dict[int, list[tuple[int, int]]] = {}

@@ -16,6 +16,7 @@ from heartwheel.audit.audit import Audit
 from heartwheel.audit.feed import Entry, Source
 from heartwheel.audit.order import in_log_order
 from heartwheel.kafka.client import KafkaRefusedError
+from heartwheel.wall_clock import wall_ms
 from kafka import TopicPartition
 
 _POLL_MS: Final = 500
@@ -41,7 +42,7 @@ class TopicLog:
     Args:
         consumer: one of `heartwheel.kafka.client.reader`.
         names: the topics, by source.
-        audit: is told where the heartbeats begin, if their first ones are gone.
+        audit: learns where the heartbeats begin, if their first ones are gone.
         shards: how many shards the job has.
 
     Raises:
@@ -96,7 +97,7 @@ class TopicLog:
             self._spans[_Part(source, part.partition)] = span
             if source is Source.HEARTBEATS and span.start > done:
                 first = next(self._merged({_Part(source, part.partition): span}), None)
-                audit.begins(part.partition, first.append_ms if first else int(time.time() * 1000))
+                audit.begins(part.partition, first.append_ms if first else wall_ms())
 
 
 class _Streams:

@@ -66,7 +66,7 @@ First steps:
     heartwheel top               the same picture in a terminal
     heartwheel notify            post to a webhook who was expired and who came back
     heartwheel replay            what the coordinator decides on a log of requests
-    heartwheel audit             is what the job told what its log says?
+    heartwheel audit             is what the job wrote what its log says?
     heartwheel skip              get the job past a record that ends it
     heartwheel config            every setting, and which layer it comes from
 """

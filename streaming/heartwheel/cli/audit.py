@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from heartwheel.audit import Audit, AuditConfig, Report
     from heartwheel.audit.feed import Source
-    from heartwheel.audit.run import Outcome
+    from heartwheel.audit.run import AuditResult
     from heartwheel.settings import Settings
 
 _LAST_MS: Final = 253_402_300_799_999
@@ -81,10 +81,10 @@ def audit(
     set_: SetFlags = None,
     json: AsJson = False,
 ) -> None:
-    """Derive every verdict anew from the heartbeats, by other code, and hold what was told against it.
+    """Derive every verdict anew from the heartbeats, by other code, and compare what was written with it.
 
-    It finds verdicts that are false, missed, wrong, told twice differently, late, out of order or forged, and rejects
-    that are missing or forged. Exit code 1 if there is any. Audit with the configuration that the job runs with.
+    It finds verdicts that are false, missed, wrong, written twice differently, late, out of order or forged, and
+    rejects that are missing or forged. Exit code 1 if there is any. Audit with the configuration of the job.
 
     It judges up to the clock that the job's own status rows prove. With --state each run carries on where the last one
     stopped, so that heartbeats may be deleted in between.
@@ -141,7 +141,7 @@ def audit(
         raise typer.Exit(1)
 
 
-def _run_topics(run: Audit, settings: Settings, until: int | None) -> Outcome:
+def _run_topics(run: Audit, settings: Settings, until: int | None) -> AuditResult:
     from heartwheel.audit import run as auditing
     from heartwheel.audit.topics import TopicLog
     from heartwheel.kafka.bounded import OversizedBatch, warn_of_oversized
@@ -159,7 +159,7 @@ def _run_topics(run: Audit, settings: Settings, until: int | None) -> Outcome:
         return auditing.run(run, log, shards=shards, until_ms=until)
 
 
-def _run_files(run: Audit, files: Mapping[Source, Path], settings: Settings, until: int | None) -> Outcome:
+def _run_files(run: Audit, files: Mapping[Source, Path], settings: Settings, until: int | None) -> AuditResult:
     from heartwheel.audit import run as auditing
     from heartwheel.audit.files import FileLog
 
@@ -182,7 +182,7 @@ _FIGURES: Final = (
     "ticks",
     "outages",
     "derived",
-    "told",
+    "written",
     "confirmed",
     "repeated",
     "early",
@@ -249,7 +249,7 @@ def _show(report: Report, *, as_json: bool) -> None:
         "clock_ms",
         "events",
         "derived",
-        "told",
+        "written",
         "confirmed",
         "repeated",
         "early",
@@ -284,5 +284,5 @@ def _warn(report: Report) -> None:
             f"{report.skipped} records were passed over by heartwheel skip: they keep nobody alive", markup=False
         )
     if report.ok:
-        nothing = "nothing was derived" if not report.derived else "everything that was told is what the log says"
+        nothing = "nothing was derived" if not report.derived else "everything that was written is what the log says"
         stderr().print(f"clean: {nothing}", markup=False)

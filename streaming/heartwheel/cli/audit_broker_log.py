@@ -1,4 +1,4 @@
-"""`heartwheel audit --broker-log`: what the job told, held against the log of Kafka's own coordinator."""
+"""`heartwheel audit --broker-log`: what the job wrote, compared with the log of Kafka's own coordinator."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def check_jars() -> Iterator[Check]:
 
 def check_checkpoint(settings: Settings) -> Check:
     """Look whether the checkpoint can be written, and belongs to this version and configuration; write nothing."""
-    from heartwheel.settings.places import folder_of, is_local
+    from heartwheel.settings.locations import folder_of, is_local
     from heartwheel.spark.checkpoint import CheckpointError, open_checkpoint, read_manifest
 
     location = settings.checkpoint.location

@@ -13,7 +13,7 @@ from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load, st
 from heartwheel.cli.signals import stopped_by_signals
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import DashboardSettings
-from heartwheel.settings.places import is_loopback
+from heartwheel.settings.locations import is_loopback
 
 
 def dashboard(

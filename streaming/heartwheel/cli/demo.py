@@ -123,8 +123,8 @@ def _run(
             say("creating the topics")
             settings = _placed(settings, broker.bootstrap, place)
             ensure_topics(broker.bootstrap, topic_specs(settings))
-        page = stack.enter_context(_dashboard(settings))
         gateway = stack.enter_context(demo_gateway(settings))
+        page = stack.enter_context(_dashboard(settings, gateway.url))
         screen = stack.enter_context(DemoScreen(tally, address=page.url))
         for line in where_to_look(settings, place):
             screen.note(line)
@@ -146,14 +146,15 @@ def _run(
             return show.run()
 
 
-def _dashboard(settings: Settings) -> Dashboard:
+def _dashboard(settings: Settings, gateway_url: str) -> Dashboard:
     """Start the dashboard; where its usual port is taken, on any that is free, as a demo must not fail for that."""
     from heartwheel.dashboard.dashboard import Dashboard
     from heartwheel.dashboard.server import is_free
 
-    wanted = settings.dashboard
+    wanted = settings.dashboard.model_copy(update={"gateway_url": gateway_url})
     if wanted.port == DashboardSettings().port and not is_free(wanted.host, wanted.port):
-        settings = settings.model_copy(update={"dashboard": wanted.model_copy(update={"port": 0})})
+        wanted = wanted.model_copy(update={"port": 0})
+    settings = settings.model_copy(update={"dashboard": wanted})
     # A canary that beats before the job lives would give it a backlog to read, and its first batch takes longest.
     return Dashboard(settings, hold_canary=True)
 
@@ -227,4 +228,6 @@ def _show(report: Mapping[str, Any], place: DemoFolder) -> None:
 
 
 def _judged(figures: Mapping[str, int]) -> str:
-    return f"{figures['told']:,} of {figures['expected']:,}, {figures['false']:,} false, {figures['missed']:,} missed"
+    return (
+        f"{figures['written']:,} of {figures['expected']:,}, {figures['false']:,} false, {figures['missed']:,} missed"
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ from rich.text import Text
 
 from heartwheel.cli.console import load, plain_table, stderr, stdout
 from heartwheel.errors import HeartwheelError
+from heartwheel.wall_clock import wall_ms
 
 if TYPE_CHECKING:
     from heartwheel.explain.run import Wanted
@@ -257,7 +257,7 @@ def _lengths(group: GroupSummary) -> tuple[str, str]:
     from heartwheel.live.phrases import length
 
     if group.rebalancing_ms == 0 and group.group_type not in {"classic", ""}:
-        return "not told", "not told"
+        return "not logged", "not logged"
     return length(group.rebalancing_ms), length(group.longest_ms)
 
 
@@ -320,7 +320,7 @@ def _time(text: str | None, option: str, offset_ms: int) -> int | None:
         return None
     ago = _AGO.match(text.removesuffix(" ago"))
     if ago is not None:
-        return int(time.time() * 1000) - int(ago[1]) * _UNIT_MS[ago[2]]
+        return wall_ms() - int(ago[1]) * _UNIT_MS[ago[2]]
     if text.isdecimal() and (whole_ms := number_ms(int(text))) is not None:
         return whole_ms
     try:

@@ -58,10 +58,10 @@ def gateway(
     log_to_stderr()
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    told = threading.Event()
-    with stopped_by_signals(told.set), Gateway(settings) as serving:
+    stopping = threading.Event()
+    with stopped_by_signals(stopping.set), Gateway(settings) as serving:
         stdout().print(serving.url, markup=False)
         stderr().print(f"writes to {settings.kafka.bootstrap_servers}; Ctrl-C ends it", markup=False)
-        while not told.wait(1.0):
+        while not stopping.wait(1.0):
             if not serving.running:
                 raise HeartwheelError("the gateway has ended by itself", hint="the lines above may tell why")

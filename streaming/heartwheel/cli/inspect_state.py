@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.manager import AnyGroup
 from heartwheel.settings import Settings
-from heartwheel.settings.places import folder_of, is_local
+from heartwheel.settings.locations import folder_of, is_local
 from heartwheel.shard import Shard, ShardLimits, StateBlobError
 from heartwheel.spark.checkpoint import CheckpointError, Manifest, read_manifest
 from heartwheel.spark.schema import STATE_VERSION

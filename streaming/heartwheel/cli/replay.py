@@ -61,8 +61,8 @@ def replay(
     event (of a recording with a meta.json: at its end) unless `--until` says otherwise. A line that is no event is
     named on stderr and left out; exit code 1 then.
 
-    A log that goes on is cut with `--snapshot-out` and carried on with `--snapshot-in`. Its verdicts are told when it
-    ends, or, with `--until MS`, as far as it is complete.
+    A log that goes on is cut with `--snapshot-out` and carried on with `--snapshot-in`. Its verdicts are written when
+    it ends, or, with `--until MS`, as far as it is complete.
 
     `--what-if` prints a table instead: for each session timeout how often members would have been expired, how many of
     them falsely, and how long it would have taken to notice the others.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from heartwheel.settings import Settings
-    from heartwheel.spark.places import Place
+    from heartwheel.spark.checkpoint_store import CheckpointStore
     from heartwheel.spark.planned_batch import PlannedBatch
     from heartwheel.spark.skip import Skip
 
@@ -54,8 +54,8 @@ def skip(
     location = settings.operations.checkpoint_location if operations else settings.checkpoint.location
     topic = settings.operations.topics.requests if operations else settings.kafka.topics.heartbeats
     wanted = _skip(settings, topic, partition, offset, to, reason)
-    with _checkpoint(settings, location, topic) as (place, batch):
-        request = ask(place, batch, wanted)
+    with _checkpoint(settings, location, topic) as (store, batch):
+        request = ask(store, batch, wanted)
     stdout().print(
         f"batch {request.batch} will pass over {topic} partition {wanted.partition} offsets {wanted.first} to "
         f"{wanted.last} when the job is started next",
@@ -84,11 +84,11 @@ def _skip(settings: Settings, topic: str, partition: int, offset: int, to: int |
 
 
 @contextmanager
-def _checkpoint(settings: Settings, location: str, topic: str) -> Iterator[tuple[Place, PlannedBatch | None]]:
+def _checkpoint(settings: Settings, location: str, topic: str) -> Iterator[tuple[CheckpointStore, PlannedBatch | None]]:
     """Open a checkpoint, by Spark where only Spark can reach it."""
-    from heartwheel.settings.places import is_local
+    from heartwheel.settings.locations import is_local
     from heartwheel.spark.checkpoint import CheckpointError, read_manifest
-    from heartwheel.spark.places import place_of
+    from heartwheel.spark.checkpoint_store import open_store
     from heartwheel.spark.planned_batch import planned_batch
 
     with ExitStack() as stack:
@@ -102,9 +102,9 @@ def _checkpoint(settings: Settings, location: str, topic: str) -> Iterator[tuple
                 hint="name that of the job with --checkpoint; --operations means the job of delayed operations",
             )
         try:
-            place = place_of(location, spark)
-            assert place is not None, "there is a session where one is needed"  # noqa: S101 - for the type checker
-            yield place, planned_batch(place, topic)
+            store = open_store(location, spark)
+            assert store is not None, "there is a session where one is needed"  # noqa: S101 - for the type checker
+            yield store, planned_batch(store, topic)
         except OSError as error:
             raise CheckpointError(f"the checkpoint {location} cannot be used: {error}") from None
 

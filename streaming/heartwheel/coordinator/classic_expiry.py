@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heartwheel.coordinator import words
+from heartwheel.coordinator import messages
 from heartwheel.coordinator.classic_rebalance import complete_join, maybe_prepare_rebalance_or_complete_join
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.model import GroupState, Member, TimerKind
@@ -27,7 +27,7 @@ def _expire_pending(ctx: Context, member: Member) -> None:
     ctx.say_expired(
         member,
         Kind.PENDING_MEMBER_EXPIRED,
-        words.pending_failed(ctx.group.group_id, member.member_id),
+        messages.pending_failed(ctx.group.group_id, member.member_id),
         Cause.MEMBER_EXPIRED,
         expiry_reason=ExpiryReason.PENDING_TIMEOUT,
         session_timeout_ms=member.timer_ms,
@@ -41,7 +41,7 @@ def say_expired(ctx: Context, member: Member) -> None:
     ctx.say_expired(
         member,
         Kind.MEMBER_EXPIRED,
-        words.failed(ctx.group.group_id, member.member_id),
+        messages.failed(ctx.group.group_id, member.member_id),
         Cause.MEMBER_EXPIRED,
         expiry_reason=ExpiryReason.NEW_MEMBER_TIMEOUT if new else ExpiryReason.SESSION_TIMEOUT,
         session_timeout_ms=member.timer_ms,
@@ -53,7 +53,7 @@ def _expire(ctx: Context, member: Member) -> None:
     ctx.roster.remove(member.member_id)
     say_expired(ctx, member)
     if ctx.group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-        reason = words.removing_failed(member.member_id)
+        reason = messages.removing_failed(member.member_id)
         maybe_prepare_rebalance_or_complete_join(ctx, reason, Cause.MEMBER_EXPIRED)
     else:
         _complete_join_if_all_joined(ctx)

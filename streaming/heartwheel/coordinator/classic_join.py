@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heartwheel.coordinator import words
+from heartwheel.coordinator import messages
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.classic_rebalance import maybe_prepare_rebalance_or_complete_join
 from heartwheel.coordinator.classic_static import replace_static_member
@@ -122,7 +122,7 @@ def _add_member(ctx: Context, event: Event, member_id: str) -> Answer:
         group.new_member_added = True
     ctx.roster.add(member, event.protocol_type, awaiting_join=True)
     ctx.timers.arm(member, ctx.now_ms, ctx.config.new_member_join_timeout_ms, TimerKind.NEW_MEMBER)
-    reason = words.adding(member_id, event.group_instance_id, event.reason)
+    reason = messages.adding(member_id, event.group_instance_id, event.reason)
     maybe_prepare_rebalance_or_complete_join(ctx, reason, Cause.MEMBER_JOINED)
     return Answer.PARKED
 
@@ -148,13 +148,13 @@ def _rejoin(ctx: Context, event: Event, member: Member) -> Answer:
     """
     group, state = ctx.group, ctx.group.state.value
     if group.state is GroupState.PREPARING_REBALANCE:
-        reason = words.joining(member.member_id, state, event.reason)
+        reason = messages.joining(member.member_id, state, event.reason)
         return _update_member(ctx, event, member, reason, Cause.MEMBER_REJOINED)
     if group.state is GroupState.STABLE and group.leader == member.member_id:
-        reason = words.leader_rejoining(member.member_id, state, event.reason)
+        reason = messages.leader_rejoining(member.member_id, state, event.reason)
         return _update_member(ctx, event, member, reason, Cause.LEADER_REJOINED)
     if not _matches(member, event):
-        reason = words.updating(member.member_id, state, event.reason)
+        reason = messages.updating(member.member_id, state, event.reason)
         return _update_member(ctx, event, member, reason, Cause.MEMBER_UPDATED)
     return Answer.NONE
 

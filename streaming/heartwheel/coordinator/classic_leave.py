@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from heartwheel.coordinator import words
+from heartwheel.coordinator import messages
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.classic_rebalance import (
     maybe_complete_join_phase,
@@ -66,21 +66,21 @@ def _find_leaver(ctx: Context, leaver: Leaving) -> Member | Answer:
 def _remove(ctx: Context, member: Member, leaver: Leaving) -> None:
     """Remove a member and say so: `removeCurrentMemberFromClassicGroup`; a parked join gets UNKNOWN_MEMBER_ID.
 
-    A consumer that leaves as it had not polled in time was ended by a timer of its own, and is told as such.
+    A consumer that leaves as it had not polled in time was ended by a timer of its own, and its verdict says so.
     """
     ctx.roster.remove(member.member_id)
     if is_poll_timeout(ctx, member, leaver):
         ctx.say_expired(
             member,
             Kind.MEMBER_LEFT,
-            words.leave_reason(leaver.reason),
+            messages.leave_reason(leaver.reason),
             Cause.MEMBER_LEFT,
             expiry_reason=ExpiryReason.POLL_TIMEOUT,
             session_timeout_ms=member.rebalance_timeout_ms,
         )
         return
     kind = Kind.PENDING_MEMBER_LEFT if member.pending else Kind.MEMBER_LEFT
-    ctx.say_of(member, kind, words.leave_reason(leaver.reason), Cause.MEMBER_LEFT)
+    ctx.say_of(member, kind, messages.leave_reason(leaver.reason), Cause.MEMBER_LEFT)
 
 
 def is_poll_timeout(ctx: Context, member: Member, leaver: Leaving) -> bool:
@@ -101,5 +101,5 @@ def leave(ctx: Context, event: Event) -> Answer:
         if ctx.group.state is GroupState.PREPARING_REBALANCE:
             maybe_complete_join_phase(ctx)
         elif ctx.group.state is not GroupState.EMPTY:
-            maybe_prepare_rebalance_or_complete_join(ctx, words.leaving(departures.named), Cause.MEMBER_LEFT)
+            maybe_prepare_rebalance_or_complete_join(ctx, messages.leaving(departures.named), Cause.MEMBER_LEFT)
     return departures.answer

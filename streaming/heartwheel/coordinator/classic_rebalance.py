@@ -5,7 +5,7 @@ Read beside `GroupMetadataManager`: every function names the method it mirrors.
 
 from __future__ import annotations
 
-from heartwheel.coordinator import words
+from heartwheel.coordinator import messages
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.java_map import walked_set
 from heartwheel.coordinator.model import NEVER, GroupState, Member
@@ -126,7 +126,7 @@ def _remove_absent(ctx: Context) -> tuple[str, ...]:
     removed = tuple(walked_set(member_id for member_id in walked_set(everybody) if member_id in absent))
     for member in absent.values():
         ctx.roster.remove(member.member_id)
-    words_of_all = words.removed_at_join(ctx.group.group_id, removed)
+    words_of_all = messages.removed_at_join(ctx.group.group_id, removed)
     for member_id in removed:
         ctx.say_expired(
             absent[member_id],
@@ -144,7 +144,7 @@ def _extend_join(ctx: Context) -> None:
     schedule_join(ctx, ctx.roster.rebalance_timeout_ms())
     ctx.say(
         Kind.JOIN_EXTENDED,
-        words.nobody_joined(group.group_id),
+        messages.nobody_joined(group.group_id),
         Cause.JOIN_TIMEOUT,
         deadline_ms=group.join_deadline_ms,
         awaiting=tuple(group.members),
@@ -156,7 +156,7 @@ def _stabilize(ctx: Context, cause: Cause, removed: tuple[str, ...]) -> None:
     ctx.transition_to(GroupState.COMPLETING_REBALANCE)
     ctx.say(
         Kind.REBALANCE_COMPLETED,
-        words.stabilized(group.group_id, group.generation, len(group.members)),
+        messages.stabilized(group.group_id, group.generation, len(group.members)),
         cause,
         group_state=group.previous_state.value,
         leader=group.leader,
@@ -185,7 +185,7 @@ def become_empty(ctx: Context, removed: tuple[str, ...] = ()) -> None:
     ctx.transition_to(GroupState.EMPTY)
     ctx.say(
         Kind.GROUP_EMPTY,
-        words.empty(group.group_id, group.generation),
+        messages.empty(group.group_id, group.generation),
         Cause.NO_MEMBERS,
         group_state=group.previous_state.value,
         removed=removed,

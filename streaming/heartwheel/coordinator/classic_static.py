@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heartwheel.coordinator import words
+from heartwheel.coordinator import messages
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.classic_rebalance import (
     maybe_complete_join_phase,
@@ -23,7 +23,7 @@ def replace_static_member(ctx: Context, event: Event, old: Member, new_id: str) 
     The new id's timer starts with the *old* session timeout; what the join asks for holds from the next reset on.
     """
     group = ctx.group
-    reason = words.static_replaced(group.group_id, group.state.value, event.group_instance_id, old.member_id)
+    reason = messages.static_replaced(group.group_id, group.state.value, event.group_instance_id, old.member_id)
     ctx.say_of(old, Kind.STATIC_REPLACED, reason, Cause.MEMBER_REJOINED)
     new = ctx.roster.replace_static_member(old, new_id)
     ctx.reset_session(new)
@@ -32,7 +32,7 @@ def replace_static_member(ctx: Context, event: Event, old: Member, new_id: str) 
         return _come_back_to_stable(ctx, event, new)
     if group.state is GroupState.COMPLETING_REBALANCE:
         # The leader may be assigning to the old id right now; the new one would be left without an assignment.
-        reason = words.static_updating(new_id, event.group_instance_id, event.reason)
+        reason = messages.static_updating(new_id, event.group_instance_id, event.reason)
         prepare_rebalance(ctx, reason, Cause.STATIC_MEMBER_UPDATED)
     else:
         maybe_complete_join_phase(ctx)
@@ -45,6 +45,6 @@ def _come_back_to_stable(ctx: Context, event: Event, member: Member) -> Answer:
         ctx.roster.set_awaiting_join(member, awaiting=False)
         store_record(ctx)
         return Answer.NONE
-    reason = words.static_changes_protocol(member.member_id, event.group_instance_id, event.reason)
+    reason = messages.static_changes_protocol(member.member_id, event.group_instance_id, event.reason)
     maybe_prepare_rebalance_or_complete_join(ctx, reason, Cause.STATIC_MEMBER_UPDATED)
     return Answer.PARKED

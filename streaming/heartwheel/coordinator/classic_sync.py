@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heartwheel.coordinator import words
+from heartwheel.coordinator import messages
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.classic_rebalance import prepare_rebalance, propagate_assignment, store_record
 from heartwheel.coordinator.context import Context
@@ -75,7 +75,7 @@ def _remove_pending_sync_member(ctx: Context, member: Member) -> None:
 def _receive_assignment(ctx: Context, leader: Member) -> None:
     """Store the leader's assignment; the group is Stable as soon as the broker's log has it."""
     group = ctx.group
-    reason = words.assignment_received(
+    reason = messages.assignment_received(
         leader.member_id, group.group_id, group.generation, len(group.members), ctx.roster.static_count()
     )
     ctx.say_of(leader, Kind.ASSIGNMENT_RECEIVED, reason)
@@ -104,7 +104,7 @@ def fire_sync(ctx: Context) -> None:
         return
     waited_ms = ctx.roster.rebalance_timeout_ms()
     members = [(member_id, ctx.roster.remove(member_id)) for member_id in unsynced]
-    reason = words.removing_unsynced(unsynced)
+    reason = messages.removing_unsynced(unsynced)
     for member_id, member in members:
         if member is None:
             # A static member's old id: it is nobody's any more, so nobody is reported as expired.

@@ -8,7 +8,7 @@ answer that tells them to join again, and a sync timer, from each join
 
 from __future__ import annotations
 
-from heartwheel.coordinator import consumer_words as words
+from heartwheel.coordinator import consumer_messages as messages
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.consumer_context import EpochContext
 from heartwheel.coordinator.consumer_epochs import check_instance
@@ -16,7 +16,7 @@ from heartwheel.coordinator.consumer_heartbeat import is_full, replace_static_me
 from heartwheel.coordinator.consumer_leave import validate_online_downgrade
 from heartwheel.coordinator.consumer_model import ClassicProtocol, EpochMember, TimerName
 from heartwheel.coordinator.consumer_target import bump_epoch, catch_up_with, maybe_update_target
-from heartwheel.coordinator.words import leave_reason
+from heartwheel.coordinator.messages import leave_reason
 from heartwheel.wire.events import UNCHECKED_GENERATION, Event, Leaving
 from heartwheel.wire.verdicts import Cause, Kind
 
@@ -26,7 +26,7 @@ def join(ctx: EpochContext, event: Event, answered_epoch: int | None) -> Answer:
 
     Args:
         ctx: the group.
-        event: the join; a changed subscription cannot be told from it, as its metadata has the owned partitions too.
+        event: the join; a changed subscription cannot be read from it, as its metadata has the owned partitions too.
         answered_epoch: the generation that it was answered with, if known.
     """
     group = ctx.group
@@ -80,7 +80,7 @@ def _joining_member(ctx: EpochContext, event: Event, member_id: str) -> EpochMem
         return Answer.UNKNOWN_MEMBER_ID
     if holder is None:
         holder = ctx.add(EpochMember(member_id=member_id, group_instance_id=instance_id))
-    ctx.say_of(holder, Kind.MEMBER_JOINED, words.joins(group, holder, "classic"), Cause.MEMBER_JOINED)
+    ctx.say_of(holder, Kind.MEMBER_JOINED, messages.joins(group, holder, "classic"), Cause.MEMBER_JOINED)
     return holder
 
 
@@ -98,7 +98,7 @@ def sync(ctx: EpochContext, event: Event) -> Answer:
 
 
 def heartbeat(ctx: EpochContext, event: Event) -> Answer:
-    """Handle a Heartbeat: `classicGroupHeartbeatToConsumerGroup`; one that is told to join again keeps alive too."""
+    """Handle a Heartbeat: `classicGroupHeartbeatToConsumerGroup`; one that is asked to join again keeps alive too."""
     member = _validate(ctx, event)
     if isinstance(member, Answer):
         return member
@@ -112,8 +112,8 @@ def heartbeat(ctx: EpochContext, event: Event) -> Answer:
 def _must_rejoin(ctx: EpochContext, member: EpochMember) -> bool:
     """Tell whether the answer is REBALANCE_IN_PROGRESS, by the recorded one if there is one.
 
-    A member that has to give partitions back, or for which some have become free, is told so too, and only the answer
-    shows that.
+    A member that has to give partitions back, or for which some have become free, has to join again too, and only
+    the answer shows that.
     """
     return member.epoch < ctx.group.epoch if ctx.accepted is None else not ctx.accepted
 
@@ -151,7 +151,7 @@ def leave(ctx: EpochContext, event: Event) -> Answer:
         member = group.members.get(leaver.member_id) if instance_id is None else ctx.static_member(instance_id)
         if member is None or member.classic is None or leaver.member_id not in ("", member.member_id):
             continue
-        reason = words.left_classic(group, member, leave_reason(leaver.reason))
+        reason = messages.left_classic(group, member, leave_reason(leaver.reason))
         ctx.say_of(member, Kind.MEMBER_LEFT, reason, Cause.MEMBER_LEFT)
         ctx.remove(member)
         gone = True

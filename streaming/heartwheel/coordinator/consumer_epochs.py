@@ -16,15 +16,15 @@ from heartwheel.wire.group_heartbeats import JOIN_EPOCH, LEAVE_STATIC_EPOCH, Gro
 def check_epoch(ctx: EpochContext, member: EpochMember, beat: GroupHeartbeat) -> Answer:
     """Check a heartbeat's epoch: `throwIfConsumerGroupMemberEpochIsInvalid`, `throwIfShareGroupMemberEpochIsInvalid`.
 
-    Epoch 0 of a known member is always accepted. The previous epoch is accepted while the answer that told the present
+    Epoch 0 of a known member is always accepted. The previous epoch is accepted while the answer that gave the present
     one may have been lost: of a consumer group's member only with `owned` inside what it is assigned.
     """
     received = beat.member_epoch
     if received in (JOIN_EPOCH, member.epoch):
         return Answer.NONE
     if received > member.epoch:
-        could_be_told = not member.epoch_is_known and member.epoch >= 0 and received <= ctx.group.epoch
-        return Answer.NONE if could_be_told else Answer.FENCED_MEMBER_EPOCH
+        could_be_given = not member.epoch_is_known and member.epoch >= 0 and received <= ctx.group.epoch
+        return Answer.NONE if could_be_given else Answer.FENCED_MEMBER_EPOCH
     if received != member.previous_epoch:
         return Answer.FENCED_MEMBER_EPOCH
     if ctx.group.type is GroupType.SHARE:

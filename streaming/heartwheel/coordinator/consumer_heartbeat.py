@@ -5,7 +5,7 @@ Read beside `GroupMetadataManager`: every function names the method it mirrors.
 
 from __future__ import annotations
 
-from heartwheel.coordinator import consumer_words as words
+from heartwheel.coordinator import consumer_messages as messages
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.consumer_context import EpochContext
 from heartwheel.coordinator.consumer_epochs import check_epoch, check_instance, check_instance_is_released
@@ -119,7 +119,7 @@ def replace_static_member(ctx: EpochContext, holder: EpochMember, new_id: str, p
     ctx.say_of(
         holder,
         Kind.STATIC_REPLACED,
-        words.replaced(group, instance_id, holder.member_id, new_id, protocol),
+        messages.replaced(group, instance_id, holder.member_id, new_id, protocol),
         Cause.MEMBER_REJOINED,
         new_member_id=new_id,
     )
@@ -136,7 +136,7 @@ def _add(ctx: EpochContext, beat: GroupHeartbeat) -> EpochMember:
 
 def _say_joined(ctx: EpochContext, member: EpochMember) -> None:
     kind = ctx.group.type
-    ctx.say_of(member, Kind.MEMBER_JOINED, words.joins(ctx.group, member, kind), Cause.MEMBER_JOINED)
+    ctx.say_of(member, Kind.MEMBER_JOINED, messages.joins(ctx.group, member, kind), Cause.MEMBER_JOINED)
 
 
 def _may_be_unseen(ctx: EpochContext, beat: GroupHeartbeat) -> bool:

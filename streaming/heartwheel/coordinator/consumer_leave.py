@@ -5,7 +5,7 @@ Read beside `GroupMetadataManager`: every function names the method it mirrors.
 
 from __future__ import annotations
 
-from heartwheel.coordinator import consumer_words as words
+from heartwheel.coordinator import consumer_messages as messages
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.consumer_context import EpochContext
 from heartwheel.coordinator.consumer_epochs import check_instance
@@ -34,7 +34,7 @@ def leave(ctx: EpochContext, beat: GroupHeartbeat) -> Answer:
             return refusal
         if beat.member_epoch == LEAVE_STATIC_EPOCH:
             return _leave_for_a_while(ctx, member)
-    ctx.say_of(member, Kind.MEMBER_LEFT, words.left(group, member), Cause.MEMBER_LEFT)
+    ctx.say_of(member, Kind.MEMBER_LEFT, messages.left(group, member), Cause.MEMBER_LEFT)
     fence_member(ctx, member, Cause.MEMBER_LEFT)
     return Answer.NONE
 
@@ -45,7 +45,7 @@ def _leave_for_a_while(ctx: EpochContext, member: EpochMember) -> Answer:
     Its session runs on as it was; its rebalance timer too, but that is guarded by the epoch it had. A second one is
     accepted like the first.
     """
-    ctx.say_of(member, Kind.STATIC_LEFT, words.left(ctx.group, member, for_a_while=True), Cause.MEMBER_LEFT)
+    ctx.say_of(member, Kind.STATIC_LEFT, messages.left(ctx.group, member, for_a_while=True), Cause.MEMBER_LEFT)
     member.epoch, member.epoch_is_known = LEAVE_STATIC_EPOCH, True
     member.unrevoked, member.revoking = False, {}
     ctx.remember_heartbeat(member, 0)
@@ -76,9 +76,9 @@ def validate_online_downgrade(ctx: EpochContext) -> bool:
 
 
 _REASONS = {
-    TimerName.SESSION: (Kind.MEMBER_EXPIRED, words.SESSION_EXPIRED, ExpiryReason.SESSION_TIMEOUT),
-    TimerName.JOIN: (Kind.CLASSIC_MEMBER_JOIN_TIMEOUT, words.FAILED_TO_JOIN, ExpiryReason.REBALANCE_TIMEOUT),
-    TimerName.SYNC: (Kind.CLASSIC_MEMBER_SYNC_TIMEOUT, words.FAILED_TO_SYNC, ExpiryReason.SYNC_TIMEOUT),
+    TimerName.SESSION: (Kind.MEMBER_EXPIRED, messages.SESSION_EXPIRED, ExpiryReason.SESSION_TIMEOUT),
+    TimerName.JOIN: (Kind.CLASSIC_MEMBER_JOIN_TIMEOUT, messages.FAILED_TO_JOIN, ExpiryReason.REBALANCE_TIMEOUT),
+    TimerName.SYNC: (Kind.CLASSIC_MEMBER_SYNC_TIMEOUT, messages.FAILED_TO_SYNC, ExpiryReason.SYNC_TIMEOUT),
 }
 
 
@@ -93,7 +93,7 @@ def fire(ctx: EpochContext, member: EpochMember, name: TimerName) -> None:
         if member.epoch != timer.epoch:
             return
         kind, expiry_reason = Kind.MEMBER_FENCED_REBALANCE_TIMEOUT, ExpiryReason.REVOCATION_TIMEOUT
-        reason = words.failed_to_transition(timer.epoch, timer.length_ms)
+        reason = messages.failed_to_transition(timer.epoch, timer.length_ms)
     else:
         kind, reason, expiry_reason = _REASONS[name]
     ctx.say_of(

@@ -11,8 +11,8 @@ from heartwheel.coordinator.classic_rebalance import prepare_rebalance
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.consumer_config import EpochConfig
 from heartwheel.coordinator.consumer_context import EpochContext
+from heartwheel.coordinator.consumer_messages import downgrade
 from heartwheel.coordinator.consumer_model import ClassicProtocol, EpochGroup, EpochMember
-from heartwheel.coordinator.consumer_words import downgrade
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.model import Group, GroupKind, GroupState, Member
 from heartwheel.wire.verdicts import Cause, Kind, Verdict

@@ -86,7 +86,7 @@ class EpochMember(msgspec.Struct, omit_defaults=True):
         epoch: its epoch; -2 while a static member is away.
         previous_epoch: its epoch before, which is accepted too while its answer may have been lost.
         epoch_is_known: the epoch was in an answer; else it is the last one that the member spoke of, and a later one
-            is taken for what an answer told it.
+            is taken for what an answer gave it.
         rebalance_timeout_ms: how long it may take to give partitions back, ms; -1 if it has not said.
         topics: the topics it subscribes to, sorted.
         regex: the pattern it subscribes to, empty if none.

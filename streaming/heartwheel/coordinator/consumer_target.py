@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heartwheel.coordinator import consumer_words as words
+from heartwheel.coordinator import consumer_messages as messages
 from heartwheel.coordinator.consumer_context import EpochContext
 from heartwheel.coordinator.consumer_model import EpochMember, GroupType
 from heartwheel.wire.group_heartbeats import GroupHeartbeat
@@ -26,7 +26,7 @@ def bump_epoch(ctx: EpochContext, cause: Cause, *, silently: bool = False) -> No
     if not ctx.group.target_is_current:
         ctx.clear_fingerprints()
     kind = Kind.EPOCH_MOVED if silently else Kind.EPOCH_BUMPED
-    ctx.say(kind, words.bumped(ctx.group), cause, epoch=ctx.group.epoch)
+    ctx.say(kind, messages.bumped(ctx.group), cause, epoch=ctx.group.epoch)
 
 
 def catch_up_with(ctx: EpochContext, epoch: int) -> None:
@@ -85,7 +85,7 @@ def compute_target(ctx: EpochContext) -> None:
     group = ctx.group
     group.target_epoch, group.target_due_ms = group.epoch, -1
     group.target_ms = max(ctx.now_ms, ctx.answered_ms)
-    ctx.say(Kind.TARGET_COMPUTED, words.target_computed(group), epoch=group.target_epoch)
+    ctx.say(Kind.TARGET_COMPUTED, messages.target_computed(group), epoch=group.target_epoch)
 
 
 def delay_first_target(ctx: EpochContext) -> None:

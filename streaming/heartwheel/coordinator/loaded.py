@@ -6,7 +6,7 @@ generation is a member.
 
 from __future__ import annotations
 
-from heartwheel.coordinator import words
+from heartwheel.coordinator import messages
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.classic_expiry import say_expired
 from heartwheel.coordinator.classic_leave import remove_leavers
@@ -53,7 +53,7 @@ def leave(ctx: Context, event: Event) -> Answer:
     """Handle a LeaveGroup: remove who is known, and tell that the group has to rebalance."""
     departures = remove_leavers(ctx, event)
     if departures.members:
-        _tell_to_rebalance(ctx, words.leaving(departures.named), Cause.MEMBER_LEFT)
+        _tell_to_rebalance(ctx, messages.leaving(departures.named), Cause.MEMBER_LEFT)
     return departures.answer
 
 
@@ -61,7 +61,7 @@ def fire_member(ctx: Context, member: Member) -> None:
     """Remove a member whose session ran out, and tell that the group has to rebalance."""
     ctx.roster.remove(member.member_id)
     say_expired(ctx, member)
-    _tell_to_rebalance(ctx, words.removing_failed(member.member_id), Cause.MEMBER_EXPIRED)
+    _tell_to_rebalance(ctx, messages.removing_failed(member.member_id), Cause.MEMBER_EXPIRED)
 
 
 def _tell_to_rebalance(ctx: Context, reason: str, cause: Cause) -> None:

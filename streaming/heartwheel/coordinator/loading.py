@@ -6,7 +6,7 @@ of the last static member that came back, or of the group that was empty. All el
 
 from __future__ import annotations
 
-from heartwheel.coordinator import words
+from heartwheel.coordinator import messages
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.classic_rebalance import prepare_rebalance
 from heartwheel.coordinator.context import Context
@@ -40,7 +40,7 @@ def load(ctx: Context) -> Answer:
         ctx.reset_session(member)
         member.fingerprint = 0
     if group.kind is GroupKind.CLASSIC and len(group.members) > ctx.config.group_max_size:
-        reason = words.over_capacity(group.group_id, len(group.members), ctx.config.group_max_size)
+        reason = messages.over_capacity(group.group_id, len(group.members), ctx.config.group_max_size)
         prepare_rebalance(ctx, reason, Cause.OVER_CAPACITY)
     return Answer.NONE
 

@@ -6,7 +6,7 @@ a KIP-848 group does: there is no join phase to wait for.
 
 from __future__ import annotations
 
-from heartwheel.coordinator import words
+from heartwheel.coordinator import messages
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.classic_expiry import say_expired
 from heartwheel.coordinator.classic_leave import remove_leavers
@@ -63,10 +63,10 @@ def _arrive(ctx: Context, event: Event) -> Member:
     if old_id is not None:
         # A static worker came back under another id: the group is the same, so its generation is too.
         old = ctx.group.members[old_id]
-        reason = words.static_replaced(ctx.group.group_id, ctx.group.state.value, instance, old_id)
+        reason = messages.static_replaced(ctx.group.group_id, ctx.group.state.value, instance, old_id)
         ctx.say_of(old, Kind.STATIC_REPLACED, reason, Cause.MEMBER_REJOINED)
         return take_over(ctx, event)
-    reason = words.adding(event.member_id, instance, event.reason)
+    reason = messages.adding(event.member_id, instance, event.reason)
     # The first to arrive makes a presence group of what was none.
     kind = GroupKind.PRESENCE.value
     ctx.say(Kind.REBALANCE_STARTED, reason, Cause.MEMBER_JOINED, deadline_ms=ctx.now_ms, group_kind=kind)
@@ -80,7 +80,7 @@ def leave(ctx: Context, event: Event) -> Answer:
     departures = remove_leavers(ctx, event)
     if departures.members:
         gone = tuple(member.member_id for member in departures.members)
-        _depart(ctx, words.leaving(departures.named), Cause.MEMBER_LEFT, gone)
+        _depart(ctx, messages.leaving(departures.named), Cause.MEMBER_LEFT, gone)
     return departures.answer
 
 
@@ -88,7 +88,7 @@ def fire_member(ctx: Context, member: Member) -> None:
     """Take the silence of a worker for its departure."""
     ctx.roster.remove(member.member_id)
     say_expired(ctx, member)
-    _depart(ctx, words.removing_failed(member.member_id), Cause.MEMBER_EXPIRED, (member.member_id,))
+    _depart(ctx, messages.removing_failed(member.member_id), Cause.MEMBER_EXPIRED, (member.member_id,))
 
 
 def _depart(ctx: Context, reason: str, cause: Cause, gone: tuple[str, ...]) -> None:
@@ -108,7 +108,7 @@ def _next_generation(ctx: Context, cause: Cause, *, gone: tuple[str, ...] = (), 
     group.rebalance_started_ms = ctx.now_ms
     ctx.say(
         Kind.REBALANCE_COMPLETED,
-        words.stabilized(group.group_id, group.generation, len(group.members)),
+        messages.stabilized(group.group_id, group.generation, len(group.members)),
         cause,
         removed=gone,
         joined=joined,

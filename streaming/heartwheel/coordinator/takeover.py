@@ -7,7 +7,7 @@ everything, would refuse it.
 
 from __future__ import annotations
 
-from heartwheel.coordinator import words
+from heartwheel.coordinator import messages
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.model import Group, GroupKind, GroupState, Member
 from heartwheel.wire.events import Event
@@ -94,7 +94,7 @@ def catch_up(ctx: Context, generation: int) -> None:
         return
     ctx.say(
         Kind.REBALANCE_COMPLETED,
-        words.caught_up(group.group_id, seen_before, generation),
+        messages.caught_up(group.group_id, seen_before, generation),
         Cause.GENERATION_ADVANCED,
         leader=group.leader,
     )

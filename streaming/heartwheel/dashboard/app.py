@@ -38,7 +38,7 @@ from heartwheel.live.canary_figures import CanaryFigures
 from heartwheel.live.history import HistoryReader
 from heartwheel.live.now import now_of
 from heartwheel.live.picture import Picture
-from heartwheel.settings import Settings
+from heartwheel.settings import DashboardSettings, Settings
 from heartwheel.wall_clock import wall_ms
 
 PAGES: Final = (
@@ -99,16 +99,17 @@ def create_app(
         hub.close()
         beating.cancel()
 
+    page = _page_of(asked)
     app = Starlette(
         routes=[
             Route(STREAM, _stream_of(deps, hub)),
             Route("/api/{rest:path}", _answers_of(deps)),
             *_plain_routes(deps, metrics, base),
             Mount("/page", _Assets(packages=[("heartwheel.dashboard", "page")]), name="assets"),
-            Route("/", _home_of(deps, base)),
-            *(Route(path, _page_of(base)) for path in PAGES),
+            Route("/", _home_of(deps, asked)),
+            *(Route(path, page) for path in PAGES),
         ],
-        exception_handlers={RequestError: _told, 404: _not_found, 405: _not_found},
+        exception_handlers={RequestError: _refused, 404: _not_found, 405: _not_found},
         lifespan=lifespan,
     )
     app.state.hub = hub
@@ -214,8 +215,9 @@ def _plain_routes(deps: Deps, metrics: WriteMetrics | None, base: str) -> list[R
     ]
 
 
-def _page_of(base: str) -> Callable[[Request], Any]:
-    text = page_text(base)
+def _page_of(asked: DashboardSettings) -> Callable[[Request], Any]:
+    base = asked.base_path
+    text = page_text(base, asked.gateway_url)
 
     async def page(request: Request) -> Response:
         looker: Looker | None = request.scope.get(LOOKER)
@@ -225,8 +227,8 @@ def _page_of(base: str) -> Callable[[Request], Any]:
     return page
 
 
-def _home_of(deps: Deps, base: str) -> Callable[[Request], Any]:
-    page = _page_of(base)
+def _home_of(deps: Deps, asked: DashboardSettings) -> Callable[[Request], Any]:
+    page = _page_of(asked)
 
     async def home(request: Request) -> Response:
         # With no engine behind it, page Now would be empty.
@@ -239,7 +241,7 @@ def _unknown(scope: Scope) -> RequestError:
     return RequestError(404, f"nothing is at {raw_path(scope)[:100]}", "/docs lists what there is")
 
 
-async def _told(_request: Request, error: Exception) -> Response:
+async def _refused(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestError)  # noqa: S101 - Starlette calls it for that class alone
     return error.response()
 

@@ -160,7 +160,7 @@ def wheel(deps: Deps, values: dict[str, Any]) -> WheelView:
     found = wheel_of(deps.picture, values["shard"], canary=values["canary"])
     if found is None:
         shards = shards_of(deps.picture)
-        hint = f"there are shards 0 to {shards - 1}" if shards else "no job has told anything yet: heartwheel run"
+        hint = f"there are shards 0 to {shards - 1}" if shards else "no job has written anything yet: heartwheel run"
         raise RequestError(404, f"nothing is known of shard {values['shard']}", hint)
     return found
 

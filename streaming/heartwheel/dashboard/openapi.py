@@ -19,7 +19,7 @@ from heartwheel.live.now import VERSION
 _ABOUT: Final = (
     "Who was expired from which consumer group, when and why, and how the engine stands. All of it only reads. Times "
     "are epoch milliseconds. The canary's own groups are left out unless `canary=true`. What is wrong with a request "
-    "is told as `{error, hint}`."
+    "is answered as `{error, hint}`."
 )
 _STREAM_WORDS: Final = (
     f"Server-sent events: {', '.join(STREAM_EVENTS)}; `x-events` has the schema of each one's data. At most four "
@@ -61,7 +61,7 @@ def openapi(base: str = "") -> dict[str, Any]:
     for status in ("401", "429"):
         del paths["/healthz"]["get"]["responses"][status]
     paths["/readyz"]["get"]["responses"]["503"] = {
-        "description": "It cannot; why is told as with 200.",
+        "description": "It cannot; the reason is given as with 200.",
         "content": {"application/json": {"schema": {}}},
     }
     return {

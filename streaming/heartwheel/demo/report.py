@@ -66,7 +66,7 @@ def report_of(settings: Settings, judged: Judged, fed: Summary, tally: Tally) ->
 def _figures(compared: Compared) -> dict[str, int]:
     return {
         "expected": compared.expected,
-        "told": compared.written,
+        "written": compared.written,
         "false": compared.false,
         "missed": compared.missed,
     }

@@ -205,7 +205,7 @@ def _missed(one: Derived) -> Fault:
         group_id=one.group_id,
         member_id=str(member_id) if member_id else None,
         time_ms=one.time_ms,
-        detail="it was never told",
+        detail="it was never written",
     )
 
 

@@ -36,7 +36,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         held: whether they agree.
         group_id: its group.
         member_id: who.
-        here: the engine's reason; `None` if it told nothing.
+        here: the engine's reason; `None` if it wrote nothing.
         there: what the coordinator's log says; `None` if it says nothing.
         here_ms: the engine's deadline, epoch ms.
         there_ms: when the coordinator decided it, epoch ms.
@@ -84,10 +84,10 @@ def compare(
     to_ms: int,
     apart_ms_max: int = APART_MS_MAX,
 ) -> BrokerReport:
-    """Compare what the engine has told with what the coordinator's log says.
+    """Compare what the engine has written with what the coordinator's log says.
 
     Args:
-        rows: of the expirations topic; a row that was told again counts once.
+        rows: of the expirations topic; a row that was written again counts once.
         events: of the log.
         groups: those that the engine knows; others are not its business.
         from_ms: since when both sides are known, epoch ms.
@@ -170,5 +170,5 @@ def _may_come(each: Comparison, from_ms: int, to_ms: int, apart_ms_max: int) -> 
 
 def _time_of(each: Comparison) -> int:
     time_ms = each.there_ms if each.here_ms is None else each.here_ms
-    assert time_ms is not None  # noqa: S101 - one side has told it
+    assert time_ms is not None  # noqa: S101 - one side has it
     return time_ms

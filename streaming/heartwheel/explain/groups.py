@@ -31,7 +31,7 @@ class Member:
 
     Args:
         member_id: its id.
-        client_id: its client's id: told by a line, or what its member id begins with.
+        client_id: its client's id: named by a line, or what its member id begins with.
         client_host: where its client is.
         group_instance_id: of a static member.
         session_timeout_ms: its own, ms.

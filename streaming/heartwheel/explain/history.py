@@ -12,10 +12,10 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
+from heartwheel.explain.explanation import explain, leave_reason
 from heartwheel.explain.facts import Fact, Said
 from heartwheel.explain.groups import BROKER_START_MS, Groups, Member, OpenRebalance, WatchedGroup
 from heartwheel.explain.texts import instance_of, triggered_by
-from heartwheel.explain.words import explain, leave_reason
 from heartwheel.live.phrases import length
 from heartwheel.live.storms import StormRule
 from heartwheel.wire.explained import KICKS, Evidence, ExplainedEvent, Happened

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from heartwheel.explain.times import Stamp, choose, number_ms, stamps_in
+from heartwheel.wall_clock import wall_ms
 
 NEEDLE: Final = "[GroupCoordinator "
 """What every line of a group coordinator has in it: the prefix of its log context."""
@@ -71,7 +71,7 @@ class Layout:
 
     def __init__(self, utc_offset_ms: int = 0, *, now_ms: int | None = None) -> None:
         self._offset_ms = utc_offset_ms
-        self._now_ms = int(time.time() * 1000) if now_ms is None else now_ms
+        self._now_ms = wall_ms() if now_ms is None else now_ms
 
     def read(self, line: bytes, before: bytes = b"", after: bytes = b"") -> Iterator[Message]:
         """Find the coordinator's messages in a line; several if it is JSON with several log events.

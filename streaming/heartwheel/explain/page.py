@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final, Self
@@ -14,6 +13,7 @@ from heartwheel.explain.scan import Scanned
 from heartwheel.explain.shown import rows_of_log
 from heartwheel.live.picture import Picture
 from heartwheel.settings import Settings
+from heartwheel.wall_clock import wall_ms
 from heartwheel.wire.explained import ExplainedEvent
 
 _EVERYTHING_MS: Final = 100 * 366 * 86_400_000
@@ -69,7 +69,7 @@ class LogPage:
         """
         self._follows = follows
         if events:
-            self.picture.apply(list(rows_of_log(events)), now_ms=time.time_ns() // 1_000_000)
+            self.picture.apply(list(rows_of_log(events)), now_ms=wall_ms())
         self.picture.log = self._sentence(scanned)
 
     def _sentence(self, scanned: Scanned | None) -> str:

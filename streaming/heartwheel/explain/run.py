@@ -59,7 +59,7 @@ def explain_logs(
         scanned: where to count.
         stdin: what `-` stands for.
         utc_offset_ms: how far times without a zone are ahead of UTC, ms.
-        progress: told how many bytes were read.
+        progress: called with how many bytes were read.
 
     Returns:
         The events, in the order of time.

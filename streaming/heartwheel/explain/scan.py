@@ -166,7 +166,7 @@ def scan(
         stream: the log.
         reader: takes its lines.
         scanned: where to count.
-        progress: told how many bytes were read.
+        progress: called with how many bytes were read.
         first_line: the number of the line it stands at.
     """
     rest = b""

@@ -1,4 +1,4 @@
-"""Explained events as the rows that the dashboard shows: those of the engine's topics, told by a broker's log."""
+"""Explained events as the rows that the dashboard shows: those of the engine's topics, made from a broker's log."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The gateway: workers beat over HTTP, and are told only what Kafka has acknowledged."""
+"""The gateway: workers beat over HTTP, and the answers say only what Kafka has acknowledged."""

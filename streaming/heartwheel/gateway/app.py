@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from starlette.types import Receive, Scope, Send
 
+from heartwheel.dashboard.connections import Network
 from heartwheel.dashboard.guard import PATH_BYTES_MAX, QUERY_BYTES_MAX
 from heartwheel.dashboard.hosts import Hosts, host_of
-from heartwheel.dashboard.login.peers import header, peer_of
+from heartwheel.dashboard.login.peers import client_of, header
 from heartwheel.dashboard.problems import Problem, RequestError
 from heartwheel.gateway.pace import Pace
 from heartwheel.gateway.publisher import Publisher
@@ -62,6 +63,7 @@ class GatewayApp:
         bounds: of a request.
         pace: of a client.
         tokens: who may beat for which group; `None` lets everybody.
+        proxies: networks of proxies that are believed when they say where a request began.
     """
 
     def __init__(
@@ -73,9 +75,10 @@ class GatewayApp:
         bounds: Bounds,
         pace: Pace,
         tokens: Tokens | None,
+        proxies: Collection[Network] = (),
     ) -> None:
         self._publisher, self._hosts, self._sessions = publisher, hosts, sessions
-        self._bounds, self._pace, self._tokens = bounds, pace, tokens
+        self._bounds, self._pace, self._tokens, self._proxies = bounds, pace, tokens, proxies
         self._registry = CollectorRegistry()
         self._records = Counter(
             "heartwheel_gateway_records",
@@ -143,7 +146,7 @@ class GatewayApp:
             return 500, words, _JSON, ()
 
     async def _take(self, scope: Scope, receive: Receive) -> int:
-        groups = self._groups_of(scope)
+        groups, client = self._groups_of(scope), client_of(scope, self._proxies)
         path = scope.get("raw_path") or scope["path"].encode()
         if path == b"/beat":
             if scope["method"] != "POST":
@@ -152,10 +155,10 @@ class GatewayApp:
             body = await self._body(receive)
             records = records_of_body(body, self._sessions, lines=lines, records_max=self._bounds.records)
         else:
-            records = [record_of_path(path, scope["query_string"], self._sessions, host=peer_of(scope))]
+            records = [record_of_path(path, scope["query_string"], self._sessions, host=client)]
         if groups is not None:
             _allow(groups, records)
-        wait_s = self._pace.take(peer_of(scope), len(records), time.monotonic())
+        wait_s = self._pace.take(client, len(records), time.monotonic())
         if wait_s:
             self._records.labels("too_fast").inc(len(records))
             hint = "send less, or raise gateway.records_per_second_max"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import ssl
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from heartwheel.dashboard.connections import Limits
 from heartwheel.dashboard.files import tls_context
@@ -15,9 +15,12 @@ from heartwheel.gateway.app import Bounds, GatewayApp
 from heartwheel.gateway.pace import Pace
 from heartwheel.gateway.publisher import Publisher
 from heartwheel.gateway.requests import Sessions
-from heartwheel.gateway.tokens import TokensFileError, read_tokens
-from heartwheel.kafka.sender import Sender
+from heartwheel.gateway.tokens import Tokens, TokensFileError
+from heartwheel.kafka.bulk import BulkSender
 from heartwheel.settings import Problem, Settings, SettingsError
+from heartwheel.settings.locations import parse_networks
+
+_LINGER_MS: Final = 1
 
 
 class Gateway:
@@ -36,7 +39,7 @@ class Gateway:
         tokens, tls = None, None
         if wanted.access_file:
             try:
-                tokens = read_tokens(Path(wanted.access_file))
+                tokens = Tokens(Path(wanted.access_file))
             except TokensFileError as error:
                 found = Problem("gateway.access_file", str(error), f'"{wanted.access_file}"', hint=error.hint or "")
                 problems.append(found)
@@ -52,9 +55,17 @@ class Gateway:
         if problems:
             raise SettingsError(problems)
         self.publisher = Publisher(
-            lambda: Sender(kafka.bootstrap_servers, kafka.topics.heartbeats, properties=kafka.client, linger_ms=1),
+            lambda: BulkSender(
+                kafka.bootstrap_servers,
+                kafka.topics.heartbeats,
+                properties=kafka.client,
+                linger_ms=_LINGER_MS,
+                timeout_ms=wanted.timeout_ms,
+                records_max=wanted.waiting_records_max,
+            ),
             records_max=wanted.waiting_records_max,
         )
+        proxies = parse_networks(wanted.trusted_proxies)
         app = GatewayApp(
             self.publisher,
             hosts=hosts_for(wanted.host, wanted.allow_hosts),
@@ -62,6 +73,7 @@ class Gateway:
             bounds=Bounds(wanted.body_bytes_max, wanted.records_per_request_max, wanted.timeout_ms / 1000),
             pace=Pace(wanted.records_per_second_max),
             tokens=tokens,
+            proxies=proxies,
         )
         self._server = DashboardServer(
             app,
@@ -69,6 +81,7 @@ class Gateway:
             port=wanted.port,
             tls=tls,
             limits=Limits(connections=wanted.connections_max, per_address=wanted.connections_per_address_max),
+            exempt=proxies,
             what="gateway",
         )
         self._stack = contextlib.ExitStack()

@@ -12,7 +12,7 @@ from typing import Final, Self
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.gateway.requests import Record
-from heartwheel.kafka.sender import Sender, Stamp
+from heartwheel.kafka.bulk import BulkSender
 
 _LOOK_S: Final = 0.001
 _RETRY_S: Final = 1.0
@@ -36,12 +36,12 @@ class Batch:
         """Set by who waits no more: what is not on its way yet is then not sent."""
         self._finished = finished
 
-    def note(self, stamp: Stamp | None) -> None:
-        """Note the fate of one record."""
-        if stamp is None:
-            self.unknown += 1
-        else:
+    def note(self, error: object, _: object = None) -> None:
+        """Note the fate of one record: acknowledged, unless there is an error."""
+        if error is None:
             self.acknowledged += 1
+        else:
+            self.unknown += 1
         if self.acknowledged + self.unknown == len(self.records):
             self._finished(self)
 
@@ -61,7 +61,7 @@ class Publisher:
         records_max: most records that wait or are on their way.
     """
 
-    def __init__(self, connect: Callable[[], Sender], *, records_max: int) -> None:
+    def __init__(self, connect: Callable[[], BulkSender], *, records_max: int) -> None:
         self._connect, self._records_max = connect, records_max
         self._waiting: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
         self._done: list[tuple[asyncio.Future[Batch], Batch]] = []
@@ -109,7 +109,7 @@ class Publisher:
             raise
 
     def _run(self) -> None:
-        sender: Sender | None = None
+        sender: BulkSender | None = None
         tried_s = float("-inf")
         ended = False
         while not ended:
@@ -129,6 +129,7 @@ class Publisher:
                     continue
                 for record in batch.records:
                     sender.send(record.group_id.encode(), record.value, batch.note)
+                sender.poll()
             if sender is not None:
                 sender.poll()
             self._tell()

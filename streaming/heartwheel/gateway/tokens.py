@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from heartwheel.errors import HeartwheelError
+from heartwheel.watched_file import WatchedFile
 
 _CHARS_MIN: Final = 16
 _EVERY: Final = "*"
@@ -17,19 +18,22 @@ class TokensFileError(HeartwheelError):
 
 
 class Tokens:
-    """Hold which token is for which groups.
+    """Which token is for which groups, as the file says now: see `heartwheel.watched_file`.
 
     Args:
-        groups: by the SHA-256 of a token the groups it is for; a group that ends with `*` stands for all that begin so.
+        file: as `read_tokens` reads it.
+
+    Raises:
+        TokensFileError: the file cannot be read, or lines of it are wrong.
     """
 
-    def __init__(self, groups: dict[bytes, frozenset[str]]) -> None:
-        self._groups = groups
+    def __init__(self, file: Path) -> None:
+        self._groups = WatchedFile(file, read_tokens, "the tokens")
 
     def groups_of(self, token: str) -> frozenset[str] | None:
-        """Give the groups that a token is for; `None` if it is for none."""
+        """Return the groups that a token is for; `None` if it is for none."""
         # Looked up by its hash: how long that takes says nothing of the tokens there are.
-        return self._groups.get(_hash(token)) if token else None
+        return self._groups.get().get(_hash(token)) if token else None
 
 
 def may(groups: frozenset[str], group_id: str) -> bool:
@@ -37,8 +41,11 @@ def may(groups: frozenset[str], group_id: str) -> bool:
     return group_id in groups or any(name[-1] == _EVERY and group_id.startswith(name[:-1]) for name in groups)
 
 
-def read_tokens(path: Path) -> Tokens:
+def read_tokens(path: Path) -> dict[bytes, frozenset[str]]:
     """Read lines of a group and a token, with blanks between; `#` begins a comment.
+
+    Returns:
+        The groups by the SHA-256 of their token; one that ends with `*` stands for all that begin so.
 
     Raises:
         TokensFileError: the file cannot be read, or lines of it are wrong.
@@ -64,7 +71,7 @@ def read_tokens(path: Path) -> Tokens:
         raise TokensFileError(
             "; ".join(faults) or "has no token", hint="a line is a group and a token: orders s3cret..."
         )
-    return Tokens(groups)
+    return groups
 
 
 def _hash(token: str) -> bytes:

@@ -1,4 +1,4 @@
-"""One set of Kafka client properties for both clients: the Java one inside Spark, and kafka-python.
+"""One set of Kafka client properties for all clients: the Java one inside Spark, kafka-python and librdkafka.
 
 People write the properties they know, in librdkafka's style (`sasl.username`, `ssl.ca.location`) or in Java's
 (`sasl.jaas.config`, `ssl.truststore.location` with PEM files); each is translated for the client that needs it.
@@ -32,6 +32,11 @@ _READ_ELSEWHERE: Final = frozenset(
     {"sasl.jaas.config", "ssl.endpoint.identification.algorithm", "ssl.truststore.type", "ssl.keystore.type"}
 )
 _NUMBERS: Final = {"request.timeout.ms": "request_timeout_ms", "metadata.max.age.ms": "metadata_max_age_ms"}
+_OF_LIBRDKAFKA: Final = {
+    "ssl.truststore.location": "ssl.ca.location",
+    "ssl.keystore.location": "ssl.certificate.location",
+}
+_JAVA_ONLY: Final = frozenset({"sasl.jaas.config", "ssl.truststore.type", "ssl.keystore.type"})
 _STORES: Final = ("truststore", "keystore")
 _LOGIN_MODULES: Final = {"PLAIN": "plain.PlainLoginModule", "SCRAM": "scram.ScramLoginModule"}
 
@@ -61,6 +66,29 @@ def client_settings(properties: Mapping[str, str]) -> dict[str, str | int | bool
     algorithm = properties.get("ssl.endpoint.identification.algorithm")
     if algorithm is not None:
         settings["ssl_check_hostname"] = algorithm.lower() not in {"", "none"}
+    return settings
+
+
+def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, str | int | float | bool]:
+    """Translate client properties into those of librdkafka.
+
+    Args:
+        properties: names in dotted style, values as text.
+
+    Raises:
+        ClientPropertyError: naming every property that is unknown or cannot work here.
+    """
+    check_properties(properties)
+    settings: dict[str, str | int | float | bool] = {
+        _OF_LIBRDKAFKA.get(name, name): value for name, value in properties.items() if name not in _JAVA_ONLY
+    }
+    if "ssl.keystore.location" in properties:
+        settings["ssl.key.location"] = properties["ssl.keystore.location"]
+    if "sasl.jaas.config" in properties:
+        settings["sasl.username"], settings["sasl.password"] = _login(properties["sasl.jaas.config"])
+    algorithm = properties.get("ssl.endpoint.identification.algorithm")
+    if algorithm is not None:
+        settings["ssl.endpoint.identification.algorithm"] = algorithm.lower() or "none"
     return settings
 
 

@@ -18,7 +18,7 @@ class Expiration(ExpirationRow, kw_only=True):
         returned_ms: when the member was back in its group, epoch ms; `None` as long as it is not.
         partition: where it is in its topic.
         offset: likewise.
-        explanation: sentences of whoever told it, in place of those of `heartwheel.live.why`.
+        explanation: sentences of whoever reported it, in place of those of `heartwheel.live.why`.
         evidence: file and line of the broker's log that tells it; `None` if the engine has decided it.
     """
 

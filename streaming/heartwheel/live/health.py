@@ -127,7 +127,7 @@ def _waiting(signs: Signs, _now_ms: int) -> Health | None:
         signs,
         HealthState.WAITING,
         None,
-        f"Waiting: no job has told anything at {signs.bootstrap} yet.",
+        f"Waiting: no job has written anything at {signs.bootstrap} yet.",
         f"Start it: heartwheel run --bootstrap-servers {signs.bootstrap}",
     )
 

@@ -94,7 +94,7 @@ def list_rebalances(
     """Show what rebalances cost.
 
     Args:
-        picture: what was told.
+        picture: what was read.
         text: part of a group's name, upper and lower case alike.
         group: a group's id, exactly.
         canary: whether to show the canary's groups too.

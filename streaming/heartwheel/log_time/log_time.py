@@ -30,6 +30,9 @@ Ints = NDArray[np.int64]
 UNKNOWN_MS: Final = -1
 """The time of a partition that nothing was read from."""
 
+STANDING_MS: Final = 5_000
+"""How far a partition may be behind the newest before its time counts as standing still, ms."""
+
 MOVED_MS_MAX: Final = 600_000
 """How long after a topic has grown a group may still move to another partition, ms: producers look at the topic anew
 every five minutes (`metadata.max.age.ms`). A group that writes elsewhere than its id says for longer is one whose
@@ -127,6 +130,20 @@ class LogTime(msgspec.Struct):
     def decided(self) -> Ints:
         """Return up to where every partition is decided, int64 (count,), epoch ms, `UNKNOWN_MS` likewise."""
         return self._column({number: part.decided_ms for number, part in self.partitions.items()})
+
+    def clock_ms(self) -> int:
+        """Return up to when every partition is decided, epoch ms, `UNKNOWN_MS` while nothing was read from one."""
+        return int(self.decided().min()) if self.count else UNKNOWN_MS
+
+    def newest_ms(self) -> int:
+        """Return the time of the newest record of any partition, epoch ms, `UNKNOWN_MS` if there was none."""
+        return int(self.watermarks().max(initial=UNKNOWN_MS))
+
+    def standing(self) -> list[tuple[int, int]]:
+        """List the partitions that are far behind the newest, and up to when each is decided, the oldest first."""
+        decided = self.decided()
+        behind = np.flatnonzero(decided < self.newest_ms() - STANDING_MS)
+        return sorted(zip(behind.tolist(), decided[behind].tolist(), strict=True), key=lambda each: each[1])
 
     def undecided(self) -> int:
         """Count the partitions that wait for a tick to tell what a gap was."""

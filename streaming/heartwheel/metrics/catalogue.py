@@ -227,11 +227,11 @@ JOB_START: Final = Metric(
     "When the job's process was started, epoch seconds.",
     "heartwheel_job_start_timestamp_seconds 1.7636e+09",
 )
-JOB_TOLD: Final = Metric(
-    "heartwheel_job_told_timestamp_seconds",
+JOB_REPORTED: Final = Metric(
+    "heartwheel_job_reported_timestamp_seconds",
     _G,
-    "When the job last told how it stands, epoch seconds; every five seconds at least while its process lives.",
-    "heartwheel_job_told_timestamp_seconds 1.7636e+09",
+    "When the job last reported how it stands, epoch seconds; every five seconds at least while its process lives.",
+    "heartwheel_job_reported_timestamp_seconds 1.7636e+09",
 )
 SHARDS: Final = Metric(
     "heartwheel_shards",
@@ -351,7 +351,7 @@ SECTIONS: Final[dict[str, tuple[Metric, ...]]] = {
         JOB_INFO,
         JOB_PHASE,
         JOB_START,
-        JOB_TOLD,
+        JOB_REPORTED,
         SHARDS,
         TRIGGER_INTERVAL,
         BATCHES,

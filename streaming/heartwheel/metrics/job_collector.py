@@ -51,7 +51,7 @@ def _standing(row: JobRow) -> Iterator[Family]:
     yield family(catalogue.JOB_INFO, {row.version: 1})
     yield family(catalogue.JOB_PHASE, {phase.value: phase is row.phase for phase in Phase})
     yield family(catalogue.JOB_START, row.started_ms / 1000)
-    yield family(catalogue.JOB_TOLD, row.at_ms / 1000)
+    yield family(catalogue.JOB_REPORTED, row.at_ms / 1000)
     yield family(catalogue.SHARDS, row.shards)
     yield family(catalogue.TRIGGER_INTERVAL, row.trigger_interval_ms / 1000)
     yield family(catalogue.LATENESS_OBJECTIVE, row.lateness_objective_ms / 1000)

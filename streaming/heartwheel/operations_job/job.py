@@ -15,8 +15,8 @@ from heartwheel.operations import OperationLimits
 from heartwheel.operations_job.advance import OperationsConfig, advance_operations
 from heartwheel.operations_job.packer import OperationPacker, pack_operations
 from heartwheel.settings import Settings
+from heartwheel.settings.locations import is_local
 from heartwheel.settings.models import CheckpointSettings
-from heartwheel.settings.places import is_local
 from heartwheel.spark import query as queries
 from heartwheel.spark.checkpoint import Manifest, add_run, open_checkpoint
 from heartwheel.spark.job_config import stream_config

@@ -28,7 +28,7 @@ from heartwheel.wire.group_heartbeats import JOIN_EPOCH, GroupHeartbeat
 from heartwheel.wire.verdicts import Kind, Verdict
 
 _ACCEPTED: Final = frozenset({None, "NONE"})
-_TOLD_TO_REJOIN: Final = "REBALANCE_IN_PROGRESS"
+_HAS_TO_REJOIN: Final = "REBALANCE_IN_PROGRESS"
 
 
 class EpochLine(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ class EpochLine(msgspec.Struct, frozen=True):
         if self.beat is not None:
             return self.beat.sender if error == "NONE" and self.beat.member_epoch > JOIN_EPOCH else None
         if self.event is not None and self.event.type in (EventType.HEARTBEAT, EventType.SYNC):
-            return self.event.member_id if error in ("NONE", _TOLD_TO_REJOIN) else None
+            return self.event.member_id if error in ("NONE", _HAS_TO_REJOIN) else None
         return None
 
 
@@ -180,7 +180,7 @@ class EpochLane:
             self._classic.feed(Recorded(event, evidence))
             return
         machine, error = self._machine, evidence.error
-        if machine is None or (error not in _ACCEPTED and error != _TOLD_TO_REJOIN):
+        if machine is None or (error not in _ACCEPTED and error != _HAS_TO_REJOIN):
             return
         if not machine.group.members and event.type is EventType.JOIN:
             # An empty group takes the protocol of whom it meets next: `getOrMaybeCreateClassicGroup`.

@@ -73,7 +73,7 @@ class Lane:
         if recorded.evidence.error is None:
             if self._waiting:
                 self.settle(self._waiting[-1].t_us)
-            self._apply_as_told(recorded, recorded.evidence.t_ms)
+            self._apply_as_answered(recorded, recorded.evidence.t_ms)
             return
         if recorded.had_no_effect:
             return
@@ -189,11 +189,11 @@ class Lane:
         present = evidence.error == "NONE" and evidence.response_generation_id == group.generation
         if present and event.member_id and group.state is GroupState.PREPARING_REBALANCE:
             return  # answered with the present generation, so before this join phase began, and without effect
-        self._apply_as_told(recorded, t_ms)
+        self._apply_as_answered(recorded, t_ms)
 
-    def _apply_as_told(self, recorded: Recorded, t_ms: int) -> None:
+    def _apply_as_answered(self, recorded: Recorded, t_ms: int) -> None:
         conditions = self._machine.conditions
-        conditions.member_id_required = recorded.was_told_its_id
+        conditions.member_id_required = recorded.was_given_its_id
         self._machine.apply(recorded.event, t_ms)
         conditions.member_id_required = None
 

@@ -83,7 +83,7 @@ class Recorded:
         return bool(leader) and leader in (self.event.member_id, self.event.assigned_member_id)
 
     @property
-    def was_told_its_id(self) -> bool:
+    def was_given_its_id(self) -> bool:
         """Return whether a first join was sent back with its id, as it is done from JoinGroup v4 on (KIP-394)."""
         error, version = self.evidence.error, self.event.api_version
         if error is None:
@@ -152,7 +152,7 @@ def _decode_refused(line: bytes, number: int, evidence: Evidence) -> Recorded | 
     parked = fields.get("type") == "join" and not fields.get("member_id") and evidence.error in _CUT_SHORT
     if not parked:
         return None
-    fields["assigned_member_id"] = f"untold-{number}"
+    fields["assigned_member_id"] = f"unlogged-{number}"
     try:
         return Recorded(decode_event(msgspec.json.encode(fields)), evidence)
     except RejectedError:

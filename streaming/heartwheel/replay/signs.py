@@ -199,5 +199,5 @@ def _sign_of(line: Line) -> Sign | None:
 def _id_of_a_member(line: Line) -> str | None:
     """Return the member that a join without member id makes; one that only gets its id (KIP-394) is none yet."""
     event, recorded = line.request.event, line.recorded()
-    at_once = event.group_instance_id is not None or not recorded.was_told_its_id
+    at_once = event.group_instance_id is not None or not recorded.was_given_its_id
     return event.assigned_member_id if at_once and recorded.evidence.error in (None, "NONE") else None

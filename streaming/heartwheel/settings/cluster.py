@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from heartwheel.settings.locations import runs_elsewhere
 from heartwheel.settings.models import Settings
-from heartwheel.settings.places import runs_elsewhere
 from heartwheel.settings.secret import is_secret
 
 AUTHENTICATE: Final = "spark.authenticate"

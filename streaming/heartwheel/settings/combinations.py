@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from heartwheel.group_settings import OVERRIDES, least_of, split_override
 from heartwheel.settings.cluster import client_secrets, lacks_secret, turned_off
+from heartwheel.settings.locations import is_local, is_loopback, runs_elsewhere
 from heartwheel.settings.models import Settings
-from heartwheel.settings.places import is_local, is_loopback, runs_elsewhere
 from heartwheel.settings.units import format_duration
 
 

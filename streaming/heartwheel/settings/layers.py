@@ -166,7 +166,7 @@ def _split(texts: Iterable[str], problems: list[Problem]) -> Iterator[tuple[str,
     for text in texts:
         path, equals, value = text.partition("=")
         if equals and holds_secret(path, value) and path not in _MAY_BE_FLAGS and not is_reference(value.strip()):
-            problems.append(_told_to_all(path.strip(), value))
+            problems.append(_readable_by_all(path.strip(), value))
         elif equals:
             yield path.strip(), value.strip()
         else:
@@ -174,7 +174,7 @@ def _split(texts: Iterable[str], problems: list[Problem]) -> Iterator[tuple[str,
             problems.append(Problem(text, "needs a value", "", origin, f"write --set {text}=VALUE"))
 
 
-def _told_to_all(path: str, value: str) -> Problem:
+def _readable_by_all(path: str, value: str) -> Problem:
     """Refuse a secret in a flag: every user of a machine can read the command lines of all its processes."""
     hint = _in_the_environment(path)
     if is_secret(path):

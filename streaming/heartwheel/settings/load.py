@@ -1,4 +1,4 @@
-"""Loading: the layers laid over each other, checked as a whole, every problem told at once."""
+"""Loading: the layers laid over each other, checked as a whole, every problem reported at once."""
 
 from __future__ import annotations
 

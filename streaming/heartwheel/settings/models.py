@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from heartwheel.settings.places import parse_networks
+from heartwheel.settings.locations import parse_networks
 from heartwheel.settings.secret import secret_of
 from heartwheel.settings.units import AutoPartitions, DurationMs, SizeBytes
 
@@ -363,6 +363,7 @@ class DashboardSettings(Section):
         tls_certificate: PEM file of the certificate, and of those that lead to its authority.
         tls_key: PEM file of its key, unencrypted.
         base_path: what stands before each path for browsers, behind a proxy.
+        gateway_url: address of a `heartwheel gateway`, for the pages' line that shows how to beat; empty shows none.
         connections_max: most connections at once; beyond them only `/healthz`, `/readyz` and `/metrics` are answered.
         connections_per_address_max: most connections of one address.
     """
@@ -385,6 +386,7 @@ class DashboardSettings(Section):
     tls_certificate: str = ""
     tls_key: str = ""
     base_path: Annotated[str, Field(pattern=r"^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$", max_length=255)] = ""
+    gateway_url: Annotated[str, Field(pattern=r"^(https?://[^\s'\"<>]+)?$", max_length=1_024)] = ""
     connections_max: Annotated[int, Field(ge=8, le=4_096)] = 512
     connections_per_address_max: Annotated[int, Field(ge=4, le=4_096)] = 128
 
@@ -400,6 +402,7 @@ class GatewaySettings(Section):
         insecure: whether everybody may beat who reaches it, where it listens for others.
         tls_certificate: PEM file of the certificate, and of those that lead to its authority.
         tls_key: PEM file of its key, unencrypted.
+        trusted_proxies: addresses and networks of proxies, with commas; `X-Forwarded-For` of theirs is believed.
         timeout_ms: how long Kafka may take to acknowledge.
         body_bytes_max: longest body.
         records_per_request_max: most records of one body.
@@ -416,6 +419,7 @@ class GatewaySettings(Section):
     insecure: bool = False
     tls_certificate: str = ""
     tls_key: str = ""
+    trusted_proxies: Annotated[str, AfterValidator(_networks), Field(max_length=4_096)] = ""
     timeout_ms: Annotated[DurationMs, Field(ge=100, le=60_000)] = 5_000
     body_bytes_max: Annotated[SizeBytes, Field(ge=1_024, le=2**26)] = 4 * 2**20
     records_per_request_max: Annotated[int, Field(ge=1, le=1_000_000)] = 20_000

@@ -18,7 +18,7 @@ HIDDEN_NAMES: Final = (
     r"|[._-]sas([._-]|$)"
     r"|^notify\.url$"
 )
-"""What the name of a secret looks like: for Python and for Java, which is told to hide such values too."""
+"""What the name of a secret looks like: for Python and for Java, which has to hide such values too."""
 
 _SECRET: Final = re.compile(HIDDEN_NAMES)
 _JVM_OPTION: Final = re.compile(r"""(-D([^\s=]+)=)("[^"]*"|'[^']*'|\S+)""")

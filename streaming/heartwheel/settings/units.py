@@ -58,7 +58,7 @@ def _parse(value: object, units: dict[str, int], wanted: str) -> int:
     match = _QUANTITY.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None or match[2] not in units:
         raise ValueError(f"must be {wanted}")
-    # Decimal, not float: "0.1s" is 100 ms exactly, and "0.0001s" must be told apart from 0.
+    # Decimal, not float: "0.1s" is 100 ms exactly, and "0.0001s" must differ from 0.
     amount = Decimal(match[1]) * units[match[2]]
     if amount != int(amount):
         raise ValueError(f"must be {wanted}, and is a fraction of the smallest unit")

@@ -4,16 +4,17 @@ Pure: no Spark, no Kafka, no clock.
 """
 
 from heartwheel.shard.admission import Refusal
+from heartwheel.shard.batch import BatchResult
 from heartwheel.shard.figures import AtRisk
 from heartwheel.shard.frame import CorruptBlobError, OldBlobVersionError, StateBlobError, UnknownBlobVersionError
 from heartwheel.shard.limits import ShardLimits
-from heartwheel.shard.shard import Outcome, Shard
+from heartwheel.shard.shard import Shard
 
 __all__ = [
     "AtRisk",
+    "BatchResult",
     "CorruptBlobError",
     "OldBlobVersionError",
-    "Outcome",
     "Refusal",
     "Shard",
     "ShardLimits",

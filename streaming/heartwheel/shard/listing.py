@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from heartwheel.coordinator.consumer_model import EpochGroup, TimerName, member_is_reconciled
 from heartwheel.coordinator.manager import AnyGroup
 from heartwheel.coordinator.model import NEVER, GroupState
-from heartwheel.shard.rules_path import KINDS, STATES, Workshop
+from heartwheel.shard.rules_path import KINDS, STATES, GroupLoader
 from heartwheel.shard.tables import Table
 
 LOADED_MEMBERS_MAX: Final = 1_000
@@ -79,13 +79,13 @@ def page_of(groups: Table, members: Table, number: int, size: int) -> list[Liste
     ]
 
 
-def rebalancing(groups: Table, members: Table, workshop: Workshop, most: int, names_max: int) -> list[Rebalancing]:
+def rebalancing(groups: Table, members: Table, loader: GroupLoader, most: int, names_max: int) -> list[Rebalancing]:
     """List the groups that rebalance.
 
     Args:
         groups: the table of groups.
         members: the table of members.
-        workshop: looks into them.
+        loader: looks into them.
         most: most groups that are listed.
         names_max: most members of each that are named.
     """
@@ -94,7 +94,7 @@ def rebalancing(groups: Table, members: Table, workshop: Workshop, most: int, na
         return []
     sizes = _sizes(groups, members)[rows]
     is_small = np.cumsum(sizes) <= LOADED_MEMBERS_MAX
-    found = {loaded.row: _looked_at(loaded.group, names_max) for loaded in workshop.load(rows[is_small])}
+    found = {loaded.row: _looked_at(loaded.group, names_max) for loaded in loader.load(rows[is_small])}
     states = groups["state"][rows].tolist()
     return [
         found.get(row) or Rebalancing(group_id, STATES[state].value, size, None, (), None)

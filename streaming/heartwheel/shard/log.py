@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heartwheel.log_time.log_time import UNKNOWN_MS
 from heartwheel.pack import Pack, select
 from heartwheel.wire.requests import Request, decode_accepted_request
 
@@ -108,3 +109,11 @@ class BatchLog:
 
 def _join(arrays: list[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:
     return np.concatenate(arrays) if arrays else np.empty(0, dtype)
+
+
+def not_before(pack: Pack, floors: Ints) -> Pack:
+    """Raise the times of records that were appended, by their time, before what was read of their partition so far."""
+    floor_ms = int(floors[pack.partition]) if pack.partition < len(floors) else UNKNOWN_MS
+    if int(pack.append_ms[0]) >= floor_ms:
+        return pack
+    return pack._replace(append_ms=np.maximum(pack.append_ms, floor_ms))

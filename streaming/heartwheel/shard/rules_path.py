@@ -76,7 +76,7 @@ class Loaded(NamedTuple):
         return self.machine.group
 
 
-class Workshop:
+class GroupLoader:
     """Load groups from the tables, and store them back.
 
     Args:

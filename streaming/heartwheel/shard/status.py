@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Callable
 from typing import TypeVar
 
+from heartwheel.shard.batch import BatchResult
 from heartwheel.shard.listing import Rebalancing
-from heartwheel.shard.shard import Outcome, Shard
+from heartwheel.shard.shard import Shard
 from heartwheel.wire.status import AtRiskMember, ListedGroup, RebalancingGroup, StatusRow, WheelLevel
 
 T = TypeVar("T")
@@ -39,7 +40,7 @@ GROUPS_BYTES_MAX = 16 * 1024
 
 
 def status_of(
-    shard: Shard, outcome: Outcome, *, index: int, batch_ms: int, held: bool, at_risk_count: int, state_bytes: int
+    shard: Shard, outcome: BatchResult, *, index: int, batch_ms: int, held: bool, at_risk_count: int, state_bytes: int
 ) -> StatusRow:
     """Describe a shard after a batch.
 

@@ -35,7 +35,7 @@ def _range(text: str) -> range:
 
 def _tell(seed: int) -> int:
     """Tell one history; one in which the job fails by an error ends in that error."""
-    history = simulate(seed, told=True)
+    history = simulate(seed, keep_lines=True)
     _print(*history.lines, "")
     if not history.problems:
         _print(f"seed {seed}: every promise held")

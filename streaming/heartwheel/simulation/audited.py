@@ -52,8 +52,8 @@ def _report(plan: Plan, topic: Topic, checkpoint: Checkpoint, runs: tuple[str, .
             runs=runs,
         )
     )
-    for place, told in enumerate(checkpoint.sink):
-        reject = read_reject(told)
+    for place, written in enumerate(checkpoint.sink):
+        reject = read_reject(written)
         if reject is not None:
             audit.rejected(reject.partition, reject.offset, reject.cause, append_ms=reject.append_ms, row_offset=place)
     starts = checkpoint.offsets[0].starts
@@ -63,8 +63,8 @@ def _report(plan: Plan, topic: Topic, checkpoint: Checkpoint, runs: tuple[str, .
             audit.begins(log[0].partition, log[0].append_ms)
     for record in in_log_order(logs):
         audit.event(record.append_ms, record.partition, record.offset, record.value)
-    for place, told in enumerate(checkpoint.sink):
-        row = read_row(told)
+    for place, written in enumerate(checkpoint.sink):
+        row = read_row(written)
         if row is not None:
-            audit.told(row, told.shard, place, row.detected_ms)
+            audit.written(row, written.shard, place, row.detected_ms)
     return audit.finish()

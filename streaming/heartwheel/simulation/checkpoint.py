@@ -26,7 +26,7 @@ class Planned(NamedTuple):
     batch_ms: int
 
 
-class Told(NamedTuple):
+class SinkRecord(NamedTuple):
     """Hold a record in the sink.
 
     Args:
@@ -54,7 +54,7 @@ class Checkpoint:
     def __init__(self, starts: dict[int, int]) -> None:
         self.offsets: list[Planned] = []
         self.commits = 0
-        self.sink: list[Told] = []
+        self.sink: list[SinkRecord] = []
         self._starts = starts
         self._states: dict[tuple[int, int], StateRow] = {}
 

@@ -1,7 +1,7 @@
 """Consumers: members of classic groups and of groups met in mid-life, which keep to Kafka's classic protocol.
 
-They know only what their coordinator answers, and do with it what a client does: join again when told to, sync, give up
-a lost member id. They die at every stage, so that every timer of the protocol gets to run out.
+They know only what their coordinator answers, and do with it what a client does: join again when asked to, sync, give
+up a lost member id. They die at every stage, so that every timer of the protocol gets to run out.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Membership:
         return (yield from self._after_join(answer))
 
     def stay(self, generation: int) -> Stage:
-        """Beat in a generation that it is a member of, and join again when told to."""
+        """Beat in a generation that it is a member of, and join again when asked to."""
         while True:
             generation = self._heard_of(generation)
             beat = EventType.COMMIT if self._dice.random() < 0.05 else EventType.HEARTBEAT

@@ -43,7 +43,7 @@ class Faults:
     Args:
         plan: the history's parameters.
         dice: the job's.
-        story: told what happens.
+        story: notes what happens.
     """
 
     def __init__(self, plan: Plan, dice: Random, story: Story) -> None:

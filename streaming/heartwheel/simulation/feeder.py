@@ -33,7 +33,7 @@ class Feeder:
     Args:
         plan: the history's parameters.
         topic: where requests land.
-        story: told what happens.
+        story: notes what happens.
     """
 
     def __init__(self, plan: Plan, topic: Topic, story: Story) -> None:

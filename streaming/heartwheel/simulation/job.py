@@ -15,7 +15,7 @@ import msgspec
 import pandas as pd
 
 from heartwheel.log_time import ReadingsBuilder, encode_readings
-from heartwheel.simulation.checkpoint import Checkpoint, Planned, Told
+from heartwheel.simulation.checkpoint import Checkpoint, Planned, SinkRecord
 from heartwheel.simulation.faults import Crash, Faults, Step
 from heartwheel.simulation.plan import VALUE_BYTES_MAX, Plan
 from heartwheel.simulation.story import Story
@@ -82,7 +82,7 @@ class Job:
     Args:
         plan: the history's parameters.
         topic: the heartbeats.
-        story: told what happens.
+        story: notes what happens.
     """
 
     def __init__(self, plan: Plan, topic: Topic, story: Story) -> None:
@@ -132,10 +132,10 @@ class Job:
             self._once(self._ends())
 
     def defers(self) -> bool:
-        """Tell whether the last batch put off verdicts, as it would have told too many."""
+        """Tell whether the last batch put off verdicts, as it would have written too many."""
         batch = self.checkpoint.commits - 1
-        newest = (told for told in self.checkpoint.sink if told.topic == "status" and told.batch == batch)
-        return any("groups_deferred" in _decode_counts(told.value).counts for told in newest)
+        newest = (written for written in self.checkpoint.sink if written.topic == "status" and written.batch == batch)
+        return any("groups_deferred" in _decode_counts(written.value).counts for written in newest)
 
     # -- the life of a driver
 
@@ -279,7 +279,7 @@ class Job:
     def _tell(self, shard: int, rows: Rows) -> None:
         batch = self.checkpoint.commits
         for topic, value in rows:
-            self.checkpoint.sink.append(Told(topic, value, batch, self._attempts, shard))
+            self.checkpoint.sink.append(SinkRecord(topic, value, batch, self._attempts, shard))
             if topic != "status":
                 self._story.say(self.now_ms, "tells {}: {:.400}", topic, value)
 

@@ -1,4 +1,4 @@
-"""Hold what a job told against what it should have told: the promises, one by one."""
+"""Compare what a job wrote with what it should have written: the promises, one by one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from heartwheel.coordinator.model import Group, Member
 from heartwheel.coordinator.partition import shard_of
 from heartwheel.partitioner import partition_of
 from heartwheel.shard.shard import Shard
-from heartwheel.simulation.checkpoint import Checkpoint, Told
+from heartwheel.simulation.checkpoint import Checkpoint, SinkRecord
 from heartwheel.simulation.oracle import Expected, Log, Place, expect
 from heartwheel.simulation.plan import Plan
 from heartwheel.simulation.problem import Problem
@@ -30,10 +30,10 @@ _LIMITS: Final = ("the shard holds ", "the group has ")
 
 
 class Said(NamedTuple):
-    """Hold a verdict as it was first told."""
+    """Hold a verdict as it was first written."""
 
     row: Row
-    told: Told
+    written: SinkRecord
 
 
 class Judge:
@@ -50,7 +50,9 @@ class Judge:
         self.plan = plan
         self.topic = topic
         self.checkpoint = checkpoint
-        self.rejects = [(reject, told) for told in checkpoint.sink if (reject := read_reject(told)) is not None]
+        self.rejects = [
+            (reject, written) for written in checkpoint.sink if (reject := read_reject(written)) is not None
+        ]
         self.refused: set[Place] = {
             (reject.partition, reject.offset) for reject, _ in self.rejects if reject.detail.startswith(_LIMITS)
         }
@@ -109,21 +111,21 @@ class Judge:
     # -- the sink
 
     def _read_sink(self) -> Iterator[Problem]:
-        for told in self.checkpoint.sink:
-            row = read_row(told)
+        for written in self.checkpoint.sink:
+            row = read_row(written)
             if row is None:
                 continue
-            yield from self._check_stamp(row, told)
+            yield from self._check_stamp(row, written)
             first = self._copies.get(row.id)
             if first is None:
                 self._copies[row.id] = row
                 self._note(row)
-                self.said[row.group_id].append(Said(row, told))
-                yield from self._check_lateness(row, told)
+                self.said[row.group_id].append(Said(row, written))
+                yield from self._check_lateness(row, written)
             elif _content(first) != _content(row):
                 yield Problem("P3", f"one id, two contents: {first} and {row}")
             else:
-                self.seen["told again"] += 1
+                self.seen["written again"] += 1
 
     def _note(self, row: Row) -> None:
         if isinstance(row, ExpirationRow):
@@ -132,19 +134,19 @@ class Judge:
             self.seen[row.type] += 1
             self.seen[f"cause {row.cause}"] += 1
 
-    def _check_stamp(self, row: Row, told: Told) -> Iterator[Problem]:
-        batch_ms = self.checkpoint.offsets[told.batch].batch_ms
+    def _check_stamp(self, row: Row, written: SinkRecord) -> Iterator[Problem]:
+        batch_ms = self.checkpoint.offsets[written.batch].batch_ms
         if row.detected_ms != batch_ms:
             yield Problem("P3", f"detected_ms is not the batch's timestamp {batch_ms}: {row}")
-        if row.shard != shard_of(row.group_id, self.plan.shards) or row.shard != told.shard:
-            yield Problem("P3", f"told by shard {told.shard}, which it does not belong to: {row}")
+        if row.shard != shard_of(row.group_id, self.plan.shards) or row.shard != written.shard:
+            yield Problem("P3", f"written by shard {written.shard}, which it does not belong to: {row}")
 
-    def _check_lateness(self, row: Row, told: Told) -> Iterator[Problem]:
-        """P2 without a look at any clock: what was due by the time that was read before a batch has been told by it.
+    def _check_lateness(self, row: Row, written: SinkRecord) -> Iterator[Problem]:
+        """P2 without a look at any clock: what was due by the time that was read before a batch has been written by it.
 
         So a verdict is in the sink a batch after the record was read that proves its deadline.
         """
-        before_ms = self.checkpoint.state_at(told.batch, told.shard)[2]
+        before_ms = self.checkpoint.state_at(written.batch, written.shard)[2]
         tick_ms = self.plan.tick_ms
         if (
             isinstance(row, ExpirationRow)
@@ -160,10 +162,10 @@ class Judge:
         wanted = [_content(row) for row in expected.rows]
         for number, (one, other) in enumerate(zip(said, wanted, strict=False)):
             if one != other:
-                yield Problem("P1", f"{group_id}, verdict {number}: told {one}, should be {other}")
+                yield Problem("P1", f"{group_id}, verdict {number}: written {one}, should be {other}")
                 return
         if len(said) > len(wanted):
-            yield Problem("P1", f"{group_id}: told {said[len(wanted)]}, should be nothing more")
+            yield Problem("P1", f"{group_id}: written {said[len(wanted)]}, should be nothing more")
         elif len(said) < expected.surely:
             yield Problem("P5", f"{group_id}: missed {wanted[len(said)]}")
 
@@ -184,16 +186,16 @@ class Judge:
             for (partition, offset), cause in self.topic.garbage.items()
             if starts.get(partition, 0) <= offset < read.get(partition, 0)
         }
-        told: dict[int, set[tuple[int, int, str]]] = defaultdict(set)
+        written: dict[int, set[tuple[int, int, str]]] = defaultdict(set)
         named = set()
         for reject, at in self.rejects:
             entry = (reject.partition, reject.offset, reject.cause)
-            told[at.batch].add(entry)
+            written[at.batch].add(entry)
             if reject.cause not in _BY_LIMIT:
                 named.add(entry)
             if reject.value_base64 is None and reject.cause != RejectCause.TOMBSTONE:
                 yield Problem("P6", f"a reject without its record: {reject}")
-        for entry in {entry for of_batch in told.values() for entry in of_batch}:
+        for entry in {entry for of_batch in written.values() for entry in of_batch}:
             self.seen[f"reject {entry[2]}"] += 1
         for entry in sorted(broken ^ named):
             yield Problem("P6", f"{'missing from' if entry in broken else 'wrongly on'} the rejects topic: {entry}")
@@ -203,7 +205,7 @@ _BY_LIMIT: Final = {RejectCause.SHARD_FULL, RejectCause.GROUP_FULL, RejectCause.
 
 
 def _content(row: Row) -> dict[str, object]:
-    """Show what must be the same whenever a verdict is told: all but the trigger that decided it."""
+    """Show what must be the same whenever a verdict is written: all but the trigger that decided it."""
     content = msgspec.structs.asdict(row)
     del content["detected_ms"]
     content.pop("lateness_ms", None)

@@ -51,7 +51,7 @@ class Expected(NamedTuple):
 
     Args:
         rows: all rows up to the group's time, in order.
-        surely: how many of them must be told by now; the rest may wait for the next tick of the wheel.
+        surely: how many of them must be written by now; the rest may wait for the next tick of the wheel.
         group: the state of the group, or `None` where the next tick may have changed it or not.
     """
 

@@ -16,7 +16,7 @@ def feed(plan: Plan, story: Story) -> Feeder:
 
     Args:
         plan: the history's parameters.
-        story: told what happens.
+        story: notes what happens.
     """
     feeder = Feeder(plan, Topic(plan), story)
     for group in plan.groups:

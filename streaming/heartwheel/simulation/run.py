@@ -19,7 +19,7 @@ _LAST_TIMERS_MS = 8_000
 """Longer than every timer that can still be running when the last member has stopped, ms."""
 
 _SETTLED_AFTER = 20
-"""Triggers after which a job that defers verdicts must have told them all."""
+"""Triggers after which a job that defers verdicts must have written them all."""
 
 
 class History(NamedTuple):
@@ -38,24 +38,24 @@ class History(NamedTuple):
     lines: list[str]
 
 
-def simulate(seed: int, *, told: bool = False) -> History:
+def simulate(seed: int, *, keep_lines: bool = False) -> History:
     """Simulate the history of a seed and judge it.
 
     Args:
         seed: which one; the same seed gives the same history, whatever the machine.
-        told: whether to keep the story's lines.
+        keep_lines: whether to keep the story's lines.
     """
-    return simulate_plan(draw_plan(seed), told=told)
+    return simulate_plan(draw_plan(seed), keep_lines=keep_lines)
 
 
-def simulate_plan(plan: Plan, *, told: bool = False) -> History:
+def simulate_plan(plan: Plan, *, keep_lines: bool = False) -> History:
     """Simulate a history of your own making and judge it.
 
     Args:
         plan: its parameters; `dataclasses.replace(draw_plan(seed), ...)` is the short way to some.
-        told: whether to keep the story's lines.
+        keep_lines: whether to keep the story's lines.
     """
-    story = Story(told=told)
+    story = Story(keep_lines=keep_lines)
     feeder = feed(plan, story)
     job = Job(plan, feeder.topic, story)
     job.run()
@@ -68,7 +68,7 @@ def simulate_plan(plan: Plan, *, told: bool = False) -> History:
 
 
 def _finish(job: Job, plan: Plan) -> None:
-    """Let every timer run out, however far a broker's clock is behind, and everything be told."""
+    """Let every timer run out, however far a broker's clock is behind, and everything be written."""
     behind_ms = max(-by for broker in plan.brokers for by in (0, broker.ahead_ms, *(by for _, by in broker.steps)))
     ends = [one.to_ms for one in plan.outages]
     ends += [one.to_ms for one in plan.transactions]

@@ -27,7 +27,7 @@ def falsely_expired(
         group_id: the group; one that is no presence group, or that stops being one, is not looked at.
         entries: its events, in order.
         refused: records that met a limit of the shard.
-        rows: what was told about it.
+        rows: what was written about it.
     """
     kinds = {group.group_id: group.kind for group in plan.groups}
     others = {EventType.LOAD, EventType.UNLOAD, *HeartbeatType}

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.simulation.checkpoint import Told
+from heartwheel.simulation.checkpoint import SinkRecord
 from heartwheel.wire.rejects import Reject
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
@@ -20,12 +20,12 @@ _DECODERS: Final[dict[str, Callable[[str], Row]]] = {
 _decode_reject: Final = msgspec.json.Decoder(Reject).decode
 
 
-def read_row(told: Told) -> Row | None:
+def read_row(written: SinkRecord) -> Row | None:
     """Read a verdict; `None` if it is something else."""
-    decode = _DECODERS.get(told.topic)
-    return None if decode is None else decode(told.value)
+    decode = _DECODERS.get(written.topic)
+    return None if decode is None else decode(written.value)
 
 
-def read_reject(told: Told) -> Reject | None:
+def read_reject(written: SinkRecord) -> Reject | None:
     """Read a reject; `None` if it is something else."""
-    return _decode_reject(told.value) if told.topic == "rejects" else None
+    return _decode_reject(written.value) if written.topic == "rejects" else None

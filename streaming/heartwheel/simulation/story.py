@@ -1,4 +1,4 @@
-"""What happened in a history: counted by name always, told in lines where somebody wants to read it."""
+"""What happened in a history: counted by name always, kept as lines where somebody wants to read it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ class Story:
     """Note what happens.
 
     Args:
-        told: whether lines are kept; without them a history costs no formatting.
+        keep_lines: whether lines are kept; without them a history costs no formatting.
     """
 
-    def __init__(self, *, told: bool = False) -> None:
-        self.told = told
+    def __init__(self, *, keep_lines: bool = False) -> None:
+        self.keep_lines = keep_lines
         self.seen: Counter[str] = Counter()
         self._lines: list[tuple[int, int, str]] = []
 
@@ -30,7 +30,7 @@ class Story:
             words: what happened, with `{}` for each value.
             values: put in only if the line is kept.
         """
-        if self.told:
+        if self.keep_lines:
             self._lines.append((true_ms, len(self._lines), words.format(*values)))
 
     def lines(self) -> list[str]:

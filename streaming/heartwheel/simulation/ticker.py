@@ -22,7 +22,7 @@ class Ticker:
     Args:
         plan: the history's parameters.
         topic: the heartbeats.
-        story: told what happens.
+        story: notes what happens.
     """
 
     def __init__(self, plan: Plan, topic: Topic, story: Story) -> None:

@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings
-from heartwheel.settings.places import is_local, runs_elsewhere
+from heartwheel.settings.locations import is_local, runs_elsewhere
+from heartwheel.spark.checkpoint_store import CheckpointStore, open_store
 from heartwheel.spark.job_config import cores_of
-from heartwheel.spark.places import Place, place_of
 
 MANIFEST: Final = "heartwheel.json"
 FORMAT: Final = 2
@@ -71,10 +71,10 @@ def read_manifest(location: str, spark: SparkSession | None = None) -> Manifest 
     Raises:
         CheckpointError: the place holds something else, a newer release wrote it, or it cannot be reached.
     """
-    place = place_of(location, spark)
-    if place is None:
+    store = open_store(location, spark)
+    if store is None:
         raise CheckpointError(f"{location} is not a local folder", hint="copy it to one, while the job is stopped")
-    return _read(place, location)
+    return _read(store, location)
 
 
 def open_checkpoint(
@@ -104,21 +104,21 @@ def open_checkpoint(
             hint="name an address that all of them reach; set checkpoint.shared if it is the same folder everywhere",
         )
     wanted = Manifest.of(settings, topic=topic)
-    place = place_of(location, spark)
-    if place is None:
+    store = open_store(location, spark)
+    if store is None:
         return wanted
-    found = _read(place, location)
+    found = _read(store, location)
     if found is None:
-        _write(place, location, wanted)
+        _write(store, location, wanted)
         return wanted
     _require_same(settings, wanted, found, topic_key)
     return found
 
 
-def _read(place: Place, location: str) -> Manifest | None:
+def _read(store: CheckpointStore, location: str) -> Manifest | None:
     try:
-        data = place.read(MANIFEST)
-        ours_or_new = data is not None or place.is_empty()
+        data = store.read(MANIFEST)
+        ours_or_new = data is not None or store.is_empty()
         manifest = None if data is None else msgspec.json.decode(data, type=Manifest)
     except (OSError, msgspec.MsgspecError) as error:
         raise CheckpointError(
@@ -165,14 +165,14 @@ def add_run(location: str, run: str, spark: SparkSession | None) -> tuple[str, .
     Raises:
         CheckpointError: the place cannot be read or written.
     """
-    place = place_of(location, spark)
-    if place is None:
+    store = open_store(location, spark)
+    if store is None:
         return (run,)
     try:
-        data = place.newest(RUNS)
+        data = store.newest(RUNS)
         before = _Runs() if data is None else msgspec.json.decode(data, type=_Runs)
         after = _Runs(before.number + 1, (*before.runs, run)[-RUNS_MAX:])
-        place.write(f"{RUNS}/{after.number}", msgspec.json.encode(after))
+        store.write(f"{RUNS}/{after.number}", msgspec.json.encode(after))
     except (OSError, msgspec.MsgspecError) as error:
         raise CheckpointError(
             f"checkpoint {location}: the runs of its ticker cannot be written down: {error}",
@@ -202,9 +202,9 @@ def _require_same(settings: Settings, wanted: Manifest, found: Manifest, topic_k
         )
 
 
-def _write(place: Place, location: str, manifest: Manifest) -> None:
+def _write(store: CheckpointStore, location: str, manifest: Manifest) -> None:
     try:
-        place.write(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
+        store.write(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
     except OSError as error:
         raise CheckpointError(
             f"checkpoint {location} cannot be written: {error.strerror or error}",

@@ -41,7 +41,7 @@ class JobFailedError(HeartwheelError):
 
 
 class Engine:
-    """Run a job until it is told to stop.
+    """Run a job until it is asked to stop.
 
     Args:
         job: which one; settings stand for the heartbeat job.

@@ -27,7 +27,7 @@ _TRIES_UNEXPLAINED: Final = 3
 
 
 OUT_OF_MEMORY: Final = frozenset({3, 52})
-"""Exit codes of a JVM told to end at once when its heap is full, and of Spark when one of its threads found it so."""
+"""Exit codes of a JVM that ends at once when its heap is full, and of Spark when one of its threads found it so."""
 
 _KNOWN: Final = (
     (
@@ -117,7 +117,7 @@ def explain(error: BaseException) -> Fault:
 
 
 def _causes(error: BaseException) -> str:
-    """Give what stands in the JVM's stack trace beside the places: a full disk is told nowhere else."""
+    """Give what stands in the JVM's stack trace beside the places: a full disk is reported nowhere else."""
     trace = str(getattr(error, "_stackTrace", "") or "")
     return "\n".join(line for line in trace.splitlines() if not line.lstrip().startswith("at "))
 
@@ -126,7 +126,7 @@ def explain_end(exit_code: int | None, *, memory: str, log_file: Path | None) ->
     """Explain why Spark's JVM is no more.
 
     Args:
-        exit_code: its own, negative for the signal that ended it; `None` if it could not be told.
+        exit_code: its own, negative for the signal that ended it; `None` if it is not known.
         memory: the heap it had.
         log_file: where it logged.
     """

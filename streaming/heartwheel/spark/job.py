@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from heartwheel.settings import Settings
-from heartwheel.settings.places import is_local
+from heartwheel.settings.locations import is_local
 from heartwheel.spark import query as queries
 from heartwheel.spark.checkpoint import Manifest, add_run, open_checkpoint
 from heartwheel.spark.job_config import JobConfig, StreamConfig, job_config

@@ -10,7 +10,7 @@ from typing import Any
 from heartwheel.coordinator.config import CoordinatorConfig, coordinator_config
 from heartwheel.kafka.security import java_properties
 from heartwheel.settings import Settings
-from heartwheel.settings.places import runs_elsewhere
+from heartwheel.settings.locations import runs_elsewhere
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.spark.slots import slots_of
 

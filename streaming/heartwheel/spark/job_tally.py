@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import metadata
 
@@ -13,12 +12,8 @@ from heartwheel.settings import Settings
 from heartwheel.settings.secret import MASK, holds_secret, secrets_within
 from heartwheel.spark.faults import Fault
 from heartwheel.spark.progress import Progress
+from heartwheel.wall_clock import wall_ms
 from heartwheel.wire.job import BatchFigures, JobRow, OutageFigures, Phase, TickerState
-
-
-def wall_ms() -> int:
-    """Read the wall clock, epoch ms."""
-    return time.time_ns() // 1_000_000
 
 
 class JobTally:

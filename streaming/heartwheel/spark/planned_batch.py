@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from heartwheel.spark.places import Place
+from heartwheel.spark.checkpoint_store import CheckpointStore
 
 _OFFSETS: Final = "offsets"
 _COMMITS: Final = "commits"
@@ -57,11 +57,11 @@ class PlannedBatch(NamedTuple):
         return f"batch {self.number}, {self.topic} {', '.join(spans) or 'without records'}"
 
 
-def planned_batch(place: Place, topic: str) -> PlannedBatch | None:
+def planned_batch(store: CheckpointStore, topic: str) -> PlannedBatch | None:
     """Read what the newest batch is to do, if it is not finished.
 
     Args:
-        place: the checkpoint.
+        store: the checkpoint.
         topic: the topic that is read.
 
     Returns:
@@ -70,14 +70,14 @@ def planned_batch(place: Place, topic: str) -> PlannedBatch | None:
     Raises:
         OSError: the checkpoint cannot be read.
     """
-    number = place.highest(_OFFSETS)
-    if number is None or is_finished(place, number):
+    number = store.highest(_OFFSETS)
+    if number is None or is_finished(store, number):
         return None
-    text = place.read(plan_name(number))
+    text = store.read(plan_name(number))
     ends = offsets_in(text, topic)
     if text is None or ends is None:
         return None
-    return PlannedBatch(number, topic, _begins(place, number, topic), ends, text)
+    return PlannedBatch(number, topic, _begins(store, number, topic), ends, text)
 
 
 def plan_name(number: int) -> str:
@@ -85,13 +85,13 @@ def plan_name(number: int) -> str:
     return f"{_OFFSETS}/{number}"
 
 
-def is_finished(place: Place, number: int) -> bool:
+def is_finished(store: CheckpointStore, number: int) -> bool:
     """Tell whether a batch is done.
 
     Raises:
         OSError: the checkpoint cannot be read.
     """
-    return place.read(f"{_COMMITS}/{number}") is not None
+    return store.read(f"{_COMMITS}/{number}") is not None
 
 
 def offsets_in(text: bytes | None, topic: str) -> dict[int, int] | None:
@@ -130,11 +130,11 @@ def with_end(text: bytes, topic: str, partition: int, end: int) -> bytes:
     return b"\n".join(lines)
 
 
-def _begins(place: Place, number: int, topic: str) -> dict[int, int]:
+def _begins(store: CheckpointStore, number: int, topic: str) -> dict[int, int]:
     if number > 0:
-        return offsets_in(place.read(plan_name(number - 1)), topic) or {}
+        return offsets_in(store.read(plan_name(number - 1)), topic) or {}
     for source in range(_SOURCES_MAX):
-        found = offsets_in(place.read(f"sources/{source}/0"), topic)
+        found = offsets_in(store.read(f"sources/{source}/0"), topic)
         if found is not None:
             return found
     return {}

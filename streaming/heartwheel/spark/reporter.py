@@ -78,7 +78,7 @@ class JobReporter:
 
     Args:
         settings: the checked configuration.
-        on_row: told each row as it is made; it must not block.
+        on_row: called with each row as it is made; it must not block.
         connect: makes the writer, each time that one is needed.
         quiet_s: longest time between two rows, seconds.
     """
@@ -109,7 +109,7 @@ class JobReporter:
         self._put()
 
     def on_phase(self, phase: str) -> None:
-        """Listen to the engine's phases; the last one is told by `__exit__`, when its reason is known."""
+        """Listen to the engine's phases; the last one is reported by `__exit__`, when its reason is known."""
         if phase != Phase.STOPPED:
             self.tally.enter(phase)
             self._put()

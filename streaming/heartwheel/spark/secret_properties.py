@@ -1,4 +1,4 @@
-"""Properties of Spark that are secrets: told to the JVM in a file, for PySpark writes all others on a command line."""
+"""Properties of Spark that are secrets: given to the JVM in a file, for PySpark writes all others on a command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
 
 
 @contextlib.contextmanager
-def told_in_a_file(properties: Mapping[str, str]) -> Iterator[None]:
+def properties_file(properties: Mapping[str, str]) -> Iterator[None]:
     """Let a JVM that is started meanwhile read some properties from a file that only this user can read.
 
     The file is gone at the end of the block. A command line can be read by every user of the machine for as long as

@@ -17,9 +17,9 @@ from pyspark.sql import SparkSession
 from heartwheel.private import private_folder
 from heartwheel.settings import Settings, holds_secret
 from heartwheel.settings.cluster import cluster_properties
-from heartwheel.settings.places import is_local, runs_elsewhere
+from heartwheel.settings.locations import is_local, runs_elsewhere
 from heartwheel.settings.secret import HIDDEN_NAMES
-from heartwheel.spark.secret_properties import told_in_a_file
+from heartwheel.spark.secret_properties import properties_file
 from heartwheel.spark.shipping import ship_code
 
 _LOCAL_FILES: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -112,13 +112,13 @@ def start_session(conf: Mapping[str, str], *, log_file: Path | None = None) -> S
         os.environ["PYSPARK_PYTHON"] = conf[_PYTHON]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    # A JVM that runs already, as spark-submit has started it, is told over its socket and reads no file.
+    # A JVM that runs already, as spark-submit has started it, is set over its socket and reads no file.
     is_started = _GATEWAY in os.environ
     secret = {} if is_started else {name: value for name, value in conf.items() if holds_secret(name, value)}
     builder = SparkSession.builder
     for name in conf.keys() - secret.keys():
         builder = builder.config(name, conf[name])
-    with _no_signals(), _stderr_to(log_file), told_in_a_file(secret):
+    with _no_signals(), _stderr_to(log_file), properties_file(secret):
         session = builder.getOrCreate()
     _be_quiet_about_the_end(session)
     if _PYTHON in conf:

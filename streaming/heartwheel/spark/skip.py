@@ -32,7 +32,7 @@ from typing import Any, Final
 import msgspec
 
 from heartwheel.errors import HeartwheelError
-from heartwheel.spark.places import Place
+from heartwheel.spark.checkpoint_store import CheckpointStore
 from heartwheel.spark.planned_batch import READ_AHEAD_MAX, PlannedBatch, is_finished, plan_name, with_end
 from heartwheel.wire.rejects import Reject, make_reject
 
@@ -113,11 +113,11 @@ class SkipRequest(msgspec.Struct, kw_only=True, frozen=True):
                 )
 
 
-def ask(place: Place, batch: PlannedBatch | None, skip: Skip) -> SkipRequest:
+def ask(store: CheckpointStore, batch: PlannedBatch | None, skip: Skip) -> SkipRequest:
     """Ask the job to pass over offsets of the batch that it cannot finish.
 
     Args:
-        place: the checkpoint.
+        store: the checkpoint.
         batch: the planned and unfinished batch.
         skip: the offsets.
 
@@ -125,7 +125,7 @@ def ask(place: Place, batch: PlannedBatch | None, skip: Skip) -> SkipRequest:
         SkipError: there is no such batch, or the offsets are not its.
         OSError: the checkpoint cannot be read or written.
     """
-    pending = read_request(place)
+    pending = read_request(store)
     if batch is None:
         raise SkipError(
             "every planned batch is finished, so no record has ended the job",
@@ -143,18 +143,18 @@ def ask(place: Place, batch: PlannedBatch | None, skip: Skip) -> SkipRequest:
             raise SkipError(f"a skip of partition {skip.partition} is asked for already", hint="start the job first")
         plan, skips = pending.plan.encode(), [*pending.skips, skip]
     request = SkipRequest(topic=batch.topic, batch=batch.number, plan=plan.decode(), skips=tuple(skips))
-    place.replace(SKIP, msgspec.json.format(msgspec.json.encode(request)) + b"\n")
+    store.replace(SKIP, msgspec.json.format(msgspec.json.encode(request)) + b"\n")
     return request
 
 
-def read_request(place: Place) -> SkipRequest | None:
+def read_request(store: CheckpointStore) -> SkipRequest | None:
     """Read what was asked for and is not done.
 
     Raises:
         SkipError: it cannot be decoded.
         OSError: the checkpoint cannot be read.
     """
-    data = place.read(SKIP)
+    data = store.read(SKIP)
     if data is None:
         return None
     try:
@@ -165,7 +165,7 @@ def read_request(place: Place) -> SkipRequest | None:
         ) from None
 
 
-def prepare(place: Place) -> SkipRequest | None:
+def prepare(store: CheckpointStore) -> SkipRequest | None:
     """Shorten the planned batch that a request is about.
 
     Returns:
@@ -175,30 +175,30 @@ def prepare(place: Place) -> SkipRequest | None:
         SkipError: the request cannot be decoded.
         OSError: the checkpoint cannot be read or written.
     """
-    request = read_request(place)
+    request = read_request(store)
     if request is None:
         return None
-    plan = place.read(plan_name(request.batch))
-    if not is_finished(place, request.batch):
+    plan = store.read(plan_name(request.batch))
+    if not is_finished(store, request.batch):
         if plan != request.shortened():
-            place.replace(plan_name(request.batch), request.shortened())
+            store.replace(plan_name(request.batch), request.shortened())
         return request
     if plan == request.shortened():
         return request
     if plan != request.passed():
         _log.warning("batch %d was finished before anything was skipped: nothing is", request.batch)
-    place.delete(SKIP)
+    store.delete(SKIP)
     return None
 
 
-def finish(place: Place, request: SkipRequest) -> None:
+def finish(store: CheckpointStore, request: SkipRequest) -> None:
     """Let the next batch begin behind what was passed over, once batch and rejects are written.
 
     Raises:
         OSError: the checkpoint cannot be written.
     """
-    place.replace(plan_name(request.batch), request.passed())
-    place.delete(SKIP)
+    store.replace(plan_name(request.batch), request.passed())
+    store.delete(SKIP)
     for skip in request.skips:
         _log.warning(
             "passed over partition %d offsets %d to %d unread: %s", skip.partition, skip.first, skip.last, skip.reason

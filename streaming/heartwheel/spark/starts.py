@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from heartwheel.kafka.bounded import OversizedBatch
-from heartwheel.spark.places import Place
+from heartwheel.spark.checkpoint_store import CheckpointStore
 from heartwheel.spark.planned_batch import PlannedBatch
 
 STARTS: Final = "heartwheel-starts.json"
@@ -37,33 +37,33 @@ class Starts(msgspec.Struct, kw_only=True, frozen=True):
     out_of_memory: int = 0
 
 
-def with_this_start(place: Place, batch: PlannedBatch, memory_bytes: int) -> Starts:
+def with_this_start(store: CheckpointStore, batch: PlannedBatch, memory_bytes: int) -> Starts:
     """Add this start to those on an unfinished batch, without writing it down.
 
     Raises:
         OSError: the checkpoint cannot be read.
     """
-    known = _read(place, batch, memory_bytes)
+    known = _read(store, batch, memory_bytes)
     return msgspec.structs.replace(known, starts=known.starts + 1)
 
 
-def write_starts(place: Place, starts: Starts) -> None:
+def write_starts(store: CheckpointStore, starts: Starts) -> None:
     """Write down the starts on an unfinished batch.
 
     Raises:
         OSError: the checkpoint cannot be written.
     """
-    place.replace(STARTS, msgspec.json.encode(starts))
+    store.replace(STARTS, msgspec.json.encode(starts))
 
 
-def count_out_of_memory(place: Place, batch: PlannedBatch, memory_bytes: int) -> None:
+def count_out_of_memory(store: CheckpointStore, batch: PlannedBatch, memory_bytes: int) -> None:
     """Write down that a run ended on a batch as the JVM had no memory left.
 
     Raises:
         OSError: the checkpoint cannot be read or written.
     """
-    known = _read(place, batch, memory_bytes)
-    write_starts(place, msgspec.structs.replace(known, out_of_memory=known.out_of_memory + 1))
+    known = _read(store, batch, memory_bytes)
+    write_starts(store, msgspec.structs.replace(known, out_of_memory=known.out_of_memory + 1))
 
 
 def words_on(batch: PlannedBatch, starts: Starts, oversized: list[OversizedBatch]) -> str:
@@ -87,10 +87,10 @@ def command_to_skip(batch: PlannedBatch, oversized: OversizedBatch, *, flags: st
     )
 
 
-def _read(place: Place, batch: PlannedBatch, memory_bytes: int) -> Starts:
+def _read(store: CheckpointStore, batch: PlannedBatch, memory_bytes: int) -> Starts:
     plan = f"{batch.number} {memory_bytes} {hashlib.sha256(batch.text).hexdigest()}"
     known = None
     # A file that is cut off, or of another release, is a count that begins anew.
     with contextlib.suppress(msgspec.MsgspecError):
-        known = msgspec.json.decode(place.read(STARTS) or b"null", type=Starts | None)
+        known = msgspec.json.decode(store.read(STARTS) or b"null", type=Starts | None)
     return known if known is not None and known.plan == plan else Starts(plan=plan)

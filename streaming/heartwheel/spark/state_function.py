@@ -13,7 +13,8 @@ from heartwheel.errors import HeartwheelError
 from heartwheel.log_time import Reading, decode_readings
 from heartwheel.pack import decode_pack
 from heartwheel.shard.admission import Refusal
-from heartwheel.shard.shard import Outcome, Shard
+from heartwheel.shard.batch import BatchResult
+from heartwheel.shard.shard import Shard
 from heartwheel.shard.status import status_of
 from heartwheel.spark.job_config import JobConfig, StreamConfig
 from heartwheel.spark.packer import PayloadKind
@@ -131,7 +132,7 @@ def advance_shard(
     outcome = shard.apply([decode_pack(payload) for payload in payloads], readings)
     rejects += (_refused(config, refusal) for refusal in outcome.refused)
     counts = Counter(f"rejected_{reject.cause}" for reject in rejects)
-    # Every shard is told of every partition; of each one shard counts.
+    # Every shard gets the readings of every partition; of each one shard counts.
     mine = [reading for reading in readings if reading.partition % config.shards == shard_index]
     counts["append_time_stepped_back"] += sum(reading.regressed for reading in mine)
     shard.count(outcome, +counts)
@@ -170,7 +171,7 @@ def _refused(config: JobConfig, refusal: Refusal) -> Reject:
     )
 
 
-def _output(outcome: Outcome, rejects: list[Reject], status: StatusRow, *, standing: int) -> pd.DataFrame:
+def _output(outcome: BatchResult, rejects: list[Reject], status: StatusRow, *, standing: int) -> pd.DataFrame:
     rows: list[OutputRow] = []
     expired = triggers = 0
     for verdict in outcome.verdicts:

@@ -14,9 +14,9 @@ from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
 from heartwheel.kafka.oversized import find_oversized
 from heartwheel.settings import format_size
 from heartwheel.spark import query as queries
+from heartwheel.spark.checkpoint_store import CheckpointStore, open_store
 from heartwheel.spark.faults import Fault
 from heartwheel.spark.job import Job
-from heartwheel.spark.places import Place, place_of
 from heartwheel.spark.planned_batch import READ_AHEAD_MAX, PlannedBatch, is_finished, planned_batch
 from heartwheel.spark.schema import OUTPUT
 from heartwheel.spark.skip import SkipRequest, finish, prepare, read_singly
@@ -47,7 +47,7 @@ class Unfinished:
         self._job = job
         self._location = job.settings.checkpoint.location
         self._memory_bytes = job.settings.spark.driver_memory_bytes
-        self._place: Place | None = None
+        self._store: CheckpointStore | None = None
         self._request: SkipRequest | None = None
 
     def look(self, spark: SparkSession | None) -> Fault | None:
@@ -63,19 +63,19 @@ class Unfinished:
             SkipError: a request to pass over records cannot be decoded.
             OSError: the checkpoint cannot be read or written.
         """
-        if self._place is not None:
+        if self._store is not None:
             return None
-        self._place = place_of(self._location, spark)
-        if self._place is None:
+        self._store = open_store(self._location, spark)
+        if self._store is None:
             return None
-        self._request = prepare(self._place)
-        batch = planned_batch(self._place, self._job.config.source)
+        self._request = prepare(self._store)
+        batch = planned_batch(self._store, self._job.config.source)
         if batch is None:
             return None
-        starts = with_this_start(self._place, batch, self._memory_bytes)
+        starts = with_this_start(self._store, batch, self._memory_bytes)
         fault = self._explained(batch, starts) if starts.starts >= ENOUGH else None
         if fault is None:  # else nothing runs that could end on it
-            write_starts(self._place, starts)
+            write_starts(self._store, starts)
         return fault
 
     def pass_over(self, spark: SparkSession, partitions: int, watch: Callable[[StreamingQuery], None]) -> None:
@@ -89,29 +89,29 @@ class Unfinished:
         Raises:
             OSError: the checkpoint cannot be read or written.
         """
-        request, place = self._request, self._place
-        if request is None or place is None:
+        request, store = self._request, self._store
+        if request is None or store is None:
             return
-        if not is_finished(place, request.batch):
-            batch = planned_batch(place, request.topic)
+        if not is_finished(store, request.batch):
+            batch = planned_batch(store, request.topic)
             near = batch is not None and any(skip.partition in batch.spans() for skip in request.skips)
             with read_singly(self._job) if near else contextlib.nullcontext():
                 query = self._job.start(spark, partitions=partitions, once=True)
             watch(query)
-        if is_finished(place, request.batch):  # else the job was told to stop
+        if is_finished(store, request.batch):  # else the job was asked to stop
             rows = spark.createDataFrame([reject_row(reject) for reject in request.rejects()], OUTPUT)
             config = self._job.config
             records = queries.records(rows, config).write.format("kafka")
             records.options(**queries.SINK_OPTIONS, **config.kafka_options).save()
-            finish(place, request)
+            finish(store, request)
             self._request = None
 
     def note_out_of_memory(self) -> None:
         """Write down that the JVM has ended for want of memory, where that can be done without one."""
-        place = place_of(self._location, None)
-        batch = planned_batch(place, self._job.config.source) if place is not None else None
-        if place is not None and batch is not None:
-            count_out_of_memory(place, batch, self._memory_bytes)
+        store = open_store(self._location, None)
+        batch = planned_batch(store, self._job.config.source) if store is not None else None
+        if store is not None and batch is not None:
+            count_out_of_memory(store, batch, self._memory_bytes)
 
     def _explained(self, batch: PlannedBatch, starts: Starts) -> Fault | None:
         oversized = self._oversized(batch)

@@ -176,7 +176,7 @@ def decode_event(value: bytes | None, *, size_max: int = 1 << 20) -> Event:
         if error.cause in _TICKS_FAIL_BY and read_tick(value) is not None:
             raise TickError from None
         raise
-    _check(event)
+    _check(event, len(value or b""))
     return event
 
 
@@ -216,7 +216,7 @@ def _validation_cause(words: str) -> RejectCause:
     return RejectCause.BAD_FIELD
 
 
-def _check(event: Event) -> None:
+def _check(event: Event, value_bytes: int) -> None:
     if not event.group_id:
         raise RejectedError(RejectCause.MISSING_FIELD, "`group_id` is empty")
     if event.type in _NEEDS_MEMBER and not event.member_id:
@@ -226,12 +226,14 @@ def _check(event: Event) -> None:
         raise RejectedError(RejectCause.MISSING_FIELD, hint)
     if event.type is EventType.LEAVE and not (event.leaving or event.member_id or event.group_instance_id):
         raise RejectedError(RejectCause.MISSING_FIELD, "a leave names no member")
-    _check_sizes(event)
+    if len(event.protocols) > PROTOCOLS_MAX:
+        raise RejectedError(RejectCause.BAD_FIELD, f"{len(event.protocols)} protocols, at most {PROTOCOLS_MAX}")
+    # No text is longer than the JSON that it stands in, and nearly every heartbeat is shorter than the longest id.
+    if value_bytes > ID_BYTES_MAX:
+        _check_sizes(event)
 
 
 def _check_sizes(event: Event) -> None:
-    if len(event.protocols) > PROTOCOLS_MAX:
-        raise RejectedError(RejectCause.BAD_FIELD, f"{len(event.protocols)} protocols, at most {PROTOCOLS_MAX}")
     if len(event.leaving) > BATCH_LEAVE_MAX:
         raise RejectedError(RejectCause.BAD_FIELD, f"{len(event.leaving)} members leave, at most {BATCH_LEAVE_MAX}")
     check_ids(kept := _kept_ids(event))

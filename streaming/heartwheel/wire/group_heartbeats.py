@@ -53,7 +53,7 @@ class GroupHeartbeat(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     Args:
         type: which request it was.
         group_id: the group it was sent to, never empty.
-        member_id: who sent it; empty only in a first join of version 0, which is told its id by the answer.
+        member_id: who sent it; empty only in a first join of version 0, which gets its id by the answer.
         member_epoch: 0 joins, above 0 keeps alive, -1 leaves, -2 leaves for a while as a static member.
         group_instance_id: the static member's instance id, if it is one.
         rebalance_timeout_ms: how long the member may take to give partitions back, ms; -1 or nothing: as before.

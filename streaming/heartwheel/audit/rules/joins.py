@@ -116,16 +116,16 @@ def _known(run: Run, event: Event) -> None:
 
 def _again(run: Run, event: Event, member: Member) -> None:
     state, leads = run.group.state, run.group.leader == member.member_id
-    told = f"{member.member_id} {{}} {state}; {_client_reason(event)}"
+    written = f"{member.member_id} {{}} {state}; {_client_reason(event)}"
     if state == PREPARING:
         _update(run, event, member)
-        rebalance_or_complete(run, "Member " + told.format("is joining group during"), "member_rejoined")
+        rebalance_or_complete(run, "Member " + written.format("is joining group during"), "member_rejoined")
     elif state == STABLE and leads:
         _update(run, event, member)
-        rebalance_or_complete(run, "Leader " + told.format("re-joining group during"), "leader_rejoined")
+        rebalance_or_complete(run, "Leader " + written.format("re-joining group during"), "leader_rejoined")
     elif _changes(event, member):
         _update(run, event, member)
-        rebalance_or_complete(run, "Updating metadata for member " + told.format("during"), "member_updated")
+        rebalance_or_complete(run, "Updating metadata for member " + written.format("during"), "member_updated")
 
 
 def _changes(event: Event, member: Member) -> bool:

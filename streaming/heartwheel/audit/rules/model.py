@@ -22,7 +22,7 @@ JOIN, SYNC, MEMBER, FORGET = range(4)
 
 
 class Member(msgspec.Struct):
-    """Hold one member, or one that was told its id and has not joined with it yet.
+    """Hold one member, or one that was given its id and has not joined with it yet.
 
     Args:
         member_id: who.
@@ -80,7 +80,7 @@ class Group(msgspec.Struct):
         came_from: the state before this one.
         generation: the present one.
         members: by id, in the order in which they came.
-        pending: those that were told an id and have not joined with it, likewise.
+        pending: those that were given an id and have not joined with it, likewise.
         static: the member id that holds an instance id.
         unsynced: ids whose sync is waited for.
         leader: who leads; also of a loaded group, where it is unknown.
@@ -100,7 +100,7 @@ class Group(msgspec.Struct):
         sync_ms: when those without a sync are removed, epoch ms.
         sync_from_ms: when that timer was started, epoch ms.
         forget_ms: when the group is forgotten, epoch ms.
-        told_generation: the generation of a loaded group that was told to rebalance.
+        rebalance_generation: the generation of a loaded group that was sent to rebalance.
         met_late: whether it was a loaded group before its first join.
         confirmed: whether a member of the classic group has agreed with its generation.
         away: whether its coordinator is away.
@@ -135,7 +135,7 @@ class Group(msgspec.Struct):
     sync_ms: int = NEVER
     sync_from_ms: int = 0
     forget_ms: int = NEVER
-    told_generation: int = -1
+    rebalance_generation: int = -1
     met_late: bool = False
     confirmed: bool = False
     away: bool = False

@@ -264,9 +264,9 @@ def _depart_from_presence(run: Run, reason: str, cause: str, gone: tuple[str, ..
 def _depart_from_loaded(run: Run, reason: str, cause: str) -> None:
     """Trigger once a generation: the joins that follow are not seen, so the group stands as it is."""
     group = run.group
-    first = group.told_generation != group.generation
+    first = group.rebalance_generation != group.generation
     if first:
-        group.told_generation = group.generation
+        group.rebalance_generation = group.generation
         group.phase_ms = group.now_ms
     if not group.members:
         group.generation += 1

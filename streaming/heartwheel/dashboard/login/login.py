@@ -22,8 +22,8 @@ from heartwheel.dashboard.login.peers import client_of, header, is_trusted
 from heartwheel.dashboard.login.sessions import COOKIE, Session, Sessions
 from heartwheel.dashboard.login.users import Users, is_name
 from heartwheel.dashboard.problems import RequestError
+from heartwheel.settings.locations import parse_networks
 from heartwheel.settings.models import DashboardSettings
-from heartwheel.settings.places import parse_networks
 
 CHECKS_MAX: Final = 2
 """Most passwords that are checked at once: each takes a processor for a while."""

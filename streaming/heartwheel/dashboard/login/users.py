@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import logging
-import os
 import re
 import secrets
-import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -16,6 +12,7 @@ from typing import Final
 import bcrypt
 
 from heartwheel.errors import HeartwheelError
+from heartwheel.watched_file import WatchedFile
 
 NAME_MAX: Final = 255
 """Longest name of a user, characters."""
@@ -27,10 +24,8 @@ FILE_BYTES_MAX: Final = 1 << 20
 """Longest file of users, bytes."""
 
 _COST_UNKNOWN: Final = 5
-_LOOK_S: Final = 1.0
 _BCRYPT_BYTES: Final = 72
 _HASH: Final = re.compile(r"\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}")
-_log = logging.getLogger(__name__)
 
 
 class UsersFileError(HeartwheelError):
@@ -38,9 +33,7 @@ class UsersFileError(HeartwheelError):
 
 
 class Users:
-    """The users of a file.
-
-    The file is looked at at most once a second; one that becomes wrong is passed over, and the users stay as they were.
+    """The users of a file, as they are now: see `heartwheel.watched_file`.
 
     Args:
         file: made by `htpasswd -B`.
@@ -50,11 +43,7 @@ class Users:
     """
 
     def __init__(self, file: Path) -> None:
-        self._file, self._lock = file, threading.Lock()
-        self._state = _state_of(file)
-        self._hashes = read_users(file)
-        self._dummy = _dummy_for(self._hashes)
-        self._looked_s = time.monotonic()
+        self._known = WatchedFile(file, _known_of, "the users")
 
     def check(self, name: str, password: str) -> bool:
         """Return whether a password is that of a user; takes as long for names that are unknown. It blocks.
@@ -63,33 +52,15 @@ class Users:
             name: of the user.
             password: only its first 72 bytes of UTF-8 count, as with `htpasswd`.
         """
-        known = self._fresh().get(name)
-        right = bcrypt.checkpw(password.encode("utf-8", "surrogatepass")[:_BCRYPT_BYTES], known or self._dummy)
+        hashes, dummy = self._known.get()
+        known = hashes.get(name)
+        right = bcrypt.checkpw(password.encode("utf-8", "surrogatepass")[:_BCRYPT_BYTES], known or dummy)
         return right and known is not None
 
     def stamp(self, name: str) -> str | None:
         """Return a digest that changes with the password of a user; `None` if there is no such user."""
-        known = self._fresh().get(name)
+        known = self._known.get()[0].get(name)
         return hashlib.sha256(known).hexdigest()[:16] if known is not None else None
-
-    def _fresh(self) -> Mapping[str, bytes]:
-        with self._lock:
-            now = time.monotonic()
-            if now - self._looked_s >= _LOOK_S:
-                self._looked_s = now
-                self._look()
-            return self._hashes
-
-    def _look(self) -> None:
-        try:
-            state = _state_of(self._file)
-            if state == self._state:
-                return
-            self._state = state
-            self._hashes = read_users(self._file)
-            self._dummy = _dummy_for(self._hashes)
-        except UsersFileError as error:
-            _log.error("the users stay as they were: %s", error)
 
 
 def read_users(file: Path) -> dict[str, bytes]:
@@ -152,10 +123,6 @@ def _dummy_for(users: Mapping[str, bytes]) -> bytes:
     return salt + filler
 
 
-def _state_of(file: Path) -> tuple[int, int, int]:
-    try:
-        found = os.stat(file)  # noqa: PTH116 - all of it at once
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise UsersFileError(f"cannot be read: {why}", hint="make it with: htpasswd -B -c FILE NAME") from error
-    return found.st_mtime_ns, found.st_size, found.st_ino
+def _known_of(file: Path) -> tuple[Mapping[str, bytes], bytes]:
+    users = read_users(file)
+    return users, _dummy_for(users)

@@ -1,4 +1,4 @@
-// What a screen reader is told: a summary now and then, never a line an event.
+// What a screen reader announces: a summary now and then, never a line an event.
 
 import { counted } from "./format.js";
 

@@ -2,7 +2,7 @@
 // thousand new rows a second make no garbage.
 
 /**
- * How rows are told apart, made and filled.
+ * How rows are identified, made and filled.
  *
  * @template Row
  * @template {{ element: HTMLElement }} Parts

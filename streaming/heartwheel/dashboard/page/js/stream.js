@@ -46,7 +46,7 @@ export class Stream extends EventTarget {
   }
 
   /**
-   * Connect, or connect anew to be told other things, such as another shard's wheel.
+   * Connect, or connect anew to receive other things, such as another shard's wheel.
    *
    * @param {Record<string, unknown>} [params]
    */

@@ -168,19 +168,19 @@ function notExpired({ group_id: group }) {
  * @param {MemberView} member
  * @param {Chart} chart
  */
-function history({ history: told }, chart) {
-  const beats = told?.events?.length ?? 0;
+function history({ history: recorded }, chart) {
+  const beats = recorded?.events?.length ?? 0;
   const element = panel(
     "How long it was silent",
     beats ? `${counted(beats, "event")} around it, from the heartbeat topic` : null,
   );
   if (beats < 2)
-    element.append(empty("No heartbeats to draw.", told?.note || "The heartbeat topic no longer has them."));
+    element.append(empty("No heartbeats to draw.", recorded?.note || "The heartbeat topic no longer has them."));
   else {
-    element.append(h("p", { class: "soft small legend-text" }, chartWords(told.session_timeout_ms)), chart.element);
-    chart.show(told);
-    element.append(eventTable(told));
-    if (told.note) element.append(h("p", { class: "faint small" }, told.note));
+    element.append(h("p", { class: "soft small legend-text" }, chartWords(recorded.session_timeout_ms)), chart.element);
+    chart.show(recorded);
+    element.append(eventTable(recorded));
+    if (recorded.note) element.append(h("p", { class: "faint small" }, recorded.note));
   }
   return element;
 }

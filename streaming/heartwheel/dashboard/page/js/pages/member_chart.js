@@ -13,7 +13,7 @@ import { duration } from "../format.js";
  */
 export function silenceChart({ signal }) {
   /** @type {MemberHistory | null} */
-  let told = null;
+  let shown = null;
   const { element, show } = chart({
     signal,
     height: 210,
@@ -23,10 +23,10 @@ export function silenceChart({ signal }) {
       { label: "over the timeout", colour: "chart-bad", fill: true },
       { label: "session timeout", colour: "chart-bad", dash: [5, 4] },
     ],
-    summary: () => (told ? words(told) : ""),
-    hooks: { draw: [(plot) => told?.deadline_ms && deadline(plot, told.deadline_ms)] },
+    summary: () => (shown ? words(shown) : ""),
+    hooks: { draw: [(plot) => shown?.deadline_ms && deadline(plot, shown.deadline_ms)] },
   });
-  return { element, show: (/** @type {MemberHistory} */ history) => show(lines((told = history))) };
+  return { element, show: (/** @type {MemberHistory} */ history) => show(lines((shown = history))) };
 }
 
 /**

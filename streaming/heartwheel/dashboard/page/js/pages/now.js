@@ -1,6 +1,7 @@
 // Page Now: can the engine be trusted right now, how much is going on, and who was expired last.
 
 import { get } from "../api.js";
+import { beatLine } from "../beat_line.js";
 import { groupHref } from "../cells.js";
 import { h, put } from "../dom.js";
 import { ago, clock, counted, duration } from "../format.js";
@@ -38,6 +39,7 @@ export const nowPage = {
         newest.element,
         charts.element,
         h("div", { class: "columns" }, canary, storms),
+        beatLine(),
       ),
     );
     const show = (/** @type {Now} */ now) => {

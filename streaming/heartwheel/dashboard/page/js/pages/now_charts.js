@@ -109,7 +109,7 @@ function legend({ series, about }) {
 }
 
 /**
- * Add one step, or write the newest anew: a step is told again while it fills.
+ * Add one step, or write the newest anew: a step is sent again while it fills.
  *
  * @param {Series} held
  * @param {SeriesStep} step

@@ -162,7 +162,7 @@ function strip({ group_id: id, rows }, from, to) {
 
 /** @param {Rebalance} row */
 const took = ({ duration_ms: ms, ended_ms: end }) =>
-  end === null ? "runs" : ms === null ? "how long is not told" : `took ${duration(ms)}`;
+  end === null ? "runs" : ms === null ? "how long is not known" : `took ${duration(ms)}`;
 
 /** @param {readonly Rebalance[]} rows */
 const longestOf = (rows) =>

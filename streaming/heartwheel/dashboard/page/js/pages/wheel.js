@@ -136,7 +136,7 @@ class View {
       this.body,
       error instanceof ApiError && error.status === 404
         ? empty(
-            `Shard ${this.shard} has told nothing yet.`,
+            `Shard ${this.shard} has written nothing yet.`,
             error.hint || "",
             " To start the engine, run ",
             code("heartwheel run"),

@@ -1,4 +1,4 @@
-"""A log, what the engine tells of it, and an audit of both; and ways to falsify what was told."""
+"""A log, the rows that the engine writes about it, and an audit of both; and ways to falsify the rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TICK = b'{"type":"tick"}'
 
 
 @dataclass
-class Told:
+class WrittenRow:
     """Hold a row and where it is."""
 
     row: Row
@@ -44,38 +44,38 @@ class Rejected:
 
 @dataclass
 class Run:
-    """Hold a log and what was told of it, to be falsified and audited.
+    """Hold a log and the rows about it, to be falsified and audited.
 
     Args:
         log: the heartbeats.
         config: the rules.
         clock_ms: the job's clock at the end, epoch ms.
-        told: in the order in which it was told.
+        written: the rows, in the order in which they were written.
         rejected: likewise.
     """
 
     log: LogBuilder
     config: CoordinatorConfig
     clock_ms: int
-    told: list[Told] = field(default_factory=list)
+    written: list[WrittenRow] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
 
-    def find(self, wanted: Callable[[Row], bool]) -> Told:
+    def find(self, wanted: Callable[[Row], bool]) -> WrittenRow:
         """Return the first row of a kind."""
-        return next(told for told in self.told if wanted(told.row))
+        return next(each for each in self.written if wanted(each.row))
 
-    def append(self, row: Row, *, append_ms: int | None = None) -> Told:
+    def append(self, row: Row, *, append_ms: int | None = None) -> WrittenRow:
         """Tell one row more."""
-        same = [told.offset for told in self.told if type(told.row) is type(row)]
+        same = [each.offset for each in self.written if type(each.row) is type(row)]
         at = self.clock_ms if append_ms is None else append_ms
-        self.told.append(Told(row, 0, max(same, default=-1) + 1, at))
-        return self.told[-1]
+        self.written.append(WrittenRow(row, 0, max(same, default=-1) + 1, at))
+        return self.written[-1]
 
-    def audit(self, *, told_first: bool = False, cut: int | None = None, **settings: int | bool | None) -> Report:
+    def audit(self, *, rows_first: bool = False, cut: int | None = None, **settings: int | bool | None) -> Report:
         """Audit it.
 
         Args:
-            told_first: whether what was told comes before the heartbeats, or after them.
+            rows_first: whether the rows come before the heartbeats, or after them.
             cut: after how many heartbeats the audit is written down and carried on.
             settings: further settings of `AuditConfig`.
         """
@@ -83,15 +83,15 @@ class Run:
         audit = Audit(config)
         for reject in self.rejected:
             audit.rejected(reject.partition, reject.offset, reject.cause)
-        if told_first:
-            self.tell(audit)
+        if rows_first:
+            self.write_to(audit)
         for number, record in enumerate(self.log.records):
             if number == cut:
                 audit = Audit(config, snapshot=audit.snapshot())
             audit.event(record.append_ms, record.partition, record.offset, record.value)
         self.let_time_pass(audit)
-        if not told_first:
-            self.tell(audit)
+        if not rows_first:
+            self.write_to(audit)
         return audit.finish(self.clock_ms)
 
     def let_time_pass(self, audit: Audit) -> None:
@@ -101,10 +101,10 @@ class Run:
             # A millisecond later, as of the clock's own one something may still come.
             audit.event(self.clock_ms + 1, partition, offset, TICK)
 
-    def tell(self, audit: Audit) -> None:
-        """Tell an audit what was told."""
-        for told in self.told:
-            audit.told(told.row, told.partition, told.offset, told.append_ms)
+    def write_to(self, audit: Audit) -> None:
+        """Give every row to an audit."""
+        for each in self.written:
+            audit.written(each.row, each.partition, each.offset, each.append_ms)
 
 
 def audit_config(config: CoordinatorConfig, **settings: int | bool | None) -> AuditConfig:

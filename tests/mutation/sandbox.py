@@ -38,7 +38,7 @@ class Verdict(NamedTuple):
     words: str
 
 
-class Workshop:
+class Sandbox:
     """Work on a copy of the project; the checkout itself is never touched.
 
     Args:

@@ -9,10 +9,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from heartwheel.private import private_folder
-from heartwheel.settings.places import folder_of, is_local
+from heartwheel.settings.locations import folder_of, is_local
 
 
-class Place(Protocol):
+class CheckpointStore(Protocol):
     """Hold the files at one location."""
 
     def read(self, name: str) -> bytes | None:
@@ -70,7 +70,7 @@ class Place(Protocol):
         ...
 
 
-def place_of(location: str, spark: SparkSession | None) -> Place | None:
+def open_store(location: str, spark: SparkSession | None) -> CheckpointStore | None:
     """Open a location; `None` if that takes a Spark session and there is none yet.
 
     Args:

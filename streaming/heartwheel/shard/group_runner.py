@@ -1,0 +1,166 @@
+"""Groups run by their rules: by the records of a batch, by timers that are due, and anew after an outage."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heartwheel.coordinator.answer import Answer
+from heartwheel.log_time import Outage
+from heartwheel.shard.batch import Batch
+from heartwheel.shard.fast_path import Route
+from heartwheel.shard.handles import groups_of
+from heartwheel.shard.limits import ShardLimits
+from heartwheel.shard.log import BatchLog
+from heartwheel.shard.renewal import renew_sessions
+from heartwheel.shard.router import Router
+from heartwheel.shard.rules_path import GroupLoader, Loaded
+from heartwheel.shard.tables import FREE, Table
+from timing_wheel import TimingWheel
+
+Ints = NDArray[np.int64]
+Rows = NDArray[np.intp]
+
+_GROUPS_AT_ONCE: Final = 256
+"""How many due groups are run before the limit of verdicts is looked at again."""
+
+
+class GroupRunner:
+    """Runs groups through their state machines, and stores them back.
+
+    Args:
+        members: the table of members.
+        groups: the table of groups.
+        wheel: where the timers are.
+        loader: makes groups of rows.
+        router: has to learn of rows that move.
+        limits: with `verdicts_max` verdicts in a batch no further due groups are run.
+    """
+
+    def __init__(
+        self,
+        members: Table,
+        groups: Table,
+        wheel: TimingWheel,
+        loader: GroupLoader,
+        router: Router,
+        limits: ShardLimits,
+    ) -> None:
+        self._members = members
+        self._groups = groups
+        self._wheel = wheel
+        self._loader = loader
+        self._router = router
+        self._verdicts_max = limits.verdicts_max
+
+    def apply(self, log: BatchLog, route: Route, times: Ints, batch: Batch) -> None:
+        """Apply the records of every busy group, and fire its timers up to its own time.
+
+        Args:
+            log: the records.
+            route: where they go, and which groups are busy.
+            times: int64 (groups,), epoch ms.
+            batch: what comes of it.
+        """
+        group = route.group[log.entry]
+        records = np.flatnonzero(route.busy[group])
+        if not len(records):
+            return
+        records = records[np.argsort(group[records], kind="stable")]
+        rows, starts = np.unique(group[records], return_index=True)
+        spans = dict(zip(rows.tolist(), np.split(records, starts[1:]), strict=True))
+        for record in spans.pop(FREE, ()):
+            batch.admission.refuse_group(log, int(record))
+        done = []
+        for loaded in self._loader.load(rows[rows >= 0]):
+            self._apply_records(log, log.in_order(spans[loaded.row]), loaded, batch)
+            batch.counts["records_clamped"] += loaded.machine.clamped
+            loaded.machine.advance(int(times[loaded.row]))
+            done.append(loaded)
+        batch.counts["records_rules"] += len(records)
+        self._store(done)
+
+    def _apply_records(self, log: BatchLog, records: Rows, loaded: Loaded, batch: Batch) -> None:
+        machine, admission = loaded.machine, batch.admission
+        answers: Counter[Answer] = Counter()
+        entries = log.entry[records]
+        size = machine.size
+        for record, entry, append_ms, mark in zip(
+            records.tolist(),
+            entries.tolist(),
+            log.append_ms[records].tolist(),
+            log.fingerprint[entries].tolist(),
+            strict=True,
+        ):
+            event = log.event(entry)
+            if admission.is_full(size) and machine.is_stranger(event):
+                # Who is gone by now makes room, wherever the batches are cut (`test_p6_the_gone_make_room_at_any_cut`).
+                machine.advance(append_ms)
+                size = admission.recount(machine.size, size)
+                if admission.is_full(size):
+                    admission.refuse_stranger(log, record)
+                    continue
+            answer = machine.apply(event, append_ms, mark)
+            answers[answer] += 1
+            size = admission.recount(machine.size, size)
+            admission.hear(log, record, answer)
+        batch.counts.update({f"answer_{answer}": n for answer, n in answers.items()})
+
+    def fire(self, clock_ms: int, times: Ints, batch: Batch) -> None:
+        """Run every group with a timer that is due by the group's time; those over the limit stay due.
+
+        Args:
+            clock_ms: the greatest of all times, epoch ms.
+            times: int64 (groups,), epoch ms.
+            batch: what comes of it.
+        """
+        deadlines = self._wheel.deadlines().copy()
+        due = self._wheel.advance(max(self._wheel.clock_ms, clock_ms))
+        if not len(due):
+            return
+        # The rules, not the wheel, decide what a timer does: they find it armed, and the store re-arms or cancels it.
+        self._wheel.file(due, deadlines[due])
+        owner = groups_of(due, self._members["group"])
+        # The wheel goes by the partition that is furthest; others may be behind it.
+        owner = owner[deadlines[due] <= times[owner]]
+        _, first = np.unique(owner, return_index=True)
+        rows = owner[np.sort(first)]
+        for start in range(0, len(rows), _GROUPS_AT_ONCE):
+            if len(batch.verdicts) >= self._verdicts_max:
+                batch.counts["groups_deferred"] += len(rows) - start
+                return
+            done = []
+            for loaded in self._loader.load(np.sort(rows[start : start + _GROUPS_AT_ONCE])):
+                loaded.machine.advance(int(times[loaded.row]))
+                done.append(loaded)
+            self._store(done)
+
+    def renew(self, rows: Rows, outage: Outage, batch: Batch) -> None:
+        """Start the sessions of groups anew: each right after its last record before the outage.
+
+        Args:
+            rows: intp (n,), the groups.
+            outage: everything before it has been applied to them.
+            batch: what comes of it.
+        """
+        renewal = renew_sessions(
+            rows,
+            outage.before_ms,
+            outage.after_ms,
+            members=self._members,
+            groups=self._groups,
+            wheel=self._wheel,
+        )
+        renewed, done = renewal.members, []
+        for loaded in self._loader.load(renewal.busy):
+            renewed += loaded.machine.renew(outage.before_ms, outage.after_ms)
+            done.append(loaded)
+        self._store(done)
+        batch.counts["sessions_renewed"] += renewed
+
+    def _store(self, loaded: list[Loaded]) -> None:
+        if self._loader.store(loaded):
+            self._router.forget_order()
