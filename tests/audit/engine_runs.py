@@ -110,7 +110,8 @@ class Run:
 def audit_config(config: CoordinatorConfig, **settings: int | bool | None) -> AuditConfig:
     """Set up an audit by the rules of an engine."""
     rules = [name for name in config.__slots__ if name in AuditConfig.__struct_fields__]
-    return AuditConfig(**{name: getattr(config, name) for name in rules} | settings)
+    own = {f"{each.group_id}/{each.name}": each.value for each in config.group_overrides}
+    return AuditConfig(**{name: getattr(config, name) for name in rules} | {"group_overrides": own} | settings)
 
 
 def engine_run(

@@ -30,6 +30,8 @@ def join(ctx: EpochContext, event: Event, answered_epoch: int | None) -> Answer:
         answered_epoch: the generation that it was answered with, if known.
     """
     group = ctx.group
+    if not ctx.config.coordinator.accepts_session_timeout(_session_ms(ctx, event)) and ctx.accepted is None:
+        return Answer.INVALID_SESSION_TIMEOUT
     if (
         not event.member_id
         and event.group_instance_id is None
@@ -40,12 +42,12 @@ def join(ctx: EpochContext, event: Event, answered_epoch: int | None) -> Answer:
     if is_full(ctx, event.member_id) and ctx.accepted is None:
         return Answer.GROUP_MAX_SIZE_REACHED
     replaces = event.group_instance_id is not None and ctx.static_member(event.group_instance_id) is not None
+    is_new = not replaces and member_id not in group.members
     member = _joining_member(ctx, event, member_id)
     if isinstance(member, Answer):
         return member
     config = ctx.config.coordinator
-    is_new = member.classic is None and not member.topics
-    session_ms = event.session_timeout_ms or config.default_session_timeout_ms
+    session_ms = _session_ms(ctx, event)
     rebalance_ms = event.rebalance_timeout_ms or config.default_rebalance_timeout_ms
     member.classic = ClassicProtocol(session_ms, event.protocols)
     member.rebalance_timeout_ms = rebalance_ms
@@ -66,6 +68,10 @@ def join(ctx: EpochContext, event: Event, answered_epoch: int | None) -> Answer:
     ctx.arm(member, TimerName.SYNC, rebalance_ms)
     ctx.remember_heartbeat(member, 0)
     return Answer.NONE
+
+
+def _session_ms(ctx: EpochContext, event: Event) -> int:
+    return event.session_timeout_ms or ctx.config.coordinator.default_session_timeout_ms
 
 
 def _joining_member(ctx: EpochContext, event: Event, member_id: str) -> EpochMember | Answer:

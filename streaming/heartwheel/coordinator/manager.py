@@ -188,6 +188,8 @@ class GroupManager:
 
     def _may_take(self, group: Group, beat: GroupHeartbeat) -> bool:
         """Tell whether a group may take the protocol of a heartbeat: `validateOnlineUpgrade`."""
+        if beat.member_epoch < JOIN_EPOCH:
+            return False
         if group.kind is GroupKind.NEW:
             return True
         if not group.members:

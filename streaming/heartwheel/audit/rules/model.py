@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from heartwheel.audit.derived import Derived
+from heartwheel.audit.rules.epoch_model import Modern
 
 NEVER: Final = 2**63 - 1
 """The deadline of a timer that is not running."""
@@ -107,6 +108,7 @@ class Group(msgspec.Struct):
         record: what would be read at a load.
         heap: (deadline, whose, seq, member id); members re-arm lazily. `ties` orders what it finds due.
         verdicts: how many were derived.
+        modern: what it has instead of members, if it goes by member epochs.
     """
 
     group_id: str
@@ -142,6 +144,18 @@ class Group(msgspec.Struct):
     record: Record = msgspec.field(default_factory=Record)
     heap: list[tuple[int, int, int, str]] = []
     verdicts: int = 0
+    modern: Modern | None = None
+
+    @property
+    def size(self) -> int:
+        """How many members there are, pending ones included."""
+        return len(self.members) + len(self.pending) + (len(self.modern.people) if self.modern is not None else 0)
+
+    def holds(self, member_id: str, instance_id: str | None) -> bool:
+        """Tell whether a member of this id, or who holds the instance id, is there."""
+        if self.modern is not None:
+            return member_id in self.modern.people or instance_id in self.modern.static
+        return member_id in self.members or member_id in self.pending or instance_id in self.static
 
 
 class Said(msgspec.Struct):
