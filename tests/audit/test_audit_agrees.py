@@ -51,7 +51,7 @@ def test_d4_any_log_any_cut_is_clean(log: LogBuilder, data: st.DataObject) -> No
 
 
 @given(st.one_of(epoch_logs(), steady_epoch_logs()), st.data())
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=A_THIRD)
 def test_d4_groups_that_go_by_member_epochs_are_derived_alike(log: LogBuilder, data: st.DataObject) -> None:
     """D4: consumer, share and streams groups, classic members in them and conversions, with a cut of both sides."""
     run = engine_run(log, clock_ms=_end(log), config=EPOCHS_CONFIG, cuts=data.draw(cuts_of(log)))

@@ -28,6 +28,7 @@ def heartbeat(ctx: EpochContext, beat: GroupHeartbeat) -> Answer:
     """
     if is_full(ctx, beat.sender) and beat.member_epoch == JOIN_EPOCH and not ctx.accepted:
         return Answer.GROUP_MAX_SIZE_REACHED
+    members = len(ctx.group.members)
     static = beat.group_instance_id is not None and ctx.group.type is not GroupType.SHARE
     member = _static_member(ctx, beat) if static else _dynamic_member(ctx, beat)
     if isinstance(member, Answer):
@@ -38,7 +39,8 @@ def heartbeat(ctx: EpochContext, beat: GroupHeartbeat) -> Answer:
     if beat.member_epoch > 0 and not member.epoch_is_known and beat.member_epoch > member.epoch:
         member.previous_epoch, member.epoch = member.epoch, beat.member_epoch
     ctx.describe(member, beat)
-    update_subscription(ctx, member, beat)
+    is_new = beat.member_epoch == JOIN_EPOCH and len(ctx.group.members) > members
+    update_subscription(ctx, member, beat, is_new=is_new)
     if beat.answer_member_epoch is not None:
         catch_up_with(ctx, beat.answer_member_epoch)
     maybe_update_target(ctx, beat.answer_member_epoch)

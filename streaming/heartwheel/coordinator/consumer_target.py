@@ -35,18 +35,20 @@ def catch_up_with(ctx: EpochContext, epoch: int) -> None:
         bump_epoch(ctx, Cause.METADATA_CHANGED)
 
 
-def update_subscription(ctx: EpochContext, member: EpochMember, beat: GroupHeartbeat) -> None:
+def update_subscription(ctx: EpochContext, member: EpochMember, beat: GroupHeartbeat, *, is_new: bool) -> None:
     """Bump the epoch if the member subscribes to something else: `hasMemberSubscriptionChanged`.
 
     A pattern that nobody in the group had yet bumps it when its topics have been looked up, not now
-    (`maybeUpdateRegularExpressions`, `handleRegularExpressionsResult`).
+    (`maybeUpdateRegularExpressions`, `handleRegularExpressionsResult`). A new member whose source does not know what it
+    subscribes to is taken to subscribe to something.
     """
     group = ctx.group
-    is_new = not member.topics and not member.regex
-    cause = Cause.MEMBER_JOINED if is_new else Cause.MEMBER_UPDATED
+    had_none = not member.topics and not member.regex
+    cause = Cause.MEMBER_JOINED if had_none else Cause.MEMBER_UPDATED
     topics = member.topics if beat.subscribed_topics is None else tuple(sorted(set(beat.subscribed_topics)))
     regex = member.regex if beat.subscribed_regex is None else beat.subscribed_regex
-    changed = topics != member.topics
+    is_unknown = beat.subscribed_topics is None and beat.subscribed_regex is None
+    changed = topics != member.topics or (is_new and is_unknown)
     if regex != member.regex:
         others = (other for other in group.members.values() if other.member_id != member.member_id)
         if not regex or (regex not in group.resolving and any(other.regex == regex for other in others)):

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from heartwheel.coordinator.consumer_model import EpochMember
+from heartwheel.coordinator.consumer_model import EpochGroup, EpochMember
 from heartwheel.coordinator.manager import AnyGroup
 from heartwheel.coordinator.model import Group, Member
 from heartwheel.coordinator.partition import shard_of
@@ -225,7 +225,7 @@ def _compare_state(expected: Expected, found: AnyGroup | None) -> Iterator[Probl
 def _plain(group: AnyGroup | None) -> dict[str, object]:
     """Show a group without what only the way there decides: where it was seen, and what was remembered for speed."""
     content = msgspec.structs.asdict(group or Group(group_id=""))
-    counted = () if isinstance(group, Group) else ("next_seq",)
+    counted = ("next_seq",) if isinstance(group, EpochGroup) else ()
     for name in ("group_id", "partition", "last_event_ms", *counted):
         content.pop(name, None)
     for table in {"members", "pending", "departed"} & content.keys():

@@ -36,10 +36,11 @@ def heartbeat(run: EpochRun, beat: GroupHeartbeat) -> str:
     if beat.member_epoch == 0 and not accepted and is_full(run, beat.sender):
         return FULL
     by_instance = beat.group_instance_id is not None and modern.kind != SHARE
+    before = len(modern.people)
     person = _by_instance(run, beat, accepted=accepted) if by_instance else _by_id(run, beat, accepted=accepted)
     if isinstance(person, str):
         return person
-    _stay(run, person, beat)
+    _stay(run, person, beat, came=beat.member_epoch == 0 and len(modern.people) > before)
     return ""
 
 
@@ -50,7 +51,7 @@ def is_full(run: EpochRun, member_id: str) -> bool:
     return member_id not in modern.people and len(modern.people) >= most
 
 
-def _stay(run: EpochRun, person: Person, beat: GroupHeartbeat) -> None:
+def _stay(run: EpochRun, person: Person, beat: GroupHeartbeat, *, came: bool) -> None:
     modern, told = run.modern, beat.answer_member_epoch
     if person.classic_ms:
         person.classic_ms, person.offers = 0, ()
@@ -62,7 +63,7 @@ def _stay(run: EpochRun, person: Person, beat: GroupHeartbeat) -> None:
     person.client_host = beat.client_host or person.client_host
     if (beat.rebalance_timeout_ms or 0) > 0 or beat.rebalance_timeout_ms == 0:
         person.patience_ms = beat.rebalance_timeout_ms or 0
-    subscribe(run, person, beat)
+    subscribe(run, person, beat, came=came)
     while told is not None and modern.epoch < told:
         next_epoch(run, "metadata_changed")
     assign_if_due(run, told)

@@ -35,13 +35,16 @@ def assign_if_due(run: EpochRun, shown: int | None) -> None:
         compute_target(run)
 
 
-def subscribe(run: EpochRun, person: Person, beat: GroupHeartbeat) -> None:
-    """Take over a subscription; another one moves the epoch, a pattern only when its topics are known."""
+def subscribe(run: EpochRun, person: Person, beat: GroupHeartbeat, *, came: bool) -> None:
+    """Take over a subscription; another one moves the epoch, a pattern only when its topics are known.
+
+    Who has just come moves it too where nothing is known of the subscription.
+    """
     modern = run.modern
     cause = "member_updated" if person.topics or person.pattern else "member_joined"
     wanted = person.topics if beat.subscribed_topics is None else tuple(sorted(set(beat.subscribed_topics)))
     pattern = person.pattern if beat.subscribed_regex is None else beat.subscribed_regex
-    moves = wanted != person.topics
+    moves = wanted != person.topics or (came and beat.subscribed_topics is None and beat.subscribed_regex is None)
     if pattern != person.pattern:
         shared = any(other is not person and other.pattern == pattern for other in modern.people.values())
         if pattern and (pattern in modern.lookups or not shared):
