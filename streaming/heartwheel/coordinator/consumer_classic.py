@@ -53,7 +53,7 @@ def join(ctx: EpochContext, event: Event, answered_epoch: int | None) -> Answer:
     member.rebalance_timeout_ms = rebalance_ms
     member.client_id, member.client_host = event.client_id, event.client_host
     if is_new:
-        bump_epoch(ctx, Cause.MEMBER_JOINED)
+        bump_epoch(ctx, Cause.MEMBER_JOINED, joined=(member_id,))
     if answered_epoch is not None:
         catch_up_with(ctx, answered_epoch)
     maybe_update_target(ctx, answered_epoch)
@@ -150,7 +150,8 @@ def _validate(ctx: EpochContext, event: Event) -> EpochMember | Answer:
 
 def leave(ctx: EpochContext, event: Event) -> Answer:
     """Handle a LeaveGroup: `classicGroupLeaveToConsumerGroup`; members of the new protocol do not leave by it."""
-    group, gone = ctx.group, False
+    group = ctx.group
+    gone: list[str] = []
     alone = Leaving(event.member_id, event.group_instance_id, event.reason)
     for leaver in event.leaving or (alone,):
         instance_id = leaver.group_instance_id
@@ -160,8 +161,8 @@ def leave(ctx: EpochContext, event: Event) -> Answer:
         reason = messages.left_classic(group, member, leave_reason(leaver.reason))
         ctx.say_of(member, Kind.MEMBER_LEFT, reason, Cause.MEMBER_LEFT)
         ctx.remove(member)
-        gone = True
+        gone.append(member.member_id)
     if not gone:
         return Answer.UNKNOWN_MEMBER_ID
-    bump_epoch(ctx, Cause.MEMBER_LEFT)
+    bump_epoch(ctx, Cause.MEMBER_LEFT, removed=tuple(gone))
     return Answer.NONE

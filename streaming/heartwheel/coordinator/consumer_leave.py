@@ -63,7 +63,7 @@ def fence_member(ctx: EpochContext, member: EpochMember, cause: Cause) -> None:
     if validate_online_downgrade(ctx):
         ctx.downgraded_by = member.member_id
         return
-    bump_epoch(ctx, cause, silently=group.type is not GroupType.CONSUMER)
+    bump_epoch(ctx, cause, silently=group.type is not GroupType.CONSUMER, removed=(member.member_id,))
 
 
 def validate_online_downgrade(ctx: EpochContext) -> bool:

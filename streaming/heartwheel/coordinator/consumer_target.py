@@ -17,16 +17,28 @@ RESOLVE_MS: Final = 25
 """How long a broker takes to look up the topics of a new pattern, ms: 10 to 50 were seen, and no request tells."""
 
 
-def bump_epoch(ctx: EpochContext, cause: Cause, *, silently: bool = False) -> None:
+def bump_epoch(
+    ctx: EpochContext,
+    cause: Cause,
+    *,
+    silently: bool = False,
+    joined: tuple[str, ...] = (),
+    removed: tuple[str, ...] = (),
+) -> None:
     """Move the group's epoch on: `newConsumerGroupEpochRecord` and the line that goes with it.
 
-    Share and streams groups lose a member without that line.
+    Args:
+        ctx: the group.
+        cause: why.
+        silently: share and streams groups lose a member without that line.
+        joined: who has come by it.
+        removed: who has gone.
     """
     ctx.group.epoch += 1
     if not ctx.group.target_is_current:
         ctx.clear_fingerprints()
     kind = Kind.EPOCH_MOVED if silently else Kind.EPOCH_BUMPED
-    ctx.say(kind, messages.bumped(ctx.group), cause, epoch=ctx.group.epoch)
+    ctx.say(kind, messages.bumped(ctx.group), cause, epoch=ctx.group.epoch, joined=joined, removed=removed)
 
 
 def catch_up_with(ctx: EpochContext, epoch: int) -> None:
@@ -57,7 +69,7 @@ def update_subscription(ctx: EpochContext, member: EpochMember, beat: GroupHeart
             group.resolving.setdefault(regex, ctx.now_ms + RESOLVE_MS)
     member.topics, member.regex = topics, regex
     if changed:
-        bump_epoch(ctx, cause)
+        bump_epoch(ctx, cause, joined=(member.member_id,) if is_new else ())
 
 
 def end_resolving(ctx: EpochContext, pattern: str) -> None:

@@ -105,7 +105,7 @@ def _join(run: EpochRun, event: Event) -> str:
     person.patience_ms = event.rebalance_timeout_ms or run.config.default_rebalance_timeout_ms
     person.client_id, person.client_host = event.client_id, event.client_host
     if is_new:
-        next_epoch(run, "member_joined")
+        next_epoch(run, "member_joined", joined=(member_id,))
     assign_if_due(run, None)
     person.earlier, person.epoch, person.proven = person.epoch, modern.target, False
     for what in (REJOIN, REVOCATION):
@@ -118,15 +118,15 @@ def _join(run: EpochRun, event: Event) -> str:
 
 
 def _leave(run: EpochRun, event: Event) -> str:
-    gone = False
+    gone: list[str] = []
     for leaver in event.leaving or (Leaving(event.member_id, event.group_instance_id),):
         instance_id = leaver.group_instance_id
         person = run.modern.people.get(leaver.member_id) if instance_id is None else run.holder(instance_id)
         if person is not None and person.classic_ms and leaver.member_id in ("", person.member_id):
             run.drop(person)
-            gone = True
+            gone.append(person.member_id)
     if gone:
-        next_epoch(run, "member_left")
+        next_epoch(run, "member_left", removed=tuple(gone))
     return "" if gone else REFUSED
 
 

@@ -169,5 +169,5 @@ def fence(run: EpochRun, person: Person, cause: str) -> str:
     run.drop(person)
     if leaves_classic_members(run):
         return BACK
-    next_epoch(run, cause)
+    next_epoch(run, cause, removed=(person.member_id,))
     return ""

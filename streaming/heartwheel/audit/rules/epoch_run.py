@@ -125,8 +125,10 @@ class EpochRun(Run):
             },
         )
 
-    def say_epoch(self, type_: str, words: str, cause: str) -> None:
-        """Say that the epoch has moved, or that the group has another protocol."""
+    def say_epoch(
+        self, type_: str, words: str, cause: str, *, joined: tuple[str, ...] = (), removed: tuple[str, ...] = ()
+    ) -> None:
+        """Say that the epoch has moved, and who came or went, or that the group has another protocol."""
         modern = self.modern
         self._say(
             type_,
@@ -138,8 +140,8 @@ class EpochRun(Run):
                 "awaiting": (),
                 "leader": None,
                 "member_count": len(modern.people),
-                "removed": (),
-                "joined": (),
+                "removed": tuple(sorted(removed)),
+                "joined": joined,
                 "duration_ms": None,
                 "group_kind": modern.kind,
             },

@@ -11,12 +11,13 @@ from heartwheel.audit.rules.epoch_run import EpochRun
 from heartwheel.wire.group_heartbeats import GroupHeartbeat
 
 
-def next_epoch(run: EpochRun, cause: str) -> None:
-    """Move the group's epoch on by one."""
+def next_epoch(run: EpochRun, cause: str, *, joined: tuple[str, ...] = (), removed: tuple[str, ...] = ()) -> None:
+    """Move the group's epoch on by one, as somebody came or went, or for another cause."""
     modern = run.modern
     modern.epoch += 1
     what = "streams group epoch" if modern.kind == STREAMS else "group epoch"
-    run.say_epoch("epoch_bumped", f"[GroupId {run.group.group_id}] Bumped {what} to {modern.epoch}.", cause)
+    words = f"[GroupId {run.group.group_id}] Bumped {what} to {modern.epoch}."
+    run.say_epoch("epoch_bumped", words, cause, joined=joined, removed=removed)
 
 
 def compute_target(run: EpochRun) -> None:
@@ -55,7 +56,7 @@ def subscribe(run: EpochRun, person: Person, beat: GroupHeartbeat, *, came: bool
             moves = True
     person.topics, person.pattern = wanted, pattern
     if moves:
-        next_epoch(run, cause)
+        next_epoch(run, cause, joined=(person.member_id,) if came else ())
 
 
 def end_lookup(run: EpochRun, pattern: str) -> None:

@@ -210,6 +210,8 @@ export interface Expiration {
   lateness_ms: number;
   group_state: string;
   shard: number;
+  group_kind?: string | null;
+  member_epoch?: number | null;
   seq: number;
   append_ms: number;
   known_late_ms: number;
@@ -238,6 +240,8 @@ export interface ExpirationDetail {
   lateness_ms: number;
   group_state: string;
   shard: number;
+  group_kind?: string | null;
+  member_epoch?: number | null;
   seq: number;
   append_ms: number;
   known_late_ms: number;
@@ -304,7 +308,7 @@ export interface Group {
 }
 
 /** The state of a group as Kafka names it; `UNKNOWN` as long as only expirations of it were seen. */
-export type ShownState = "CompletingRebalance" | "Empty" | "PreparingRebalance" | "Stable" | "Unknown";
+export type ShownState = "Assigning" | "CompletingRebalance" | "Empty" | "PreparingRebalance" | "Reconciling" | "Stable" | "Unknown";
 
 /** What the triggers topic says last of a group. */
 export interface LastChange {
