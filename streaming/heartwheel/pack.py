@@ -29,7 +29,7 @@ class Pack(NamedTuple):
         partition: the partition of the heartbeat topic.
         fingerprints: int64 (entries,), of the distinct values; 0 where the value is not a heartbeat.
         bodies: the distinct values, in the order of `fingerprints`.
-        entry: intp (records,), which distinct value a record has.
+        entry: intp (records,), which distinct value a record has; int32 on its way to be encoded.
         append_ms: int64 (records,), the records' effective append times, epoch ms: ascending.
         offset: int64 (records,), the records' offsets.
     """
@@ -68,7 +68,7 @@ def encode_packs(
     partition: int,
     fingerprints: NDArray[np.int64],
     bodies: pa.Array,
-    entry: NDArray[np.intp],
+    entry: NDArray[np.signedinteger],
     append_ms: NDArray[np.int64],
     offset: NDArray[np.int64],
 ) -> list[bytes]:

@@ -9,7 +9,7 @@ import pytest
 
 from heartwheel.canary.flock import Flock
 from heartwheel.canary.plan import groups_of, plan_of
-from heartwheel.coordinator.partition import shard_of
+from heartwheel.partitioner import shard_of
 from heartwheel.settings import Settings
 from heartwheel.wire.events import EventType
 from heartwheel.wire.verdicts import ExpirationRow

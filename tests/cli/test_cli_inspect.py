@@ -12,8 +12,8 @@ from heartwheel.cli.app import run
 from heartwheel.cli.inspect import document, find_group, group_document, show_deadline, show_time
 from heartwheel.cli.inspect_state import CheckpointView, ShardView, decode_shard, open_manifest
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.partition import shard_of
 from heartwheel.errors import HeartwheelError
+from heartwheel.partitioner import shard_of
 from heartwheel.shard import Shard, ShardLimits
 from heartwheel.spark.checkpoint import FORMAT, MANIFEST, CheckpointError, Manifest
 from heartwheel.spark.schema import STATE_VERSION, StateRow

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from heartwheel.addresses import is_loopback
 from heartwheel.cli.app import run
 from heartwheel.settings import SettingsError, load_settings
-from heartwheel.settings.locations import is_loopback
 from support.certificates import Authority
 from support.login import write_users
 

@@ -153,7 +153,7 @@ def test_impossible_combinations_are_refused(overrides: list[str], path: str) ->
             "feed.session_timeout=30m",
         ],
         ["feed.heartbeat_interval=5400ms"],
-        ["wheel.tick=500ms"],
+        ["wheel.tick=400ms"],
         ["engine.tick_interval=749ms"],
         ["spark.shuffle_partitions=8"],
         ["spark.master=yarn", "spark.shuffle_partitions=8", "checkpoint.shared=true"],

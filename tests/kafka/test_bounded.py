@@ -14,7 +14,8 @@ from heartwheel.kafka import bounded
 from heartwheel.kafka.bounded import OversizedBatch
 from heartwheel.kafka.client import reader
 from heartwheel.kafka.readback import read_topic
-from heartwheel.kafka.topics import TopicSpec, ensure_topics
+from heartwheel.kafka.topic_specs import TopicSpec
+from heartwheel.kafka.topics import ensure_topics
 from heartwheel.live.scan import Bounds, Scan
 from heartwheel.settings import load_settings
 from heartwheel.wire.events import encode_event

@@ -14,15 +14,8 @@ from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError, plain_errors
 from heartwheel.kafka.clock import CLOCK_PROBE_KEY, broker_clock_offset_ms
 from heartwheel.kafka.readback import read_topic
-from heartwheel.kafka.topics import (
-    Difference,
-    TopicNames,
-    TopicSpec,
-    describe_topics,
-    engine_topics,
-    ensure_topics,
-    operations_topics,
-)
+from heartwheel.kafka.topic_specs import TopicNames, TopicSpec, engine_topics, operations_topics
+from heartwheel.kafka.topics import Difference, describe_topics, ensure_topics
 from support.bombs import CODECS, MIB, blow_up, bomb
 
 pytestmark = pytest.mark.kafka

@@ -243,7 +243,7 @@ def test_a_clock_that_steps_back_is_held() -> None:
 def test_w7_a_bad_blob_is_refused_by_name() -> None:
     """W7: random bytes, a cut blob, foreign content and a newer version each say what they are."""
     blob = OperationShard(LIMITS).encode()
-    for bad in ("random!", blob[: len(blob) // 2], encode_frame(1, {"members": b""})):
+    for bad in ("random!", blob[: len(blob) // 2], encode_frame(1, {"members": ""})):
         with pytest.raises(CorruptBlobError):
             OperationShard(LIMITS, blob=bad)
     with pytest.raises(UnknownBlobVersionError, match="version 99"):

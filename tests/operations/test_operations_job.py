@@ -17,7 +17,8 @@ import pytest
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.readback import LogRecord, read_topic
 from heartwheel.kafka.sender import Sender
-from heartwheel.kafka.topics import ensure_topics, operations_topics
+from heartwheel.kafka.topic_specs import operations_topics
+from heartwheel.kafka.topics import ensure_topics
 from heartwheel.operations import OperationEvent, OutcomeRow, encode_operation
 from heartwheel.operations_job.advance import OperationsConfig, advance_operations
 from heartwheel.operations_job.packer import OperationPacker, decode_packet, pack_operations

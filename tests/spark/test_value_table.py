@@ -23,7 +23,7 @@ def _hashes(values: list[bytes]) -> NDArray[np.int64]:
 def _add(table: ValueTable, values: list[bytes], hashes: NDArray[np.int64] | None = None) -> None:
     """Remember values under shards and marks that follow from them."""
     marks = np.array([len(value) for value in values], np.int64)
-    table.add(_hashes(values) if hashes is None else hashes, _column(values), marks % 7, marks)
+    table.add(_hashes(values) if hashes is None else hashes, _column(values), (marks % 7).astype(np.int16), marks)
 
 
 def _known(table: ValueTable, values: list[bytes], hashes: NDArray[np.int64] | None = None) -> list[bool]:

@@ -248,19 +248,7 @@ def _show(report: Report, *, as_json: bool) -> None:
 
     figures = plain_table("judged", "")
     figures.columns[1].justify = "right"
-    for name in (
-        "clock_ms",
-        "events",
-        "derived",
-        "written",
-        "confirmed",
-        "repeated",
-        "early",
-        "unjudged",
-        "unsettled",
-        "ticks",
-        "outages",
-    ):
+    for name in _FIGURES:
         figures.add_row(name, str(getattr(report, name)))
     stdout().print(figures, markup=False)
     if report.faults:

@@ -116,7 +116,7 @@ def _run(
     from heartwheel.demo.tally import Tally
     from heartwheel.kafka.topics import ensure_topics
 
-    tally = Tally(settings.engine.shards)
+    tally = Tally(settings.engine.shards, settings.canary.group_prefix)
     with contextlib.ExitStack() as stack:
         with phase("starting a Kafka broker") as say:
             broker = stack.enter_context(EmbeddedKafka(place.broker, jars=broker_jars))
@@ -149,7 +149,7 @@ def _run(
 def _dashboard(settings: Settings, gateway_url: str) -> Dashboard:
     """Start the dashboard; where its usual port is taken, on any that is free, as a demo must not fail for that."""
     from heartwheel.dashboard.dashboard import Dashboard
-    from heartwheel.dashboard.server import is_free
+    from heartwheel.http_server.server import is_free
 
     wanted = settings.dashboard.model_copy(update={"gateway_url": gateway_url})
     if wanted.port == DashboardSettings().port and not is_free(wanted.host, wanted.port):
@@ -161,8 +161,8 @@ def _dashboard(settings: Settings, gateway_url: str) -> Dashboard:
 
 def demo_gateway(settings: Settings) -> Gateway:
     """Make the gateway of a demo: for this machine alone, and where its usual port is taken, on any that is free."""
-    from heartwheel.dashboard.server import is_free
     from heartwheel.gateway.gateway import Gateway
+    from heartwheel.http_server.server import is_free
 
     port = GatewaySettings().port
     wanted = GatewaySettings(port=port if is_free("127.0.0.1", port) else 0)

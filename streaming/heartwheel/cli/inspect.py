@@ -70,7 +70,7 @@ def find_group(view: CheckpointView, group_id: str) -> tuple[ShardView, AnyGroup
     Raises:
         HeartwheelError: it is not there.
     """
-    from heartwheel.coordinator.partition import shard_of
+    from heartwheel.partitioner import shard_of
 
     number = shard_of(group_id, view.manifest.shards)
     for shard in view.shards:

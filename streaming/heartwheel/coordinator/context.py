@@ -10,6 +10,7 @@ import msgspec
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.model import NEVER, Group, GroupState, Member, TimerKind
 from heartwheel.coordinator.roster import Roster
+from heartwheel.coordinator.speaker import Speaker
 from heartwheel.coordinator.timers import Timers
 from heartwheel.wire.events import Event
 from heartwheel.wire.verdicts import Cause, Kind, Verdict
@@ -28,7 +29,7 @@ class Conditions(msgspec.Struct):
     append_delay_ms: int = 0
 
 
-class Context:
+class Context(Speaker):
     """One group, its members' bookkeeping, its timers, and the present moment.
 
     Args:
@@ -90,21 +91,9 @@ class Context:
                 reason=reason,
                 cause=cause,
                 member_count=len(group.members),
+                loads=group.loads if group.loaded_ms == self.now_ms else 0,
                 **fields,
             )
-        )
-
-    def say_of(self, member: Member, kind: Kind, reason: str, cause: Cause | None = None, **fields: Any) -> None:
-        """Emit a verdict about one member at this moment."""
-        self.say(
-            kind,
-            reason,
-            cause,
-            member_id=member.member_id,
-            group_instance_id=member.group_instance_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            **fields,
         )
 
     def say_expired(self, member: Member, kind: Kind, reason: str, cause: Cause, **fields: Any) -> None:

@@ -147,6 +147,8 @@ class Group(msgspec.Struct, omit_defaults=True):
         stored_leader: leader of that record.
         stored_protocol_name: protocol of that record.
         departed: members of that record as they were, of those that have left or changed since.
+        loaded_ms: effective time of its last load, epoch ms.
+        loads: how often it was loaded in that millisecond.
     """
 
     group_id: str
@@ -186,6 +188,8 @@ class Group(msgspec.Struct, omit_defaults=True):
     stored_leader: str | None = None
     stored_protocol_name: str | None = None
     departed: dict[str, Member] = {}
+    loaded_ms: int = 0
+    loads: int = 0
 
     def all_members(self) -> list[Member]:
         """List the members in join order, then the pending ones in the order in which they were given their id."""

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from heartwheel.settings.locations import parse_networks
+from heartwheel.addresses import parse_networks
 from heartwheel.settings.secret import secret_of
 from heartwheel.settings.units import AutoPartitions, DurationMs, SizeBytes
 
@@ -99,7 +99,7 @@ class EngineSettings(Section):
     """
 
     shards: Annotated[int, Field(ge=1, le=1024)] = 8
-    trigger_interval_ms: Annotated[DurationMs, Field(ge=100, le=600_000)] = 500
+    trigger_interval_ms: Annotated[DurationMs, Field(ge=100, le=600_000)] = 400
     tick_interval_ms: Annotated[DurationMs, Field(ge=50, le=60_000)] = 200
     outage_min_ms: Annotated[DurationMs, Field(ge=1_000, le=600_000)] = 3_000
     catch_up_max_records: Annotated[int, Field(ge=1_000)] = 1_000_000
@@ -121,7 +121,7 @@ class WheelSettings(Section):
         size: buckets a level.
     """
 
-    tick_ms: Annotated[DurationMs, Field(ge=1, le=60_000)] = 100
+    tick_ms: Annotated[DurationMs, Field(ge=1, le=60_000)] = 25
     size: Annotated[int, Field(ge=2, le=4_096)] = 20
 
 

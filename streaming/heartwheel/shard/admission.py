@@ -57,6 +57,14 @@ class Admission:
         """Tell whether no stranger may join a group of that many members."""
         return self._room <= 0 or group_size >= self._limits.members_per_group_max
 
+    def has_room_for(self, members: int) -> bool:
+        """Tell whether the shard has room for so many more members."""
+        return members <= self._room
+
+    def count_in(self, members: int) -> None:
+        """Take members into account that were let in."""
+        self._room -= members
+
     def recount(self, size: int, size_before: int) -> int:
         """Take a group's change of size into account, and return its size."""
         self._room -= size - size_before

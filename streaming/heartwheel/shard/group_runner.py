@@ -134,7 +134,7 @@ class GroupRunner:
                 return
             done = []
             for loaded in self._loader.load(np.sort(rows[start : start + _GROUPS_AT_ONCE])):
-                loaded.machine.advance(int(times[loaded.row]))
+                loaded.fire(int(times[loaded.row]))
                 done.append(loaded)
             self._store(done)
 
@@ -163,4 +163,4 @@ class GroupRunner:
 
     def _store(self, loaded: list[Loaded]) -> None:
         if self._loader.store(loaded):
-            self._router.forget_order()
+            self._router.forget()

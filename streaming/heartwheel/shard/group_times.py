@@ -96,7 +96,7 @@ class GroupTimes:
         own = log.entry_partition
         until = decided[own]
         group = route.group
-        known = np.flatnonzero(group >= 0)
+        known = self._from_several(own, group, time)
         rows = group[known]
         first = self._groups["partition"][rows]
         mine = own[known]
@@ -111,6 +111,18 @@ class GroupTimes:
                 if other != own[entry]:
                     until[entry] = min(until[entry], decided[other] - (other < own[entry]))
         return until
+
+    def _from_several(self, own: Ints, group: Rows, time: LogTime) -> Rows:
+        """Name the entries of which another partition than their own has a say; mostly there is none."""
+        groups = self._groups
+        first = groups["partition"]
+        at_home = groups["elsewhere"] == 0
+        homeless = self._homeless(time, groups["seen_ms"])
+        for count in (time.count, *time.former):
+            at_home &= homeless | (groups["id_hash"] % count == first)
+        # One more than groups, read by entries of no group, which none has a say of either.
+        only = np.append(np.where(at_home, first, -1), -1)
+        return np.flatnonzero((only[group] != own) & (group >= 0))
 
     def read_beyond(
         self, rows: Rows, moment_ms: int, partition: int, time: LogTime, decided: Ints

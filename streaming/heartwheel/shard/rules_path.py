@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from functools import cached_property
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.consumer_config import EpochConfig
 from heartwheel.coordinator.consumer_model import ArmedTimer, EpochGroup, EpochMember, TimerName
+from heartwheel.coordinator.departures import expire_at_once
 from heartwheel.coordinator.manager import AnyGroup, GroupManager
 from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState, Member
 from heartwheel.shard.handles import group_handle, member_handle
@@ -49,26 +51,51 @@ VOID_FINGERPRINT: Final = 1
 
 _encode = msgspec.json.Encoder().encode
 _decode_member = msgspec.json.Decoder(Member).decode
-_decode_group = msgspec.json.Decoder(Group).decode
 _decode_epoch_member = msgspec.json.Decoder(EpochMember).decode
 _decode_epoch_group = msgspec.json.Decoder(EpochGroup).decode
+decode_group = msgspec.json.Decoder(Group).decode
+"""Decode what `group_detail` wrote: a group without its name and its members."""
 
 Rows = NDArray[np.intp]
 AnyMember = Member | EpochMember
 
 
-class Loaded(NamedTuple):
+class Loaded:
     """Hold one group while the rules have it.
 
     Args:
         row: the group's row.
-        machine: the rules, with its state.
+        group: its state, changed in place.
         member_rows: member id to row, as it was when the group was loaded.
+        config: the rules' configuration.
+        emit: takes each verdict.
     """
 
-    row: int
-    machine: GroupManager
-    member_rows: dict[str, int]
+    def __init__(
+        self,
+        row: int,
+        group: AnyGroup,
+        member_rows: dict[str, int],
+        config: EpochConfig,
+        emit: Callable[[Verdict], None],
+    ) -> None:
+        self.row = row
+        self._group = group
+        self.member_rows = member_rows
+        self._config = config
+        self._emit = emit
+
+    @cached_property
+    def machine(self) -> GroupManager:
+        """The state machine; it counts and files every member when it is made."""
+        return GroupManager(self._group, self._config, self._emit)
+
+    def fire(self, clock_ms: int) -> None:
+        """Fire every timer with a deadline at or before the clock (epoch ms), in order, without a machine if it can."""
+        group = self._group
+        done = isinstance(group, Group) and expire_at_once(group, clock_ms, self._config.coordinator, self._emit)
+        if not done or group.forget_deadline_ms <= clock_ms:
+            self.machine.advance(clock_ms)
 
     @property
     def group(self) -> AnyGroup:
@@ -129,15 +156,15 @@ class GroupLoader:
         kinds = self._groups["kind"][rows].tolist()
         rows_of = member_rows.tolist()
         for i, (group_id, detail) in enumerate(self._groups.text.read(rows)):
-            group: AnyGroup = (_decode_epoch_group if kinds[i] >= FIRST_EPOCH_KIND else _decode_group)(detail)
+            group: AnyGroup = (_decode_epoch_group if kinds[i] >= FIRST_EPOCH_KIND else decode_group)(detail)
             group.group_id = group_id
             group.last_event_ms = seen[i]
             here = slice(starts[i], stops[i])
             for member in sorted(members[here], key=_seq):
                 _holder(group, member)[member.member_id] = member
-            machine = GroupManager(group, self._config, self._emit)
             ids = (text[0] for text in texts[here])
-            yield Loaded(int(rows[i]), machine, dict(zip(ids, rows_of[here], strict=True)))
+            member_rows_of = dict(zip(ids, rows_of[here], strict=True))
+            yield Loaded(int(rows[i]), group, member_rows_of, self._config, self._emit)
 
     def _load_members(self, groups: Rows) -> tuple[Rows, list[tuple[str, bytes]], list[AnyMember]]:
         wanted = np.zeros(self._groups.rows + 1, np.bool_)  # the last element is read by free rows
@@ -191,10 +218,11 @@ class GroupLoader:
         forgotten = loaded.machine.is_forgettable()
         # A member keeps its row, so rows are given back only once the stayers are known.
         stays = [] if forgotten else [(member, gone.pop(member.member_id, -1)) for member in _members_of(group)]
-        for row in gone.values():
-            batch.fingerprints_dropped |= bool(self._members["fingerprint"][row])
-            batch.cancelled.append(member_handle(row))
-            self._members.release(row)
+        if gone:
+            rows = np.array(list(gone.values()), np.intp)
+            batch.fingerprints_dropped |= bool(self._members["fingerprint"][rows].any())
+            batch.cancelled += member_handle(rows).tolist()
+            self._members.release_many(rows)
         if forgotten:
             batch.cancelled.append(group_handle(loaded.row))
             self._groups.release(loaded.row)
@@ -202,7 +230,7 @@ class GroupLoader:
         for member, row in stays:
             at = row if row >= 0 else self._members.allocate()
             batch.add(at, loaded.row, member)
-            self._members.text.write(at, member.member_id, _member_detail(member))
+            self._members.text.write(at, member.member_id, member_detail(member))
         self._write_group(loaded.row, group, batch)
 
     def _write_group(self, row: int, group: AnyGroup, batch: _Stored) -> None:
@@ -287,7 +315,7 @@ def _epoch_member(detail: bytes, session_ms: int, mark: int, deadline_ms: int) -
     return member
 
 
-def _member_detail(member: AnyMember) -> bytes:
+def member_detail(member: AnyMember) -> bytes:
     """Encode what the tables do not hold of a member; the member is not to be used afterwards."""
     member.member_id = ""
     member.last_seen_ms = 0

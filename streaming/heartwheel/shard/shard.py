@@ -31,6 +31,7 @@ from heartwheel.log_time import Outage, Reading
 from heartwheel.log_time.log_time import UNKNOWN_MS
 from heartwheel.pack import Pack
 from heartwheel.shard.admission import Admission
+from heartwheel.shard.arrivals import Arrivals, take_out
 from heartwheel.shard.batch import Batch, BatchResult
 from heartwheel.shard.codec import ShardState, decode_state, encode_state, new_state
 from heartwheel.shard.fast_path import Route, keep_alive, mark_busy
@@ -49,7 +50,6 @@ from heartwheel.wire.verdicts import Verdict
 from timing_wheel import TIME_MS_MAX
 
 Ints = NDArray[np.int64]
-Rows = NDArray[np.intp]
 
 
 class Shard:
@@ -62,6 +62,7 @@ class Shard:
         wheel_size: buckets a level of the wheel; left out, those of the blob.
         outage_min_ms: shortest gap in a partition that may be an outage, ms.
         partitions: how many partitions the topic is known to have; 0 if that is to be learned from it.
+        former: how many it had before, since the job was first started.
         blob: the state from `encode`, or empty for a new shard.
 
     Raises:
@@ -77,24 +78,26 @@ class Shard:
         wheel_size: int | None = None,
         outage_min_ms: int = 3_000,
         partitions: int = 0,
+        former: Sequence[int] = (),
         blob: str = "",
     ) -> None:
-        self._limits = limits
-        self._outage_min_ms = outage_min_ms
-        self._partitions = partitions
+        self._limits, self._outage_min_ms = limits, outage_min_ms
+        self._partitions, self._former = partitions, former
         state = decode_state(blob) if blob else new_state()
         self._members, self._groups = state.members, state.groups
         self._wheel = shaped(state.wheel, tick_ms, wheel_size)
         self._heavy = len(blob) >= limits.state_bytes_max
         groups_max = 0 if self._heavy else limits.groups_max
-        self._router = Router(self._members, self._groups, groups_max, state.fingerprint_order)
+        self._router = Router(self._members, self._groups, groups_max)
         self.time = state.time
         self._group_times = GroupTimes(self._groups, state.elsewhere)
         self._waiting = state.waiting
         self._owed = OwedRenewals(self._groups, self._group_times, state.owed)
+        self._came = state.came
         self.totals: Counter[str] = Counter(state.counts)
         self._verdicts: list[Verdict] = []
-        self._loader = GroupLoader(self._members, self._groups, self._wheel, coordinator, self._verdicts.append)
+        where = (self._members, self._groups, self._wheel, coordinator, self._verdicts.append)
+        self._loader, self._arrivals = GroupLoader(*where), Arrivals(*where)
         self._sessions = state.sessions
         self._runner = GroupRunner(self._members, self._groups, self._wheel, self._loader, self._router, limits)
 
@@ -148,7 +151,7 @@ class Shard:
         """Encode the state; `Shard(blob=...)` carries on from it."""
         if self._members.wasteful():
             renumber_members(self._members, self._wheel)
-            self._router.forget_order()
+            self._router.forget()
         if self._heavy:
             # A full shard must not stay full for ever of those who are gone (`test_p6_state_bytes_max`).
             self._members.drop_free_text()
@@ -158,12 +161,12 @@ class Shard:
                 self._members,
                 self._groups,
                 self._wheel,
-                self._router.order(),
                 dict(self.totals),
                 self.time,
                 self._group_times.elsewhere(),
                 self._waiting,
                 self._owed.state(),
+                self._came,
                 self._sessions,
             )
         )
@@ -177,7 +180,9 @@ class Shard:
         """
         batch = self._begin()
         floors = self.time.watermarks()
-        outages = self.time.read(readings, outage_min_ms=self._outage_min_ms, partitions=self._partitions)
+        outages = self.time.read(
+            readings, outage_min_ms=self._outage_min_ms, partitions=self._partitions, former=self._former
+        )
         batch.counts["records"] += sum(len(pack.entry) for pack in packs)
         packs = [*self._waiting, *(not_before(pack, floors) for pack in packs)]
         decided = self.time.decided()
@@ -215,7 +220,7 @@ class Shard:
         self._verdicts.clear()
         if self._sessions != self._loader.sessions:
             self._loader.look_at_epoch_members()
-            self._router.forget_order()
+            self._router.forget()
             self._sessions = self._loader.sessions
         admission = Admission(self._limits, heavy=self._heavy, members=len(self._members))
         return Batch(self._verdicts, admission, Counter(batches=1))
@@ -287,6 +292,7 @@ class Shard:
             # A new wheel starts where the log does, so that its first deadlines are filed on fine levels.
             self._wheel.advance(max(0, int(log.append_ms.min())))
         batch.counts["records_astray"] += self._router.count_strays(log, route.group)
+        arriving = take_out(log, route, self._groups)
         mark_busy(
             log,
             route,
@@ -295,6 +301,8 @@ class Shard:
             member_deadlines(self._wheel, self._members.rows),
             group_deadlines(self._wheel, self._groups.rows),
         )
+        if len(arriving) and self._arrivals.let_in(log, route, batch.admission):
+            self._router.forget()
         alive = keep_alive(log, route, self._groups)
         self._members["seen_ms"][alive.rows] = alive.seen_ms
         self._wheel.file(member_handle(alive.rows), alive.seen_ms + self._members["timeout_ms"][alive.rows])

@@ -6,13 +6,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from heartwheel.coordinator.partition import shard_of
-from heartwheel.spark.value_table import UNKNOWN, ValueTable
-from heartwheel.wire.events import RejectedError, TickError
-from heartwheel.wire.requests import decode_request, fingerprint_of
-from heartwheel.wire.tick import TICK_PREFIX, read_tick
+from heartwheel.spark.java_hashes import shards_of
+from heartwheel.spark.value_table import UNKNOWN, Codes, Ints, Rows, Shards, ValueTable
+from heartwheel.wire.events import Event, EventType, RejectedError, TickError, digests
+from heartwheel.wire.group_heartbeats import GroupHeartbeat
+from heartwheel.wire.requests import Request, decode_requests, fingerprint_of
 
 BAD: Final = -1
 TICK: Final = -2
@@ -25,20 +26,27 @@ REMEMBERED_BYTES_MAX: Final = 512 << 20
 """How many bytes these values may have together; memory is taken as they come (`docs/performance.md`)."""
 
 
+_DECODED_AT_ONCE: Final = 2048
+"""How many values are decoded together: so many events fit into a core's cache."""
+
+_GROUP_HEARTBEAT: Final = 1
+_KIND_OF: Final = {Event: 0, GroupHeartbeat: _GROUP_HEARTBEAT, TickError: TICK}
+
+
 class Decoded(NamedTuple):
     """What the distinct values of a frame of records decode to.
 
     Args:
         bodies: large binary (entries,), the values.
-        shard: int64 (entries,), `BAD` or `TICK` where the value is no event.
+        shard: int16 (entries,), `BAD` or `TICK` where the value is no event.
         marks: int64 (entries,), the fingerprint of a heartbeat, else 0.
-        entry: intp (records,), which of them a record has.
+        entry: int32 (records,), which of them a record has.
     """
 
     bodies: pa.LargeBinaryArray
-    shard: NDArray[np.int64]
-    marks: NDArray[np.int64]
-    entry: NDArray[np.intp]
+    shard: Shards
+    marks: Ints
+    entry: Codes
 
 
 class Decoder:
@@ -54,60 +62,101 @@ class Decoder:
         self._shards = shards
         self.value_bytes_max = value_bytes_max
         self._table = ValueTable(entries_max=remembered_max, bytes_max=REMEMBERED_BYTES_MAX)
-        self._place = np.empty(0, np.int32)
+        self._place = np.empty(remembered_max, np.int32)
 
-    def decode(self, values: pa.LargeBinaryArray, hashes: NDArray[np.int64]) -> Decoded:
+    def decode(self, values: pa.LargeBinaryArray, hashes: Ints) -> Decoded:
         """Decode the values of a frame, large binary (records,) without nulls, with their hashes."""
         codes = self._table.find(hashes, values)
         unknown = np.flatnonzero(codes == UNKNOWN)
         if not len(unknown):
             distinct, entry = self._distinct(codes)
-            return Decoded(self._bodies(distinct), self._shard(distinct), self._table.marks[distinct], entry)
-        missing = values.take(pa.array(unknown)).dictionary_encode()
-        which = missing.indices.to_numpy()
-        found = [self._decode(value) for value in missing.dictionary.to_pylist()]
-        shard = np.array([hit[0] for hit in found], np.int64)
-        marks = np.array([hit[1] for hit in found], np.int64)
+            return Decoded(self._bodies(distinct), self._table.shards[distinct], self._table.marks[distinct], entry)
+        first, which = _distinct_values(hashes[unknown], values, unknown)
+        new = values.take(pa.array(first))
+        shard, marks = self._decode(new)
         held = np.flatnonzero(codes != UNKNOWN)
         distinct, held_entry = self._distinct(codes[held])
-        entry = np.empty(len(codes), np.intp)
+        entry = np.empty(len(codes), np.int32)
         entry[held] = held_entry
         entry[unknown] = which + len(distinct)
         decoded = Decoded(
-            pa.concat_arrays([self._bodies(distinct), missing.dictionary]),
-            np.concatenate((self._shard(distinct), shard)),
+            pa.concat_arrays([self._bodies(distinct), new]),
+            np.concatenate((self._table.shards[distinct], shard)),
             np.concatenate((self._table.marks[distinct], marks)),
             entry,
         )
-        hash_of = np.empty(len(found), np.int64)
-        hash_of[which] = hashes[unknown]
         good = np.flatnonzero(shard >= 0)
-        self._table.add(hash_of[good], missing.dictionary.take(pa.array(good)), shard[good], marks[good])
+        good_values = new if len(good) == len(new) else new.take(pa.array(good))
+        self._table.add(hashes[first[good]], good_values, shard[good], marks[good])
         return decoded
 
-    def _bodies(self, codes: NDArray[np.int32]) -> pa.LargeBinaryArray:
+    def _bodies(self, codes: Codes) -> pa.LargeBinaryArray:
         return self._table.values().take(pa.array(codes))
 
-    def _shard(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
-        return self._table.shards[codes].astype(np.int64)
-
-    def _distinct(self, codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+    def _distinct(self, codes: Codes) -> tuple[Codes, Codes]:
         """Return the distinct codes, and for each record which of them it has; without a sort."""
-        if len(self._place) < len(self._table):
-            self._place = np.empty(2 * len(self._table), np.int32)
         at = np.arange(len(codes), dtype=np.int32)
         self._place[codes] = at
         distinct = codes[self._place[codes] == at]
         self._place[distinct] = np.arange(len(distinct), dtype=np.int32)
-        return distinct, self._place[codes].astype(np.intp)
+        return distinct, self._place[codes]
 
-    def _decode(self, value: bytes) -> tuple[int, int]:
-        if value.startswith(TICK_PREFIX) and len(value) <= self.value_bytes_max and read_tick(value) is not None:
-            return TICK, 0
-        try:
-            request = decode_request(value, size_max=self.value_bytes_max)
-        except TickError:
-            return TICK, 0
-        except RejectedError:
-            return BAD, 0
-        return shard_of(request.group_id, self._shards), fingerprint_of(request)
+    def _decode(self, values: pa.LargeBinaryArray) -> tuple[Shards, Ints]:
+        """Return the shard and the fingerprint of each value, as in `Decoded`."""
+        shard = np.full(len(values), BAD, np.int16)
+        marks = np.zeros(len(values), np.int64)
+        for start in range(0, len(values), _DECODED_AT_ONCE):
+            here = slice(start, start + _DECODED_AT_ONCE)
+            self._decode_some(values[here].to_pylist(), shard[here], marks[here])
+        return shard, marks
+
+    def _decode_some(self, values: list[bytes], shard: Shards, marks: Ints) -> None:
+        found = decode_requests(values, size_max=self.value_bytes_max)
+        events = [event for event in found if type(event) is Event]
+        kind = np.array([_KIND_OF.get(type(each), BAD) for each in found]) if len(events) < len(found) else None
+        good = slice(None) if kind is None else kind == 0
+        if kind is not None:
+            shard[:] = kind
+        if events:
+            shard[good] = shards_of([event.group_id for event in events], self._shards)
+            digested = np.frombuffer(digests(events), "<i8")
+            beats = np.array([event.type is EventType.HEARTBEAT for event in events])
+            marks[good] = np.where(beats, np.where((digested == 0) | (digested == 1), 2, digested), 0)
+        if kind is not None:
+            self._place_group_heartbeats(found, kind, shard, marks)
+
+    def _place_group_heartbeats(
+        self, found: list[Request | RejectedError], kind: NDArray[np.int_], shard: Shards, marks: Ints
+    ) -> None:
+        """Fill in the shard and the fingerprint of heartbeats at a member epoch."""
+        at = np.flatnonzero(kind == _GROUP_HEARTBEAT)
+        beats = [each for each in found if isinstance(each, GroupHeartbeat)]
+        if beats:
+            shard[at] = shards_of([beat.group_id for beat in beats], self._shards)
+            marks[at] = [fingerprint_of(beat) for beat in beats]
+
+
+def _distinct_values(hashes: Ints, values: pa.LargeBinaryArray, rows: Rows) -> tuple[Rows, Rows]:
+    """Find the distinct ones among some values.
+
+    Args:
+        hashes: int64 (rows,), of these values.
+        values: large binary (records,).
+        rows: intp (rows,), which of them.
+
+    Returns:
+        The rows of the distinct values, and for each of `rows` which of them it has.
+    """
+    _, first, which = np.unique(hashes, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), np.intp)
+    rank[order] = np.arange(len(order))
+    first, which = first[order], rank[which]
+    again = np.flatnonzero(first[which] != np.arange(len(rows)))
+    if len(again):
+        same = pc.equal(values.take(pa.array(rows[again])), values.take(pa.array(rows[first[which[again]]])))
+        if not pc.all(same).as_py():  # different values with one hash
+            coded = values.take(pa.array(rows)).dictionary_encode()
+            which = coded.indices.to_numpy().astype(np.intp)
+            _, first = np.unique(which, return_index=True)
+    return rows[first], which

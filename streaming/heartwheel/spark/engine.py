@@ -108,6 +108,7 @@ class Engine:
             log_file=self._log_file,
         )
         spark = start_session(conf, log_file=self._log_file)
+        _log.info("Spark is up")
         try:
             self._job.open(spark)
             self._refuse_what_ends_it(spark)

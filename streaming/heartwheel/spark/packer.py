@@ -87,7 +87,7 @@ class Packer:
         values = batch.column("value").cast(pa.large_binary())
         append_ms, offset = batch.column("append_ms").to_numpy(), batch.column("offset").to_numpy()
         decoded, whole = self._decode(values, batch.column("value_hash").to_numpy())
-        shard = np.full(len(batch), BAD, np.int64)
+        shard = np.full(len(batch), BAD, np.int16)
         shard[whole] = decoded.shard[decoded.entry]
         tick_rows = np.flatnonzero(shard == TICK)
         ticks = [read_tick(value) or ANONYMOUS for value in values.take(pa.array(tick_rows)).to_pylist()]
@@ -113,26 +113,29 @@ class Packer:
     ) -> Iterator[PackedRow]:
         # Stable sorts keep the log's order inside a shard (`test_nothing_is_lost_and_order_is_kept`); of 16 bits they
         # are radix sorts, which cost a tenth of a comparison sort here.
-        shard = decoded.shard.astype(np.int16)
+        shard = decoded.shard
         record_shard = shard[decoded.entry]
         entry_order = np.argsort(shard, kind="stable")
         record_order = np.argsort(record_shard, kind="stable")
+        # Sorted, each shard's entries and records are a slice each; ticks and bad values come before those of shard 0.
         bounds = np.arange(self._shards + 1, dtype=np.int16)
         entry_cuts = np.searchsorted(shard[entry_order], bounds)
         record_cuts = np.searchsorted(record_shard[record_order], bounds)
         # A record's entry, counted among the entries of all shards in their order.
-        rank = np.empty(len(shard), np.intp)
-        rank[entry_order] = np.arange(len(shard))
+        rank = np.empty(len(shard), np.int32)
+        rank[entry_order] = np.arange(len(shard), dtype=np.int32)
+        marks, bodies = decoded.marks[entry_order], decoded.bodies.take(pa.array(entry_order))
+        entry = rank[decoded.entry[record_order]]
+        append_ms, offset = append_ms[record_order], offset[record_order]
         for s in range(self._shards):
-            records = record_order[record_cuts[s] : record_cuts[s + 1]]
-            if not len(records):
+            entries, records = slice(*entry_cuts[s : s + 2]), slice(*record_cuts[s : s + 2])
+            if records.start == records.stop:
                 continue
-            mine = entry_order[entry_cuts[s] : entry_cuts[s + 1]]
             for payload in encode_packs(
                 partition,
-                decoded.marks[mine],
-                decoded.bodies.take(pa.array(mine)),
-                rank[decoded.entry[records]] - entry_cuts[s],
+                marks[entries],
+                bodies[entries],
+                entry[records] - np.int32(entries.start),
                 append_ms[records],
                 offset[records],
             ):

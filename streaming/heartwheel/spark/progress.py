@@ -78,7 +78,12 @@ class ProgressReader:
 
     def fresh(self) -> Iterator[Progress]:
         """Yield the batches that have finished since the last call."""
-        for raw in self._query.recentProgress:
+        newest = self._query.lastProgress
+        if newest is None or int(newest["batchId"]) <= self._last:
+            return
+        # Each report costs a round trip to the JVM and its JSON: of a hundred that Spark keeps, one is new as a rule.
+        skipped = int(newest["batchId"]) > self._last + 1
+        for raw in self._query.recentProgress if skipped else (newest,):
             batch_id = int(raw["batchId"])
             if batch_id > self._last and raw["numInputRows"]:
                 self._last = batch_id

@@ -25,6 +25,10 @@ from heartwheel.wire.job import SilentPartition, TickerState
 from heartwheel.wire.tick import Tick, encode_tick
 from kafka import KafkaProducer
 
+LEAD_MS: Final = 20
+"""How long before a multiple of the interval a tick is sent, ms: Spark starts its batches at multiples of theirs, by
+the same clock, and reads what is in the topic by then."""
+
 LAGS_MS: Final = 2_000
 """A partition without a tick for longer than this, or five intervals, is silent."""
 
@@ -50,6 +54,19 @@ _REASONS: Final = {
 _log = logging.getLogger(__name__)
 
 
+def until_next_ms(wall_ms: float, interval_ms: int) -> float:
+    """Tell how long after a tick the next one is due: `LEAD_MS` before a multiple of the interval, ms.
+
+    The clock decides nothing but when within the interval ticks are sent. One that is set costs half an interval.
+
+    Args:
+        wall_ms: the clock, epoch ms.
+        interval_ms: from one tick to the next.
+    """
+    left_ms = interval_ms - (wall_ms + LEAD_MS) % interval_ms
+    return left_ms if left_ms > interval_ms / 2 else left_ms + interval_ms
+
+
 def new_run() -> str:
     """Make the id of a ticker's run."""
     return secrets.token_hex(8)
@@ -71,7 +88,7 @@ class Ticker:
         bootstrap: `host:port[,host:port]`.
         topic: whose time it carries.
         run: id of this run.
-        interval_ms: from one tick to the next, ms.
+        interval_ms: from one tick to the next, ms; if that of the batches is a multiple, each has one right before it.
         properties: Kafka client properties in dotted style.
         now_s: reads the monotonic clock, seconds.
     """
@@ -177,9 +194,8 @@ class Ticker:
             self._connect()
         if now_s < due_s or self._producer is None:
             return due_s
-        interval_s = self._interval_ms / 1000
         self._send(now_s)
-        return max(due_s + interval_s, now_s)
+        return now_s + until_next_ms(time.time() * 1000, self._interval_ms) / 1000
 
     def _send(self, now_s: float) -> None:
         found: set[int] = self._producer.partitions_for(self._topic) or set()

@@ -13,7 +13,7 @@ this process, so that nobody can prepare values that share their slots.
 from __future__ import annotations
 
 import secrets
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+Shards = NDArray[np.int16]
 Codes = NDArray[np.int32]
 Rows = NDArray[np.intp]
 
@@ -51,17 +52,19 @@ class ValueTable:
         self._entries_max = entries_max
         self._bytes_max = bytes_max
         self._multiplier = np.uint64(secrets.randbits(64) | 1)
+        # As large as they may become: the system hands out memory as it is written to, and nothing is ever moved.
+        self._shards = np.empty(entries_max, np.int16)
+        self._marks = np.empty(entries_max, np.int64)
+        self._hashes = np.empty(entries_max, np.int64)
+        self._used = np.empty(entries_max, np.bool_)
+        self._ends = np.empty(entries_max + 1, np.int64)
+        self._bytes = np.empty(bytes_max, np.uint8)
         self._clear()
 
     def _clear(self) -> None:
         self._count = 0
         self._lookups = 0
-        self._shards = np.empty(0, np.int16)
-        self._marks = np.empty(0, np.int64)
-        self._hashes = np.empty(0, np.int64)
-        self._used = np.empty(0, np.bool_)
-        self._ends = np.zeros(1, np.int64)
-        self._bytes = np.empty(0, np.uint8)
+        self._ends[0] = 0
         self._make_slots(_SLOT_BITS_MIN)
 
     def __len__(self) -> int:
@@ -73,7 +76,7 @@ class ValueTable:
         return int(self._ends[self._count])
 
     @property
-    def shards(self) -> NDArray[np.int16]:
+    def shards(self) -> Shards:
         """The shard of each value, int16 (values,), by code."""
         return self._shards[: self._count]
 
@@ -108,17 +111,21 @@ class ValueTable:
         self._used[codes[hits[same]]] = True
         return codes
 
-    def add(self, hashes: Ints, values: pa.LargeBinaryArray, shards: Ints, marks: Ints) -> None:
+    def add(self, hashes: Ints, values: pa.LargeBinaryArray, shards: Shards, marks: Ints) -> None:
         """Remember values, as many of them as there is room for.
 
         Args:
             hashes: int64 (n,).
             values: large binary (n,), distinct, none of them held.
-            shards: int64 (n,).
+            shards: int16 (n,).
             marks: int64 (n,).
         """
+        if not len(hashes):
+            return
         keys, first = np.unique(_keys(hashes), return_index=True)
-        new = first[self._probe(keys) == UNKNOWN]  # of values with one hash, the first is held
+        # Of values with one hash, the first is held. They are kept in the order in which they came, as they will come
+        # in that order again.
+        new = np.sort(first[self._probe(keys) == UNKNOWN])
         sizes = pc.binary_length(values).to_numpy(zero_copy_only=False)
         if not self._has_room(len(new), int(sizes[new].sum())) and self._lookups >= 2 * self._count:
             self._forget_unused()
@@ -133,16 +140,15 @@ class ValueTable:
     def _forget_unused(self) -> None:
         kept = np.flatnonzero(self._used[: self._count])
         hashes, values = self._hashes[kept], self.values().take(pa.array(kept))
-        shards, marks = self._shards[kept].astype(np.int64), self._marks[kept]
+        shards, marks = self._shards[kept], self._marks[kept]
         self._clear()
         if len(kept):
             self._append(hashes, values, shards, marks)
-        self._used[:] = False
+        self._used[: len(kept)] = False
 
-    def _append(self, keys: Ints, values: pa.LargeBinaryArray, shards: Ints, marks: Ints) -> None:
+    def _append(self, keys: Ints, values: pa.LargeBinaryArray, shards: Shards, marks: Ints) -> None:
         start, stop = self._count, self._count + len(keys)
         ends, data = _contents(values)
-        self._reserve(stop, self.nbytes + len(data))
         self._bytes[self.nbytes : self.nbytes + len(data)] = data
         self._ends[start + 1 : stop + 1] = ends + self.nbytes
         self._hashes[start:stop] = keys
@@ -155,15 +161,6 @@ class ValueTable:
             self._insert(self._hashes[:stop], np.arange(stop, dtype=np.int32))
         else:
             self._insert(keys, np.arange(start, stop, dtype=np.int32))
-
-    def _reserve(self, count: int, size: int) -> None:
-        if count > len(self._hashes):
-            room = min(max(2 * count, 1024), self._entries_max)
-            for name in ("_shards", "_marks", "_hashes", "_used"):
-                setattr(self, name, _grown(getattr(self, name), room))
-            self._ends = _grown(self._ends, room + 1)
-        if size > len(self._bytes):
-            self._bytes = _grown(self._bytes, min(2 * size, self._bytes_max))
 
     # -- the slots
 
@@ -224,9 +221,3 @@ def _contents(values: pa.LargeBinaryArray) -> tuple[Ints, NDArray[np.uint8]]:
     start, stop = int(ends[0]), int(ends[-1])
     contents = np.frombuffer(data, np.uint8)[start:stop] if data is not None else np.empty(0, np.uint8)
     return ends[1:] - start, contents
-
-
-def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
-    larger = np.empty(size, array.dtype)
-    larger[: len(array)] = array
-    return larger

@@ -5,11 +5,20 @@ An `Event` is a request of the classic protocol, a `GroupHeartbeat` one of the p
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
-from heartwheel.wire.events import Event, EventType, decode_accepted, decode_event, encode_event
+from heartwheel.wire.events import (
+    Event,
+    EventType,
+    RejectedError,
+    decode_accepted,
+    decode_event,
+    decode_events,
+    encode_event,
+)
 from heartwheel.wire.events import fingerprint as digest_of
 from heartwheel.wire.group_heartbeats import (
     JOIN_EPOCH,
@@ -25,6 +34,9 @@ Request = Event | GroupHeartbeat
 
 _HEARTBEATS: Final = frozenset(kind.value for kind in HeartbeatType)
 _NAMES: Final = tuple(f'"{kind}"'.encode() for kind in HeartbeatType)
+
+
+_HEARTBEAT: Final = b'_heartbeat"'
 
 
 class _Typed(msgspec.Struct):
@@ -50,6 +62,25 @@ def decode_request(value: bytes | None, *, size_max: int = 1 << 20) -> Request:
     return decode_event(value, size_max=size_max)
 
 
+def decode_requests(values: Sequence[bytes], *, size_max: int = 1 << 20) -> list[Request | RejectedError]:
+    """Decode many values, each as `decode_request` does; in the place of one that cannot be stands the error."""
+    found: list[Request | RejectedError] = []
+    start = 0
+    for place, value in enumerate(values):
+        if _is_heartbeat(value):
+            found += decode_events(values[start:place], size_max=size_max)
+            found.append(_heartbeat_or_error(value, size_max))
+            start = place + 1
+    return [*found, *decode_events(values[start:], size_max=size_max)]
+
+
+def _heartbeat_or_error(value: bytes, size_max: int) -> GroupHeartbeat | RejectedError:
+    try:
+        return decode_group_heartbeat(value, size_max=size_max)
+    except RejectedError as error:
+        return error
+
+
 def decode_accepted_request(value: bytes) -> Request:
     """Decode a value that `decode_request` has accepted before, without checking it again."""
     return decode_accepted_heartbeat(value) if _is_heartbeat(value) else decode_accepted(value)
@@ -57,7 +88,7 @@ def decode_accepted_request(value: bytes) -> Request:
 
 def _is_heartbeat(value: bytes) -> bool:
     """Tell whether a value is one of the newer heartbeats; cheap for others, which seldom hold such a name."""
-    if not any(name in value for name in _NAMES):
+    if _HEARTBEAT not in value or not any(name in value for name in _NAMES):
         return False
     try:
         return _decode_type(value).type in _HEARTBEATS

@@ -84,7 +84,7 @@ class Topic(enum.StrEnum):
     TRIGGERS = "triggers"
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One decision about one group.
 
     Args:
@@ -114,6 +114,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         member_epoch: of a member of such a group: its own epoch; -2 while a static one is away.
         timeout_ms: the length of the timer that fenced a member of such a group, ms.
         new_member_id: under which id a static member of such a group came back.
+        loads: how often the group had been loaded in that very millisecond.
     """
 
     kind: Kind
@@ -142,6 +143,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     member_epoch: int | None = None
     timeout_ms: int | None = None
     new_member_id: str | None = None
+    loads: int = 0
 
 
 NAMES_MAX: Final = 100
@@ -172,6 +174,9 @@ TRIGGER_TYPES: Final = {
 """How the triggers topic names the kinds that go there."""
 
 
+_encode_parts = msgspec.json.Encoder().encode
+
+
 def topic_of(verdict: Verdict) -> Topic | None:
     """Return which topic a verdict is written to; `None` for kinds that only a replay shows."""
     if verdict.expiry_reason is not None:
@@ -186,20 +191,23 @@ def verdict_id(verdict: Verdict) -> str:
 
     A batch that is replayed after a crash therefore writes the same id, which consumers drop (promise P3).
     """
-    parts = (
+    parts: tuple[str | int, ...] = (
         verdict.group_id,
         verdict.member_id or "",
         verdict.generation_id,
-        verdict.kind.value,
+        verdict.kind,
         # Two rebalances may start at one millisecond and one generation: a loaded group's member leaves, another joins.
-        str(verdict.expiry_reason or verdict.cause or ""),
+        verdict.expiry_reason or verdict.cause or "",
         verdict.time_ms,
     )
+    if verdict.loads and verdict.expiry_reason is None:
+        # A load takes the group back to where it was, and while append times stand still it may start from there again.
+        parts = (*parts, verdict.loads)
     # JSON keeps the boundaries of the parts apart: ("a", "bc") and ("ab", "c") must not collide.
-    return hashlib.blake2b(msgspec.json.encode(parts), digest_size=16).hexdigest()
+    return hashlib.blake2b(_encode_parts(parts), digest_size=16).hexdigest()
 
 
-class ExpirationRow(msgspec.Struct, kw_only=True):
+class ExpirationRow(msgspec.Struct, kw_only=True, gc=False):
     """One row of the expirations topic; `conf/schemas/member-expirations.schema.json` describes it.
 
     `group_kind` is that of `TriggerRow`; `member_epoch` is known of members that go by epochs, -2 of a static member
@@ -225,12 +233,13 @@ class ExpirationRow(msgspec.Struct, kw_only=True):
     member_epoch: int | None = None
 
 
-class TriggerRow(msgspec.Struct, kw_only=True):
+class TriggerRow(msgspec.Struct, kw_only=True, gc=False):
     """One row of the triggers topic; `conf/schemas/rebalance-triggers.schema.json` describes it.
 
     `awaiting`, `removed` and `joined` name the first `NAMES_MAX` members, or as many as `NAMES_BYTES_MAX` allows; their
     counts tell how many there are. `group_kind` is `classic`, `loaded`, `presence`,
     `consumer`, `share` or `streams`, of which `generation_id` is the epoch; `None` in rows of earlier releases.
+    `loads` tells how often the group had been loaded in the very millisecond of `time_ms`.
     """
 
     id: str
@@ -253,6 +262,7 @@ class TriggerRow(msgspec.Struct, kw_only=True):
     detected_ms: int
     shard: int
     group_kind: str | None = None
+    loads: int = 0
 
     @property
     def is_rebalance(self) -> bool:
@@ -290,7 +300,7 @@ def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow |
             client_id=verdict.client_id,
             client_host=verdict.client_host,
             generation_id=verdict.generation_id,
-            reason=verdict.expiry_reason.value,
+            reason=verdict.expiry_reason,
             last_seen_ms=verdict.last_seen_ms or 0,
             session_timeout_ms=verdict.session_timeout_ms or 0,
             deadline_ms=verdict.time_ms,
@@ -307,7 +317,7 @@ def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow |
         group_id=verdict.group_id,
         generation_id=verdict.generation_id,
         reason=_cut(verdict.reason),
-        cause=verdict.cause.value if verdict.cause else None,
+        cause=verdict.cause,
         time_ms=verdict.time_ms,
         deadline_ms=verdict.deadline_ms,
         awaiting=first_names(verdict.awaiting),
@@ -322,11 +332,14 @@ def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow |
         detected_ms=detected_ms,
         shard=shard,
         group_kind=verdict.group_kind or None,
+        loads=verdict.loads,
     )
 
 
 def first_names(member_ids: tuple[str, ...]) -> tuple[str, ...]:
     """Take as many members as a row may name, in their order."""
+    if not member_ids:
+        return member_ids
     first = member_ids[:NAMES_MAX]
     ends = itertools.accumulate(len(member_id.encode()) for member_id in first)
     return first[: sum(end <= NAMES_BYTES_MAX for end in ends)]

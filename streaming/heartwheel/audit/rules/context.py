@@ -129,6 +129,7 @@ class Run:
                 "removed": tuple(sorted(removed)),
                 "joined": tuple(sorted(joined)),
                 "duration_ms": duration_ms,
+                "loads": group.reads if group.read_ms == group.now_ms else 0,
             },
         )
 

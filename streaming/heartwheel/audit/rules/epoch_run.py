@@ -143,6 +143,7 @@ class EpochRun(Run):
                 "removed": tuple(sorted(removed)),
                 "joined": joined,
                 "duration_ms": None,
+                "loads": 0,
                 "group_kind": modern.kind,
             },
         )
