@@ -519,7 +519,7 @@ MUTANTS: Final = (
         "        ctx.clear_fingerprints()\n",
         "        pass\n",
         "P3",
-        f"{_EPOCH_PATHS}::test_fingerprint_promises_a_plain_reset",
+        f"{_EPOCH_PATHS}::test_a_new_epoch_is_assigned_by_the_next_known_heartbeat",
     ),
     Mutant(
         "a member that owes partitions takes the fast path",
@@ -527,7 +527,7 @@ MUTANTS: Final = (
         "plain = member.timers.keys() == {TimerName.SESSION} and not member.unrevoked and member.epoch == epoch",
         "plain = member.epoch == epoch",
         "P1",
-        f"{_EPOCH_PATHS}::test_p3_any_log_any_cut_gives_the_verdicts_of_the_rules",
+        f"{_EPOCH_PATHS}::test_who_owes_partitions_is_fenced_however_often_it_beats",
     ),
     Mutant(
         "a changed session timeout is not heard of",

@@ -18,7 +18,7 @@ from heartwheel.shard.shard import Shard
 from heartwheel.testing import LogBuilder, by_group, read_records, run_rules, run_shard, until
 from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
 from heartwheel.wire.requests import decode_request, fingerprint_of
-from heartwheel.wire.verdicts import Verdict
+from heartwheel.wire.verdicts import Kind, Verdict
 from support.epoch_beats import EPOCHS_CONFIG, epoch_logs, steady_epoch_logs
 from support.heartbeat_logs import EXAMPLES, T0, cuts_of
 
@@ -127,6 +127,44 @@ def test_silence_ends_a_member_by_the_session_of_the_broker(kind: HeartbeatType)
         ("m0", session_ms, kind.partition("_")[0], 3),
         ("m1", session_ms, kind.partition("_")[0], 3),
     ]
+
+
+def _as_the_rules(log: LogBuilder) -> list[Verdict]:
+    """Run a log through a shard, a batch a record, and hold it to the rules; return the verdicts."""
+    verdicts = run_shard(log, clock_ms=_end(log), cuts=range(1, len(log.records)), config=EPOCHS_CONFIG)
+    assert verdicts == run_rules(log, clock_ms=_end(log), config=EPOCHS_CONFIG)
+    return verdicts
+
+
+def test_a_new_epoch_is_assigned_by_the_next_known_heartbeat() -> None:
+    """A heartbeat that did nothing but keep alive brings the target once the epoch has moved, so it is looked at."""
+    log = LogBuilder()
+    log.group_beat(T0, "g", "a", 0)
+    for at_ms in (400, 500):
+        log.group_beat(T0 + at_ms, "g", "a", 2)
+    log.group_beat(T0 + 600, "g", "b", 0)
+    log.group_beat(T0 + 700, "g", "c", 0)
+    for at_ms in (800, 1_000, 1_200):
+        log.group_beat(T0 + at_ms, "g", "a", 2)
+    targets = [v.time_ms - T0 for v in _as_the_rules(log) if v.kind is Kind.TARGET_COMPUTED]
+    assert targets[:3] == [0, 600, 1_000]
+
+
+def test_who_owes_partitions_is_fenced_however_often_it_beats() -> None:
+    """The same heartbeat again and again keeps the session, not the time for giving partitions back."""
+    log = LogBuilder()
+    fields: dict[str, object] = {"type": HeartbeatType.CONSUMER, "group_id": "g", "member_id": "a"}
+
+    def beat(at_ms: int, epoch: int, answer: int, **more: object) -> None:
+        said = {**fields, "member_epoch": epoch, "answer_member_epoch": answer, **more}
+        log.add(T0 + at_ms, GroupHeartbeat(**said))  # type: ignore[arg-type]  # fields by name
+
+    beat(0, 0, 2, assignment={"t": (0, 1)}, rebalance_timeout_ms=600)
+    log.group_beat(T0 + 100, "g", "b", 0, answer=3)
+    for at_ms in range(200, 1_200, 100):
+        beat(at_ms, 2, 2, owned={"t": (0, 1)}, assignment={"t": (0,)})
+    fenced = [v for v in _as_the_rules(log) if v.kind is Kind.MEMBER_FENCED_REBALANCE_TIMEOUT]
+    assert [(v.member_id, v.time_ms - T0) for v in fenced] == [("a", 800)]
 
 
 def _alone(config: CoordinatorConfig, blob: str = "") -> Shard:
