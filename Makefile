@@ -75,8 +75,8 @@ simulate: $(STAMP) ## histories from seeds; SEEDS=100000 or SEEDS=500..900 says 
 mutants: $(STAMP) ## put mistakes into a copy of the engine; each must fail its test; ARGS="-k clock" picks some
 	@PYTHONPATH=tests $(BIN)/python -m mutation $(ARGS)
 
-faults: $(STAMP) ## kill the real job at every point: a minute without broker, twenty restarts, a cluster
-	@$(BIN)/pytest -m proof tests/spark/test_real_faults.py tests/cluster $(ARGS)
+faults: $(STAMP) ## kill the real job at every point, Kafka under it, and set its clock; a cluster
+	@$(BIN)/pytest -m proof tests/spark/test_real_faults.py tests/spark/test_time_*.py tests/cluster $(ARGS)
 
 # 30 minutes, unless MINUTES is given on the command line.
 soak: $(STAMP) ## run the job for 30 minutes, and tell whether anything grows; MINUTES=3

@@ -14,6 +14,7 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -116,6 +117,17 @@ def encode_pack(pack: Pack) -> bytes:
             body,
         )
     )
+
+
+def encode_fed(feed: str, pack: bytes) -> bytes:
+    """Encode a pack of records that a feed has passed on."""
+    return msgspec.msgpack.encode((feed, pack))
+
+
+def decode_fed(payload: bytes) -> tuple[str, Pack]:
+    """Decode what `encode_fed` made: the feed's name, and its records with the times that they say."""
+    feed, pack = msgspec.msgpack.decode(payload, type=tuple[str, bytes])
+    return feed, decode_pack(pack)
 
 
 def select(pack: Pack, records: NDArray[np.bool_]) -> Pack:

@@ -101,7 +101,7 @@ def test_one_rule_for_cells_and_chats() -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("words", [["--config", f"{EVIL}.toml"], [f"--x{EVIL}"], ["--set", f"engine.{EVIL}={EVIL}"]])
 def test_error_lines_of_every_command(command: str, words: list[str], printed: Read) -> None:
-    """What is wrong with a command line or a configuration is told with nothing hidden in it."""
+    """What is wrong with a command line or a configuration is reported with nothing hidden in it."""
     assert run([command, *words]) in (1, 2)
     text = printed()
     assert is_harmless(text)

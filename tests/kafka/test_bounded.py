@@ -60,14 +60,14 @@ def test_p6_a_reader_goes_on_after_a_bomb(
         (0, b"before"),
         (2, b"after"),
     ]
-    told = [record.getMessage() for record in caplog.records if "not read" in record.getMessage()]
-    assert len(told) == 2
-    assert f"{open_topic} partition 0 offsets 1 to 1: a record batch of {len(data):,} bytes that unpacks to" in told[0]
-    assert "offsets 3 to 3" in told[1]
+    said = [record.getMessage() for record in caplog.records if "not read" in record.getMessage()]
+    assert len(said) == 2
+    assert f"{open_topic} partition 0 offsets 1 to 1: a record batch of {len(data):,} bytes that unpacks to" in said[0]
+    assert "offsets 3 to 3" in said[1]
 
 
 def test_p6_a_reader_says_what_it_has_not_read(kafka_broker: EmbeddedKafka, open_topic: str) -> None:
-    """Whoever asks is told of each batch by place, size and append time, and the position moves on over it."""
+    """Whoever asks hears of each batch by place, size and append time, and the position moves on over it."""
     data = bomb("zstd", 80 * MIB)
     blow_up(kafka_broker.bootstrap, open_topic, 0, data)
     found: list[OversizedBatch] = []

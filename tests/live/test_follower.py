@@ -73,7 +73,7 @@ def test_nothing_is_lost_or_doubled_over_a_restart_of_the_broker(topics: Callabl
             broker.start()
             send(ours, "expirations", *rows("c", "d"))
             wait_for(lambda: len(heard.members()) >= 4, "the rows after the restart")
-            wait_for(lambda: heard.links == [True, False, True], "the link to be told")
+            wait_for(lambda: heard.links == [True, False, True], "the link to be reported")
     assert heard.members() == ["a", "b", "c", "d"]
     assert [each.offset for each in heard.rows] == [0, 1, 2, 3]
     assert follower.failure is None
@@ -113,15 +113,15 @@ def test_it_begins_where_it_is_asked_to(kafka_broker: EmbeddedKafka, topics: Cal
 def test_topics_and_brokers_may_come_later(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
     """Topics that are made while it waits are read from their start; nobody must be started in an order."""
     names = {part: topics(part) for part in ("heartbeats", "expirations", "triggers", "status", "rejects", "job")}
-    heard, told = Heard(), threading.Event()
+    heard, linked = Heard(), threading.Event()
 
     class Missing:
         bootstrap = kafka_broker.bootstrap
 
     missing = Missing()
     missing.names = names  # type: ignore[attr-defined]
-    with Follower(settings_of(missing), on_rows=heard.take, on_link=lambda _: told.set()):  # type: ignore[arg-type]
-        assert told.wait(60)
+    with Follower(settings_of(missing), on_rows=heard.take, on_link=lambda _: linked.set()):  # type: ignore[arg-type]
+        assert linked.wait(60)
         ours = Topics(kafka_broker.bootstrap, names.__getitem__, partitions=1)
         send(ours, "expirations", *rows("a"))
         wait_for(lambda: heard.members() == ["a"], "the first row of a new topic")

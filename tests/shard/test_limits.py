@@ -72,7 +72,7 @@ class Shard:
         return sorted(row["member_id"] for row in self.rows["expirations"])
 
     def refused(self, cause: str) -> list[int]:
-        """Give the offsets of what was refused, all for one cause, and check what is told about it."""
+        """Give the offsets of what was refused, all for one cause, and check what is said about it."""
         rejects = self.rows["rejects"]
         assert {row["cause"] for row in rejects} == {cause}
         assert [base64.b64decode(row["value_base64"]) for row in rejects] == [
@@ -91,7 +91,7 @@ def beat(group: str, member: str, **more: object) -> bytes:
 
 
 def join(group: str, member: str, **more: object) -> list[bytes]:
-    """Give the values of the two joins of a new member: it is told its id (KIP-394), and comes back with it."""
+    """Give the values of the two joins of a new member: it is given its id (KIP-394), and comes back with it."""
     more |= {"type": "join", "protocol_type": "consumer", "protocols": [{"name": "range"}]}
     return [beat(group, "", assigned_member_id=member, **more), beat(group, member, **more)]
 

@@ -142,8 +142,8 @@ def test_a_shard_that_shrinks_gives_its_rows_back() -> None:
     assert len(blob) < full / 5
     again = _shard(blob)
     assert {member.deadline_ms for member in again.figures.at_risk(100)} == {T0 + 7_000}
-    told = again.apply([], until(T0 + 7_000)).verdicts
-    expired = [str(verdict.member_id) for verdict in told if verdict.expiry_reason]
+    verdicts = again.apply([], until(T0 + 7_000)).verdicts
+    expired = [str(verdict.member_id) for verdict in verdicts if verdict.expiry_reason]
     assert sorted(expired) == sorted(f"m{member}" for member in range(10))
 
 

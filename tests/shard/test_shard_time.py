@@ -14,6 +14,7 @@ from heartwheel.partitioner import murmur2
 from heartwheel.shard import Shard, ShardLimits
 from heartwheel.testing import OUTAGE_MIN_MS, RUN, LogBuilder, Record, by_group, read_records, until
 from heartwheel.wire.events import Event, EventType, Protocol
+from heartwheel.wire.tick import read_tick
 from heartwheel.wire.verdicts import Cause, Verdict
 from support.heartbeat_logs import CONFIG, EXAMPLES, T0
 from support.log_time_reference import outages_of, run_reference
@@ -164,6 +165,24 @@ def test_p1_an_outage_is_no_silence() -> None:
     log = _living(until_ms=60_000, pause=(20_000, 40_000))
     assert outages_of(log.records) == [(T0 + 19_800, T0 + 40_000)]
     assert _expired(log) == [("dead", 48_000)]
+
+
+def test_an_expiry_says_that_an_outage_put_it_off() -> None:
+    """Who died in an outage was renewed at its end, whenever that is read; who beat after it was not.
+
+    A state that was encoded between knows it, too.
+    """
+    log = _living(until_ms=80_000, pause=(20_000, 40_000))
+    quiet = [record for record in log.records if read_tick(record.value) is not None]
+    end = next(i for i, record in enumerate(log.records) if record.append_ms >= T0 + 42_000)
+    shard = Shard(coordinator=SLOW, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS)
+    verdicts = list(shard.apply(*read_records(log.records[:end])).verdicts)
+    shard = Shard(coordinator=SLOW, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=shard.encode())
+    rest = [record for record in quiet if record.append_ms >= T0 + 42_000]
+    verdicts += shard.apply(*read_records(rest)).verdicts
+    expired = [each for each in verdicts if each.expiry_reason]
+    assert [(each.member_id, each.time_ms - T0) for each in expired] == [("dead", 48_000), ("alive", 49_500)]
+    assert [each.renewed_ms for each in expired] == [T0 + 40_000, None]
 
 
 def test_p5_a_restart_is_no_outage() -> None:

@@ -41,7 +41,7 @@ def test_there_are_no_more_state_partitions_than_shards(tmp_path: Path) -> None:
 
 
 def test_f6_another_configuration_is_refused_with_all_that_differs(tmp_path: Path) -> None:
-    """F6: shards, topic and state partitions of another configuration are told at once."""
+    """F6: shards, topic and state partitions of another configuration are reported at once."""
     open_checkpoint(_settings(tmp_path / "c"))
     flags = ("engine.shards=9", "kafka.topics.heartbeats=other", "spark.shuffle_partitions=3")
     with pytest.raises(CheckpointError) as caught:

@@ -8,6 +8,7 @@ import msgspec
 
 from heartwheel.audit.config import AuditConfig
 from heartwheel.audit.derived import Derived, Row
+from heartwheel.audit.fed import MARK, UNTRUSTED, read_fed
 from heartwheel.audit.findings import FindingKind, Report
 from heartwheel.audit.matching import Matcher, topic_of
 from heartwheel.audit.pace import Candidate
@@ -107,6 +108,8 @@ class Audit:
         self._now_ms = time_ms
         if tick is not None:
             state.counts["ticks"] = state.counts.get("ticks", 0) + 1
+        elif event is None and value is not None and self._is_passed_on(value, append_ms, partition, offset):
+            state.counts["passed_on"] = state.counts.get("passed_on", 0) + 1
         elif event is not None or (event := self._decode(value, append_ms, partition, offset)) is not None:
             timeline.put(self._held(event.group_id, partition, time_ms), Waiting(time_ms, partition, offset), event)
         timeline.go_on(partition)
@@ -229,6 +232,19 @@ class Audit:
                 self._known.clear()  # it is a cache of a pure function, so all of it may be lost
             self._known[value] = event
         return event
+
+    def _is_passed_on(self, value: bytes, append_ms: int, partition: int, offset: int) -> bool:
+        """Tell whether a record is a feed's; its group is not judged, for its time is not that of append times."""
+        said = read_fed(value) if len(value) <= self.config.value_bytes_max else None
+        if said is None:
+            return False
+        if said.type == MARK:
+            return True
+        if said.feed not in self.config.feeds:
+            self._rejects.expect(partition, offset, append_ms, UNTRUSTED)
+        elif said.group_id:
+            self._held(said.group_id, partition, append_ms).unknown = True
+        return True
 
     def _name(self, event: Request) -> None:
         seen = self._state.seen

@@ -209,6 +209,7 @@ def audit_config(settings: Settings, **given: object) -> AuditConfig:
             "value_bytes_max": engine.value_bytes_max,
             "tick_ms": settings.wheel.tick_ms,
             "outage_min_ms": engine.outage_min_ms,
+            "feeds": tuple(engine.feeds.split(",")) if engine.feeds else (),
             **given,
         },
         AuditConfig,

@@ -12,7 +12,7 @@ from typing import Final
 
 from heartwheel.coordinator import messages
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState, Member, TimerKind
+from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState, Member, TimerKind, put_off_by
 from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind, Verdict
 
 _KINDS: Final = (GroupKind.LOADED, GroupKind.PRESENCE)
@@ -20,7 +20,7 @@ _KINDS: Final = (GroupKind.LOADED, GroupKind.PRESENCE)
 Emit = Callable[[Verdict], None]
 
 
-def expire_at_once(group: Group, clock_ms: int, config: CoordinatorConfig, emit: Emit) -> bool:
+def expire_at_once(group: Group, clock_ms: int, config: CoordinatorConfig, emit: Emit, renewed_ms: int) -> bool:
     """Expire every member whose session has ended, if nothing but sessions runs in the group.
 
     Args:
@@ -28,6 +28,7 @@ def expire_at_once(group: Group, clock_ms: int, config: CoordinatorConfig, emit:
         clock_ms: up to when, epoch ms.
         config: the rules' configuration.
         emit: takes each verdict.
+        renewed_ms: end of the newest outage that has renewed the group's sessions, epoch ms; -1 if there was none.
 
     Returns:
         Whether it was done; else the group is as it was, and its machine has to.
@@ -43,7 +44,7 @@ def expire_at_once(group: Group, clock_ms: int, config: CoordinatorConfig, emit:
     if group.leader is not None and any(member.member_id == group.leader for member in due):
         return False
     due.sort(key=_order)
-    _Departures(group, emit).expire(due)
+    _Departures(group, emit, renewed_ms).expire(due)
     if not group.members:
         group.forget_deadline_ms = group.last_event_ms + config.empty_group_retention_ms
     return True
@@ -59,10 +60,12 @@ class _Departures:
     Args:
         group: changed in place.
         emit: takes each verdict.
+        renewed_ms: end of the newest outage that has renewed its sessions, epoch ms.
     """
 
-    def __init__(self, group: Group, emit: Emit) -> None:
+    def __init__(self, group: Group, emit: Emit, renewed_ms: int) -> None:
         self._group = group
+        self._renewed_ms = renewed_ms
         self._emit = emit
         self._kind = group.kind.value
 
@@ -91,6 +94,7 @@ class _Departures:
                     expiry_reason=reason,
                     last_seen_ms=member.last_seen_ms,
                     session_timeout_ms=member.timer_ms,
+                    renewed_ms=put_off_by(self._renewed_ms, member, group.last_event_ms),
                     member_count=len(group.members),
                     loads=self._loads(),
                 )

@@ -42,11 +42,15 @@ class GroupManager:
         group: the state, changed in place.
         config: what holds for groups.
         emit: called with every verdict, in order.
+        renewed_ms: end of the newest outage that has renewed its sessions, epoch ms; -1 if there was none.
     """
 
-    def __init__(self, group: AnyGroup, config: EpochConfig, emit: Callable[[Verdict], None]) -> None:
+    def __init__(
+        self, group: AnyGroup, config: EpochConfig, emit: Callable[[Verdict], None], renewed_ms: int = -1
+    ) -> None:
         self._config = config
         self._emit = emit
+        self._renewed_ms = renewed_ms
         self.clamped = 0
         """How many events had an append time before the group's effective time, and were counted as at that time."""
         self._machine = self._machine_of(group)
@@ -98,6 +102,7 @@ class GroupManager:
             How many members' timers were started anew.
         """
         self.advance(before_ms)
+        self._renewed_ms = max(self._renewed_ms, after_ms)
         return self._machine.renew(before_ms, after_ms)
 
     def next_deadline_ms(self) -> int:
@@ -127,7 +132,7 @@ class GroupManager:
 
     def _machine_of(self, group: AnyGroup) -> GroupMachine | EpochMachine:
         if isinstance(group, Group):
-            return GroupMachine(group, self._config.coordinator, self._emit)
+            return GroupMachine(group, self._config.coordinator, self._emit, self._renewed_ms)
         return EpochMachine(group, self._config, self._emit)
 
     def _follow(self) -> bool:
@@ -151,7 +156,9 @@ class GroupManager:
         if not machine.group.members and not machine.group.unloaded and _may_begin(event):
             # An empty group takes the protocol of whom it meets next: `getOrMaybeCreateClassicGroup`.
             machine.group.last_event_ms = now_ms
-            fresh = GroupMachine(Group(machine.group.group_id), self._config.coordinator, self._emit)
+            fresh = GroupMachine(
+                Group(machine.group.group_id), self._config.coordinator, self._emit, self._renewed_ms
+            )
             answer = fresh.apply(event, now_ms, fingerprint)
             if not fresh.is_forgettable():
                 self._machine = fresh

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from heartwheel.log_time.feeds import FIRST_SOURCE, FeedTime
 from heartwheel.log_time.outage import (
     RESUME_MAX_MS,
     Gap,
@@ -68,12 +69,42 @@ class LogTime(msgspec.Struct):
         count: how many partitions the topic has, as far as is known; it only rises.
         grown_ms: when the newest of them was first heard of, epoch ms.
         former: how many there were before, while records from before their growth may be unread, and groups may move.
+        feeds: what is known of each feed and partition, in the order in which they were met.
     """
 
     partitions: dict[int, PartitionTime] = {}
     count: int = 0
     grown_ms: int = UNKNOWN_MS
     former: list[int] = []
+    feeds: list[FeedTime] = []
+
+    def source(self, feed: str, partition: int) -> int:
+        """Return the number of the source that a feed is in a partition; a new one is given one."""
+        for at, known in enumerate(self.feeds):
+            if known.feed == feed and known.partition == partition:
+                return FIRST_SOURCE - at
+        self.feeds = [*self.feeds, FeedTime(feed, partition)]
+        return FIRST_SOURCE - len(self.feeds) + 1
+
+    def feed(self, source: int) -> FeedTime:
+        """Return what is known of a feed's source."""
+        return self.feeds[FIRST_SOURCE - source]
+
+    def partition_of(self, source: int) -> int:
+        """Return the partition of the heartbeat topic that a source is read from."""
+        return source if source >= 0 else self.feed(source).partition
+
+    def with_feeds(self, partitions: Ints) -> Ints:
+        """Add the times of the feeds to those of the partitions, so that sources index both.
+
+        Args:
+            partitions: int64 (count,), epoch ms.
+
+        Returns:
+            int64 (count + feeds + 1,), epoch ms; negative indices are those of the sources.
+        """
+        fed = [feed.passed_ms for feed in reversed(self.feeds)]
+        return np.concatenate((partitions, np.array([*fed, UNKNOWN_MS], np.int64)))
 
     def read(
         self,
@@ -113,6 +144,10 @@ class LogTime(msgspec.Struct):
                 elif is_outage(gap):
                     kind = kind_of(gap, newest=reading.last_tick)
                     outages.append(Outage(reading.partition, gap.before_ms, gap.after_ms, kind))
+            for mark in reading.marks:
+                source = self.source(mark.feed, reading.partition)
+                if (missed := self.feed(source).read(mark, source)) is not None:
+                    outages.append(missed)
         return sorted(outages, key=lambda outage: (outage.before_ms, outage.partition))
 
     def _count(self, readings: list[Reading], partitions: int, former: Sequence[int]) -> None:

@@ -69,6 +69,7 @@ class Loaded:
         member_rows: member id to row, as it was when the group was loaded.
         config: the rules' configuration.
         emit: takes each verdict.
+        renewed_ms: end of the newest outage that has renewed its sessions, epoch ms; -1 if there was none.
     """
 
     def __init__(
@@ -78,22 +79,25 @@ class Loaded:
         member_rows: dict[str, int],
         config: EpochConfig,
         emit: Callable[[Verdict], None],
+        renewed_ms: int,
     ) -> None:
         self.row = row
         self._group = group
         self.member_rows = member_rows
         self._config = config
         self._emit = emit
+        self._renewed_ms = renewed_ms
 
     @cached_property
     def machine(self) -> GroupManager:
         """The state machine; it counts and files every member when it is made."""
-        return GroupManager(self._group, self._config, self._emit)
+        return GroupManager(self._group, self._config, self._emit, self._renewed_ms)
 
     def fire(self, clock_ms: int) -> None:
         """Fire every timer with a deadline at or before the clock (epoch ms), in order, without a machine if it can."""
         group = self._group
-        done = isinstance(group, Group) and expire_at_once(group, clock_ms, self._config.coordinator, self._emit)
+        coordinator, renewed_ms = self._config.coordinator, self._renewed_ms
+        done = isinstance(group, Group) and expire_at_once(group, clock_ms, coordinator, self._emit, renewed_ms)
         if not done or group.forget_deadline_ms <= clock_ms:
             self.machine.advance(clock_ms)
 
@@ -154,6 +158,7 @@ class GroupLoader:
         stops = np.searchsorted(owner, rows, side="right").tolist()
         seen = self._groups["seen_ms"][rows].tolist()
         kinds = self._groups["kind"][rows].tolist()
+        renewed = self._groups["renewed_ms"][rows].tolist()
         rows_of = member_rows.tolist()
         for i, (group_id, detail) in enumerate(self._groups.text.read(rows)):
             group: AnyGroup = (_decode_epoch_group if kinds[i] >= FIRST_EPOCH_KIND else decode_group)(detail)
@@ -164,7 +169,7 @@ class GroupLoader:
                 _holder(group, member)[member.member_id] = member
             ids = (text[0] for text in texts[here])
             member_rows_of = dict(zip(ids, rows_of[here], strict=True))
-            yield Loaded(int(rows[i]), group, member_rows_of, self._config, self._emit)
+            yield Loaded(int(rows[i]), group, member_rows_of, self._config, self._emit, renewed[i])
 
     def _load_members(self, groups: Rows) -> tuple[Rows, list[tuple[str, bytes]], list[AnyMember]]:
         wanted = np.zeros(self._groups.rows + 1, np.bool_)  # the last element is read by free rows

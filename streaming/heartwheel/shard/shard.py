@@ -7,14 +7,14 @@ A batch goes through it in steps:
 2. *route*: each distinct value is looked up by its fingerprint; what is not known is decoded. Records that something
    unread may come before wait in the state;
 3. *fast path*: the groups of which nothing but known heartbeats came, and none of whose timers falls due meanwhile, are
-   kept alive with a few array operations;
+   kept alive with a few array operations; members that plain heartbeats bring for the first time come in before;
 4. *rules path*: every other group is run event by event through its `GroupMachine`;
 5. *timers*: the wheel is advanced, and each group of what is due is run up to its own time;
 6. *outage*: the sessions of its partition start anew, before any record after it.
 
 The list of verdicts of a group is a function of the log alone: it depends neither on how the log was cut into batches,
 nor on how far its partitions were read in each, nor on which path a group took (`test_shard_paths.py`,
-`test_shard_time.py`).
+`test_shard_crowds.py`, `test_shard_time.py`).
 """
 
 from __future__ import annotations
@@ -171,21 +171,25 @@ class Shard:
             )
         )
 
-    def apply(self, packs: Sequence[Pack], readings: Sequence[Reading]) -> BatchResult:
+    def apply(
+        self, packs: Sequence[Pack], readings: Sequence[Reading], passed_on: Sequence[tuple[str, Pack]] = ()
+    ) -> BatchResult:
         """Apply the records of a batch, and fire what is due by the time that it proves.
 
         Args:
             packs: the records.
             readings: what was read of each partition, whichever shard it was for; of every partition of the packs.
+            passed_on: the records of feeds, with the feed's name; their times are those of the feed.
         """
         batch = self._begin()
         floors = self.time.watermarks()
         outages = self.time.read(
             readings, outage_min_ms=self._outage_min_ms, partitions=self._partitions, former=self._former
         )
-        batch.counts["records"] += sum(len(pack.entry) for pack in packs)
-        packs = [*self._waiting, *(not_before(pack, floors) for pack in packs)]
-        decided = self.time.decided()
+        fed = [pack._replace(partition=self.time.source(feed, pack.partition)) for feed, pack in passed_on]
+        batch.counts["records"] += sum(len(pack.entry) for pack in (*packs, *fed))
+        packs = [*self._waiting, *(not_before(pack, floors) for pack in packs), *fed]
+        decided = self.time.with_feeds(self.time.decided())
         for outage in outages:
             packs = self._step(packs, decided, batch, until_ms=outage.before_ms)
             self._runner.renew(self._owed.add(outage, self.time, decided), outage, batch)
@@ -228,7 +232,8 @@ class Shard:
     def _end(self, batch: Batch, outages: list[Outage]) -> BatchResult:
         result = batch.result(outages)
         self.totals.update(result.counts)
-        return result
+        refused = [one._replace(partition=self.time.partition_of(one.partition)) for one in result.refused]
+        return result._replace(refused=refused)
 
     def count(self, outcome: BatchResult, more: Counter[str]) -> None:
         """Add what was counted outside of the rules, such as rejected records, to a batch and to the totals."""
@@ -240,7 +245,7 @@ class Shard:
 
         Args:
             packs: the records.
-            decided: int64 (partitions,), up to where each is decided, epoch ms.
+            decided: int64 (sources,), up to where each is decided, epoch ms.
             batch: what comes of it.
             until_ms: records after that wait, epoch ms.
 

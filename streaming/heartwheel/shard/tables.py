@@ -141,7 +141,8 @@ def group_table() -> Table:
 
     Columns: `state` and `kind` (numbers of the enums), `seen_ms` (the group's effective time), `partition` (where it
     was seen first), `strays` (records seen elsewhere), `elsewhere` (whether there were any), `id_hash` (of its id, by
-    which Kafka's producers choose its partition), `owed` (whether an outage has yet to renew its sessions).
+    which Kafka's producers choose its partition), `owed` (whether an outage has yet to renew its sessions),
+    `renewed_ms` (the end of the newest outage that did).
     """
     return Table(
         {
@@ -153,5 +154,6 @@ def group_table() -> Table:
             "elsewhere": (0, np.int8),
             "id_hash": (0, np.int32),
             "owed": (0, np.int8),
+            "renewed_ms": (-1, np.int64),
         }
     )

@@ -71,6 +71,7 @@ class JobConfig(StreamConfig):
         wheel_size: buckets a level of the wheel.
         coordinator: the rules' configuration.
         limits: what a shard may hold and write.
+        feeds: the feeds whose times are believed.
     """
 
     at_risk_count: int = 10
@@ -78,6 +79,7 @@ class JobConfig(StreamConfig):
     wheel_size: int = 20
     coordinator: CoordinatorConfig = field(default_factory=CoordinatorConfig)
     limits: ShardLimits = field(default_factory=ShardLimits)
+    feeds: tuple[str, ...] = ()
 
 
 def cores_of(master: str) -> int:
@@ -141,4 +143,5 @@ def job_config(settings: Settings, *, shuffle_partitions: int, runs: tuple[str, 
             verdicts_max=engine.output_per_batch_max,
             state_bytes_max=engine.state_bytes_max,
         ),
+        feeds=tuple(engine.feeds.split(",")) if engine.feeds else (),
     )

@@ -33,6 +33,7 @@ class Progress:
         standing: partitions whose time stands still, or was never known.
         outage_ms: the longest outage whose end was read, ms; 0 if there was none.
         sessions_renewed: sessions that outages started anew.
+        waiting: records that wait until what comes before them has been read.
     """
 
     batch_id: int
@@ -50,6 +51,7 @@ class Progress:
     standing: int = 0
     outage_ms: int = 0
     sessions_renewed: int = 0
+    waiting: int = 0
 
     def line(self) -> str:
         """Say it in one line."""
@@ -116,6 +118,7 @@ def read_progress(raw: Any) -> Progress:
         standing=figure("standing"),
         outage_ms=figure("outage_ms"),
         sessions_renewed=figure("renewed"),
+        waiting=figure("waiting"),
     )
 
 

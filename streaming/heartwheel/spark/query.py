@@ -78,6 +78,7 @@ def packs(spark: SparkSession, config: JobConfig) -> DataFrame:
         value_bytes_max=config.value_bytes_max,
         runs=config.runs,
         outage_min_ms=config.outage_min_ms,
+        feeds=config.feeds,
     )
     return heartbeats(spark, config).coalesce(config.map_tasks).mapInArrow(pack, PACKED)
 
@@ -110,7 +111,7 @@ def _pack(batches: Iterator[pa.RecordBatch], **arguments: Any) -> Iterator[pa.Re
 
 def observed(frame: DataFrame) -> DataFrame:
     """Let Spark's progress carry the figures of the status rows: their sums, and the most of what each shard says."""
-    sums = ("members", "groups", "records", "expired", "triggers", "rejected", "held", "renewed")
+    sums = ("members", "groups", "records", "expired", "triggers", "rejected", "held", "renewed", "waiting")
     most = ("behind_ms", "standing", "outage_ms")
     return frame.observe(
         "heartwheel",

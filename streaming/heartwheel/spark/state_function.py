@@ -12,8 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heartwheel.errors import HeartwheelError
-from heartwheel.log_time import Reading, decode_readings
-from heartwheel.pack import decode_pack
+from heartwheel.log_time import Outage, OutageKind, Reading, decode_readings
+from heartwheel.pack import decode_fed, decode_pack
 from heartwheel.shard.admission import Refusal
 from heartwheel.shard.batch import BatchResult
 from heartwheel.shard.shard import Shard
@@ -85,22 +85,26 @@ class Arrived(NamedTuple):
         payloads: of records.
         rejects: records that could not be used.
         readings: what was read of each partition.
+        passed_on: records of feeds.
     """
 
     payloads: list[bytes]
     rejects: list[Reject]
     readings: list[Reading]
+    passed_on: list[bytes]
 
 
 def split(frames: Iterable[pd.DataFrame]) -> Arrived:
     """Sort what came for a shard by what it is."""
-    arrived = Arrived([], [], [])
+    arrived = Arrived([], [], [], [])
     for frame in frames:
         for kind, payload in zip(frame["kind"], frame["payload"], strict=True):
             if kind == PayloadKind.RECORDS:
                 arrived.payloads.append(payload)
             elif kind == PayloadKind.REJECTS:
                 arrived.rejects.extend(msgspec.json.decode(payload, type=list[Reject]))
+            elif kind == PayloadKind.PASSED_ON:
+                arrived.passed_on.append(payload)
             else:
                 arrived.readings.extend(decode_readings(payload))
     return arrived
@@ -127,7 +131,7 @@ def advance_shard(
         StateBlobError: the state's blob cannot be read.
     """
     require_known_version(before, shard_index)
-    payloads, rejects, readings = split(frames)
+    payloads, rejects, readings, passed_on = split(frames)
     shard = Shard(
         coordinator=config.coordinator,
         limits=config.limits,
@@ -138,7 +142,8 @@ def advance_shard(
         former=config.former,
         blob=before.blob,
     )
-    outcome = shard.apply([decode_pack(payload) for payload in payloads], readings)
+    packs = [decode_pack(payload) for payload in payloads]
+    outcome = shard.apply(packs, readings, [decode_fed(payload) for payload in passed_on])
     rejects += (_refused(config, refusal) for refusal in outcome.refused)
     counts = Counter(f"rejected_{reject.cause}" for reject in rejects)
     # Every shard gets the readings of every partition; of each one shard counts.
@@ -212,8 +217,9 @@ def _output(outcome: BatchResult, rejects: list[Reject], status: StatusRow, *, s
         held=int(status.held),
         behind_ms=max(0, status.batch_ms - status.newest_ms) if status.newest_ms >= 0 else 0,
         standing=standing,
-        outage_ms=max((outage.after_ms - outage.before_ms for outage in outcome.outages), default=0),
+        outage_ms=_longest_ms(outcome.outages),
         renewed=outcome.counts["sessions_renewed"],
+        waiting=status.waiting,
     )
     return _frame(records, figures)
 
@@ -229,6 +235,12 @@ def _frame(records: list[tuple[Any, ...]], figures: OutputRow) -> pd.DataFrame:
         columns[name] = np.zeros(len(records) + 1, np.int64)
         columns[name][-1] = value
     return pd.DataFrame(columns, copy=False)
+
+
+def _longest_ms(outages: Iterable[Outage]) -> int:
+    """Return how long the longest outage of Kafka was, ms; what a feed has missed is none."""
+    kafkas = (each for each in outages if each.kind is not OutageKind.NOT_PASSED_ON)
+    return max((outage.after_ms - outage.before_ms for outage in kafkas), default=0)
 
 
 def reject_row(reject: Reject) -> OutputRow:

@@ -103,6 +103,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
         expiry_reason: which timer ended the member, for the kinds that expire one.
         last_seen_ms: effective time of the last event that kept the member alive, epoch ms.
         session_timeout_ms: the length of the timer that ran out, ms.
+        renewed_ms: when that timer was started by the end of an outage of Kafka, epoch ms; `None` if by the member.
         deadline_ms: end of the join window of a started rebalance, epoch ms.
         awaiting: members that have not re-joined yet.
         leader: the leader of a completed rebalance.
@@ -132,6 +133,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     expiry_reason: ExpiryReason | None = None
     last_seen_ms: int | None = None
     session_timeout_ms: int | None = None
+    renewed_ms: int | None = None
     deadline_ms: int | None = None
     awaiting: tuple[str, ...] = ()
     leader: str | None = None
@@ -229,6 +231,7 @@ class ExpirationRow(msgspec.Struct, kw_only=True, gc=False):
     lateness_ms: int
     group_state: str
     shard: int
+    renewed_ms: int | None = None
     group_kind: str | None = None
     member_epoch: int | None = None
 
@@ -308,6 +311,7 @@ def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow |
             lateness_ms=detected_ms - verdict.time_ms,
             group_state=verdict.group_state,
             shard=shard,
+            renewed_ms=verdict.renewed_ms,
             group_kind=verdict.group_kind or None,
             member_epoch=verdict.member_epoch,
         )

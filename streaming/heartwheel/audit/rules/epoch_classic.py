@@ -194,7 +194,7 @@ def become_classic_shell(group: Group, generation: int) -> None:
     """Leave a group without members, Stable at a generation, of the classic protocol."""
     fresh = Group(group.group_id)
     for name in Group.__struct_fields__:
-        if name not in ("verdicts", "now_ms"):
+        if name not in ("verdicts", "now_ms", "renewed_ms"):
             setattr(group, name, getattr(fresh, name))
     group.kind, group.state, group.came_from = CLASSIC, STABLE, EMPTY
     group.generation, group.protocol_type, group.confirmed = generation, "consumer", True
@@ -224,7 +224,7 @@ def takes(group: Group, kind: str, *, epoch: int, accepted: bool, policy: str) -
 def forget_classic(group: Group) -> None:
     """Drop what only a classic group has."""
     fresh = Group(group.group_id)
-    kept = ("group_id", "verdicts", "now_ms", "modern", "kind")
+    kept = ("group_id", "verdicts", "now_ms", "renewed_ms", "modern", "kind")
     for name in Group.__struct_fields__:
         if name not in kept:
             setattr(group, name, getattr(fresh, name))

@@ -150,7 +150,7 @@ def _keep_or_forget(run: Run) -> None:
 def _forget(run: Run) -> None:
     group = run.group
     group.modern, group.kind, group.away, group.heap, group.forget_ms = None, NOBODY, False, [], NEVER
-    group.now_ms = 0
+    group.now_ms, group.renewed_ms = 0, -1
 
 
 def _load(run: EpochRun) -> None:

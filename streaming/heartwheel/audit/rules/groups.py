@@ -99,7 +99,7 @@ def _may_begin(group: Group, event: Event) -> bool:
 def _begin_anew(run: Run, event: Event) -> str:
     """Let the event make another group of it; it stays what it is if that comes to nothing."""
     group = run.group
-    trial = Group(group.group_id, verdicts=group.verdicts, now_ms=group.now_ms)
+    trial = Group(group.group_id, verdicts=group.verdicts, now_ms=group.now_ms, renewed_ms=group.renewed_ms)
     attempt = Run(trial, run.config, [])
     cause = _handle(attempt, event)
     _keep_or_forget(attempt)

@@ -110,6 +110,7 @@ class Group(msgspec.Struct):
         reads: how often it came back in that millisecond.
         heap: (deadline, whose, seq, member id); members re-arm lazily. `ties` orders what it finds due.
         verdicts: how many were derived.
+        renewed_ms: end of the newest outage that started its timers anew, epoch ms; -1 if there was none.
         modern: what it has instead of members, if it goes by member epochs.
     """
 
@@ -148,6 +149,7 @@ class Group(msgspec.Struct):
     reads: int = 0
     heap: list[tuple[int, int, int, str]] = []
     verdicts: int = 0
+    renewed_ms: int = -1
     modern: Modern | None = None
 
     @property

@@ -20,6 +20,7 @@ def renew(group: Group, from_ms: int) -> None:
         group: changed in place; what ended before the outage has fired.
         from_ms: end of the outage, epoch ms.
     """
+    group.renewed_ms = max(group.renewed_ms, from_ms)
     if group.modern is not None:
         renew_people(group, from_ms)
         return

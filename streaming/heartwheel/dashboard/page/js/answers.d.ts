@@ -210,6 +210,7 @@ export interface Expiration {
   lateness_ms: number;
   group_state: string;
   shard: number;
+  renewed_ms?: number | null;
   group_kind?: string | null;
   member_epoch?: number | null;
   seq: number;
@@ -240,6 +241,7 @@ export interface ExpirationDetail {
   lateness_ms: number;
   group_state: string;
   shard: number;
+  renewed_ms?: number | null;
   group_kind?: string | null;
   member_epoch?: number | null;
   seq: number;
