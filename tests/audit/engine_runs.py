@@ -19,6 +19,9 @@ from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, Read, frame_of, read_r
 from heartwheel.wire.rejects import Reject
 from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
 
+SETTINGS = tuple(name for name in CoordinatorConfig.__slots__ if name != "group_overrides")
+"""The coordinator's settings that are one value each."""
+
 TICK = b'{"type":"tick"}'
 """A tick that is evidence of nothing."""
 

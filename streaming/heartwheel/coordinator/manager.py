@@ -156,9 +156,7 @@ class GroupManager:
         if not machine.group.members and not machine.group.unloaded and _may_begin(event):
             # An empty group takes the protocol of whom it meets next: `getOrMaybeCreateClassicGroup`.
             machine.group.last_event_ms = now_ms
-            fresh = GroupMachine(
-                Group(machine.group.group_id), self._config.coordinator, self._emit, self._renewed_ms
-            )
+            fresh = GroupMachine(Group(machine.group.group_id), self._config.coordinator, self._emit, self._renewed_ms)
             answer = fresh.apply(event, now_ms, fingerprint)
             if not fresh.is_forgettable():
                 self._machine = fresh
