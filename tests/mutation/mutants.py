@@ -39,6 +39,9 @@ _OPEN_GAPS: Final = "tests/shard/test_open_gaps.py"
 _AUDIT_OUTAGES: Final = "tests/audit/test_audit_outages.py"
 _BRAKE: Final = "tests/spark/test_brake.py"
 _RENEWAL: Final = "tests/coordinator/test_renewal.py"
+_EPOCH_PATHS: Final = "tests/shard/test_epoch_paths.py"
+_EPOCH_RULES: Final = "tests/coordinator/test_consumer_rules.py"
+_MANAGER: Final = "tests/coordinator/test_group_manager.py"
 _HISTORY: Final = "tests/simulation/test_chosen_histories.py::test_chosen_history"
 
 
@@ -625,5 +628,62 @@ MUTANTS: Final = (
         '    _depart(ctx, "", Cause.MEMBER_EXPIRED, ())\n    say_expired(ctx, member)\n    return\n    _depart(',
         "P4",
         f"{_PATHS}::test_p4_a_groups_expiry_comes_before_its_rebalance",
+    ),
+    # -- groups that go by member epochs
+    Mutant(
+        "a new epoch leaves known heartbeats on the fast path",
+        f"{_ENGINE}/coordinator/consumer_target.py",
+        "        ctx.clear_fingerprints()\n",
+        "        pass\n",
+        "P3",
+        f"{_EPOCH_PATHS}::test_a_new_epoch_is_assigned_by_the_next_known_heartbeat",
+    ),
+    Mutant(
+        "a member that owes partitions takes the fast path",
+        f"{_ENGINE}/coordinator/consumer_machine.py",
+        "plain = member.timers.keys() == {TimerName.SESSION} and not member.unrevoked and member.epoch == epoch",
+        "plain = member.epoch == epoch",
+        "P1",
+        f"{_EPOCH_PATHS}::test_who_owes_partitions_is_fenced_however_often_it_beats",
+    ),
+    Mutant(
+        "a changed session timeout is not heard of",
+        f"{_ENGINE}/shard/shard.py",
+        "            self._loader.look_at_epoch_members()\n",
+        "",
+        "P1",
+        f"{_EPOCH_PATHS}::test_a_changed_session_timeout_holds_from_the_next_heartbeat_on",
+    ),
+    Mutant(
+        "a stale epoch keeps alive",
+        f"{_ENGINE}/coordinator/consumer_epochs.py",
+        "    if received != member.previous_epoch:\n        return Answer.FENCED_MEMBER_EPOCH\n",
+        "",
+        "P2",
+        f"{_EPOCH_RULES}::test_previous_epoch_needs_owned_inside_assigned",
+    ),
+    Mutant(
+        "an empty group that goes by epochs is never forgotten",
+        f"{_ENGINE}/coordinator/consumer_machine.py",
+        "            self.forgotten = True\n",
+        "            group.forget_deadline_ms = NEVER\n",
+        "P6",
+        f"{_EPOCH_PATHS}::test_an_empty_group_is_forgotten_after_its_retention",
+    ),
+    Mutant(
+        "a full consumer group lets strangers in",
+        f"{_ENGINE}/coordinator/consumer_heartbeat.py",
+        "len(group.members) >= ctx.config.max_size(group.type)",
+        "len(group.members) > ctx.config.max_size(group.type)",
+        "P6",
+        f"{_EPOCH_PATHS}::test_a_full_group_refuses_by_name",
+    ),
+    Mutant(
+        "a downgraded group has no record",
+        f"{_ENGINE}/coordinator/consumer_migration.py",
+        "    classic.stored_generation = classic.generation\n",
+        "",
+        "P3",
+        f"{_MANAGER}::test_downgraded_group_is_there_after_a_load",
     ),
 )

@@ -64,6 +64,7 @@ class ShardState(NamedTuple):
         waiting: records that wait for their time.
         owed: outages that have yet to renew a group's sessions, by the group's row.
         came: the sections that the state was decoded from, each as bytes and as text.
+        sessions: which session timeouts held that a broker sets (`EpochConfig.sessions`).
     """
 
     members: Table
@@ -75,12 +76,14 @@ class ShardState(NamedTuple):
     waiting: list[Pack]
     owed: dict[int, list[Outage]]
     came: Mapping[str, tuple[bytes, str]]
+    sessions: int = 0
 
 
 class _TimeSection(msgspec.Struct, array_like=True):
     time: LogTime
     elsewhere: dict[int, list[int]] = {}
     owed: dict[int, list[Outage]] = {}
+    sessions: int = 0
 
 
 def new_state() -> ShardState:
@@ -99,7 +102,7 @@ def encode_state(state: ShardState) -> str:
         "fingerprints": fingerprints.tobytes(),
         "groups": write_columns(groups),
         "counts": msgspec.json.encode(state.counts),
-        "time": msgspec.msgpack.encode(_TimeSection(state.time, state.elsewhere, state.owed)),
+        "time": msgspec.msgpack.encode(_TimeSection(state.time, state.elsewhere, state.owed, state.sessions)),
         "waiting": _write_waiting(state.waiting),
     }
     sections = {name: _as_text(name, data, state.came) for name, data in texts.items()}
@@ -144,7 +147,9 @@ def decode_state(blob: str) -> ShardState:
         waiting = _read_waiting(came["waiting"][0])
     except (KeyError, ValueError, OSError, SnapshotError, msgspec.MsgspecError) as error:
         raise CorruptBlobError(f"the state blob's checksum is right, but not its content: {error}") from error
-    return ShardState(members, groups, wheel, counts, time.time, time.elsewhere, waiting, time.owed, came)
+    return ShardState(
+        members, groups, wheel, counts, time.time, time.elsewhere, waiting, time.owed, came, time.sessions
+    )
 
 
 def _write_waiting(packs: list[Pack]) -> bytes:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.model import GroupKind
 from heartwheel.log_time import Outage, OutageKind
-from heartwheel.shard.admission import is_stranger
 from heartwheel.shard.batch import Batch
 from heartwheel.shard.fast_path import Route
 from heartwheel.shard.handles import groups_of
@@ -87,10 +86,10 @@ class GroupRunner:
         self._store(done)
 
     def _apply_records(self, log: BatchLog, records: Rows, loaded: Loaded, batch: Batch) -> None:
-        group, machine, admission = loaded.group, loaded.machine, batch.admission
+        machine, admission = loaded.machine, batch.admission
         answers: Counter[Answer] = Counter()
         entries = log.entry[records]
-        size = len(group.members) + len(group.pending)
+        size = machine.size
         for record, entry, append_ms, mark in zip(
             records.tolist(),
             entries.tolist(),
@@ -99,16 +98,16 @@ class GroupRunner:
             strict=True,
         ):
             event = log.event(entry)
-            if admission.is_full(size) and is_stranger(event, group):
+            if admission.is_full(size) and machine.is_stranger(event):
                 # Who is gone by now makes room, wherever the batches are cut (`test_p6_the_gone_make_room_at_any_cut`).
                 machine.advance(append_ms)
-                size = admission.recount(group, size)
+                size = admission.recount(machine.size, size)
                 if admission.is_full(size):
                     admission.refuse_stranger(log, record)
                     continue
             answer = machine.apply(event, append_ms, mark)
             answers[answer] += 1
-            size = admission.recount(group, size)
+            size = admission.recount(machine.size, size)
             admission.hear(log, record, answer)
         batch.counts.update({f"answer_{answer}": n for answer, n in answers.items()})
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from heartwheel.log_time.log_time import UNKNOWN_MS
 from heartwheel.pack import Pack, select
-from heartwheel.wire.events import Event, decode_accepted
+from heartwheel.wire.requests import Request, decode_accepted_request
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.intp]
@@ -36,7 +36,7 @@ class BatchLog:
         sizes = [len(pack.fingerprints) for pack in ordered]
         self._starts = list(accumulate(sizes, initial=0))
         self._packs = ordered
-        self._decoded: dict[int, Event] = {}
+        self._decoded: dict[int, Request] = {}
         self.fingerprint: Ints = _join([pack.fingerprints for pack in ordered], np.int64)
         self.entry: Rows = _join([p.entry + at for p, at in zip(ordered, self._starts, strict=False)], np.intp)
         self.append_ms: Ints = _join([pack.append_ms for pack in ordered], np.int64)
@@ -46,11 +46,11 @@ class BatchLog:
     def __len__(self) -> int:
         return len(self.entry)
 
-    def event(self, entry: int) -> Event:
+    def event(self, entry: int) -> Request:
         """Decode one entry; the map side has proved that it can be."""
         event = self._decoded.get(entry)
         if event is None:
-            event = self._decoded[entry] = decode_accepted(self.body(entry))
+            event = self._decoded[entry] = decode_accepted_request(self.body(entry))
         return event
 
     def body(self, entry: int) -> bytes:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.model import Group
+from heartwheel.coordinator.manager import AnyGroup
 from heartwheel.log_time import Outage, Reading
 from heartwheel.log_time.log_time import UNKNOWN_MS
 from heartwheel.pack import Pack
@@ -98,6 +98,7 @@ class Shard:
         self._verdicts: list[Verdict] = []
         where = (self._members, self._groups, self._wheel, coordinator, self._verdicts.append)
         self._loader, self._arrivals = GroupLoader(*where), Arrivals(*where)
+        self._sessions = state.sessions
         self._runner = GroupRunner(self._members, self._groups, self._wheel, self._loader, self._router, limits)
 
     @property
@@ -142,7 +143,7 @@ class Shard:
         """What it tells about itself; it shows the shard as it is now, whenever that is."""
         return Figures(self._members, self._groups, self._wheel)
 
-    def dump(self) -> list[tuple[Group, bool]]:
+    def dump(self) -> list[tuple[AnyGroup, bool]]:
         """Decode every group with its members, for people; the shard itself is not changed."""
         return [(loaded.group, loaded.machine.is_forgettable()) for loaded in self._loader.load(self._groups.used())]
 
@@ -166,6 +167,7 @@ class Shard:
                 self._waiting,
                 self._owed.state(),
                 self._came,
+                self._sessions,
             )
         )
 
@@ -220,6 +222,10 @@ class Shard:
 
     def _begin(self) -> Batch:
         self._verdicts.clear()
+        if self._sessions != self._loader.sessions:
+            self._loader.look_at_epoch_members()
+            self._router.forget()
+            self._sessions = self._loader.sessions
         admission = Admission(self._limits, heavy=self._heavy, members=len(self._members))
         return Batch(self._verdicts, admission, Counter(batches=1))
 

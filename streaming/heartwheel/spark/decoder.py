@@ -8,19 +8,14 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from heartwheel.spark.java_hashes import shards_of
 from heartwheel.spark.value_table import UNKNOWN, Codes, Ints, Rows, Shards, ValueTable
-from heartwheel.wire.events import (
-    Event,
-    EventType,
-    RejectCause,
-    RejectedError,
-    TickError,
-    decode_events,
-    digests,
-)
+from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, TickError, digests
+from heartwheel.wire.group_heartbeats import GroupHeartbeat
 from heartwheel.wire.passed_on import FEED_FIELD, PassedOn, is_passed_on, read_feed, read_passed_on
+from heartwheel.wire.requests import Request, decode_requests, fingerprint_of
 
 BAD: Final = -1
 TICK: Final = -2
@@ -36,7 +31,8 @@ REMEMBERED_BYTES_MAX: Final = 512 << 20
 _DECODED_AT_ONCE: Final = 2048
 """How many values are decoded together: so many events fit into a core's cache."""
 
-_KIND_OF: Final = {Event: 0, TickError: TICK}
+_GROUP_HEARTBEAT: Final = 1
+_KIND_OF: Final = {Event: 0, GroupHeartbeat: _GROUP_HEARTBEAT, TickError: TICK}
 
 
 class Decoded(NamedTuple):
@@ -143,7 +139,7 @@ class Decoder:
         return shard, marks
 
     def _decode_some(self, values: list[bytes], shard: Shards, marks: Ints) -> None:
-        found = decode_events(values, size_max=self.value_bytes_max)
+        found = decode_requests(values, size_max=self.value_bytes_max)
         events = [event for event in found if type(event) is Event]
         kind = np.array([_KIND_OF.get(type(each), BAD) for each in found]) if len(events) < len(found) else None
         good = slice(None) if kind is None else kind == 0
@@ -153,7 +149,19 @@ class Decoder:
             shard[good] = shards_of([event.group_id for event in events], self._shards)
             digested = np.frombuffer(digests(events), "<i8")
             beats = np.array([event.type is EventType.HEARTBEAT for event in events])
-            marks[good] = np.where(beats, np.where(digested == 0, 1, digested), 0)
+            marks[good] = np.where(beats, np.where((digested == 0) | (digested == 1), 2, digested), 0)
+        if kind is not None:
+            self._place_group_heartbeats(found, kind, shard, marks)
+
+    def _place_group_heartbeats(
+        self, found: list[Request | RejectedError], kind: NDArray[np.int_], shard: Shards, marks: Ints
+    ) -> None:
+        """Fill in the shard and the fingerprint of heartbeats at a member epoch."""
+        at = np.flatnonzero(kind == _GROUP_HEARTBEAT)
+        beats = [each for each in found if isinstance(each, GroupHeartbeat)]
+        if beats:
+            shard[at] = shards_of([beat.group_id for beat in beats], self._shards)
+            marks[at] = [fingerprint_of(beat) for beat in beats]
 
 
 def _distinct_values(hashes: Ints, values: pa.LargeBinaryArray, rows: Rows) -> tuple[Rows, Rows]:
