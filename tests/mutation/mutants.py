@@ -33,6 +33,7 @@ _SCENARIOS: Final = "tests/wheel/test_wheel_scenarios.py"
 _STATE_FUNCTION: Final = "tests/spark/test_state_function.py"
 _ANSWERED: Final = "tests/replay/test_answered_logs.py"
 _PATHS: Final = "tests/shard/test_shard_paths.py"
+_CROWDS: Final = "tests/shard/test_shard_crowds.py"
 _SHARD_TIES: Final = "tests/shard/test_shard_ties.py"
 _SHARD_TIME: Final = "tests/shard/test_shard_time.py"
 _OPEN_GAPS: Final = "tests/shard/test_open_gaps.py"
@@ -685,5 +686,30 @@ MUTANTS: Final = (
         "",
         "P3",
         f"{_MANAGER}::test_downgraded_group_is_there_after_a_load",
+    ),
+    # -- crowds
+    Mutant(
+        "a static member comes in with a crowd as if it were new",
+        f"{_ENGINE}/coordinator/arrivals.py",
+        "event.type is EventType.HEARTBEAT and event.group_instance_id is None",
+        "event.type is EventType.HEARTBEAT",
+        "P3",
+        f"{_CROWDS}::test_a_static_member_among_a_crowd_replaces_and_does_not_arrive",
+    ),
+    Mutant(
+        "a crowd falls silent in the order of its joins alone",
+        f"{_ENGINE}/coordinator/departures.py",
+        "    due.sort(key=_order)\n",
+        "",
+        "P3",
+        f"{_CROWDS}::test_a_crowd_falls_silent_in_the_order_of_its_deadlines",
+    ),
+    Mutant(
+        "a crowd's sessions last a millisecond longer",
+        f"{_ENGINE}/coordinator/departures.py",
+        "if member.deadline_ms <= clock_ms]",
+        "if member.deadline_ms < clock_ms]",
+        "P2",
+        f"{_CROWDS}::test_a_silence_is_noticed_at_the_end_of_its_tick",
     ),
 )
