@@ -398,8 +398,8 @@ MUTANTS: Final = (
     Mutant(
         "the codec forgets who is pending",
         f"{_ENGINE}/shard/rules_path.py",
-        "(group.pending if member.pending else group.members)[member.member_id] = member",
-        "group.members[member.member_id] = member",
+        "isinstance(member, Member) and member.pending else",
+        "isinstance(member, Member) and member.pending and False else",
         "P3",
         f"{_HISTORY}[pending]",
     ),
@@ -414,8 +414,8 @@ MUTANTS: Final = (
     Mutant(
         "the codec forgets when the join phase ends",
         f"{_ENGINE}/shard/rules_path.py",
-        "            min(group.join_deadline_ms, group.sync_deadline_ms, ",
-        "            min(group.sync_deadline_ms, ",
+        "                group.join_deadline_ms, group.sync_deadline_ms, ",
+        "                group.sync_deadline_ms, ",
         "P2",
         f"{_HISTORY}[join phase]",
     ),
