@@ -92,6 +92,9 @@ class OperationsJob:
         frame = queries.advanced(packed, state_function(config, advance_operations))
         return queries.write(frame, config, name="heartwheel-operations", **trigger)
 
+    def heed(self, error: Exception) -> None:
+        """Change nothing: nothing that ends this job would be mended by it."""
+
 
 def _pack(batches: Iterator[pa.RecordBatch], **arguments: Any) -> Iterator[pa.RecordBatch]:
     return pack_operations(batches, **arguments)

@@ -9,6 +9,7 @@
 | `group_text`   | ids and details of the groups                                           | rebalances           |
 | `counts`       | counters since the shard was made, JSON                                 | every batch          |
 | `time`         | the time of every partition, and where groups were seen, MessagePack    | every batch          |
+| `heartbeats`   | heartbeats that no row has, of late batches, MessagePack with zstd      | leaves, expirations  |
 | `waiting`      | records that wait for their time, packs, MessagePack with zstd          | seldom               |
 
 Version history: 1, time from the driver's clock; 2, time from the log.
@@ -28,6 +29,7 @@ from heartwheel.pack import Pack, decode_pack, encode_pack
 from heartwheel.shard.arrays import read_columns, read_wheel, write_columns, write_wheel
 from heartwheel.shard.frame import CorruptBlobError, OldBlobVersionError, decode_frame, encode_frame
 from heartwheel.shard.handles import handles_max
+from heartwheel.shard.heartbeats import Kept
 from heartwheel.shard.tables import Table, group_table, member_table
 from heartwheel.shard.text import TextTable
 from timing_wheel import SnapshotError, TimingWheel
@@ -52,6 +54,8 @@ class ShardState(NamedTuple):
         elsewhere: partitions that groups were seen in besides their first, by the group's row.
         waiting: records that wait for their time.
         owed: outages that have yet to renew a group's sessions, by the group's row.
+        kept: heartbeats that no row has, by fingerprint.
+        kept_share: how much of the encoded state they were, 0 to 1.
     """
 
     members: Table
@@ -63,6 +67,8 @@ class ShardState(NamedTuple):
     elsewhere: dict[int, list[int]]
     waiting: list[Pack]
     owed: dict[int, list[Outage]]
+    kept: dict[int, Kept]
+    kept_share: float = 0.0
 
 
 class _TimeSection(msgspec.Struct, array_like=True):
@@ -73,7 +79,7 @@ class _TimeSection(msgspec.Struct, array_like=True):
 
 def new_state() -> ShardState:
     """Make the state of a new shard."""
-    return ShardState(member_table(), group_table(), TimingWheel(), np.empty(0, np.intp), {}, LogTime(), {}, [], {})
+    return ShardState(member_table(), group_table(), TimingWheel(), np.empty(0, np.intp), {}, LogTime(), {}, [], {}, {})
 
 
 def encode_state(state: ShardState) -> str:
@@ -90,6 +96,7 @@ def encode_state(state: ShardState) -> str:
             "group_text": state.groups.text.encode(state.groups.rows),
             "counts": msgspec.json.encode(state.counts),
             "time": msgspec.msgpack.encode(_TimeSection(state.time, state.elsewhere, state.owed)),
+            "heartbeats": _compressed(msgspec.msgpack.encode(state.kept)) if state.kept else b"",
             "waiting": _write_waiting(state.waiting),
         },
     )
@@ -119,21 +126,38 @@ def decode_state(blob: str) -> ShardState:
         counts = msgspec.json.decode(sections["counts"], type=dict[str, int])
         time = msgspec.msgpack.decode(sections["time"], type=_TimeSection)
         waiting = _read_waiting(sections["waiting"])
+        kept = _read_kept(sections.get("heartbeats", b""))
+        share = len(sections.get("heartbeats", b"")) / sum(map(len, sections.values()))
+        if "heartbeats" not in sections:
+            # Rows that do not say what their heartbeats say must not be taken to know them.
+            members["fingerprint"][:] = 0
+            order = np.arange(members.rows)
     except (KeyError, pa.ArrowInvalid, OSError, SnapshotError, msgspec.MsgspecError) as error:
         raise CorruptBlobError(f"the state blob's checksum is right, but not its content: {error}") from error
-    return ShardState(members, groups, wheel, order, counts, time.time, time.elsewhere, waiting, time.owed)
+    return ShardState(members, groups, wheel, order, counts, time.time, time.elsewhere, waiting, time.owed, kept, share)
 
 
 def _write_waiting(packs: list[Pack]) -> bytes:
     if not packs:
         return b""
-    data = msgspec.msgpack.encode([encode_pack(pack) for pack in packs])
-    return msgspec.msgpack.encode((len(data), pa.compress(data, codec="zstd", asbytes=True)))
+    return _compressed(msgspec.msgpack.encode([encode_pack(pack) for pack in packs]))
 
 
 def _read_waiting(section: bytes) -> list[Pack]:
     if not section:
         return []
+    return [decode_pack(pack) for pack in msgspec.msgpack.decode(_plain(section), type=list[bytes])]
+
+
+def _read_kept(section: bytes) -> dict[int, Kept]:
+    return msgspec.msgpack.decode(_plain(section), type=dict[int, Kept]) if section else {}
+
+
+def _compressed(data: bytes) -> bytes:
+    return msgspec.msgpack.encode((len(data), pa.compress(data, codec="zstd", asbytes=True)))
+
+
+def _plain(section: bytes) -> bytes:
     size, data = msgspec.msgpack.decode(section, type=tuple[int, bytes])
-    packs = msgspec.msgpack.decode(pa.decompress(data, size, codec="zstd", asbytes=True), type=list[bytes])
-    return [decode_pack(pack) for pack in packs]
+    plain: bytes = pa.decompress(data, size, codec="zstd", asbytes=True)
+    return plain

@@ -14,6 +14,7 @@ from heartwheel.shard.admission import is_stranger
 from heartwheel.shard.batch import Batch
 from heartwheel.shard.fast_path import Route
 from heartwheel.shard.handles import groups_of
+from heartwheel.shard.heartbeats import Heartbeats
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.shard.log import BatchLog
 from heartwheel.shard.renewal import renew_sessions
@@ -39,6 +40,7 @@ class GroupRunner:
         loader: makes groups of rows.
         router: has to learn of rows that move.
         limits: with `verdicts_max` verdicts in a batch no further due groups are run.
+        heartbeats: keeps those that rows lose.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class GroupRunner:
         loader: GroupLoader,
         router: Router,
         limits: ShardLimits,
+        heartbeats: Heartbeats,
     ) -> None:
         self._members = members
         self._groups = groups
@@ -56,6 +59,7 @@ class GroupRunner:
         self._loader = loader
         self._router = router
         self._verdicts_max = limits.verdicts_max
+        self._heartbeats = heartbeats
 
     def apply(self, log: BatchLog, route: Route, times: Ints, batch: Batch) -> None:
         """Apply the records of every busy group, and fire its timers up to its own time.
@@ -77,12 +81,22 @@ class GroupRunner:
             batch.admission.refuse_group(log, int(record))
         done = []
         for loaded in self._loader.load(rows[rows >= 0]):
+            self._heartbeats.load(loaded.said)
             self._apply_records(log, log.in_order(spans[loaded.row]), loaded, batch)
             batch.counts["records_clamped"] += loaded.machine.clamped
             loaded.machine.advance(int(times[loaded.row]))
             done.append(loaded)
+        self._heartbeats.load({})
         batch.counts["records_rules"] += len(records)
         self._store(done)
+        self._keep_unknown(log, route)
+
+    def _keep_unknown(self, log: BatchLog, route: Route) -> None:
+        """Keep the heartbeats that no row had before the batch, and that none has now: they may come again."""
+        entries = np.flatnonzero((route.member < 0) & (log.fingerprint != 0))
+        entries = entries[self._router.find(log.fingerprint[entries]) < 0]
+        for entry, fingerprint in zip(entries.tolist(), log.fingerprint[entries].tolist(), strict=True):
+            self._heartbeats.keep(fingerprint, log.body(entry))
 
     def _apply_records(self, log: BatchLog, records: Rows, loaded: Loaded, batch: Batch) -> None:
         group, machine, admission = loaded.group, loaded.machine, batch.admission
@@ -105,6 +119,8 @@ class GroupRunner:
                     admission.refuse_stranger(log, record)
                     continue
             answer = machine.apply(event, append_ms, mark)
+            if mark:
+                loaded.heard[mark] = event
             answers[answer] += 1
             size = admission.recount(group, size)
             admission.hear(log, record, answer)
@@ -163,5 +179,7 @@ class GroupRunner:
         batch.counts["sessions_renewed"] += renewed
 
     def _store(self, loaded: list[Loaded]) -> None:
+        for one in loaded:
+            self._heartbeats.keep_lost(one.said, one.kept_fingerprints())
         if self._loader.store(loaded):
             self._router.forget_order()

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
-from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState, Member
+from heartwheel.coordinator.model import NEVER, UNSAID, Group, GroupKind, GroupState, Member
 from heartwheel.shard.handles import group_handle, member_handle
+from heartwheel.shard.heartbeats import Said, rest_of
 from heartwheel.shard.tables import Table
+from heartwheel.wire.events import Event
 from heartwheel.wire.verdicts import Verdict
 from timing_wheel import TimingWheel
 
@@ -44,12 +46,22 @@ class Loaded(NamedTuple):
         group: its state, which the machine changes in place.
         machine: the state machine.
         member_rows: member id to row, as it was when the group was loaded.
+        said: the members' heartbeats by fingerprint, as they were when the group was loaded.
+        heard: the heartbeats that were applied since, by fingerprint.
     """
 
     row: int
     group: Group
     machine: GroupMachine
     member_rows: dict[str, int]
+    said: dict[int, Said]
+    heard: dict[int, Event]
+
+    def kept_fingerprints(self) -> list[int]:
+        """List the fingerprints that rows will have once the group is stored."""
+        if self.machine.is_forgettable():
+            return []
+        return [member.fingerprint for member in self.group.all_members()]
 
 
 class GroupLoader:
@@ -98,7 +110,21 @@ class GroupLoader:
                 (group.pending if member.pending else group.members)[member.member_id] = member
             machine = GroupMachine(group, self._config, self._emit)
             ids = (text[0] for text in texts[here])
-            yield Loaded(int(rows[i]), group, machine, dict(zip(ids, rows_of[here], strict=True)))
+            said = _take_said(group_id, members[here])
+            yield Loaded(int(rows[i]), group, machine, dict(zip(ids, rows_of[here], strict=True)), said, {})
+
+    def said(self, rows: Rows) -> list[Said]:
+        """Read the heartbeats of some members.
+
+        Args:
+            rows: intp (n,), the members' rows.
+        """
+        texts = self._members.text.read(rows)
+        groups = self._groups.text.ids(self._members["group"][rows])
+        return [
+            Said(group_id, member_id, _decode_member(detail).heartbeat)
+            for group_id, (member_id, detail) in zip(groups, texts, strict=True)
+        ]
 
     def _load_members(self, groups: Rows) -> tuple[Rows, list[tuple[str, bytes]], list[Member]]:
         wanted = np.zeros(self._groups.rows + 1, np.bool_)  # the last element is read by free rows
@@ -162,6 +188,7 @@ class GroupLoader:
             self._groups.release(loaded.row)
             return
         for member, row in stays:
+            member.heartbeat = _heartbeat(loaded, member.fingerprint)
             at = row if row >= 0 else self._members.allocate()
             batch.add(at, loaded.row, member)
             self._members.text.write(at, member.member_id, _member_detail(member))
@@ -225,6 +252,26 @@ def _member_detail(member: Member) -> bytes:
     member.fingerprint = 0
     member.deadline_ms = NEVER
     return _encode(member)
+
+
+def _take_said(group_id: str, members: Iterable[Member]) -> dict[int, Said]:
+    """Take away from members what their heartbeats say, of which the rules know nothing."""
+    said = {}
+    for member in members:
+        if member.heartbeat is not UNSAID:
+            said[member.fingerprint] = Said(group_id, member.member_id, member.heartbeat)
+            member.heartbeat = UNSAID
+    return said
+
+
+def _heartbeat(loaded: Loaded, fingerprint: int) -> msgspec.Raw:
+    """Find what is to stand in a row as the heartbeat with a fingerprint."""
+    if not fingerprint:
+        return UNSAID
+    if (said := loaded.said.get(fingerprint)) is not None:
+        return said.rest
+    event = loaded.heard.get(fingerprint)
+    return UNSAID if event is None else rest_of(event)
 
 
 def _seq(member: Member) -> int:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from heartwheel.spark.java_hashes import shards_of
+from heartwheel.spark.repeats import BatchOf, Repeats
 from heartwheel.spark.value_table import UNKNOWN, Codes, Ints, Rows, Shards, ValueTable
 from heartwheel.wire.events import Event, EventType, TickError, decode_events, digests
 
@@ -17,7 +18,7 @@ TICK: Final = -2
 """What stands in the place of a shard for a value that is no event: neither is remembered."""
 
 REMEMBERED_MAX: Final = 4_000_000
-"""How many distinct values a worker remembers; each costs 30 to 60 bytes beside its own."""
+"""How many distinct values a worker remembers; each costs 60 to 80 bytes beside its own."""
 
 REMEMBERED_BYTES_MAX: Final = 512 << 20
 """How many bytes these values may have together; memory is taken as they come (`docs/performance.md`)."""
@@ -33,7 +34,7 @@ class Decoded(NamedTuple):
     """What the distinct values of a frame of records decode to.
 
     Args:
-        bodies: large binary (entries,), the values.
+        bodies: large binary, the values of the first of the entries; the others are sent without their bytes.
         shard: int16 (entries,), `BAD` or `TICK` where the value is no event.
         marks: int64 (entries,), the fingerprint of a heartbeat, else 0.
         entry: int32 (records,), which of them a record has.
@@ -58,44 +59,46 @@ class Decoder:
         self._shards = shards
         self.value_bytes_max = value_bytes_max
         self._table = ValueTable(entries_max=remembered_max, bytes_max=REMEMBERED_BYTES_MAX)
+        self._repeats = Repeats()
         self._place = np.empty(remembered_max, np.int32)
+
+    def begin(self, batch: BatchOf | None) -> None:
+        """Begin with a batch; `None` if all values are to have their bytes."""
+        self._repeats.begin(batch, self._table.stamps)
 
     def decode(self, values: pa.LargeBinaryArray, hashes: Ints) -> Decoded:
         """Decode the values of a frame, large binary (records,) without nulls, with their hashes."""
         codes = self._table.find(hashes, values)
         unknown = np.flatnonzero(codes == UNKNOWN)
-        if not len(unknown):
-            distinct, entry = self._distinct(codes)
-            return Decoded(self._bodies(distinct), self._table.shards[distinct], self._table.marks[distinct], entry)
+        entry = np.empty(len(codes), np.int32)
         first, which = _distinct_values(hashes[unknown], values, unknown)
+        entry[unknown] = which
         new = values.take(pa.array(first))
         shard, marks = self._decode(new)
-        held = np.flatnonzero(codes != UNKNOWN)
-        distinct, held_entry = self._distinct(codes[held])
-        entry = np.empty(len(codes), np.int32)
-        entry[held] = held_entry
-        entry[unknown] = which + len(distinct)
+        known = codes if not len(unknown) else codes[codes != UNKNOWN]
+        distinct, with_bytes = self._distinct(known)
+        self._place[distinct] = np.arange(len(new), len(new) + len(distinct), dtype=np.int32)
+        entry[codes != UNKNOWN] = self._place[known]
+        bodies = self._table.values().take(pa.array(distinct[:with_bytes]))
         decoded = Decoded(
-            pa.concat_arrays([self._bodies(distinct), new]),
-            np.concatenate((self._table.shards[distinct], shard)),
-            np.concatenate((self._table.marks[distinct], marks)),
+            pa.concat_arrays([new, bodies]),
+            np.concatenate((shard, self._table.shards[distinct])),
+            np.concatenate((marks, self._table.marks[distinct])),
             entry,
         )
-        good = np.flatnonzero(shard >= 0)
-        good_values = new if len(good) == len(new) else new.take(pa.array(good))
-        self._table.add(hashes[first[good]], good_values, shard[good], marks[good])
+        if len(new):
+            good = np.flatnonzero(shard >= 0)
+            good_values = new if len(good) == len(new) else new.take(pa.array(good))
+            self._table.add(hashes[first[good]], good_values, shard[good], marks[good], stamp=self._repeats.stamp)
         return decoded
 
-    def _bodies(self, codes: Codes) -> pa.LargeBinaryArray:
-        return self._table.values().take(pa.array(codes))
-
-    def _distinct(self, codes: Codes) -> tuple[Codes, Codes]:
-        """Return the distinct codes, and for each record which of them it has; without a sort."""
+    def _distinct(self, codes: Codes) -> tuple[Codes, int]:
+        """Return the distinct codes, those that need their bytes first, and how many do; without a sort."""
         at = np.arange(len(codes), dtype=np.int32)
         self._place[codes] = at
         distinct = codes[self._place[codes] == at]
-        self._place[distinct] = np.arange(len(distinct), dtype=np.int32)
-        return distinct, self._place[codes]
+        without = self._repeats.take(self._table.stamps, distinct) & (self._table.marks[distinct] != 0)
+        return np.concatenate((distinct[~without], distinct[without])), int(np.count_nonzero(~without))
 
     def _decode(self, values: pa.LargeBinaryArray) -> tuple[Shards, Ints]:
         """Return the shard and the fingerprint of each value, as in `Decoded`."""

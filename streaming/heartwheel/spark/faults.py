@@ -80,6 +80,12 @@ _KNOWN: Final = (
         _NEVER,
     ),
     (
+        r"UnknownHeartbeatError",
+        "a shard does not know a heartbeat that came without its bytes",
+        "the batch is read again with all bytes, and so is all that follows until the job is started again",
+        _FOR_EVER,
+    ),
+    (
         r"No space left on device|Disk quota exceeded",
         "the disk of the checkpoint is full",
         "make room; the job goes on where it stopped",

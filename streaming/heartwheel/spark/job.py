@@ -10,6 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from heartwheel.settings import Settings
 from heartwheel.settings.locations import is_local
+from heartwheel.shard.heartbeats import UnknownHeartbeatError
 from heartwheel.spark import query as queries
 from heartwheel.spark.checkpoint import Manifest, add_run, open_checkpoint
 from heartwheel.spark.job_config import JobConfig, StreamConfig, job_config
@@ -57,6 +58,10 @@ class Job(Protocol):
         """
         ...
 
+    def heed(self, error: Exception) -> None:
+        """Change what the next start of the query does, after an error that has ended the last one."""
+        ...
+
 
 class HeartbeatJob:
     """Heartbeats in, member expirations and rebalance triggers out.
@@ -86,3 +91,11 @@ class HeartbeatJob:
     def start(self, spark: SparkSession, *, partitions: int = 0, **trigger: Any) -> StreamingQuery:
         """Start the query, as `Job.start` has it."""
         return queries.start(spark, replace(self.config, partitions=partitions), **trigger)
+
+    def heed(self, error: Exception) -> None:
+        """Send all heartbeats with their bytes from now on if one was not known without, as `Job.heed` has it.
+
+        The next start alone would mend it; but whoever can fill the memory of a shard could do so again and again.
+        """
+        if UnknownHeartbeatError.__name__ in str(error):
+            self.config = replace(self.config, repeats=False)

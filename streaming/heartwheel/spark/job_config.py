@@ -69,6 +69,7 @@ class JobConfig(StreamConfig):
         wheel_size: buckets a level of the wheel.
         coordinator: the rules' configuration.
         limits: what a shard may hold and write.
+        repeats: whether heartbeats that shards were given lately may come without their bytes.
     """
 
     at_risk_count: int = 10
@@ -76,6 +77,7 @@ class JobConfig(StreamConfig):
     wheel_size: int = 20
     coordinator: CoordinatorConfig = field(default_factory=CoordinatorConfig)
     limits: ShardLimits = field(default_factory=ShardLimits)
+    repeats: bool = True
 
 
 def cores_of(master: str) -> int:
