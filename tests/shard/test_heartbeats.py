@@ -14,13 +14,15 @@ from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.log_time import Reading, ReadingsBuilder
 from heartwheel.pack import Pack, decode_pack
 from heartwheel.shard import ShardLimits, heartbeats
+from heartwheel.shard.codec import BLOB_VERSION
+from heartwheel.shard.frame import decode_frame, encode_frame
 from heartwheel.shard.heartbeats import REMEMBERED_BATCHES, Heartbeats, UnknownHeartbeatError
 from heartwheel.shard.log import BatchLog
 from heartwheel.shard.shard import Shard
 from heartwheel.spark.packer import Packer, PayloadKind
 from heartwheel.spark.repeats import BatchOf
 from heartwheel.testing import RUN, LogBuilder, Record, by_group, frame_of, run_rules, until
-from heartwheel.wire.events import Event, EventType, fingerprint
+from heartwheel.wire.events import Event, EventType, encode_event, fingerprint
 from heartwheel.wire.verdicts import Verdict
 from support.heartbeat_logs import CONFIG, EXAMPLES, T0, beating_logs, cuts_of, heartbeat_logs
 
@@ -242,6 +244,49 @@ def test_what_is_said_again_has_its_fingerprint() -> None:
     (said,) = shard._loader.said(shard._members.used())
     assert said.event() == event
     assert fingerprint(said.event()) == int(shard._members["fingerprint"][0])
+
+
+def test_records_that_wait_have_all_their_bytes() -> None:
+    """A record waits for another partition, maybe for longer than heartbeats are kept: it is given its bytes."""
+    job, shards = Job(), []
+    for batch, partitions in enumerate(((0, 1), (0,))):
+        packs, readings = [], []
+        for partition in partitions:
+            records = [record._replace(partition=partition) for record in _beats("a", batch=batch)]
+            found, read = job.pack(records)
+            packs += found
+            readings += read
+        job.packs = packs
+        shards.append(Shard(coordinator=CONFIG, limits=job.limits, outage_min_ms=3_000, blob=job._blob))
+        shards[-1].apply(packs, readings)
+        job._blob, job.number = shards[-1].encode(), job.number + 1
+    assert (job.without_bytes, shards[-1].waiting_count) == (1, 1)
+    (pack,) = shards[-1]._waiting
+    assert [pack.bodies[0]] == [_beats("a", batch=0)[0].value]
+
+
+def test_only_heartbeats_come_without_bytes() -> None:
+    """A request that is no heartbeat has no fingerprint to be known by, and always has its bytes."""
+    job = Job()
+    for batch in range(3):
+        job.batch(_beats("a", batch=batch, kind=EventType.SYNC))
+        assert [len(pack.bodies) for pack in job.packs] == [1]
+
+
+def test_a_state_that_does_not_say_what_heartbeats_say_learns_it() -> None:
+    """After an upgrade no row's fingerprint is trusted: each is learned anew from a heartbeat with its bytes."""
+    job = Job()
+    job.batch(_beats("a", "b", batch=0))
+    version, sections = decode_frame(job._blob, newest=BLOB_VERSION)
+    sections.pop("heartbeats")
+    job._blob = encode_frame(version, sections)
+    job.query += 1
+    job.batch(_beats("a", "b", batch=1))
+    leave = Event(type=EventType.LEAVE, group_id="g", member_id="b")
+    *beats, tick = _beats("a", batch=2)
+    job.batch([*beats, Record(tick.append_ms, encode_event(leave), 0, 250), tick._replace(offset=251)])
+    assert job.without_bytes == 1
+    assert [v.removed for v in job.verdicts if v.removed] == [("b",)]
 
 
 def test_a_log_without_heartbeats_to_ask_wants_all_bytes() -> None:

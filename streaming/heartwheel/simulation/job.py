@@ -15,6 +15,7 @@ import msgspec
 import pandas as pd
 
 from heartwheel.log_time import ReadingsBuilder, encode_readings
+from heartwheel.pack import Pack, decode_pack
 from heartwheel.simulation.checkpoint import Checkpoint, Planned, SinkRecord
 from heartwheel.simulation.faults import Crash, Faults, Step
 from heartwheel.simulation.plan import VALUE_BYTES_MAX, Plan
@@ -239,6 +240,8 @@ class Job:
             readings, rows = self._packed_by_anybody(self._frames(records))
             for shard, kind, payload in rows:
                 packed[shard].append((kind, payload))
+                if kind is PayloadKind.RECORDS and _lacks_bytes(decode_pack(payload)):
+                    self._story.mark("heartbeat without bytes")
             if found := readings.readings():
                 for payloads in packed.values():
                     payloads.append((PayloadKind.READINGS, encode_readings(found)))
@@ -327,6 +330,10 @@ class Job:
         return Packer(
             "consumer-heartbeats", self._plan.shards, value_bytes_max=VALUE_BYTES_MAX, remembered_max=remembered
         )
+
+
+def _lacks_bytes(pack: Pack) -> bool:
+    return len(pack.bodies) < len(pack.fingerprints)
 
 
 _TAKES_TIME = frozenset({Step.OFFSETS_FETCHED, Step.PACKED, Step.SINK_WRITTEN})
