@@ -29,6 +29,9 @@ _TRIES_UNEXPLAINED: Final = 3
 OUT_OF_MEMORY: Final = frozenset({3, 52})
 """Exit codes of a JVM that ends at once when its heap is full, and of Spark when one of its threads found it so."""
 
+UNKNOWN_HEARTBEAT: Final = "a shard does not know a heartbeat that came without its bytes"
+"""What happened where a heartbeat came so that should not have (`heartwheel.shard.heartbeats`)."""
+
 _KNOWN: Final = (
     (
         r"UnknownTopicOrPartition|is not present in metadata|UNKNOWN_TOPIC_OR_PARTITION",
@@ -81,7 +84,7 @@ _KNOWN: Final = (
     ),
     (
         r"UnknownHeartbeatError",
-        "a shard does not know a heartbeat that came without its bytes",
+        UNKNOWN_HEARTBEAT,
         "the batch is read again with all bytes, and so is all that follows until the job is started again",
         _FOR_EVER,
     ),

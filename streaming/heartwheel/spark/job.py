@@ -10,9 +10,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from heartwheel.settings import Settings
 from heartwheel.settings.locations import is_local
-from heartwheel.shard.heartbeats import UnknownHeartbeatError
 from heartwheel.spark import query as queries
 from heartwheel.spark.checkpoint import Manifest, add_run, open_checkpoint
+from heartwheel.spark.faults import UNKNOWN_HEARTBEAT, Fault
 from heartwheel.spark.job_config import JobConfig, StreamConfig, job_config
 from heartwheel.spark.ticker import new_run
 
@@ -58,8 +58,8 @@ class Job(Protocol):
         """
         ...
 
-    def heed(self, error: Exception) -> None:
-        """Change what the next start of the query does, after an error that has ended the last one."""
+    def heed(self, fault: Fault) -> None:
+        """Change what the next start of the query does, after what has ended the last one."""
         ...
 
 
@@ -92,10 +92,10 @@ class HeartbeatJob:
         """Start the query, as `Job.start` has it."""
         return queries.start(spark, replace(self.config, partitions=partitions), **trigger)
 
-    def heed(self, error: Exception) -> None:
+    def heed(self, fault: Fault) -> None:
         """Send all heartbeats with their bytes from now on if one was not known without, as `Job.heed` has it.
 
         The next start alone would mend it; but whoever can fill the memory of a shard could do so again and again.
         """
-        if UnknownHeartbeatError.__name__ in str(error):
+        if fault.message.startswith(UNKNOWN_HEARTBEAT):
             self.config = replace(self.config, repeats=False)

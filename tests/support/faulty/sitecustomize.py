@@ -3,7 +3,7 @@
 A test puts this folder on `PYTHONPATH` and names a folder of its own in `HEARTWHEEL_TEST_FAULTS`. What lies there then
 decides. While a file `hold` exists, a shard with expirations of the group that it names, or every shard if it names
 none, waits inside the state function, after it has written `held-<pid>` with the batch's timestamp. With a file `bloat`
-what a shard puts out is far larger than the JVM's heap.
+what a shard puts out is far larger than the JVM's heap. With a file `forget` no shard keeps heartbeats of who is gone.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ BLOAT_BYTES = 256 << 20
 
 
 def _advance(real: Any, folder: Path, *arguments: Any, **named: Any) -> Any:
+    if (folder / "forget").exists():
+        from heartwheel.shard import heartbeats  # noqa: PLC0415 - only where faults are wanted
+
+        heartbeats.KEPT_BYTES_MAX = 0  # type: ignore[misc]  # for good, in this worker
     row, output = real(*arguments, **named)
     hold = folder / "hold"
     if _concerns(hold, output):
