@@ -11,7 +11,7 @@ STAMP := $(VENV)/.installed
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test proof bench fuzz simulate mutants faults soak screenshots check format lock clean \
+.PHONY: help setup demo test proof bench scale rivals fuzz simulate mutants faults soak screenshots check format lock clean \
   audit-deps sbom pin-images
 
 help: ## list the targets
@@ -57,6 +57,12 @@ proof: $(STAMP) ## what repeats, kills or waits for long: faults, a cluster, his
 bench: $(STAMP) ## how fast it is on this machine, as tables and JSON
 	@for script in tests/benchmarks/*_bench.py; do echo "== $$script"; PYTHONPATH=tests $(BIN)/python "$$script" $(ARGS) || exit 1; done
 
+scale: $(STAMP) ## what a heartbeat costs from 10 thousand to 3 million members, and by partitions and shards
+	@PYTHONPATH=tests $(BIN)/python -m benchmarks.scale $(ARGS)
+
+rivals: $(STAMP) ## the same topic through what else Spark has; Kafka's own timer beside the wheel
+	@PYTHONPATH=tests $(BIN)/python -m benchmarks.rivals $(ARGS)
+
 # atheris is not in the lock: it has wheels for some platforms only, and without it Hypothesis does the work.
 fuzz: $(STAMP) ## throw hostile records at decoders and shards; MINUTES=5
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || \
@@ -69,8 +75,8 @@ simulate: $(STAMP) ## histories from seeds; SEEDS=100000 or SEEDS=500..900 says 
 mutants: $(STAMP) ## put mistakes into a copy of the engine; each must fail its test; ARGS="-k clock" picks some
 	@PYTHONPATH=tests $(BIN)/python -m mutation $(ARGS)
 
-faults: $(STAMP) ## kill the real job at every point: a minute without broker, twenty restarts, a cluster
-	@$(BIN)/pytest -m proof tests/spark/test_real_faults.py tests/cluster $(ARGS)
+faults: $(STAMP) ## kill the real job at every point, Kafka under it, and set its clock; a cluster
+	@$(BIN)/pytest -m proof tests/spark/test_real_faults.py tests/spark/test_time_*.py tests/cluster $(ARGS)
 
 # 30 minutes, unless MINUTES is given on the command line.
 soak: $(STAMP) ## run the job for 30 minutes, and tell whether anything grows; MINUTES=3

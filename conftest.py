@@ -15,6 +15,9 @@ SUITES = {"docker": "docker", "ui": "browser"}
 LANES = ("spark", "ui", "kafka")
 """Marks whose files stay together: their jobs, browsers and brokers would slow each other, or be started twice."""
 
+SPREAD = ("tests/simulation/test_histories.py",)
+"""Files whose tests need not stay together: each is long, and whichever lane is free takes the next."""
+
 SPARK_ROOM = "tests/spark/"
 """Whose jobs fill one lane for as long as all that needs no Spark fills the other; then both share the other jobs."""
 
@@ -32,7 +35,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByLane(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return _lane_of(_file_of(nodeid))
+            return nodeid if _file_of(nodeid) in SPREAD else _lane_of(_file_of(nodeid))
 
     return ByLane(config, log)
 

@@ -11,7 +11,7 @@ while IFS= read -r line || [ -n "$line" ]; do
     image=${image%%@*}
     digest=$(docker buildx imagetools inspect --format '{{.Manifest.Digest}}' "$image") || digest=
     if ! [[ $digest =~ ^sha256:[0-9a-f]{64}$ ]]; then
-      echo "error: no registry told the digest of $image; $file is as it was" >&2
+      echo "error: no registry knows the digest of $image; $file is as it was" >&2
       exit 1
     fi
     line=$name=$image@$digest

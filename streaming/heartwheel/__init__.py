@@ -8,5 +8,6 @@ A heartbeat becomes a verdict in this order (`docs/architecture.md` has the draw
 Who reads its topics: `live` keeps a bounded picture, `dashboard`, `top`, `notify` and `metrics` show it.
 Who proves it: `audit` derives every verdict anew, `simulation` runs whole histories, `replay` logs of requests,
 `canary` watches the job that runs; `feed` makes members and `broker` a real Kafka.
-Who opens the door: `cli`, `demo`, `explain`, `gateway`. Beside all of them: `kafka` (clients), `settings`, `errors`.
+Who opens the door: `cli`, `demo`, `explain`, `gateway`, `tap`.
+Beside all of them: `kafka` (clients), `http_server` (of dashboard and gateway), `settings`, `errors`.
 """

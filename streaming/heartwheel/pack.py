@@ -17,6 +17,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Self
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -128,6 +129,17 @@ def encode_pack(pack: Pack) -> bytes:
             body,
         )
     )
+
+
+def encode_fed(feed: str, pack: bytes) -> bytes:
+    """Encode a pack of records that a feed has passed on."""
+    return msgspec.msgpack.encode((feed, pack))
+
+
+def decode_fed(payload: bytes) -> tuple[str, Pack]:
+    """Decode what `encode_fed` made: the feed's name, and its records with the times that they say."""
+    feed, pack = msgspec.msgpack.decode(payload, type=tuple[str, bytes])
+    return feed, decode_pack(pack)
 
 
 def select(pack: Pack, records: NDArray[np.bool_]) -> Pack:

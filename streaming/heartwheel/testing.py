@@ -15,10 +15,11 @@ anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+import msgspec
 import pandas as pd
 import pyarrow as pa
 
@@ -26,11 +27,12 @@ from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
 from heartwheel.log_time import Reading, ReadingsBuilder, encode_readings
-from heartwheel.pack import Pack, decode_pack
+from heartwheel.pack import Pack, decode_fed, decode_pack
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.shard.shard import Shard
 from heartwheel.spark.packer import Packer, PayloadKind
 from heartwheel.wire.events import Event, EventType, RejectedError, decode_event, encode_event
+from heartwheel.wire.passed_on import Mark, encode_mark
 from heartwheel.wire.tick import Tick, encode_tick
 from heartwheel.wire.verdicts import Verdict
 
@@ -76,6 +78,25 @@ class LogBuilder:
         data = encode_event(value) if isinstance(value, Event) else value
         self.records.append(Record(append_ms, data, partition, offset))
 
+    def pass_on(self, append_ms: int, event: Event, at_ms: int, *, feed: str = "tap", partition: int = 0) -> None:
+        """Append an event that a feed passes on, with the time at which it happened."""
+        said = msgspec.json.decode(encode_event(event)) | {"feed": feed, "at_ms": at_ms}
+        self.add(append_ms, msgspec.json.encode(said), partition=partition)
+
+    def mark(
+        self,
+        append_ms: int,
+        passed_ms: int,
+        *,
+        feed: str = "tap",
+        since_ms: int = 0,
+        held: Mapping[str, int] | None = None,
+        partition: int = 0,
+    ) -> None:
+        """Append a feed's mark."""
+        mark = Mark(feed=feed, passed_ms=passed_ms, since_ms=since_ms, held=dict(held or {}))
+        self.add(append_ms, encode_mark(mark), partition=partition)
+
     def beat(
         self,
         append_ms: int,
@@ -110,10 +131,12 @@ class Read(NamedTuple):
     Args:
         packs: the records of one shard.
         readings: what was read of each partition.
+        passed_on: the records of feeds, with the feed's name.
     """
 
     packs: list[Pack]
     readings: list[Reading]
+    passed_on: Sequence[tuple[str, Pack]] = ()
 
 
 def read_records(
@@ -125,6 +148,7 @@ def read_records(
     frame_max: int = 1 << 20,
     runs: Sequence[str] = (RUN,),
     outage_min_ms: int = OUTAGE_MIN_MS,
+    feeds: Sequence[str] = (),
 ) -> Read:
     """Read records as the map side of the job does.
 
@@ -136,18 +160,22 @@ def read_records(
         frame_max: records a frame, as Spark cuts a partition into Arrow frames.
         runs: the known runs of the ticker.
         outage_min_ms: shortest gap that may be an outage, ms.
+        feeds: the feeds whose times are believed.
     """
-    packer, readings = Packer("consumer-heartbeats", shards), ReadingsBuilder(runs, outage_min_ms)
+    packer, readings = Packer("consumer-heartbeats", shards, feeds=feeds), ReadingsBuilder(runs, outage_min_ms)
     by_partition: dict[int, list[Record]] = {}
     for record in records:
         by_partition.setdefault(record.partition, []).append(record)
-    packs = []
+    packs, passed_on = [], []
     for part in by_partition.values():
         for start in range(0, len(part), frame_max):
-            rows = packer.pack(frame_of(part[start : start + frame_max]), readings)
+            rows = list(packer.pack(frame_of(part[start : start + frame_max]), readings))
             packs += [decode_pack(data) for s, kind, data in rows if s == shard and kind is PayloadKind.RECORDS]
+            passed_on += [decode_fed(data) for s, kind, data in rows if s == shard and kind is PayloadKind.PASSED_ON]
     read = readings.readings()
-    return Read(packs, read if clock_ms is None else [*read, *until(clock_ms, *(each.partition for each in read))])
+    if clock_ms is not None:
+        read += until(clock_ms, *(each.partition for each in read))
+    return Read(packs, read, passed_on)
 
 
 def arrivals(

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from heartwheel.dashboard.app import create_app
-from heartwheel.dashboard.server import DashboardServer
+from heartwheel.http_server.server import HttpServer
 from heartwheel.live.picture import Picture
 from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.settings import Settings
@@ -47,7 +47,7 @@ def main() -> None:
     picture = Picture()
     picture.link(True, now_ms=wall_ms())
     app = create_app(picture, Settings())
-    with DashboardServer(app, host="127.0.0.1", port=0) as server:
+    with HttpServer(app, host="127.0.0.1", port=0) as server:
         listener = subprocess.Popen([sys.executable, "-c", _LISTENER, server.url])
         try:
             while not app.state.hub.listeners:

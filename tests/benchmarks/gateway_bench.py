@@ -16,7 +16,8 @@ import time
 from pathlib import Path
 
 from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.kafka.topics import TopicNames, engine_topics, ensure_topics
+from heartwheel.kafka.topic_specs import TopicNames, engine_topics
+from heartwheel.kafka.topics import ensure_topics
 
 SINGLE = b"POST /beat/group-%d/member-%d?session=30s HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n"
 LINE = '{"group_id":"group-%d","member_id":"member-%d","session_timeout_ms":30000}\n'

@@ -20,10 +20,12 @@ from typing import Any, Final
 
 import msgspec
 
+from benchmarks.cores import cpu_s
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.broker.jars import fetch_jars
 from heartwheel.kafka.readback import read_topic
-from heartwheel.kafka.topics import TopicNames, engine_topics, ensure_topics
+from heartwheel.kafka.topic_specs import TopicNames, engine_topics
+from heartwheel.kafka.topics import ensure_topics
 from heartwheel.percentiles import percentile
 from heartwheel.settings import load_settings
 from heartwheel.spark import query as queries
@@ -36,8 +38,6 @@ PARTITIONS: Final = 4
 SESSION_MS: Final = 6_000
 LOADS: Final = ((200, 70), (100_000, 33_000))
 """Members that beat, and their heartbeats a second."""
-
-_TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
@@ -98,7 +98,7 @@ def measure(
         interval_ms = round(members / rate * 1000)
         _feed(broker, config.source, living, per_batch, interval_ms=interval_ms, seconds=arguments.warm)
         skipped = len(query.recentProgress)
-        cpu, began_s = _cpu_s(), time.monotonic()
+        cpu, began_s = cpu_s(os.getpid()), time.monotonic()
         deaths = threading.Thread(
             target=_feed,
             args=(broker, config.source, dying, 1),
@@ -106,7 +106,7 @@ def measure(
         )
         deaths.start()
         _feed(broker, config.source, living, per_batch, interval_ms=interval_ms, seconds=arguments.seconds)
-        used, wall_s = _cpu_s(), time.monotonic() - began_s
+        used, wall_s = cpu_s(os.getpid()), time.monotonic() - began_s
         deaths.join()
         batches = [each for each in query.recentProgress[skipped:] if each["numInputRows"]]
         give_up_s = time.monotonic() + 120
@@ -138,37 +138,6 @@ def _lateness(broker: EmbeddedKafka, topic: str) -> list[int]:
         record.append_ms - msgspec.json.decode(record.value or b"")["deadline_ms"]
         for record in read_topic(broker.bootstrap, topic)
     )
-
-
-def _cpu_s() -> dict[str, float]:
-    """Count the CPU seconds of the job (JVM and workers), and of everything on the machine."""
-    mine = {os.getpid()}
-    spent: dict[int, float] = {}
-    java: set[int] = set()
-    parents: dict[int, int] = {}
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
-        try:
-            text = (folder / "stat").read_text()
-        except OSError:
-            continue
-        fields = text[text.rindex(")") + 2 :].split()
-        pid = int(folder.name)
-        parents[pid] = int(fields[1])
-        spent[pid] = (int(fields[11]) + int(fields[12])) / _TICKS_A_SECOND
-        if "(java)" in text:
-            java.add(pid)
-    for _ in range(8):
-        mine |= {pid for pid, parent in parents.items() if parent in mine}
-    busy = sum(map(int, Path("/proc/stat").read_text().split("\n")[0].split()[1:4])) / _TICKS_A_SECOND
-    children = mine - {os.getpid()}
-    return {
-        "JVMs": sum(spent.get(pid, 0.0) for pid in children & java),
-        "workers": sum(spent.get(pid, 0.0) for pid in children - java),
-        "driver and feeder": spent.get(os.getpid(), 0.0),
-        "whole machine": busy,
-    }
 
 
 if __name__ == "__main__":

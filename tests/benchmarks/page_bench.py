@@ -83,13 +83,13 @@ def measure(seconds: int, rate: int) -> dict[str, Any]:
 
 def flood(server: FedDashboard, page: Page, seconds: int, rate: int) -> float:
     """Tell expirations at an even pace; return the largest heap that was seen, bytes."""
-    started, told, highest = time.monotonic(), 0, 0.0
+    started, pushed, highest = time.monotonic(), 0, 0.0
     while (passed := time.monotonic() - started) < seconds:
-        due = int(passed * rate) - told
+        due = int(passed * rate) - pushed
         now_ms = server.now_ms()
-        rows = [expired(f"group-{i % 50}", f"member-{i}", now_ms, shard=i % 8) for i in range(told, told + due)]
+        rows = [expired(f"group-{i % 50}", f"member-{i}", now_ms, shard=i % 8) for i in range(pushed, pushed + due)]
         server.tell([*rows, job(now_ms), status(0, now_ms)])
-        told += due
+        pushed += due
         page.wait_for_timeout(100)
         highest = max(highest, page.evaluate("performance.memory.usedJSHeapSize"))
     return highest

@@ -17,7 +17,8 @@ from heartwheel.broker.node_process import wait_until_stopped
 from heartwheel.broker.probe import serves_requests
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.sender import Sender
-from heartwheel.kafka.topics import TopicSpec, ensure_topics
+from heartwheel.kafka.topic_specs import TopicSpec
+from heartwheel.kafka.topics import ensure_topics
 
 APPEND_TIME = {"message.timestamp.type": "LogAppendTime"}
 

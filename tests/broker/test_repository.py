@@ -117,7 +117,7 @@ def test_the_command_refuses_such_an_address(monkeypatch: pytest.MonkeyPatch, tm
 
 
 def test_a_password_goes_over_tls_and_into_no_error(tls: ssl.SSLContext) -> None:
-    """Basic authentication reaches a repository with TLS; one that does not answer is told without it."""
+    """Basic authentication reaches a repository with TLS; one that does not answer is named without it."""
     with serving(tls) as (server, address):
         assert _read(address.format("user:hunter2@")) == "a jar"
         assert server.seen == ["Basic dXNlcjpodW50ZXIy"]

@@ -9,7 +9,7 @@ import pytest
 
 from heartwheel.canary.flock import Flock
 from heartwheel.canary.plan import groups_of, plan_of
-from heartwheel.coordinator.partition import shard_of
+from heartwheel.partitioner import shard_of
 from heartwheel.settings import Settings
 from heartwheel.wire.events import EventType
 from heartwheel.wire.verdicts import ExpirationRow
@@ -114,8 +114,12 @@ def test_figures_add_up() -> None:
 
 def test_figures_are_told_under_plain_names() -> None:
     """The JSON of the dashboard says `false`, which is no name in Python."""
-    told = msgspec.json.decode(msgspec.json.encode(flock_of(Settings()).figures(enabled=False)))
-    assert (told["enabled"], told["false"], told["lateness_ms"]) == (False, 0, {"p50": None, "p99": None, "max": None})
+    seen = msgspec.json.decode(msgspec.json.encode(flock_of(Settings()).figures(enabled=False)))
+    assert (seen["enabled"], seen["false"], seen["lateness_ms"]) == (
+        False,
+        0,
+        {"p50": None, "p99": None, "max": None},
+    )
 
 
 def test_it_says_goodbye() -> None:

@@ -28,7 +28,7 @@ SHARDS = 3
 
 
 class FakeEngine:
-    """Read heartbeats and write an expiration of each silence, but for what it is told to do wrong.
+    """Read heartbeats and write an expiration of each silence, but for what it is set to do wrong.
 
     Args:
         topics: where it reads and writes.

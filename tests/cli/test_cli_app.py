@@ -123,7 +123,7 @@ def test_config_names_the_layer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     rows = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
     assert rows["engine.shards"] == ["3", "flag", "--set", "engine.shards"]
     assert rows["wheel.size"] == ["64", "environment", "HEARTWHEEL_WHEEL__SIZE"]
-    assert rows["wheel.tick"] == ['"100ms"', "default"]
+    assert rows["wheel.tick"] == ['"25ms"', "default"]
 
 
 @pytest.mark.parametrize("flags", [[], ["--json"]])

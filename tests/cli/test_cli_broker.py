@@ -13,7 +13,8 @@ from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.cli.app import run
 from heartwheel.cli.run import require_topics
 from heartwheel.feed.truth import LifeLine, Summary, read_truth
-from heartwheel.kafka.topics import TopicSpec, ensure_topics
+from heartwheel.kafka.topic_specs import TopicSpec
+from heartwheel.kafka.topics import ensure_topics
 from heartwheel.settings import load_settings
 from heartwheel.spark.checkpoint import open_checkpoint
 from heartwheel.spark.checkpoint_store import CheckpointStore, open_store

@@ -10,6 +10,7 @@ import pytest
 
 from heartwheel.cli.broker_checks import rate_clock
 from heartwheel.cli.checks import Check, Status, check_checkpoint, check_jars, check_java, check_memory, check_packages
+from heartwheel.cli.tap_checks import rate_request_logs
 from heartwheel.settings import Settings, load_settings
 
 
@@ -29,7 +30,7 @@ def owned_by(settings: Settings, text: str) -> Check:
 
 def owner(**changes: object) -> str:
     """Write the owner's file of the default configuration, with changes."""
-    return json.dumps({"format": 2, "shards": 8, "topic": "consumer-heartbeats", "shuffle_partitions": 2} | changes)
+    return json.dumps({"format": 3, "shards": 8, "topic": "consumer-heartbeats", "shuffle_partitions": 2} | changes)
 
 
 def test_new_checkpoint_is_fine(settings: Settings) -> None:
@@ -129,3 +130,21 @@ def test_missing_jars_are_a_warning(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     checks = list(check_jars())
     assert {check.status for check in checks} == {Status.WARN}
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    ("levels", "feeds", "status", "words"),
+    [
+        ({1: "INFO"}, "", Status.OK, "off at every broker"),
+        ({1: "DEBUG", 2: "INFO"}, "tap", Status.OK, "on at 1, for taps"),
+        ({1: "DEBUG", 2: "TRACE"}, "", Status.WARN, "on at 1, 2, though no feed is trusted"),
+        ({1: "INFO"}, "tap", Status.WARN, "off at every broker"),
+    ],
+)
+def test_request_log_says_its_price(levels: dict[int, str], feeds: str, status: Status, words: str) -> None:
+    """A broker that writes down its requests pays for each of them, and `doctor` says how much."""
+    check = rate_request_logs(levels, feeds=feeds)
+    assert check.status is status
+    assert words in check.detail
+    assert ("14 us" in check.detail) == ("DEBUG" in levels.values())
+    assert bool(check.hint) == (status is Status.WARN)

@@ -9,9 +9,11 @@ import pytest
 from heartwheel.cli.demo_screen import DemoScreen, plain_figures
 from heartwheel.demo.lines import RollUp, expiration_line
 from heartwheel.demo.tally import Tally
+from heartwheel.live.topic_rows import TopicRow
 from heartwheel.percentiles import percentile
 from heartwheel.wire.status import AtRiskMember, StatusRow
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from support.output_rows import topic_rows
 
 
 def expiration(**more: Any) -> ExpirationRow:
@@ -34,6 +36,11 @@ def expiration(**more: Any) -> ExpirationRow:
         "shard": 0,
     }
     return ExpirationRow(**(row | more))
+
+
+def at(append_ms: int, *rows: ExpirationRow | TriggerRow | StatusRow) -> list[TopicRow]:
+    """Put rows into their topics, all appended at one moment, epoch ms."""
+    return [each._replace(append_ms=append_ms) for each in topic_rows(*rows)]
 
 
 def trigger(type_: str, generation: int, **more: Any) -> TriggerRow:
@@ -147,8 +154,9 @@ def test_an_empty_group_is_told() -> None:
 def test_the_tally_counts_each_id_once() -> None:
     """A duplicate with the same id, as a crash may leave, is neither shown nor counted again."""
     tally = Tally(shards=1)
-    assert [tally.add_expiration(expiration(), 8_500) for _ in range(2)] == [True, False]
-    assert [tally.add_trigger(trigger("group_empty", 4)) for _ in range(2)] == [True, False]
+    rows = at(8_500, expiration(), trigger("group_empty", 4))
+    first, second = tally.take(rows, 8_500), tally.take(rows, 8_500)
+    assert (len(first.expirations), len(first.triggers), second) == (1, 1, ([], []))
     assert (tally.expired, tally.triggers) == ({"session_timeout": 1}, {"group_empty": 1})
     assert list(tally.lateness_ms) == [1_500]
 
@@ -156,20 +164,20 @@ def test_the_tally_counts_each_id_once() -> None:
 def test_the_clock_is_that_of_the_slowest_shard() -> None:
     """Until every shard has reported there is no clock; then it is the earliest one."""
     tally = Tally(shards=2)
-    tally.add_status(status(0, 5_000))
+    tally.take(at(8_500, status(0, 5_000)), 8_500)
     assert tally.clock_ms == -1
-    tally.add_status(status(1, 4_000))
+    tally.take(at(8_500, status(1, 4_000)), 8_500)
     assert (tally.clock_ms, tally.members, tally.groups) == (4_000, 4, 2)
-    tally.add_status(status(1, 6_000))
+    tally.take(at(8_500, status(1, 6_000)), 8_500)
     assert tally.clock_ms == 5_000
 
 
 def test_the_nearest_to_expiry_is_of_all_shards() -> None:
     """Of the members that the shards name, the one with the earliest deadline is shown."""
     tally = Tally(shards=2)
-    tally.add_status(status(0, 5_000, AtRiskMember(group_id="g", member_id="later", deadline_ms=9_000)))
-    tally.add_status(status(1, 5_000, AtRiskMember(group_id="h", member_id="sooner", deadline_ms=8_000)))
-    found = tally.next_at_risk()
+    tally.take(at(8_500, status(0, 5_000, AtRiskMember(group_id="g", member_id="later", deadline_ms=9_000))), 8_500)
+    tally.take(at(8_500, status(1, 5_000, AtRiskMember(group_id="h", member_id="sooner", deadline_ms=8_000))), 8_500)
+    found = tally.next_at_risk(8_500)
     assert found is not None
     assert found.member_id == "sooner"
 
@@ -184,7 +192,7 @@ def test_percentiles_are_values_that_were_measured(share: float, value: int) -> 
 def test_figures_are_plain_lines_in_a_log(capsys: pytest.CaptureFixture[str]) -> None:
     """Where no person looks, figures are a line on stderr at each change of phase, and events alone go to stdout."""
     tally = Tally(shards=1)
-    tally.add_expiration(expiration(), 8_500)
+    tally.take(at(8_500, expiration()), 8_500)
     with DemoScreen(tally) as screen:
         screen.refresh()
         screen.refresh()
@@ -207,8 +215,8 @@ def test_the_page_is_named_first(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_canary_is_in_no_figure() -> None:
     """The reports count the canary's groups and members, and the terminal leaves them out, as the page does."""
     tally = Tally(shards=1)
-    tally.add_status(status(0, 5_000))
-    tally.add_canary(trigger("rebalance_completed", 1, group_id="heartwheel-canary-1", member_count=1))
+    tally.take(at(8_500, status(0, 5_000)), 8_500)
+    tally.take(at(8_500, trigger("rebalance_completed", 1, group_id="heartwheel-canary-1", member_count=1)), 8_500)
     assert (tally.members, tally.groups) == (1, 0)
-    tally.add_canary(trigger("group_empty", 2, group_id="heartwheel-canary-1", member_count=0))
+    tally.take(at(8_500, trigger("group_empty", 2, group_id="heartwheel-canary-1", member_count=0)), 8_500)
     assert (tally.members, tally.groups) == (2, 0)

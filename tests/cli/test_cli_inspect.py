@@ -12,8 +12,8 @@ from heartwheel.cli.app import run
 from heartwheel.cli.inspect import document, find_group, group_document, show_deadline, show_time
 from heartwheel.cli.inspect_state import CheckpointView, ShardView, decode_shard, open_manifest
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.partition import shard_of
 from heartwheel.errors import HeartwheelError
+from heartwheel.partitioner import shard_of
 from heartwheel.shard import Shard, ShardLimits
 from heartwheel.spark.checkpoint import FORMAT, MANIFEST, CheckpointError, Manifest
 from heartwheel.spark.schema import STATE_VERSION, StateRow
@@ -94,7 +94,7 @@ def test_damaged_state_is_refused_by_name() -> None:
 
 
 def test_a_folder_without_a_checkpoint_is_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """No checkpoint, somebody else's folder, a newer format: one error, told before Spark is started."""
+    """No checkpoint, somebody else's folder, a newer format: one error, before Spark is started."""
     assert run(["inspect", "--checkpoint", str(tmp_path / "none")]) == 1
     assert "error: there is no checkpoint at" in capsys.readouterr().err
     (tmp_path / "file").touch()
@@ -128,7 +128,7 @@ def test_the_last_batch_is_by_number(tmp_path: Path) -> None:
 
 
 def test_times_are_shown_for_people() -> None:
-    """A clock that never ran is a dash; a deadline is told by its distance from the shard's clock."""
+    """A clock that never ran is a dash; a deadline is shown by its distance from the shard's clock."""
     assert show_time(-1) == "-"
     assert show_time(NOW_MS)[:4] == "2023"
     assert show_deadline(None, NOW_MS) == "-"

@@ -23,7 +23,6 @@ from heartwheel.cli.demo import _show as show_judgement
 from heartwheel.cli.demo_screen import DemoScreen, nearest
 from heartwheel.cli.inspect_state import CheckpointView, decode_shard
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.partition import shard_of
 from heartwheel.demo.folder import fresh_folder
 from heartwheel.demo.lines import RollUp, expiration_line
 from heartwheel.demo.tally import Tally
@@ -32,6 +31,7 @@ from heartwheel.live.now import View
 from heartwheel.live.picture import Picture
 from heartwheel.notify.message import Message
 from heartwheel.notify.sentence import safe
+from heartwheel.partitioner import shard_of
 from heartwheel.plain import plain, plain_json, plain_lines
 from heartwheel.shard import Shard, ShardLimits
 from heartwheel.spark.checkpoint import Manifest
@@ -101,7 +101,7 @@ def test_one_rule_for_cells_and_chats() -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("words", [["--config", f"{EVIL}.toml"], [f"--x{EVIL}"], ["--set", f"engine.{EVIL}={EVIL}"]])
 def test_error_lines_of_every_command(command: str, words: list[str], printed: Read) -> None:
-    """What is wrong with a command line or a configuration is told with nothing hidden in it."""
+    """What is wrong with a command line or a configuration is reported with nothing hidden in it."""
     assert run([command, *words]) in (1, 2)
     text = printed()
     assert is_harmless(text)
@@ -210,7 +210,7 @@ def test_audit(words: list[str], tmp_path: Path, printed: Read) -> None:
 def test_demo(tmp_path: Path, printed: Read) -> None:
     """Lines of events, the member that is next, and those that were judged wrongly are harmless."""
     tally = Tally(1)
-    tally.add_status(status(0, AtRiskMember(group_id=EVIL, member_id=EVIL, deadline_ms=T0)))
+    tally.take(topic_rows(status(0, AtRiskMember(group_id=EVIL, member_id=EVIL, deadline_ms=T0))), T0)
     roll_up = RollUp()
     list(roll_up.add([(begun(EVIL, EVIL), T0)]))
     with DemoScreen(tally) as screen:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from heartwheel.addresses import is_loopback
 from heartwheel.cli.app import run
 from heartwheel.settings import SettingsError, load_settings
-from heartwheel.settings.locations import is_loopback
 from support.certificates import Authority
 from support.login import write_users
 
@@ -70,7 +70,7 @@ def test_what_is_local(host: str, local: bool) -> None:  # noqa: FBT001 - a colu
     ],
 )
 def test_what_does_not_fit_is_refused_by_path(override: str, path: str, words: str) -> None:
-    """Each wrong value is told with its path, and what would be right."""
+    """Each wrong value is reported with its path, and what would be right."""
     found = problems_of(override)
     assert set(found) == {path}
     assert words in found[path]

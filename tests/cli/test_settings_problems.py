@@ -1,4 +1,4 @@
-"""Wrong configurations: everything that is wrong is told at once, with path, value, layer and hint."""
+"""Wrong configurations: everything that is wrong is reported at once, with path, value, layer and hint."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def problems_of(*overrides: str, file: Path | None = None, env: dict[str, str] |
 
 
 def test_all_problems_come_at_once(tmp_path: Path) -> None:
-    """Typos, types, bounds and impossible combinations of three layers are told in one go, each with its layer."""
+    """Typos, types, bounds and impossible combinations of three layers are reported in one go, each with its layer."""
     file = tmp_path / "bad.toml"
     file.write_text('[engine]\nshard = 4\ntick_interval = "-1s"\n[wheel]\nsize = "20"\n')
     env = {"HEARTWHEEL_ENGINE__TRIGGER_INTERVAL": "0"}
@@ -153,7 +153,7 @@ def test_impossible_combinations_are_refused(overrides: list[str], path: str) ->
             "feed.session_timeout=30m",
         ],
         ["feed.heartbeat_interval=5400ms"],
-        ["wheel.tick=500ms"],
+        ["wheel.tick=400ms"],
         ["engine.tick_interval=749ms"],
         ["spark.shuffle_partitions=8"],
         ["spark.master=yarn", "spark.shuffle_partitions=8", "checkpoint.shared=true"],

@@ -102,12 +102,12 @@ def _informed(log: list[tuple[int, Event]]) -> list[tuple[int, Event]]:
     """Let well-informed members name the generation that the group has by then; guesses would hardly ever be right."""
     machine = GroupMachine(Group("g"), CONFIG, lambda _: None)
     now = 0
-    told = []
+    logged = []
     for wait, event in log:
         now += wait
         machine.advance(now)
         if event.generation_id == _CURRENT:
             event = msgspec.structs.replace(event, generation_id=machine.group.generation)  # noqa: PLW2901
-        told.append((wait, event))
+        logged.append((wait, event))
         machine.apply(event, now)
-    return told
+    return logged

@@ -1,6 +1,6 @@
 """A small language for the life of one group, so that a test reads like the log of a coordinator.
 
-    A new s=5000 -> MEMBER_ID_REQUIRED      a first join; the member is told its id
+    A new s=5000 -> MEMBER_ID_REQUIRED      a first join; the member is given its id
     A join -> PARKED                        a join with that id; options are remembered
     A first / A static i=x                  a first join that is let in at once: of an old client, of a static member
     A beat g=1 -> NONE                      a heartbeat; without g= it carries the group's generation

@@ -96,7 +96,7 @@ def test_sync_stops_the_sync_timer_and_keeps_alive() -> None:
 
 
 def test_classic_rules_decide_without_answers() -> None:
-    """A stale generation keeps nobody alive, and a member behind the group is told to join again."""
+    """A stale generation keeps nobody alive, and a member behind the group is asked to join again."""
     log = _upgraded()
     log.line(7_000, type="heartbeat", member_id="c1", generation_id=9)
     log.line(8_000, type="heartbeat", member_id="c1", generation_id=1)

@@ -31,7 +31,7 @@ def test_loaded_group_is_also_met_by_a_sync_or_a_commit() -> None:
 
 
 def test_loaded_expiry_triggers_and_stays_stable() -> None:
-    """An expiry is told, and that the group has to rebalance; as joins are not seen, the group stays where it is."""
+    """An expiry has a verdict, and so has the rebalance; as joins are not seen, the group stays where it is."""
     stage = play(LOADED + "+1\nB beat g=7\n+44999\n! member_expired A, rebalance_started\n= Stable 7 B")
     expired, started = stage.verdicts[-2:]
     assert (expired.time_ms, expired.last_seen_ms, expired.session_timeout_ms) == (SESSION_MS, 0, SESSION_MS)
@@ -192,7 +192,7 @@ def test_presence_heartbeat_is_silent_and_keeps_alive() -> None:
 
 
 def test_silence_of_a_worker_is_its_departure() -> None:
-    """An expiry is told before the change of generation that it causes, and the last one leaves the group Empty."""
+    """An expiry comes before the change of generation that it causes, and the last one leaves the group Empty."""
     stage = play(
         PRESENT + "+1\nB beat g=-1\n+44999\n! member_expired A, rebalance_started, rebalance_completed\n= Stable 3 B"
     )

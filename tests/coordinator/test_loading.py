@@ -1,6 +1,7 @@
 """A coordinator that goes away and comes back: what is read from the log, and what is forgotten."""
 
 from coordinator.group_script import STABLE_A, STABLE_AB, STATIC_AB, play
+from heartwheel.wire.verdicts import Kind, verdict_id
 
 GONE = "- unload\n+1000\n- load\n"
 
@@ -132,3 +133,12 @@ def test_loaded_and_presence_groups_keep_their_members() -> None:
     stage = play("A beat g=7\n+44999\n" + GONE + "= Stable 7 A")
     assert stage.group.members["A"].deadline_ms == stage.now_ms + 45_000
     play("A beat g=-1\n+44999\n" + GONE + "= Stable 1 A\nA beat g=-1 -> NONE")
+
+
+def test_p3_what_begins_again_after_a_load_in_the_same_millisecond_has_another_id() -> None:
+    """While append times stand still, a load takes a group back, and the next joiner starts the same rebalance anew."""
+    stage = play(STABLE_AB + "C new\nC join\n- load\nD new\nD join\n- load\nC new\nC join\n+1\n- load\nC new\nC join")
+    started = [verdict for verdict in stage.verdicts if verdict.kind is Kind.REBALANCE_STARTED][-4:]
+    assert [(one.generation_id, one.cause) for one in started] == [(2, "member_joined")] * 4
+    assert len({verdict_id(one) for one in started}) == 4
+    assert [one.loads for one in started] == [0, 1, 2, 1]

@@ -104,3 +104,11 @@ def test_heartbeat_of_a_parked_new_member_starts_its_session() -> None:
     stage = play("A new\nA join\n+1000\nA beat -> REBALANCE_IN_PROGRESS")
     assert _left_ms(stage, "A") == 5000
     assert stage.group.members["A"].timer is TimerKind.SESSION
+
+
+def test_p4_time_never_goes_back_within_a_group() -> None:
+    """P4: a request that is stamped before what its group has seen counts as at that time, and ends nothing sooner."""
+    stage = play(STABLE_A + "+2000\nA beat -> NONE\n+-1500\nA beat -> NONE\nA beat why=again -> NONE")
+    assert stage.group.members["A"].deadline_ms == 3_000 + 2_000 + 5_000
+    assert stage.group.last_event_ms == 5_000
+    assert stage.machine.clamped == 2

@@ -14,7 +14,7 @@ PENDING_THIRD = (
     ! rebalance_started
     """
 )
-"""Kafka's `setupGroupWithPendingMember`: two members have joined again, a third was only told its id."""
+"""Kafka's `setupGroupWithPendingMember`: two members have joined again, a third was only given its id."""
 
 SCRIPTS = {
     "testJoinGroupCompletionWhenPendingMemberJoins": PENDING_THIRD

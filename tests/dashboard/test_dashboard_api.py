@@ -17,9 +17,9 @@ from starlette.applications import Starlette
 from heartwheel.dashboard.api import ENDPOINTS
 from heartwheel.dashboard.app import create_app
 from heartwheel.dashboard.downloads import csv_text
-from heartwheel.dashboard.guard import SECURITY_HEADERS
 from heartwheel.dashboard.openapi import openapi
-from heartwheel.dashboard.paths import Paths
+from heartwheel.http_server.guard import SECURITY_HEADERS
+from heartwheel.http_server.paths import Paths
 from heartwheel.live.picture import Picture
 from heartwheel.settings import Settings
 from heartwheel.wire.status import AtRiskMember

@@ -21,12 +21,12 @@ from typing import Any
 import pytest
 
 from heartwheel.dashboard.channel import Channel
-from heartwheel.dashboard.connections import PROGRESS_BYTES, Connection, Connections, Limits, Stage, within
 from heartwheel.dashboard.downloads import DOWNLOADS_MAX, ROWS_A_PIECE
 from heartwheel.dashboard.hub import Hub
-from heartwheel.dashboard.open_files import raise_limit
 from heartwheel.dashboard.ring import Frame
 from heartwheel.dashboard.stream import PIECE_BYTES_MAX, REPLAY_BYTES_MAX, Listener
+from heartwheel.http_server.connections import PROGRESS_BYTES, Connection, Connections, Limits, Stage, within
+from heartwheel.http_server.open_files import raise_limit
 from heartwheel.live.now import View
 from heartwheel.live.picture import Picture
 from support.dashboard_server import FedDashboard
@@ -90,7 +90,7 @@ def is_cut(end: socket.socket) -> bool:
 
 
 def test_unread_downloads_wait_few_at_a_time(rows: list[Any]) -> None:
-    """Downloads that nobody reads hold a few pieces each, not the file; the next one is told when to come back."""
+    """Downloads that nobody reads hold a few pieces each, not the file; the next one learns when to come back."""
     with dashboard(metrics=lambda accept: (b"up 1\n", accept), server={"limits": Limits(send_s=NEVER_S)}) as server:
         server.tell(rows)
         assert len(ask(server, "/api/expirations.json")[1]) > 10e6
@@ -198,7 +198,7 @@ def _hub() -> tuple[Hub, Channel]:
 
 
 def test_a_resume_that_is_too_large_is_a_gap() -> None:
-    """Who has missed up to a megabyte gets it, piece by piece; who has missed more is told to load anew."""
+    """Who has missed up to a megabyte gets it, piece by piece; who has missed more has to load anew."""
 
     async def play() -> None:
         hub, channel = _hub()

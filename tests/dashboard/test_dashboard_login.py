@@ -476,7 +476,7 @@ def _refuse_slowly(*_: object) -> bool:
 
 
 def test_a_login_blocks_nobody_else(app: Starlette, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While passwords are checked, which takes a while, others are answered; too many at once are told to wait."""
+    """While passwords are checked, which takes a while, others are answered; too many at once have to wait."""
     monkeypatch.setattr(Users, "check", _refuse_slowly)
     transport = httpx.ASGITransport(app, client=("192.0.2.9", 1))
 

@@ -18,7 +18,7 @@ import pytest
 
 from heartwheel.cli.app import run
 from heartwheel.dashboard.app import create_app
-from heartwheel.dashboard.server import DashboardServer, DashboardServerError, is_free
+from heartwheel.http_server.server import HttpServer, HttpServerError, is_free
 from heartwheel.live.picture import Picture
 from heartwheel.settings import Settings
 from support.job import wait_for
@@ -26,14 +26,16 @@ from support.output_rows import T0, expired, topic_rows
 
 
 @contextmanager
-def served(picture: Picture) -> Iterator[tuple[DashboardServer, Any]]:
+def served(picture: Picture) -> Iterator[tuple[HttpServer, Any]]:
     """Serve a picture for the length of a block; gives the server and its hub."""
     app = create_app(picture, Settings(), now_ms=lambda: T0)
-    with DashboardServer(app, host="127.0.0.1", port=0) as server:
+    server = HttpServer(app, host="127.0.0.1", port=0)
+    server.closing = app.state.hub.close
+    with server:
         yield server, app.state.hub
 
 
-def events(server: DashboardServer, last_id: str | None = None) -> Generator[tuple[str, str, Any]]:
+def events(server: HttpServer, last_id: str | None = None) -> Generator[tuple[str, str, Any]]:
     """Listen to the stream: the event, its id, its data; closing the iterator drops the connection."""
     host = server.url.removeprefix("http://").rstrip("/")
     with closing(http.client.HTTPConnection(host, timeout=30)) as connection:
@@ -99,16 +101,16 @@ def test_a_taken_port_is_told_with_another_one() -> None:
     with served(Picture()) as (server, _):
         port = int(server.url.rstrip("/").rpartition(":")[2])
         assert not is_free("127.0.0.1", port)
-        second = DashboardServer(create_app(Picture(), Settings()), host="127.0.0.1", port=port)
-        with pytest.raises(DashboardServerError, match=str(port)) as told_error:
+        second = HttpServer(create_app(Picture(), Settings()), host="127.0.0.1", port=port)
+        with pytest.raises(HttpServerError, match=str(port)) as told_error:
             second.start()
     assert f"--port {port + 1}" in str(told_error.value.hint)
 
 
 def test_an_address_that_is_not_ours_is_told() -> None:
     """A host that this machine does not have ends with a hint, not a traceback."""
-    server = DashboardServer(create_app(Picture(), Settings()), host="192.0.2.1", port=0)
-    with pytest.raises(DashboardServerError) as told_error:
+    server = HttpServer(create_app(Picture(), Settings()), host="192.0.2.1", port=0)
+    with pytest.raises(HttpServerError) as told_error:
         server.start()
     assert "--host" in str(told_error.value.hint)
 
@@ -116,7 +118,7 @@ def test_an_address_that_is_not_ours_is_told() -> None:
 def test_the_address_can_be_opened() -> None:
     """What is printed is an address that a browser takes, also for a server that listens everywhere or on IPv6."""
     app = create_app(Picture(), Settings())
-    addresses = [DashboardServer(app, host=host, port=8484).url for host in ("::1", "::", "0.0.0.0", "box")]  # noqa: S104
+    addresses = [HttpServer(app, host=host, port=8484).url for host in ("::1", "::", "0.0.0.0", "box")]  # noqa: S104
     assert addresses == [
         "http://[::1]:8484/",
         "http://[::1]:8484/",

@@ -55,12 +55,12 @@ class Stage:
 
 
 def members(sent: list[Sent]) -> list[str]:
-    """Name the members that were told, each frame's oldest first."""
+    """Name the members that were sent, each frame's oldest first."""
     return [row["member_id"] for each in sent if each.event == "expirations" for row in reversed(each.data["rows"])]
 
 
 def test_who_comes_back_gets_what_it_missed_once() -> None:
-    """From any id that was seen, what follows is told, in order, each row once: no gap and no double."""
+    """From any id that was seen, what follows is sent, in order, each row once: no gap and no double."""
 
     async def play() -> None:
         stage = Stage()
@@ -108,7 +108,7 @@ def test_no_schedule_of_cuts_loses_or_doubles(schedule: list[tuple[int, bool]]) 
 
 
 def test_an_id_that_can_not_be_gone_on_from_is_a_gap() -> None:
-    """Another life of the server, an id that was never given, or one too old: the listener is told to load anew."""
+    """Another life of the server, an id that was never given, or one too old: the listener has to load anew."""
 
     async def play() -> None:
         stage = Stage()
@@ -194,7 +194,7 @@ def test_returns_groups_and_how_things_stand_are_told() -> None:
 
 
 def test_the_canary_is_told_to_those_who_ask() -> None:
-    """Two listeners at one hub: one is told of the canary's groups, the other is not."""
+    """Two listeners at one hub: one hears of the canary's groups, the other is not."""
 
     async def play() -> None:
         stage = Stage()

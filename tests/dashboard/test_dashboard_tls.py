@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from heartwheel.dashboard.connections import Limits
-from heartwheel.dashboard.files import tls_context
+from heartwheel.http_server.connections import Limits
+from heartwheel.http_server.tls import tls_context
 from support.certificates import Authority
 from support.dashboard_server import dashboard
 from support.job import wait_for

@@ -17,7 +17,8 @@ from heartwheel.feed.judge import Beats, Expiration, decode_expiration, judge
 from heartwheel.feed.schedule import FeedPlan
 from heartwheel.feed.truth import read_truth
 from heartwheel.kafka.readback import read_topic
-from heartwheel.kafka.topics import TopicNames, engine_topics, ensure_topics
+from heartwheel.kafka.topic_specs import TopicNames, engine_topics
+from heartwheel.kafka.topics import ensure_topics
 
 if TYPE_CHECKING:
     from support.kafka_container import KafkaContainer

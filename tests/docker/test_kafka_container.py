@@ -12,7 +12,8 @@ from heartwheel.feed.feeder import Feeder
 from heartwheel.feed.judge import Beats
 from heartwheel.feed.schedule import FeedPlan
 from heartwheel.kafka.readback import read_topic
-from heartwheel.kafka.topics import TopicNames, engine_topics, ensure_topics
+from heartwheel.kafka.topic_specs import TopicNames, engine_topics
+from heartwheel.kafka.topics import ensure_topics
 from kafka import KafkaProducer
 
 if TYPE_CHECKING:

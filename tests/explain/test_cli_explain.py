@@ -117,7 +117,7 @@ def test_exit_codes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 
 
 def test_a_log_of_no_coordinator_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """A broker that coordinates nothing, or logs too little, is told from one where nothing happened."""
+    """A broker that coordinates nothing, or logs too little, differs from one where nothing happened."""
     (tmp_path / "other.log").write_text(
         "[2026-11-22 02:12:24,836] INFO nothing of the kind (kafka.server.KafkaServer)\n"
     )

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from heartwheel.explain.facts import Said
-from heartwheel.explain.texts import names_of, read, triggered_by
+from heartwheel.explain.texts import read
+from heartwheel.explain.trigger_causes import names_of, triggered_by
 
 M = "app-1-9c0f6a3e-1f7b-4c4e-9a55-0d9a3b3d1c11"
 N = "app-2-1c0f6a3e-1f7b-4c4e-9a55-0d9a3b3d1c22"

@@ -1,4 +1,4 @@
-"""The same minute as other versions of Kafka would have told it: all that their words can say is found, and no more."""
+"""The same minute as other versions of Kafka would have logged it: all that their words can say is found, and no more."""
 
 from __future__ import annotations
 

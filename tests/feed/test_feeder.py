@@ -15,7 +15,8 @@ from heartwheel.feed.judge import Beats, Expiration, judge
 from heartwheel.feed.schedule import Action, FeedPlan, steps
 from heartwheel.feed.truth import LifeLine, Summary, TruthWriter, Turn, read_truth
 from heartwheel.kafka.readback import LogRecord, read_topic
-from heartwheel.kafka.topics import TopicSpec, ensure_topics
+from heartwheel.kafka.topic_specs import TopicSpec
+from heartwheel.kafka.topics import ensure_topics
 from heartwheel.wire.events import RejectedError, decode_event
 
 PLAN = FeedPlan(

@@ -67,7 +67,7 @@ class TestSilences:
         assert (beats.judged("canary-1"), beats.judged("g")) == (False, True)
 
     def test_timeout_of_a_member_is_the_last_it_told(self) -> None:
-        """A beat without a timeout keeps the one told before; a member that never told one has the default."""
+        """A beat without a timeout keeps the one named before; a member that never named one has the default."""
         assert log((0, beat()), (10, beat(timeout_ms=None))).silences() == {silence(10 + T)}
         assert log((0, beat(timeout_ms=None))).silences() == {silence(45_000)}
 
@@ -128,7 +128,7 @@ class TestJudge:
         assert (other.duplicates, other.conflicting, other.ok) == (0, 1, False)
 
     def test_killed_member_whose_silence_is_not_in_the_log(self) -> None:
-        """Truth and log must be of one run: a kill that the log does not show is told."""
+        """Truth and log must be of one run: a kill that the log does not show is reported."""
         assert self.verdict(*self.all_right, truth=(killed(77),)).unread == 1
 
     def test_nothing_expired_is_no_error(self) -> None:

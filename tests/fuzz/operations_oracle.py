@@ -41,12 +41,12 @@ def check_operations(records: Sequence[tuple[bytes | None, bytes | None]]) -> No
             accepted |= {each.offset: decode_operation(each.value) for each in decode_packet(payload).records}
     assert accepted.keys() | refused == set(range(FIRST_OFFSET, FIRST_OFFSET + len(records)))
     assert not accepted.keys() & refused
-    told = [row for shard in range(CONFIG.shards) for row in _told(shard, rows, batch_ms=T0 + len(records))]
-    rejects = [row["offset"] for topic, row in told if topic == "rejects"]
+    written = [row for shard in range(CONFIG.shards) for row in _output_of(shard, rows, batch_ms=T0 + len(records))]
+    rejects = [row["offset"] for topic, row in written if topic == "rejects"]
     assert len(rejects) == len(set(rejects))
     assert refused <= set(rejects)
     watches = {offset for offset, event in accepted.items() if event.type is OperationEventType.WATCH}
-    ids = [row["id"] for topic, row in told if topic == "outcomes"]
+    ids = [row["id"] for topic, row in written if topic == "outcomes"]
     assert len(ids) == len(set(ids)) == len(watches.difference(rejects))
 
 
@@ -64,15 +64,15 @@ def _pack(records: Sequence[tuple[bytes | None, bytes | None]]) -> list[PackedRo
     return list(packer.pack(record_batch(records))) if records else []
 
 
-def _told(shard: int, rows: list[PackedRow], *, batch_ms: int) -> list[tuple[str, dict[str, Any]]]:
+def _output_of(shard: int, rows: list[PackedRow], *, batch_ms: int) -> list[tuple[str, dict[str, Any]]]:
     """Give what a shard tells from the batch until every operation is over, and that it does so again alike."""
     mine = [row[1:] for row in rows if row[0] == shard]
     state: StateRow = NEW_STATE
-    told = []
+    written = []
     # A record counts once a later one has been read.
     for packed, at_ms in ((mine, batch_ms), ([], batch_ms + 1), ([], T0 + 2**33), ([], T0 + 2**34)):
         progress = (PayloadKind.RECORDS, msgspec.msgpack.encode(Packet(PARTITION, 2**40, at_ms)))
         rows_in = [*packed, progress]
         state, output = advance_twice(advance_operations, CONFIG, shard, state, rows_in, batch_ms=at_ms)
-        told += check_output(output[output["topic"].notna()])
-    return told
+        written += check_output(output[output["topic"].notna()])
+    return written

@@ -155,12 +155,12 @@ def _check_batches(records: Sequence[tuple[bytes | None, bytes | None]], packed:
     """The shard takes the batch, decides on all members by the clock, and does both again alike on what it kept."""
     state, output = advance_twice(advance_shard, CONFIG, 0, NEW_STATE, packed.rows, batch_ms=T0 + len(records))
     rows = check_output(output)
-    told = [(row["partition"], row["offset"]) for topic, row in rows if topic == "rejects"]
-    assert len(told) == len(set(told)) >= len(packed.rejects)
-    assert {offset for _, offset in told} >= packed.rejects.keys()
+    rejected = [(row["partition"], row["offset"]) for topic, row in rows if topic == "rejects"]
+    assert len(rejected) == len(set(rejected)) >= len(packed.rejects)
+    assert {offset for _, offset in rejected} >= packed.rejects.keys()
     counts = next(row["counts"] for topic, row in rows if topic == "status")
     assert counts.get("records", 0) == len(packed.accepted)
-    assert sum(n for name, n in counts.items() if name.startswith("rejected_")) == len(told)
+    assert sum(n for name, n in counts.items() if name.startswith("rejected_")) == len(rejected)
     for batch_ms in (T0 + 2**32, T0 + 2**33):
         tick = encode_readings([Reading(PARTITION, batch_ms, batch_ms, batch_ms, batch_ms)])
         rows_of_tick = [(PayloadKind.READINGS, tick)]

@@ -14,7 +14,8 @@ from heartwheel.kafka import bounded
 from heartwheel.kafka.bounded import OversizedBatch
 from heartwheel.kafka.client import reader
 from heartwheel.kafka.readback import read_topic
-from heartwheel.kafka.topics import TopicSpec, ensure_topics
+from heartwheel.kafka.topic_specs import TopicSpec
+from heartwheel.kafka.topics import ensure_topics
 from heartwheel.live.scan import Bounds, Scan
 from heartwheel.settings import load_settings
 from heartwheel.wire.events import encode_event
@@ -59,14 +60,14 @@ def test_p6_a_reader_goes_on_after_a_bomb(
         (0, b"before"),
         (2, b"after"),
     ]
-    told = [record.getMessage() for record in caplog.records if "not read" in record.getMessage()]
-    assert len(told) == 2
-    assert f"{open_topic} partition 0 offsets 1 to 1: a record batch of {len(data):,} bytes that unpacks to" in told[0]
-    assert "offsets 3 to 3" in told[1]
+    said = [record.getMessage() for record in caplog.records if "not read" in record.getMessage()]
+    assert len(said) == 2
+    assert f"{open_topic} partition 0 offsets 1 to 1: a record batch of {len(data):,} bytes that unpacks to" in said[0]
+    assert "offsets 3 to 3" in said[1]
 
 
 def test_p6_a_reader_says_what_it_has_not_read(kafka_broker: EmbeddedKafka, open_topic: str) -> None:
-    """Whoever asks is told of each batch by place, size and append time, and the position moves on over it."""
+    """Whoever asks hears of each batch by place, size and append time, and the position moves on over it."""
     data = bomb("zstd", 80 * MIB)
     blow_up(kafka_broker.bootstrap, open_topic, 0, data)
     found: list[OversizedBatch] = []

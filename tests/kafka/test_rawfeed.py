@@ -15,7 +15,8 @@ from kafka.record.util import encode_varint
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
 from heartwheel.kafka.readback import read_topic
-from heartwheel.kafka.topics import TopicSpec, ensure_topics
+from heartwheel.kafka.topic_specs import TopicSpec
+from heartwheel.kafka.topics import ensure_topics
 from heartwheel.partitioner import murmur2, partition_of
 from heartwheel.wire.events import decode_event
 from support.rawfeed import RawFeed, RawMembers

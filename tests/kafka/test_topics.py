@@ -14,15 +14,8 @@ from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError, plain_errors
 from heartwheel.kafka.clock import CLOCK_PROBE_KEY, broker_clock_offset_ms
 from heartwheel.kafka.readback import read_topic
-from heartwheel.kafka.topics import (
-    Difference,
-    TopicNames,
-    TopicSpec,
-    describe_topics,
-    engine_topics,
-    ensure_topics,
-    operations_topics,
-)
+from heartwheel.kafka.topic_specs import TopicNames, TopicSpec, engine_topics, operations_topics
+from heartwheel.kafka.topics import Difference, describe_topics, ensure_topics
 from support.bombs import CODECS, MIB, blow_up, bomb
 
 pytestmark = pytest.mark.kafka
@@ -50,7 +43,7 @@ def test_missing_topics_are_made_once(kafka_broker: EmbeddedKafka, topics: Calla
 
 
 def test_differences_come_as_data(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
-    """A topic that keeps create time, or the wrong things, is told by setting; other settings are its owner's."""
+    """A topic that keeps create time, or the wrong things, is reported by setting; other settings are its owner's."""
     name = topics("heartbeats")
     ensure_topics(kafka_broker.bootstrap, [TopicSpec(name, 1, {"cleanup.policy": "compact", "retention.ms": "1000"})])
     wanted = TopicSpec(name, 8, {"message.timestamp.type": "LogAppendTime", "cleanup.policy": "delete"})
@@ -79,7 +72,7 @@ def test_p6_a_bomb_never_gets_into_a_topic_made_by_us(
 
 
 def test_p6_advice_comes_apart_from_what_is_wrong(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
-    """A topic whose broker does not look at what is packed is told as advice; snappy hides little and is fine."""
+    """A topic whose broker does not look at what is packed is reported as advice; snappy hides little and is fine."""
     names = {kind: topics(kind) for kind in ("producer", "zstd", "snappy", "uncompressed")}
     stamped = {"message.timestamp.type": "LogAppendTime"}
     ensure_topics(
@@ -96,7 +89,7 @@ def test_p6_advice_comes_apart_from_what_is_wrong(kafka_broker: EmbeddedKafka, t
 
 
 @pytest.mark.parametrize(
-    ("words", "refusals", "told"),
+    ("words", "refusals", "error"),
     [
         ("All brokers are currently fenced", 2, None),
         ("All brokers are currently fenced", 10**6, "InvalidReplicationFactorError"),
@@ -104,17 +97,17 @@ def test_p6_advice_comes_apart_from_what_is_wrong(kafka_broker: EmbeddedKafka, t
     ],
 )
 def test_a_broker_that_is_fenced_is_waited_for(
-    monkeypatch: pytest.MonkeyPatch, words: str, refusals: int, told: str | None
+    monkeypatch: pytest.MonkeyPatch, words: str, refusals: int, error: str | None
 ) -> None:
     """After a stall a controller knows no broker for a moment; a cluster that is too small stays so."""
     admin = _Refusing(words, refusals)
     monkeypatch.setattr("heartwheel.kafka.topics.admin_client", admin.opened)
     monkeypatch.setattr("heartwheel.kafka.topics._FENCED_MAX_S", 0.5)
-    if told is None:
+    if error is None:
         assert ensure_topics("nowhere:1", [TopicSpec("t", 1, {})]).created == ("t",)
         assert admin.tries == refusals + 1
         return
-    with pytest.raises(KafkaRefusedError, match=told):
+    with pytest.raises(KafkaRefusedError, match=error):
         ensure_topics("nowhere:1", [TopicSpec("t", 1, {})])
 
 
@@ -141,7 +134,7 @@ class _Refusing:
 
 
 def test_nothing_is_made_unless_asked(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
-    """With `create=False` a missing topic is only told."""
+    """With `create=False` a missing topic is only reported."""
     name = topics("absent")
     report = ensure_topics(kafka_broker.bootstrap, [TopicSpec(name, 1, {})], create=False)
     assert report.missing == (name,)
@@ -155,7 +148,7 @@ def test_refused_setting_is_named_by_class_only(kafka_broker: EmbeddedKafka, top
 
 
 def test_nobody_there_is_one_plain_error() -> None:
-    """An address where nobody listens is told as that, with a hint."""
+    """An address where nobody listens is reported as that, with a hint."""
     with pytest.raises(KafkaUnreachableError, match=r"no Kafka answers at 127.0.0.1:1 ") as caught:
         describe_topics("127.0.0.1:1", ["t"], connect_timeout_ms=200)
     assert str(caught.value.hint).startswith("is the broker up")

@@ -57,7 +57,7 @@ def test_p6_a_size_that_is_only_claimed_makes_no_room_for_itself() -> None:
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4])
 @pytest.mark.parametrize("part", [0.5, 0.999])
 def test_what_is_cut_off_is_corrupt(codec: int, part: float) -> None:
-    """A stream without its end is told as that, by the error of the client's library."""
+    """A stream without its end is reported as that, by the error of the client's library."""
     packed = ENCODERS[codec](HONEST)
     with pytest.raises(CorruptRecordError, match="cannot be unpacked"):
         unpack(codec, packed[: int(len(packed) * part)], 64 * MIB)
@@ -65,7 +65,7 @@ def test_what_is_cut_off_is_corrupt(codec: int, part: float) -> None:
 
 @pytest.mark.parametrize("codec", ENCODERS)
 def test_garbage_is_corrupt(codec: int) -> None:
-    """Bytes that are no stream of the codec are told as that."""
+    """Bytes that are no stream of the codec are reported as that."""
     with pytest.raises(CorruptRecordError):
         unpack(codec, b"\x07garbage" * 10, 64 * MIB)
 

@@ -21,20 +21,20 @@ pytestmark = pytest.mark.kafka
 
 
 class Heard:
-    """Collect what a follower tells."""
+    """Collect what a follower hands on."""
 
     def __init__(self) -> None:
-        self.told: list[TopicRow] = []
+        self.rows: list[TopicRow] = []
         self.links: list[bool] = []
 
-    def take(self, told: Sequence[TopicRow]) -> None:
+    def take(self, rows: Sequence[TopicRow]) -> None:
         """Take rows."""
-        assert told
-        self.told += told
+        assert rows
+        self.rows += rows
 
     def members(self) -> list[str]:
-        """Name the members of the expirations that were told."""
-        return [each.row.member_id for each in list(self.told) if isinstance(each.row, ExpirationRow)]
+        """Name the members of the expirations that were read."""
+        return [each.row.member_id for each in list(self.rows) if isinstance(each.row, ExpirationRow)]
 
 
 def settings_of(topics: Topics) -> Settings:
@@ -73,9 +73,9 @@ def test_nothing_is_lost_or_doubled_over_a_restart_of_the_broker(topics: Callabl
             broker.start()
             send(ours, "expirations", *rows("c", "d"))
             wait_for(lambda: len(heard.members()) >= 4, "the rows after the restart")
-            wait_for(lambda: heard.links == [True, False, True], "the link to be told")
+            wait_for(lambda: heard.links == [True, False, True], "the link to be reported")
     assert heard.members() == ["a", "b", "c", "d"]
-    assert [each.offset for each in heard.told] == [0, 1, 2, 3]
+    assert [each.offset for each in heard.rows] == [0, 1, 2, 3]
     assert follower.failure is None
 
 
@@ -86,13 +86,13 @@ def test_what_is_no_row_is_passed_over(kafka_broker: EmbeddedKafka, topics: Call
     send(ours, "expirations", b"{}", None, b"\xff\x00", newer)
     send(ours, "status", None, msgspec.json.encode(status(0)))
     with Follower(settings_of(ours), since_ms=0, on_rows=heard.take) as follower:
-        wait_for(lambda: len(heard.told) == 2, "two rows")
+        wait_for(lambda: len(heard.rows) == 2, "two rows")
     assert heard.members() == ["newer"]
-    assert {each.source for each in heard.told} == {Source.EXPIRATIONS, Source.STATUS}
+    assert {each.source for each in heard.rows} == {Source.EXPIRATIONS, Source.STATUS}
     assert follower.undecodable == 2
 
 
-def test_it_begins_where_it_is_told_to(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
+def test_it_begins_where_it_is_asked_to(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
     """Without a time it begins with what comes now, yet reads what is compacted; a tail has its bound."""
     ours, late, tail = Topics(kafka_broker.bootstrap, topics, partitions=1), Heard(), Heard()
     send(ours, "expirations", *rows("a", "b", "c"))
@@ -102,9 +102,9 @@ def test_it_begins_where_it_is_told_to(kafka_broker: EmbeddedKafka, topics: Call
         Follower(settings, on_rows=late.take),
         Follower(settings, since_ms=0, tail_max=2, sources=[Source.EXPIRATIONS], on_rows=tail.take) as follower,
     ):
-        wait_for(lambda: late.told and len(tail.told) == 2, "the status, and the tail")
+        wait_for(lambda: late.rows and len(tail.rows) == 2, "the status, and the tail")
         send(ours, "expirations", *rows("d"))
-        wait_for(lambda: late.members() and len(tail.told) == 3, "what came since")
+        wait_for(lambda: late.members() and len(tail.rows) == 3, "what came since")
     assert late.members() == ["d"]
     assert tail.members() == ["b", "c", "d"]
     assert follower.skipped == 1
@@ -113,15 +113,15 @@ def test_it_begins_where_it_is_told_to(kafka_broker: EmbeddedKafka, topics: Call
 def test_topics_and_brokers_may_come_later(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
     """Topics that are made while it waits are read from their start; nobody must be started in an order."""
     names = {part: topics(part) for part in ("heartbeats", "expirations", "triggers", "status", "rejects", "job")}
-    heard, told = Heard(), threading.Event()
+    heard, linked = Heard(), threading.Event()
 
     class Missing:
         bootstrap = kafka_broker.bootstrap
 
     missing = Missing()
     missing.names = names  # type: ignore[attr-defined]
-    with Follower(settings_of(missing), on_rows=heard.take, on_link=lambda _: told.set()):  # type: ignore[arg-type]
-        assert told.wait(60)
+    with Follower(settings_of(missing), on_rows=heard.take, on_link=lambda _: linked.set()):  # type: ignore[arg-type]
+        assert linked.wait(60)
         ours = Topics(kafka_broker.bootstrap, names.__getitem__, partitions=1)
         send(ours, "expirations", *rows("a"))
         wait_for(lambda: heard.members() == ["a"], "the first row of a new topic")
@@ -142,3 +142,15 @@ def test_a_listener_that_fails_ends_the_follower_aloud(
     assert isinstance(follower.failure, ZeroDivisionError)
     assert links[-1:] in ([], [False])
     assert "has ended" in caplog.text
+
+
+def test_it_finishes_with_all_that_is_there(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
+    """Asked to finish, it reads to the ends of the topics first, however little it has read by then."""
+    ours, heard = Topics(kafka_broker.bootstrap, topics, partitions=2), Heard()
+    names = [f"m{number}" for number in range(3_000)]
+    send(ours, "expirations", *rows(*names))
+    follower = Follower(settings_of(ours), sources=[Source.EXPIRATIONS], since_ms=0, on_rows=heard.take)
+    follower.start()
+    follower.finish()
+    assert follower.failure is None
+    assert sorted(heard.members()) == sorted(names)

@@ -32,7 +32,7 @@ def test_gaps_are_between_the_events_of_the_member() -> None:
 
 
 def test_events_are_bounded_and_it_says_so() -> None:
-    """Of too many events the newest are shown, and a bound of the reading is told in its own words."""
+    """Of too many events the newest are shown, and a bound of the reading is named in its own words."""
     found = member_history("m", beats(*range(EVENTS_MAX + 7)), None, lambda: "Reading stopped after 5 seconds.")
     assert (len(found.events), found.events[0].at_ms, found.truncated) == (EVENTS_MAX, 7, True)
     assert "5 seconds" in found.note
@@ -106,7 +106,7 @@ def test_without_kafka_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_few_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who finds all places taken is told to come again, and takes no thread for long."""
+    """Who finds all places taken has to come again, and takes no thread for long."""
     monkeypatch.setattr(history, "_WAIT_S", 0.01)
     reader = HistoryReader(Settings())
     for _ in range(history.READERS_MAX):

@@ -66,7 +66,7 @@ def test_ids_are_remembered_in_bounded_memory() -> None:
 
 @pytest.mark.parametrize("arrival_first", [False, True])
 def test_a_return_is_found_in_either_order(arrival_first: bool) -> None:  # noqa: FBT001 - a parameter
-    """Topics are read apart: whether the arrival or the expiration is told first, the member is back."""
+    """Topics are read apart: whether the arrival or the expiration is read first, the member is back."""
     picture = Picture()
     rows = [topic_rows(expired("g", "m")), topic_rows(joined("g", "m"))]
     changes = [picture.apply(each, now_ms=T0) for each in (reversed(rows) if arrival_first else rows)]

@@ -144,7 +144,7 @@ def test_a_storm_has_its_first_cause_and_offenders() -> None:
 
 
 def test_charts_have_a_value_for_each_step() -> None:
-    """Lists of one length, aligned to steps; what nobody told is null, and nothing happened is 0."""
+    """Lists of one length, aligned to steps; what nobody reported is null, and nothing happened is 0."""
     at_ms = T0 - T0 % 5_000
     picture = pictured(
         expired("g", "a", at_ms), expired("g", "b", at_ms + 100), status(batch_ms=at_ms + 1_000), job(at_ms + 1_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from heartwheel.live.phrases import ago, count, length, setting
@@ -28,6 +29,16 @@ def test_every_reason_is_explained(reason: ExpiryReason) -> None:
     assert [word for word in WORDS[reason] if word not in text] == []
     assert all(sentence[0].isupper() and sentence.endswith(".") for sentence in sentences)
     assert "1.2 s after that" in sentences[-1]
+
+
+def test_a_deadline_that_an_outage_put_off_is_explained() -> None:
+    """Why the deadline is later than the last heartbeat and the timeout say."""
+    row = expired("g", "m")
+    assert not any("Kafka could not be written to" in sentence for sentence in why(row))
+    renewed = msgspec.structs.replace(row, renewed_ms=row.last_seen_ms + 21_000)
+    assert any(
+        "could not be written to" in each and "21.0 s after it was last heard of" in each for each in why(renewed)
+    )
 
 
 def test_a_reason_of_a_newer_release_is_named() -> None:

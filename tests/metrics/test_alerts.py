@@ -57,7 +57,7 @@ def queries() -> Iterator[str]:
 
 @pytest.mark.parametrize("query", sorted(set(queries())))
 def test_queries_name_what_is_told(query: str) -> None:
-    """Every metric that a query names is told, and every label that it selects or groups by is one of them."""
+    """Every metric that a query names is exported, and every label that it selects or groups by is one of them."""
     names = re.findall(r"heartwheel_\w+", query)
     assert names
     assert [name for name in names if name not in LABELS] == []

@@ -72,12 +72,12 @@ def ticking(*times_ms: int) -> Callable[[], int]:
 def test_each_phase_and_each_batch_is_a_row() -> None:
     """From the start to an orderly stop, the topic has one row for all that happened, in its order."""
     desk = Desk()
-    with reporter(desk) as told:
+    with reporter(desk) as reporting:
         for phase in ("starting", "catching up", "live"):
-            told.on_phase(phase)
-        told.on_progress(batch(0))
-        told.on_progress(batch(1, heartbeats=7))
-        told.on_phase("stopped")
+            reporting.on_phase(phase)
+        reporting.on_progress(batch(0))
+        reporting.on_progress(batch(1, heartbeats=7))
+        reporting.on_phase("stopped")
     assert desk.phases() == ["starting", "catching up", "live", "live", "live", "stopped"]
     last = desk.rows[-1]
     assert (last.batches, last.records, last.fault, last.faults) == (2, 17, None, 0)
@@ -88,18 +88,18 @@ def test_each_phase_and_each_batch_is_a_row() -> None:
 def test_silence_is_broken_when_no_batch_ends() -> None:
     """Though nothing happens, rows go on: only a process that is gone or hangs is silent."""
     desk = Desk()
-    with reporter(desk, quiet_s=0.01) as told:
-        told.on_phase("live")
+    with reporter(desk, quiet_s=0.01) as reporting:
+        reporting.on_phase("live")
         wait_for(lambda: len(desk.rows) >= 4, "rows of a quiet job")
         assert set(desk.phases()) == {"live"}
 
 
 def test_the_engine_never_waits_for_kafka() -> None:
-    """While Kafka is away a thousand batches are noted at once; when it is back the newest rows are told."""
+    """While Kafka is away a thousand batches are noted at once; when it is back the newest rows are written."""
     desk = Desk(away=True)
-    with reporter(desk) as told:
+    with reporter(desk) as reporting:
         for number in range(1_000):
-            told.on_progress(batch(number))
+            reporting.on_progress(batch(number))
         assert desk.rows == []
         desk.open.set()
         wait_for(lambda: desk.rows, "rows after the return of Kafka")
@@ -111,11 +111,11 @@ def test_the_engine_never_waits_for_kafka() -> None:
 def test_a_fault_is_told_until_a_batch_has_ended() -> None:
     """`retrying` says what went wrong, so does the next try; a batch that ends clears it and counts it."""
     desk = Desk()
-    with reporter(desk) as told:
-        told.on_fault(Fault("the disk of the checkpoint is full", None, None))
+    with reporter(desk) as reporting:
+        reporting.on_fault(Fault("the disk of the checkpoint is full", None, None))
         for phase in ("retrying", "catching up"):
-            told.on_phase(phase)
-        told.on_progress(batch(3))
+            reporting.on_phase(phase)
+        reporting.on_progress(batch(3))
     told_faults = [(row.phase.value, row.fault, row.faults) for row in desk.rows]
     assert told_faults == [
         ("retrying", "the disk of the checkpoint is full", 0),
@@ -134,7 +134,7 @@ def test_a_job_that_failed_says_why() -> None:
 
 
 def test_no_row_holds_a_secret() -> None:
-    """A fault that quotes a password, alone or within a JAAS line, is told with a mask in its place."""
+    """A fault that quotes a password, alone or within a JAAS line, is written with a mask in its place."""
     line = 'ScramLoginModule required username="u" password="jaas-hush";'
     kafka = {"client": {"sasl.password": "plain-hush", "sasl.jaas.config": line}}
     tally = JobTally(Settings.model_validate({"kafka": kafka}))
@@ -143,7 +143,7 @@ def test_no_row_holds_a_secret() -> None:
 
 
 def test_a_phase_lasts_from_its_first_mention() -> None:
-    """`phase_since_ms` is when the phase was entered, not when it was last told."""
+    """`phase_since_ms` is when the phase was entered, not when it was last written."""
     tally = JobTally(SETTINGS, now_ms=ticking(100, 200, 900))
     tally.enter("live")
     tally.enter("live")

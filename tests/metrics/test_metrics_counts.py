@@ -1,4 +1,4 @@
-"""What Prometheus is told is what the topics tell: each verdict once, no member's name, and few series."""
+"""What Prometheus reads is what the topics say: each verdict once, no member's name, and few series."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_sums_wait_for_all_shards() -> None:
 
 
 def test_a_clock_that_never_ran_is_not_told() -> None:
-    """Before its first live trigger a shard has no clock, and 1970 is not one; that it is held is told."""
+    """Before its first live trigger a shard has no clock, and 1970 is not one; that it is held is exported."""
     of = metrics()
     of.apply(topic_rows(msgspec.structs.replace(status(), clock_ms=-1, held=True)))
     assert value(of, "heartwheel_clock_timestamp_seconds", shard="0") is None
@@ -139,7 +139,7 @@ def test_a_clock_that_never_ran_is_not_told() -> None:
 
 
 def test_the_job_stands_as_its_newest_row_says() -> None:
-    """Phase, pace and last batch come from the newest row; each batch is in the histogram once, however often told."""
+    """Phase, pace and last batch come from the newest row; each batch is in the histogram once, however often read."""
     of = metrics()
     of.take_job(job())
     of.take_job(job(T0, phase=Phase.RETRYING, faults=1))
@@ -173,7 +173,7 @@ def test_before_the_first_row_there_is_no_job() -> None:
 
 
 def test_kafka_is_up_or_down_or_not_asked_yet() -> None:
-    """Whether the brokers answer is told once it is known."""
+    """Whether the brokers answer is exported once it is known."""
     of = metrics()
     assert value(of, "heartwheel_kafka_up") is None
     of.link(False)

@@ -1,10 +1,11 @@
-"""The page about metrics, the catalogue and what is really told are one and the same."""
+"""The page about metrics, the catalogue and what is really exported are one and the same."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
@@ -14,6 +15,7 @@ from heartwheel.metrics import Metrics, catalogue
 from heartwheel.metrics.catalogue import CATALOGUE, Kind, Metric
 from heartwheel.metrics.reference import page_with_reference
 from heartwheel.settings import Settings
+from heartwheel.wire.job import SilentPartition
 from support.output_rows import begun, expired, job, joined, status, topic_rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -24,7 +26,11 @@ def full() -> Metrics:
     """Make metrics that have seen everything."""
     settings = Settings.model_validate({"engine": {"shards": 1}})
     of = Metrics(settings, memory=True, since_ms=0)
-    of.apply(topic_rows(expired("orders", "a"), begun("orders"), joined("orders", "a"), status(), job()))
+    silent = SilentPartition(0, 20_000, "the partition has no leader")
+    ticker = job().ticker
+    assert ticker is not None
+    row = job(ticker=msgspec.structs.replace(ticker, silent_count=1, silent=(silent,)))
+    of.apply(topic_rows(expired("orders", "a"), begun("orders"), joined("orders", "a"), status(), row))
     of.link(True)
     flock = Flock(plan_of(settings), member_id="c", missed_after_ms=1, objective_ms=1)
     of.canary.watch(lambda: flock.figures(enabled=True))

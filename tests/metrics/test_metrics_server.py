@@ -94,7 +94,7 @@ def test_a_port_that_is_taken_is_an_error_with_a_hint() -> None:
 
 
 def test_port_zero_is_off() -> None:
-    """By default the job listens nowhere and follows nothing, and what it is told is harmless."""
+    """By default the job listens nowhere and follows nothing, and what it is given is harmless."""
     with job_metrics(Settings()) as metrics:
         assert metrics.text()[0]
 

@@ -34,6 +34,7 @@ _STATE_FUNCTION: Final = "tests/spark/test_state_function.py"
 _ANSWERED: Final = "tests/replay/test_answered_logs.py"
 _PATHS: Final = "tests/shard/test_shard_paths.py"
 _HEARTBEATS: Final = "tests/shard/test_heartbeats.py"
+_SHARD_TIES: Final = "tests/shard/test_shard_ties.py"
 _SHARD_TIME: Final = "tests/shard/test_shard_time.py"
 _HISTORY: Final = "tests/simulation/test_chosen_histories.py::test_chosen_history"
 
@@ -120,6 +121,54 @@ MUTANTS: Final = (
         "            pass\n",
         "P1",
         f"{_SHARD_TIME}::test_p3_groups_in_several_partitions_are_merged_however_they_are_read",
+    ),
+    Mutant(
+        "a record is applied before what the group's first partition may still hold at its time",
+        f"{_ENGINE}/shard/group_times.py",
+        "decided[first] - (first < mine))",
+        "decided[first])",
+        "P3",
+        f"{_SHARD_TIES}::test_p3_a_record_waits_for_what_a_lower_partition_may_still_hold_at_its_time[first]",
+    ),
+    Mutant(
+        "a record is applied before what the partition of the group's id may still hold at its time",
+        f"{_ENGINE}/shard/group_times.py",
+        "decided[home] - (home < mine))",
+        "decided[home])",
+        "P3",
+        f"{_SHARD_TIES}::test_p3_a_record_waits_for_what_a_lower_partition_may_still_hold_at_its_time[home]",
+    ),
+    Mutant(
+        "a record is applied before what another lower partition may still hold at its time",
+        f"{_ENGINE}/shard/group_times.py",
+        "decided[other] - (other < own[entry]))",
+        "decided[other])",
+        "P3",
+        f"{_SHARD_TIES}::test_p3_a_record_waits_for_what_a_lower_partition_may_still_hold_at_its_time[other]",
+    ),
+    Mutant(
+        "a batch that is done again after a growth knows only the new count of partitions",
+        f"{_ENGINE}/log_time/log_time.py",
+        "for each in (*former, partitions) if",
+        "for each in () if",
+        "P3",
+        f"{_SHARD_TIME}::test_a_growth_in_the_first_batch_is_known_by_the_starts_before",
+    ),
+    Mutant(
+        "after a growth the partition that was read furthest says when nobody moves any more",
+        f"{_ENGINE}/log_time/log_time.py",
+        "self.watermarks().min() > self.grown_ms",
+        "newest_ms > self.grown_ms",
+        "P3",
+        f"{_SHARD_TIME}::test_former_partitions_are_waited_for_until_the_last_partition_is_read_beyond_the_growth",
+    ),
+    Mutant(
+        "a gap as long as the least outage is one",
+        f"{_ENGINE}/log_time/outage.py",
+        "gap.after_ms - gap.before_ms <= outage_min_ms",
+        "gap.after_ms - gap.before_ms < outage_min_ms",
+        "P2",
+        f"{_SHARD_TIES}::test_a_gap_as_long_as_the_least_outage_is_none",
     ),
     Mutant(
         "records that wait for their time are lost",
@@ -219,6 +268,14 @@ MUTANTS: Final = (
         "tests/shard/test_verdict_rows.py::test_p3_different_verdicts_have_different_ids",
     ),
     Mutant(
+        "an id forgets the loads of its millisecond",
+        f"{_ENGINE}/wire/verdicts.py",
+        "        parts = (*parts, verdict.loads)\n",
+        "        pass\n",
+        "P3",
+        "tests/coordinator/test_loading.py::test_p3_what_begins_again_after_a_load_in_the_same_millisecond_has_another_id",
+    ),
+    Mutant(
         "the codec forgets who is pending",
         f"{_ENGINE}/shard/rules_path.py",
         "(group.pending if member.pending else group.members)[member.member_id] = member",
@@ -276,6 +333,14 @@ MUTANTS: Final = (
         f"{_HISTORY}[fast path at the deadline]",
     ),
     Mutant(
+        "the fast path is taken although a timer of the group is due",
+        f"{_ENGINE}/shard/fast_path.py",
+        "    route.busy[:-1] |= group_deadline <= newest[:-1]\n",
+        "",
+        "P3",
+        f"{_SHARD_TIES}::test_p3_no_heartbeat_overtakes_a_timer_of_its_group",
+    ),
+    Mutant(
         "the fast path overlooks a silence within the batch",
         f"{_ENGINE}/shard/fast_path.py",
         "    silent[member[late]] = True\n",
@@ -285,9 +350,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a request that has no fingerprint is taken for somebody's heartbeat",
-        f"{_ENGINE}/shard/router.py",
-        "(ordered[at] == fingerprints) & (fingerprints != 0)",
-        "ordered[at] == fingerprints",
+        f"{_ENGINE}/shard/fingerprints.py",
+        "np.flatnonzero(fingerprints != NONE).astype(np.int32)",
+        "np.arange(len(fingerprints), dtype=np.int32)",
         "P1",
         f"{_HISTORY}[fingerprints]",
     ),
@@ -416,7 +481,7 @@ MUTANTS: Final = (
     Mutant(
         "rejects are dropped",
         f"{_ENGINE}/spark/state_function.py",
-        "    rows += map(reject_row, rejects)\n",
+        "    records += (reject_row(reject)[:_RECORD_COLUMNS] for reject in rejects)\n",
         "",
         "P6",
         f"{_STATE_FUNCTION}::test_p6_a_full_shard_refuses_by_name",
@@ -477,6 +542,14 @@ MUTANTS: Final = (
         "            ctx.now_ms = group.last_event_ms = max(clock_ms, group.last_event_ms)\n",
         "P3",
         f"{_HISTORY}[true deadline]",
+    ),
+    Mutant(
+        "effective time goes back with the append time",
+        f"{_ENGINE}/coordinator/machine.py",
+        "            now_ms = group.last_event_ms\n",
+        "",
+        "P4",
+        "tests/coordinator/test_session_timer.py::test_p4_time_never_goes_back_within_a_group",
     ),
     Mutant(
         "the fence by generation is dropped",

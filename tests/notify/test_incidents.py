@@ -131,14 +131,14 @@ CASES: dict[str, tuple[list[Turn], list[str]]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_incident_is_told(case: str) -> None:
-    """Each case reads like a table: what happens at which second, and what is told at which second."""
+    """Each case reads like a table: what happens at which second, and what is posted at which second."""
     turns, wanted = CASES[case]
     last_s = int(wanted[-1].split()[0])
     assert lines_of(Incidents(RULES), turns, until_s=last_s) == wanted
 
 
 def test_a_poll_timeout_is_named() -> None:
-    """A consumer that took itself out is told like the others, with its own reason."""
+    """A consumer that took itself out is posted like the others, with its own reason."""
     incidents = Incidents(RULES)
     lines = lines_of(incidents, [(0, gone("slow", reason="poll_timeout"))], until_s=5)
     assert lines == ["5 opened g: 1 member expired (poll timeout): slow at /10.0.0.7"]
@@ -217,7 +217,7 @@ def test_members_of_all_groups_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_book_goes_on_from_its_pages() -> None:
-    """Wherever a process ends, the next one tells what the first would have told."""
+    """Wherever a process ends, the next one tells what the first would have posted."""
     turns = [(0, gone("a", "b")), (3, back("x")), (30, gone("c")), (70, back("a", "b", "c"))]
     whole = lines_of(Incidents(RULES), turns, until_s=200)
     for cut_s in (0, 4, 40, 100):

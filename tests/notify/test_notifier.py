@@ -83,7 +83,7 @@ def write(topics: Topics, *rows: ExpirationRow | TriggerRow) -> None:
 def test_nothing_is_lost_over_crash_and_outage(
     kafka_broker: EmbeddedKafka, topics: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """Killed while rows come and the receiver is down: every expiration is told once, and signed."""
+    """Killed while rows come and the receiver is down: every expiration is posted once, and signed."""
     place = Topics(kafka_broker.bootstrap, topics)
     with Receiver(parse_secrets(SECRET)) as receiver:
         notifier = Process(place, tmp_path, receiver.url)
@@ -97,14 +97,14 @@ def test_nothing_is_lost_over_crash_and_outage(
         notifier.start()
         wait_for(lambda: receiver.refused >= 2, "the receiver to be tried while it is down")
         receiver.status = 204
-        wait_for(lambda: _expired(receiver) == {"g": 2, "h": 1}, "all expirations to be told")
+        wait_for(lambda: _expired(receiver) == {"g": 2, "h": 1}, "all expirations to be posted")
 
         write(place, joined("g", "a", "b"))
         wait_for(lambda: receiver.bodies[-1].incidents[0].step == "closed", "the incident to be closed")
         assert notifier.end(signal.SIGTERM) == 0
 
-    told = [one for body in receiver.bodies for one in body.incidents]
-    assert [(one.step, one.sequence) for one in told if one.group_id == "g"] == [
+    posted = [one for body in receiver.bodies for one in body.incidents]
+    assert [(one.step, one.sequence) for one in posted if one.group_id == "g"] == [
         ("opened", 1),
         ("updated", 2),
         ("closed", 3),

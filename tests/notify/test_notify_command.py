@@ -16,20 +16,20 @@ def test_everything_that_is_missing_is_told_at_once(
     """No address and a weak secret: both with their paths and what to do, exit code 2, and the secret unseen."""
     monkeypatch.setenv("HEARTWHEEL_NOTIFY__SECRET", "weak-one")
     assert run(["notify"]) == 2
-    told = capsys.readouterr().err
+    printed = capsys.readouterr().err
     for words in ("notify.url: is empty", "HEARTWHEEL_NOTIFY__URL", "notify.secret: has a key of 8 bytes", "whsec_"):
-        assert words in told
-    assert "weak-one" not in told
+        assert words in printed
+    assert "weak-one" not in printed
 
 
 def test_addresses_are_secrets(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """An address that cannot be used is refused without being shown, and no secret may stand on a command line."""
     monkeypatch.setenv("HEARTWHEEL_NOTIFY__URL", "ftp://top-secret")
     assert run(["notify", "--set", "notify.secret=whsec_top-secret"]) == 2
-    told = capsys.readouterr().err
-    assert "must be an address that begins with https:// or http://" in told
-    assert "is a secret, and a command line can be read" in told
-    assert "top-secret" not in told
+    printed = capsys.readouterr().err
+    assert "must be an address that begins with https:// or http://" in printed
+    assert "is a secret, and a command line can be read" in printed
+    assert "top-secret" not in printed
 
 
 @pytest.mark.parametrize("address", ["https://top-secret:99999999/hook", "https://[top-secret/", "http:///top-secret"])
@@ -40,9 +40,9 @@ def test_an_address_that_is_none_is_refused_at_the_start(
     monkeypatch.setenv("HEARTWHEEL_NOTIFY__URL", address)
     monkeypatch.setenv("HEARTWHEEL_NOTIFY__SECRET", "weak-one")
     assert run(["notify"]) == 2
-    told = capsys.readouterr().err
-    assert "notify.url: is no address" in told
-    assert "top-secret" not in told
+    printed = capsys.readouterr().err
+    assert "notify.url: is no address" in printed
+    assert "top-secret" not in printed
 
 
 @pytest.mark.kafka
@@ -53,6 +53,6 @@ def test_missing_topics_are_named(
     name = topics("expirations")
     flags = ["--bootstrap-servers", kafka_broker.bootstrap, "--set", f"kafka.topics.expirations={name}"]
     assert run(["notify", "--dry-run", *flags]) == 1
-    told = capsys.readouterr().err
-    assert name in told
-    assert "heartwheel topics --create" in told
+    printed = capsys.readouterr().err
+    assert name in printed
+    assert "heartwheel topics --create" in printed

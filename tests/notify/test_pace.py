@@ -26,7 +26,7 @@ S, MINUTE = 1_000, 60_000
 
 
 class Receiver:
-    """Take messages, or fail as it is told."""
+    """Take messages, or fail as it is set to."""
 
     def __init__(self) -> None:
         self.answer = DELIVERED

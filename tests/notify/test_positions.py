@@ -1,4 +1,4 @@
-"""Where a follower goes on that was told how far somebody has read."""
+"""Where a follower goes on that knows how far somebody has read."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Log:
 
 
 def places_at(position: int | None) -> FollowedPartitions:
-    """Make places that are told one position, or none, and else begin at the end."""
+    """Make places that are given one position, or none, and else begin at the end."""
     positions = {} if position is None else {(Source.EXPIRATIONS, 0): position}
     return FollowedPartitions({"topic": Source.EXPIRATIONS}, since_ms=None, tail_max=None, positions=positions)
 

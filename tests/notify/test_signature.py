@@ -101,7 +101,7 @@ def test_whatever_comes_is_refused_in_one_way(changes: dict[str, str], body: byt
 @example("\udcff" * 30)
 @example("\ud800")
 def test_whatever_a_secret_is_it_is_read_or_refused(text: str) -> None:
-    """Bytes that are no text and base64 that is none are told in the words for people."""
+    """Bytes that are no text and base64 that is none are reported in words for people."""
     with contextlib.suppress(SecretError):
         assert all(len(key) >= 24 for key in parse_secrets(text))
 

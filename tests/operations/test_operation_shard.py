@@ -155,7 +155,7 @@ def test_the_first_key_completes_unless_all_are_needed() -> None:
 
 
 def test_a_settled_partition_stays_settled() -> None:
-    """A write whose partitions are replicated one after the other completes, however long ago the first was told."""
+    """A write whose partitions are replicated one after the other completes, however long ago the first was done."""
     log = [(0, mark("t-0", 5)), (2_000, produce("op", {"t-0": 5, "t-1": 1}, timeout_ms=4_000)), (5_500, mark("t-1", 1))]
     assert run(*log) == [("op", "completed", 5_500)]
 
@@ -197,7 +197,7 @@ def test_p5_a_backlog_is_not_silence() -> None:
 
 
 def test_p6_limits_refuse_by_name() -> None:
-    """P6: operations, high watermarks and records over the limit are refused with their cause, each told once."""
+    """P6: operations, high watermarks and records over the limit are refused with their cause, each reported once."""
     limits = OperationLimits(operations_max=2, watermarks_max=1, waiting_max=2, timeout_ms_max=4_000, remembered_ms=10)
     log = [OperationRecord(T0, 0, watch(f"op-{n}", "k")) for n in range(3)]
     log += [OperationRecord(T0, 0, mark(f"t-{n}", 1)) for n in range(2)]
@@ -243,7 +243,7 @@ def test_a_clock_that_steps_back_is_held() -> None:
 def test_w7_a_bad_blob_is_refused_by_name() -> None:
     """W7: random bytes, a cut blob, foreign content and a newer version each say what they are."""
     blob = OperationShard(LIMITS).encode()
-    for bad in ("random!", blob[: len(blob) // 2], encode_frame(1, {"members": b""})):
+    for bad in ("random!", blob[: len(blob) // 2], encode_frame(1, {"members": ""})):
         with pytest.raises(CorruptBlobError):
             OperationShard(LIMITS, blob=bad)
     with pytest.raises(UnknownBlobVersionError, match="version 99"):

@@ -17,7 +17,8 @@ import pytest
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.readback import LogRecord, read_topic
 from heartwheel.kafka.sender import Sender
-from heartwheel.kafka.topics import ensure_topics, operations_topics
+from heartwheel.kafka.topic_specs import operations_topics
+from heartwheel.kafka.topics import ensure_topics
 from heartwheel.operations import OperationEvent, OutcomeRow, encode_operation
 from heartwheel.operations_job.advance import OperationsConfig, advance_operations
 from heartwheel.operations_job.packer import OperationPacker, decode_packet, pack_operations
@@ -135,7 +136,7 @@ def test_partitions_of_one_frame_are_packed_apart() -> None:
     ],
 )
 def test_bad_records_of_operations_are_set_aside_by_cause(value: bytes | None, cause: str) -> None:
-    """I1: what cannot be used is told once, with its place and cause; its neighbours are packed."""
+    """I1: what cannot be used is rejected once, with its place and cause; its neighbours are packed."""
     frame = _frame((0, done("a"), 3), (1, value, 3), (2, done("b"), 3))
     rows = list(PACKER.pack(frame))
     rejects = [

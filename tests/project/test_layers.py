@@ -18,7 +18,7 @@ STATE = {f"heartwheel.{room}" for room in ("pack", "shard", "spark", "operations
 PROOFS = {f"heartwheel.{room}" for room in ("simulation", "testing", "feed", "broker", "demo")}
 ENGINE = ARRAYS | STATE | PROOFS | {"heartwheel.coordinator"}
 RULES = {f"heartwheel.coordinator.{module}" for module in ("machine", "timers", "roster", "context", "loading")}
-FRONT = {f"heartwheel.{room}" for room in ("cli", "dashboard", "top", "notify", "demo")}
+FRONT = {f"heartwheel.{room}" for room in ("cli", "dashboard", "top", "notify", "demo", "explain", "gateway")}
 
 NEVER_REACHED = {
     "heartwheel.wire": ENGINE | FRONT | {"kafka", "pydantic", "heartwheel.kafka", "heartwheel.settings"},
@@ -27,6 +27,15 @@ NEVER_REACHED = {
     "heartwheel.top": ENGINE | FRONT - {"heartwheel.top"},
     # The metrics name Kafka's errors and states, and the canary asks which shard has a group.
     "heartwheel.dashboard": ARRAYS | STATE | PROOFS | RULES | FRONT - {"heartwheel.dashboard"},
+    "heartwheel.http_server": ENGINE
+    | FRONT
+    | {"kafka", "pydantic"}
+    | {f"heartwheel.{room}" for room in ("kafka", "live", "wire", "settings")},
+    "heartwheel.gateway": ENGINE
+    | FRONT - {"heartwheel.gateway"}
+    | {"heartwheel.live", "heartwheel.metrics", "heartwheel.canary"},
+    # It shows its events on the dashboard's page.
+    "heartwheel.explain": ARRAYS | STATE | PROOFS | RULES | FRONT - {"heartwheel.dashboard", "heartwheel.explain"},
     "heartwheel.audit": ENGINE | FRONT | {"pydantic", "heartwheel.settings", "heartwheel.live", "heartwheel.replay"},
     "heartwheel.replay": FRONT
     | PROOFS

@@ -52,8 +52,15 @@ ROOMS = {
     "streaming/heartwheel/live": {"pyspark", "typer", "rich", "starlette", "uvicorn"}
     | {f"heartwheel.{room}" for room in ("cli", "dashboard", "canary", "metrics", "top", "notify", "testing")},
     "streaming/heartwheel/dashboard": {"pyspark", "typer", "rich", "heartwheel.cli", "heartwheel.testing"},
+    "streaming/heartwheel/http_server": {"pyspark", "typer", "rich", "kafka", "numpy", "pyarrow", "pydantic"}
+    | {f"heartwheel.{room}" for room in ("cli", "dashboard", "gateway", "live", "kafka", "settings", "testing")},
+    "streaming/heartwheel/explain": {"pyspark", "typer", "rich", "kafka", "numpy", "pyarrow"}
+    | {f"heartwheel.{room}" for room in ("cli", "spark", "shard", "coordinator", "audit", "kafka", "testing")},
     "streaming/heartwheel/gateway": {"pyspark", "typer", "rich", "numpy", "pyarrow"}
-    | {f"heartwheel.{room}" for room in ("cli", "spark", "shard", "coordinator", "live", "canary", "testing")},
+    | {
+        f"heartwheel.{room}"
+        for room in ("cli", "spark", "shard", "coordinator", "live", "canary", "dashboard", "testing")
+    },
     "streaming/heartwheel/notify": {"pyspark", "typer", "rich", "starlette"}
     | {f"heartwheel.{room}" for room in ("cli", "dashboard", "metrics", "top", "testing")},
     "streaming/heartwheel/top": {"pyspark", "typer", "starlette", "httpx"}

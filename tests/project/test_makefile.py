@@ -1,4 +1,4 @@
-"""The Makefile: what the documents name exists, and a machine that lacks something is told what to install."""
+"""The Makefile: what the documents name exists, and a machine that lacks something learns what to install."""
 
 from __future__ import annotations
 

@@ -41,11 +41,11 @@ PATH = "kafka.client.sasl.password"
 def test_a_secret_in_a_flag_is_refused(path: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A password on a command line, which everybody can read, is refused with where to put it, and not repeated."""
     assert run(["config", "--set", f"{path}=hunter2"]) == 2
-    told = capsys.readouterr().err
-    assert "hunter2" not in told
-    assert f"{path} = {MASK}" in told
-    assert words in told
-    assert f"--set {path}=file:PATH" in told
+    printed = capsys.readouterr().err
+    assert "hunter2" not in printed
+    assert f"{path} = {MASK}" in printed
+    assert words in printed
+    assert f"--set {path}=file:PATH" in printed
 
 
 @pytest.mark.parametrize("layer", ["flag", "environment", "file"])
@@ -71,7 +71,7 @@ def test_only_secrets_are_read_from_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("content", "words"), [(None, "No such file"), ("\n", "the file is empty")])
 def test_a_file_without_a_secret_is_a_problem(content: str | None, words: str, tmp_path: Path) -> None:
-    """A file that is not there, or empty, is told with its name and its setting, beside all other problems."""
+    """A file that is not there, or empty, is reported with its name and its setting, beside all other problems."""
     file = tmp_path / "password"
     if content is not None:
         file.write_text(content)
@@ -138,9 +138,9 @@ def test_secrets_in_options_of_a_jvm_are_masked(
     monkeypatch.setenv("HEARTWHEEL_SPARK__CONF", json.dumps({name: OPTIONS}))
     for words in ([], ["--json"]):
         assert run(["config", *words]) == 0
-        told = capsys.readouterr().out
-        assert "hunter2" not in told
-        assert f"-Xss4m -Djavax.net.ssl.trustStorePassword={MASK} -Da.b=c -Dx.password={MASK}" in told
+        printed = capsys.readouterr().out
+        assert "hunter2" not in printed
+        assert f"-Xss4m -Djavax.net.ssl.trustStorePassword={MASK} -Da.b=c -Dx.password={MASK}" in printed
     settings = load_settings(None, os.environ).settings
     assert redacted(f"java {OPTIONS}", secrets_of(settings)).count("hunter2") == 0
     assert redacted("it was hunter2", secrets_of(settings)) == f"it was {MASK}"
@@ -149,9 +149,9 @@ def test_secrets_in_options_of_a_jvm_are_masked(
 def test_a_secret_in_an_option_of_a_flag_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """A flag whose value has a password in it is as public as one that is a password."""
     assert run(["config", "--set", f"spark.conf.spark.executor.extraJavaOptions={OPTIONS}"]) == 2
-    told = capsys.readouterr().err
-    assert "hunter2" not in told
-    assert "has a secret, and a command line can be read" in told
+    printed = capsys.readouterr().err
+    assert "hunter2" not in printed
+    assert "has a secret, and a command line can be read" in printed
 
 
 def test_arguments_of_kafkas_tools_travel_in_a_file_of_ours_alone() -> None:
@@ -208,10 +208,10 @@ def test_a_file_in_place_of_a_folder_is_an_error(tmp_path: Path) -> None:
 def test_the_brokers_command_line_holds_no_password(tmp_path: Path) -> None:
     """The embedded broker learns its users by salted hashes; neither those nor passwords are in a `repr`."""
     security = NodeSecurity(key_and_certificate=tmp_path, trusted=tmp_path, users={"heart": "hunter2"})
-    option, told = security.format_arguments()
+    option, printed = security.format_arguments()
     assert option == "--add-scram"
-    assert re.fullmatch(r'SCRAM-SHA-512=\[name=heart,salt="[^"]+",iterations=4096,saltedpassword="[^"]+"\]', told)
-    assert "hunter2" not in repr(security) + told
+    assert re.fullmatch(r'SCRAM-SHA-512=\[name=heart,salt="[^"]+",iterations=4096,saltedpassword="[^"]+"\]', printed)
+    assert "hunter2" not in repr(security) + printed
 
 
 def test_a_client_certificate_reaches_both_clients(tmp_path: Path) -> None:

@@ -84,6 +84,6 @@ def test_p6_the_longest_status_row() -> None:
 
 
 def test_p6_at_risk_count() -> None:
-    """P6: of ordinary members a status row names as many as it is told to, and no more."""
+    """P6: of ordinary members a status row names as many as it is asked to, and no more."""
     assert len(_status([f"m{i}" for i in range(30)], 7).at_risk) == 7
     assert len(_status([f"m{i}" for i in range(30)], 0).at_risk) == 0

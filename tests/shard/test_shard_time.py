@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.log_time import LogTime
+from heartwheel.log_time.log_time import MOVED_MS_MAX
 from heartwheel.log_time.outage import RESUME_MAX_MS
 from heartwheel.partitioner import murmur2
 from heartwheel.shard import Shard, ShardLimits
 from heartwheel.testing import OUTAGE_MIN_MS, RUN, LogBuilder, Record, by_group, read_records, until
 from heartwheel.wire.events import Event, EventType, Protocol
-from heartwheel.wire.verdicts import Verdict
+from heartwheel.wire.tick import read_tick
+from heartwheel.wire.verdicts import Cause, Verdict
 from support.heartbeat_logs import CONFIG, EXAMPLES, T0
 from support.log_time_reference import outages_of, run_reference
 
@@ -162,6 +167,24 @@ def test_p1_an_outage_is_no_silence() -> None:
     assert _expired(log) == [("dead", 48_000)]
 
 
+def test_an_expiry_says_that_an_outage_put_it_off() -> None:
+    """Who died in an outage was renewed at its end, whenever that is read; who beat after it was not.
+
+    A state that was encoded between knows it, too.
+    """
+    log = _living(until_ms=80_000, pause=(20_000, 40_000))
+    quiet = [record for record in log.records if read_tick(record.value) is not None]
+    end = next(i for i, record in enumerate(log.records) if record.append_ms >= T0 + 42_000)
+    shard = Shard(coordinator=SLOW, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS)
+    verdicts = list(shard.apply(*read_records(log.records[:end])).verdicts)
+    shard = Shard(coordinator=SLOW, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=shard.encode())
+    rest = [record for record in quiet if record.append_ms >= T0 + 42_000]
+    verdicts += shard.apply(*read_records(rest)).verdicts
+    expired = [each for each in verdicts if each.expiry_reason]
+    assert [(each.member_id, each.time_ms - T0) for each in expired] == [("dead", 48_000), ("alive", 49_500)]
+    assert [each.renewed_ms for each in expired] == [T0 + 40_000, None]
+
+
 def test_p5_a_restart_is_no_outage() -> None:
     """P5: the next tick is of another run, so the job was away, not Kafka: the deadlines stay as they were."""
     log = _living(until_ms=60_000, pause=(20_000, 40_000), runs=(RUN, "next"))
@@ -265,6 +288,57 @@ def test_a_group_that_moved_waits_for_the_partition_it_came_from() -> None:
         waited = max(waited, shard.waiting_count)
     assert waited > 0
     assert shard.waiting_count <= 1
+
+
+def _moved() -> tuple[list[list[Record]], str]:
+    """Write a log, by partition, of a group that the growth from one partition to three takes to the last of them."""
+    group = next(name for name in map(str, range(99)) if (murmur2(name.encode()) & 0x7FFFFFFF) % 3 == 2)
+    log = LogBuilder()
+    for t in range(0, 8_000, 1_000):
+        log.beat(T0 + t, group, "old", session_timeout_ms=3_000, partition=0)
+    for t in range(8_000, 20_000, 1_000):
+        log.beat(T0 + t, group, "new", session_timeout_ms=3_000, partition=2)
+    for t in range(0, 20_000, 200):
+        log.tick(T0 + t, partition=0, partitions=1 if t < 8_000 else 3)
+    for t in range(8_000, 20_000, 200):
+        log.tick(T0 + t, partition=1, partitions=3)
+        log.tick(T0 + t, partition=2, partitions=3)
+    return [[record for record in log.records if record.partition == p] for p in range(3)], group
+
+
+@pytest.mark.parametrize(("partitions", "former"), [(3, (1,)), (1, ())])
+def test_a_growth_in_the_first_batch_is_known_by_the_starts_before(partitions: int, former: tuple[int, ...]) -> None:
+    """P3: the first batch may be done again, or be planned, after a growth; older records may come in a later batch."""
+    (old, *new), _ = _moved()
+    shard = Shard(
+        coordinator=SLOW, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, partitions=partitions, former=former
+    )
+    first = shard.apply(*read_records([*new[0], *new[1]]))
+    assert first.verdicts == []
+    assert shard.waiting_count > 0
+    second = shard.apply(*read_records(old))
+    assert [v.member_id for v in second.verdicts if v.expiry_reason] == ["old"]
+    joined = [v.time_ms - T0 for v in second.verdicts if v.cause == Cause.MEMBER_JOINED]
+    assert joined == [0, 0, 8_000, 8_000]
+
+
+def test_former_partitions_are_waited_for_until_the_last_partition_is_read_beyond_the_growth() -> None:
+    """P3: of a backlog one partition may be read for hours beyond a growth before another is read up to it."""
+    time, beyond_ms = LogTime(), T0 + 20_000 + MOVED_MS_MAX
+    for partition in (0, 1):
+        time.read(until(T0, partition), outage_min_ms=OUTAGE_MIN_MS, partitions=2)
+    time.read(until(T0 + 20_000, 2), outage_min_ms=OUTAGE_MIN_MS, partitions=3)
+    for partition, end_ms in (
+        (2, beyond_ms + 1),
+        (2, beyond_ms + 2),
+        (0, beyond_ms + 1),
+        (1, beyond_ms),
+        (1, beyond_ms + 1),
+    ):
+        time.read(until(end_ms, partition), outage_min_ms=OUTAGE_MIN_MS)
+        assert time.former == [2], partition
+    time.read(until(beyond_ms + 2, 0), outage_min_ms=OUTAGE_MIN_MS)
+    assert time.former == []
 
 
 def test_a_record_at_the_deadline_of_another_is_late_wherever_the_batch_ends() -> None:

@@ -15,6 +15,7 @@ from heartwheel.spark.checkpoint import (
     RUNS_MAX,
     CheckpointError,
     Manifest,
+    add_count,
     add_run,
     open_checkpoint,
     read_manifest,
@@ -40,7 +41,7 @@ def test_there_are_no_more_state_partitions_than_shards(tmp_path: Path) -> None:
 
 
 def test_f6_another_configuration_is_refused_with_all_that_differs(tmp_path: Path) -> None:
-    """F6: shards, topic and state partitions of another configuration are told at once."""
+    """F6: shards, topic and state partitions of another configuration are reported at once."""
     open_checkpoint(_settings(tmp_path / "c"))
     flags = ("engine.shards=9", "kafka.topics.heartbeats=other", "spark.shuffle_partitions=3")
     with pytest.raises(CheckpointError) as caught:
@@ -61,11 +62,11 @@ def test_f6_another_configuration_is_refused_with_all_that_differs(tmp_path: Pat
         (b'{"format":1}', "cannot be read"),
         (
             msgspec.json.encode({"format": FORMAT + 1, "shards": 8, "shuffle_partitions": 2, "topic": "t"}),
-            "has format 3",
+            "has format 4",
         ),
         (
             msgspec.json.encode({"format": 1, "shards": 8, "shuffle_partitions": 2, "topic": "t"}),
-            "has format 1, whose time came from the driver's clock",
+            "has format 1, whose state cannot be carried on",
         ),
     ],
 )
@@ -128,3 +129,11 @@ def test_the_runs_of_the_ticker_are_written_down(tmp_path: Path) -> None:
     for number in range(RUNS_MAX + 2):
         runs = add_run(str(tmp_path / "c"), f"run-{number}", None)
     assert runs == tuple(f"run-{number}" for number in range(2, RUNS_MAX + 2))
+
+
+def test_how_many_partitions_there_were_is_written_down(tmp_path: Path) -> None:
+    """A checkpoint remembers every count that a start has found, but for those that are not known or not new."""
+    location = str(tmp_path / "c")
+    open_checkpoint(_settings(tmp_path / "c"))
+    assert [add_count(location, count, None) for count in (4, 4, 0, 6, 12, 12)] == [(), (), (), (4,), (4, 6), (4, 6)]
+    assert len(list((tmp_path / "c" / "partitions").iterdir())) == 3

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heartwheel.coordinator.partition import shard_of
+from heartwheel.partitioner import shard_of
 from heartwheel.spark.decoder import BAD, TICK, Decoder
 from heartwheel.spark.java_hashes import shards_of
 from heartwheel.wire.events import (

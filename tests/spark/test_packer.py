@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heartwheel.coordinator.partition import shard_of
 from heartwheel.log_time import ReadingsBuilder
 from heartwheel.pack import Pack, decode_pack
+from heartwheel.partitioner import shard_of
 from heartwheel.shard.log import BatchLog
 from heartwheel.spark.packer import Packer, PayloadKind
 from heartwheel.testing import LogBuilder, frame_of

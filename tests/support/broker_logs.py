@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from heartwheel.explain.history import History
 from heartwheel.explain.layouts import Layout
+from heartwheel.explain.opened_log import decoded
 from heartwheel.explain.order import in_order
-from heartwheel.explain.scan import FactReader, Scanned, decoded, scan
+from heartwheel.explain.scan import FactReader, Scanned, scan
 from heartwheel.wire.explained import ExplainedEvent, Happened
 
 REAL: Final = Path(__file__).parents[1] / "explain" / "logs" / "3.9.1"

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from heartwheel.coordinator.partition import shard_of
 from heartwheel.live.canary_figures import CanaryFigures, CanaryLateness
 from heartwheel.live.history import GroupTail, MemberHistory, MemberSeen, member_history
 from heartwheel.live.scan import Beat
 from heartwheel.live.topic_rows import TopicRow
+from heartwheel.partitioner import shard_of
 from heartwheel.wire.events import Event
 from heartwheel.wire.status import WheelLevel
 from heartwheel.wire.verdicts import ExpirationRow

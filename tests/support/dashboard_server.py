@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from heartwheel.dashboard.app import create_app
-from heartwheel.dashboard.connections import Connections
-from heartwheel.dashboard.server import DashboardServer
+from heartwheel.http_server.connections import Connections
+from heartwheel.http_server.server import HttpServer
 from heartwheel.live.picture import Picture
 from heartwheel.live.topic_rows import TopicRow
 from heartwheel.settings import Settings
@@ -24,7 +24,7 @@ class FedDashboard:
         now_ms: its wall clock, epoch ms.
         expirations_max: most expirations that the picture keeps.
         settings: of the section `[dashboard]`, such as `users_file`.
-        server: options of `DashboardServer`, such as `limits`.
+        server: options of `HttpServer`, such as `limits`.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class FedDashboard:
         self._settings = Settings.model_validate({"dashboard": settings or {}})
         self.picture = Picture(expirations_max=expirations_max)
         self.picture.link(True, now_ms=now_ms())
-        self._server: DashboardServer | None = None
+        self._server: HttpServer | None = None
         self.port = 0
 
     @property
@@ -67,13 +67,14 @@ class FedDashboard:
     def start(self) -> None:
         """Start it; the first time on a free port, later on the same one."""
         app = create_app(self.picture, self._settings, now_ms=self.now_ms, **self._options)
-        self._server = DashboardServer(
+        self._server = HttpServer(
             app,
             host="127.0.0.1",
             port=self.port,
             base_path=self._settings.dashboard.base_path,
             **self._server_options,
         )
+        self._server.closing = app.state.hub.close
         self._server.start()
         self.port = urlsplit(self._server.url).port or 0
 

@@ -18,7 +18,8 @@ import msgspec
 from heartwheel.kafka.client import KafkaUnreachableError
 from heartwheel.kafka.readback import LogRecord, read_topic
 from heartwheel.kafka.sender import Sender
-from heartwheel.kafka.topics import TopicNames, engine_topics, ensure_topics
+from heartwheel.kafka.topic_specs import TopicNames, engine_topics
+from heartwheel.kafka.topics import ensure_topics
 from heartwheel.wire.events import Event, encode_event
 
 PATIENCE_S = float(os.environ.get("HEARTWHEEL_PATIENCE_S", "120"))

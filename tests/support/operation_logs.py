@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from heartwheel.coordinator.partition import shard_of
 from heartwheel.operations import (
     Needs,
     OperationEvent,
@@ -21,6 +20,7 @@ from heartwheel.operations import (
     decode_operation,
     encode_operation,
 )
+from heartwheel.partitioner import shard_of
 from heartwheel.wire.outcomes import Ended
 
 T0 = 1_795_239_789_000

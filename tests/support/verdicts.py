@@ -21,7 +21,7 @@ def assert_exact(job: Job, *, due: Iterable[str], members: int) -> None:
         due: the groups whose members fell silent for good, long enough ago that the job has fired their timers.
         members: how many each of them has.
     """
-    _assert_audit_is_clean(job)
+    assert_audit_is_clean(job)
     topics = job.topics
     rows = topics.rows("expirations")  # before the heartbeats: what justifies an expiration is then in what was read
     justified = silences_in(topics)
@@ -49,7 +49,7 @@ def silences_in(topics: Topics) -> set[tuple[str, int]]:
     return {(silence.member_id, silence.deadline_ms) for silence in beats.silences()}
 
 
-def _assert_audit_is_clean(job: Job) -> None:
+def assert_audit_is_clean(job: Job) -> None:
     """Run `heartwheel audit` on the job's topics; how late verdicts were is not its business after so many stops."""
     # Where the checkpoint lies is checked for every command, though an audit does not look at it.
     flags = [word for flag in (*job.flags, "checkpoint.shared=true") for word in ("--set", flag)]

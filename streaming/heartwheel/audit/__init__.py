@@ -10,9 +10,10 @@ It shares the schemas of records and rows with the engine, and no other code (`t
 (False, [('missed', 'a'), ('missed', None)])
 """
 
-from heartwheel.audit.audit import Audit, AuditStateError
+from heartwheel.audit.audit import Audit
 from heartwheel.audit.config import AuditConfig
 from heartwheel.audit.findings import Finding, FindingKind, Report
 from heartwheel.audit.order import in_log_order
+from heartwheel.audit.snapshot import AuditStateError
 
 __all__ = ["Audit", "AuditConfig", "AuditStateError", "Finding", "FindingKind", "Report", "in_log_order"]

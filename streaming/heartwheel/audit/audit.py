@@ -8,30 +8,27 @@ import msgspec
 
 from heartwheel.audit.config import AuditConfig
 from heartwheel.audit.derived import Derived, Row
+from heartwheel.audit.fed import MARK, UNTRUSTED, read_fed
 from heartwheel.audit.findings import FindingKind, Report
-from heartwheel.audit.ledger import Ledger
 from heartwheel.audit.matching import Matcher, topic_of
-from heartwheel.audit.pace import Candidate, Pace
+from heartwheel.audit.pace import Candidate
 from heartwheel.audit.partitions import Outage
-from heartwheel.audit.recent import Recent, key_of
+from heartwheel.audit.recent import key_of
 from heartwheel.audit.rejects import Rejects
+from heartwheel.audit.report import report_of
 from heartwheel.audit.rules.groups import advance, apply, is_gone
 from heartwheel.audit.rules.model import NEVER, Group
 from heartwheel.audit.rules.renewals import renew
-from heartwheel.audit.state import FORMAT, Begin, Held, OpenReject, OpenRow, State, Waiting
+from heartwheel.audit.snapshot import new_state, read_snapshot, write_snapshot
+from heartwheel.audit.state import Begin, Held, OpenReject, OpenRow, Waiting
 from heartwheel.audit.ticks import read_tick
 from heartwheel.audit.timeline import Timeline
-from heartwheel.errors import HeartwheelError
 from heartwheel.wire.events import Event, EventType, RejectedError, decode_event
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 _VALUES_REMEMBERED_MAX: Final = 200_000
 _SETTLE_MS: Final = 1_000
 _ASSUMED_LONGEST_WAIT_MS: Final = 2**31
-
-
-class AuditStateError(HeartwheelError):
-    """Tell that a state cannot be carried on."""
 
 
 class Audit:
@@ -51,7 +48,7 @@ class Audit:
 
     def __init__(self, config: AuditConfig | None = None, *, snapshot: bytes | None = None) -> None:
         self.config = config or AuditConfig()
-        self._state = _new(self.config) if snapshot is None else _read(snapshot, self.config)
+        self._state = new_state(self.config) if snapshot is None else read_snapshot(snapshot, self.config)
         self._timeline = Timeline(self._state, self.config, use=self._use, renew=self._renew, advance=self._advance)
         self._matcher = Matcher(self._state, self.config, self._timeline.is_stray)
         self._rejects = Rejects(self._state, self.config, self._timeline.is_stray)
@@ -109,6 +106,8 @@ class Audit:
         self._now_ms = time_ms
         if tick is not None:
             state.counts["ticks"] = state.counts.get("ticks", 0) + 1
+        elif event is None and value is not None and self._is_passed_on(value, append_ms, partition, offset):
+            state.counts["passed_on"] = state.counts.get("passed_on", 0) + 1
         elif event is not None or (event := self._decode(value, append_ms, partition, offset)) is not None:
             timeline.put(self._held(event.group_id, partition, time_ms), Waiting(time_ms, partition, offset), event)
         timeline.go_on(partition)
@@ -205,7 +204,7 @@ class Audit:
 
     def snapshot(self) -> bytes:
         """Write down all that is known; `Audit(config, snapshot=...)` carries on from it."""
-        return _encode(self._state)
+        return write_snapshot(self._state)
 
     def _finish(self, clock_ms: int | None) -> Report:
         state, most = self._state, NEVER if clock_ms is None else clock_ms
@@ -214,26 +213,7 @@ class Audit:
         self._rejects.finish(clock_ms, early)
         for late in state.pace.rest():
             self._note_late(late)
-        counts, faults = state.counts, state.ledger.counts
-        return Report(
-            ok=not faults,
-            clock_ms=clock_ms,
-            events=counts.get("events", 0),
-            derived=counts.get("derived", 0),
-            written=counts.get("written", 0),
-            confirmed=counts.get("confirmed", 0),
-            repeated=counts.get("repeated", 0),
-            early=counts.get("early", 0) + len(early),
-            unjudged=counts.get("unjudged", 0),
-            unsettled=state.ledger.unsettled,
-            ticks=counts.get("ticks", 0),
-            outages=counts.get("outages", 0),
-            clamped=counts.get("clamped", 0),
-            unread=counts.get("unread", 0),
-            skipped=counts.get("skipped", 0),
-            faults={kind: faults[kind] for kind in FindingKind if kind in faults},
-            findings=tuple(state.ledger.kept),
-        )
+        return report_of(state, clock_ms, early=len(early))
 
     # Inside
 
@@ -250,6 +230,19 @@ class Audit:
                 self._known.clear()  # it is a cache of a pure function, so all of it may be lost
             self._known[value] = event
         return event
+
+    def _is_passed_on(self, value: bytes, append_ms: int, partition: int, offset: int) -> bool:
+        """Tell whether a record is a feed's; its group is not judged, for its time is not that of append times."""
+        said = read_fed(value) if len(value) <= self.config.value_bytes_max else None
+        if said is None:
+            return False
+        if said.type == MARK:
+            return True
+        if said.feed not in self.config.feeds:
+            self._rejects.expect(partition, offset, append_ms, UNTRUSTED)
+        elif said.group_id:
+            self._held(said.group_id, partition, append_ms).unknown = True
+        return True
 
     def _name(self, event: Event) -> None:
         seen = self._state.seen
@@ -321,49 +314,3 @@ class Audit:
             detail=f"known {late.append_ms - late.time_ms} ms after it was true, "
             f"{late.append_ms - max(late.time_ms, late.ready_ms)} ms after the log showed it",
         )
-
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(State).decode
-
-
-def _new(config: AuditConfig) -> State:
-    most = config.remembered_max
-    return State(
-        config=config,
-        ledger=Ledger(config.examples_max),
-        pace=Pace(config.late_ms_max),
-        confirmed=Recent(most),
-        silences=Recent(most),
-        excused=Recent(most),
-        seen=Recent(2 * most),
-        settled_rejects=Recent(most),
-    )
-
-
-def _read(snapshot: bytes, config: AuditConfig) -> State:
-    try:
-        state = _decode(snapshot)
-    except msgspec.DecodeError as error:
-        hint = "start again without it: the whole log is read then"
-        raise AuditStateError(f"the audit's state cannot be read: {error}", hint=hint) from None
-    if state.format != FORMAT:
-        hint = "start again without it: the whole log is read then"
-        raise AuditStateError(f"the audit's state has format {state.format}, this release writes {FORMAT}", hint=hint)
-    if state.config != config:
-        changed = [
-            name for name in AuditConfig.__struct_fields__ if getattr(state.config, name) != getattr(config, name)
-        ]
-        hint = "set it as before, or start again without the state: the whole log is read then"
-        raise AuditStateError(f"the audit's state was made with another {', '.join(changed)}", hint=hint)
-    for held in state.groups.values():
-        _rejoin(held.group)
-    return state
-
-
-def _rejoin(group: Group) -> None:
-    """Make the record's members those of the group again, which those that are alike were before they were written."""
-    recorded = group.record.members
-    for member_id, member in group.members.items():
-        if recorded.get(member_id) == member:
-            recorded[member_id] = member

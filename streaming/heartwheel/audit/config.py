@@ -30,6 +30,8 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True):
         judge_rejects: whether every record that cannot be used must be on the rejects topic.
         judge_strays: whether groups are judged like the others that are in several partitions although the topic has
             not grown. When a job hears of the second one depends on how it reads, so findings are put aside by default.
+        feeds: those whose times the job believes. The time of their groups is not in the log's append times, so these
+            groups are not judged here: Kafka's own coordinator is their judge (`heartwheel audit --broker-log`).
         examples_max: how many findings of a kind are kept with their place; all are counted.
     """
 
@@ -50,4 +52,5 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True):
     remembered_max: int = 300_000
     judge_rejects: bool = True
     judge_strays: bool = False
+    feeds: tuple[str, ...] = ()
     examples_max: int = 10

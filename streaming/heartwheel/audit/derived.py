@@ -1,7 +1,8 @@
 """A verdict as the audit derives it, and the one shape in which it is compared with a row.
 
 The id is computed here anew, from the rule that docs/events.md and the schemas state: a 128-bit BLAKE2b hash over the
-JSON array of group, member, generation, kind, expiry reason (of a trigger: cause) and time.
+JSON array of group, member, generation, kind, expiry reason (of a trigger: cause) and time, and of a trigger's loads
+if there were any.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ class Derived(msgspec.Struct, frozen=True):
         facts = self.facts
         if self.type != "expired":
             cause = facts["cause"] or ""
-            return _hash(self.group_id, "", facts["generation_id"], KIND_OF_TYPE[self.type], cause, self.time_ms)
+            kind, generation = KIND_OF_TYPE[self.type], facts["generation_id"]
+            return _hash(self.group_id, "", generation, kind, cause, self.time_ms, *_loads(facts["loads"]))
         reason = str(facts["reason"])
         member, generation = facts["member_id"], facts["generation_id"]
         return _hash(self.group_id, member, generation, KIND_OF_REASON[reason], reason, self.time_ms)
@@ -81,7 +83,14 @@ def id_of(row: Row) -> str:
             return ""
         return _hash(row.group_id, row.member_id, row.generation_id, kind, row.reason, row.deadline_ms)
     kind = KIND_OF_TYPE.get(row.type)
-    return "" if kind is None else _hash(row.group_id, "", row.generation_id, kind, row.cause or "", row.time_ms)
+    if kind is None:
+        return ""
+    return _hash(row.group_id, "", row.generation_id, kind, row.cause or "", row.time_ms, *_loads(row.loads))
+
+
+def _loads(loads: object) -> tuple[object, ...]:
+    """Tell what the number of loads adds to an id: nothing, unless there was one in the verdict's millisecond."""
+    return (loads,) if loads else ()
 
 
 def _hash(*parts: object) -> str:

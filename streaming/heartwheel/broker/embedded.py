@@ -21,7 +21,7 @@ from typing import Final, Self
 
 from heartwheel.broker.jars import fetch_jars
 from heartwheel.broker.java import find_java
-from heartwheel.broker.node_config import LOGGING, SMALL_NODE, properties_text
+from heartwheel.broker.node_config import LOGGING, REQUEST_LOGGING, SMALL_NODE, properties_text
 from heartwheel.broker.node_process import (
     HOST,
     LOG_TAIL_BYTES,
@@ -63,9 +63,10 @@ class EmbeddedKafka:
         jars: its class path; fetched by the lock if absent.
         ready_timeout_ms: how long a start may take, ms.
         stop_timeout_ms: how long an orderly stop may take before it is killed, ms.
+        request_log: whether it writes down every request, for a tap.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is said by name
         self,
         data_dir: str | Path | None = None,
         *,
@@ -76,7 +77,9 @@ class EmbeddedKafka:
         jars: Sequence[Path] | None = None,
         ready_timeout_ms: int = 60_000,
         stop_timeout_ms: int = 20_000,
+        request_log: bool = False,
     ) -> None:
+        self._logs_requests = request_log
         self._temporary = data_dir is None
         self.dir = Path(data_dir).absolute() if data_dir else Path(tempfile.mkdtemp(prefix="heartwheel-kafka-"))
         self.port = port or 0
@@ -108,6 +111,11 @@ class EmbeddedKafka:
     def log_file(self) -> Path:
         """Return where the broker logs to."""
         return self.dir / "server.log"
+
+    @property
+    def request_log(self) -> Path:
+        """Return where it writes its requests, if it does."""
+        return self.dir / "server.log.requests"
 
     def start(self) -> Self:
         """Start the broker and wait until it serves requests.
@@ -201,7 +209,7 @@ class EmbeddedKafka:
             **self._config,
         }
         (self.dir / "server.properties").write_text(properties_text(settings))
-        (self.dir / "log4j2.properties").write_text(LOGGING)
+        (self.dir / "log4j2.properties").write_text(LOGGING + REQUEST_LOGGING * self._logs_requests)
 
     def _listeners(self, port: int, controller: str) -> dict[str, str]:
         self._probed_port = port

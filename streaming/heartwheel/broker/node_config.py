@@ -66,6 +66,28 @@ appender.file.strategy.max=2
 What it says of groups is what any broker says by default: `heartwheel explain` reads it.
 """
 
+REQUEST_LOGGING: Final = """\
+loggers=server,groups,requests
+logger.requests.name=kafka.request.logger
+logger.requests.level=debug
+logger.requests.additivity=false
+logger.requests.appenderRefs=requests
+logger.requests.appenderRef.requests.ref=REQUESTS
+appenders=file,requests
+appender.requests.type=RollingFile
+appender.requests.name=REQUESTS
+appender.requests.fileName=${sys:heartwheel.log}.requests
+appender.requests.filePattern=${sys:heartwheel.log}.requests.%i
+appender.requests.layout.type=PatternLayout
+appender.requests.layout.pattern=[%d] %p %m (%c)%n
+appender.requests.policies.type=Policies
+appender.requests.policies.size.type=SizeBasedTriggeringPolicy
+appender.requests.policies.size.size=16MB
+appender.requests.strategy.type=DefaultRolloverStrategy
+appender.requests.strategy.max=4
+"""
+"""What is added to `LOGGING` for a broker whose requests are tapped, in the layout that Kafka comes with."""
+
 
 def properties_text(settings: Mapping[str, str]) -> str:
     r"""Write settings as a Java properties file.

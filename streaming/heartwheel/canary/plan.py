@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from heartwheel.coordinator.partition import shard_of
+from heartwheel.partitioner import shard_of
 from heartwheel.settings import Settings
 
 _BEATS_A_SESSION: Final = 6

@@ -25,6 +25,7 @@ from heartwheel.cli import (
     operations,
     replay,
     skip,
+    tap,
     top,
     topics,
 )
@@ -61,6 +62,7 @@ First steps:
     heartwheel feed              simulate members that beat, pause and die
     heartwheel beat -- WORKER    start a worker, and beat while it lives
     heartwheel gateway           take beats over HTTP, such as curl's
+    heartwheel tap LOG           pass on what real groups send, from a broker's request log
     heartwheel inspect           what a checkpoint holds
     heartwheel dashboard         who was expired, why, and who is next, in a browser
     heartwheel top               the same picture in a terminal
@@ -106,6 +108,7 @@ for _command in (
     feed.feed,
     beat.beat,
     gateway.gateway,
+    tap.tap,
     topics.topics,
     inspect.inspect,
     replay.replay,

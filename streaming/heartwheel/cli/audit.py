@@ -206,6 +206,7 @@ def audit_config(settings: Settings, **given: object) -> AuditConfig:
             "value_bytes_max": engine.value_bytes_max,
             "tick_ms": settings.wheel.tick_ms,
             "outage_min_ms": engine.outage_min_ms,
+            "feeds": tuple(engine.feeds.split(",")) if engine.feeds else (),
             **given,
         },
         AuditConfig,
@@ -245,19 +246,7 @@ def _show(report: Report, *, as_json: bool) -> None:
 
     figures = plain_table("judged", "")
     figures.columns[1].justify = "right"
-    for name in (
-        "clock_ms",
-        "events",
-        "derived",
-        "written",
-        "confirmed",
-        "repeated",
-        "early",
-        "unjudged",
-        "unsettled",
-        "ticks",
-        "outages",
-    ):
+    for name in _FIGURES:
         figures.add_row(name, str(getattr(report, name)))
     stdout().print(figures, markup=False)
     if report.faults:

@@ -65,7 +65,7 @@ def bound_it(found: Difference) -> str:
 
 def _check_ticks(settings: Settings) -> Check:
     """Write ticks for a moment, as the job will: they carry the time of quiet partitions."""
-    from heartwheel.spark.ticker import Ticker
+    from heartwheel.spark.ticker import LAGS_MS, THROTTLED, Ticker
 
     kafka = settings.kafka
     with Ticker(
@@ -76,17 +76,31 @@ def _check_ticks(settings: Settings) -> Check:
         properties=kafka.client,
     ) as ticker:
         give_up_s = time.monotonic() + _TICKS_S_MAX
-        while (state := ticker.state()).written < max(1, state.partitions) and time.monotonic() < give_up_s:
+        while (late := ticker.without_tick()) or not ticker.state().partitions:
+            if time.monotonic() >= give_up_s:
+                break
             time.sleep(0.05)
-    if state.written >= max(1, state.partitions):
-        return Check(
-            "ticks", Status.OK, f"the job may write to {kafka.topics.heartbeats}, which takes its time from it"
-        )
-    reason = state.reason or (state.silent[0].reason if state.silent else "no answer in time")
-    hint = (
-        f"give the job's user Write on {kafka.topics.heartbeats}: without ticks nobody in a quiet partition is expired"
-    )
-    return Check("ticks", Status.BAD, f"no tick could be written: {reason}", hint)
+        state, throttled_ms = ticker.state(), ticker.throttled_ms()
+    topic = kafka.topics.heartbeats
+    if throttled_ms > LAGS_MS:
+        return Check("ticks", Status.BAD, f"ticks come late: {THROTTLED}", _hint(THROTTLED, topic))
+    if state.partitions and not late:
+        return Check("ticks", Status.OK, f"the job may write to {topic}, which takes its time from it")
+    reason, where = state.reason or "no answer in time", "no tick could be written"
+    if late:
+        reason, where = late[0].reason, f"no tick could be written to partition {late[0].partition}"
+    if len(late) > 1:
+        where += f" and {len(late) - 1} more"
+    return Check("ticks", Status.BAD, f"{where}: {reason}", _hint(reason, topic))
+
+
+def _hint(reason: str, topic: str) -> str:
+    """Say what lets ticks through; without them nobody in a quiet partition is expired."""
+    if "ACL" in reason:
+        return f"give the job's user Write on {topic}: without ticks nobody in a quiet partition is expired"
+    if "quota" in reason:
+        return "raise producer_byte_rate of the job's user: a tick takes 120 bytes a partition and interval"
+    return f"look at the partition's leader: kafka-topics.sh --describe --topic {topic}"
 
 
 def _check_clock(settings: Settings) -> Check:

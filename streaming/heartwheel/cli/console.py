@@ -40,6 +40,9 @@ BootstrapFlag = Annotated[
 ]
 """The option that names the brokers."""
 
+MasterFlag = Annotated[str | None, typer.Option("--master", help="Where the job runs (spark.master).")]
+"""The option that says where Spark runs."""
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 """The option that asks for output for machines."""
 

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from heartwheel.addresses import is_loopback
 from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load, stderr, stdout
 from heartwheel.cli.signals import stopped_by_signals
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import DashboardSettings
-from heartwheel.settings.locations import is_loopback
 
 
 def dashboard(

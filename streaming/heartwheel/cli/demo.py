@@ -13,6 +13,7 @@ import typer
 
 from heartwheel.cli.audit import audit_config
 from heartwheel.cli.console import ConfigFile, SetFlags, load, plain_table, stderr, stdout
+from heartwheel.cli.demo_real import REAL_DEFAULTS, run_real, show_real
 from heartwheel.cli.demo_screen import DemoScreen
 from heartwheel.cli.feed import feed_plan
 from heartwheel.cli.progress import fetch_shown, phase
@@ -53,6 +54,12 @@ def demo(
         float | None, typer.Option(help="Chance a member and minute to fall silent (feed.kill_rate).")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="One seed, one schedule (feed.seed).")] = None,
+    real: Annotated[
+        bool, typer.Option("--real", help="Real consumers of real groups, and what Kafka's coordinator says of them.")
+    ] = False,
+    restarts: Annotated[
+        int, typer.Option(metavar="N", min=0, help="With --real: stop and start the broker so often meanwhile.")
+    ] = 0,
     config: ConfigFile = None,
     set_: SetFlags = None,
 ) -> None:
@@ -63,17 +70,24 @@ def demo(
     needed, and none that runs is touched. At the end all that was written is held against the log: exit code 1 if an
     expiration or a rebalance was false or missed.
 
+    With --real the members are consumers, in processes that are killed, frozen, hung and closed. heartwheel tap reads
+    what they send from the broker's request log, and each removal is shown as Kafka's own coordinator and heartwheel
+    named it: exit code 1 if they differ.
+
     For example:
 
         heartwheel demo
 
         heartwheel demo --duration 60s --json demo.json
 
+        heartwheel demo --real
+
         heartwheel demo --groups 5 --members 4 --kill-rate 1 --set engine.trigger_interval=500ms
     """
     settings = demo_settings(
         config,
         set_,
+        REAL_DEFAULTS if real else DEMO_DEFAULTS,
         demo__duration=duration,
         feed__groups=groups,
         feed__members_per_group=members,
@@ -86,11 +100,18 @@ def demo(
 
     broker_jars, spark_jars = fetch_shown("broker"), fetch_shown("spark")
     with fresh_folder(folder) as place:
-        report = _run(settings, place, broker_jars, spark_jars)
+        if real:
+            duration_ms = settings.demo.duration_ms or None
+            report = run_real(settings, place, broker_jars, spark_jars, duration_ms=duration_ms, restarts=restarts)
+        else:
+            report = _run(settings, place, broker_jars, spark_jars)
     if report is None:
         stderr().print("stopped before anything was fed")
         return
-    _show(report, place)
+    if real:
+        show_real(report)
+    else:
+        _show(report, place)
     if json is not None:
         json.parent.mkdir(parents=True, exist_ok=True)
         json.write_text(jsonlib.dumps(report, indent=2) + "\n", encoding="utf-8")
@@ -98,11 +119,13 @@ def demo(
         raise typer.Exit(1)
 
 
-def demo_settings(config: Path | None, set_: list[str] | None, **named: Any) -> Settings:
+def demo_settings(
+    config: Path | None, set_: list[str] | None, defaults: Mapping[str, str] = DEMO_DEFAULTS, **named: Any
+) -> Settings:
     """Load the configuration with the demo's own defaults beneath every other layer."""
     loaded = load(config, set_, **named)
     # A default of the demo is one: whatever a file, the environment or a flag says goes over it.
-    unset = [f"{path}={value}" for path, value in DEMO_DEFAULTS.items() if loaded.origin[path].layer == "default"]
+    unset = [f"{path}={value}" for path, value in defaults.items() if loaded.origin[path].layer == "default"]
     return load(config, [*(set_ or ()), *unset], **named).settings
 
 
@@ -116,15 +139,15 @@ def _run(
     from heartwheel.demo.tally import Tally
     from heartwheel.kafka.topics import ensure_topics
 
-    tally = Tally(settings.engine.shards)
+    tally = Tally(settings.engine.shards, settings.canary.group_prefix)
     with contextlib.ExitStack() as stack:
         with phase("starting a Kafka broker") as say:
             broker = stack.enter_context(EmbeddedKafka(place.broker, jars=broker_jars))
             say("creating the topics")
-            settings = _placed(settings, broker.bootstrap, place)
+            settings = placed(settings, broker.bootstrap, place)
             ensure_topics(broker.bootstrap, topic_specs(settings))
         gateway = stack.enter_context(demo_gateway(settings))
-        page = stack.enter_context(_dashboard(settings, gateway.url))
+        page = stack.enter_context(dashboard_of(settings, gateway.url))
         screen = stack.enter_context(DemoScreen(tally, address=page.url))
         for line in where_to_look(settings, place):
             screen.note(line)
@@ -146,10 +169,10 @@ def _run(
             return show.run()
 
 
-def _dashboard(settings: Settings, gateway_url: str) -> Dashboard:
+def dashboard_of(settings: Settings, gateway_url: str = "") -> Dashboard:
     """Start the dashboard; where its usual port is taken, on any that is free, as a demo must not fail for that."""
     from heartwheel.dashboard.dashboard import Dashboard
-    from heartwheel.dashboard.server import is_free
+    from heartwheel.http_server.server import is_free
 
     wanted = settings.dashboard.model_copy(update={"gateway_url": gateway_url})
     if wanted.port == DashboardSettings().port and not is_free(wanted.host, wanted.port):
@@ -161,15 +184,15 @@ def _dashboard(settings: Settings, gateway_url: str) -> Dashboard:
 
 def demo_gateway(settings: Settings) -> Gateway:
     """Make the gateway of a demo: for this machine alone, and where its usual port is taken, on any that is free."""
-    from heartwheel.dashboard.server import is_free
     from heartwheel.gateway.gateway import Gateway
+    from heartwheel.http_server.server import is_free
 
     port = GatewaySettings().port
     wanted = GatewaySettings(port=port if is_free("127.0.0.1", port) else 0)
     return Gateway(settings.model_copy(update={"gateway": wanted}))
 
 
-def _placed(settings: Settings, bootstrap: str, place: DemoFolder) -> Settings:
+def placed(settings: Settings, bootstrap: str, place: DemoFolder) -> Settings:
     """Point the settings at the demo's own broker, which asks for no login, and at its checkpoint."""
     kafka = settings.kafka.model_copy(update={"bootstrap_servers": bootstrap, "client": {}})
     checkpoint = settings.checkpoint.model_copy(update={"location": str(place.checkpoint)})

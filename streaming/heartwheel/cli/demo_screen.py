@@ -116,9 +116,10 @@ def _pairs(tally: Tally) -> list[tuple[str, str]]:
 
 def nearest(tally: Tally) -> str:
     """Return the member that is nearest to its expiry, as of the newest reports."""
-    member = tally.next_at_risk()
+    now_ms = wall_ms()
+    member = tally.next_at_risk(now_ms)
     if member is None:
         return ""
-    left_s = (member.deadline_ms - wall_ms()) / 1000
+    left_s = (member.deadline_ms - now_ms) / 1000
     who = f"{plain(member.member_id)} of {plain(member.group_id)}"
     return f"nearest to expiry: {who}, {f'{left_s:.0f} s left' if left_s > 0 else 'due'}"

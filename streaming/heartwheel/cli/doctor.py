@@ -20,6 +20,7 @@ from heartwheel.cli.console import (
     stderr,
     stdout,
 )
+from heartwheel.cli.tap_checks import check_request_logs
 
 
 def doctor(
@@ -44,6 +45,7 @@ def doctor(
         check_checkpoint(settings),
         check_memory(settings),
         *check_broker(settings),
+        check_request_logs(settings),
     ]
     if json:
         print_json([check._asdict() for check in checks])

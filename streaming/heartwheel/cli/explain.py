@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.text import Text
 
-from heartwheel.cli.console import load, plain_table, stderr, stdout
+from heartwheel.cli.console import load, stderr, stdout
+from heartwheel.cli.explain_output import printer, say_what_was_read, show_summary, show_unknown, show_verdicts
 from heartwheel.errors import HeartwheelError
 from heartwheel.wall_clock import wall_ms
 
 if TYPE_CHECKING:
     from heartwheel.explain.run import Wanted
     from heartwheel.explain.scan import Scanned
-    from heartwheel.explain.summary import GroupSummary, Summary
     from heartwheel.wire.explained import ExplainedEvent
 
 _STDIN: Final = "-"
@@ -93,7 +93,7 @@ def explain(
         _show_page(files, wanted, offset_ms, follow=follow, host=host, port=port, open_browser=open_)
         return
     scanned, sums, lines = Scanned(), Summary(), Lines()
-    show = _printer(json=json, silent=summary or unknown, lines=lines)
+    show = printer(json=json, silent=summary or unknown, lines=lines)
     kicked = False
     try:
         for event in _events(files, scanned, offset_ms, follow=follow):
@@ -105,12 +105,12 @@ def explain(
         if not follow:
             raise
     if unknown:
-        _show_unknown(scanned, json=json)
+        show_unknown(scanned, json=json)
     elif summary:
-        _show_summary(sums, json=json)
+        show_summary(sums, json=json)
     elif not json:
-        _show_verdicts(sums)
-    _say_what_was_read(scanned, files, unknown=unknown)
+        show_verdicts(sums)
+    say_what_was_read(scanned, files, unknown=unknown)
     if fail_on_expired and kicked:
         raise typer.Exit(1)
 
@@ -150,7 +150,7 @@ def _show_page(
                 if over.is_set():
                     return
             shown.take([], scanned)
-        _say_what_was_read(scanned, files, unknown=False)
+        say_what_was_read(scanned, files, unknown=False)
         while not over.wait(1.0):
             if not shown.running:
                 raise HeartwheelError("the page has ended by itself", hint="the lines above may tell why")
@@ -174,134 +174,6 @@ def _events(files: list[str], scanned: Scanned, offset_ms: int, *, follow: bool)
         return
     with _progress(files) as advance:
         yield from explain_logs(files, scanned, stdin=stdin, utc_offset_ms=offset_ms, progress=advance)
-
-
-def _printer(*, json: bool, silent: bool, lines: object) -> Callable[[ExplainedEvent], None]:
-    from heartwheel.explain.lines import Lines
-
-    assert isinstance(lines, Lines)  # noqa: S101 - imported late, so that `--help` is quick
-    if silent:
-        return lambda _event: None
-    if json:
-        import msgspec
-
-        from heartwheel.plain import plain_json
-
-        encode, out = msgspec.json.Encoder().encode, sys.stdout
-
-        def print_json_line(event: ExplainedEvent) -> None:
-            out.write(plain_json(encode(event).decode()) + "\n")
-
-        return print_json_line
-
-    def print_lines(event: ExplainedEvent) -> None:
-        for line in lines.of(event):
-            typer.echo(line)
-
-    return print_lines
-
-
-def _show_verdicts(sums: Summary) -> None:
-    from heartwheel.plain import plain
-
-    groups = sums.groups()
-    if groups:
-        typer.echo("")
-    for group in groups:
-        typer.echo(plain(f"{group.group_id or '(group not named)'}: {' '.join(group.verdict)}"))
-
-
-def _show_summary(sums: Summary, *, json: bool) -> None:
-    from heartwheel.plain import plain, plain_json
-
-    groups = sums.groups()
-    if json:
-        import msgspec
-
-        for group in groups:
-            typer.echo(plain_json(msgspec.json.encode(group).decode()))
-        return
-    table = plain_table(
-        "group",
-        "thrown out",
-        "poll timeouts",
-        "pending",
-        "left",
-        "rebalances",
-        "rebalancing",
-        "longest",
-        "storms",
-        "worst",
-    )
-    for group in groups:
-        kicks = dict(group.kicks)
-        polls, pending = kicks.pop("poll_timeout", 0), kicks.pop("pending_expired", 0)
-        causes = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in sorted(kicks.items()))
-        worst = max(group.worst.items(), key=lambda each: each[1], default=None)
-        table.add_row(
-            plain(group.group_id or "(not named)"),
-            causes or "0",
-            str(polls),
-            str(pending),
-            str(group.leaves),
-            str(group.rebalances),
-            *_lengths(group),
-            str(group.storms),
-            plain(f"{worst[0]} ({worst[1]})") if worst else "",
-        )
-    stdout().print(table, markup=False)
-
-
-def _lengths(group: GroupSummary) -> tuple[str, str]:
-    """Write how long rebalances took; groups of the newer types do not say so."""
-    from heartwheel.live.phrases import length
-
-    if group.rebalancing_ms == 0 and group.group_type not in {"classic", ""}:
-        return "not logged", "not logged"
-    return length(group.rebalancing_ms), length(group.longest_ms)
-
-
-def _show_unknown(scanned: Scanned, *, json: bool) -> None:
-    from heartwheel.plain import plain, plain_json
-
-    for shape, number in scanned.unknown.most_common():
-        text, file, line = scanned.unknown_example[shape]
-        if json:
-            import msgspec
-
-            row = {"count": number, "text": text, "evidence": {"file": file, "line": line}}
-            typer.echo(plain_json(msgspec.json.encode(row).decode()))
-        else:
-            typer.echo(plain(f"{number:>8}  {file}:{line}  {text}"))
-
-
-def _say_what_was_read(scanned: Scanned, files: list[str], *, unknown: bool) -> None:
-    say = stderr()
-    if not scanned.coordinator_lines:
-        say.print(
-            f"no line of a group coordinator in {', '.join(files)}: this broker coordinates no group, or logs "
-            "kafka.coordinator.group and org.apache.kafka.coordinator.group above INFO",
-            markup=False,
-        )
-        return
-    span = ""
-    if scanned.first_ms is not None and scanned.last_ms is not None:
-        span = f", {_iso(scanned.first_ms)} to {_iso(scanned.last_ms)}"
-    say.print(f"{scanned.lines:,} lines, {scanned.coordinator_lines:,} of group coordinators{span}", markup=False)
-    if scanned.coarse:
-        say.print("times of this log are by the second: every time and length is +-1 s", markup=False)
-    if scanned.untimed:
-        say.print(f"{scanned.untimed:,} lines without a time: they took that of the line before", markup=False)
-    if scanned.too_long:
-        say.print(f"{scanned.too_long:,} lines over 64 MiB were left out", markup=False)
-    if scanned.unknown_lines and not unknown:
-        say.print(
-            f"{scanned.unknown_lines:,} lines of coordinators were not understood: --unknown shows them", markup=False
-        )
-
-
-def _iso(time_ms: int) -> str:
-    return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}Z"
 
 
 def _offset(text: str) -> int:

@@ -68,7 +68,7 @@ def find_group(view: CheckpointView, group_id: str) -> tuple[ShardView, Group]:
     Raises:
         HeartwheelError: it is not there.
     """
-    from heartwheel.coordinator.partition import shard_of
+    from heartwheel.partitioner import shard_of
 
     number = shard_of(group_id, view.manifest.shards)
     for shard in view.shards:

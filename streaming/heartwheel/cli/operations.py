@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load
+from heartwheel.cli.console import BootstrapFlag, ConfigFile, MasterFlag, SetFlags, load
 from heartwheel.cli.progress import fetch_shown
 from heartwheel.cli.run import log_to_stderr, require_topics, run_until_signal, spark_log_file
 
@@ -22,7 +22,7 @@ def operations(
     checkpoint: Annotated[
         str | None, typer.Option(help="Where offsets and state are kept (operations.checkpoint_location).")
     ] = None,
-    master: Annotated[str | None, typer.Option(help="Where the job runs (spark.master).")] = None,
+    master: MasterFlag = None,
     bootstrap_servers: BootstrapFlag = None,
     config: ConfigFile = None,
     set_: SetFlags = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heartwheel.cli.broker_checks import bound_it, unbounded
-from heartwheel.cli.console import BootstrapFlag, ConfigFile, PlainFormatter, SetFlags, load
+from heartwheel.cli.console import BootstrapFlag, ConfigFile, MasterFlag, PlainFormatter, SetFlags, load
 from heartwheel.cli.progress import fetch_shown
 from heartwheel.cli.signals import stopped_by_signals
 from heartwheel.cli.topics import operations_specs, topic_specs
@@ -29,7 +29,7 @@ def run(
     checkpoint: Annotated[
         str | None, typer.Option(help="Where offsets and state are kept (checkpoint.location).")
     ] = None,
-    master: Annotated[str | None, typer.Option(help="Where the job runs (spark.master).")] = None,
+    master: MasterFlag = None,
     bootstrap_servers: BootstrapFlag = None,
     config: ConfigFile = None,
     set_: SetFlags = None,

@@ -19,13 +19,13 @@ from heartwheel.cli.console import (
 )
 
 if TYPE_CHECKING:
-    from heartwheel.kafka.topics import TopicSpec
+    from heartwheel.kafka.topic_specs import TopicSpec
     from heartwheel.settings import Settings
 
 
 def topic_specs(settings: Settings) -> list[TopicSpec]:
     """Describe the topics as the configuration wants them."""
-    from heartwheel.kafka.topics import TopicNames, engine_topics
+    from heartwheel.kafka.topic_specs import TopicNames, engine_topics
 
     names = TopicNames(**settings.kafka.topics.model_dump())
     partitions = settings.kafka.partitions
@@ -34,7 +34,7 @@ def topic_specs(settings: Settings) -> list[TopicSpec]:
 
 def operations_specs(settings: Settings) -> list[TopicSpec]:
     """Describe the topics of delayed operations as the configuration wants them."""
-    from heartwheel.kafka.topics import operations_topics
+    from heartwheel.kafka.topic_specs import operations_topics
 
     names = settings.operations.topics
     rejects = settings.kafka.topics.rejects

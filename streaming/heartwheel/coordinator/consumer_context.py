@@ -8,11 +8,12 @@ from typing import Any
 
 from heartwheel.coordinator.consumer_config import EpochConfig
 from heartwheel.coordinator.consumer_model import ArmedTimer, EpochGroup, EpochMember, TimerName
+from heartwheel.coordinator.speaker import Speaker
 from heartwheel.wire.group_heartbeats import GroupHeartbeat
 from heartwheel.wire.verdicts import Cause, Kind, Verdict
 
 
-class EpochContext:
+class EpochContext(Speaker):
     """Hold one group, its timers, and the present moment.
 
     Args:
@@ -104,19 +105,6 @@ class EpochContext:
                 member_count=len(group.members),
                 **fields,
             )
-        )
-
-    def say_of(self, member: EpochMember, kind: Kind, reason: str, cause: Cause | None = None, **fields: Any) -> None:
-        """Emit a verdict about one member at this moment."""
-        self.say(
-            kind,
-            reason,
-            cause,
-            member_id=member.member_id,
-            group_instance_id=member.group_instance_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            **fields,
         )
 
     def describe(self, member: EpochMember, beat: GroupHeartbeat) -> None:

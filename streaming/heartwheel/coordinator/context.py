@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.model import NEVER, Group, GroupState, Member, TimerKind
+from heartwheel.coordinator.model import NEVER, Group, GroupState, Member, TimerKind, put_off_by
 from heartwheel.coordinator.roster import Roster
+from heartwheel.coordinator.speaker import Speaker
 from heartwheel.coordinator.timers import Timers
 from heartwheel.wire.events import Event
-from heartwheel.wire.verdicts import Cause, Kind, Verdict
+from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind, Verdict
+
+_BY_OWN_TIMER: Final = (
+    ExpiryReason.SESSION_TIMEOUT,
+    ExpiryReason.NEW_MEMBER_TIMEOUT,
+    ExpiryReason.PENDING_TIMEOUT,
+)
 
 
 class Conditions(msgspec.Struct):
@@ -28,21 +35,29 @@ class Conditions(msgspec.Struct):
     append_delay_ms: int = 0
 
 
-class Context:
+class Context(Speaker):
     """One group, its members' bookkeeping, its timers, and the present moment.
 
     Args:
         group: the state.
         config: bounds and delays.
         emit: called with every verdict, in order.
+        renewed_ms: end of the newest outage that has renewed the group's sessions, epoch ms; -1 if there was none.
     """
 
-    __slots__ = ("conditions", "config", "emit", "group", "now_ms", "roster", "timers")
+    __slots__ = ("conditions", "config", "emit", "group", "now_ms", "renewed_ms", "roster", "timers")
 
-    def __init__(self, group: Group, config: CoordinatorConfig, emit: Callable[[Verdict], None]) -> None:
+    def __init__(
+        self,
+        group: Group,
+        config: CoordinatorConfig,
+        emit: Callable[[Verdict], None],
+        renewed_ms: int = -1,
+    ) -> None:
         self.group = group
         self.config = config
         self.emit = emit
+        self.renewed_ms = renewed_ms
         self.conditions = Conditions()
         self.now_ms = group.last_event_ms
         self.reindex()
@@ -90,25 +105,18 @@ class Context:
                 reason=reason,
                 cause=cause,
                 member_count=len(group.members),
+                loads=group.loads if group.loaded_ms == self.now_ms else 0,
                 **fields,
             )
         )
 
-    def say_of(self, member: Member, kind: Kind, reason: str, cause: Cause | None = None, **fields: Any) -> None:
-        """Emit a verdict about one member at this moment."""
-        self.say(
-            kind,
-            reason,
-            cause,
-            member_id=member.member_id,
-            group_instance_id=member.group_instance_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            **fields,
-        )
-
     def say_expired(self, member: Member, kind: Kind, reason: str, cause: Cause, **fields: Any) -> None:
-        """Emit a verdict about a member that a timer ended."""
+        """Emit a verdict about a member that a timer ended.
+
+        One of the member's own timers that was started by the end of an outage, and not by the member, says so.
+        """
+        if fields["expiry_reason"] in _BY_OWN_TIMER:
+            fields["renewed_ms"] = put_off_by(self.renewed_ms, member, self.now_ms)
         self.say_of(member, kind, reason, cause, last_seen_ms=member.last_seen_ms, **fields)
 
     def renew_timers(self, now_ms: int) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from heartwheel.coordinator.partition import java_hash
+from heartwheel.partitioner import java_hash
 
 _SMALLEST_TABLE: Final = 16
 

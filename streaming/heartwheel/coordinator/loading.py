@@ -32,6 +32,8 @@ def load(ctx: Context) -> Answer:
     group.unloaded = False
     if group.kind is GroupKind.NEW:
         return Answer.NONE
+    group.loads = 1 + (group.loads if group.loaded_ms == ctx.now_ms else 0)
+    group.loaded_ms = ctx.now_ms
     ctx.stop_group_timers()
     group.pending = {}
     if group.kind is GroupKind.CLASSIC:

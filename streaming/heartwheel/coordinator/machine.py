@@ -41,13 +41,20 @@ class GroupMachine:
         group: the state, changed in place.
         config: bounds and delays.
         emit: called with every verdict, in order.
+        renewed_ms: end of the newest outage that has renewed its sessions, epoch ms; -1 if there was none.
     """
 
-    def __init__(self, group: Group, config: CoordinatorConfig, emit: Callable[[Verdict], None]) -> None:
+    def __init__(
+        self,
+        group: Group,
+        config: CoordinatorConfig,
+        emit: Callable[[Verdict], None],
+        renewed_ms: int = -1,
+    ) -> None:
         self.group = group
         self.clamped = 0
         """How many events had an append time before the group's effective time, and were counted as at that time."""
-        self._ctx = Context(group, config, emit)
+        self._ctx = Context(group, config, emit, renewed_ms)
 
     @property
     def conditions(self) -> Conditions:
@@ -108,6 +115,7 @@ class GroupMachine:
             How many members' timers were started anew.
         """
         self.advance(before_ms)
+        self._ctx.renewed_ms = max(self._ctx.renewed_ms, after_ms)
         return self._ctx.renew_timers(after_ms)
 
     def next_deadline_ms(self) -> int:

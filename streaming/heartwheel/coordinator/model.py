@@ -146,6 +146,8 @@ class Group(msgspec.Struct, omit_defaults=True):
         stored_leader: leader of that record.
         stored_protocol_name: protocol of that record.
         departed: members of that record as they were, of those that have left or changed since.
+        loaded_ms: effective time of its last load, epoch ms.
+        loads: how often it was loaded in that millisecond.
     """
 
     group_id: str
@@ -185,6 +187,8 @@ class Group(msgspec.Struct, omit_defaults=True):
     stored_leader: str | None = None
     stored_protocol_name: str | None = None
     departed: dict[str, Member] = {}
+    loaded_ms: int = 0
+    loads: int = 0
 
     def all_members(self) -> list[Member]:
         """List the members in join order, then the pending ones in the order in which they were given their id."""
@@ -198,3 +202,17 @@ class Group(msgspec.Struct, omit_defaults=True):
         """
         for member in sorted(members, key=lambda member: member.seq):
             (self.pending if member.pending else self.members)[member.member_id] = member
+
+
+def put_off_by(renewed_ms: int, member: Member, now_ms: int) -> int | None:
+    """Tell which outage has put a member's own timer off that runs out now.
+
+    Args:
+        renewed_ms: end of the newest outage that has renewed the group's sessions, epoch ms.
+        member: it and its timer.
+        now_ms: when that runs out, epoch ms.
+
+    Returns:
+        The end of the outage, epoch ms; `None` if the timer was not started by it, or the member was heard of since.
+    """
+    return renewed_ms if member.last_seen_ms < now_ms - member.timer_ms == renewed_ms else None

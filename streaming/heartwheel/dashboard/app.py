@@ -18,12 +18,9 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from heartwheel.dashboard.api import ENDPOINTS, STREAM, STREAM_PARAMS
-from heartwheel.dashboard.base_path import BasePath
+from heartwheel.dashboard.api import ENDPOINTS, STREAM
 from heartwheel.dashboard.deps import Deps
 from heartwheel.dashboard.docs_page import docs_page
-from heartwheel.dashboard.guard import Guard
-from heartwheel.dashboard.hosts import hosts_for
 from heartwheel.dashboard.hub import LISTENERS_MAX, Hub
 from heartwheel.dashboard.index import ACCOUNT, page_text
 from heartwheel.dashboard.login.gate import LOGIN, LOGOUT, LOOKER, Gate
@@ -31,9 +28,13 @@ from heartwheel.dashboard.login.login import Login, Looker
 from heartwheel.dashboard.login.page import account
 from heartwheel.dashboard.openapi import openapi
 from heartwheel.dashboard.params import read
-from heartwheel.dashboard.paths import Paths, raw_path
-from heartwheel.dashboard.problems import JSON, RequestError
+from heartwheel.dashboard.queries import StreamQuery
 from heartwheel.dashboard.stream import Listener
+from heartwheel.http_server.base_path import BasePath
+from heartwheel.http_server.guard import Guard
+from heartwheel.http_server.hosts import hosts_for
+from heartwheel.http_server.paths import Paths, raw_path
+from heartwheel.http_server.problems import JSON, RequestError
 from heartwheel.live.canary_figures import CanaryFigures
 from heartwheel.live.history import HistoryReader
 from heartwheel.live.now import now_of
@@ -138,8 +139,8 @@ def _answers_of(deps: Deps) -> Callable[[Request], Any]:
         if found is None:
             raise _unknown(request.scope)
         endpoint, in_path = found
-        values = in_path | read(request.query_params.multi_items(), endpoint.params)
-        body = await run_in_threadpool(lambda: _encoded(endpoint.answer(deps, values)))
+        query = read(endpoint.query, request.query_params.multi_items(), in_path)
+        body = await run_in_threadpool(lambda: _encoded(endpoint.answer(deps, query)))
         return body if isinstance(body, Response) else Response(body, headers=_NO_STORE, media_type=JSON)
 
     return answer
@@ -151,7 +152,7 @@ def _encoded(body: Any) -> Response | bytes:
 
 def _stream_of(deps: Deps, hub: Hub) -> Callable[[Request], Any]:
     async def stream(request: Request) -> Response:
-        values = read(request.query_params.multi_items(), STREAM_PARAMS)
+        query = read(StreamQuery, request.query_params.multi_items(), {})
         headers = _NO_STORE | {"x-accel-buffering": "no"}
         media = "text/event-stream"
         if request.method == "HEAD":
@@ -162,8 +163,8 @@ def _stream_of(deps: Deps, hub: Hub) -> Callable[[Request], Any]:
         listener = Listener(
             hub,
             deps.picture,
-            canary=values["canary"],
-            shard=values["wheel"],
+            canary=query.canary,
+            shard=query.wheel,
             last_id=request.headers.get("last-event-id"),
             now_ms=deps.now_ms(),
         )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import Self
 
 from heartwheel.canary.canary import Canary
 from heartwheel.dashboard.app import create_app
-from heartwheel.dashboard.connections import Limits
 from heartwheel.dashboard.files import read_files
-from heartwheel.dashboard.server import DashboardServer
+from heartwheel.http_server.connections import Limits
+from heartwheel.http_server.served import Served
+from heartwheel.http_server.server import HttpServer
 from heartwheel.live.follower import Follower
 from heartwheel.live.history import HistoryReader
 from heartwheel.live.picture import Picture
@@ -20,7 +20,7 @@ from heartwheel.settings import Settings
 from heartwheel.wall_clock import wall_ms
 
 
-class Dashboard:
+class Dashboard(Served):
     """A dashboard in threads of its own; Kafka, the topics and the job may come later.
 
     Args:
@@ -61,7 +61,7 @@ class Dashboard:
             metrics=self._metrics.text,
             login=files.login,
         )
-        self._server = DashboardServer(
+        server = HttpServer(
             app,
             host=wanted.host,
             port=wanted.port,
@@ -70,36 +70,16 @@ class Dashboard:
             base_path=wanted.base_path,
             limits=Limits(connections=wanted.connections_max, per_address=wanted.connections_per_address_max),
         )
-        self._stack = contextlib.ExitStack()
+        server.closing = app.state.hub.close
+        super().__init__(server)
 
-    def __enter__(self) -> Self:
-        """Start it.
-
-        Raises:
-            DashboardServerError: the address cannot be listened on.
-        """
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(self._server)
-            stack.enter_context(self._follower)
-            if self._canary is not None:
-                stack.callback(self._canary.stop)
-                if not self._hold_canary:
-                    self._canary.start()
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    @property
-    def url(self) -> str:
-        """The address of the page."""
-        return self._server.url
-
-    @property
-    def running(self) -> bool:
-        """Whether it still serves."""
-        return self._server.running
+    def _begin(self, stack: contextlib.ExitStack) -> None:
+        super()._begin(stack)
+        stack.enter_context(self._follower)
+        if self._canary is not None:
+            stack.callback(self._canary.stop)
+            if not self._hold_canary:
+                self._canary.start()
 
     def start_canary(self) -> None:
         """Start the canary if one is wanted and was held; once."""

@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from heartwheel.dashboard.problems import JSON, RequestError
+from heartwheel.http_server.problems import JSON, RequestError
 from heartwheel.live.expiration import Expiration
 
 COLUMNS: Final = Expiration.__struct_fields__

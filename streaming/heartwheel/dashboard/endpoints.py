@@ -1,4 +1,4 @@
-"""What the API answers: one function an endpoint, from the request's checked values to a document."""
+"""What the API answers: one function an endpoint, from a request's query to a document."""
 
 from __future__ import annotations
 
@@ -9,7 +9,20 @@ from starlette.responses import Response
 
 from heartwheel.dashboard.deps import Deps
 from heartwheel.dashboard.downloads import CSV, JSON_FILE, Download
-from heartwheel.dashboard.problems import RequestError
+from heartwheel.dashboard.queries import (
+    AtRiskQuery,
+    ExpirationQuery,
+    ExpirationsQuery,
+    GroupQuery,
+    GroupsQuery,
+    MatchQuery,
+    MemberQuery,
+    NowQuery,
+    RebalancesQuery,
+    SeriesQuery,
+    WheelQuery,
+)
+from heartwheel.http_server.problems import RequestError
 from heartwheel.live.at_risk import AtRiskList, at_risk
 from heartwheel.live.expiration import Expiration
 from heartwheel.live.expirations import (
@@ -26,7 +39,6 @@ from heartwheel.live.members import MemberView, member_view
 from heartwheel.live.now import Now, now_of
 from heartwheel.live.rebalances import RebalancePage, list_rebalances
 from heartwheel.live.series import Series, series_of
-from heartwheel.live.ticks import STEP_MS
 from heartwheel.live.wheel import WheelView, shards_of, wheel_of
 
 T = TypeVar("T")
@@ -46,66 +58,61 @@ class GroupAnswer(GroupDetail, frozen=True, kw_only=True):
     members_note: str
 
 
-def now(deps: Deps, values: dict[str, Any]) -> Now:
+def now(deps: Deps, query: NowQuery) -> Now:
     """Return how things stand."""
-    return now_of(deps.picture, deps.view(values["canary"]), now_ms=deps.now_ms())
+    return now_of(deps.picture, deps.view(query.canary), now_ms=deps.now_ms())
 
 
-def series(deps: Deps, values: dict[str, Any]) -> Series:
+def series(deps: Deps, query: SeriesQuery) -> Series:
     """Return what happened in each step of the last minutes."""
-    step_ms = values["step_ms"]
-    if step_ms % STEP_MS:
-        raise RequestError(400, f"parameter step_ms must be a multiple of {STEP_MS}", f"it is {step_ms}")
-    return series_of(deps.picture, now_ms=deps.now_ms(), points=values["points"], step_ms=step_ms)
+    return series_of(deps.picture, now_ms=deps.now_ms(), points=query.points, step_ms=query.step_ms)
 
 
-def expirations(deps: Deps, values: dict[str, Any]) -> ExpirationPage:
+def expirations(deps: Deps, query: ExpirationsQuery) -> ExpirationPage:
     """List expirations, newest first."""
-    return list_expirations(deps.picture, _filter(values), before=values["before"], limit=values["limit"])
+    return list_expirations(deps.picture, _filter(query), before=query.before, limit=query.limit)
 
 
-def expirations_csv(deps: Deps, values: dict[str, Any]) -> Response:
+def expirations_csv(deps: Deps, query: MatchQuery) -> Response:
     """Return all expirations that match, as CSV."""
-    return Download(deps.downloads, lambda: _rows(deps, values), CSV)
+    return Download(deps.downloads, lambda: _rows(deps, query), CSV)
 
 
-def expirations_json(deps: Deps, values: dict[str, Any]) -> Response:
+def expirations_json(deps: Deps, query: MatchQuery) -> Response:
     """Return all expirations that match, as JSON."""
-    return Download(deps.downloads, lambda: _rows(deps, values), JSON_FILE)
+    return Download(deps.downloads, lambda: _rows(deps, query), JSON_FILE)
 
 
-def _rows(deps: Deps, values: dict[str, Any]) -> list[Expiration]:
+def _rows(deps: Deps, query: MatchQuery) -> list[Expiration]:
     with deps.picture.lock:
-        return list(matching(deps.picture, _filter(values)))
+        return list(matching(deps.picture, _filter(query)))
 
 
-def _filter(values: dict[str, Any]) -> ExpirationFilter:
+def _filter(query: MatchQuery) -> ExpirationFilter:
     return ExpirationFilter(
-        text=values["text"],
-        reasons=values["reason"],
-        group=values["group"],
-        member=values["member"],
-        since_ms=values["since_ms"],
-        canary=values["canary"],
+        text=query.text,
+        reasons=query.reason,
+        group=query.group,
+        member=query.member,
+        since_ms=query.since_ms,
+        canary=query.canary,
     )
 
 
-def expiration(deps: Deps, values: dict[str, Any]) -> ExpirationDetail:
+def expiration(deps: Deps, query: ExpirationQuery) -> ExpirationDetail:
     """Explain one expiration."""
-    return _found(expiration_detail(deps.picture, values["id"]), "expiration", values["id"])
+    return _found(expiration_detail(deps.picture, query.id), "expiration", query.id)
 
 
-def groups(deps: Deps, values: dict[str, Any]) -> GroupPage:
+def groups(deps: Deps, query: GroupsQuery) -> GroupPage:
     """List groups, those that changed last first."""
-    wanted = GroupFilter(text=values["text"], state=values["state"], storm=values["storm"], canary=values["canary"])
-    return list_groups(
-        deps.picture, wanted, deps.storm, now_ms=deps.now_ms(), before=values["before"], limit=values["limit"]
-    )
+    wanted = GroupFilter(text=query.text, state=query.state or "", storm=query.storm, canary=query.canary)
+    return list_groups(deps.picture, wanted, deps.storm, now_ms=deps.now_ms(), before=query.before, limit=query.limit)
 
 
-def group(deps: Deps, values: dict[str, Any]) -> GroupAnswer:
+def group(deps: Deps, query: GroupQuery) -> GroupAnswer:
     """Show one group, what happened to it, and who sends heartbeats."""
-    group_id = values["group_id"]
+    group_id = query.group_id
     found = _found(group_detail(deps.picture, group_id, deps.storm, now_ms=deps.now_ms()), "group", group_id)
     tail = _read_tail(deps, group_id)
     fields = {name: getattr(found, name) for name in GroupDetail.__struct_fields__}
@@ -121,9 +128,9 @@ def _read_tail(deps: Deps, group_id: str) -> GroupTail:
         return GroupTail(members=[], note="Too many look at heartbeats right now; try again in some seconds.")
 
 
-def member(deps: Deps, values: dict[str, Any]) -> MemberView:
+def member(deps: Deps, query: MemberQuery) -> MemberView:
     """Show one member: its expirations, why, whether it is back, and its last heartbeats."""
-    group_id, member_id = values["group_id"], values["member_id"]
+    group_id, member_id = query.group_id, query.member_id
     with deps.picture.lock:
         entry = deps.picture.groups.entries.get(group_id)
         rows = [row for row in entry.expirations if row.member_id == member_id] if entry else []
@@ -143,25 +150,23 @@ def _read_history(deps: Deps, group_id: str, member_id: str, rows: list[Any]) ->
         return MemberHistory.nothing("Too many look at heartbeats right now; try again in some seconds.")
 
 
-def rebalances(deps: Deps, values: dict[str, Any]) -> RebalancePage:
+def rebalances(deps: Deps, query: RebalancesQuery) -> RebalancePage:
     """Tell what rebalances cost each group, those that lost most time first."""
-    return list_rebalances(
-        deps.picture, text=values["text"], group=values["group"], canary=values["canary"], limit=values["limit"]
-    )
+    return list_rebalances(deps.picture, text=query.text, group=query.group, canary=query.canary, limit=query.limit)
 
 
-def members_at_risk(deps: Deps, values: dict[str, Any]) -> AtRiskList:
+def members_at_risk(deps: Deps, query: AtRiskQuery) -> AtRiskList:
     """List who is nearest to expiry."""
-    return at_risk(deps.picture, now_ms=deps.now_ms(), limit=values["limit"], canary=values["canary"])
+    return at_risk(deps.picture, now_ms=deps.now_ms(), limit=query.limit, canary=query.canary)
 
 
-def wheel(deps: Deps, values: dict[str, Any]) -> WheelView:
+def wheel(deps: Deps, query: WheelQuery) -> WheelView:
     """Show the timing wheel of a shard."""
-    found = wheel_of(deps.picture, values["shard"], canary=values["canary"])
+    found = wheel_of(deps.picture, query.shard, canary=query.canary)
     if found is None:
         shards = shards_of(deps.picture)
         hint = f"there are shards 0 to {shards - 1}" if shards else "no job has written anything yet: heartwheel run"
-        raise RequestError(404, f"nothing is known of shard {values['shard']}", hint)
+        raise RequestError(404, f"nothing is known of shard {query.shard}", hint)
     return found
 
 

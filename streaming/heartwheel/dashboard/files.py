@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from heartwheel.dashboard.login.login import Login
 from heartwheel.dashboard.login.users import UsersFileError
+from heartwheel.http_server.tls import tls_context
 from heartwheel.settings import Problem, Settings, SettingsError
 
 
@@ -45,16 +46,3 @@ def read_files(settings: Settings, now_ms: Callable[[], int]) -> Files:
     if problems or login is None:
         raise SettingsError(problems)
     return Files(login, tls)
-
-
-def tls_context(certificate: str, key: str) -> ssl.SSLContext:
-    """Make what a server needs for TLS 1.2 and newer.
-
-    Raises:
-        OSError: a file cannot be read or is not what it should be.
-    """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # Without a password OpenSSL would ask for that of an encrypted key on the terminal.
-    context.load_cert_chain(certificate, key, password="")
-    return context

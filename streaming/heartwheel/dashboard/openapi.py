@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
-from heartwheel.dashboard.api import ENDPOINTS, STREAM, STREAM_EVENTS, STREAM_PARAMS, Endpoint
+from heartwheel.dashboard.api import ENDPOINTS, STREAM, STREAM_EVENTS, Endpoint
 from heartwheel.dashboard.login.sessions import COOKIE
-from heartwheel.dashboard.params import Param
-from heartwheel.dashboard.problems import Problem
+from heartwheel.dashboard.params import params_of
+from heartwheel.dashboard.queries import Query, StreamQuery
+from heartwheel.http_server.problems import Problem
 from heartwheel.live.now import VERSION
 
 _ABOUT: Final = (
@@ -51,11 +52,11 @@ def openapi(base: str = "") -> dict[str, Any]:
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     answers = dict(zip(map(str, types), schemas, strict=True))
     paths = {path: _path(path, endpoint, answers) for path, endpoint in ENDPOINTS.items()}
-    paths[STREAM] = _operation("stream", _STREAM_WORDS, "text/event-stream", {"type": "string"}, STREAM_PARAMS)
+    paths[STREAM] = _operation("stream", _STREAM_WORDS, "text/event-stream", {"type": "string"}, StreamQuery)
     paths[STREAM]["get"]["x-events"] = {name: answers[str(body)] for name, body in STREAM_EVENTS.items()}
     for path, (words, media) in _PLAIN.items():
         schema = {} if media == "application/json" else {"type": "string"}
-        paths[path] = _operation(path.strip("/").replace(".", "_"), words, media, schema, ())
+        paths[path] = _operation(path.strip("/").replace(".", "_"), words, media, schema, Query)
     # Health is shown to everybody.
     paths["/healthz"]["get"] |= {"security": [{}]}
     for status in ("401", "429"):
@@ -78,7 +79,7 @@ def openapi(base: str = "") -> dict[str, Any]:
 def _path(path: str, endpoint: Endpoint, answers: Mapping[str, Any]) -> dict[str, Any]:
     words = inspect.getdoc(endpoint.answer) or ""
     schema = answers.get(str(endpoint.body), {"type": "string"})
-    found = _operation(endpoint.answer.__name__, words, endpoint.media, schema, endpoint.params)
+    found = _operation(endpoint.answer.__name__, words, endpoint.media, schema, endpoint.query)
     in_path = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in re.findall(r"{(\w+)}", path)
@@ -89,16 +90,14 @@ def _path(path: str, endpoint: Endpoint, answers: Mapping[str, Any]) -> dict[str
     return found
 
 
-def _operation(
-    name: str, words: str, media: str, schema: Mapping[str, Any], params: tuple[Param, ...]
-) -> dict[str, Any]:
+def _operation(name: str, words: str, media: str, schema: Mapping[str, Any], query: type[Query]) -> dict[str, Any]:
     return {
         "get": {
             "operationId": name,
             "summary": words.partition("\n")[0],
             "parameters": [
-                {"name": each.name, "in": "query", "description": each.words, "schema": dict(each.schema)}
-                for each in params
+                {"name": each.name, "in": "query", "description": each.words, "schema": each.schema()}
+                for each in params_of(query).values()
             ],
             "responses": {
                 "200": {"description": "The answer.", "content": {media: {"schema": schema}}},

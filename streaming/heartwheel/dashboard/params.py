@@ -1,18 +1,27 @@
-"""Query parameters: what each may be, checked in one place, and the same words for the API's description."""
+"""Query parameters, read into the struct of an endpoint; the same struct describes them for the API's description."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Final, NamedTuple
+from functools import cache
+from typing import Any, Final, NamedTuple, TypeVar
 
-from heartwheel.dashboard.problems import RequestError
+import msgspec
+from msgspec import inspect
 
-TEXT_MAX: Final = 1_024
-"""Longest text of a filter, characters; ids are no longer."""
+from heartwheel.dashboard.queries import TEXT_MAX, Query
+from heartwheel.http_server.problems import RequestError
+
+Q = TypeVar("Q", bound=Query)
 
 SHOWN_MAX: Final = 60
 """How much of a wrong value an answer repeats, characters."""
+
+# int() would also take "1_000", " 7 " and digits of other scripts; so would msgspec take "1e3".
+_WHOLE: Final = re.compile(r"[0-9]{1,16}")
+_FLAGS: Final = {"true": True, "false": False}
 
 
 class Param(NamedTuple):
@@ -21,101 +30,102 @@ class Param(NamedTuple):
     Args:
         name: its name.
         words: what it does, for people.
-        schema: what it may be, as JSON Schema.
-        parse: makes a value of the text; raises `ValueError` with what it must be.
+        type: of its value.
         default: its value if it is not given.
     """
 
     name: str
     words: str
-    schema: Mapping[str, Any]
-    parse: Callable[[str], Any]
+    type: inspect.Type
     default: Any
 
+    def parse(self, text: str) -> Any:
+        """Return what is held against the type: text stays text where it is no number, flag or list."""
+        if isinstance(self.type, inspect.IntType):
+            return int(text) if _WHOLE.fullmatch(text) else text
+        if isinstance(self.type, inspect.BoolType):
+            return _FLAGS.get(text, text)
+        if isinstance(self.type, inspect.FrozenSetType):
+            return [part for part in text.split(",") if part]
+        # An empty name of a state means any, as a form sends it.
+        return self.default if isinstance(self.type, inspect.EnumType) and not text else text
 
-def text(name: str, words: str) -> Param:
-    """Describe a parameter that is any short text."""
+    def bounds(self) -> str:
+        """Say what its value must be."""
+        kind = self.type
+        if isinstance(kind, inspect.IntType):
+            steps = f" that is a multiple of {kind.multiple_of}" if kind.multiple_of else ""
+            return f"must be a whole number from {kind.ge} to {kind.le}{steps}"
+        if isinstance(kind, inspect.FrozenSetType):
+            return f"must be some of {', '.join(_names(kind.item_type))}, with commas between them"
+        if isinstance(kind, inspect.EnumType):
+            return f"must be one of {', '.join(_names(kind))}"
+        return (
+            "must be true or false" if isinstance(kind, inspect.BoolType) else f"must be at most {TEXT_MAX} characters"
+        )
 
-    def parse(value: str) -> str:
-        if len(value) > TEXT_MAX:
-            raise ValueError(f"must be at most {TEXT_MAX} characters, and has {len(value)}")
-        return value
-
-    return Param(name, words, {"type": "string", "maxLength": TEXT_MAX, "default": ""}, parse, "")
-
-
-def integer(name: str, words: str, *, least: int = 0, most: int = 2**53, default: int | None = None) -> Param:
-    """Describe a parameter that is a whole number."""
-
-    def parse(value: str) -> int:
-        # int() would also take "1_000", " 7 " and digits of other scripts.
-        if not (value.isascii() and value.isdigit()) or len(value) > 16 or not least <= int(value) <= most:
-            raise ValueError(f"must be a whole number from {least} to {most}")
-        return int(value)
-
-    schema = {"type": "integer", "minimum": least, "maximum": most}
-    return Param(name, words, schema if default is None else schema | {"default": default}, parse, default)
-
-
-def flag(name: str, words: str) -> Param:
-    """Describe a parameter that is true or false."""
-
-    def parse(value: str) -> bool:
-        if value not in {"true", "false"}:
-            raise ValueError("must be true or false")
-        return value == "true"
-
-    return Param(name, words, {"type": "boolean", "default": False}, parse, default=False)
-
-
-def one_of(name: str, words: str, values: Sequence[str]) -> Param:
-    """Describe a parameter that is one of some words; empty means any."""
-
-    def parse(value: str) -> str:
-        if value and value not in values:
-            raise ValueError(f"must be one of {', '.join(values)}")
-        return value
-
-    return Param(name, words, {"type": "string", "enum": ["", *values], "default": ""}, parse, "")
+    def schema(self) -> dict[str, Any]:
+        """Say the same as JSON Schema, of the text in the address."""
+        kind = self.type
+        found: dict[str, Any] = {"type": "string", "maxLength": TEXT_MAX}
+        if isinstance(kind, inspect.IntType):
+            found = {"type": "integer", "minimum": kind.ge, "maximum": kind.le}
+            found |= {"multipleOf": kind.multiple_of} if kind.multiple_of else {}
+        elif isinstance(kind, inspect.BoolType):
+            found = {"type": "boolean"}
+        elif isinstance(kind, inspect.EnumType):
+            found = {"type": "string", "enum": ["", *_names(kind)]}
+        default = self.default if isinstance(self.default, int | str) else None if "minimum" in found else ""
+        return found if default is None else found | {"default": default}
 
 
-def some_of(name: str, words: str, values: Sequence[str]) -> Param:
-    """Describe a parameter that is some of some words, with commas between them; empty means any."""
-
-    def parse(value: str) -> frozenset[str]:
-        found = frozenset(part for part in value.split(",") if part)
-        if found - set(values):
-            raise ValueError(f"must be some of {', '.join(values)}, with commas between them")
-        return found
-
-    return Param(name, words, {"type": "string", "maxLength": TEXT_MAX, "default": ""}, parse, frozenset())
+@cache
+def params_of(query: type[Query]) -> dict[str, Param]:
+    """List what the query of an address may have, by name."""
+    described = inspect.type_info(query)
+    assert isinstance(described, inspect.StructType)  # noqa: S101 - queries are structs
+    return {field.name: _param(field) for field in described.fields if not field.required}
 
 
-def read(given: Sequence[tuple[str, str]], params: Sequence[Param]) -> dict[str, Any]:
+def read(query: type[Q], given: Sequence[tuple[str, str]], in_path: Mapping[str, str]) -> Q:
     """Read the query of a request.
 
     Args:
+        query: what it may have.
         given: names and texts, as they stand in the address.
-        params: what it may have.
-
-    Returns:
-        A value for each of `params`.
+        in_path: the values of the path's own names.
 
     Raises:
         RequestError: 400, if a name is unknown, given twice, or its text is wrong.
     """
-    known = {param.name: param for param in params}
-    values: dict[str, Any] = {}
-    for name, value in given:
+    known, texts = params_of(query), dict[str, str]()
+    for name, text in given:
         if name not in known:
             raise _unknown(name, known)
-        if name in values:
+        if name in texts:
             raise RequestError(400, f"parameter {name} is given more than once", "give it once")
-        try:
-            values[name] = known[name].parse(value)
-        except ValueError as error:
-            raise RequestError(400, f"parameter {name} {error}", f"it is {_cut(value)!r}") from None
-    return {param.name: values.get(param.name, param.default) for param in params}
+        texts[name] = text
+    values = {name: known[name].parse(text) for name, text in texts.items()}
+    try:
+        return msgspec.convert({**in_path, **values}, query)
+    except msgspec.ValidationError as error:
+        name = next(name for name in texts if re.search(rf"\$\.{name}\b", str(error)))
+        raise RequestError(400, f"parameter {name} {known[name].bounds()}", f"it is {_cut(texts[name])!r}") from None
+
+
+def _param(field: inspect.Field) -> Param:
+    kind, words = field.type, ""
+    while isinstance(kind, inspect.Metadata):
+        words = (kind.extra_json_schema or {}).get("description", words)
+        kind = kind.type
+    if isinstance(kind, inspect.UnionType):
+        kind = next(each for each in kind.types if not isinstance(each, inspect.NoneType))
+    return Param(field.name, words, kind, field.default)
+
+
+def _names(kind: inspect.Type) -> list[str]:
+    assert isinstance(kind, inspect.EnumType)  # noqa: S101 - of no other kind there are sets
+    return [each.value for each in kind.cls]
 
 
 def _unknown(name: str, known: Mapping[str, Param]) -> RequestError:

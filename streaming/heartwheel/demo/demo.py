@@ -1,19 +1,19 @@
 """Run the demo: broker, topics, members that die, the job, and at the end the judge.
 
-The job has the main thread, where Spark can be made to leave signals alone. Two more threads feed and follow the
-topics; whatever ends one of them ends the demo. The judge reads the topics only when nothing is written any more.
+The job has the main thread, where Spark can be made to leave signals alone. One thread feeds, one follows the topics,
+and one watches whether the shards come on; whatever ends one of them ends the demo. The judge reads the topics only
+when nothing is written any more.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import msgspec
 from rich.text import Text
 
 from heartwheel.audit.config import AuditConfig
@@ -22,25 +22,21 @@ from heartwheel.demo.folder import DemoFolder
 from heartwheel.demo.judge import judge_topics
 from heartwheel.demo.lines import RollUp, expiration_line
 from heartwheel.demo.report import report_of
-from heartwheel.demo.tail import follow
 from heartwheel.demo.tally import Tally
 from heartwheel.errors import HeartwheelError
 from heartwheel.feed.feeder import Feeder
 from heartwheel.feed.schedule import FeedPlan
 from heartwheel.feed.truth import Summary
-from heartwheel.kafka.readback import LogRecord
+from heartwheel.live.follower import Follower
+from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.settings import Settings
 from heartwheel.spark.engine import Engine
 from heartwheel.spark.progress import Progress
 from heartwheel.spark.reporter import JobReporter
-from heartwheel.wire.status import StatusRow
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wall_clock import wall_ms
 
 _PATIENCE_S: Final = 120.0
-
-_expiration = msgspec.json.Decoder(ExpirationRow).decode
-_trigger = msgspec.json.Decoder(TriggerRow).decode
-_status = msgspec.json.Decoder(StatusRow).decode
+_WATCH_EVERY_S: Final = 0.2
 
 
 class DemoStalledError(HeartwheelError):
@@ -99,9 +95,14 @@ class Demo:
             log_file=folder.spark_log,
         )
         self._on_live = on_live
-        self._stop_feeding, self._stop_following = threading.Event(), threading.Event()
+        self._stop_feeding, self._stop_watching = threading.Event(), threading.Event()
         self._fed: Future[Summary] | None = None
-        self._followed: Future[None] | None = None
+        self._follower = Follower(
+            settings,
+            sources=(Source.EXPIRATIONS, Source.TRIGGERS, Source.STATUS),
+            since_ms=0,
+            on_rows=self._take,
+        )
         self._roll_up = RollUp()
         self._judged_from_ms: int | None = None
         self._moved = (-1, time.monotonic())
@@ -121,20 +122,19 @@ class Demo:
         Raises:
             JobFailedError: the job failed.
             DemoStalledError: the job stands still.
-            KafkaUnreachableError: the broker is gone.
         """
-        topics = self._settings.kafka.topics
-        followed = (topics.expirations, topics.triggers, topics.status)
-        bootstrap = self._settings.kafka.bootstrap_servers
-        with self._threads, self._reporter:
-            self._followed = self._threads.submit(follow, bootstrap, followed, self._take, self._stop_following)
-            self._followed.add_done_callback(self._end_on_error)
+        with self._threads, self._reporter, self._follower:
+            watched = self._threads.submit(self._watch)
+            watched.add_done_callback(self._end_on_error)
             try:
                 self._engine.run()
             finally:
                 self._stop_feeding.set()
-                self._stop_following.set()
-        self._followed.result()
+                self._stop_watching.set()
+            watched.result()
+            self._follower.finish()
+        if self._follower.failure is not None:
+            raise self._follower.failure
         self._say_all(self._roll_up.add(()))
         return self._judge(self._fed.result()) if self._fed else None
 
@@ -166,29 +166,22 @@ class Demo:
         if future.exception() is not None:
             self.stop()
 
-    def _take(self, found: Mapping[str, list[LogRecord]]) -> None:
-        topics, tally = self._settings.kafka.topics, self._tally
-        for record in found.get(topics.expirations, ()):
-            row = _expiration(record.value or b"")
-            if not self._is_canary(row.group_id) and tally.add_expiration(row, record.append_ms):
-                self._screen.say(expiration_line(row, record.append_ms))
-        triggers = [(_trigger(record.value or b""), record.append_ms) for record in found.get(topics.triggers, ())]
-        for trigger, _ in triggers:
-            if self._is_canary(trigger.group_id):
-                tally.add_canary(trigger)
-        news = (pair for pair in triggers if not self._is_canary(pair[0].group_id) and tally.add_trigger(pair[0]))
-        self._say_all(self._roll_up.add(news))
-        for record in found.get(topics.status, ()):
-            if record.value is not None:
-                tally.add_status(_status(record.value))
-        tally.sent, tally.turns = self._feeder.sent, {turn.value: n for turn, n in dict(self._feeder.turns).items()}
-        self._screen.refresh()
-        if self._judged_from_ms is not None:
-            self._wait_for_clock(self._judged_from_ms)
+    def _take(self, rows: Sequence[TopicRow]) -> None:
+        news = self._tally.take(rows, wall_ms())
+        for row, append_ms in news.expirations:
+            self._screen.say(expiration_line(row, append_ms))
+        self._say_all(self._roll_up.add(news.triggers))
 
-    def _is_canary(self, group_id: str) -> bool:
-        """Tell whether a group is none of the feeder's: the canary's page shows those, and nobody judges them here."""
-        return group_id.startswith(self._settings.canary.group_prefix)
+    def _watch(self) -> None:
+        """Show the figures now and then, and end the demo once it is over or stands still."""
+        tally = self._tally
+        while not self._stop_watching.wait(_WATCH_EVERY_S):
+            if self._follower.failure is not None:
+                raise self._follower.failure
+            tally.sent, tally.turns = self._feeder.sent, {turn.value: n for turn, n in dict(self._feeder.turns).items()}
+            self._screen.refresh()
+            if self._judged_from_ms is not None:
+                self._wait_for_clock(self._judged_from_ms)
 
     def _say_all(self, lines: Iterable[Text]) -> None:
         for line in lines:
@@ -201,7 +194,7 @@ class Demo:
             self._engine.stop()
         elif now_ms > self._moved[0]:
             self._moved = (now_ms, time.monotonic())
-        elif time.monotonic() - self._moved[1] > _PATIENCE_S and not self._stop_following.is_set():
+        elif time.monotonic() - self._moved[1] > _PATIENCE_S:
             raise DemoStalledError(
                 f"the shards' clocks have stood still for {_PATIENCE_S:g} s, {clock_ms - now_ms} ms before the end",
                 hint=f"the log of Spark may tell why: {self._folder.spark_log}",

@@ -36,6 +36,11 @@ class DemoFolder(NamedTuple):
         return self.root / "truth.jsonl"
 
     @property
+    def tap(self) -> Path:
+        """The positions of the tap, if real consumers are run."""
+        return self.root / "tap"
+
+    @property
     def spark_log(self) -> Path:
         """What Spark logs."""
         return self.root / "spark.log"
@@ -70,7 +75,7 @@ def fresh_folder(root: Path) -> Iterator[DemoFolder]:
             raise DemoFolderError(
                 f"another demo runs in {root}", hint="stop it, or name another folder with --folder"
             ) from None
-        for left in (folder.broker, folder.checkpoint):
+        for left in (folder.broker, folder.checkpoint, folder.tap):
             shutil.rmtree(left, ignore_errors=True)
         for left in (folder.truth, folder.spark_log):
             left.unlink(missing_ok=True)

@@ -9,6 +9,7 @@ from typing import Final
 
 from rich.text import Text
 
+from heartwheel.demo.beside import Removal
 from heartwheel.live.changes import cause_words
 from heartwheel.plain import plain
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
@@ -35,6 +36,22 @@ def expiration_line(row: ExpirationRow, known_ms: int) -> Text:
         (f"{plain(row.group_id):<{_GROUP_WIDTH}} ", "bold"),
         f"{plain(row.member_id)}{place}  {_words(row.reason)}, silent for {_seconds(known_ms - row.last_seen_ms)}",
         (f", known {_seconds(known_ms - row.deadline_ms)} late", "dim"),
+    )
+
+
+def removal_line(removal: Removal) -> Text:
+    """Return who was removed, when Kafka's coordinator named it, and when the engine did."""
+    kafka_ms, deadline_ms = removal.kafka_ms or 0, removal.deadline_ms or 0
+    same = removal.kafka == removal.heartwheel
+    reasons = _words(removal.kafka) if same else f"{_words(removal.kafka)} / {_words(removal.heartwheel)}"
+    return Text.assemble(
+        _clock(kafka_ms),
+        ("removed    ", "bold red" if same else "bold yellow"),
+        (f"{plain(removal.group_id):<{_GROUP_WIDTH}} ", "bold"),
+        f"{plain(removal.member_id)}  {reasons}",
+        f"  Kafka {_clock(kafka_ms).strip()}.{kafka_ms % 1000:03d}",
+        f"  heartwheel {deadline_ms - kafka_ms:+d} ms",
+        (f", known {_seconds((removal.known_ms or 0) - kafka_ms)} after", "dim"),
     )
 
 

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
+from heartwheel.live.at_risk import AtRisk, at_risk
+from heartwheel.live.picture import CANARY_PREFIX, Picture
+from heartwheel.live.seen import Seen
+from heartwheel.live.topic_rows import TopicRow
+from heartwheel.live.totals import Totals, totals_of
 from heartwheel.spark.progress import Progress
-from heartwheel.wire.status import AtRiskMember, StatusRow
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 _LATENESS_KEPT: Final = 1_000
+_IDS_MAX: Final = 100_000
+
+
+class News(NamedTuple):
+    """Rows that were not seen before, the canary's left out, each with its append time, epoch ms."""
+
+    expirations: list[tuple[ExpirationRow, int]]
+    triggers: list[tuple[TriggerRow, int]]
 
 
 class Tally:
@@ -18,9 +31,10 @@ class Tally:
 
     Args:
         shards: how many shards report.
+        canary_prefix: what the names of groups begin with that are nobody's to look at.
     """
 
-    def __init__(self, shards: int) -> None:
+    def __init__(self, shards: int, canary_prefix: str = CANARY_PREFIX) -> None:
         self.phase = "starting"
         self.sent = 0
         """Records sent by the feeder."""
@@ -39,9 +53,8 @@ class Tally:
         """Of the newest expirations, ms."""
         self.first_expiration_s: float | None = None
         """How long after the start the first expiration was seen, s."""
-        self._canaries: dict[str, int] = {}
-        self._status: dict[int, StatusRow] = {}
-        self._ids: set[str] = set()
+        self._picture = Picture(canary_prefix=canary_prefix)
+        self._seen = Seen(_IDS_MAX)
         self._shards = shards
         self._began = time.monotonic()
 
@@ -53,51 +66,50 @@ class Tally:
     @property
     def clock_ms(self) -> int:
         """Up to where every shard has fired its timers, epoch ms; -1 before all have."""
-        clocks = [row.clock_ms for row in self._reports()]
-        return min(clocks) if len(clocks) == self._shards else -1
+        return self._totals().clock_ms
 
     @property
     def members(self) -> int:
         """Members of all shards, as of their newest reports, those of the canary left out."""
-        return max(0, sum(row.members for row in self._reports()) - sum(self._canaries.values()))
+        return self._totals().members
 
     @property
     def groups(self) -> int:
         """Groups of all shards, likewise."""
-        return max(0, sum(row.groups for row in self._reports()) - len(self._canaries))
+        return self._totals().groups
 
-    def next_at_risk(self) -> AtRiskMember | None:
-        """Return the member nearest to its expiry, if any."""
-        nearest = [row.at_risk[0] for row in self._reports() if row.at_risk]
-        return min(nearest, key=lambda member: member.deadline_ms, default=None)
+    def next_at_risk(self, now_ms: int) -> AtRisk | None:
+        """Return the member nearest to its expiry, if any; `now_ms` is the wall clock, epoch ms."""
+        return next(iter(at_risk(self._picture, now_ms=now_ms, limit=1).rows), None)
 
-    def add_expiration(self, row: ExpirationRow, known_ms: int) -> bool:
-        """Count an expiration; return whether its id is new."""
-        if row.id in self._ids:
-            return False
-        self._ids.add(row.id)
+    def take(self, rows: Sequence[TopicRow], now_ms: int) -> News:
+        """Count rows of the output topics, each id once, and return what is new.
+
+        Args:
+            rows: those of one partition in their order.
+            now_ms: wall clock, epoch ms.
+        """
+        self._picture.apply(rows, now_ms=now_ms)
+        news = News([], [])
+        for each in rows:
+            row = each.row
+            if isinstance(row, ExpirationRow) and self._is_news(row):
+                news.expirations.append((row, each.append_ms))
+                self._count_expiration(row, each.append_ms)
+            elif isinstance(row, TriggerRow) and self._is_news(row):
+                news.triggers.append((row, each.append_ms))
+                self.triggers[row.type] += 1
+                self.rebalances += row.type == "rebalance_completed" and row.is_rebalance
+        return news
+
+    def _is_news(self, row: ExpirationRow | TriggerRow) -> bool:
+        return not self._picture.is_canary(row.group_id) and self._seen.is_new(row.id)
+
+    def _count_expiration(self, row: ExpirationRow, known_ms: int) -> None:
         self.expired[row.reason] += 1
         self.lateness_ms.append(known_ms - row.deadline_ms)
         if self.first_expiration_s is None:
             self.first_expiration_s = self.running_s
-        return True
-
-    def add_trigger(self, row: TriggerRow) -> bool:
-        """Count a trigger; return whether its id is new."""
-        if row.id in self._ids:
-            return False
-        self._ids.add(row.id)
-        self.triggers[row.type] += 1
-        self.rebalances += row.type == "rebalance_completed" and row.is_rebalance
-        return True
-
-    def add_canary(self, row: TriggerRow) -> None:
-        """Take a trigger of one of the canary's groups, which are in the reports and nobody's to look at."""
-        self._canaries = {**self._canaries, row.group_id: row.member_count}
-
-    def add_status(self, row: StatusRow) -> None:
-        """Take the report of a shard."""
-        self._status[row.shard] = row
 
     def add_batch(self, batch: Progress) -> None:
         """Take the progress of a batch."""
@@ -105,6 +117,6 @@ class Tally:
         if not batch.held:
             self.batch_ms.append(batch.duration_ms)
 
-    def _reports(self) -> list[StatusRow]:
-        """Copy the newest reports: one thread writes them while others look."""
-        return list(self._status.values())
+    def _totals(self) -> Totals:
+        with self._picture.lock:
+            return totals_of(self._picture, shards=self._shards, hidden=self._picture.canaries())

@@ -13,7 +13,8 @@ from typing import BinaryIO, Final
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.explain.facts import Fact
-from heartwheel.explain.scan import STDIN, FactReader, Scanned, open_log, scan
+from heartwheel.explain.opened_log import STDIN, open_log
+from heartwheel.explain.scan import FactReader, Scanned, scan
 
 POLL_MS: Final = 200
 """How often files are looked at, ms."""

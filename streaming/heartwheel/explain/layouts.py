@@ -67,9 +67,11 @@ class Layout:
     Args:
         utc_offset_ms: how far times without a zone are ahead of UTC, ms.
         now_ms: epoch ms, to guess the year where a layout leaves it out; the present if absent.
+        needle: what every message has in it, at its begin.
     """
 
-    def __init__(self, utc_offset_ms: int = 0, *, now_ms: int | None = None) -> None:
+    def __init__(self, utc_offset_ms: int = 0, *, now_ms: int | None = None, needle: str = NEEDLE) -> None:
+        self._needle = needle
         self._offset_ms = utc_offset_ms
         self._now_ms = wall_ms() if now_ms is None else now_ms
 
@@ -114,7 +116,7 @@ class Layout:
             if key == "MESSAGE" and isinstance(each, list):  # journald writes what is no plain text as bytes
                 each = _bytes_text(each)  # noqa: PLW2901 - the same message, read
             if isinstance(each, str):
-                if NEEDLE in each:
+                if self._needle in each:
                     for message in self._inside(each, outer, depth):
                         if message.text not in said:
                             said.add(message.text)
@@ -130,13 +132,13 @@ class Layout:
                 yield from self._walk(nested, outer, depth + 1)
                 return
         for part in text.split("\n"):
-            if NEEDLE in part:
+            if self._needle in part:
                 yield from self._text(part, outer)
 
     def _text(self, text: str, outer: tuple[int, bool] | None) -> Iterator[Message]:
         if "\x1b" in text:
             text = _ANSI.sub("", text)
-        at = text.find(NEEDLE)
+        at = text.find(self._needle)
         if at < 0:
             return
         head, message = text[:at], text[at:]

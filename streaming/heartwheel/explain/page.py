@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Final, Self
+from typing import Final
 
 from heartwheel.dashboard.app import create_app
-from heartwheel.dashboard.server import DashboardServer
 from heartwheel.explain.scan import Scanned
 from heartwheel.explain.shown import rows_of_log
+from heartwheel.http_server.served import Served
+from heartwheel.http_server.server import HttpServer
 from heartwheel.live.picture import Picture
 from heartwheel.settings import Settings
 from heartwheel.wall_clock import wall_ms
@@ -20,7 +20,7 @@ _EVERYTHING_MS: Final = 100 * 366 * 86_400_000
 _ROWS_MAX: Final = 100_000
 
 
-class LogPage:
+class LogPage(Served):
     """Serve what brokers' logs tell, in a thread of its own.
 
     Args:
@@ -34,30 +34,9 @@ class LogPage:
         self._follows = False
         self.picture.log = self._sentence(None)
         app = create_app(self.picture, settings)
-        self._server = DashboardServer(app, host=settings.dashboard.host, port=settings.dashboard.port)
-        self._stack = contextlib.ExitStack()
-
-    def __enter__(self) -> Self:
-        """Start it.
-
-        Raises:
-            DashboardServerError: the address cannot be listened on.
-        """
-        self._stack.enter_context(self._server)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    @property
-    def url(self) -> str:
-        """The address of the page."""
-        return self._server.url
-
-    @property
-    def running(self) -> bool:
-        """Whether it still serves."""
-        return self._server.running
+        server = HttpServer(app, host=settings.dashboard.host, port=settings.dashboard.port)
+        server.closing = app.state.hub.close
+        super().__init__(server)
 
     def take(self, events: Sequence[ExplainedEvent], scanned: Scanned, *, follows: bool = False) -> None:
         """Show more events.

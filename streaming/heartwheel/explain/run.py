@@ -9,8 +9,9 @@ from heartwheel.explain.facts import Fact
 from heartwheel.explain.follow import follow
 from heartwheel.explain.history import History
 from heartwheel.explain.layouts import Layout
+from heartwheel.explain.opened_log import open_log
 from heartwheel.explain.order import in_order
-from heartwheel.explain.scan import FactReader, Scanned, open_log, scan
+from heartwheel.explain.scan import FactReader, Scanned, scan
 from heartwheel.wire.explained import ExplainedEvent
 
 

@@ -6,25 +6,16 @@ coordinator's prefix, and only the lines around what is found are cut out.
 
 from __future__ import annotations
 
-import codecs
-import gzip
-import io
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, BinaryIO, Final, Protocol
+from typing import Final
 
-from heartwheel.errors import HeartwheelError
 from heartwheel.explain.facts import Fact, Said
 from heartwheel.explain.layouts import NEEDLE, Layout
+from heartwheel.explain.opened_log import BLOCK_BYTES, Log
 from heartwheel.explain.texts import read
 
-STDIN: Final = "-"
-"""The name of the standard input among the files."""
-
-BLOCK_BYTES: Final = 4 << 20
 LINE_BYTES_MAX: Final = 64 << 20
 """Longest line that is read, bytes; a longer one is counted and left out."""
 
@@ -40,18 +31,6 @@ _DISORDER_MS: Final = 5_000
 _CRI_PART: Final = re.compile(rb"^\S+ (?:stdout|stderr) P ")
 _CRI_END: Final = re.compile(rb"^\S+ (?:stdout|stderr) [PF] ")
 _VARIABLE: Final = re.compile(r"[\w.:/-]*\d[\w.:/-]*")
-
-
-class Log(Protocol):
-    """Give the bytes of a log, decompressed and in UTF-8."""
-
-    def read(self, size: int, /) -> bytes:
-        """Read so many bytes at most; none at the end."""
-        ...
-
-    def close(self) -> None:
-        """Close it."""
-        ...
 
 
 class Scanned:
@@ -236,88 +215,3 @@ def _joined(block: bytes, line: bytes, at: int) -> tuple[bytes, int]:
         if head[0].endswith(b" F "):
             break
     return line, at
-
-
-def open_log(name: str, stdin: BinaryIO) -> Log:
-    """Open a log: plain, gzipped, or in UTF-16 as PowerShell redirects it.
-
-    Args:
-        name: of the file, or `-`.
-        stdin: the standard input.
-
-    Raises:
-        HeartwheelError: if it cannot be read.
-    """
-    try:
-        raw = stdin if name == STDIN else Path(name).open("rb")  # noqa: SIM115 - the caller closes it
-    except OSError as error:
-        hint = "name a broker's log, or - for stdin"
-        raise HeartwheelError(f"{name} cannot be read: {error.strerror}", hint=hint) from error
-    return decoded(raw, name)
-
-
-def decoded(raw: BinaryIO, name: str) -> Log:
-    """Read through gzip or UTF-16 where the first bytes say so."""
-    buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(_Raw(raw), BLOCK_BYTES)
-    try:
-        start = buffered.peek(4)[:4]
-    except OSError as error:
-        raise HeartwheelError(f"{name} cannot be read: {error.strerror}", hint="name a file, no folder") from error
-    if start.startswith(b"\x1f\x8b"):
-        return _Gzip(buffered, name)
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return _Recoded(buffered)
-    return buffered
-
-
-class _Raw(io.RawIOBase):
-    """Let a plain stream be buffered."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer)
-        data = self._stream.read(len(view))
-        view[: len(data)] = data
-        return len(data)
-
-
-class _Gzip:
-    """Read gzip, and name the file where it is damaged."""
-
-    def __init__(self, raw: BinaryIO, name: str) -> None:
-        self._raw, self._name = raw, name
-        self._stream = gzip.GzipFile(fileobj=raw)
-
-    def read(self, size: int = -1) -> bytes:
-        try:
-            return self._stream.read(size)
-        except (EOFError, OSError, zlib.error) as error:
-            hint = "decompress it with gzip -dc, which says where it is damaged"
-            raise HeartwheelError(f"{self._name} is no whole gzip file: {error}", hint=hint) from error
-
-    def close(self) -> None:
-        self._stream.close()
-        self._raw.close()
-
-
-class _Recoded:
-    """Read UTF-16 as UTF-8."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._stream.read(size)
-        text = self._decoder.decode(data, not data)
-        if data and not text:
-            return self.read(size)
-        return text.encode("utf-8", "replace")
-
-    def close(self) -> None:
-        self._stream.close()

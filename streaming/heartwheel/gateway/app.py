@@ -12,15 +12,15 @@ import msgspec
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from starlette.types import Receive, Scope, Send
 
-from heartwheel.dashboard.connections import Network
-from heartwheel.dashboard.guard import PATH_BYTES_MAX, QUERY_BYTES_MAX
-from heartwheel.dashboard.hosts import Hosts, host_of
-from heartwheel.dashboard.login.peers import client_of, header
-from heartwheel.dashboard.problems import Problem, RequestError
 from heartwheel.gateway.pace import Pace
 from heartwheel.gateway.publisher import Publisher
 from heartwheel.gateway.requests import Record, Sessions, record_of_path, records_of_body
 from heartwheel.gateway.tokens import Tokens, may
+from heartwheel.http_server.connections import Network
+from heartwheel.http_server.guard import PATH_BYTES_MAX, QUERY_BYTES_MAX
+from heartwheel.http_server.hosts import Hosts, host_of
+from heartwheel.http_server.peers import client_of, header
+from heartwheel.http_server.problems import Problem, RequestError
 
 BODY_S: Final = 10.0
 """How long a body may take to come, seconds."""

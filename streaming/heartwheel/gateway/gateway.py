@@ -5,25 +5,26 @@ from __future__ import annotations
 import contextlib
 import ssl
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
-from heartwheel.dashboard.connections import Limits
-from heartwheel.dashboard.files import tls_context
-from heartwheel.dashboard.hosts import hosts_for
-from heartwheel.dashboard.server import DashboardServer
+from heartwheel.addresses import parse_networks
 from heartwheel.gateway.app import Bounds, GatewayApp
 from heartwheel.gateway.pace import Pace
 from heartwheel.gateway.publisher import Publisher
 from heartwheel.gateway.requests import Sessions
 from heartwheel.gateway.tokens import Tokens, TokensFileError
+from heartwheel.http_server.connections import Limits
+from heartwheel.http_server.hosts import hosts_for
+from heartwheel.http_server.served import Served
+from heartwheel.http_server.server import HttpServer
+from heartwheel.http_server.tls import tls_context
 from heartwheel.kafka.bulk import BulkSender
 from heartwheel.settings import Problem, Settings, SettingsError
-from heartwheel.settings.locations import parse_networks
 
 _LINGER_MS: Final = 1
 
 
-class Gateway:
+class Gateway(Served):
     """Run a gateway, in threads of its own; Kafka may come later.
 
     Args:
@@ -75,7 +76,7 @@ class Gateway:
             tokens=tokens,
             proxies=proxies,
         )
-        self._server = DashboardServer(
+        server = HttpServer(
             app,
             host=wanted.host,
             port=wanted.port,
@@ -84,29 +85,13 @@ class Gateway:
             exempt=proxies,
             what="gateway",
         )
-        self._stack = contextlib.ExitStack()
+        super().__init__(server)
 
-    def __enter__(self) -> Self:
-        """Start it.
-
-        Raises:
-            DashboardServerError: the address cannot be listened on.
-        """
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(self.publisher)
-            stack.enter_context(self._server)
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+    def _begin(self, stack: contextlib.ExitStack) -> None:
+        stack.enter_context(self.publisher)
+        super()._begin(stack)
 
     @property
     def url(self) -> str:
         """The address that workers beat at, without a slash at the end."""
-        return self._server.url.rstrip("/")
-
-    @property
-    def running(self) -> bool:
-        """Whether it still serves."""
-        return self._server.running
+        return super().url.rstrip("/")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, unquote_to_bytes
 
-from heartwheel.dashboard.problems import RequestError
+from heartwheel.http_server.problems import RequestError
 from heartwheel.settings import parse_duration_ms
 from heartwheel.wire.events import Event, EventType, RejectedError, decode_event, encode_event
 

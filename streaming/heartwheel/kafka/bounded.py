@@ -80,6 +80,8 @@ class BoundedConsumer(KafkaConsumer):  # type: ignore[misc]  # the library has n
 
 
 class _Fetcher(Fetcher):  # type: ignore[misc]  # the library has no types
+    _next_partition_records: Any
+
     def __init__(self, client: Any, subscriptions: Any, *, on_oversized: OnOversized, **configs: Any) -> None:
         super().__init__(client, subscriptions, **configs)
         self.PartitionRecords = partial(_PartitionRecords, on_oversized=on_oversized)
@@ -87,6 +89,10 @@ class _Fetcher(Fetcher):  # type: ignore[misc]  # the library has no types
 
     def fetched_records(self, *arguments: Any, **named: Any) -> Any:
         self._room = POLL_BYTES_MAX
+        # The library looks for records of partitions that were paused meanwhile only if this is None, and leaves what
+        # has been read to its end here until another answer comes, which may be never.
+        if not self._next_partition_records:
+            self._next_partition_records = None
         return super().fetched_records(*arguments, **named)
 
     def _append(self, drained: Any, part: Any, max_records: int, update_offsets: Any) -> int:

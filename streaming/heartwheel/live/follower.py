@@ -64,12 +64,12 @@ class Follower:
         self._partitions = FollowedPartitions(topics, since_ms=since_ms, tail_max=tail_max, positions=positions)
         self._on_rows, self._on_link = on_rows, on_link
         self._linked: bool | None = None
-        self._stopping = threading.Event()
+        self._stopping, self._finishing = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
         self.undecodable = 0
         """Values that were passed over, as they are no rows of their topic or unpack to too much."""
         self.failure: BaseException | None = None
-        """What ended the follower, if something did: a bug of its own or of `on_rows`."""
+        """What ended the follower, if something did: a bug, `on_rows`, or brokers that are gone at `finish`."""
 
     def __enter__(self) -> Self:
         self.start()
@@ -93,6 +93,12 @@ class Follower:
         self._thread = threading.Thread(target=self._run, name="heartwheel-follower", daemon=True)
         self._thread.start()
 
+    def finish(self) -> None:
+        """Read up to what is in the topics by now, then end it and wait until it has ended."""
+        self._finishing.set()
+        if self._thread is not None:
+            self._thread.join()
+
     def stop(self) -> None:
         """End it, and wait until it has ended; harmless when it has not begun."""
         self._stopping.set()
@@ -107,6 +113,8 @@ class Follower:
                     self._follow()
                 except _BROKEN as error:
                     _log.debug("following is interrupted: %s", error)
+                    if self._finishing.is_set():
+                        raise
                     # Two brokers may take turns in failing; only an answer to everything resets the patience.
                     failures = 0 if self.linked else failures + 1
                     self._link(linked=False)
@@ -125,11 +133,17 @@ class Follower:
             on_oversized=self._pass_over,
         ) as consumer:
             looked_s = probed_s = float("-inf")
+            ends: Mapping[Any, int] | None = None
             while not self._stopping.is_set():
                 now_s = time.monotonic()
                 if now_s - looked_s >= _LOOK_EVERY_S:
                     self._partitions.look(consumer, timeout_ms=_PROBE_TIMEOUT_MS)
                     looked_s = now_s
+                if self._finishing.is_set():
+                    ends = ends or self._partitions.ends(consumer, timeout_ms=_PROBE_TIMEOUT_MS)
+                    if self._partitions.reached(ends, consumer):
+                        self._stopping.set()
+                        return
                 if self._poll(consumer):
                     probed_s = time.monotonic()
                     self._link(linked=True)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from heartwheel.live.phrases import ago, count
-from heartwheel.wire.job import JobRow, Phase
+from heartwheel.wire.job import JobRow, Phase, TickerState
 from heartwheel.wire.status import StatusRow
 
 STALLED_TRIGGERS: Final = 5
@@ -164,6 +164,9 @@ def _silent(signs: Signs, now_ms: int) -> Health | None:
     live = signs.job is not None and signs.job.phase is Phase.LIVE
     batch_ms = signs.job.last_batch.duration_ms if signs.job and signs.job.last_batch else 0
     if live and now_ms - heard_ms >= STALLED_TRIGGERS * max(interval_ms, batch_ms) + interval_ms:
+        if signs.job and signs.job.ticker and (signs.job.ticker.silent or signs.job.ticker.reason):
+            # Nothing is written, so nothing is read; or one partition has no leader, and Spark waits for its end.
+            return _time_stands(signs, signs.job, signs.job.ticker, now_ms, standing=0)
         missed = (now_ms - heard_ms) // interval_ms
         why = f"no batch for {count(missed, 'trigger')}, though the job's process is alive."
         return _stalled(
@@ -216,14 +219,17 @@ def _standing(signs: Signs, now_ms: int) -> Health | None:
     job = signs.job
     if job is None or job.ticker is None or not (job.standing or job.ticker.reason):
         return None
-    ticker = job.ticker
+    return _time_stands(signs, job, job.ticker, now_ms, standing=job.standing)
+
+
+def _time_stands(signs: Signs, job: JobRow, ticker: TickerState, now_ms: int, *, standing: int) -> Health:
     if ticker.reason:
         why, since_ms = ticker.reason, job.at_ms - ticker.lag_ms
     else:
         named = ticker.silent[0] if ticker.silent else None
         why = f"partition {named.partition}: {named.reason}" if named else "records of it cannot be read yet"
         since_ms = job.at_ms - (named.since_ms if named else 0)
-    where = f" in {count(job.standing, 'partition')}" if job.standing else ""
+    where = f" in {count(standing, 'partition')}" if standing else ""
     return _health(
         signs,
         HealthState.STALLED,

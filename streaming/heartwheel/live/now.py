@@ -12,13 +12,14 @@ import msgspec
 from heartwheel.live.canary_figures import CanaryFigures
 from heartwheel.live.expirations import count_expirations
 from heartwheel.live.figures import Lateness, lateness_of
-from heartwheel.live.groups import members_of, storms
+from heartwheel.live.groups import storms
 from heartwheel.live.health import Health, Signs, health_of
 from heartwheel.live.phrases import count, length, setting
 from heartwheel.live.picture import Picture
 from heartwheel.live.states import ShownKind, state_of
 from heartwheel.live.storms import Offender, Storm, StormRule
 from heartwheel.live.ticks import STEP_MS
+from heartwheel.live.totals import totals_of
 from heartwheel.live.wheel import shards_of
 from heartwheel.wire.job import JobRow
 
@@ -152,8 +153,6 @@ def now_of(picture: Picture, view: View, *, now_ms: int) -> Now:
         rows = tuple(picture.status.values())
         job, shards = picture.job, shards_of(picture)
         kept = [row for row in picture.window.rows if view.show_canary or not picture.is_canary(row.group_id)]
-        clocks = [row.clock_ms for row in rows]
-        clock_ms = min(clocks) if clocks and len(clocks) >= shards else -1
         lateness = lateness_of([row.known_late_ms for row in kept], objective_ms(job))
         strays: Counter[str] = Counter()
         for row in rows:
@@ -168,13 +167,14 @@ def now_of(picture: Picture, view: View, *, now_ms: int) -> Now:
             log=picture.log,
         )
         hidden = [] if view.show_canary else picture.canaries()
+        members, groups, clock_ms = totals_of(picture, shards=shards, hidden=hidden)
         stormy = storms(picture, view.storm, now_ms=now_ms, canary=view.show_canary)
         return Now(
             at_ms=now_ms,
             version=VERSION,
             health=health_of(signs, now_ms=now_ms),
-            members=max(0, sum(row.members for row in rows) - sum(map(members_of, hidden))),
-            groups=max(0, sum(row.groups for row in rows) - len(hidden)),
+            members=members,
+            groups=groups,
             groups_by_state=_less(_summed([row.groups_by_state for row in rows]), map(state_of, hidden)),
             groups_by_kind=_less(_summed([row.groups_by_kind for row in rows]), (ShownKind.PRESENCE for _ in hidden)),
             shards=shards,

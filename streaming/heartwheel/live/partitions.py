@@ -72,6 +72,19 @@ class FollowedPartitions:
             for partition, offset in self._next.items():
                 consumer.seek(partition, offset)
 
+    def ends(self, consumer: Any, *, timeout_ms: int) -> Mapping[Any, int]:
+        """Return the next offset that each partition will have for a new record.
+
+        Raises:
+            KafkaError: one of the leaders does not answer.
+        """
+        return dict(consumer.end_offsets(list(self._next), timeout_ms=timeout_ms)) if self._next else {}
+
+    @staticmethod
+    def reached(ends: Mapping[Any, int], consumer: Any) -> bool:
+        """Return whether all before some offsets has been read."""
+        return all(consumer.position(partition) >= end for partition, end in ends.items())
+
     def probe(self, consumer: Any, *, timeout_ms: int) -> None:
         """Ask the leaders of all partitions for their ends.
 

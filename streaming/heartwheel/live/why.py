@@ -24,7 +24,7 @@ def why(row: ExpirationRow) -> list[str]:
     tell = _TELL.get(row.reason)
     if tell is None:
         return [f"The engine gave the reason {row.reason}, which this release does not know."]
-    return [*tell(row), _known(row)]
+    return [*tell(row), *_renewed(row), _known(row)]
 
 
 def advice(reason: str, group_type: str = "classic") -> list[str]:
@@ -40,6 +40,18 @@ def advice(reason: str, group_type: str = "classic") -> list[str]:
     if reason == ExpiryReason.SESSION_TIMEOUT and group_type not in {"classic", ""}:
         return [_ADVICE[reason][0], _GROUP_SESSION.format(group_type=group_type)]
     return list(_ADVICE.get(reason, ()))
+
+
+def _renewed(row: ExpirationRow) -> list[str]:
+    if row.renewed_ms is None:
+        return []
+    later_ms = row.renewed_ms - row.last_seen_ms
+    return [
+        (
+            f"Kafka could not be written to meanwhile: its time began anew when that was over, {length(later_ms)} "
+            "after it was last heard of."
+        )
+    ]
 
 
 def _known(row: ExpirationRow) -> str:

@@ -7,13 +7,14 @@ While a gap may still turn out to be an outage, the partition is *decided* only 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from heartwheel.log_time.feeds import FIRST_SOURCE, FeedTime
 from heartwheel.log_time.outage import (
     RESUME_MAX_MS,
     Gap,
@@ -67,27 +68,65 @@ class LogTime(msgspec.Struct):
         partitions: what is known of each that something was read from.
         count: how many partitions the topic has, as far as is known; it only rises.
         grown_ms: when the newest of them was first heard of, epoch ms.
-        former: how many there were before, while groups may still move.
+        former: how many there were before, while records from before their growth may be unread, and groups may move.
+        feeds: what is known of each feed and partition, in the order in which they were met.
     """
 
     partitions: dict[int, PartitionTime] = {}
     count: int = 0
     grown_ms: int = UNKNOWN_MS
     former: list[int] = []
+    feeds: list[FeedTime] = []
 
-    def read(self, readings: Iterable[Reading], *, outage_min_ms: int, partitions: int = 0) -> list[Outage]:
+    def source(self, feed: str, partition: int) -> int:
+        """Return the number of the source that a feed is in a partition; a new one is given one."""
+        for at, known in enumerate(self.feeds):
+            if known.feed == feed and known.partition == partition:
+                return FIRST_SOURCE - at
+        self.feeds = [*self.feeds, FeedTime(feed, partition)]
+        return FIRST_SOURCE - len(self.feeds) + 1
+
+    def feed(self, source: int) -> FeedTime:
+        """Return what is known of a feed's source."""
+        return self.feeds[FIRST_SOURCE - source]
+
+    def partition_of(self, source: int) -> int:
+        """Return the partition of the heartbeat topic that a source is read from."""
+        return source if source >= 0 else self.feed(source).partition
+
+    def with_feeds(self, partitions: Ints) -> Ints:
+        """Add the times of the feeds to those of the partitions, so that sources index both.
+
+        Args:
+            partitions: int64 (count,), epoch ms.
+
+        Returns:
+            int64 (count + feeds + 1,), epoch ms; negative indices are those of the sources.
+        """
+        fed = [feed.passed_ms for feed in reversed(self.feeds)]
+        return np.concatenate((partitions, np.array([*fed, UNKNOWN_MS], np.int64)))
+
+    def read(
+        self,
+        readings: Iterable[Reading],
+        *,
+        outage_min_ms: int,
+        partitions: int = 0,
+        former: Sequence[int] = (),
+    ) -> list[Outage]:
         """Take in what a batch has read.
 
         Args:
             readings: of all tasks.
             outage_min_ms: shortest gap that may be an outage, ms.
             partitions: how many partitions the topic is known to have from elsewhere.
+            former: how many it had before, as far as that is known from elsewhere; looked at in the first batch.
 
         Returns:
             The outages that are certain now, by their begin, then by partition.
         """
         readings = sorted(readings, key=lambda each: (each.partition, each.first_offset))
-        self._count(readings, partitions)
+        self._count(readings, partitions, former)
         outages: list[Outage] = []
         for reading in readings:
             before = self.partitions.get(reading.partition)
@@ -105,17 +144,25 @@ class LogTime(msgspec.Struct):
                 elif is_outage(gap):
                     kind = kind_of(gap, newest=reading.last_tick)
                     outages.append(Outage(reading.partition, gap.before_ms, gap.after_ms, kind))
+            for mark in reading.marks:
+                source = self.source(mark.feed, reading.partition)
+                if (missed := self.feed(source).read(mark, source)) is not None:
+                    outages.append(missed)
         return sorted(outages, key=lambda outage: (outage.before_ms, outage.partition))
 
-    def _count(self, readings: list[Reading], partitions: int) -> None:
+    def _count(self, readings: list[Reading], partitions: int, former: Sequence[int]) -> None:
         """Learn how many partitions there are, and since when."""
         if not readings:
             return
         newest_ms = max(reading.last_ms for reading in readings)
         count = max(partitions, self.count, *(max(each.partition + 1, each.partitions) for each in readings))
-        if self.count and count > self.count:
+        if not self.count:
+            self.former = [each for each in (*former, partitions) if 0 < each < count]
+        elif count > self.count:
             self.former = [*self.former, self.count]
-        elif newest_ms > self.grown_ms + MOVED_MS_MAX:
+        elif self.former and self.watermarks().min() > self.grown_ms + MOVED_MS_MAX:
+            # By the partition that is furthest behind: of a backlog that is read in bounded batches, one may have been
+            # read far beyond the growth, and another not up to it.
             self.former = []
         if count > self.count:
             self.count = count

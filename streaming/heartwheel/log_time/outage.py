@@ -35,6 +35,8 @@ class OutageKind(enum.StrEnum):
 
     UNWRITABLE = "unwritable"
     CLOCK_JUMP = "clock_jump"
+    NOT_PASSED_ON = "not_passed_on"
+    """No gap of a partition, but of a feed (`heartwheel.log_time.feeds`)."""
 
 
 class TickSeen(msgspec.Struct, frozen=True, array_like=True):
@@ -77,7 +79,7 @@ class Outage(msgspec.Struct, frozen=True, array_like=True):
     """A gap that was an outage.
 
     Args:
-        partition: of the heartbeat topic.
+        partition: of the heartbeat topic, or the number of a feed's source.
         before_ms: effective time of the last record before it, epoch ms.
         after_ms: effective time of the first record after it, epoch ms.
         kind: what it was, as far as one can tell.

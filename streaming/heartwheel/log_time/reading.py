@@ -13,7 +13,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from heartwheel.log_time.feeds import FeedMark, note_mark
 from heartwheel.log_time.outage import Gap, TickSeen, may_be_outage
+from heartwheel.wire.passed_on import Mark
 from heartwheel.wire.tick import Tick
 
 Ints = NDArray[np.int64]
@@ -37,6 +39,7 @@ class Reading(msgspec.Struct, array_like=True):
         first_tick: the first tick of a known run.
         last_tick: the last one.
         gaps: those that may be outages, in the order of the log.
+        marks: what each feed has passed on, in the order of the log.
     """
 
     partition: int
@@ -49,6 +52,7 @@ class Reading(msgspec.Struct, array_like=True):
     first_tick: TickSeen | None = None
     last_tick: TickSeen | None = None
     gaps: list[Gap] = msgspec.field(default_factory=list)
+    marks: list[FeedMark] = msgspec.field(default_factory=list)
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -113,6 +117,16 @@ class ReadingsBuilder:
         reading.last_ms = int(effective[-1])
         reading.last_append_ms = int(append_ms[-1])
         return effective
+
+    def mark(self, partition: int, mark: Mark, at_ms: int) -> None:
+        """Take in a feed's mark, which stands in a partition that was read.
+
+        Args:
+            partition: of the heartbeat topic.
+            mark: of a feed whose times are believed.
+            at_ms: its effective time, epoch ms.
+        """
+        note_mark(self._readings[partition].marks, mark, at_ms)
 
     def _find_gaps(self, reading: Reading, before: Ints, effective: Ints, known: list[tuple[int, TickSeen]]) -> None:
         """Keep the gaps among the next records that may be outages, and close an open one by its first tick."""

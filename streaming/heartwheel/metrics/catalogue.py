@@ -76,6 +76,13 @@ TICKLESS: Final = Metric(
     "Partitions of the heartbeat topic that the ticker cannot write to.",
     "heartwheel_tickless_partitions 0.0",
 )
+TICKLESS_WHY: Final = Metric(
+    "heartwheel_tickless_reason",
+    _G,
+    "1 for each reason for which the ticker cannot write to a partition; absent while it can.",
+    'heartwheel_tickless_reason{reason="the partition has no leader"} 1.0',
+    ("reason",),
+)
 STANDING: Final = Metric(
     "heartwheel_standing_partitions",
     _G,
@@ -365,6 +372,7 @@ SECTIONS: Final[dict[str, tuple[Metric, ...]]] = {
     "Time": (
         TICK_LAG,
         TICKLESS,
+        TICKLESS_WHY,
         STANDING,
         OUTAGES,
         SESSIONS_RENEWED,

@@ -63,3 +63,5 @@ def _standing(row: JobRow) -> Iterator[Family]:
     if row.ticker is not None:
         yield family(catalogue.TICK_LAG, row.ticker.lag_ms / 1000)
         yield family(catalogue.TICKLESS, row.ticker.silent_count)
+        reasons = {each.reason for each in row.ticker.silent} | ({row.ticker.reason} - {""})
+        yield family(catalogue.TICKLESS_WHY, dict.fromkeys(sorted(reasons), 1))

@@ -3,14 +3,15 @@
 | section       | what                                                                             |
 |---------------|----------------------------------------------------------------------------------|
 | `operations`  | the table's columns                                                              |
-| `text`        | ids, and what each operation waits for                                           |
+| `ids`         | ids, in blocks                                                                   |
+| `details`     | what each operation waits for, likewise                                          |
 | `watches`     | hashes of watched keys, and the rows that watch them                             |
 | `wheel`       | handles and deadlines, bucket after bucket, and the buckets                      |
 | `watermarks`  | high watermarks by key, MessagePack                                              |
 | `log`         | records that wait for their order, and the newest time of each partition, likewise |
 | `counts`      | counters since the shard was made, JSON                                          |
 
-Version history: 1, the first.
+Version history: 1, the first; 2, ASCII of seven bits, times as differences.
 """
 
 from __future__ import annotations
@@ -19,19 +20,18 @@ from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 
 from heartwheel.operations.index import Ints
 from heartwheel.operations.log import Entry
 from heartwheel.operations.table import operation_table
 from heartwheel.shard.arrays import read_columns, read_wheel, write_columns, write_wheel
-from heartwheel.shard.frame import CorruptBlobError, decode_frame, encode_frame
+from heartwheel.shard.frame import CorruptBlobError, decode_frame, decode_section, encode_frame, encode_section
 from heartwheel.shard.tables import Table
 from heartwheel.shard.text import TextTable
 from timing_wheel import SnapshotError, TimingWheel
 
-OPERATIONS_VERSION: Final = 1
-"""The version that is written. Older ones are migrated when they are read; newer ones are refused by name."""
+OPERATIONS_VERSION: Final = 2
+"""The version that is written; others are refused by name."""
 
 
 class OperationState(NamedTuple):
@@ -74,34 +74,36 @@ def new_state() -> OperationState:
 
 def encode_operations(state: OperationState) -> str:
     """Encode a shard's state as ASCII text."""
-    return encode_frame(
-        OPERATIONS_VERSION,
-        {
-            "operations": write_columns(state.table.dump()),
-            "text": state.table.text.encode(state.table.rows),
-            "watches": write_columns({"key_hash": state.key_hashes, "row": state.key_rows}),
-            "wheel": write_wheel(state.wheel.snapshot()),
-            "watermarks": state.watermarks,
-            "log": msgspec.msgpack.encode(_LogSection(state.waiting, state.newest_ms, state.partitions)),
-            "counts": msgspec.json.encode(state.counts),
-        },
-    )
+    ids, details = state.table.text.encode()
+    sections = {
+        "operations": write_columns(state.table.dump()),
+        "watches": write_columns({"key_hash": state.key_hashes, "row": state.key_rows}),
+        "wheel": write_wheel(state.wheel.snapshot()),
+        "watermarks": state.watermarks,
+        "log": msgspec.msgpack.encode(_LogSection(state.waiting, state.newest_ms, state.partitions)),
+        "counts": msgspec.json.encode(state.counts),
+    }
+    texts = {name: encode_section(data) for name, data in sections.items()}
+    return encode_frame(OPERATIONS_VERSION, {**texts, "ids": ids, "details": details})
 
 
 def decode_operations(blob: str) -> OperationState:
     """Decode a shard's state.
 
     Args:
-        blob: what `encode_operations` returned, of this or of an older release.
+        blob: what `encode_operations` returned.
 
     Raises:
         CorruptBlobError: it is not whole, or contradicts itself.
+        OldBlobVersionError: an older release wrote it.
         UnknownBlobVersionError: a newer release wrote it.
     """
-    _, sections = decode_frame(blob, newest=OPERATIONS_VERSION)
+    _, texts = decode_frame(blob, newest=OPERATIONS_VERSION)
     try:
         table = operation_table()
-        table.load(read_columns(sections["operations"]), TextTable(sections["text"]))
+        text = TextTable(texts.pop("ids"), texts.pop("details"))
+        sections = {name: decode_section(section) for name, section in texts.items()}
+        table.load(read_columns(sections["operations"]), text)
         watches = read_columns(sections["watches"])
         log = msgspec.msgpack.decode(sections["log"], type=_LogSection)
         return OperationState(
@@ -115,5 +117,5 @@ def decode_operations(blob: str) -> OperationState:
             counts=msgspec.json.decode(sections["counts"], type=dict[str, int]),
             partitions=log.partitions,
         )
-    except (KeyError, pa.ArrowInvalid, OSError, SnapshotError, msgspec.MsgspecError) as error:
+    except (KeyError, ValueError, OSError, SnapshotError, msgspec.MsgspecError) as error:
         raise CorruptBlobError(f"the state blob's checksum is right, but not its content: {error}") from error

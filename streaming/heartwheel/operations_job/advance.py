@@ -50,7 +50,7 @@ def advance_operations(
         StateBlobError: the state's blob cannot be read.
     """
     require_known_version(before, shard_index)
-    payloads, rejects, _ = split(frames)
+    payloads, rejects, _, _ = split(frames)
     shard = OperationShard(config.limits, clock_ms=before.clock_ms, blob=before.blob)
     packets = [decode_packet(payload) for payload in payloads]
     result = shard.apply(packets, partitions=config.partitions)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import msgspec
 import pyarrow as pa
 
-from heartwheel.coordinator.partition import shard_of
 from heartwheel.operations import PackedRecord, Packet, decode_operation
+from heartwheel.partitioner import shard_of
 from heartwheel.spark.packer import PackedRow, PayloadKind, by_partition, packed_batch
 from heartwheel.wire.events import RejectedError
 from heartwheel.wire.rejects import Reject, make_reject

@@ -7,8 +7,8 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from heartwheel.coordinator.partition import shard_of
 from heartwheel.pack import Bodies, Pack
+from heartwheel.partitioner import shard_of
 from heartwheel.replay.lines import Request
 
 Ints = NDArray[np.int64]

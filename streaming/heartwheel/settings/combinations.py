@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+from heartwheel.addresses import is_loopback
 from heartwheel.settings.cluster import client_secrets, lacks_secret, turned_off
-from heartwheel.settings.locations import is_local, is_loopback, runs_elsewhere
+from heartwheel.settings.locations import is_local, runs_elsewhere
 from heartwheel.settings.models import Settings
 from heartwheel.settings.units import format_duration
 
@@ -84,7 +85,7 @@ RULES: Final = (
         ("engine.trigger_interval",),
         lambda s: s.wheel.tick_ms > s.engine.trigger_interval_ms,
         lambda s: f"is longer than the trigger interval of {format_duration(s.engine.trigger_interval_ms)}",
-        "verdicts would be later than promise P2 allows; a tenth of the interval is usual",
+        "verdicts would be later than promise P2 allows; a sixteenth of the interval is usual",
     ),
     Rule(
         "engine.outage_min",

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from heartwheel.settings.locations import parse_networks
+from heartwheel.addresses import parse_networks
 from heartwheel.settings.secret import secret_of
 from heartwheel.settings.units import AutoPartitions, DurationMs, SizeBytes
 
@@ -44,6 +44,8 @@ class Section(BaseModel):
 TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]+$", max_length=249)]
 _Server = r"[^\s,:]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}"
 BootstrapServers = Annotated[str, Field(pattern=rf"^({_Server})(,({_Server}))*$")]
+FeedName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,64}$")]
+FeedNames = Annotated[str, Field(pattern=r"^([a-zA-Z0-9._-]{1,64}(,[a-zA-Z0-9._-]{1,64})*)?$")]
 Share = Annotated[float, Field(ge=0, le=1)]
 Rate = Annotated[float, Field(ge=0, le=60)]
 
@@ -89,6 +91,7 @@ class EngineSettings(Section):
         tick_interval_ms: time from one tick to the next in every partition of the topic.
         outage_min_ms: shortest gap in a partition that may be an outage of Kafka.
         catch_up_max_records: most records a batch reads.
+        waiting_records_max: most records that may wait for a partition that stands still before reading stops.
         at_risk_count: members nearest to expiry that a status row names.
         value_bytes_max: longest value that is decoded.
         members_per_shard_max: most members that one shard holds.
@@ -96,13 +99,15 @@ class EngineSettings(Section):
         members_per_group_max: most members that one group holds.
         output_per_batch_max: most rows that one shard writes in one batch.
         state_bytes_max: size of a shard's encoded state from which on it takes nobody new.
+        feeds: names of the feeds whose times are believed, such as that of a tap, with commas between them.
     """
 
     shards: Annotated[int, Field(ge=1, le=1024)] = 8
-    trigger_interval_ms: Annotated[DurationMs, Field(ge=100, le=600_000)] = 500
+    trigger_interval_ms: Annotated[DurationMs, Field(ge=100, le=600_000)] = 400
     tick_interval_ms: Annotated[DurationMs, Field(ge=50, le=60_000)] = 200
     outage_min_ms: Annotated[DurationMs, Field(ge=1_000, le=600_000)] = 3_000
     catch_up_max_records: Annotated[int, Field(ge=1_000)] = 1_000_000
+    waiting_records_max: Annotated[int, Field(ge=1_000)] = 1_000_000
     at_risk_count: Annotated[int, Field(ge=0, le=1_000)] = 10
     value_bytes_max: Annotated[SizeBytes, Field(ge=1_024, le=2**26)] = 2**20
     members_per_shard_max: Annotated[int, Field(ge=1, le=10_000_000)] = 250_000
@@ -111,6 +116,7 @@ class EngineSettings(Section):
     output_per_batch_max: Annotated[int, Field(ge=1)] = 100_000
     # Spark cannot hold a text of 2 GiB, and one batch may still add to what is below the limit.
     state_bytes_max: Annotated[SizeBytes, Field(ge=2**20, le=2**30)] = 2**28
+    feeds: FeedNames = ""
 
 
 class WheelSettings(Section):
@@ -121,7 +127,7 @@ class WheelSettings(Section):
         size: buckets a level.
     """
 
-    tick_ms: Annotated[DurationMs, Field(ge=1, le=60_000)] = 100
+    tick_ms: Annotated[DurationMs, Field(ge=1, le=60_000)] = 25
     size: Annotated[int, Field(ge=2, le=4_096)] = 20
 
 

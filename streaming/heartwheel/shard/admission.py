@@ -61,6 +61,14 @@ class Admission:
         """Tell whether no stranger may join a group of that many members."""
         return self._room <= 0 or group_size >= self._limits.members_per_group_max
 
+    def has_room_for(self, members: int) -> bool:
+        """Tell whether the shard has room for so many more members."""
+        return members <= self._room
+
+    def count_in(self, members: int) -> None:
+        """Take members into account that were let in."""
+        self._room -= members
+
     def recount(self, group: Group, size_before: int) -> int:
         """Take a group's change of size into account, and return its size."""
         size = len(group.members) + len(group.pending)

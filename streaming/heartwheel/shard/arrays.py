@@ -1,64 +1,107 @@
-"""Columns and wheels as sections of a state: Arrow IPC with zstd."""
+"""Columns of integers as bytes: each less its least value, in as few bytes as what is left needs.
+
+Times that lie within an hour of each other take four bytes or less, a column of one value takes none. What is written
+is compressed as a whole by the frame.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
+import msgspec
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from heartwheel.shard.text import read_batch, write_batch
 from timing_wheel import WheelSnapshot, WheelStats
+
+_WIDTHS: Final = (1, 2, 4)
+_WHOLE: Final = 8
+
+
+class _Head(msgspec.Struct, array_like=True):
+    """How one column is written: `width` bytes a value above `base`; 0 for a column of one value, 8 for whole ones."""
+
+    name: str
+    dtype: str
+    length: int
+    base: int
+    width: int
+
+
+_encode_heads = msgspec.msgpack.Encoder().encode
+_decode_heads = msgspec.msgpack.Decoder(list[_Head]).decode
 
 
 def write_columns(columns: Mapping[str, NDArray[Any]]) -> bytes:
-    """Write columns of one length."""
-    return write_batch(pa.RecordBatch.from_pydict({name: pa.array(column) for name, column in columns.items()}))
+    """Write columns of integers, each of a length of its own."""
+    heads, parts = [], []
+    for name, column in columns.items():
+        head = _head_of(name, column)
+        heads.append(head)
+        if head.width == _WHOLE:
+            parts.append(column.astype("<i8").tobytes())
+        elif head.width:
+            parts.append((column - column.dtype.type(head.base)).astype(f"<u{head.width}").tobytes())
+    index = _encode_heads(heads)
+    return b"".join((len(index).to_bytes(4, "little"), index, *parts))
+
+
+def _head_of(name: str, column: NDArray[Any]) -> _Head:
+    least, most = (int(column.min()), int(column.max())) if len(column) else (0, 0)
+    span, dtype = most - least, column.dtype.str
+    # The difference to the least must fit the column's own type, or it would wrap around.
+    if span == 0:
+        return _Head(name, dtype, len(column), least, 0)
+    if span <= np.iinfo(column.dtype).max:
+        for width in _WIDTHS:
+            if span < 1 << 8 * width:
+                return _Head(name, dtype, len(column), least, width)
+    return _Head(name, dtype, len(column), 0, _WHOLE)
 
 
 def read_columns(data: bytes) -> dict[str, NDArray[Any]]:
-    """Read what `write_columns` wrote."""
-    batch = read_batch(data)
-    return {name: column.to_numpy(zero_copy_only=False) for name, column in zip(batch.schema.names, batch, strict=True)}
+    """Read what `write_columns` wrote.
+
+    Raises:
+        msgspec.MsgspecError: the bytes are no such columns.
+        ValueError: likewise.
+    """
+    at = 4 + int.from_bytes(data[:4], "little")
+    columns: dict[str, NDArray[Any]] = {}
+    for head in _decode_heads(data[4:at]):
+        dtype = np.dtype(head.dtype)
+        if not head.width:
+            columns[head.name] = np.full(head.length, head.base, dtype)
+            continue
+        written = "<i8" if head.width == _WHOLE else f"<u{head.width}"
+        column = np.frombuffer(data, written, head.length, at).astype(dtype)
+        column += dtype.type(head.base)
+        columns[head.name] = column
+        at += head.length * head.width
+    return columns
 
 
 def write_wheel(wheel: WheelSnapshot) -> bytes:
     """Write a wheel."""
-    # Two columns of different lengths travel as one list row each.
-    stats = wheel.stats
-    return write_batch(
-        pa.RecordBatch.from_pydict(
-            {
-                "geometry": [[wheel.tick_ms, wheel.wheel_size, wheel.clock_ms]],
-                "stats": [[stats.moves, stats.fires, stats.flushes, stats.regressions]],
-                **{
-                    name: _one_row(column)
-                    for name, column in (
-                        ("handles", wheel.handles.astype(np.int32)),
-                        ("deadlines_ms", wheel.deadlines_ms),
-                        ("bucket_levels", wheel.bucket_levels),
-                        ("bucket_virtual_ids", wheel.bucket_virtual_ids),
-                        ("bucket_counts", wheel.bucket_counts),
-                    )
-                },
-            }
-        )
+    return write_columns(
+        {
+            "geometry": np.array([wheel.tick_ms, wheel.wheel_size, wheel.clock_ms]),
+            "stats": np.array(
+                [wheel.stats.moves, wheel.stats.fires, wheel.stats.flushes, wheel.stats.regressions], np.int64
+            ),
+            "handles": wheel.handles.astype(np.int32),
+            "deadlines_ms": wheel.deadlines_ms,
+            "bucket_levels": wheel.bucket_levels,
+            "bucket_virtual_ids": wheel.bucket_virtual_ids,
+            "bucket_counts": wheel.bucket_counts,
+        }
     )
-
-
-def _one_row(column: NDArray[Any]) -> pa.Array:
-    return pa.LargeListArray.from_arrays(pa.array([0, len(column)], pa.int64()), pa.array(column))
 
 
 def read_wheel(data: bytes) -> WheelSnapshot:
     """Read what `write_wheel` wrote."""
-    batch = read_batch(data)
-    column = {
-        name: values.flatten().to_numpy(zero_copy_only=False)
-        for name, values in zip(batch.schema.names, batch, strict=True)
-    }
+    column = read_columns(data)
     tick_ms, wheel_size, clock_ms = column.pop("geometry").tolist()
     stats = WheelStats(*column.pop("stats").tolist())
     return WheelSnapshot(tick_ms=tick_ms, wheel_size=wheel_size, clock_ms=clock_ms, stats=stats, **column)

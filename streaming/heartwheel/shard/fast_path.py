@@ -75,10 +75,14 @@ def mark_busy(
     np.maximum.at(newest, group, last[quiet])
     np.minimum.at(oldest, group, first[quiet])
     touched = newest != _NEVER_SEEN
+    # A group's time never goes back (`seen_ms`): a record that was appended earlier counts as of then.
     newest[:-1][touched[:-1]] = np.maximum(newest[:-1], groups["seen_ms"])[touched[:-1]]
     oldest[:-1] = np.maximum(oldest[:-1], groups["seen_ms"])
+    # A timer of the group itself, such as a join phase's, goes off before the newest record: the rules have to run it.
     route.busy[:-1] |= group_deadline <= newest[:-1]
 
+    # So far whole groups; from here on members. `limit` is how far the batch takes the group that each belongs to, and
+    # of a group without records that is never: what is due there is fired later, by the group's own time.
     of_member = members["group"]
     limit = newest[of_member]
     due = member_deadline <= limit
@@ -101,7 +105,11 @@ def _fell_silent(
     member_deadline: Ints,
     limit: Ints,
 ) -> Rows:
-    """Name the suspects whose timer falls due before the newest record of their group, by every record of theirs."""
+    """Name the suspects whose timer falls due before the newest record of their group, by every record of theirs.
+
+    A suspect was silent if one of these holds: it has no record, and its timer is due; a record of it comes at or after
+    the deadline that the one before it, or the state, had set; or its last record's deadline is within the batch.
+    """
     known = route.member >= 0
     suspect_entry = np.zeros(len(route.member), np.bool_)
     suspect_entry[known] = suspects[route.member[known]]
@@ -110,6 +118,7 @@ def _fell_silent(
         return np.flatnonzero(due & suspects)
     member = route.member[log.entry[records]]
     time = np.maximum(log.append_ms[records], groups["seen_ms"][members["group"][member]])
+    # Each member's records in a row, in the order of time, so that neighbours can be compared by a shift of one.
     order = np.lexsort((time, member))
     member, time = member[order], time[order]
 
@@ -117,6 +126,7 @@ def _fell_silent(
     silent[member] = False  # it has records: those decide
     starts = np.flatnonzero(np.diff(member, prepend=-1))
     previous_deadline = np.empty(len(time), np.int64)
+    # What the record before has set; at a member's first record, as a stranger's is before it, what the state has.
     previous_deadline[1:] = time[:-1] + members["timeout_ms"][member[:-1]]
     previous_deadline[starts] = member_deadline[member[starts]]
     late = time >= previous_deadline
@@ -147,8 +157,8 @@ def keep_alive(log: BatchLog, route: Route, groups: Table) -> Alive:
     if not (log.append_ms >= groups["seen_ms"].max(initial=_NEVER_SEEN)).all():
         behind = log.append_ms < groups["seen_ms"][route.group[log.entry]]
         clamped = int(np.count_nonzero(behind & quiet_entry[log.entry]))
-    rows, index = np.unique(member, return_inverse=True)
-    newest = np.full(len(rows), _NEVER_SEEN, np.int64)
-    np.maximum.at(newest, index, seen)
+    newest = np.full(int(member.max()) + 1, _NEVER_SEEN, np.int64)
+    np.maximum.at(newest, member, seen)
+    rows = np.flatnonzero(newest != _NEVER_SEEN)
     np.maximum.at(groups["seen_ms"], group, seen)
-    return Alive(rows, newest, len(records), clamped)
+    return Alive(rows, newest[rows], len(records), clamped)

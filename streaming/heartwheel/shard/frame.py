@@ -1,23 +1,32 @@
-"""The frame of a state blob: magic, version, checksum, named sections; as ASCII text.
+"""The frame of a state blob: magic, version, checksum, named sections; all of it ASCII text.
 
-The blob is a STRING column of Spark's state, in base64: a BINARY column would cross to Python as a latin-1 pickled
-string at twice the cost. What is inside is versioned here and never by Spark, whose state schema stays the same for
-ever.
+The blob is a STRING column of Spark's state: a BINARY column would cross to Python as a latin-1 pickled string at twice
+the cost. What is inside is versioned here and never by Spark, whose state schema stays the same for ever. Each section
+is text of its own, so that one that nobody reads is not decoded, and one that did not change goes on as it came.
 """
 
 from __future__ import annotations
 
-import binascii
-import struct
 import zlib
 from collections.abc import Mapping
 from typing import Final
 
-from heartwheel.errors import HeartwheelError
+import pyarrow as pa
 
-MAGIC: Final = b"HWST"
-_HEAD: Final = struct.Struct("<4sHHI")
-_SECTION: Final = struct.Struct("<16sQ")
+from heartwheel.errors import HeartwheelError
+from heartwheel.shard.seven_bits import to_bytes, to_text
+
+MAGIC: Final = "HWST"
+_BASE64_MAGIC: Final = "SFdTV"
+"""How blobs begin that were written as base64, before version 3."""
+
+_HEAD_CHARS: Final = len(MAGIC) + 4 + 4 + 8
+_NAME_CHARS: Final = 16
+_ENTRY_CHARS: Final = _NAME_CHARS + 10
+
+_RAW: Final = b"\0"
+_ZSTD: Final = b"\1"
+_COMPRESSED_FROM: Final = 64
 
 
 class StateBlobError(HeartwheelError):
@@ -36,24 +45,50 @@ class OldBlobVersionError(StateBlobError):
     """The blob was written by an older release, whose state cannot be carried on."""
 
 
-def encode_frame(version: int, sections: Mapping[str, bytes]) -> str:
-    """Frame named sections as text.
+def encode_section(data: bytes, *, compressed: bool = True) -> str:
+    """Write the bytes of a section as text.
+
+    Args:
+        data: the section.
+        compressed: whether to try; noise only costs time.
+    """
+    if compressed and len(data) >= _COMPRESSED_FROM:
+        packed = pa.compress(data, codec="zstd", asbytes=True)
+        if len(packed) + 8 < len(data):
+            return to_text(b"".join((_ZSTD, len(data).to_bytes(8, "little"), packed)))
+    return to_text(_RAW + data)
+
+
+def decode_section(text: str) -> bytes:
+    """Read what `encode_section` wrote.
+
+    Raises:
+        OSError: the bytes are not what was compressed.
+    """
+    data = to_bytes(text)
+    if data[:1] == _ZSTD:
+        size = int.from_bytes(data[1:9], "little")
+        return pa.decompress(memoryview(data)[9:], size, codec="zstd", asbytes=True)  # type: ignore[no-any-return]
+    return data[1:]
+
+
+def encode_frame(version: int, sections: Mapping[str, str]) -> str:
+    """Frame named sections.
 
     Args:
         version: the version of what is in the sections.
-        sections: name (at most 16 ASCII characters) to bytes.
+        sections: name (at most 16 ASCII characters) to ASCII text.
     """
-    table = b"".join(_SECTION.pack(name.encode("ascii"), len(data)) for name, data in sections.items())
-    body = b"".join((table, *sections.values()))
-    frame = _HEAD.pack(MAGIC, version, len(sections), _checksum(version, len(sections), body)) + body
-    return binascii.b2a_base64(frame, newline=False).decode("ascii")
+    table = "".join(f"{name:<{_NAME_CHARS}}{len(text):010x}" for name, text in sections.items())
+    body = "".join((table, *sections.values()))
+    return f"{MAGIC}{version:04x}{len(sections):04x}{_checksum(version, len(sections), body):08x}{body}"
 
 
-def _checksum(version: int, sections: int, body: bytes | memoryview) -> int:
-    return zlib.crc32(body, zlib.crc32(struct.pack("<HH", version, sections)))
+def _checksum(version: int, sections: int, body: str) -> int:
+    return zlib.crc32(body.encode("ascii"), zlib.crc32(b"%d %d" % (version, sections)))
 
 
-def decode_frame(text: str, *, newest: int) -> tuple[int, dict[str, bytes]]:
+def decode_frame(text: str, *, newest: int) -> tuple[int, dict[str, str]]:
     """Read the version and the sections of a frame.
 
     Args:
@@ -62,26 +97,29 @@ def decode_frame(text: str, *, newest: int) -> tuple[int, dict[str, bytes]]:
 
     Raises:
         CorruptBlobError: the text is not a whole, unchanged frame.
+        OldBlobVersionError: it is the frame of an older release.
         UnknownBlobVersionError: the version is above `newest`.
     """
+    if text.startswith(_BASE64_MAGIC):
+        raise OldBlobVersionError("the state blob is base64, as those before version 3 were; this release reads none")
+    head = text[:_HEAD_CHARS]
+    if len(head) < _HEAD_CHARS or not head.startswith(MAGIC):
+        raise CorruptBlobError(f"the state blob starts with {head[:4]!r}, not {MAGIC!r}: it is not heartwheel's")
     try:
-        frame = binascii.a2b_base64(text, strict_mode=True)
-    except (binascii.Error, ValueError) as error:
-        raise CorruptBlobError(f"the state blob is not base64 ({error})") from None
-    if len(frame) < _HEAD.size or frame[:4] != MAGIC:
-        raise CorruptBlobError(f"the state blob starts with {frame[:4]!r}, not {MAGIC!r}: it is not heartwheel's")
-    _, version, count, checksum = _HEAD.unpack_from(frame)
+        version, count, checksum = (int(part, 16) for part in (head[4:8], head[8:12], head[12:]))
+    except ValueError:
+        raise CorruptBlobError(f"the state blob's head {head!r} is not hexadecimal: it was changed") from None
     if version > newest:
         raise UnknownBlobVersionError(
             f"the state blob has version {version}, this release reads up to {newest}: run the release that wrote it"
         )
-    body = memoryview(frame)[_HEAD.size :]
-    if _checksum(version, count, body) != checksum:
+    body = text[_HEAD_CHARS:]
+    if not body.isascii() or _checksum(version, count, body) != checksum:
         raise CorruptBlobError("the state blob's checksum does not match: it was cut short or changed")
-    sections: dict[str, bytes] = {}
-    at = count * _SECTION.size
-    for i in range(count):
-        name, size = _SECTION.unpack_from(body, i * _SECTION.size)
-        sections[name.rstrip(b"\0").decode("ascii")] = bytes(body[at : at + size])
+    sections: dict[str, str] = {}
+    at = count * _ENTRY_CHARS
+    for entry in range(0, at, _ENTRY_CHARS):
+        name, size = body[entry : entry + _NAME_CHARS], int(body[entry + _NAME_CHARS : entry + _ENTRY_CHARS], 16)
+        sections[name.rstrip()] = body[at : at + size]
         at += size
     return version, sections

@@ -151,7 +151,7 @@ class GroupRunner:
                 return
             done = []
             for loaded in self._loader.load(np.sort(rows[start : start + _GROUPS_AT_ONCE])):
-                loaded.machine.advance(int(times[loaded.row]))
+                loaded.fire(int(times[loaded.row]))
                 done.append(loaded)
             self._store(done)
 
@@ -175,6 +175,7 @@ class GroupRunner:
         for loaded in self._loader.load(renewal.busy):
             renewed += loaded.machine.renew(outage.before_ms, outage.after_ms)
             done.append(loaded)
+        self._groups["renewed_ms"][rows] = np.maximum(self._groups["renewed_ms"][rows], outage.after_ms)
         self._store(done)
         batch.counts["sessions_renewed"] += renewed
 
@@ -182,4 +183,4 @@ class GroupRunner:
         for one in loaded:
             self._heartbeats.keep_lost(one.said, one.kept_fingerprints())
         if self._loader.store(loaded):
-            self._router.forget_order()
+            self._router.forget()

@@ -3,6 +3,9 @@
 A group is read from the partition that its id hashes to, and from every partition it was seen in; those differ when the
 topic has grown, or when producers choose partitions in another way. The group's time is the least of theirs. So a
 partition without time holds its own groups and no others.
+
+A group whose events a feed passes on is read from that feed in place of a partition (`heartwheel.log_time.feeds`): what
+is a partition here is a *source*, and the times of all sources are indexed by their numbers.
 """
 
 from __future__ import annotations
@@ -11,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.log_time import LogTime
+from heartwheel.log_time.feeds import FEED_GONE_MS, FIRST_SOURCE
 from heartwheel.log_time.log_time import MOVED_MS_MAX, UNKNOWN_MS
+from heartwheel.partitioner import murmur2
 from heartwheel.shard.fast_path import Route
 from heartwheel.shard.log import BatchLog
 from heartwheel.shard.tables import Table
@@ -61,21 +66,24 @@ class GroupTimes:
 
         Args:
             time: of the partitions.
-            decided: int64 (partitions,), up to where each is decided, epoch ms.
+            decided: int64 (sources,), up to where each is decided, epoch ms.
 
         Returns:
             int64 (groups,), epoch ms; without meaning for free rows.
         """
-        if not len(decided):
+        if not time.count:
             return np.full(self._groups.rows, UNKNOWN_MS, np.int64)
         first = self._groups["partition"]
         times: Ints = decided[first]
-        homeless = self._homeless(time, self._groups["seen_ms"])
+        homeless = self._homeless(time, self._groups["seen_ms"]) | (first < 0)
         for count in (time.count, *time.former):
             home = np.where(homeless, first, self._groups["id_hash"] % count)
             times = np.minimum(times, decided[home])
         for row, found in self.elsewhere().items():
-            times[row] = min(times[row], decided[found].min())
+            sources = self._awaited(row, found, time)
+            times[row] = decided[sources].min() if sources[0] < 0 else min(times[row], decided[found].min())
+        for row, held in self._held(time).items():
+            times[row] = min(times[row], held)
         return times
 
     def until(self, log: BatchLog, route: Route, time: LogTime, decided: Ints) -> Ints:
@@ -88,7 +96,7 @@ class GroupTimes:
             log: the records.
             route: where they go.
             time: of the partitions.
-            decided: int64 (partitions,), up to where each is decided, epoch ms.
+            decided: int64 (sources,), up to where each is decided, epoch ms.
 
         Returns:
             int64 (entries,), epoch ms.
@@ -96,21 +104,40 @@ class GroupTimes:
         own = log.entry_partition
         until = decided[own]
         group = route.group
-        known = np.flatnonzero(group >= 0)
+        known = self._from_several(own, group, time)
         rows = group[known]
         first = self._groups["partition"][rows]
         mine = own[known]
-        until[known] = np.where(first != mine, np.minimum(until[known], decided[first] - (first < mine)), until[known])
-        homeless = self._homeless(time, self._groups["seen_ms"][rows])
+        until[known] = np.where(
+            (first != mine) & ~self._gone(first, time),
+            np.minimum(until[known], decided[first] - (first < mine)),
+            until[known],
+        )
+        homeless = self._homeless(time, self._groups["seen_ms"][rows]) | (first < 0)
         for count in (time.count, *time.former):
             home = self._groups["id_hash"][rows] % count
             waits = (home != mine) & ~homeless
             until[known] = np.where(waits, np.minimum(until[known], decided[home] - (home < mine)), until[known])
         for entry in known[self._groups["elsewhere"][rows] != 0].tolist():
-            for other in self._elsewhere[int(group[entry])]:
+            row = int(group[entry])
+            for other in self._awaited(row, self._elsewhere[row], time):
                 if other != own[entry]:
                     until[entry] = min(until[entry], decided[other] - (other < own[entry]))
+        for row, held in self._held(time).items():
+            until[group == row] = np.minimum(until[group == row], held)
         return until
+
+    def _from_several(self, own: Ints, group: Rows, time: LogTime) -> Rows:
+        """Name the entries of which another partition than their own has a say; mostly there is none."""
+        groups = self._groups
+        first = groups["partition"]
+        at_home = groups["elsewhere"] == 0
+        homeless = self._homeless(time, groups["seen_ms"])
+        for count in (time.count, *time.former):
+            at_home &= homeless | (groups["id_hash"] % count == first)
+        # One more than groups, read by entries of no group, which none has a say of either.
+        only = np.append(np.where(at_home, first, -1), -1)
+        return np.flatnonzero((only[group] != own) & (group >= 0))
 
     def read_beyond(
         self, rows: Rows, moment_ms: int, partition: int, time: LogTime, decided: Ints
@@ -122,18 +149,56 @@ class GroupTimes:
             moment_ms: epoch ms.
             partition: which one; it has been read further.
             time: of the partitions.
-            decided: int64 (partitions,), up to where each is decided, epoch ms.
+            decided: int64 (sources,), up to where each is decided, epoch ms.
         """
         beyond = decided > moment_ms
         beyond[partition] = True
+        for at in range(len(time.feeds)):
+            beyond[FIRST_SOURCE - at] |= self._is_gone(FIRST_SOURCE - at, time)
         groups = self._groups
-        found: NDArray[np.bool_] = beyond[groups["partition"][rows]]
-        homeless = self._homeless(time, groups["seen_ms"][rows])
+        first = groups["partition"][rows]
+        found: NDArray[np.bool_] = beyond[first]
+        homeless = self._homeless(time, groups["seen_ms"][rows]) | (first < 0)
         for count in (time.count, *time.former):
             found &= homeless | beyond[groups["id_hash"][rows] % count]
         for at in np.flatnonzero(groups["elsewhere"][rows]).tolist():
             found[at] &= bool(beyond[self._elsewhere[int(rows[at])]].all())
         return found
+
+    def _awaited(self, row: int, elsewhere: list[int], time: LogTime) -> list[int]:
+        """Return the sources that a group is read from; of its feeds those that are gone only if all of them are."""
+        sources = [int(self._groups["partition"][row]), *elsewhere]
+        return [each for each in sources if not self._is_gone(each, time)] or sources
+
+    def _held(self, time: LogTime) -> dict[int, int]:
+        """Return the groups that a feed holds back, by their row, with the time that each is held at, epoch ms."""
+        found: dict[int, int] = {}
+        groups = self._groups
+        for at, feed in enumerate(time.feeds):
+            for group_id, held_ms in feed.held.items():
+                id_hash = murmur2(group_id.encode("utf-8", "surrogatepass")) & 0x7FFFFFFF
+                rows = np.flatnonzero((groups["id_hash"] == id_hash) & (groups["state"] >= 0))
+                for row, known in zip(rows.tolist(), groups.text.ids(rows), strict=True):
+                    if known == group_id and FIRST_SOURCE - at in self._sources(row):
+                        found[row] = min(held_ms, found.get(row, held_ms))
+        return found
+
+    def _sources(self, row: int) -> list[int]:
+        more = self._elsewhere[row] if self._groups["elsewhere"][row] else []
+        return [int(self._groups["partition"][row]), *more]
+
+    def _gone(self, sources: Rows, time: LogTime) -> NDArray[np.bool_]:
+        """Tell which sources are feeds that are gone."""
+        gone = {FIRST_SOURCE - at for at in range(len(time.feeds)) if self._is_gone(FIRST_SOURCE - at, time)}
+        return np.isin(sources, list(gone)) if gone else np.zeros(len(sources), np.bool_)
+
+    @staticmethod
+    def _is_gone(source: int, time: LogTime) -> bool:
+        if source >= 0:
+            return False
+        feed = time.feed(source)
+        part = time.partitions.get(feed.partition)
+        return part is not None and part.watermark_ms - feed.written_ms > FEED_GONE_MS
 
     @staticmethod
     def _homeless(time: LogTime, seen_ms: Ints) -> NDArray[np.bool_]:

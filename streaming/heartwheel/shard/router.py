@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from heartwheel.coordinator.model import Group
 from heartwheel.partitioner import murmur2
 from heartwheel.shard.fast_path import Route
+from heartwheel.shard.fingerprints import FingerprintIndex
 from heartwheel.shard.log import BatchLog
 from heartwheel.shard.rules_path import group_detail
 from heartwheel.shard.tables import FREE, Table
@@ -23,25 +24,17 @@ class Router:
         members: the table of members.
         groups: the table of groups; unknown ones are given a row.
         groups_max: most groups there may be.
-        order: intp (members,), rows of the members in the order of their fingerprints.
     """
 
-    def __init__(self, members: Table, groups: Table, groups_max: int, order: Rows) -> None:
+    def __init__(self, members: Table, groups: Table, groups_max: int) -> None:
         self._members = members
         self._groups = groups
         self._groups_max = groups_max
-        self._order: Rows | None = order
+        self._index: FingerprintIndex | None = None
 
-    def order(self) -> Rows:
-        """Return the rows of the members in the order of their fingerprints."""
-        known = self._members["fingerprint"]
-        if self._order is None or len(self._order) != len(known):
-            self._order = np.argsort(known, kind="stable")
-        return self._order
-
-    def forget_order(self) -> None:
+    def forget(self) -> None:
         """Note that fingerprints have changed."""
-        self._order = None
+        self._index = None
 
     def route(self, log: BatchLog) -> Route:
         """Route the records of a batch; what has no known fingerprint makes its group busy."""
@@ -58,13 +51,9 @@ class Router:
 
     def find(self, fingerprints: Ints) -> Rows:
         """Look up which members' known heartbeats these are; -1 for none."""
-        known, order = self._members["fingerprint"], self.order()
-        if not len(known):
-            return np.full(len(fingerprints), -1, np.intp)
-        ordered = known[order]
-        at = np.minimum(np.searchsorted(ordered, fingerprints), len(ordered) - 1)
-        hit = (ordered[at] == fingerprints) & (fingerprints != 0)
-        return np.where(hit, order[at], -1)
+        if self._index is None:
+            self._index = FingerprintIndex(self._members["fingerprint"])
+        return self._index.find(fingerprints)
 
     def _name_groups(self, log: BatchLog, entries: list[int], group: Rows) -> None:
         """Fill in the groups of some entries from what they say; `FREE` where there is no room for a new one."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, NamedTuple
+from functools import cached_property
+from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.departures import expire_at_once
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import NEVER, UNSAID, Group, GroupKind, GroupState, Member
 from heartwheel.shard.handles import group_handle, member_handle
@@ -33,35 +35,61 @@ KINDS: Final = (GroupKind.NEW, GroupKind.CLASSIC, GroupKind.LOADED, GroupKind.PR
 
 _encode = msgspec.json.Encoder().encode
 _decode_member = msgspec.json.Decoder(Member).decode
-_decode_group = msgspec.json.Decoder(Group).decode
+decode_group = msgspec.json.Decoder(Group).decode
+"""Decode what `group_detail` wrote: a group without its name and its members."""
 
 Rows = NDArray[np.intp]
 
 
-class Loaded(NamedTuple):
+class Loaded:
     """Hold one group while the rules have it.
 
     Args:
         row: the group's row.
-        group: its state, which the machine changes in place.
-        machine: the state machine.
+        group: its state, changed in place.
         member_rows: member id to row, as it was when the group was loaded.
+        config: the rules' configuration.
+        emit: takes each verdict.
+        renewed_ms: end of the newest outage that has renewed its sessions, epoch ms; -1 if there was none.
         said: the members' heartbeats by fingerprint, as they were when the group was loaded.
-        heard: the heartbeats that were applied since, by fingerprint.
     """
 
-    row: int
-    group: Group
-    machine: GroupMachine
-    member_rows: dict[str, int]
-    said: dict[int, Said]
-    heard: dict[int, Event]
+    def __init__(
+        self,
+        row: int,
+        group: Group,
+        member_rows: dict[str, int],
+        config: CoordinatorConfig,
+        emit: Callable[[Verdict], None],
+        renewed_ms: int,
+        said: dict[int, Said],
+    ) -> None:
+        self.row = row
+        self.group = group
+        self.member_rows = member_rows
+        self.said = said
+        self.heard: dict[int, Event] = {}
+        """The heartbeats that were applied since, by fingerprint."""
+        self._config = config
+        self._emit = emit
+        self._renewed_ms = renewed_ms
+
+    @cached_property
+    def machine(self) -> GroupMachine:
+        """The state machine; it counts and files every member when it is made."""
+        return GroupMachine(self.group, self._config, self._emit, self._renewed_ms)
 
     def kept_fingerprints(self) -> list[int]:
         """List the fingerprints that rows will have once the group is stored."""
         if self.machine.is_forgettable():
             return []
         return [member.fingerprint for member in self.group.all_members()]
+
+    def fire(self, clock_ms: int) -> None:
+        """Fire every timer with a deadline at or before the clock (epoch ms), in order, without a machine if it can."""
+        done = expire_at_once(self.group, clock_ms, self._config, self._emit, self._renewed_ms)
+        if not done or self.group.forget_deadline_ms <= clock_ms:
+            self.machine.advance(clock_ms)
 
 
 class GroupLoader:
@@ -100,18 +128,19 @@ class GroupLoader:
         starts = np.searchsorted(owner, rows).tolist()
         stops = np.searchsorted(owner, rows, side="right").tolist()
         seen = self._groups["seen_ms"][rows].tolist()
+        renewed = self._groups["renewed_ms"][rows].tolist()
         rows_of = member_rows.tolist()
         for i, (group_id, detail) in enumerate(self._groups.text.read(rows)):
-            group = _decode_group(detail)
+            group = decode_group(detail)
             group.group_id = group_id
             group.last_event_ms = seen[i]
             here = slice(starts[i], stops[i])
             for member in sorted(members[here], key=_seq):
                 (group.pending if member.pending else group.members)[member.member_id] = member
-            machine = GroupMachine(group, self._config, self._emit)
             ids = (text[0] for text in texts[here])
+            member_rows_of = dict(zip(ids, rows_of[here], strict=True))
             said = _take_said(group_id, members[here])
-            yield Loaded(int(rows[i]), group, machine, dict(zip(ids, rows_of[here], strict=True)), said, {})
+            yield Loaded(int(rows[i]), group, member_rows_of, self._config, self._emit, renewed[i], said)
 
     def said(self, rows: Rows) -> list[Said]:
         """Read the heartbeats of some members.
@@ -179,10 +208,11 @@ class GroupLoader:
         forgotten = loaded.machine.is_forgettable()
         # A member keeps its row, so rows are given back only once the stayers are known.
         stays = [] if forgotten else [(member, gone.pop(member.member_id, -1)) for member in group.all_members()]
-        for row in gone.values():
-            batch.fingerprints_dropped |= bool(self._members["fingerprint"][row])
-            batch.cancelled.append(member_handle(row))
-            self._members.release(row)
+        if gone:
+            rows = np.array(list(gone.values()), np.intp)
+            batch.fingerprints_dropped |= bool(self._members["fingerprint"][rows].any())
+            batch.cancelled += member_handle(rows).tolist()
+            self._members.release_many(rows)
         if forgotten:
             batch.cancelled.append(group_handle(loaded.row))
             self._groups.release(loaded.row)
@@ -191,7 +221,7 @@ class GroupLoader:
             member.heartbeat = _heartbeat(loaded, member.fingerprint)
             at = row if row >= 0 else self._members.allocate()
             batch.add(at, loaded.row, member)
-            self._members.text.write(at, member.member_id, _member_detail(member))
+            self._members.text.write(at, member.member_id, member_detail(member))
         self._write_group(loaded.row, group, batch)
 
     def _write_group(self, row: int, group: Group, batch: _Stored) -> None:
@@ -244,7 +274,7 @@ def group_detail(group: Group) -> bytes:
     return _encode(group)
 
 
-def _member_detail(member: Member) -> bytes:
+def member_detail(member: Member) -> bytes:
     """Encode what the tables do not hold of a member; the member is not to be used afterwards."""
     member.member_id = ""
     member.last_seen_ms = 0

@@ -31,6 +31,7 @@ from heartwheel.log_time import Outage, Reading
 from heartwheel.log_time.log_time import UNKNOWN_MS
 from heartwheel.pack import Bodies, Pack
 from heartwheel.shard.admission import Admission
+from heartwheel.shard.arrivals import Arrivals, take_out
 from heartwheel.shard.batch import Batch, BatchResult
 from heartwheel.shard.codec import ShardState, decode_state, encode_state, new_state
 from heartwheel.shard.fast_path import Route, keep_alive, mark_busy
@@ -51,7 +52,6 @@ from heartwheel.wire.verdicts import Verdict
 from timing_wheel import TIME_MS_MAX
 
 Ints = NDArray[np.int64]
-Rows = NDArray[np.intp]
 
 
 class Shard:
@@ -64,6 +64,7 @@ class Shard:
         wheel_size: buckets a level of the wheel; left out, those of the blob.
         outage_min_ms: shortest gap in a partition that may be an outage, ms.
         partitions: how many partitions the topic is known to have; 0 if that is to be learned from it.
+        former: how many it had before, since the job was first started.
         blob: the state from `encode`, or empty for a new shard.
 
     Raises:
@@ -79,25 +80,27 @@ class Shard:
         wheel_size: int | None = None,
         outage_min_ms: int = 3_000,
         partitions: int = 0,
+        former: Sequence[int] = (),
         blob: str = "",
     ) -> None:
-        self._limits = limits
-        self._outage_min_ms = outage_min_ms
-        self._partitions = partitions
+        self._limits, self._outage_min_ms = limits, outage_min_ms
+        self._partitions, self._former = partitions, former
         state = decode_state(blob) if blob else new_state()
         self._members, self._groups = state.members, state.groups
         self._wheel = shaped(state.wheel, tick_ms, wheel_size)
         # What is kept of those who are gone has a bound of its own, and must not keep others out.
         self._heavy = len(blob) * (1 - state.kept_share) >= limits.state_bytes_max
         groups_max = 0 if self._heavy else limits.groups_max
-        self._router = Router(self._members, self._groups, groups_max, state.fingerprint_order)
+        self._router = Router(self._members, self._groups, groups_max)
         self.time = state.time
         self._group_times = GroupTimes(self._groups, state.elsewhere)
         self._waiting = state.waiting
         self._owed = OwedRenewals(self._groups, self._group_times, state.owed)
+        self._came = state.came
         self.totals: Counter[str] = Counter(state.counts)
         self._verdicts: list[Verdict] = []
-        self._loader = GroupLoader(self._members, self._groups, self._wheel, coordinator, self._verdicts.append)
+        where = (self._members, self._groups, self._wheel, coordinator, self._verdicts.append)
+        self._loader, self._arrivals = GroupLoader(*where), Arrivals(*where)
         self._heartbeats = Heartbeats(state.kept)
         self._runner = GroupRunner(
             self._members, self._groups, self._wheel, self._loader, self._router, limits, self._heartbeats
@@ -153,7 +156,7 @@ class Shard:
         """Encode the state; `Shard(blob=...)` carries on from it."""
         if self._members.wasteful():
             renumber_members(self._members, self._wheel)
-            self._router.forget_order()
+            self._router.forget()
         if self._heavy:
             # A full shard must not stay full for ever of those who are gone (`test_p6_state_bytes_max`).
             self._members.drop_free_text()
@@ -163,30 +166,36 @@ class Shard:
                 self._members,
                 self._groups,
                 self._wheel,
-                self._router.order(),
                 dict(self.totals),
                 self.time,
                 self._group_times.elsewhere(),
                 self._waiting,
                 self._owed.state(),
+                self._came,
                 self._heartbeats.state(),
             )
         )
 
-    def apply(self, packs: Sequence[Pack], readings: Sequence[Reading]) -> BatchResult:
+    def apply(
+        self, packs: Sequence[Pack], readings: Sequence[Reading], passed_on: Sequence[tuple[str, Pack]] = ()
+    ) -> BatchResult:
         """Apply the records of a batch, and fire what is due by the time that it proves.
 
         Args:
             packs: the records.
             readings: what was read of each partition, whichever shard it was for; of every partition of the packs.
+            passed_on: the records of feeds, with the feed's name; their times are those of the feed.
         """
         batch = self._begin()
         floors = self.time.watermarks()
-        outages = self.time.read(readings, outage_min_ms=self._outage_min_ms, partitions=self._partitions)
-        batch.counts["records"] += sum(len(pack.entry) for pack in packs)
+        outages = self.time.read(
+            readings, outage_min_ms=self._outage_min_ms, partitions=self._partitions, former=self._former
+        )
+        fed = [pack._replace(partition=self.time.source(feed, pack.partition)) for feed, pack in passed_on]
+        batch.counts["records"] += sum(len(pack.entry) for pack in (*packs, *fed))
         batch.counts["values_without_bytes"] += sum(len(pack.fingerprints) - len(pack.bodies) for pack in packs)
-        packs = [*self._waiting, *(not_before(pack, floors) for pack in packs)]
-        decided = self.time.decided()
+        packs = [*self._waiting, *(not_before(pack, floors) for pack in packs), *fed]
+        decided = self.time.with_feeds(self.time.decided())
         for outage in outages:
             packs = self._step(packs, decided, batch, until_ms=outage.before_ms)
             self._runner.renew(self._owed.add(outage, self.time, decided), outage, batch)
@@ -242,7 +251,8 @@ class Shard:
     def _end(self, batch: Batch, outages: list[Outage]) -> BatchResult:
         result = batch.result(outages)
         self.totals.update(result.counts)
-        return result
+        refused = [one._replace(partition=self.time.partition_of(one.partition)) for one in result.refused]
+        return result._replace(refused=refused)
 
     def count(self, outcome: BatchResult, more: Counter[str]) -> None:
         """Add what was counted outside of the rules, such as rejected records, to a batch and to the totals."""
@@ -254,7 +264,7 @@ class Shard:
 
         Args:
             packs: the records.
-            decided: int64 (partitions,), up to where each is decided, epoch ms.
+            decided: int64 (sources,), up to where each is decided, epoch ms.
             batch: what comes of it.
             until_ms: records after that wait, epoch ms.
 
@@ -306,6 +316,7 @@ class Shard:
             # A new wheel starts where the log does, so that its first deadlines are filed on fine levels.
             self._wheel.advance(max(0, int(log.append_ms.min())))
         batch.counts["records_astray"] += self._router.count_strays(log, route.group)
+        arriving = take_out(log, route, self._groups)
         mark_busy(
             log,
             route,
@@ -314,6 +325,8 @@ class Shard:
             member_deadlines(self._wheel, self._members.rows),
             group_deadlines(self._wheel, self._groups.rows),
         )
+        if len(arriving) and self._arrivals.let_in(log, route, batch.admission):
+            self._router.forget()
         alive = keep_alive(log, route, self._groups)
         self._members["seen_ms"][alive.rows] = alive.seen_ms
         self._wheel.file(member_handle(alive.rows), alive.seen_ms + self._members["timeout_ms"][alive.rows])

@@ -49,17 +49,41 @@ class Table:
         """Take a free row, its columns at their initial values, and return its number."""
         if self._free:
             return self._free.pop()
-        if self.rows == len(self._columns[self._owner]):
-            for name, (default, dtype) in self._defaults.items():
-                self._columns[name] = np.concatenate([self._columns[name], np.full(max(self.rows, 16), default, dtype)])
+        if self.rows == self._capacity:
+            self._grow(self.rows + 16)
         self.rows += 1
         return self.rows - 1
+
+    def allocate_many(self, count: int) -> Rows:
+        """Take free rows, as `allocate` does so many times, and return their numbers."""
+        again = self._free[: -count - 1 : -1]
+        del self._free[len(self._free) - len(again) :]
+        fresh = range(self.rows, self.rows + count - len(again))
+        if fresh.stop > self._capacity:
+            self._grow(fresh.stop)
+        self.rows = fresh.stop
+        return np.array([*again, *fresh], np.intp)
+
+    @property
+    def _capacity(self) -> int:
+        return len(self._columns[self._owner])
+
+    def _grow(self, rows: int) -> None:
+        missing = max(rows, 2 * self._capacity) - self._capacity
+        for name, (default, dtype) in self._defaults.items():
+            self._columns[name] = np.concatenate([self._columns[name], np.full(missing, default, dtype)])
 
     def release(self, row: int) -> None:
         """Give a row back."""
         for name, (default, _) in self._defaults.items():
             self._columns[name][row] = default
         self._free.append(row)
+
+    def release_many(self, rows: Rows) -> None:
+        """Give rows back, each once."""
+        for name, (default, _) in self._defaults.items():
+            self._columns[name][rows] = default
+        self._free += rows.tolist()
 
     def drop_free_text(self) -> None:
         """Drop the ids and details of free rows; else they stay until their row is taken again."""
@@ -117,7 +141,8 @@ def group_table() -> Table:
 
     Columns: `state` and `kind` (numbers of the enums), `seen_ms` (the group's effective time), `partition` (where it
     was seen first), `strays` (records seen elsewhere), `elsewhere` (whether there were any), `id_hash` (of its id, by
-    which Kafka's producers choose its partition), `owed` (whether an outage has yet to renew its sessions).
+    which Kafka's producers choose its partition), `owed` (whether an outage has yet to renew its sessions),
+    `renewed_ms` (the end of the newest outage that did).
     """
     return Table(
         {
@@ -129,5 +154,6 @@ def group_table() -> Table:
             "elsewhere": (0, np.int8),
             "id_hash": (0, np.int32),
             "owed": (0, np.int8),
+            "renewed_ms": (-1, np.int64),
         }
     )

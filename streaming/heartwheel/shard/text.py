@@ -1,120 +1,157 @@
 """Text columns: the ids and details that a batch seldom needs, kept encoded until somebody asks.
 
 A batch of heartbeats changes deadlines and nothing else, so a shard's ids, by far its largest part, go from one batch's
-state to the next as the bytes they came in (`test_shard_codec.py::test_untouched_text_is_not_encoded_again`).
+state to the next as the text they came in (`test_shard_codec.py::test_untouched_text_is_not_encoded_again`). They are
+kept in blocks of `BLOCK_ROWS`, so that whoever asks for ten ids decodes ten blocks, and who writes one encodes one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, Final, Generic, TypeVar
 
+import msgspec
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-_SCHEMA: Final = pa.schema([("id", pa.large_string()), ("detail", pa.large_binary())])
+from heartwheel.shard.frame import decode_section, encode_section
 
-_THREADS_FROM_BYTES: Final = 1 << 20
-"""Above this size Arrow may use its threads; below, handing the work to them costs ten times the work itself."""
+BLOCK_ROWS: Final = 512
+
+_SIZE_CHARS: Final = 8
+_DECODERS: Final[dict[type, msgspec.msgpack.Decoder[Any]]] = {
+    str: msgspec.msgpack.Decoder(list[str]),
+    bytes: msgspec.msgpack.Decoder(list[bytes]),
+}
+_encode = msgspec.msgpack.Encoder().encode
+
+Rows = NDArray[np.intp] | Sequence[int]
+_Value = TypeVar("_Value", str, bytes)
+
+
+class _Column(Generic[_Value]):
+    """One column in blocks: as text until somebody asks, as a list of its values from then on.
+
+    Args:
+        nothing: the value of rows that were never written.
+        encoded: what `encode` returned.
+    """
+
+    def __init__(self, nothing: _Value, encoded: str) -> None:
+        self._nothing: _Value = nothing
+        self._decode = _DECODERS[type(nothing)].decode
+        self._encoded: str | None = encoded
+        count = int(encoded[:_SIZE_CHARS] or "0", 16)
+        end = _SIZE_CHARS * (count + 1)
+        sizes: list[int] = [int(encoded[at : at + _SIZE_CHARS], 16) for at in range(_SIZE_CHARS, end, _SIZE_CHARS)]
+        self._texts = [encoded[start:stop] for start, stop in pairwise(accumulate(sizes, initial=end))]
+        self._blocks: list[list[_Value] | None] = [None] * count
+        self._dirty: set[int] = set()
+
+    def _block(self, number: int) -> list[_Value]:
+        block = self._blocks[number]
+        if block is None:
+            block = self._blocks[number] = self._decode(decode_section(self._texts[number]))
+        return block
+
+    def read(self, rows: Iterable[int]) -> list[_Value]:
+        """Read the values of some rows; of one that was never written it is the empty one."""
+        blocks, found = self._blocks, []
+        for row in rows:
+            number, place = divmod(row, BLOCK_ROWS)
+            block = (blocks[number] or self._block(number)) if number < len(blocks) else ()
+            found.append(block[place] if place < len(block) else self._nothing)
+        return found
+
+    def write(self, row: int, value: _Value) -> None:
+        """Set the value of one row."""
+        number, place = divmod(row, BLOCK_ROWS)
+        block = self._block_to_write(number, place)
+        if place == len(block):
+            block.append(value)
+        elif block[place] == value:
+            return
+        else:
+            block[place] = value
+        self._dirty.add(number)
+
+    def _block_to_write(self, number: int, places: int) -> list[_Value]:
+        """Return a block with so many values at least."""
+        while number >= len(self._blocks):
+            self._dirty.add(len(self._blocks))
+            self._blocks.append([])
+            self._texts.append("")
+        block = self._block(number)
+        if places > len(block):
+            block.extend([self._nothing] * (places - len(block)))
+        return block
+
+    def write_many(self, rows: NDArray[np.intp], values: list[_Value]) -> None:
+        """Set the values of some rows; of rows that follow each other those of a block are set in one go."""
+        breaks: NDArray[np.intp] = np.flatnonzero((np.diff(rows) != 1) | (rows[1:] % BLOCK_ROWS == 0)) + 1
+        for start, stop in pairwise([0, *breaks.tolist(), len(rows)]):
+            number, place = divmod(int(rows[start]), BLOCK_ROWS)
+            self._block_to_write(number, place)[place : place + stop - start] = values[start:stop]
+            self._dirty.add(number)
+
+    def encode(self) -> str:
+        """Encode the column; blocks that nobody wrote to stay as they are."""
+        if self._encoded is None or self._dirty:
+            for number in self._dirty:
+                self._texts[number] = encode_section(_encode(self._blocks[number]))
+            self._dirty.clear()
+            self._encoded = _joined(self._texts)
+        return self._encoded
 
 
 class TextTable:
     """Keep an id and an encoded detail for each row of a table.
 
-    Rows that were written since the table was decoded lie in a dictionary over the decoded columns, and are merged into
-    them when the table is encoded.
+    Args:
+        ids: the ids, as `encode` returned them.
+        details: the details likewise.
     """
 
-    def __init__(self, encoded: bytes | None = None) -> None:
-        self._encoded = encoded
-        self._columns: pa.RecordBatch | None = None
-        self._written: dict[int, tuple[str, bytes]] = {}
+    def __init__(self, ids: str = "", details: str = "") -> None:
+        self._ids = _Column("", ids)
+        self._details = _Column(b"", details)
 
-    def ids(self, rows: NDArray[np.intp] | Sequence[int]) -> list[str]:
+    def ids(self, rows: Rows) -> list[str]:
         """Read the ids of some rows."""
-        return [row[0] for row in self._read(rows, detail=False)]
+        return self._ids.read(_listed(rows))
 
-    def read(self, rows: NDArray[np.intp] | Sequence[int]) -> list[tuple[str, bytes]]:
+    def read(self, rows: Rows) -> list[tuple[str, bytes]]:
         """Read (id, detail) of some rows."""
-        return self._read(rows, detail=True)
+        listed = _listed(rows)
+        return list(zip(self._ids.read(listed), self._details.read(listed), strict=True))
 
     def write(self, row: int, row_id: str, detail: bytes) -> None:
         """Set the id and the detail of one row."""
-        self._written[row] = (row_id, detail)
+        self._ids.write(row, row_id)
+        self._details.write(row, detail)
 
-    def _decoded(self) -> pa.RecordBatch:
-        if self._columns is None:
-            if self._encoded is None:
-                self._columns = pa.RecordBatch.from_pylist([], schema=_SCHEMA)
-            else:
-                self._columns = read_batch(self._encoded)
-        return self._columns
-
-    def _read(self, rows: NDArray[np.intp] | Sequence[int], *, detail: bool) -> list[tuple[str, bytes]]:
-        columns = self._decoded()
-        wanted = np.asarray(rows, np.int64)
-        # A row that exists only in the dictionary is read as null here and filled in below.
-        index = pa.array(wanted, mask=wanted >= columns.num_rows)
-        ids = columns.column(0).take(index).to_pylist()
-        details = columns.column(1).take(index).to_pylist() if detail else [b""] * len(ids)
-        if not self._written:
-            return list(zip(ids, details, strict=True))
-        written = self._written.get
-        return [
-            written(row) or (row_id, row_detail)
-            for row, row_id, row_detail in zip(wanted.tolist(), ids, details, strict=True)
-        ]
+    def write_many(self, rows: NDArray[np.intp], ids: list[str], details: list[bytes]) -> None:
+        """Set the ids and details of some rows."""
+        self._ids.write_many(rows, ids)
+        self._details.write_many(rows, details)
 
     def keep(self, rows: NDArray[np.intp]) -> None:
         """Renumber the table: row `rows[i]` becomes row `i`, all others are dropped."""
-        merged = self._merged(int(rows.max()) + 1 if len(rows) else 0)
-        self._columns = merged.take(pa.array(rows.astype(np.int64)))
-        self._encoded = None
-        self._written = {}
+        kept = self.read(rows)
+        self._ids, self._details = _Column("", ""), _Column(b"", "")
+        for row, (row_id, detail) in enumerate(kept):
+            self.write(row, row_id, detail)
 
-    def encode(self, rows: int) -> bytes:
-        """Encode the first `rows` rows; unchanged tables are returned as the bytes they were decoded from."""
-        if self._written or self._encoded is None:
-            self._columns = self._merged(rows)
-            self._encoded = write_batch(self._columns)
-            self._written = {}
-        return self._encoded
-
-    def _merged(self, rows: int) -> pa.RecordBatch:
-        columns = self._decoded()
-        if not self._written and columns.num_rows == rows:
-            return columns
-        index = np.arange(rows, dtype=np.int64)
-        if self._written:
-            fresh = pa.RecordBatch.from_arrays(
-                [
-                    pa.array([text[0] for text in self._written.values()], pa.large_string()),
-                    pa.array([text[1] for text in self._written.values()], pa.large_binary()),
-                ],
-                schema=_SCHEMA,
-            )
-            at = np.fromiter(self._written, np.int64, len(self._written))
-            index[at] = columns.num_rows + np.arange(len(at))
-            columns = pa.concat_batches([columns, fresh])
-        return columns.take(pa.array(index))
+    def encode(self) -> tuple[str, str]:
+        """Encode ids and details; unchanged ones are returned as the text they were decoded from."""
+        return self._ids.encode(), self._details.encode()
 
 
-def write_batch(batch: pa.RecordBatch) -> bytes:
-    """Write one record batch as an Arrow IPC stream, compressed with zstd."""
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=batch.nbytes > _THREADS_FROM_BYTES)
-    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]  # pyarrow is untyped
+def _listed(rows: Any) -> list[int]:
+    return rows.tolist() if isinstance(rows, np.ndarray) else list(rows)
 
 
-def read_batch(data: bytes) -> pa.RecordBatch:
-    """Read what `write_batch` wrote.
-
-    Raises:
-        pyarrow.ArrowInvalid: the bytes are not such a stream.
-    """
-    options = pa.ipc.IpcReadOptions(use_threads=len(data) > _THREADS_FROM_BYTES)
-    with pa.ipc.open_stream(data, options=options) as reader:
-        return reader.read_next_batch()
+def _joined(texts: list[str]) -> str:
+    sizes = (len(texts), *map(len, texts))
+    return "".join((*(f"{size:0{_SIZE_CHARS}x}" for size in sizes), *texts))

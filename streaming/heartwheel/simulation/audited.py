@@ -11,6 +11,7 @@ from heartwheel.simulation.plan import VALUE_BYTES_MAX, Plan
 from heartwheel.simulation.problem import Problem
 from heartwheel.simulation.sink import read_reject, read_row
 from heartwheel.simulation.topic import Topic
+from heartwheel.wire.events import RejectedError, decode_event
 
 
 def audited(
@@ -23,12 +24,27 @@ def audited(
         topic: the heartbeats.
         checkpoint: with the sink, after the job has ended.
         runs: of the job's ticker.
-        astray: groups of which nothing is promised.
+        astray: groups whose records have no promised order.
     """
     report = _report(plan, topic, checkpoint, runs)
     for finding in report.findings:
-        if finding.group_id not in astray and not _is_explained(finding, plan):
+        group_id = finding.group_id or _group_of(finding, topic, checkpoint)
+        if group_id not in astray and not _is_explained(finding, plan):
             yield Problem("audit", f"{finding.kind}, {finding.place()}: {finding.detail} {finding}")
+
+
+def _group_of(finding: Finding, topic: Topic, checkpoint: Checkpoint) -> str | None:
+    """Name the group of the record that a finding about a reject is about; `None` if it has none."""
+    partition, offset = finding.partition, finding.offset
+    if finding.kind is FindingKind.REJECT_FORGED:
+        reject = read_reject(checkpoint.sink[offset])
+        partition, offset = (reject.partition, reject.offset) if reject is not None else (-1, -1)
+    elif finding.kind is not FindingKind.REJECT_MISSING:
+        return None
+    try:
+        return decode_event(topic.partitions[partition][offset].record.value, size_max=VALUE_BYTES_MAX).group_id
+    except RejectedError:
+        return None
 
 
 def _is_explained(finding: Finding, plan: Plan) -> bool:

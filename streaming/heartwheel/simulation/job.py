@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
-import pandas as pd
 
 from heartwheel.log_time import ReadingsBuilder, encode_readings
 from heartwheel.pack import Pack, decode_pack
@@ -29,6 +28,9 @@ from heartwheel.spark.schema import NEW_STATE, StateRow
 from heartwheel.spark.slots import slots_of
 from heartwheel.spark.state_function import StateFunction, advance_shard, state_function
 from heartwheel.testing import Record, frame_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class _Counts(msgspec.Struct):
@@ -98,11 +100,11 @@ class Job:
         self.now_ms = plan.start_ms
         self._faults = Faults(plan, self._dice, story)
         self._ticker = Ticker(plan, topic, story)
+        self.checkpoint = Checkpoint(topic.ends_at(plan.start_ms) if plan.latest else {})
         self._function = self._configured()
         self._workers = self._new_workers()
         self._starts = 0
         self._attempts = 0
-        self.checkpoint = Checkpoint(topic.ends_at(plan.start_ms) if plan.latest else {})
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -132,8 +134,9 @@ class Job:
         self._start(same_process=False)
         self._pass(wait_ms)
         self.trigger()
-        while self._ends() != self.checkpoint.read:
-            self._once(self._ends())
+        while (ends := self._ends()) != self.checkpoint.read:
+            # Behind the last records of members there are ticks alone: more batches of those show nothing more.
+            self._once(self._bounded(ends) if self._topic.is_left(self.checkpoint.read) else ends)
 
     def defers(self) -> bool:
         """Tell whether the last batch put off verdicts, as it would have written too many."""
@@ -146,14 +149,11 @@ class Job:
     def trigger(self) -> None:
         """Run one batch, and wait for the next trigger; after a batch that took too long it comes at once."""
         began_ms, interval_ms = self.now_ms, self._plan.interval_ms
-        self._once(self._ends())
+        self._once(self._bounded(self._ends()))
         self._pass(max(0, (began_ms // interval_ms + 1) * interval_ms - self.now_ms))
 
     def _once(self, ends: dict[int, int]) -> None:
-        bounded = self._bounded(ends)
-        if bounded != ends:
-            self._story.mark("batch bounded")
-        self._plan_batch(bounded)
+        self._plan_batch(ends)
         self._run()
 
     def _start(self, *, same_process: bool) -> None:
@@ -186,6 +186,7 @@ class Job:
         total, most = sum(backlog.values()), self._plan.records_max
         if total <= most:
             return ends
+        self._story.mark("batch bounded")
         # Rounded up, as every partition with a backlog must move on.
         return {p: read.get(p, 0) + min(size, -(-most * size // total)) for p, size in backlog.items()}
 
@@ -272,7 +273,9 @@ class Job:
         return self._call(shard, payloads, planned)
 
     def _call(self, shard: int, payloads: Payloads, planned: Planned) -> tuple[StateRow, Rows]:
-        frame = pd.DataFrame(payloads, columns=["kind", "payload"])
+        # The state function looks at the columns of a frame alone; to make one of pandas takes longer than to read it.
+        kinds, values = zip(*payloads, strict=True) if payloads else ((), ())
+        frame = cast("pd.DataFrame", {"kind": kinds, "payload": values})
         state = _GroupState(self.checkpoint.state(shard), planned.batch_ms)
         rows: Rows = []
         for output in self._function((self._config.slots[shard],), [frame], state):
@@ -307,11 +310,15 @@ class Job:
 
     def _configured(self) -> StateFunction:
         """Make the state function of a process, which knows all runs of its ticker; it may have another wheel."""
-        dice, plan = self._wheel_dice, self._plan
+        dice, plan, counts = self._wheel_dice, self._plan, self.checkpoint.counts
+        count = self._topic.count_at(self.now_ms)
+        former = tuple(counts)
+        counts.setdefault(count, self.checkpoint.commits)
         self._config = replace(
             self._config,
             runs=self.runs,
-            partitions=self._topic.count_at(self.now_ms),
+            partitions=count,
+            former=tuple(each for each in former if each < count),
             # Never a coarser tick than the plan's, by which it is judged how late a verdict may be.
             tick_ms=dice.choice((plan.tick_ms, plan.tick_ms, 1)),
             wheel_size=dice.choice((plan.wheel_size, plan.wheel_size, 7)),

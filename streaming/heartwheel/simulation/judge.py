@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from heartwheel.coordinator.model import Group, Member
-from heartwheel.coordinator.partition import shard_of
-from heartwheel.partitioner import partition_of
+from heartwheel.partitioner import shard_of
 from heartwheel.shard.shard import Shard
+from heartwheel.simulation.astray import Astray, Strays
 from heartwheel.simulation.checkpoint import Checkpoint, SinkRecord
 from heartwheel.simulation.oracle import Expected, Log, Place, expect
 from heartwheel.simulation.plan import Plan
@@ -58,7 +58,7 @@ class Judge:
         self.said: dict[str, list[Said]] = defaultdict(list)
         self.seen: Counter[str] = Counter()
         self.astray: set[str] = set()
-        """Groups of which nothing is promised; known once the problems were listed."""
+        """Groups whose records have no promised order; known once the problems were listed."""
         self._copies: dict[str, Row] = {}
 
     def problems(self) -> Iterator[Problem]:
@@ -69,27 +69,21 @@ class Judge:
             states |= self._states(shard)
             yield from self._check_clock(shard)
         self.seen["outage renews"] += len(self.log.outages)
+        strays = Strays(self.plan, self.log, self.checkpoint)
         for group_id in sorted({*self.log.entries, *self.said}):
             parts = {entry.record.partition for entry in self.log.entries.get(group_id, ())}
             self.seen["group in two partitions"] += len(parts) > 1
-            if self._is_astray(group_id, parts):
-                self.seen["group astray"] += 1
+            if (why := strays.why(group_id)) is not None:
+                self.seen[f"group astray, {why}"] += 1
                 self.astray.add(group_id)
+                if why is not Astray.HEARD_LATE:
+                    yield from self._check_silences(group_id)
                 continue
             expected = expect(self.plan, self.log, group_id, self.refused)
             yield from self._compare(group_id, expected)
             yield from _compare_state(expected, states.get(group_id))
             yield from self._check_silences(group_id)
         yield from self._check_rejects()
-
-    def _is_astray(self, group_id: str, parts: set[int]) -> bool:
-        """Tell whether a group is in partitions of which the job cannot know beforehand: nothing is promised of it."""
-        plan = self.plan
-        counts = {plan.partitions, plan.grown[1] if plan.grown else plan.partitions}
-        homes = {partition_of(group_id.encode(), count) for count in counts}
-        # A job that is started for the first time after a growth does not know of the partitions before it.
-        too_late = plan.grown is not None and len(self.checkpoint.offsets[0].ends) == plan.grown[1]
-        return len(parts) > 1 and (too_late or not parts <= homes)
 
     def _states(self, shard: int) -> dict[str, Group]:
         blob = self.checkpoint.state(shard)[5]

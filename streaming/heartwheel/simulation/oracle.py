@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
-from heartwheel.coordinator.partition import shard_of
 from heartwheel.log_time.outage import RESUME_MAX_MS
-from heartwheel.partitioner import partition_of
+from heartwheel.partitioner import partition_of, shard_of
 from heartwheel.simulation.checkpoint import Checkpoint
 from heartwheel.simulation.plan import VALUE_BYTES_MAX, Plan
 from heartwheel.simulation.sink import Row
@@ -98,6 +97,19 @@ class Log:
         """Tell up to when all of a group was read and is decided, epoch ms."""
         parts = {entry.record.partition for entry in self.entries.get(group_id, ())}
         return min(self._decided_ms(partition) for partition in parts | {self.home_of(group_id)})
+
+    def watermark_ms(self, partition: int, end: int) -> int:
+        """Tell the effective time of the last record before an offset, epoch ms; -1 if there is none."""
+        read = [read.time_ms for read in self._read.get(partition, ()) if read.record.offset < end]
+        return read[-1] if read else -1
+
+    def first_ticks_naming(self, count: int) -> dict[int, int]:
+        """Tell the offset of the first tick of the job's in each partition that names so many partitions, or more."""
+        return {
+            partition: next(read.record.offset for read in log if read.tick and int(read.tick["partitions"]) >= count)
+            for partition, log in self._read.items()
+            if any(read.tick and int(read.tick["partitions"]) >= count for read in log)
+        }
 
     def home_of(self, group_id: str) -> int:
         """Name the partition that Kafka's clients choose for a group."""
@@ -193,7 +205,6 @@ def expect(plan: Plan, log: Log, group_id: str, refused: set[Place]) -> Expected
 
 
 def _rows(plan: Plan, group_id: str, verdicts: list[Verdict]) -> list[Row]:
-    """Shape verdicts as rows; what is said twice, as by two loads in one millisecond, is one row for its readers."""
+    """Shape verdicts as rows."""
     shard = shard_of(group_id, plan.shards)
-    rows = [row_of(verdict, shard=shard, detected_ms=0) for verdict in verdicts if topic_of(verdict) is not None]
-    return [row for place, row in enumerate(rows) if row not in rows[:place]]
+    return [row_of(verdict, shard=shard, detected_ms=0) for verdict in verdicts if topic_of(verdict) is not None]

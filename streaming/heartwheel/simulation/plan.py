@@ -160,9 +160,6 @@ def draw_plan(seed: int) -> Plan:
     partitions = dice.choice((1, 1, 2, 3))
     grown = (dice.randrange(feed_ms), partitions + dice.randint(1, 3)) if dice.random() < 0.2 else None
     brokers = _draw_brokers(dice, feed_ms)
-    if grown is not None:
-        # A new partition whose leader is behind would stamp records before what was decided: no promise covers that.
-        brokers = (Clock(drift_ppm=brokers[0].drift_ppm),)
     shards = dice.choice((1, 1, 2, 2, 3))
     tick_interval_ms = dice.choice((100, 200, 200, 400))
     return Plan(
@@ -180,7 +177,7 @@ def draw_plan(seed: int) -> Plan:
         coordinator=_draw_rules(dice),
         limits=_draw_limits(dice),
         brokers=brokers,
-        leader_changes=_draw_leader_changes(dice, feed_ms, partitions, len(brokers)),
+        leader_changes=_draw_leader_changes(dice, feed_ms, grown[1] if grown else partitions, len(brokers)),
         driver=_draw_driver(dice, feed_ms),
         outages=_draw_outages(dice, feed_ms, partitions),
         transactions=_draw_transactions(dice, feed_ms, partitions),
@@ -193,7 +190,7 @@ def draw_plan(seed: int) -> Plan:
         duplicates=dice.choice((0.0, 0.0, 0.03)),
         feed_ms=feed_ms,
         start_ms=dice.choice((0, 0, dice.randrange(feed_ms))),
-        latest=grown is None and dice.random() < 0.06,
+        latest=dice.random() < 0.06,
         stop_ms=dice.choice((feed_ms, feed_ms + 4_000)),
         crash_rate=dice.choice((0.0, 0.0, 0.01, 0.04, 0.12, 0.4)),
         crashes_max=dice.choice((2, 5, 8)),

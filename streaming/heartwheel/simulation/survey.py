@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -100,3 +101,6 @@ def _simulate_all(seeds: Sequence[int]) -> Survey:
 def _prepare() -> None:
     """Keep Arrow to one core: the blobs are tiny, and the other cores have histories of their own."""
     pa.set_cpu_count(1)
+    # Nearly all that a history makes lasts until its end.
+    gc.freeze()
+    gc.set_threshold(50_000)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
-from heartwheel.coordinator.partition import java_hash
-from heartwheel.partitioner import partition_of
+from heartwheel.partitioner import java_hash, partition_of
 from heartwheel.simulation.plan import GroupPlan, Outage, Plan
 from heartwheel.testing import Record
 
@@ -45,6 +44,7 @@ class Topic:
         """Which records are broken, by partition and offset, and the cause by which they must be rejected."""
         self._sent: list[list[_Sent]] = [[] for _ in range(count)]
         self._filled = [0] * count
+        self._members_end = [0] * count
 
     def count_at(self, true_ms: int) -> int:
         """Tell how many partitions there are at a moment."""
@@ -103,6 +103,10 @@ class Topic:
                 ends[held.partition] = min(ends[held.partition], stable)
         return ends
 
+    def is_left(self, read: dict[int, int]) -> bool:
+        """Tell whether any record but ticks of the job's has landed behind what was read of each partition."""
+        return any(end > read.get(partition, 0) for partition, end in enumerate(self._members_end))
+
     def records(self, starts: dict[int, int], ends: dict[int, int]) -> list[list[Record]]:
         """Read ranges of offsets, partition by partition; one without a start is read from its beginning."""
         return [
@@ -119,6 +123,7 @@ class Topic:
                 self.garbage[partition, len(log)] = cause
             log.append(Landed(landed_ms, Record(self.clock_ms(partition, landed_ms), value, partition, len(log))))
             self._filled[partition] += 1
+            self._members_end[partition] = len(log)
 
 
 def _landed_ms(landed: Landed) -> int:

@@ -19,12 +19,16 @@ from heartwheel.spark.checkpoint_store import CheckpointStore, open_store
 from heartwheel.spark.job_config import cores_of
 
 MANIFEST: Final = "heartwheel.json"
-FORMAT: Final = 2
-"""The version of the checkpoint's layout; state blobs have a version of their own. In the first, time came from the
-driver's clock, and ticks were a source of Spark's."""
+FORMAT: Final = 3
+"""The version of the checkpoint's layout, and of the oldest state that is carried on. In the first, time came from the
+driver's clock, and ticks were a source of Spark's; the second, which no release wrote, had states in base64."""
 
 RUNS: Final = "runs"
 """The folder of the runs of the ticker that the checkpoint was started with: ticks of others are no evidence."""
+
+COUNTS: Final = "partitions"
+"""The folder of how many partitions the topic had at the starts on the checkpoint: by it a job that has not finished
+its first batch knows where groups may have been before the topic grew."""
 
 RUNS_MAX: Final = 64
 """How many runs of the ticker a checkpoint remembers: it may hold unread ticks of the newest few."""
@@ -132,7 +136,7 @@ def _read(store: CheckpointStore, location: str) -> Manifest | None:
         )
     if manifest is not None and manifest.format < FORMAT:
         raise CheckpointError(
-            f"checkpoint {location} has format {manifest.format}, whose time came from the driver's clock; "
+            f"checkpoint {location} has format {manifest.format}, whose state cannot be carried on; "
             f"this release reads format {FORMAT}",
             hint="start on a new checkpoint.location, which reads the topic again; docs/upgrade.md says what is lost",
         )
@@ -179,6 +183,36 @@ def add_run(location: str, run: str, spark: SparkSession | None) -> tuple[str, .
             hint="choose a place this user may write to, with space left",
         ) from None
     return after.runs
+
+
+def add_count(location: str, count: int, spark: SparkSession | None) -> tuple[int, ...]:
+    """Write down how many partitions the topic has, if it had fewer at every start before.
+
+    Args:
+        location: of the checkpoint.
+        count: how many; 0 if that is not known.
+        spark: a session, without which only folders can be written to.
+
+    Returns:
+        How many there were before, ascending.
+
+    Raises:
+        CheckpointError: the place cannot be read or written.
+    """
+    store = open_store(location, spark)
+    if store is None or not count:
+        return ()
+    try:
+        data = store.newest(COUNTS)
+        known = () if data is None else msgspec.json.decode(data, type=tuple[int, ...])
+        if count > max(known, default=0):
+            store.write(f"{COUNTS}/{len(known) + 1}", msgspec.json.encode((*known, count)))
+    except (OSError, msgspec.MsgspecError) as error:
+        raise CheckpointError(
+            f"checkpoint {location}: the partitions of its topic cannot be written down: {error}",
+            hint="choose a place this user may write to, with space left",
+        ) from None
+    return tuple(each for each in known if each < count)
 
 
 def _require_same(settings: Settings, wanted: Manifest, found: Manifest, topic_key: str) -> None:

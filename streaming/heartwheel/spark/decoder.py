@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -11,7 +12,16 @@ import pyarrow.compute as pc
 from heartwheel.spark.java_hashes import shards_of
 from heartwheel.spark.repeats import BatchOf, Repeats
 from heartwheel.spark.value_table import UNKNOWN, Codes, Ints, Rows, Shards, ValueTable
-from heartwheel.wire.events import Event, EventType, TickError, decode_events, digests
+from heartwheel.wire.events import (
+    Event,
+    EventType,
+    RejectCause,
+    RejectedError,
+    TickError,
+    decode_events,
+    digests,
+)
+from heartwheel.wire.passed_on import FEED_FIELD, PassedOn, is_passed_on, read_feed, read_passed_on
 
 BAD: Final = -1
 TICK: Final = -2
@@ -38,12 +48,14 @@ class Decoded(NamedTuple):
         shard: int16 (entries,), `BAD` or `TICK` where the value is no event.
         marks: int64 (entries,), the fingerprint of a heartbeat, else 0.
         entry: int32 (records,), which of them a record has.
+        passed_on: what events of feeds say beside the event, by their entry.
     """
 
     bodies: pa.LargeBinaryArray
     shard: Shards
     marks: Ints
     entry: Codes
+    passed_on: dict[int, PassedOn]
 
 
 class Decoder:
@@ -53,10 +65,14 @@ class Decoder:
         shards: how many shards there are.
         value_bytes_max: longest value that is accepted.
         remembered_max: how many values are remembered.
+        feeds: the feeds whose times are believed.
     """
 
-    def __init__(self, shards: int, value_bytes_max: int, remembered_max: int) -> None:
+    def __init__(
+        self, shards: int, value_bytes_max: int, remembered_max: int, feeds: Collection[str] = frozenset()
+    ) -> None:
         self._shards = shards
+        self.feeds = frozenset(feeds)
         self.value_bytes_max = value_bytes_max
         self._table = ValueTable(entries_max=remembered_max, bytes_max=REMEMBERED_BYTES_MAX)
         self._repeats = Repeats()
@@ -75,6 +91,7 @@ class Decoder:
         entry[unknown] = which
         new = values.take(pa.array(first))
         shard, marks = self._decode(new)
+        passed_on = self._passed_on(new, shard)
         known = codes if not len(unknown) else codes[codes != UNKNOWN]
         distinct, with_bytes = self._distinct(known)
         self._place[distinct] = np.arange(len(new), len(new) + len(distinct), dtype=np.int32)
@@ -85,12 +102,29 @@ class Decoder:
             np.concatenate((shard, self._table.shards[distinct])),
             np.concatenate((marks, self._table.marks[distinct])),
             entry,
+            passed_on,
         )
-        if len(new):
-            good = np.flatnonzero(shard >= 0)
-            good_values = new if len(good) == len(new) else new.take(pa.array(good))
-            self._table.add(hashes[first[good]], good_values, shard[good], marks[good], stamp=self._repeats.stamp)
+        lasts = shard >= 0
+        lasts[list(passed_on)] = False  # an event of a feed has a time of its own in it, so it does not come again
+        good = np.flatnonzero(lasts)
+        good_values = new if len(good) == len(new) else new.take(pa.array(good))
+        self._table.add(hashes[first[good]], good_values, shard[good], marks[good], stamp=self._repeats.stamp)
         return decoded
+
+    def _passed_on(self, values: pa.LargeBinaryArray, shard: Shards) -> dict[int, PassedOn]:
+        """Return what events of feeds say beside the event, by their place; those of others become `BAD`."""
+        found: dict[int, PassedOn] = {}
+        for at in np.flatnonzero(pc.match_substring(values, FEED_FIELD).to_numpy(zero_copy_only=False)).tolist():
+            if shard[at] < 0:
+                continue
+            try:
+                said = require_trusted(values[at].as_py(), self.feeds)
+            except RejectedError:
+                shard[at] = BAD
+            else:
+                if said is not None:
+                    found[at] = said
+        return found
 
     def _distinct(self, codes: Codes) -> tuple[Codes, int]:
         """Return the distinct codes, those that need their bytes first, and how many do; without a sort."""
@@ -147,3 +181,23 @@ def _distinct_values(hashes: Ints, values: pa.LargeBinaryArray, rows: Rows) -> t
             which = coded.indices.to_numpy().astype(np.intp)
             _, first = np.unique(which, return_index=True)
     return rows[first], which
+
+
+def require_trusted(value: bytes, feeds: Collection[str]) -> PassedOn | None:
+    """Read what an event of a feed says beside the event; `None` for an event of no feed.
+
+    Args:
+        value: of an event.
+        feeds: the feeds whose times are believed.
+
+    Raises:
+        RejectedError: it is of another feed, or does not say when it happened.
+    """
+    if not is_passed_on(value) or not (feed := read_feed(value)):
+        return None
+    if feed not in feeds:
+        raise RejectedError(RejectCause.UNTRUSTED_FEED, f"engine.feeds does not name the feed {feed}")
+    passed_on = read_passed_on(value)
+    if passed_on is None:
+        raise RejectedError(RejectCause.BAD_FIELD, "an event of a feed needs `at_ms`, when it happened, epoch ms")
+    return passed_on

@@ -16,6 +16,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings, format_size
+from heartwheel.settings.locations import runs_elsewhere
+from heartwheel.spark.brake import Brake, Ends, ends_of
 from heartwheel.spark.checkpoint import Manifest
 from heartwheel.spark.faults import OUT_OF_MEMORY, Fault, explain, explain_end
 from heartwheel.spark.job import HeartbeatJob, Job
@@ -24,10 +26,13 @@ from heartwheel.spark.progress import Progress, ProgressReader
 from heartwheel.spark.session import jvm_exit_code, session_conf, start_session
 from heartwheel.spark.ticker import Ticker
 from heartwheel.spark.unfinished import Unfinished
+from heartwheel.spark.wall_clock import WallClock
+from heartwheel.spark.warm import warm_workers
 
 _POLL_S: Final = 0.1
 _BACKOFF_S_MAX: Final = 30.0
 _METADATA_S_MAX: Final = 5.0
+_SET_BACK_S_MIN: Final = 2.0  # a query that is started anew costs about as much
 
 _log = logging.getLogger(__name__)
 
@@ -78,6 +83,14 @@ class Engine:
         self._stop = threading.Event()
         self._moved = False
         self._phase = ""
+        source = self._job.config.source
+        self._brake = Brake(
+            self._job.settings.engine.waiting_records_max,
+            ends=lambda: ends_of(self._job.settings, source),
+            sleep=self._stop.wait,
+        )
+        self._standing: Ends = {}
+        self._waiting = 0
 
     @property
     def config(self) -> StreamConfig:
@@ -108,7 +121,10 @@ class Engine:
             log_file=self._log_file,
         )
         spark = start_session(conf, log_file=self._log_file)
+        _log.info("Spark is up")
         try:
+            if not runs_elsewhere(self._job.settings.spark.master):
+                warm_workers(spark, self._job.config.map_tasks)
             self._job.open(spark)
             self._refuse_what_ends_it(spark)
             with self._ticker() as ticker:
@@ -160,6 +176,7 @@ class Engine:
         interval = f"{self._job.config.trigger_interval_ms} milliseconds"
         while not self._stop.is_set():
             self._moved = False
+            self._brake_on()
             try:
                 partitions = ticker.count_partitions(_METADATA_S_MAX)
                 self._unfinished.pass_over(spark, partitions, self._watch)
@@ -171,6 +188,17 @@ class Engine:
                 self._job.heed(fault)
                 self._wait_or_give_up(fault, tries, error)
 
+    def _brake_on(self) -> None:
+        """Wait until the partitions that too many records wait for go on."""
+        if not self._standing:
+            return
+        fault = self._brake.fault(self._waiting, self._standing)
+        self._on_fault(fault)
+        _log.warning("%s", fault.message)
+        self._enter("retrying")
+        self._brake.wait(self._standing, self._stop.is_set)
+        self._standing = {}
+
     def _wait_or_give_up(self, fault: Fault, tries: int, error: Exception) -> None:
         self._on_fault(fault)
         if fault.tries_max is not None and tries > fault.tries_max:
@@ -181,17 +209,24 @@ class Engine:
         self._stop.wait(backoff_s)
 
     def _watch(self, query: StreamingQuery) -> None:
-        progress = ProgressReader(query)
+        progress, clock, set_back_s = ProgressReader(query), WallClock(), 0.0
         while not query.awaitTermination(_POLL_S):  # type: ignore[arg-type]  # takes fractions of a second too
             finished = list(progress.fresh())
             for batch in finished:
                 self._add(batch)
+            if finished and not self._standing:
+                self._waiting = finished[-1].waiting
+                self._standing = self._brake.standing(self._waiting)
+            set_back_s += clock.set_back_s()
+            wanted = self._stop.is_set() or self._standing or set_back_s >= _SET_BACK_S_MIN
             # Between two batches a stop costs nothing; a batch that is cut short is done again at the next start.
-            if self._stop.is_set() and (finished or not query.status["isTriggerActive"]):
+            if wanted and (finished or not query.status["isTriggerActive"]):
                 query.stop()
                 break
         for batch in progress.fresh():
             self._add(batch)
+        if set_back_s >= _SET_BACK_S_MIN:
+            _log.warning("the clock was set back by %.0f s, for which Spark would wait: started anew", set_back_s)
 
     def _add(self, batch: Progress) -> None:
         self._moved = True

@@ -12,7 +12,7 @@ _FACTOR: Final = 31
 
 
 def shards_of(group_ids: Sequence[str], shards: int) -> NDArray[np.int64]:
-    """Return the shard of each group, as `heartwheel.coordinator.partition.shard_of` has it.
+    """Return the shard of each group, as `heartwheel.partitioner.shard_of` has it.
 
     Args:
         group_ids: the groups, none of them empty.

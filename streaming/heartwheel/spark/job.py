@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from heartwheel.settings import Settings
 from heartwheel.settings.locations import is_local
 from heartwheel.spark import query as queries
-from heartwheel.spark.checkpoint import Manifest, add_run, open_checkpoint
+from heartwheel.spark.checkpoint import Manifest, add_count, add_run, open_checkpoint
 from heartwheel.spark.faults import UNKNOWN_HEARTBEAT, Fault
 from heartwheel.spark.job_config import JobConfig, StreamConfig, job_config
 from heartwheel.spark.ticker import new_run
@@ -90,7 +90,8 @@ class HeartbeatJob:
 
     def start(self, spark: SparkSession, *, partitions: int = 0, **trigger: Any) -> StreamingQuery:
         """Start the query, as `Job.start` has it."""
-        return queries.start(spark, replace(self.config, partitions=partitions), **trigger)
+        former = add_count(self.settings.checkpoint.location, partitions, spark)
+        return queries.start(spark, replace(self.config, partitions=partitions, former=former), **trigger)
 
     def heed(self, fault: Fault) -> None:
         """Send all heartbeats with their bytes from now on if one was not known without, as `Job.heed` has it.

@@ -34,6 +34,7 @@ class StreamConfig:
         runs: the runs of the ticker that the checkpoint knows, this one last.
         records_max: most records a batch.
         partitions: how many the topic had when the query was started; 0 if that is not known.
+        former: how many it had at earlier starts on this checkpoint.
         value_bytes_max: longest value that is decoded, bytes.
     """
 
@@ -45,12 +46,13 @@ class StreamConfig:
     fail_on_data_loss: bool = True
     slots: tuple[int, ...]
     map_tasks: int = 2
-    trigger_interval_ms: int = 500
+    trigger_interval_ms: int = 400
     tick_interval_ms: int = 200
     outage_min_ms: int = 3_000
     runs: tuple[str, ...] = ()
     records_max: int = 1_000_000
     partitions: int = 0
+    former: tuple[int, ...] = ()
     value_bytes_max: int = 1 << 20
 
     @property
@@ -69,14 +71,16 @@ class JobConfig(StreamConfig):
         wheel_size: buckets a level of the wheel.
         coordinator: the rules' configuration.
         limits: what a shard may hold and write.
+        feeds: the feeds whose times are believed.
         repeats: whether heartbeats that shards were given lately may come without their bytes.
     """
 
     at_risk_count: int = 10
-    tick_ms: int = 100
+    tick_ms: int = 25
     wheel_size: int = 20
     coordinator: CoordinatorConfig = field(default_factory=CoordinatorConfig)
     limits: ShardLimits = field(default_factory=ShardLimits)
+    feeds: tuple[str, ...] = ()
     repeats: bool = True
 
 
@@ -141,4 +145,5 @@ def job_config(settings: Settings, *, shuffle_partitions: int, runs: tuple[str, 
             verdicts_max=engine.output_per_batch_max,
             state_bytes_max=engine.state_bytes_max,
         ),
+        feeds=tuple(engine.feeds.split(",")) if engine.feeds else (),
     )

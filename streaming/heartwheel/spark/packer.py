@@ -7,7 +7,7 @@ shard, by which the shards know how far the time of the partitions has come (`he
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 from typing import Any, Final
 
@@ -17,10 +17,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heartwheel.log_time import ReadingsBuilder, encode_readings
-from heartwheel.pack import encode_packs
-from heartwheel.spark.decoder import BAD, REMEMBERED_MAX, TICK, Decoded, Decoder
+from heartwheel.pack import encode_fed, encode_packs
+from heartwheel.spark.decoder import BAD, REMEMBERED_MAX, TICK, Decoded, Decoder, require_trusted
 from heartwheel.spark.repeats import BatchOf
 from heartwheel.wire.events import RejectedError, decode_event
+from heartwheel.wire.passed_on import AHEAD_MS_MAX, read_mark
 from heartwheel.wire.rejects import Reject, make_reject
 from heartwheel.wire.tick import ANONYMOUS, read_tick
 
@@ -41,6 +42,7 @@ class PayloadKind(enum.IntEnum):
     RECORDS = 0
     REJECTS = 1
     READINGS = 2
+    PASSED_ON = 3
 
 
 PackedRow = tuple[int, PayloadKind, bytes]
@@ -64,13 +66,20 @@ class Packer:
         shards: how many shards there are.
         value_bytes_max: longest value that is accepted.
         remembered_max: how many distinct values are remembered.
+        feeds: the feeds whose times are believed.
     """
 
     def __init__(
-        self, topic: str, shards: int, *, value_bytes_max: int = 1 << 20, remembered_max: int = REMEMBERED_MAX
+        self,
+        topic: str,
+        shards: int,
+        *,
+        value_bytes_max: int = 1 << 20,
+        remembered_max: int = REMEMBERED_MAX,
+        feeds: Collection[str] = frozenset(),
     ) -> None:
         self._topic = topic
-        self._decoder = Decoder(shards, value_bytes_max, remembered_max)
+        self._decoder = Decoder(shards, value_bytes_max, remembered_max, feeds)
         self._shards = shards
 
     def begin(self, batch: BatchOf | None) -> None:
@@ -98,8 +107,12 @@ class Packer:
         shard = np.full(len(batch), BAD, np.int16)
         shard[whole] = decoded.shard[decoded.entry]
         tick_rows = np.flatnonzero(shard == TICK)
-        ticks = [read_tick(value) or ANONYMOUS for value in values.take(pa.array(tick_rows)).to_pylist()]
+        said = values.take(pa.array(tick_rows)).to_pylist()
+        ticks = [read_tick(value) or ANONYMOUS for value in said]
         effective_ms = readings.add(partition, int(offset[0]), append_ms, tick_rows.tolist(), ticks)
+        for row, value in zip(tick_rows.tolist(), said, strict=True):
+            if (mark := read_mark(value)) is not None and mark.feed in self._decoder.feeds:
+                readings.mark(partition, mark, int(effective_ms[row]))
         yield from self._by_shard(partition, decoded, effective_ms[whole], offset[whole])
         bad = np.flatnonzero(shard == BAD)
         if len(bad):
@@ -123,8 +136,14 @@ class Packer:
         # are radix sorts, which cost a tenth of a comparison sort here.
         shard = decoded.shard
         record_shard = shard[decoded.entry]
+        if decoded.passed_on:
+            yield from self._passed_on(partition, decoded, append_ms, offset)
+            record_shard[np.isin(decoded.entry, list(decoded.passed_on))] = TICK
+            shard = shard.copy()
+            shard[list(decoded.passed_on)] = TICK
         entry_order = np.argsort(shard, kind="stable")
         record_order = np.argsort(record_shard, kind="stable")
+        # Sorted, each shard's entries and records are a slice each; ticks and bad values come before those of shard 0.
         bounds = np.arange(self._shards + 1, dtype=np.int16)
         entry_cuts = np.searchsorted(shard[entry_order], bounds)
         record_cuts = np.searchsorted(record_shard[record_order], bounds)
@@ -152,6 +171,27 @@ class Packer:
             ):
                 yield s, PayloadKind.RECORDS, payload
 
+    def _passed_on(
+        self, partition: int, decoded: Decoded, append_ms: NDArray[np.int64], offset: NDArray[np.int64]
+    ) -> Iterator[PackedRow]:
+        """Pack the records of feeds, with the times that they say, apart by shard and feed."""
+        parts: dict[tuple[int, str], list[int]] = {}
+        for record in np.flatnonzero(np.isin(decoded.entry, list(decoded.passed_on))).tolist():
+            entry = int(decoded.entry[record])
+            parts.setdefault((int(decoded.shard[entry]), decoded.passed_on[entry].feed), []).append(record)
+        for (shard, feed), records in parts.items():
+            mine, rank = np.unique(decoded.entry[records], return_inverse=True)
+            at_ms = np.array([decoded.passed_on[entry].at_ms for entry in decoded.entry[records].tolist()], np.int64)
+            for payload in encode_packs(
+                partition,
+                decoded.marks[mine],
+                decoded.bodies.take(pa.array(mine)),
+                rank.astype(np.intp),
+                np.minimum(at_ms, append_ms[records] + AHEAD_MS_MAX),
+                offset[records],
+            ):
+                yield shard, PayloadKind.PASSED_ON, encode_fed(feed, payload)
+
     def _rejects(self, partition: int, batch: pa.RecordBatch, rows: list[int]) -> list[Reject]:
         rejects, room = [], REJECTS_BYTES_MAX
         for row in rows:
@@ -165,6 +205,7 @@ class Packer:
         key: bytes | None = batch.column("key")[row].as_py()
         try:
             decode_event(value, size_max=self._decoder.value_bytes_max)
+            require_trusted(value or b"", self._decoder.feeds)
         except RejectedError as error:
             cause, detail = error.cause.value, error.detail
         else:
@@ -197,6 +238,7 @@ def pack_batches(
     value_bytes_max: int,
     runs: tuple[str, ...],
     outage_min_ms: int,
+    feeds: tuple[str, ...] = (),
     batch_of: BatchOf | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Pack what `mapInArrow` hands to one task.
@@ -210,10 +252,11 @@ def pack_batches(
         value_bytes_max: longest value that is accepted.
         runs: the known runs of the ticker.
         outage_min_ms: shortest gap that may be an outage, ms.
+        feeds: the feeds whose times are believed.
         batch_of: which batch it is; `None` if all values are to be sent with their bytes.
     """
-    key = (topic, len(slots), value_bytes_max)
-    packer = _packers.setdefault(key, Packer(topic, len(slots), value_bytes_max=value_bytes_max))
+    key = (topic, len(slots), value_bytes_max, feeds)
+    packer = _packers.setdefault(key, Packer(topic, len(slots), value_bytes_max=value_bytes_max, feeds=feeds))
     packer.begin(batch_of)
     readings = ReadingsBuilder(runs, outage_min_ms)
     for batch in batches:

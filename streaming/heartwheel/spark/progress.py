@@ -33,6 +33,7 @@ class Progress:
         standing: partitions whose time stands still, or was never known.
         outage_ms: the longest outage whose end was read, ms; 0 if there was none.
         sessions_renewed: sessions that outages started anew.
+        waiting: records that wait until what comes before them has been read.
     """
 
     batch_id: int
@@ -50,6 +51,7 @@ class Progress:
     standing: int = 0
     outage_ms: int = 0
     sessions_renewed: int = 0
+    waiting: int = 0
 
     def line(self) -> str:
         """Say it in one line."""
@@ -78,7 +80,12 @@ class ProgressReader:
 
     def fresh(self) -> Iterator[Progress]:
         """Yield the batches that have finished since the last call."""
-        for raw in self._query.recentProgress:
+        newest = self._query.lastProgress
+        if newest is None or int(newest["batchId"]) <= self._last:
+            return
+        # Each report costs a round trip to the JVM and its JSON: of a hundred that Spark keeps, one is new as a rule.
+        skipped = int(newest["batchId"]) > self._last + 1
+        for raw in self._query.recentProgress if skipped else (newest,):
             batch_id = int(raw["batchId"])
             if batch_id > self._last and raw["numInputRows"]:
                 self._last = batch_id
@@ -111,6 +118,7 @@ def read_progress(raw: Any) -> Progress:
         standing=figure("standing"),
         outage_ms=figure("outage_ms"),
         sessions_renewed=figure("renewed"),
+        waiting=figure("waiting"),
     )
 
 

@@ -88,6 +88,7 @@ def packs(spark: SparkSession, config: JobConfig) -> DataFrame:
         value_bytes_max=config.value_bytes_max,
         runs=config.runs,
         outage_min_ms=config.outage_min_ms,
+        feeds=config.feeds,
         query=secrets.token_hex(8) if config.repeats else None,
     )
     return heartbeats(spark, config).coalesce(config.map_tasks).mapInArrow(pack, PACKED)
@@ -128,7 +129,7 @@ def _batch_of(query: str) -> BatchOf | None:
 
 def observed(frame: DataFrame) -> DataFrame:
     """Let Spark's progress carry the figures of the status rows: their sums, and the most of what each shard says."""
-    sums = ("members", "groups", "records", "expired", "triggers", "rejected", "held", "renewed")
+    sums = ("members", "groups", "records", "expired", "triggers", "rejected", "held", "renewed", "waiting")
     most = ("behind_ms", "standing", "outage_ms")
     return frame.observe(
         "heartwheel",

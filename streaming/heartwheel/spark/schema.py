@@ -20,7 +20,7 @@ PACKED: Final = "slot int, kind int, payload binary"
 OUTPUT: Final = (
     "topic string, key string, value string, id string, type string, time_ms long, "
     "members int, groups int, records long, expired int, triggers int, rejected int, held int, "
-    "behind_ms long, standing int, outage_ms long, renewed long"
+    "behind_ms long, standing int, outage_ms long, renewed long, waiting long"
 )
 """One record for an output topic, by the topic's logical name.
 
@@ -73,6 +73,7 @@ class OutputRow(NamedTuple):
         standing: likewise.
         outage_ms: likewise.
         renewed: likewise.
+        waiting: likewise.
     """
 
     topic: str | None
@@ -92,3 +93,4 @@ class OutputRow(NamedTuple):
     standing: int = 0
     outage_ms: int = 0
     renewed: int = 0
+    waiting: int = 0

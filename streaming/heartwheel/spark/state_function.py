@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from heartwheel.errors import HeartwheelError
-from heartwheel.log_time import Reading, decode_readings
-from heartwheel.pack import decode_pack
+from heartwheel.log_time import Outage, OutageKind, Reading, decode_readings
+from heartwheel.pack import decode_fed, decode_pack
 from heartwheel.shard.admission import Refusal
 from heartwheel.shard.batch import BatchResult
 from heartwheel.shard.shard import Shard
 from heartwheel.shard.status import status_of
+from heartwheel.spark.collector import no_cycle_collection
 from heartwheel.spark.job_config import JobConfig, StreamConfig
 from heartwheel.spark.packer import PayloadKind
 from heartwheel.spark.progress import BACKLOG_MS
 from heartwheel.spark.schema import NEW_STATE, STATE_VERSION, OutputRow, StateRow
 from heartwheel.wire.rejects import Reject, make_reject
 from heartwheel.wire.status import StatusRow
-from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
+from heartwheel.wire.verdicts import TRIGGER_TYPES, ExpirationRow, row_of, topic_of
+
+_TRIGGER_EVENTS: Final = {kind: f"heartwheel.{kind}.v1" for kind in TRIGGER_TYPES.values()}
+
+_RECORD_COLUMNS: Final = OutputRow._fields.index("time_ms") + 1
 
 _encode = msgspec.json.Encoder().encode
 
@@ -78,27 +85,32 @@ class Arrived(NamedTuple):
         payloads: of records.
         rejects: records that could not be used.
         readings: what was read of each partition.
+        passed_on: records of feeds.
     """
 
     payloads: list[bytes]
     rejects: list[Reject]
     readings: list[Reading]
+    passed_on: list[bytes]
 
 
 def split(frames: Iterable[pd.DataFrame]) -> Arrived:
     """Sort what came for a shard by what it is."""
-    arrived = Arrived([], [], [])
+    arrived = Arrived([], [], [], [])
     for frame in frames:
         for kind, payload in zip(frame["kind"], frame["payload"], strict=True):
             if kind == PayloadKind.RECORDS:
                 arrived.payloads.append(payload)
             elif kind == PayloadKind.REJECTS:
                 arrived.rejects.extend(msgspec.json.decode(payload, type=list[Reject]))
+            elif kind == PayloadKind.PASSED_ON:
+                arrived.passed_on.append(payload)
             else:
                 arrived.readings.extend(decode_readings(payload))
     return arrived
 
 
+@no_cycle_collection()
 def advance_shard(
     config: JobConfig, shard_index: int, before: StateRow, frames: Iterable[pd.DataFrame], *, batch_ms: int
 ) -> tuple[StateRow, pd.DataFrame]:
@@ -119,7 +131,7 @@ def advance_shard(
         StateBlobError: the state's blob cannot be read.
     """
     require_known_version(before, shard_index)
-    payloads, rejects, readings = split(frames)
+    payloads, rejects, readings, passed_on = split(frames)
     shard = Shard(
         coordinator=config.coordinator,
         limits=config.limits,
@@ -127,9 +139,11 @@ def advance_shard(
         wheel_size=config.wheel_size,
         outage_min_ms=config.outage_min_ms,
         partitions=config.partitions,
+        former=config.former,
         blob=before.blob,
     )
-    outcome = shard.apply([decode_pack(payload) for payload in payloads], readings)
+    packs = [decode_pack(payload) for payload in payloads]
+    outcome = shard.apply(packs, readings, [decode_fed(payload) for payload in passed_on])
     rejects += (_refused(config, refusal) for refusal in outcome.refused)
     counts = Counter(f"rejected_{reject.cause}" for reject in rejects)
     # Every shard gets the readings of every partition; of each one shard counts.
@@ -172,7 +186,7 @@ def _refused(config: JobConfig, refusal: Refusal) -> Reject:
 
 
 def _output(outcome: BatchResult, rejects: list[Reject], status: StatusRow, *, standing: int) -> pd.DataFrame:
-    rows: list[OutputRow] = []
+    records: list[tuple[Any, ...]] = []
     expired = triggers = 0
     for verdict in outcome.verdicts:
         topic = topic_of(verdict)
@@ -184,31 +198,49 @@ def _output(outcome: BatchResult, rejects: list[Reject], status: StatusRow, *, s
             kind = "heartwheel.member.expired.v1"
         else:
             triggers += 1
-            kind = f"heartwheel.{row.type}.v1"
-        rows.append(OutputRow(topic.value, row.group_id, json_text(row), row.id, kind, verdict.time_ms))
-    rows += map(reject_row, rejects)
-    rows.append(
-        OutputRow(
-            "status",
-            str(status.shard),
-            json_text(status),
-            f"{status.shard}/{status.batch_ms}",
-            "heartwheel.shard.status.v1",
-            status.batch_ms,
-            members=status.members,
-            groups=status.groups,
-            records=status.counts.get("records", 0) + len(rejects) - len(outcome.refused),
-            expired=expired,
-            triggers=triggers,
-            rejected=len(rejects),
-            held=int(status.held),
-            behind_ms=max(0, status.batch_ms - status.newest_ms) if status.newest_ms >= 0 else 0,
-            standing=standing,
-            outage_ms=max((outage.after_ms - outage.before_ms for outage in outcome.outages), default=0),
-            renewed=outcome.counts["sessions_renewed"],
-        )
+            kind = _TRIGGER_EVENTS[row.type]
+        records.append((str(topic), row.group_id, json_text(row), row.id, kind, verdict.time_ms))
+    records += (reject_row(reject)[:_RECORD_COLUMNS] for reject in rejects)
+    figures = OutputRow(
+        "status",
+        str(status.shard),
+        json_text(status),
+        f"{status.shard}/{status.batch_ms}",
+        "heartwheel.shard.status.v1",
+        status.batch_ms,
+        members=status.members,
+        groups=status.groups,
+        records=status.counts.get("records", 0) + len(rejects) - len(outcome.refused),
+        expired=expired,
+        triggers=triggers,
+        rejected=len(rejects),
+        held=int(status.held),
+        behind_ms=max(0, status.batch_ms - status.newest_ms) if status.newest_ms >= 0 else 0,
+        standing=standing,
+        outage_ms=_longest_ms(outcome.outages),
+        renewed=outcome.counts["sessions_renewed"],
+        waiting=status.waiting,
     )
-    return pd.DataFrame(rows, columns=list(OutputRow._fields))
+    return _frame(records, figures)
+
+
+def _frame(records: list[tuple[Any, ...]], figures: OutputRow) -> pd.DataFrame:
+    """Shape output records by columns, ten times as fast as by rows; the last row alone carries figures."""
+    columns: dict[str, NDArray[Any]] = {}
+    for place, values in enumerate(zip(*records, figures[:_RECORD_COLUMNS], strict=True)):
+        column = np.empty(len(values), object if isinstance(values[-1], str) else np.int64)
+        column[:] = values
+        columns[OutputRow._fields[place]] = column
+    for name, value in zip(OutputRow._fields[_RECORD_COLUMNS:], figures[_RECORD_COLUMNS:], strict=True):
+        columns[name] = np.zeros(len(records) + 1, np.int64)
+        columns[name][-1] = value
+    return pd.DataFrame(columns, copy=False)
+
+
+def _longest_ms(outages: Iterable[Outage]) -> int:
+    """Return how long the longest outage of Kafka was, ms; what a feed has missed is none."""
+    kafkas = (each for each in outages if each.kind is not OutageKind.NOT_PASSED_ON)
+    return max((outage.after_ms - outage.before_ms for outage in kafkas), default=0)
 
 
 def reject_row(reject: Reject) -> OutputRow:

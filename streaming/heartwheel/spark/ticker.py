@@ -25,6 +25,10 @@ from heartwheel.wire.job import SilentPartition, TickerState
 from heartwheel.wire.tick import Tick, encode_tick
 from kafka import KafkaProducer
 
+LEAD_MS: Final = 20
+"""How long before a multiple of the interval a tick is sent, ms: Spark starts its batches at multiples of theirs, by
+the same clock, and reads what is in the topic by then."""
+
 LAGS_MS: Final = 2_000
 """A partition without a tick for longer than this, or five intervals, is silent."""
 
@@ -42,12 +46,30 @@ _REASONS: Final = {
     "NotEnoughReplicasAfterAppendError": "fewer replicas are in sync than min.insync.replicas asks for",
     "NotLeaderForPartitionError": "the partition changes its leader",
     "LeaderNotAvailableError": "the partition has no leader",
-    "KafkaTimeoutError": "its leader does not answer, or its quota holds answers back",
+    "KafkaTimeoutError": "its leader does not answer",
     "KafkaConnectionError": "its leader cannot be reached",
     "UnknownTopicOrPartitionError": "the topic is missing",
 }
 
+_NO_LEADER: Final = _REASONS["LeaderNotAvailableError"]
+THROTTLED: Final = "a quota of the cluster holds the job's user back"
+CLIENT_ID: Final = "heartwheel-ticker"
+"""By which quotas and the broker's figures know it, unless `client.id` of `[kafka.client]` says otherwise."""
+
 _log = logging.getLogger(__name__)
+
+
+def until_next_ms(wall_ms: float, interval_ms: int) -> float:
+    """Tell how long after a tick the next one is due: `LEAD_MS` before a multiple of the interval, ms.
+
+    The clock decides nothing but when within the interval ticks are sent. One that is set costs half an interval.
+
+    Args:
+        wall_ms: the clock, epoch ms.
+        interval_ms: from one tick to the next.
+    """
+    left_ms = interval_ms - (wall_ms + LEAD_MS) % interval_ms
+    return left_ms if left_ms > interval_ms / 2 else left_ms + interval_ms
 
 
 def new_run() -> str:
@@ -61,6 +83,7 @@ class _Partition:
     def __init__(self, now_s: float) -> None:
         self.flying: Any = None
         self.written_s = now_s
+        self.written = False
         self.reason = ""
 
 
@@ -71,7 +94,7 @@ class Ticker:
         bootstrap: `host:port[,host:port]`.
         topic: whose time it carries.
         run: id of this run.
-        interval_ms: from one tick to the next, ms.
+        interval_ms: from one tick to the next, ms; if that of the batches is a multiple, each has one right before it.
         properties: Kafka client properties in dotted style.
         now_s: reads the monotonic clock, seconds.
     """
@@ -132,7 +155,7 @@ class Ticker:
         bound_s = max(LAGS_MS, 5 * self._interval_ms) / 1000
         known = sorted(self._partitions.items())
         silent = [
-            SilentPartition(number, round((now_s - part.written_s) * 1000), self._why(part))
+            SilentPartition(number, round((now_s - part.written_s) * 1000), self._why(number, part))
             for number, part in known
             if now_s - part.written_s > bound_s
         ]
@@ -141,6 +164,8 @@ class Ticker:
             reason = "the ticker's thread has ended"
         elif not known or now_s - self._beat_s > bound_s:
             reason = self._trouble or "the ticker does not come to write"
+        elif self.throttled_ms() > bound_s * 1000:
+            reason = THROTTLED
         return TickerState(
             run=self.run,
             partitions=len(known),
@@ -152,8 +177,33 @@ class Ticker:
             reason=reason,
         )
 
-    def _why(self, part: _Partition) -> str:
-        return part.reason or self._trouble or "no answer yet"
+    def without_tick(self) -> list[SilentPartition]:
+        """List the partitions that have not got one tick yet."""
+        now_s = self._now_s()
+        return [
+            SilentPartition(number, round((now_s - part.written_s) * 1000), self._why(number, part))
+            for number, part in sorted(self._partitions.items())
+            if not part.written
+        ]
+
+    def _why(self, number: int, part: _Partition) -> str:
+        return part.reason or self._trouble or self._why_late(number)
+
+    def _why_late(self, number: int) -> str:
+        """Say why no answer has come for a partition."""
+        producer = self._producer
+        if producer is None:
+            return "no connection yet"
+        led = producer._metadata.available_partitions_for_topic(self._topic)  # noqa: SLF001 - there is no public way
+        if led is not None and number not in led:
+            return _NO_LEADER
+        return THROTTLED if self.throttled_ms() else _REASONS["KafkaTimeoutError"]
+
+    def throttled_ms(self) -> float:
+        """Tell for how long the brokers have asked to be left alone of late, as a quota is exceeded, ms."""
+        producer = self._producer
+        groups = producer.metrics().values() if producer is not None else ()
+        return max((float(group.get("throttle-time-max", 0)) for group in groups), default=0.0)
 
     def _run(self) -> None:
         due_s = self._now_s()
@@ -177,9 +227,8 @@ class Ticker:
             self._connect()
         if now_s < due_s or self._producer is None:
             return due_s
-        interval_s = self._interval_ms / 1000
         self._send(now_s)
-        return max(due_s + interval_s, now_s)
+        return now_s + until_next_ms(time.time() * 1000, self._interval_ms) / 1000
 
     def _send(self, now_s: float) -> None:
         found: set[int] = self._producer.partitions_for(self._topic) or set()
@@ -193,18 +242,20 @@ class Ticker:
     def _look(self, now_s: float) -> bool:
         """Take the answers that have come; return whether the producer is stuck."""
         stuck = False
-        for part in self._partitions.values():
+        for number, part in self._partitions.items():
             if part.flying is None or not part.flying.is_done:
                 continue
             error, part.flying = part.flying.exception, None
             if error is None:
                 self._written += 1
                 part.written_s, part.reason = now_s, ""
+                part.written = True
                 self._trouble = ""
             else:
                 self._failed += 1
-                part.reason = _reason_of(error)
-                stuck |= isinstance(error, KafkaTimeoutError)
+                late = isinstance(error, KafkaTimeoutError)
+                part.reason = self._why_late(number) if late else _reason_of(error)
+                stuck |= late
         return stuck
 
     def _connect(self) -> None:
@@ -229,7 +280,7 @@ class Ticker:
                 metadata_max_age_ms=_METADATA_AGE_MS,
                 reconnect_backoff_max_ms=500,
                 allow_auto_create_topics=False,
-                **self._settings,
+                **({"client_id": CLIENT_ID} | self._settings),
             )
             made.partitions_for(self._topic)
         except Exception as error:  # noqa: BLE001 - said in the state; the next turn tries again

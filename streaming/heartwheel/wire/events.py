@@ -13,6 +13,7 @@ from typing import Annotated, Final, TypeVar
 
 import msgspec
 
+from heartwheel.wire.passed_on import read_mark
 from heartwheel.wire.tick import read_tick
 
 ID_BYTES_MAX: Final = 1024
@@ -125,6 +126,7 @@ class RejectCause(enum.StrEnum):
     GROUP_FULL = "group_full"
     INVALID_SESSION_TIMEOUT = "invalid_session_timeout"
     DUPLICATE_OPERATION = "duplicate_operation"
+    UNTRUSTED_FEED = "untrusted_feed"
 
 
 class RejectedError(ValueError):
@@ -142,10 +144,10 @@ class RejectedError(ValueError):
 
 
 class TickError(RejectedError):
-    """Tell that a record is a tick: no event, and nothing that was refused. Whoever counts rejects passes over it."""
+    """Tell that a record is a tick or a mark: no event, and no reject. Whoever counts rejects passes over it."""
 
     def __init__(self) -> None:
-        super().__init__(RejectCause.UNKNOWN_TYPE, "the record is a tick")
+        super().__init__(RejectCause.UNKNOWN_TYPE, "the record is a tick or a mark")
 
 
 T = TypeVar("T")
@@ -169,13 +171,13 @@ def decode_event(value: bytes | None, *, size_max: int = 1 << 20) -> Event:
         size_max: longest value that is accepted, bytes.
 
     Raises:
-        TickError: it is a tick, which is no event.
+        TickError: it is a tick or a mark, which is no event.
         RejectedError: with the cause that is counted and words for people.
     """
     try:
         event = decode_value(value, _decode, size_max=size_max)
     except RejectedError as error:
-        if error.cause in _TICKS_FAIL_BY and read_tick(value) is not None:
+        if error.cause in _TICKS_FAIL_BY and (read_tick(value) is not None or read_mark(value) is not None):
             raise TickError from None
         raise
     _check(event, len(value or b""))

@@ -82,7 +82,7 @@ class Topic(enum.StrEnum):
     TRIGGERS = "triggers"
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One decision about one group.
 
     Args:
@@ -101,6 +101,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         expiry_reason: which timer ended the member, for the kinds that expire one.
         last_seen_ms: effective time of the last event that kept the member alive, epoch ms.
         session_timeout_ms: the length of the timer that ran out, ms.
+        renewed_ms: when that timer was started by the end of an outage of Kafka, epoch ms; `None` if by the member.
         deadline_ms: end of the join window of a started rebalance, epoch ms.
         awaiting: members that have not re-joined yet.
         leader: the leader of a completed rebalance.
@@ -111,6 +112,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         epoch: of a group that goes by member epochs: the group's new epoch, or the one that a member did not leave.
         timeout_ms: the length of the timer that fenced a member of such a group, ms.
         new_member_id: under which id a static member of such a group came back.
+        loads: how often the group had been loaded in that very millisecond.
     """
 
     kind: Kind
@@ -128,6 +130,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     expiry_reason: ExpiryReason | None = None
     last_seen_ms: int | None = None
     session_timeout_ms: int | None = None
+    renewed_ms: int | None = None
     deadline_ms: int | None = None
     awaiting: tuple[str, ...] = ()
     leader: str | None = None
@@ -138,6 +141,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     epoch: int | None = None
     timeout_ms: int | None = None
     new_member_id: str | None = None
+    loads: int = 0
 
 
 NAMES_MAX: Final = 100
@@ -161,6 +165,9 @@ TRIGGER_TYPES: Final = {
 """How the triggers topic names the kinds that go there."""
 
 
+_encode_parts = msgspec.json.Encoder().encode
+
+
 def topic_of(verdict: Verdict) -> Topic | None:
     """Return which topic a verdict is written to; `None` for kinds that only a replay shows."""
     if verdict.expiry_reason is not None:
@@ -175,20 +182,23 @@ def verdict_id(verdict: Verdict) -> str:
 
     A batch that is replayed after a crash therefore writes the same id, which consumers drop (promise P3).
     """
-    parts = (
+    parts: tuple[str | int, ...] = (
         verdict.group_id,
         verdict.member_id or "",
         verdict.generation_id,
-        verdict.kind.value,
+        verdict.kind,
         # Two rebalances may start at one millisecond and one generation: a loaded group's member leaves, another joins.
-        str(verdict.expiry_reason or verdict.cause or ""),
+        verdict.expiry_reason or verdict.cause or "",
         verdict.time_ms,
     )
+    if verdict.loads and verdict.expiry_reason is None:
+        # A load takes the group back to where it was, and while append times stand still it may start from there again.
+        parts = (*parts, verdict.loads)
     # JSON keeps the boundaries of the parts apart: ("a", "bc") and ("ab", "c") must not collide.
-    return hashlib.blake2b(msgspec.json.encode(parts), digest_size=16).hexdigest()
+    return hashlib.blake2b(_encode_parts(parts), digest_size=16).hexdigest()
 
 
-class ExpirationRow(msgspec.Struct, kw_only=True):
+class ExpirationRow(msgspec.Struct, kw_only=True, gc=False):
     """One row of the expirations topic; `conf/schemas/member-expirations.schema.json` describes it."""
 
     id: str
@@ -206,14 +216,15 @@ class ExpirationRow(msgspec.Struct, kw_only=True):
     lateness_ms: int
     group_state: str
     shard: int
+    renewed_ms: int | None = None
 
 
-class TriggerRow(msgspec.Struct, kw_only=True):
+class TriggerRow(msgspec.Struct, kw_only=True, gc=False):
     """One row of the triggers topic; `conf/schemas/rebalance-triggers.schema.json` describes it.
 
     `awaiting`, `removed` and `joined` name the first `NAMES_MAX` members, or as many as `NAMES_BYTES_MAX` allows; their
     counts tell how many there are. `group_kind` is `classic`, `loaded` or `presence`; `None` in
-    rows of earlier releases.
+    rows of earlier releases. `loads` tells how often the group had been loaded in the very millisecond of `time_ms`.
     """
 
     id: str
@@ -236,6 +247,7 @@ class TriggerRow(msgspec.Struct, kw_only=True):
     detected_ms: int
     shard: int
     group_kind: str | None = None
+    loads: int = 0
 
     @property
     def is_rebalance(self) -> bool:
@@ -271,7 +283,7 @@ def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow |
             client_id=verdict.client_id,
             client_host=verdict.client_host,
             generation_id=verdict.generation_id,
-            reason=verdict.expiry_reason.value,
+            reason=verdict.expiry_reason,
             last_seen_ms=verdict.last_seen_ms or 0,
             session_timeout_ms=verdict.session_timeout_ms or 0,
             deadline_ms=verdict.time_ms,
@@ -279,6 +291,7 @@ def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow |
             lateness_ms=detected_ms - verdict.time_ms,
             group_state=verdict.group_state,
             shard=shard,
+            renewed_ms=verdict.renewed_ms,
         )
     return TriggerRow(
         id=verdict_id(verdict),
@@ -286,7 +299,7 @@ def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow |
         group_id=verdict.group_id,
         generation_id=verdict.generation_id,
         reason=_cut(verdict.reason),
-        cause=verdict.cause.value if verdict.cause else None,
+        cause=verdict.cause,
         time_ms=verdict.time_ms,
         deadline_ms=verdict.deadline_ms,
         awaiting=first_names(verdict.awaiting),
@@ -301,11 +314,14 @@ def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow |
         detected_ms=detected_ms,
         shard=shard,
         group_kind=verdict.group_kind or None,
+        loads=verdict.loads,
     )
 
 
 def first_names(member_ids: tuple[str, ...]) -> tuple[str, ...]:
     """Take as many members as a row may name, in their order."""
+    if not member_ids:
+        return member_ids
     first = member_ids[:NAMES_MAX]
     ends = itertools.accumulate(len(member_id.encode()) for member_id in first)
     return first[: sum(end <= NAMES_BYTES_MAX for end in ends)]

@@ -1,9 +1,10 @@
-"""Faults inside the job's Python workers, at points that a test names; Python imports this when it is on the path.
+"""Faults inside the job's Python processes, at points that a test names; Python imports this when it is on the path.
 
 A test puts this folder on `PYTHONPATH` and names a folder of its own in `HEARTWHEEL_TEST_FAULTS`. What lies there then
 decides. While a file `hold` exists, a shard with expirations of the group that it names, or every shard if it names
 none, waits inside the state function, after it has written `held-<pid>` with the batch's timestamp. With a file `bloat`
-what a shard puts out is far larger than the JVM's heap. With a file `forget` no shard keeps heartbeats of who is gone.
+what a shard puts out is far larger than the JVM's heap. The partition that a file `withhold` names gets no ticks.
+With a file `forget` no shard keeps the heartbeats of who is gone.
 """
 
 from __future__ import annotations
@@ -41,8 +42,26 @@ def _concerns(hold: Path, output: Any) -> bool:
     return not group or bool(((output["topic"] == "expirations") & (output["key"] == group)).any())
 
 
+class _NeverAnswered:
+    is_done = False
+
+
+def _send(real: Any, folder: Path, ticker: Any, now_s: float) -> None:
+    withhold = folder / "withhold"
+    withheld = withhold.read_text() if withhold.exists() else ""
+    for number, part in ticker._partitions.items():
+        if str(number) == withheld:
+            part.flying = _NeverAnswered
+        elif part.flying is _NeverAnswered:
+            part.flying = None
+    real(ticker, now_s)
+
+
 def _install(folder: Path) -> None:
-    from heartwheel.spark import state_function  # noqa: PLC0415 - only where faults are wanted
+    from heartwheel.spark import state_function, ticker  # noqa: PLC0415 - only where faults are wanted
+
+    send = ticker.Ticker._send
+    setattr(ticker.Ticker, "_send", lambda self, now_s: _send(send, folder, self, now_s))  # noqa: B010 - mypy
 
     # Under its own name: the driver tells the workers this name, and each of them finds its own wrapper there.
     real = state_function.advance_shard

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import heapq
+from typing import Final
 
 from heartwheel.audit.config import AuditConfig
 from heartwheel.audit.derived import Derived
 from heartwheel.audit.rules.model import FORGET, JOIN, MEMBER, NEVER, SYNC, Group, Member
 from heartwheel.wire.events import Event
+
+_MEMBERS_TIMERS: Final = ("session_timeout", "new_member_timeout", "pending_timeout")
+"""Reasons of timers that an outage starts anew, each with its own length."""
 
 
 class Run:
@@ -86,6 +90,8 @@ class Run:
     def say_expired(self, member: Member, reason: str, timer_ms: int) -> None:
         """Say that a member, removed by now, was expired."""
         group = self.group
+        began_ms = group.now_ms - timer_ms
+        put_off = reason in _MEMBERS_TIMERS and began_ms > member.seen_ms and began_ms == group.renewed_ms
         self._say(
             "expired",
             {
@@ -98,6 +104,7 @@ class Run:
                 "last_seen_ms": member.seen_ms,
                 "session_timeout_ms": timer_ms,
                 "group_state": group.state,
+                "renewed_ms": began_ms if put_off else None,
             },
         )
 
@@ -129,6 +136,7 @@ class Run:
                 "removed": tuple(sorted(removed)),
                 "joined": tuple(sorted(joined)),
                 "duration_ms": duration_ms,
+                "loads": group.reads if group.read_ms == group.now_ms else 0,
             },
         )
 

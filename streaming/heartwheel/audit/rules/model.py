@@ -105,8 +105,11 @@ class Group(msgspec.Struct):
         confirmed: whether a member of the classic group has agreed with its generation.
         away: whether its coordinator is away.
         record: what would be read at a load.
+        read_ms: when its coordinator was last back, epoch ms.
+        reads: how often it came back in that millisecond.
         heap: (deadline, whose, seq, member id); members re-arm lazily. `ties` orders what it finds due.
         verdicts: how many were derived.
+        renewed_ms: end of the newest outage that started its timers anew, epoch ms; -1 if there was none.
     """
 
     group_id: str
@@ -140,8 +143,11 @@ class Group(msgspec.Struct):
     confirmed: bool = False
     away: bool = False
     record: Record = msgspec.field(default_factory=Record)
+    read_ms: int = 0
+    reads: int = 0
     heap: list[tuple[int, int, int, str]] = []
     verdicts: int = 0
+    renewed_ms: int = -1
 
 
 class Said(msgspec.Struct):

@@ -19,6 +19,7 @@ def renew(group: Group, from_ms: int) -> None:
         group: changed in place; what ended before the outage has fired.
         from_ms: end of the outage, epoch ms.
     """
+    group.renewed_ms = max(group.renewed_ms, from_ms)
     for member in (*group.members.values(), *group.pending.values()):
         deadline = from_ms + member.timer_ms
         if NEVER != member.deadline_ms < deadline:

@@ -12,10 +12,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heartwheel.dashboard.login.login import Login, Looker
 from heartwheel.dashboard.login.page import login_page
-from heartwheel.dashboard.login.peers import client_of, header, is_same_origin, is_secure
 from heartwheel.dashboard.login.sessions import COOKIE
-from heartwheel.dashboard.paths import raw_path
-from heartwheel.dashboard.problems import RequestError, problem_response
+from heartwheel.http_server.paths import raw_path
+from heartwheel.http_server.peers import client_of, header, is_same_origin, is_secure
+from heartwheel.http_server.problems import RequestError, problem_response
 
 OPEN: Final = frozenset({"/healthz"})
 """Paths that ask for no login."""

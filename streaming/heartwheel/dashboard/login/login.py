@@ -17,12 +17,12 @@ from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
 from starlette.types import Scope
 
+from heartwheel.addresses import parse_networks
 from heartwheel.dashboard.login.attempts import Attempts
-from heartwheel.dashboard.login.peers import client_of, header, is_trusted
 from heartwheel.dashboard.login.sessions import COOKIE, Session, Sessions
 from heartwheel.dashboard.login.users import Users, is_name
-from heartwheel.dashboard.problems import RequestError
-from heartwheel.settings.locations import parse_networks
+from heartwheel.http_server.peers import client_of, header, is_trusted
+from heartwheel.http_server.problems import RequestError
 from heartwheel.settings.models import DashboardSettings
 
 CHECKS_MAX: Final = 2

@@ -210,6 +210,7 @@ export interface Expiration {
   lateness_ms: number;
   group_state: string;
   shard: number;
+  renewed_ms?: number | null;
   seq: number;
   append_ms: number;
   known_late_ms: number;
@@ -238,6 +239,7 @@ export interface ExpirationDetail {
   lateness_ms: number;
   group_state: string;
   shard: number;
+  renewed_ms?: number | null;
   seq: number;
   append_ms: number;
   known_late_ms: number;

@@ -72,7 +72,7 @@ export function query(params) {
 export const pathOf = (...segments) => `/${segments.map((segment) => encodeURIComponent(guarded(segment))).join("/")}`;
 
 // A browser resolves the segments "." and "..", encoded ones too: such an id stands behind a "~", and an id that looks
-// like that behind one more. heartwheel/dashboard/paths.py reads the same.
+// like that behind one more. heartwheel/http_server/paths.py reads the same.
 /** @param {string} segment */
 const guarded = (segment) => (/^~*\.{1,2}$/.test(segment) ? `~${segment}` : segment);
 

@@ -4,11 +4,11 @@ import { query } from "../api.js";
 import { h, mark, put, write } from "../dom.js";
 import { Expirations } from "../expirations.js";
 import { EXPIRATION_COLUMNS } from "../expiration_columns.js";
+import { filterField } from "../filter_field.js";
 import { count, counted } from "../format.js";
 import { icon } from "../icons.js";
 import { code, empty, failed, head } from "../states.js";
 import { table } from "../table.js";
-import { settled } from "../throttle.js";
 import { REASON_NAMES, reasonWords } from "../words.js";
 
 /** @import { Expiration, Now } from "../answers.d.ts" */
@@ -85,18 +85,6 @@ class View {
   }
 
   tools() {
-    const text = h("input", {
-      type: "search",
-      value: this.filters.text,
-      placeholder: "Group, member, instance, client or host",
-      "aria-label": "Filter by text",
-      "data-filter": true,
-      maxlength: 200,
-    });
-    text.addEventListener(
-      "input",
-      settled(() => this.filter({ text: text.value.trim() }), 250, this.signal),
-    );
     const reason = h(
       "select",
       { "aria-label": "Filter by reason" },
@@ -109,7 +97,13 @@ class View {
     return h(
       "div",
       { class: "tools" },
-      h("label", { class: "field grow" }, text, h("span", { class: "kbd", title: "Press / to filter" }, "/")),
+      filterField({
+        value: this.filters.text,
+        placeholder: "Group, member, instance, client or host",
+        label: "Filter by text",
+        changed: (text) => this.filter({ text }),
+        signal: this.signal,
+      }),
       h("span", { class: "field" }, reason),
       this.narrowed,
       h("div", { class: "end" }, this.pauseButton, this.downloads),

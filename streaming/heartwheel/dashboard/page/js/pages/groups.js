@@ -3,10 +3,11 @@
 import { get, isAborted } from "../api.js";
 import { groupHref, linked, tagged, twoLines } from "../cells.js";
 import { h, put } from "../dom.js";
+import { filterField } from "../filter_field.js";
 import { ago, clock, count, countdown, counted, duration, NOTHING, utc } from "../format.js";
 import { code, empty, failed, head } from "../states.js";
 import { table } from "../table.js";
-import { animated, settled, throttled } from "../throttle.js";
+import { animated, throttled } from "../throttle.js";
 import { kindWords, spaced, STATE_NAMES, stateWords } from "../words.js";
 
 /** @import { Blocked, Group, GroupPage, NewGroups } from "../answers.d.ts" */
@@ -49,18 +50,6 @@ class View {
 
   tools() {
     const { filters, signal } = this;
-    const text = h("input", {
-      type: "search",
-      value: filters.text,
-      placeholder: "Group",
-      "aria-label": "Filter by group",
-      "data-filter": true,
-      maxlength: 200,
-    });
-    text.addEventListener(
-      "input",
-      settled(() => this.filter({ text: text.value.trim() }), 250, signal),
-    );
     const states = STATE_NAMES.map((name) =>
       h("option", { value: name, selected: name === filters.state }, stateWords(name).label),
     );
@@ -71,7 +60,13 @@ class View {
     return h(
       "div",
       { class: "tools" },
-      h("label", { class: "field grow" }, text, h("span", { class: "kbd", title: "Press / to filter" }, "/")),
+      filterField({
+        value: filters.text,
+        placeholder: "Group",
+        label: "Filter by group",
+        changed: (text) => this.filter({ text }),
+        signal,
+      }),
       h("span", { class: "field" }, state),
       h("label", { class: "check" }, storm, "Only storms"),
     );

@@ -3,6 +3,7 @@
 import { get, isAborted } from "../api.js";
 import { groupHref, memberHref, time } from "../cells.js";
 import { h, put } from "../dom.js";
+import { filterField } from "../filter_field.js";
 import { clock, count, counted, duration, NOTHING, utc } from "../format.js";
 import { empty, failed, head } from "../states.js";
 import { throttled } from "../throttle.js";
@@ -42,30 +43,16 @@ class View {
   }
 
   tools() {
-    const text = h("input", {
-      type: "search",
-      value: this.text,
-      placeholder: "Group",
-      "aria-label": "Filter by group",
-      "data-filter": true,
-      maxlength: 200,
-    });
-    text.addEventListener(
-      "input",
-      throttled(
-        () => {
-          this.text = text.value;
-          this.router.keep({ text: this.text });
-          this.load();
-        },
-        250,
-        this.signal,
-      ),
-    );
+    const changed = (/** @type {string} */ text) => {
+      this.text = text;
+      this.router.keep({ text });
+      this.load();
+    };
+    const { text: value, signal } = this;
     return h(
       "div",
       { class: "tools" },
-      h("label", { class: "field grow" }, text, h("span", { class: "kbd", title: "Press / to filter" }, "/")),
+      filterField({ value, placeholder: "Group", label: "Filter by group", changed, signal }),
     );
   }
 

@@ -8,32 +8,32 @@ import socket
 import ssl
 import sys
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Final, Self
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from heartwheel.dashboard.acceptor import Acceptor
-from heartwheel.dashboard.connections import Connection, Connections, Limits, Network
-from heartwheel.dashboard.open_files import raise_limit
-from heartwheel.dashboard.protocol import LimitedProtocol
 from heartwheel.errors import HeartwheelError
+from heartwheel.http_server.acceptor import Acceptor
+from heartwheel.http_server.connections import Connection, Connections, Limits, Network
+from heartwheel.http_server.open_files import raise_limit
+from heartwheel.http_server.protocol import LimitedProtocol
 
 _GRACE_S: Final = 2
 _BACKLOG: Final = 128
 _SEND_BUFFER_BYTES: Final = 128 << 10
 
 
-class DashboardServerError(HeartwheelError):
-    """The dashboard cannot listen or has ended by itself."""
+class HttpServerError(HeartwheelError):
+    """A server cannot listen or has ended by itself."""
 
 
-class DashboardServer:
+class HttpServer:
     """A server of an application over HTTP, in a thread of its own.
 
     Args:
-        app: such as `create_app` makes; if its state has a hub, that is closed at the end.
+        app: what answers.
         host: where to listen.
         port: likewise; `0` takes any that is free.
         limits: of its connections.
@@ -56,8 +56,10 @@ class DashboardServer:
         what: str = "dashboard",
     ) -> None:
         self._what = what
-        self._app, self._host, self._port, self._tls, self._base_path = app, host, port, tls, base_path
+        self._host, self._port, self._tls, self._base_path = host, port, tls, base_path
         self.connections = Connections(limits or Limits(), exempt)
+        self.closing: Callable[[], None] | None = None
+        """Called in the server's own thread before it ends, to send away who listens to a stream."""
         config = uvicorn.Config(
             app,
             http="h11",
@@ -99,7 +101,7 @@ class DashboardServer:
         """Listen, and return once requests are answered.
 
         Raises:
-            DashboardServerError: the address cannot be listened on.
+            HttpServerError: the address cannot be listened on.
         """
         raise_limit()
         listening = _listen(self._host, self._port, self._what)
@@ -112,18 +114,16 @@ class DashboardServer:
             self._ready.wait(0.01)
         if not self._server.started:
             listening.close()
-            raise DashboardServerError(f"the {self._what} ended as it started", hint="its log tells why")
+            raise HttpServerError(f"the {self._what} ended as it started", hint="its log tells why")
 
     def stop(self) -> None:
         """Send the listeners away, end it, and wait until it has ended."""
         if self._thread is None or self._loop is None:
             return
         self._server.should_exit = True
-        if self._thread.is_alive():
+        if self._thread.is_alive() and self.closing is not None:
             # An open stream would keep the server from ending until its grace is over.
-            state = getattr(self._app, "state", None)
-            if state is not None:
-                self._loop.call_soon_threadsafe(state.hub.close)
+            self._loop.call_soon_threadsafe(self.closing)
         self._thread.join()
 
     def _run(self, listening: socket.socket) -> None:
@@ -169,7 +169,7 @@ def is_free(host: str, port: int) -> bool:
     """Return whether an address can be listened on at this moment."""
     try:
         _listen(host, port).close()
-    except DashboardServerError:
+    except HttpServerError:
         return False
     return True
 
@@ -181,7 +181,7 @@ def _listen(host: str, port: int, what: str = "dashboard") -> socket.socket:
         )[0]
         listening = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise DashboardServerError(
+        raise HttpServerError(
             f"the {what} cannot listen on {host}: {error.strerror or error}", hint="name another --host"
         ) from error
     try:
@@ -192,7 +192,7 @@ def _listen(host: str, port: int, what: str = "dashboard") -> socket.socket:
         listening.listen(_BACKLOG)
     except OSError as error:
         listening.close()
-        raise DashboardServerError(
+        raise HttpServerError(
             f"the {what} cannot listen on {host}:{port}: {error.strerror or error}", hint=_hint(error, port)
         ) from error
     return listening

@@ -8,9 +8,9 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from heartwheel.dashboard.hosts import Hosts, host_of
-from heartwheel.dashboard.paths import raw_path
-from heartwheel.dashboard.problems import problem_response
+from heartwheel.http_server.hosts import Hosts, host_of
+from heartwheel.http_server.paths import raw_path
+from heartwheel.http_server.problems import problem_response
 
 PATH_BYTES_MAX: Final = 8_192
 """Longest path that is looked at: two ids of 1,024 bytes, each percent-encoded, and a little."""

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from starlette.types import Scope
 
-from heartwheel.settings.locations import is_loopback
+from heartwheel.addresses import is_loopback
 
 LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 """Names that mean this machine."""

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from starlette.types import Scope
 
-from heartwheel.dashboard.connections import Network, within
+from heartwheel.http_server.connections import Network, within
 
 
 def header(scope: Scope, name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote, unquote_to_bytes
 
-from heartwheel.dashboard.problems import RequestError
+from heartwheel.http_server.problems import RequestError
 
 T = TypeVar("T")
 

@@ -11,9 +11,9 @@ import h11
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from heartwheel.dashboard.connections import PROBES, Connection, Connections, Stage
-from heartwheel.dashboard.guard import SECURITY_HEADERS, secured
-from heartwheel.dashboard.problems import problem_response
+from heartwheel.http_server.connections import PROBES, Connection, Connections, Stage
+from heartwheel.http_server.guard import SECURITY_HEADERS, secured
+from heartwheel.http_server.problems import problem_response
 
 RETRY_S: Final = 5
 """How long those should wait who are turned away because all is in use, seconds."""

@@ -1,0 +1,36 @@
+"""The report of an audit, made from what it has counted and found."""
+
+from __future__ import annotations
+
+from heartwheel.audit.findings import FindingKind, Report
+from heartwheel.audit.state import State
+
+
+def report_of(state: State, clock_ms: int | None, *, early: int) -> Report:
+    """Make the report.
+
+    Args:
+        state: after everything that is due was judged.
+        clock_ms: up to when that is, epoch ms; `None` if the whole log was read.
+        early: rejects that are too early to judge.
+    """
+    counts, faults = state.counts, state.ledger.counts
+    return Report(
+        ok=not faults,
+        clock_ms=clock_ms,
+        events=counts.get("events", 0),
+        derived=counts.get("derived", 0),
+        written=counts.get("written", 0),
+        confirmed=counts.get("confirmed", 0),
+        repeated=counts.get("repeated", 0),
+        early=counts.get("early", 0) + early,
+        unjudged=counts.get("unjudged", 0),
+        unsettled=state.ledger.unsettled,
+        ticks=counts.get("ticks", 0),
+        outages=counts.get("outages", 0),
+        clamped=counts.get("clamped", 0),
+        unread=counts.get("unread", 0),
+        skipped=counts.get("skipped", 0),
+        faults={kind: faults[kind] for kind in FindingKind if kind in faults},
+        findings=tuple(state.ledger.kept),
+    )

@@ -1,0 +1,149 @@
+"""`heartwheel tap`: what real groups send to a broker, from its request log into the heartbeat topic."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from heartwheel.cli.audit_broker_log import parsed_offset_ms
+from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load, stderr
+from heartwheel.cli.signals import stopped_by_signals
+from heartwheel.wall_clock import wall_ms
+
+if TYPE_CHECKING:
+    from heartwheel.tap.echo import Echo
+    from heartwheel.tap.tap import Figures, Tap
+
+_SAY_EVERY_S: Final = 10.0
+_LOOK_S: Final = 0.5
+
+
+def tap(
+    *,
+    request_log: Annotated[
+        Path, typer.Argument(metavar="LOG", help="The file of the broker's logger kafka.request.logger.")
+    ],
+    broker_log: Annotated[
+        Path | None, typer.Option(metavar="LOG", help="The broker's own log: it ends doubts at once, and tells loads.")
+    ] = None,
+    feed: Annotated[str, typer.Option(metavar="NAME", help="What the job knows this tap as (engine.feeds).")] = "tap",
+    positions: Annotated[Path, typer.Option(metavar="DIR", help="Keeps how far it has come; one folder a tap.")] = Path(
+        "heartwheel-tap"
+    ),
+    broker_id: Annotated[
+        int | None, typer.Option(metavar="ID", help="Whose log it is: it is asked now and then, so that time goes on.")
+    ] = None,
+    tapped: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="That broker's cluster, if the topics are in another one.")
+    ] = None,
+    from_begin: Annotated[
+        bool, typer.Option("--from-begin", help="A new tap reads what the log holds already; else what comes.")
+    ] = False,
+    utc_offset: Annotated[
+        str, typer.Option(metavar="+HH:MM", help="How far the logs' times are ahead of UTC, if they do not say.")
+    ] = "+00:00",
+    bootstrap_servers: BootstrapFlag = None,
+    config: ConfigFile = None,
+    set_: SetFlags = None,
+) -> None:
+    """Pass on what real groups send to a broker, until SIGTERM or Ctrl-C: heartbeats, joins, syncs, leaves, commits.
+
+    The broker's request logger must be at DEBUG, which costs it about 14 us of CPU a heartbeat and up to a kilobyte of
+    log a request: docs/tap.md says how to switch it on and off at run time. The job must trust the feed (engine.feeds).
+    One tap reads one broker; each has a feed and a folder of its own.
+
+    For example:
+
+        heartwheel tap /var/log/kafka/kafka-request.log --broker-log /var/log/kafka/server.log --broker-id 1
+
+        heartwheel tap kafka-request.log --feed broker-2 --broker-id 2 --positions /var/lib/heartwheel/broker-2
+    """
+    settings = load(config, set_, kafka__bootstrap_servers=bootstrap_servers).settings
+    from heartwheel.tap.echo import Echo
+    from heartwheel.tap.tap import Tap, TapPlan, require_trusted
+
+    require_trusted(settings, feed)
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    plan = TapPlan(
+        feed=feed,
+        request_log=request_log,
+        positions=positions,
+        broker_log=broker_log,
+        utc_offset_ms=parsed_offset_ms(utc_offset),
+        from_begin=from_begin,
+    )
+    running = Tap(settings, plan, said=lambda words: stderr().print(words, markup=False))
+    with contextlib.ExitStack() as stack:
+        echo = None
+        if broker_id is not None:
+            cluster = tapped or settings.kafka.bootstrap_servers
+            echo = stack.enter_context(Echo(cluster, broker_id, properties=settings.kafka.client))
+        else:
+            stderr().print("no --broker-id: while nobody sends the broker anything, no time passes", markup=False)
+        stack.enter_context(stopped_by_signals(running.stop))
+        stack.enter_context(_saying(running, echo))
+        running.run()
+
+
+@contextlib.contextmanager
+def _saying(running: Tap, echo: Echo | None) -> Iterator[None]:
+    """Say now and then how the tap does, and at once when the request logger is not at DEBUG."""
+    ended = threading.Event()
+    thread = threading.Thread(target=_say, args=(running, echo, ended), name="tap-says", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(1)
+        stderr().print(said_of(running.figures), markup=False)
+
+
+def _say(running: Tap, echo: Echo | None, ended: threading.Event) -> None:
+    said_s, warned = time.monotonic(), ""
+    while not ended.wait(_LOOK_S):
+        warning = "" if echo is None else warning_of(echo.level, echo.trouble)
+        if warning != warned and warning:
+            stderr().print(warning, markup=False)
+        warned = warning
+        if time.monotonic() - said_s >= _SAY_EVERY_S:
+            said_s = time.monotonic()
+            stderr().print(said_of(running.figures), markup=False)
+
+
+def warning_of(level: str, trouble: str) -> str:
+    """Return what is wrong with the tapped broker, empty if nothing is.
+
+    Args:
+        level: of its request logger.
+        trouble: why it could not be asked.
+    """
+    if trouble:
+        return f"the tapped broker does not answer: {trouble}"
+    if level and level not in {"DEBUG", "TRACE"}:
+        return f"the broker's request logger is at {level}, so nothing comes: {SWITCH_ON}"
+    return ""
+
+
+SWITCH_ON: Final = (
+    "kafka-configs.sh --alter --entity-type broker-loggers --entity-name ID --add-config kafka.request.logger=DEBUG"
+)
+"""How the request logger is switched on at run time (KIP-412)."""
+
+
+def said_of(figures: Figures) -> str:
+    """Return in one line what a tap has done."""
+    behind = "" if figures.passed_ms < 0 else f", {(wall_ms() - figures.passed_ms) / 1000:.1f} s behind the clock"
+    parts = [f"{figures.lines:,} lines, {figures.passed_on:,} events passed on{behind}"]
+    parts += [f"{figures.held} groups held back"] if figures.held else []
+    parts += [f"{figures.skipped:,} were there already"] if figures.skipped else []
+    parts += [f"{figures.unreadable:,} lines unreadable"] if figures.unreadable else []
+    parts += [f"{figures.gaps} gaps"] if figures.gaps else []
+    return ", ".join(parts)

@@ -1,0 +1,187 @@
+"""Many members whose sessions end together: what the rules come to for all of them at once.
+
+In a loaded or presence group each silence does the same whoever else falls silent, so that no heap of timers is needed:
+members go in the order of their deadlines, and of their joins where those are equal. `loaded.fire_member` and
+`presence.fire_member` are the rules; `test_shard_crowds.py` holds this to the same verdicts and the same state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from heartwheel.coordinator import messages
+from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState, Member, TimerKind, put_off_by
+from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind, Verdict
+
+_KINDS: Final = (GroupKind.LOADED, GroupKind.PRESENCE)
+
+Emit = Callable[[Verdict], None]
+
+
+def expire_at_once(group: Group, clock_ms: int, config: CoordinatorConfig, emit: Emit, renewed_ms: int) -> bool:
+    """Expire every member whose session has ended, if nothing but sessions runs in the group.
+
+    Args:
+        group: changed in place.
+        clock_ms: up to when, epoch ms.
+        config: the rules' configuration.
+        emit: takes each verdict.
+        renewed_ms: end of the newest outage that has renewed the group's sessions, epoch ms; -1 if there was none.
+
+    Returns:
+        Whether it was done; else the group is as it was, and its machine has to.
+    """
+    if group.kind not in _KINDS or group.state is not GroupState.STABLE or group.unloaded:
+        return False
+    timers = (group.join_deadline_ms, group.sync_deadline_ms, group.store_deadline_ms, group.forget_deadline_ms)
+    if min(timers) != NEVER or group.pending or group.orphaned_syncs:
+        return False
+    due = [member for member in group.members.values() if member.deadline_ms <= clock_ms]
+    if not all(member.timer is TimerKind.SESSION and not member.stored for member in due):
+        return False
+    if group.leader is not None and any(member.member_id == group.leader for member in due):
+        return False
+    due.sort(key=_order)
+    _Departures(group, emit, renewed_ms).expire(due)
+    if not group.members:
+        group.forget_deadline_ms = group.last_event_ms + config.empty_group_retention_ms
+    return True
+
+
+def _order(member: Member) -> tuple[int, int]:
+    return member.deadline_ms, member.seq
+
+
+class _Departures:
+    """A group whose members go, one after the other.
+
+    Args:
+        group: changed in place.
+        emit: takes each verdict.
+        renewed_ms: end of the newest outage that has renewed its sessions, epoch ms.
+    """
+
+    def __init__(self, group: Group, emit: Emit, renewed_ms: int) -> None:
+        self._group = group
+        self._renewed_ms = renewed_ms
+        self._emit = emit
+        self._kind = group.kind.value
+
+    def expire(self, due: list[Member]) -> None:
+        group = self._group
+        depart = self._depart if group.kind is GroupKind.PRESENCE else self._tell_to_rebalance
+        # The state changes only with the last of them, after what is said of it.
+        state, reason = group.state.value, ExpiryReason.SESSION_TIMEOUT
+        for member in due:
+            del group.members[member.member_id]
+            group.last_event_ms = max(member.deadline_ms, group.last_event_ms)
+            self._emit(
+                Verdict(
+                    kind=Kind.MEMBER_EXPIRED,
+                    group_id=group.group_id,
+                    time_ms=group.last_event_ms,
+                    generation_id=group.generation,
+                    reason=messages.failed(group.group_id, member.member_id),
+                    cause=Cause.MEMBER_EXPIRED,
+                    group_state=state,
+                    group_kind=self._kind,
+                    member_id=member.member_id,
+                    group_instance_id=member.group_instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    expiry_reason=reason,
+                    last_seen_ms=member.last_seen_ms,
+                    session_timeout_ms=member.timer_ms,
+                    renewed_ms=put_off_by(self._renewed_ms, member, group.last_event_ms),
+                    member_count=len(group.members),
+                    loads=self._loads(),
+                )
+            )
+            depart(member)
+
+    def _loads(self) -> int:
+        group = self._group
+        return group.loads if group.loaded_ms == group.last_event_ms else 0
+
+    def _depart(self, member: Member) -> None:
+        """Say what a departure is to a presence group: `presence._depart`."""
+        group = self._group
+        if group.members:
+            self._say_started(member, group.last_event_ms)
+        group.generation += 1
+        group.rebalance_started_ms = group.last_event_ms
+        if not group.members:
+            self._become_empty((member.member_id,))
+            return
+        self._emit(
+            Verdict(
+                kind=Kind.REBALANCE_COMPLETED,
+                group_id=group.group_id,
+                time_ms=group.last_event_ms,
+                generation_id=group.generation,
+                reason=messages.stabilized(group.group_id, group.generation, len(group.members)),
+                cause=Cause.MEMBER_EXPIRED,
+                group_state=GroupState.STABLE.value,
+                group_kind=self._kind,
+                member_count=len(group.members),
+                removed=(member.member_id,),
+                duration_ms=0,
+                loads=self._loads(),
+            )
+        )
+
+    def _tell_to_rebalance(self, member: Member) -> None:
+        """Say what a departure is to a loaded group: `loaded._tell_to_rebalance`."""
+        group = self._group
+        is_first = group.triggered_generation != group.generation
+        if is_first:
+            group.triggered_generation = group.generation
+            group.rebalance_started_ms = group.last_event_ms
+        if not group.members:
+            group.generation += 1
+            self._become_empty(())
+        elif is_first:
+            patience_ms = max(other.rebalance_timeout_ms for other in group.members.values())
+            self._say_started(member, group.last_event_ms + patience_ms)
+
+    def _say_started(self, member: Member, deadline_ms: int) -> None:
+        group = self._group
+        self._emit(
+            Verdict(
+                kind=Kind.REBALANCE_STARTED,
+                group_id=group.group_id,
+                time_ms=group.last_event_ms,
+                generation_id=group.generation,
+                reason=messages.removing_failed(member.member_id),
+                cause=Cause.MEMBER_EXPIRED,
+                group_state=GroupState.STABLE.value,
+                group_kind=self._kind,
+                deadline_ms=deadline_ms,
+                member_count=len(group.members),
+                loads=self._loads(),
+            )
+        )
+
+    def _become_empty(self, removed: tuple[str, ...]) -> None:
+        """Say that nobody is left, and note what a load would find: `classic_rebalance.become_empty`."""
+        group = self._group
+        group.previous_state, group.state = group.state, GroupState.EMPTY
+        self._emit(
+            Verdict(
+                kind=Kind.GROUP_EMPTY,
+                group_id=group.group_id,
+                time_ms=group.last_event_ms,
+                generation_id=group.generation,
+                reason=messages.empty(group.group_id, group.generation),
+                cause=Cause.NO_MEMBERS,
+                group_state=group.previous_state.value,
+                group_kind=self._kind,
+                removed=removed,
+                duration_ms=group.last_event_ms - group.rebalance_started_ms,
+                loads=self._loads(),
+            )
+        )
+        group.stored_generation, group.stored_leader = group.generation, group.leader
+        group.stored_protocol_name, group.departed = group.protocol_name, {}

@@ -1,0 +1,67 @@
+"""Groups that move from one coordinator to another."""
+
+from __future__ import annotations
+
+from heartwheel.explain.facts import Fact
+from heartwheel.explain.groups import BROKER_START_MS
+from heartwheel.explain.watch import Watch
+from heartwheel.wire.explained import Happened
+
+
+class Moves:
+    """Turns facts about coordinators into events."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._started_ms: dict[int, int] = {}
+        self._first_ms: dict[int, int] = {}
+
+    def note_read(self, fact: Fact) -> None:
+        """Note when the log of a broker begins."""
+        self._first_ms.setdefault(fact.broker_id, fact.time_ms)
+
+    def loaded(self, fact: Fact) -> None:
+        """Take that a coordinator has loaded a group."""
+        group = self._watch.groups.get(fact.group_id)
+        before, unloaded = group.broker_id, group.unloaded
+        group.group_type = fact.protocol or group.group_type
+        group.loaded_ms, group.open, group.unloaded = fact.time_ms, None, None
+        group.broker_id = fact.broker_id
+        if fact.number is not None:
+            group.generation = fact.number
+        if before == fact.broker_id or (before is None and self._is_starting(fact)):
+            return
+        event = self._watch.event(fact, group, Happened.COORDINATOR_MOVED, "loaded", moved_from=before)
+        event.member_count = fact.size
+        if unloaded is not None and unloaded.broker_id == before:
+            event.started_ms, event.duration_ms = unloaded.time_ms, max(0, fact.time_ms - unloaded.time_ms)
+        event.explanation = ["Every member has a whole new session since then, so a death shows later than it would."]
+        self._watch.note(event)
+
+    def _is_starting(self, fact: Fact) -> bool:
+        """Tell whether a load, of a group of which nothing was read before, belongs to the start of its broker."""
+        since_ms = max(self._started_ms.get(fact.broker_id, 0), self._first_ms[fact.broker_id])
+        return fact.time_ms - since_ms <= BROKER_START_MS
+
+    def unloaded(self, fact: Fact) -> None:
+        """Take that a coordinator has unloaded a group."""
+        group = self._watch.groups.get(fact.group_id)
+        group.unloaded, group.open = fact, None
+        group.broker_id = fact.broker_id
+
+    def started(self, fact: Fact) -> None:
+        """Take that a broker's coordinator starts."""
+        self._started_ms[fact.broker_id] = fact.time_ms
+
+    def stopping(self, fact: Fact) -> None:
+        """Take that a broker's coordinator stops."""
+        self._watch.groups.stopped(fact.broker_id)
+
+    def finish(self) -> None:
+        """Take that groups which were unloaded were loaded nowhere, as far as the log goes."""
+        for group in self._watch.groups.moved_away():
+            assert group.unloaded is not None  # noqa: S101 - that is what they are
+            event = self._watch.event(
+                group.unloaded, group, Happened.COORDINATOR_MOVED, "unloaded", moved_from=group.unloaded.broker_id
+            )
+            self._watch.note(event)

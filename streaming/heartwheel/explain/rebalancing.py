@@ -1,0 +1,147 @@
+"""Rebalances: what triggers them, how long they take, for whom they wait, and storms of them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heartwheel.explain.arrivals import Arrivals
+from heartwheel.explain.facts import Fact
+from heartwheel.explain.groups import OpenRebalance, WatchedGroup
+from heartwheel.explain.trigger_causes import instance_of, triggered_by
+from heartwheel.explain.watch import Watch
+from heartwheel.live.phrases import length
+from heartwheel.live.storms import StormRule
+from heartwheel.wire.explained import Happened
+
+_AT_ONCE_MS: Final = 150
+_CAUSED_WITHIN_MS: Final = 2_000
+_STORM_OF_EPOCHS: Final = 10
+
+
+class Rebalancing:
+    """Turns facts about rebalances into events.
+
+    Args:
+        watch: what is watched.
+        arrivals: takes who came with a rebalance.
+        storm: from how many rebalances on a group is in a storm.
+    """
+
+    def __init__(self, watch: Watch, arrivals: Arrivals, storm: StormRule) -> None:
+        self._watch, self._arrivals, self._storm = watch, arrivals, storm
+
+    def triggered(self, fact: Fact) -> None:
+        """Take that a rebalance was triggered."""
+        group = self._watch.group(fact)
+        cause, members, client = triggered_by(fact.words)
+        member_id, instance_id = instance_of(fact.words)
+        if member_id and instance_id:
+            group.member(member_id).group_instance_id = instance_id
+        group.generation = fact.number
+        for event in group.unsettled:
+            if event.generation_id is None and event.group_type == "classic":
+                event.generation_id = fact.number
+        if cause == "sync_expired":
+            for each in members:
+                self._watch.out(fact, group, Happened.SYNC_TIMEOUT, "sync_timeout", member_id=each, words=fact.words)
+        if cause == "member_joined":
+            for each in members:
+                self._arrivals.note_join(fact, group, each)
+        started_ms = fact.time_ms
+        if group.open is not None and group.open.old_generation == fact.number:
+            started_ms = group.open.started_ms  # the same rebalance, triggered again
+        group.open = OpenRebalance(
+            started_ms=started_ms,
+            old_generation=fact.number,
+            cause=cause,
+            words=fact.words,
+            client_words=client,
+            caused_by=members,
+            fact=fact,
+        )
+        self._note_start(fact, group, cause, members)
+
+    def stabilized(self, fact: Fact) -> None:
+        """Take that a rebalance is complete."""
+        group = self._watch.group(fact)
+        self._completed(fact, group, Happened.REBALANCE)
+
+    def emptied(self, fact: Fact) -> None:
+        """Take that a group has lost its last member."""
+        self._completed(fact, self._watch.group(fact), Happened.GROUP_EMPTY)
+
+    def _completed(self, fact: Fact, group: WatchedGroup, kind: Happened) -> None:
+        open_ = group.open
+        event = self._watch.event(fact, group, kind, open_.cause if open_ else "unknown")
+        event.generation_id, event.member_count = fact.number, 0 if kind is Happened.GROUP_EMPTY else fact.size
+        if open_ is not None:
+            event.started_ms, event.duration_ms = open_.started_ms, max(0, fact.time_ms - open_.started_ms)
+            event.reason_text, event.caused_by = open_.words, list(open_.caused_by)
+            if kind is Happened.REBALANCE:
+                event.blocked_by = open_.waited_for(fact.time_ms, 1_000 if fact.coarse else _AT_ONCE_MS)
+        else:
+            event.explanation = ["It began before the log, so how long it took is not known."]
+        for out in group.unsettled:
+            out.rebalance_generation, out.rebalance_ms = fact.number, event.duration_ms
+        group.unsettled.clear()
+        group.generation, group.open = fact.number, None
+        group.emptied = event if kind is Happened.GROUP_EMPTY else None
+        self._watch.note(event)
+
+    def assigned(self, fact: Fact) -> None:
+        """Take that a leader's assignment arrived."""
+        group = self._watch.group(fact)
+        group.generation = fact.number
+        if fact.member_id:
+            group.member(fact.member_id)
+            self._watch.groups.remember(fact.member_id, group)
+
+    def bumped(self, fact: Fact) -> None:
+        """Take that the epoch of a group moved."""
+        group = self._watch.group(fact)
+        group.group_type = fact.protocol or (group.group_type if group.group_type != "classic" else "consumer")
+        causes = [each for each in group.causes if fact.time_ms - each[0] <= _CAUSED_WITHIN_MS]
+        group.causes = []
+        cause = causes[-1][1] if causes else "metadata_changed"
+        members = list(dict.fromkeys(member_id for _, _, member_id in causes))
+        event = self._watch.event(fact, group, Happened.REBALANCE, cause)
+        event.epoch, event.started_ms, event.caused_by = fact.number, fact.time_ms, members
+        group.generation, group.bumped = fact.number, event
+        for out in group.unsettled:
+            out.rebalance_generation = fact.number
+        group.unsettled.clear()
+        self._watch.note(event)
+        self._note_start(fact, group, cause, members)
+
+    def reached(self, fact: Fact) -> None:
+        """Take that a member has what an epoch gives it; only 3.7 and 3.8, and share and streams groups, say so."""
+        group = self._watch.group(fact)
+        bumped = group.bumped
+        if bumped is not None and fact.number == bumped.epoch and fact.state == "STABLE":
+            bumped.duration_ms = max(0, fact.time_ms - bumped.time_ms)
+
+    def _note_start(self, fact: Fact, group: WatchedGroup, cause: str, members: list[str]) -> None:
+        """Count a rebalance that begins, and see whether the group is in a storm."""
+        starts = group.starts
+        starts.append((fact.time_ms, cause, members))
+        while starts and starts[0][0] <= fact.time_ms - self._storm.window_ms:
+            starts.popleft()
+        many = (
+            self._storm.rebalances if group.group_type == "classic" else max(self._storm.rebalances, _STORM_OF_EPOCHS)
+        )
+        if len(starts) < many:
+            group.storm = None
+        elif group.storm is not None:
+            storm = group.storm
+            storm.member_count = (storm.member_count or 0) + 1
+            storm.duration_ms = fact.time_ms - (storm.started_ms or fact.time_ms)
+        else:
+            first_ms, first_cause, first_members = starts[0]
+            storm = self._watch.event(fact, group, Happened.STORM, first_cause)
+            storm.started_ms, storm.duration_ms = first_ms, fact.time_ms - first_ms
+            storm.caused_by, storm.member_count = list(first_members), len(starts)
+            group.storm = storm
+            self._watch.note(storm)
+        if group.storm is not None:
+            storm = group.storm
+            storm.explanation = [f"{storm.member_count} rebalances in {length(storm.duration_ms or 0)}."]

@@ -1,0 +1,130 @@
+"""Why a rebalance began, and for whom: the words of GroupMetadataManager and GroupCoordinator, taken apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+
+def instance_in(text: str) -> str:
+    """Read an instance id that may be an Option of Scala, or Java's null."""
+    if text.startswith("Some(") and text.endswith(")"):
+        text = text[5:-1]
+    return "" if text in {"None", "null", ""} else text
+
+
+_LISTED: Final = re.compile(r"^(?:\w*\((?P<round>.*)\)|\[(?P<square>.*)\])\.?$")
+
+
+_REMOVED: Final = re.compile(
+    r"removing member (?P<member>.+) on (?P<why>heartbeat expiration|LeaveGroup)", re.IGNORECASE
+)
+
+
+_NAMES: Final = (
+    re.compile(r"Adding new member (?P<member>.+?) with group instance ?id (?P<instance>.+?)(?:; client reason: |$)"),
+    re.compile(r"(?:Updating metadata for|[Ll]eader|Member) (?:static member )?(?:member )?(?P<member>.+?) "
+               r"(?:with instance id (?P<instance>.+?)(?:; client reason: |$)|during |re-joining |joining |is "
+               r"joining )"),
+    re.compile(r"Updating metadata for member (?P<member>\S+)$"),
+    re.compile(r"Group's selectedProtocol will change because static member (?P<member>.+?) with instance id "
+    r"(?P<instance>.+?) joined"),
+)  # fmt: skip
+
+
+_SYNC: Final = re.compile(r"Removing (?P<listed>.+) on pending sync request expiration")
+
+
+_EXPLICIT: Final = re.compile(r"explicit `LeaveGroup` request for \((?P<members>.*)\) members")
+
+
+def triggered_by(words: str) -> tuple[str, list[str], str]:
+    """Read the reason of a rebalance.
+
+    Args:
+        words: as the broker gave it.
+
+    Returns:
+        Its cause, as `heartwheel.wire.verdicts.Cause` names it; the members that it names; the client's own words.
+    """
+    client = words.partition("; client reason: ")[2]
+    for cause, found in _CAUSES:
+        match = found(words)
+        if match is not None:
+            return cause, match, client
+    return "unknown", [], client
+
+
+def instance_of(words: str) -> tuple[str, str]:
+    """Read member and instance id from the reason of a rebalance that names a static member; else empty texts."""
+    for pattern in _NAMES:
+        match = pattern.match(words)
+        if match is not None:
+            instance = match.groupdict().get("instance") or ""
+            return match["member"], instance_in(instance)
+    return "", ""
+
+
+def names_of(listed: str) -> list[str]:
+    """Read a list of members as Scala (`Set(a, b)`) or Java (`[a, b]`) prints it."""
+    match = _LISTED.match(listed.strip())
+    if match is None:
+        return []
+    inside = match["round"] if match["round"] is not None else match["square"]
+    return [name for name in inside.split(", ") if name]
+
+
+def _named(pattern: re.Pattern[str]) -> Callable[[str], list[str] | None]:
+    def find(words: str) -> list[str] | None:
+        match = pattern.match(words)
+        return [match["member"]] if match else None
+
+    return find
+
+
+def _removed_on(why: str) -> Callable[[str], list[str] | None]:
+    def find(words: str) -> list[str] | None:
+        match = _REMOVED.match(words)
+        return [match["member"]] if match and match["why"] == why else None
+
+    return find
+
+
+def _synced(words: str) -> list[str] | None:
+    match = _SYNC.match(words)
+    return names_of(match["listed"]) if match else None
+
+
+def _explicit(words: str) -> list[str] | None:
+    match = _EXPLICIT.match(words)
+    return [name for name in match["members"].split(", ") if name] if match else None
+
+
+def _starting(*starts: str) -> Callable[[str], list[str] | None]:
+    return lambda words: [] if words.startswith(starts) else None
+
+
+_CAUSES: Final[tuple[tuple[str, Callable[[str], list[str] | None]], ...]] = (
+    ("member_expired", _removed_on("heartbeat expiration")),
+    ("member_left", _removed_on("LeaveGroup")),
+    ("member_left", _explicit),
+    ("sync_expired", _synced),
+    ("member_joined", _named(re.compile(r"Adding new member (?P<member>.+?) with group instance ?id "))),
+    ("leader_rejoined", _named(re.compile(r"[Ll]eader (?P<member>.+?) re-joining group"))),
+    (
+        "static_member_updated",
+        _named(re.compile(r"Updating metadata for static member (?P<member>.+?) with instance id")),
+    ),
+    (
+        "static_member_updated",
+        _named(
+            re.compile(r"Group's selectedProtocol will change because static member (?P<member>.+?) with instance id")
+        ),
+    ),
+    ("member_updated", _named(re.compile(r"Updating metadata for member (?P<member>.+?)(?: during |$)"))),
+    ("member_rejoined", _named(re.compile(r"Member (?P<member>.+?) (?:is )?joining group"))),
+    ("over_capacity", _starting("Freshly-loaded group")),
+    ("downgraded", _starting("Downgrade group")),
+    ("storing_failed", _starting("Error ", "error ")),
+)

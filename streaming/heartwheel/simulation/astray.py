@@ -1,0 +1,71 @@
+"""Of which groups the order of records is not promised: those that were where the job could not know them to be.
+
+These are the bounds of what docs/guarantees.md assumes of partitions, no more: a group that only has several partitions
+is held to every promise, and one that is astray still expires nobody of whom the log holds a heartbeat in time.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from heartwheel.partitioner import partition_of
+from heartwheel.simulation.checkpoint import Checkpoint
+from heartwheel.simulation.oracle import Log
+from heartwheel.simulation.plan import Plan
+
+
+class Astray(enum.StrEnum):
+    """Name why the order of a group's records is not promised."""
+
+    PARTITIONER = "of another partitioner"
+    """Its producers choose partitions in another way than Kafka's own."""
+    GREW_BEFORE = "grew before the first start"
+    """The topic grew in the backlog of a new checkpoint, which does not know how many partitions there were."""
+    HEARD_LATE = "heard of too late"
+    """A record in its new partition is stamped before what was decided of it when the growth was heard of."""
+
+
+class Strays:
+    """Tell which groups of a history are astray.
+
+    Args:
+        plan: the history's parameters.
+        log: as far as the job has read it.
+        checkpoint: after the job has ended.
+    """
+
+    def __init__(self, plan: Plan, log: Log, checkpoint: Checkpoint) -> None:
+        self._plan = plan
+        self._log = log
+        self._counts = [plan.partitions, *(plan.grown[1:] if plan.grown else ())]
+        self._unheard_ms = self._decided_unheard(checkpoint) if plan.grown else {}
+
+    def why(self, group_id: str) -> Astray | None:
+        """Tell why a group is astray; `None` if it is not."""
+        parts = {entry.record.partition for entry in self._log.entries.get(group_id, ())}
+        homes = [partition_of(group_id.encode(), count) for count in self._counts]
+        if len(parts) < 2:
+            return None
+        if not parts <= set(homes):
+            return Astray.PARTITIONER
+        if self._plan.grown is not None and self._plan.grown[0] <= self._plan.start_ms:
+            return Astray.GREW_BEFORE
+        moved = (entry for entry in self._log.entries[group_id] if entry.record.partition == homes[-1])
+        return Astray.HEARD_LATE if any(e.time_ms <= self._unheard_ms.get(homes[0], -1) for e in moved) else None
+
+    def _decided_unheard(self, checkpoint: Checkpoint) -> dict[int, int]:
+        """Tell up to when each partition had been read by the last batch that had not heard of the growth, epoch ms."""
+        batch = self._heard_in(checkpoint)
+        ends = checkpoint.offsets[batch - 1].ends if batch else {}
+        return {partition: self._log.watermark_ms(partition, end) for partition, end in ends.items()}
+
+    def _heard_in(self, checkpoint: Checkpoint) -> int:
+        """Number the first batch that knew of the growth: by its process, a record in a new partition, or a tick."""
+        old, new = self._counts
+        by_process = checkpoint.counts.get(new, len(checkpoint.offsets))
+        ticks = self._log.first_ticks_naming(new)
+        for batch, planned in enumerate(checkpoint.offsets[:by_process]):
+            for partition, end in planned.ends.items():
+                if (partition >= old and end) or end > ticks.get(partition, end):
+                    return batch
+        return by_process

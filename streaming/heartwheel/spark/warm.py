@@ -1,0 +1,39 @@
+"""Start the Python workers beside the first plan of the query, which else would wait for their imports."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+
+def warm_workers(spark: SparkSession, tasks: int) -> threading.Thread:
+    """Run a job that does nothing, in a thread: what it loads and starts, the first batch finds.
+
+    A worker is used again by whoever asks for one with the same environment, so the job goes the way of the query:
+    Arrow batches through Python, then a shuffle. It may fail; the batch then starts its workers itself.
+
+    Args:
+        spark: the session of a local master.
+        tasks: how many workers a stage of the query has at once.
+
+    Returns:
+        The thread, which nobody needs to wait for.
+    """
+    thread = threading.Thread(target=_run, args=(spark, tasks), name="warm-workers", daemon=True)
+    thread.start()
+    return thread
+
+
+def _run(spark: SparkSession, tasks: int) -> None:
+    with contextlib.suppress(PySparkException, Py4JError, ConnectionError):
+        spark.range(0, tasks, 1, tasks).mapInArrow(_pass, "id long").groupBy("id").count().collect()
+
+
+def _pass(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches

@@ -1,0 +1,151 @@
+"""Tail a log through rotations and restarts: whole lines, each with the place it stands at."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+import msgspec
+
+from heartwheel.errors import HeartwheelError
+
+READ_BYTES: Final = 8 << 20
+"""Most bytes that one look reads."""
+
+LINE_BYTES_MAX: Final = 64 << 20
+"""Longest line that is waited for; a longer one is cut."""
+
+
+class Position(msgspec.Struct, frozen=True):
+    """Where a tail stands.
+
+    Args:
+        inode: of the file.
+        offset: of the next line's first byte.
+    """
+
+    inode: int
+    offset: int
+
+
+class Line(NamedTuple):
+    """One whole line.
+
+    Args:
+        text: without its end.
+        offset: of its first byte in its file.
+    """
+
+    text: bytes
+    offset: int
+
+
+class LogTail:
+    """A log that grows and is rotated: the old file is read to its end, then the next ones.
+
+    A rotated file is looked for beside the log, under names that begin with the log's.
+
+    Args:
+        path: of the log.
+        position: where to go on; left out, at the end of the log, or at its begin.
+        from_begin: whether a new tail starts at the begin of the log.
+
+    Attributes:
+        lost: whether lines may be missing before the next one: the file that was to be read on with is gone.
+
+    Raises:
+        HeartwheelError: the log cannot be opened.
+    """
+
+    def __init__(self, path: Path, position: Position | None = None, *, from_begin: bool = False) -> None:
+        self._path = path
+        self._rest = b""
+        self.lost = False
+        self._file = self._open(path) if position is None else self._find(position.inode)
+        if position is None:
+            self._file.seek(0, os.SEEK_SET if from_begin else os.SEEK_END)
+        elif not self.lost:
+            self._file.seek(position.offset)
+        self._at = self._file.tell()
+
+    @property
+    def position(self) -> Position:
+        """Where the next line begins."""
+        return Position(os.fstat(self._file.fileno()).st_ino, self._at)
+
+    def read(self) -> list[Line]:
+        """Read the whole lines that are new, some megabytes at most; none if nothing is new."""
+        self.lost = False
+        data = self._file.read(READ_BYTES)
+        if not data and self._has_moved_on():
+            data = self._file.read(READ_BYTES) or self._next()
+        return self._cut(data)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _cut(self, data: bytes) -> list[Line]:
+        *whole, rest = (self._rest + data).split(b"\n")
+        lines = []
+        for text in whole:
+            lines.append(Line(text, self._at))
+            self._at += len(text) + 1
+        self._rest = rest
+        if len(rest) > LINE_BYTES_MAX:
+            self._at, self._rest = self._at + len(rest), b""
+        return lines
+
+    def _has_moved_on(self) -> bool:
+        """Tell whether the log is another file by now, or was cut."""
+        try:
+            now = self._path.stat()
+        except OSError:
+            return False  # between the two steps of a rotation
+        here = os.fstat(self._file.fileno())
+        return now.st_ino != here.st_ino or now.st_size < self._file.tell()
+
+    def _next(self) -> bytes:
+        """Go on with the file that followed the one that was read to its end."""
+        here = os.fstat(self._file.fileno())
+        if self._path.stat().st_ino == here.st_ino:
+            self.lost = True  # it was cut: what was written before that and not read is gone
+            following = self._path
+        else:
+            following = _following(self._path, here.st_ino, here.st_mtime_ns)
+        self._file.close()
+        self._file, self._rest, self._at = self._open(following), b"", 0
+        return self._file.read(READ_BYTES)
+
+    def _find(self, inode: int) -> BinaryIO:
+        for path in _files(self._path):
+            if path.stat().st_ino == inode:
+                return self._open(path)
+        self.lost = True
+        return self._open(self._path)
+
+    @staticmethod
+    def _open(path: Path) -> BinaryIO:
+        try:
+            return path.open("rb")
+        except OSError as error:
+            raise HeartwheelError(
+                f"{path} cannot be read: {error.strerror}",
+                hint="name the file of the broker's logger kafka.request.logger; docs/tap.md shows how to switch it on",
+            ) from error
+
+
+def _files(path: Path) -> list[Path]:
+    """List a log and its rotated files, the oldest first."""
+    found = [each for each in path.parent.glob(f"{path.name}*") if each.is_file()]
+    return sorted(found, key=lambda each: each.stat().st_mtime_ns)
+
+
+def _following(path: Path, inode: int, changed_ns: int) -> Path:
+    """Return the file that was begun when another one was closed; the log itself if none is between."""
+    for each in _files(path):
+        status = each.stat()
+        if status.st_ino != inode and status.st_mtime_ns >= changed_ns and not each.name.endswith((".gz", ".zip")):
+            return each
+    return path

@@ -1,0 +1,163 @@
+"""Lines of a broker's request log: `kafka.request.logger` at DEBUG, in JSON since Kafka 2.8 (KIP-673).
+
+A line is written when a request is answered, and says how long that took: so it tells when the request arrived, too.
+The fields of a request and of its answer are those of Kafka's message schemas; unknown ones are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from heartwheel.explain.layouts import Layout
+from heartwheel.tap.log_tail import Line
+
+NEEDLE: Final = "Completed request:"
+"""What every line of the request logger has before its JSON."""
+
+_NEEDLE: Final = NEEDLE.encode()
+
+GROUP_REQUESTS: Final = {
+    8: "OFFSET_COMMIT",
+    11: "JOIN_GROUP",
+    12: "HEARTBEAT",
+    13: "LEAVE_GROUP",
+    14: "SYNC_GROUP",
+    68: "CONSUMER_GROUP_HEARTBEAT",
+    76: "SHARE_GROUP_HEARTBEAT",
+    88: "STREAMS_GROUP_HEARTBEAT",
+}
+"""The requests that a tap passes on, by their numbers in Kafka's protocol."""
+
+_NAMES: Final = tuple(f'"{name}"'.encode() for name in GROUP_REQUESTS.values())
+_QUOTED_NAMES: Final = tuple(f'\\"{name}\\"'.encode() for name in GROUP_REQUESTS.values())
+
+
+class _Header(msgspec.Struct, rename="camel"):
+    request_api_key: int
+    request_api_version: int = 0
+    client_id: str | None = None
+
+
+class _Logged(msgspec.Struct, rename="camel"):
+    request_header: _Header
+    request: dict[str, Any]
+    response: dict[str, Any]
+    total_time_ms: float = 0.0
+    connection: str = ""
+
+
+_decode: Final = msgspec.json.Decoder(_Logged).decode
+
+
+class Answered(NamedTuple):
+    """One request to a group coordinator, and its answer.
+
+    Args:
+        api: the request's number in Kafka's protocol.
+        version: of the request.
+        request: its fields.
+        answer: the fields of the answer.
+        client_id: as the client names itself.
+        client_host: where it connected from.
+        arrived_ms: when it arrived, epoch ms.
+        logged_ms: when it was logged, right after the answer was sent, epoch ms.
+        id: where it stands: equal whenever the line is read again.
+    """
+
+    api: int
+    version: int
+    request: dict[str, Any]
+    answer: dict[str, Any]
+    client_id: str | None
+    client_host: str | None
+    arrived_ms: int
+    logged_ms: int
+    id: str
+
+
+class RequestLog:
+    """Read the lines of a request log.
+
+    Args:
+        utc_offset_ms: how far times without a zone are ahead of UTC in the log, ms.
+
+    Attributes:
+        newest_ms: when the newest line was logged, epoch ms; -1 before the first one.
+        lines: how many lines of the logger were read.
+        unreadable: how many lines of group requests could not be read.
+    """
+
+    def __init__(self, utc_offset_ms: int = 0) -> None:
+        self._layout = Layout(utc_offset_ms, needle=NEEDLE)
+        self.newest_ms = -1
+        self.lines = 0
+        self.unreadable = 0
+
+    def time_of(self, line: bytes) -> int | None:
+        """Return when a line was logged, epoch ms; `None` for one that is not of the logger."""
+        if _NEEDLE not in line:
+            return None
+        message = next(self._layout.read(line), None)
+        return None if message is None else message.time_ms
+
+    def first_time(self, lines: Sequence[Line]) -> int | None:
+        """Return when the first of some lines was logged that is of the logger, epoch ms; `None` if none is."""
+        return next((at_ms for line in lines if (at_ms := self.time_of(line.text)) is not None), None)
+
+    def runs(self, lines: list[Line], gap_ms: int) -> list[list[Line]]:
+        """Part lines where nothing was logged for long, without looking at the time of each.
+
+        Args:
+            lines: in the order of the log.
+            gap_ms: from how long on, ms.
+        """
+        first_ms, last_ms = self.first_time(lines), self.first_time(lines[::-1])
+        if first_ms is None or last_ms is None or last_ms - first_ms <= gap_ms or len(lines) < 2:
+            return [lines] if lines else []
+        half = len(lines) // 2
+        left, right = self.runs(lines[:half], gap_ms), self.runs(lines[half:], gap_ms)
+        ended_ms, begun_ms = self.first_time(left[-1][::-1]), self.first_time(right[0])
+        if ended_ms is not None and begun_ms is not None and begun_ms - ended_ms > gap_ms:
+            return [*left, *right]
+        return [*left[:-1], [*left[-1], *right[0]], *right[1:]]
+
+    def read(self, line: bytes, offset: int) -> Answered | None:
+        """Read one line; `None` for one that is about no group."""
+        if _NEEDLE not in line:
+            return None
+        self.lines += 1
+        if not any(name in line for name in _NAMES) and not any(name in line for name in _QUOTED_NAMES):
+            return None
+        message = next(self._layout.read(line), None)
+        if message is None or message.time_ms is None:
+            self.unreadable += 1
+            return None
+        try:
+            logged = _decode(message.text[message.text.index("{") : message.text.rindex("}") + 1])
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            self.unreadable += 1
+            return None
+        header = logged.request_header
+        if header.request_api_key not in GROUP_REQUESTS:
+            return None
+        return Answered(
+            header.request_api_key,
+            header.request_api_version,
+            logged.request,
+            logged.response,
+            header.client_id,
+            _host_of(logged.connection),
+            int(message.time_ms - logged.total_time_ms),
+            message.time_ms,
+            f"{message.time_ms}-{offset}",
+        )
+
+
+def _host_of(connection: str) -> str | None:
+    """Return the client's host in `broker:port-client:port-listener-number`."""
+    parts = connection.split("-")
+    ends = [part for part in parts if ":" in part]
+    return ends[1].rpartition(":")[0] if len(ends) > 1 else None

@@ -1,0 +1,199 @@
+"""Requests of a request log as events of the heartbeat topic.
+
+What the coordinator refused counts for nothing, so it is not passed on; what it has parked and then refused has had its
+effect, and is (`heartwheel.replay.recorded`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from heartwheel.replay.recorded import Evidence, Recorded
+from heartwheel.tap.request_log import Answered
+from heartwheel.wire.events import Event, EventType, Leaving, Protocol
+from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
+
+NO_ERROR: Final = "NONE"
+
+ERRORS: Final[Mapping[int, str]] = {
+    0: NO_ERROR,
+    14: "COORDINATOR_LOAD_IN_PROGRESS",
+    15: "COORDINATOR_NOT_AVAILABLE",
+    16: "NOT_COORDINATOR",
+    22: "ILLEGAL_GENERATION",
+    23: "INCONSISTENT_GROUP_PROTOCOL",
+    25: "UNKNOWN_MEMBER_ID",
+    26: "INVALID_SESSION_TIMEOUT",
+    27: "REBALANCE_IN_PROGRESS",
+    79: "MEMBER_ID_REQUIRED",
+    81: "GROUP_MAX_SIZE_REACHED",
+    82: "FENCED_INSTANCE_ID",
+}
+"""The errors that a rule looks at, by Kafka's codes; every other one is a refusal."""
+
+REBALANCE_IN_PROGRESS: Final = ERRORS[27]
+MEMBER_ID_REQUIRED: Final = ERRORS[79]
+
+_ELSEWHERE: Final = frozenset({ERRORS[14], ERRORS[15], ERRORS[16]})
+"""Answers of a broker that does not coordinate the group now; what was parked there is forgotten with its load."""
+
+_HEARTBEATS: Final = {68: HeartbeatType.CONSUMER, 76: HeartbeatType.SHARE, 88: HeartbeatType.STREAMS}
+
+
+def error_of(answered: Answered) -> str:
+    """Return the answer's error by Kafka's name."""
+    code = answered.answer.get("errorCode", 0)
+    if answered.api == 8:
+        code = next((each for each in _codes_of_commit(answered.answer) if each), 0)
+    return ERRORS.get(code, f"ERROR_{code}")
+
+
+def _codes_of_commit(answer: Mapping[str, Any]) -> list[int]:
+    topics = answer.get("topics") or answer.get("responses") or []
+    return [part.get("errorCode", 0) for topic in topics for part in topic.get("partitions", ())]
+
+
+def group_of(answered: Answered) -> str:
+    """Return the id of the group that a request is about."""
+    return str(answered.request.get("groupId") or "")
+
+
+def event_of(answered: Answered) -> Event | GroupHeartbeat | None:
+    """Return what a request was, if it had any effect on its group; else `None`."""
+    if not group_of(answered) or error_of(answered) in _ELSEWHERE:
+        return None
+    if answered.api in _HEARTBEATS:
+        return _group_heartbeat(answered) if error_of(answered) == NO_ERROR else None
+    event = _SHAPES[answered.api](answered)
+    if event is None:
+        return None
+    evidence = Evidence(
+        answered.arrived_ms,
+        answer_ms=answered.logged_ms,
+        error=error_of(answered),
+        response_generation_id=answered.answer.get("generationId"),
+        leader=answered.answer.get("leader"),
+    )
+    return None if Recorded(event, evidence).had_no_effect else event
+
+
+def _common(answered: Answered, kind: EventType) -> dict[str, Any]:
+    request = answered.request
+    return {
+        "type": kind,
+        "group_id": request["groupId"],
+        "member_id": request.get("memberId") or "",
+        "group_instance_id": request.get("groupInstanceId"),
+        "api_version": answered.version,
+    }
+
+
+def _join(answered: Answered) -> Event:
+    request = answered.request
+    session_ms = request.get("sessionTimeoutMs") or None
+    return Event(
+        **_common(answered, EventType.JOIN),
+        client_id=answered.client_id,
+        client_host=answered.client_host,
+        session_timeout_ms=session_ms,
+        # JoinGroup v0 has none: the session's is taken, as `JoinGroupRequest` does.
+        rebalance_timeout_ms=_positive(request.get("rebalanceTimeoutMs")) or session_ms,
+        assigned_member_id=answered.answer.get("memberId") or f"untold-{answered.id}",
+        protocol_type=request.get("protocolType"),
+        protocols=tuple(
+            Protocol(each["name"], hashlib.sha1(each.get("metadata", "").encode(), usedforsecurity=False).hexdigest())
+            for each in request.get("protocols", ())
+        ),
+        reason=request.get("reason"),
+    )
+
+
+def _positive(value: int | None) -> int | None:
+    return value if value is not None and value > 0 else None
+
+
+def _sync(answered: Answered) -> Event | None:
+    request = answered.request
+    if not request.get("memberId"):
+        return None
+    return Event(
+        **_common(answered, EventType.SYNC),
+        generation_id=request.get("generationId", -1),
+        protocol_type=request.get("protocolType"),
+        protocol_name=request.get("protocolName"),
+    )
+
+
+def _heartbeat(answered: Answered) -> Event | None:
+    if not answered.request.get("memberId"):
+        return None
+    return Event(**_common(answered, EventType.HEARTBEAT), generation_id=answered.request.get("generationId", -1))
+
+
+def _commit(answered: Answered) -> Event | None:
+    request = answered.request
+    if not request.get("memberId"):
+        return None
+    generation = request.get("generationIdOrMemberEpoch", request.get("generationId", -1))
+    return Event(**_common(answered, EventType.COMMIT), generation_id=generation)
+
+
+def _leave(answered: Answered) -> Event | None:
+    request = answered.request
+    if "members" not in request:
+        return Event(**_common(answered, EventType.LEAVE)) if request.get("memberId") else None
+    refused = {
+        (each.get("memberId") or "", each.get("groupInstanceId"))
+        for each in answered.answer.get("members", ())
+        if each.get("errorCode")
+    }
+    leaving = tuple(
+        Leaving(each.get("memberId") or "", each.get("groupInstanceId"), each.get("reason"))
+        for each in request["members"]
+        if (each.get("memberId") or "", each.get("groupInstanceId")) not in refused
+    )
+    return Event(**_common(answered, EventType.LEAVE), leaving=leaving) if leaving else None
+
+
+_SHAPES: Final[Mapping[int, Callable[[Answered], Event | None]]] = {
+    8: _commit,
+    11: _join,
+    12: _heartbeat,
+    13: _leave,
+    14: _sync,
+}
+
+
+def _group_heartbeat(answered: Answered) -> GroupHeartbeat | None:
+    request, answer = answered.request, answered.answer
+    if not (request.get("memberId") or answer.get("memberId")):
+        return None
+    return GroupHeartbeat(
+        type=_HEARTBEATS[answered.api],
+        group_id=request["groupId"],
+        member_epoch=request.get("memberEpoch", 0),
+        member_id=request.get("memberId") or "",
+        group_instance_id=request.get("instanceId"),
+        rebalance_timeout_ms=request.get("rebalanceTimeoutMs"),
+        owned=_partitions(request.get("topicPartitions")),
+        subscribed_topics=_names(request.get("subscribedTopicNames")),
+        subscribed_regex=request.get("subscribedTopicRegex"),
+        client_id=answered.client_id,
+        client_host=answered.client_host,
+        api_version=answered.version,
+        answer_member_id=answer.get("memberId"),
+        answer_member_epoch=answer.get("memberEpoch"),
+        assignment=_partitions((answer.get("assignment") or {}).get("topicPartitions")),
+    )
+
+
+def _names(names: list[str] | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(names)
+
+
+def _partitions(topics: list[dict[str, Any]] | None) -> dict[str, tuple[int, ...]] | None:
+    if topics is None:
+        return None
+    return {str(topic["topicId"]): tuple(topic["partitions"]) for topic in topics}

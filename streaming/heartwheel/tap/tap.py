@@ -1,0 +1,343 @@
+"""The tap itself: what is new in the logs is written to the topic, then marks say so, then the positions are kept."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from kafka.errors import KafkaError
+
+from heartwheel.errors import HeartwheelError
+from heartwheel.explain.facts import Fact, Said
+from heartwheel.explain.layouts import Layout
+from heartwheel.explain.scan import FactReader, Scanned
+from heartwheel.settings import Settings
+from heartwheel.tap.holds import Holds
+from heartwheel.tap.log_tail import Line, LogTail, Position
+from heartwheel.tap.positions import Positions, PositionsFolder
+from heartwheel.tap.request_log import Answered, RequestLog
+from heartwheel.tap.requests import event_of, group_of
+from heartwheel.tap.settling import Settling
+from heartwheel.tap.writer import Writer
+from heartwheel.wire.events import Event, EventType
+from heartwheel.wire.group_heartbeats import GroupHeartbeat
+from heartwheel.wire.passed_on import HELD_MAX, Mark, PassedOn, encode_mark
+
+GAP_MS: Final = 2_500
+"""From how long on a time without any line is one of which nothing is known, ms: the broker was away, or its logger was
+switched off. The echo brings a line several times as often."""
+
+_SAVE_S: Final = 1.0
+_IDLE_S: Final = 0.05
+_RETRY_S: Final = 0.5
+_CLASSIC_MAX: Final = 200_000
+_COMMIT: Final = 8
+_CLASSIC_APIS: Final = frozenset({11, 12, 14})
+_AT_ONCE: Final = frozenset({12, 68, 76, 88})
+
+_encode = msgspec.json.Encoder().encode
+
+
+class TapPlan(msgspec.Struct, frozen=True):
+    """What one tap reads, and what it is called.
+
+    Args:
+        feed: its name.
+        request_log: the broker's request log.
+        positions: the folder that its positions are kept in.
+        broker_log: the broker's own log, if it is read beside it.
+        utc_offset_ms: how far times without a zone are ahead of UTC in both logs, ms.
+        from_begin: whether a new tap begins at the begin of the request log; else at its end.
+    """
+
+    feed: str
+    request_log: Path
+    positions: Path
+    broker_log: Path | None = None
+    utc_offset_ms: int = 0
+    from_begin: bool = False
+
+
+class Figures(msgspec.Struct):
+    """What a tap has done since it was started.
+
+    Args:
+        lines: lines of the request logger that were read.
+        passed_on: events that were written.
+        skipped: events that were not written again, as they are in the topic.
+        unreadable: lines about groups that could not be read.
+        gaps: how often lines were missing.
+        retries: how often Kafka did not take what was written.
+        passed_ms: what the newest mark says, epoch ms; -1 before the first.
+        held: groups that are held back now.
+    """
+
+    lines: int = 0
+    passed_on: int = 0
+    skipped: int = 0
+    unreadable: int = 0
+    gaps: int = 0
+    retries: int = 0
+    passed_ms: int = -1
+    held: int = 0
+
+
+class Tap:
+    """One tap, from its start to its stop.
+
+    Args:
+        settings: where the heartbeat topic is.
+        plan: what it reads.
+        said: called with words that a person should know.
+        open_writer: connects to the heartbeat topic.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        plan: TapPlan,
+        said: Callable[[str], None] = lambda _: None,
+        *,
+        open_writer: Callable[..., Writer] = Writer,
+    ) -> None:
+        self._open_writer = open_writer
+        self._kafka, self.plan, self.said = settings.kafka, plan, said
+        self.folder = PositionsFolder(plan.positions)
+        self.requests = RequestLog(plan.utc_offset_ms)
+        self.facts = FactReader(str(plan.broker_log), 0, Layout(plan.utc_offset_ms), Scanned())
+        self.classic: dict[str, None] = {}
+        self.figures = Figures()
+        self.ending = threading.Event()
+
+    def stop(self) -> None:
+        """Ask the tap to end; safe to call from a signal handler."""
+        self.ending.set()
+
+    def run(self) -> None:
+        """Pass on until stopped.
+
+        Raises:
+            HeartwheelError: a log cannot be read, another tap runs on the same positions, or Kafka refuses.
+        """
+        with self.folder.locked():
+            while not self.ending.is_set():
+                try:
+                    self._run_once()
+                except (KafkaError, ConnectionError) as error:
+                    self.figures.retries += 1
+                    self.said(f"Kafka does not take it, trying again: {error or type(error).__name__}")
+                    self.ending.wait(_RETRY_S)
+
+    def _run_once(self) -> None:
+        """Go on from the positions, until stopped or until Kafka fails; then the next life reads again from them."""
+        known = self.folder.load(self.plan.feed)
+        with contextlib.ExitStack() as stack:
+            writer = self._open_writer(self._kafka.bootstrap_servers, self._kafka.topics.heartbeats, self._kafka.client)
+            stack.callback(writer.close)
+            already = writer.read_back(self.plan.feed, known.ends) if known is not None else set()
+            writer.ends = dict(known.ends) if known is not None and known.ends else writer.end_offsets()
+            requests = LogTail(
+                self.plan.request_log, known.request_log if known else None, from_begin=self.plan.from_begin
+            )
+            stack.callback(requests.close)
+            broker = self._broker_tail(known)
+            if broker is not None:
+                stack.callback(broker.close)
+            Life(self, writer, requests, broker, known, already).run()
+
+    def _broker_tail(self, known: Positions | None) -> LogTail | None:
+        if self.plan.broker_log is None:
+            return None
+        position = known.broker_log if known else None
+        return LogTail(self.plan.broker_log, position, from_begin=self.plan.from_begin)
+
+
+class Life:
+    """The tap between two failures of Kafka."""
+
+    def __init__(
+        self,
+        tap: Tap,
+        writer: Writer,
+        requests: LogTail,
+        broker: LogTail | None,
+        known: Positions | None,
+        already: set[str],
+    ) -> None:
+        self._tap, self._writer, self._requests, self._broker = tap, writer, requests, broker
+        self._plan, self._figures = tap.plan, tap.figures
+        self._log, self._already = tap.requests, already
+        self._holds = Holds(known.holds if known else None)
+        self._newest_ms = known.newest_ms if known else -1
+        self._since_ms = known.since_ms if known else -1
+        self._marked_ms = -1
+        self._facts: deque[Fact] = deque()
+        self._settling = Settling()
+        self._saved_s = time.monotonic()
+        if requests.lost:
+            self._miss()
+
+    def run(self) -> None:
+        """Pass on until the tap is stopped."""
+        self._save()  # so that whatever happens it is known where this began
+        while not self._tap.ending.is_set():
+            if not self._turn():
+                self._tap.ending.wait(_IDLE_S)
+        self._save()
+
+    def _turn(self) -> int:
+        """Pass on what is new; return how many lines that was."""
+        lines = self._requests.read()
+        if self._requests.lost:
+            self._miss()
+        # The coordinator's own log is read after the request log, so what it says is at least as new.
+        self._facts.extend(self._read_facts())
+        for run in self._log.runs(lines, GAP_MS) or [lines]:
+            self._pass_on(run)
+        if time.monotonic() - self._saved_s >= _SAVE_S:
+            self._save()
+        return len(lines)
+
+    def _pass_on(self, lines: list[Line]) -> None:
+        """Pass on lines without a gap between them, and what the coordinator's own log said meanwhile."""
+        self._note_time(lines)
+        events = [event for line in lines if (event := self._event(line)) is not None]
+        while self._facts and self._facts[0].time_ms <= self._newest_ms:
+            fact = self._facts.popleft()
+            self._holds.note_fact(fact)
+            if (load := self._load(fact)) is not None:
+                events.append(load)
+        fresh = [(group, value) for group, value, event_id in events if event_id not in self._already]
+        self._already.difference_update(event_id for _, _, event_id in events)
+        if fresh:
+            self._writer.write(fresh)
+        figures = self._figures
+        figures.passed_on, figures.skipped = figures.passed_on + len(fresh), figures.skipped + len(events) - len(fresh)
+        figures.lines, figures.unreadable = self._log.lines, self._log.unreadable
+        self._mark()
+
+    def _event(self, line: Line) -> tuple[str, bytes, str] | None:
+        answered = self._log.read(line.text, line.offset)
+        if answered is None:
+            return None
+        self._holds.note(answered)
+        if answered.api in _AT_ONCE:
+            self._settling.note(answered.logged_ms, answered.logged_ms - answered.arrived_ms)
+        if not self._is_of_its_kind(answered):
+            return None
+        event = event_of(answered)
+        return None if event is None else self._shaped(event, answered.arrived_ms, answered.id)
+
+    def _is_of_its_kind(self, answered: Answered) -> bool:
+        """Tell whether a request is passed on: commits are those of groups whose classic heartbeats were heard alone.
+
+        A commit does not say of which protocol its group is, and keeps nobody alive in one of the newer kinds.
+        """
+        group_id, classic = group_of(answered), self._tap.classic
+        if answered.api in _CLASSIC_APIS and group_id not in classic and len(classic) < _CLASSIC_MAX:
+            classic[group_id] = None
+        elif answered.api not in _CLASSIC_APIS and answered.api != _COMMIT:
+            classic.pop(group_id, None)
+        return answered.api != _COMMIT or group_id in classic
+
+    def _shaped(self, event: Event | GroupHeartbeat, at_ms: int, event_id: str) -> tuple[str, bytes, str]:
+        said = PassedOn(feed=self._plan.feed, at_ms=at_ms, id=event_id)
+        return event.group_id, _encode(event)[:-1] + b"," + _encode(said)[1:], event_id
+
+    def _read_facts(self) -> Iterable[Fact]:
+        for line in self._broker.read() if self._broker is not None else ():
+            if b"[GroupCoordinator " in line.text:
+                yield from self._tap.facts.facts(line.text, line.offset)
+
+    def _load(self, fact: Fact) -> tuple[str, bytes, str] | None:
+        """Return the event of a coordinator that loaded or unloaded a group: the request log does not show that."""
+        kinds = {Said.LOADED: EventType.LOAD, Said.UNLOADED: EventType.UNLOAD}
+        if fact.said not in kinds or not fact.group_id:
+            return None
+        event = Event(group_id=fact.group_id, type=kinds[fact.said])
+        return self._shaped(event, fact.time_ms, f"{fact.time_ms}-b{fact.line}")
+
+    def _note_time(self, lines: list[Line]) -> None:
+        """Take the time of the newest line; after a time without lines nothing is known of what was between."""
+        first_ms, last_ms = self._log.first_time(lines), self._log.first_time(lines[::-1])
+        if first_ms is None or last_ms is None:
+            return
+        if self._since_ms < 0:
+            self._since_ms = first_ms
+        elif first_ms - self._newest_ms > GAP_MS:
+            self._since_ms = first_ms
+            self._figures.gaps += 1
+            self._tap.said(
+                f"no line for {(first_ms - self._newest_ms) / 1000:.1f} s: what happened meanwhile is not known, "
+                "and every session starts anew"
+            )
+        self._newest_ms = max(self._newest_ms, last_ms)
+
+    def _miss(self) -> None:
+        """Say that lines are gone: what was known ends before, and begins anew with the next line."""
+        self._figures.gaps += 1
+        self._since_ms = -1
+        self._tap.said("the log that was to be read on is gone: what it said is not known")
+
+    def _mark(self) -> None:
+        """Write how far everything has been passed on, if that is further than before."""
+        if self._since_ms < 0:
+            return
+        passed_ms = max(self._newest_ms - self._settling.settle_ms, self._since_ms)
+        held = self._holds.held(passed_ms)
+        self._figures.held = len(held)
+        if passed_ms <= self._marked_ms:
+            return
+        by_home: dict[int, dict[str, int]] = {number: {} for number in range(self._writer.partitions)}
+        for group_id, held_ms in sorted(held.items(), key=lambda each: each[1], reverse=True):
+            by_home[self._writer.home_of(group_id)][group_id] = held_ms
+        self._writer.write_marks({number: self._mark_of(passed_ms, groups) for number, groups in by_home.items()})
+        self._marked_ms = self._figures.passed_ms = passed_ms
+
+    def _mark_of(self, passed_ms: int, held: dict[str, int]) -> bytes:
+        if len(held) > HELD_MAX:
+            passed_ms, held = min(passed_ms, *held.values()), {}
+        mark = Mark(
+            feed=self._plan.feed, passed_ms=max(passed_ms, 0), since_ms=min(self._since_ms, passed_ms), held=held
+        )
+        return encode_mark(mark)
+
+    def _save(self) -> None:
+        self._saved_s = time.monotonic()
+        self._writer.count_partitions()
+        self._tap.folder.save(
+            Positions(
+                feed=self._plan.feed,
+                request_log=self._requests.position,
+                broker_log=None if self._broker is None else self._broker_position(self._broker),
+                ends=dict(self._writer.ends),
+                since_ms=self._since_ms,
+                newest_ms=self._newest_ms,
+                holds=self._holds.groups,
+            )
+        )
+
+    def _broker_position(self, tail: LogTail) -> Position:
+        """Return where to read on in the broker's own log: at the first line that waits for its time."""
+        position = tail.position
+        waits = self._facts[0].line if self._facts else position.offset
+        return Position(position.inode, min(waits, position.offset))
+
+
+def require_trusted(settings: Settings, feed: str) -> None:
+    """Refuse a feed that a job with these settings would not believe.
+
+    Raises:
+        HeartwheelError: `engine.feeds` does not name it.
+    """
+    if feed not in settings.engine.feeds.split(","):
+        raise HeartwheelError(
+            f"engine.feeds does not name the feed {feed}, so the job would reject what it passes on",
+            hint=f'set engine.feeds = "{feed}" for the job and for the tap',
+        )

@@ -1,0 +1,151 @@
+"""The tap's way into the heartbeat topic: all of it acknowledged, in order, and nothing twice that can be helped."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from kafka.errors import KafkaError, KafkaTimeoutError
+
+from heartwheel.kafka.client import CONNECT_TIMEOUT_MS, KafkaRefusedError, connect, plain_errors, reader
+from heartwheel.kafka.security import client_settings
+from heartwheel.partitioner import murmur2
+from heartwheel.wire.passed_on import is_passed_on, read_passed_on
+from kafka import KafkaProducer, TopicPartition
+
+_DELIVERY_TIMEOUT_MS: Final = 10_000
+_BATCH_BYTES: Final = 128 << 10
+
+
+class Writer:
+    """Write what a tap passes on.
+
+    Args:
+        bootstrap: `host:port[,host:port]`.
+        topic: the heartbeat topic.
+        properties: Kafka client properties in dotted style.
+
+    Attributes:
+        ends: the next offset of each partition that was written to, as far as answers said.
+
+    Raises:
+        KafkaUnreachableError: if nobody answers.
+        KafkaRefusedError: if the cluster refuses the login or knows no such topic.
+    """
+
+    def __init__(self, bootstrap: str, topic: str, properties: Mapping[str, str]) -> None:
+        self._bootstrap, self._topic, self._properties = bootstrap, topic, properties
+        self.ends: dict[int, int] = {}
+        with plain_errors(bootstrap, f"write to topic {topic}"):
+            self._producer: Any = connect(
+                KafkaProducer,
+                bootstrap,
+                timeout_ms=CONNECT_TIMEOUT_MS,
+                acks="all",
+                linger_ms=5,
+                max_block_ms=5_000,
+                request_timeout_ms=5_000,
+                delivery_timeout_ms=_DELIVERY_TIMEOUT_MS,
+                batch_size=_BATCH_BYTES,
+                allow_auto_create_topics=False,
+                **client_settings(properties),
+            )
+            self.partitions = 0
+            self.count_partitions()
+        if not self.partitions:
+            self.close()
+            raise KafkaRefusedError(f"Kafka at {bootstrap} has no topic {topic}", hint="heartwheel topics --create")
+
+    def count_partitions(self) -> None:
+        """Look how many partitions the topic has by now."""
+        self.partitions = max(self.partitions, len(self._producer.partitions_for(self._topic) or ()))
+
+    def home_of(self, group_id: str) -> int:
+        """Return the partition of a group, as Kafka's producers choose it by its id."""
+        return (murmur2(group_id.encode()) & 0x7FFFFFFF) % self.partitions
+
+    def write(self, records: Iterable[tuple[str, bytes]]) -> None:
+        """Write events, and wait until all are acknowledged.
+
+        Args:
+            records: the group's id and the value of each, in order.
+
+        Raises:
+            KafkaError: one of them may not have been written.
+        """
+        self._await([self._send(value, group.encode(), self.home_of(group)) for group, value in records])
+
+    def write_marks(self, values: Mapping[int, bytes]) -> None:
+        """Write a mark into each partition, likewise.
+
+        Raises:
+            KafkaError: one of them may not have been written.
+        """
+        self._await([self._send(value, None, partition) for partition, value in values.items()])
+
+    def _send(self, value: bytes, key: bytes | None, partition: int) -> Any:
+        return self._producer.send(self._topic, value=value, key=key, partition=partition)
+
+    def _await(self, futures: list[Any]) -> None:
+        give_up = time.monotonic() + _DELIVERY_TIMEOUT_MS / 1000
+        for future in futures:
+            written = future.get(timeout=max(0.1, give_up - time.monotonic()))
+            self.ends[written.partition] = written.offset + 1
+
+    def read_back(self, feed: str, ends: Mapping[int, int]) -> set[str]:
+        """Return the ids of a feed's events that were written behind some offsets.
+
+        Args:
+            feed: its name.
+            ends: by partition; of others nothing is read.
+        """
+        found: set[str] = set()
+        places = {TopicPartition(self._topic, number): offset for number, offset in ends.items()}
+        if not places:
+            return found
+        with reader(self._bootstrap, self._properties, doing=f"read topic {self._topic}") as consumer:
+            until = _offsets(consumer.end_offsets, places)
+            first = _offsets(consumer.beginning_offsets, places)
+            consumer.assign(list(places))
+            for place, offset in places.items():
+                consumer.seek(place, min(max(offset, first[place]), until[place]))
+            moved = time.monotonic()
+            while any(consumer.position(place) < until[place] for place in places):
+                for records in (batches := consumer.poll(500)).values():
+                    found.update(_ids_of(records, feed))
+                moved = time.monotonic() if batches else moved
+                if time.monotonic() - moved > _DELIVERY_TIMEOUT_MS / 1000:
+                    raise KafkaTimeoutError(f"nothing comes from topic {self._topic}")
+        return found
+
+    def end_offsets(self) -> dict[int, int]:
+        """Return the end of every partition, as it is now."""
+        places = [TopicPartition(self._topic, number) for number in range(self.partitions)]
+        with reader(self._bootstrap, self._properties, doing=f"read topic {self._topic}") as consumer:
+            return {place.partition: end for place, end in _offsets(consumer.end_offsets, places).items()}
+
+    def close(self) -> None:
+        """Close the producer; what is in flight is given up."""
+        with contextlib.suppress(KafkaError, OSError):
+            try:
+                self._producer.close(timeout=1)
+            except KafkaError:
+                self._producer._sender.force_close()  # noqa: SLF001 - there is no public way to say it
+
+
+def _offsets(ask: Callable[[list[Any]], dict[Any, int]], places: Iterable[Any]) -> dict[Any, int]:
+    """Ask for the offsets of partitions; the client trips over one that has no leader."""
+    try:
+        return ask(list(places))
+    except KeyError as error:
+        raise KafkaTimeoutError(f"{error} has no leader") from error
+
+
+def _ids_of(records: Iterable[Any], feed: str) -> Iterable[str]:
+    for record in records:
+        if record.value is not None and is_passed_on(record.value):
+            said = read_passed_on(record.value)
+            if said is not None and said.feed == feed:
+                yield said.id

@@ -1,0 +1,207 @@
+"""The same topic and members through what else Spark has, and Kafka's own timer beside our wheel: `make rivals`.
+
+Each rival has the settings that were the fastest for it here, and writes what it expires to a sink that does nothing,
+which is kinder than Kafka; heartwheel writes to Kafka. All read the same records in one run, each for at most
+`--limit` seconds, and a rate is by the time of the batches. Tables on stderr, JSON on stdout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import pyspark
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own idiom
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.broker.jars import fetch_jars
+from heartwheel.spark import query as queries
+from heartwheel.spark.job_config import JobConfig
+from support.bench import Session, run_of, say
+from support.rawfeed import RawMembers
+from timing_wheel import TimingWheel
+
+SESSION_MS: Final = 600_000
+STORES: Final = "org.apache.spark.sql.execution.streaming.state."
+TIMER: Final = Path(__file__).with_name("system_timer.scala")
+OUT: Final = StructType([StructField("key", StringType()), StructField("deadline_ms", LongType())])
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--members", type=int, default=100_000)
+    parser.add_argument("--records", type=int, default=4_000_000)
+    parser.add_argument("--limit", type=int, default=60, help="most seconds of each rival")
+    parser.add_argument("--timers", type=int, default=1_000_000, help="timers of Kafka's wheel and of ours")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="heartwheel-rivals-") as folder, EmbeddedKafka(heap="512m") as broker:
+        session = Session(broker, Path(folder), records_max=1_500_000)
+        jobs = measure(session, chosen.members, chosen.records, chosen.limit)
+        session.close()
+    say(f"{chosen.members:,} members, heartbeats/s", jobs)
+    wheels = beside_kafka(chosen.timers)
+    for name, figures in wheels.items():
+        say(f"{chosen.timers:,} timers, {name}, a second", figures)
+    sys.stdout.write(json.dumps({"members": chosen.members, "heartbeats/s": jobs, "wheels": wheels}) + "\n")
+
+
+def measure(session: Session, members: int, records: int, limit_s: int) -> dict[str, Any]:
+    """Feed one topic and let all read it, ours before and after the others."""
+    with session.topics(shards=8) as config:
+        who = RawMembers(members=members, generation_id=1, session_timeout_ms=SESSION_MS)
+        session.feed(config, who, rounds=1)
+        session.drain(config)
+        session.feed(config, who, records=records)
+        figures: dict[str, Any] = {"source alone": session.source(config).per_s}
+        figures["heartwheel, into Kafka"] = ours = session.drain(config).per_s
+        for name, (store, changelog, make) in RIVALS.items():
+            session.spark.conf.set("spark.sql.streaming.stateStore.providerClass", STORES + store)
+            session.spark.conf.set(
+                "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", str(changelog).lower()
+            )
+            figures[name] = limited(session, make(session, config), limit_s)
+            figures[f"heartwheel / {name.partition(',')[0]}"] = round(ours / max(1, figures[name]), 1)
+        figures["source alone, again"] = session.source(config).per_s
+    return figures
+
+
+def limited(session: Session, frame: DataFrame, limit_s: int) -> int:
+    """Run a frame into a sink that does nothing, for so long at most; gives records a second of its whole batches."""
+    query = (
+        frame.writeStream.format("noop")
+        .outputMode("append")
+        .option("checkpointLocation", str(session.folder / f"rival-{time.monotonic_ns()}"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination(limit_s)
+    query.stop()
+    return run_of(query).per_s
+
+
+def keyed(session: Session, config: JobConfig, records_max: int) -> DataFrame:
+    """Read group and member of each heartbeat in the JVM, as one key."""
+    parts = F.from_json(F.col("value").cast("string"), "group_id string, member_id string").alias("parts")
+    source = queries.heartbeats(session.spark, dataclasses.replace(config, records_max=records_max))
+    return source.select(parts, "append_ms").select(
+        F.concat_ws("/", "parts.group_id", "parts.member_id").alias("key"), "append_ms"
+    )
+
+
+def session_window(session: Session, config: JobConfig) -> DataFrame:
+    """Spark's own sessions: a window a member, closed by the watermark."""
+    rows = keyed(session, config, 1_500_000).select("key", F.timestamp_millis("append_ms").alias("at"))
+    window = F.session_window("at", f"{SESSION_MS // 1000} seconds")
+    return rows.withWatermark("at", "1 second").groupBy(window, "key").agg(F.count("*").alias("heartbeats"))
+
+
+def with_pandas_state(session: Session, config: JobConfig) -> DataFrame:
+    """`applyInPandasWithState` with a state and a timeout a member: how the manual shows sessions."""
+
+    def beat(key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+        if state.hasTimedOut:
+            (last,) = state.get
+            state.remove()
+            yield pd.DataFrame({"key": [key[0]], "deadline_ms": [last + SESSION_MS]})
+            return
+        newest = max(int(frame["append_ms"].max()) for frame in frames)
+        state.update((max(newest, state.get[0] if state.exists else 0),))
+        state.setTimeoutDuration(SESSION_MS)
+        yield pd.DataFrame({"key": [], "deadline_ms": []})
+
+    grouped = keyed(session, config, 100_000).groupBy("key")
+    return grouped.applyInPandasWithState(beat, OUT, "last long", "append", GroupStateTimeout.ProcessingTimeTimeout)
+
+
+class LazyTimer(StatefulProcessor):
+    """A timer a member that is armed anew only when it fires too early: a heartbeat is one write of a value."""
+
+    def init(self, handle: Any) -> None:
+        """Open the state."""
+        self._handle = handle
+        self._last = handle.getValueState("last", StructType([StructField("ms", LongType())]))
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803
+        """Note the newest heartbeat."""
+        newest = max(row["append_ms"] for row in rows)
+        if not self._last.exists():
+            self._handle.registerTimer(timerValues.getCurrentProcessingTimeInMs() + SESSION_MS)
+        self._last.update((newest,))
+        return iter(())
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803
+        """Expire the member, unless it has beaten since."""
+        deadline_ms = self._last.get()[0] + SESSION_MS
+        if deadline_ms > timerValues.getCurrentProcessingTimeInMs():
+            self._handle.registerTimer(deadline_ms)
+            return iter(())
+        self._last.clear()
+        return iter([Row(key=key[0], deadline_ms=deadline_ms)])
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def with_state_processor(session: Session, config: JobConfig) -> DataFrame:
+    """`transformWithState` with a lazy timer a member."""
+    grouped = keyed(session, config, 20_000).groupBy("key")
+    return grouped.transformWithState(
+        statefulProcessor=LazyTimer(), outputStructType=OUT, outputMode="Append", timeMode="ProcessingTime"
+    )
+
+
+RIVALS: Final[dict[str, tuple[str, bool, Callable[[Session, JobConfig], DataFrame]]]] = {
+    "session_window": ("HDFSBackedStateStoreProvider", False, session_window),
+    "session_window on RocksDB, changelog": ("RocksDBStateStoreProvider", True, session_window),
+    "transformWithState": ("RocksDBStateStoreProvider", False, with_state_processor),
+    "applyInPandasWithState a member": ("HDFSBackedStateStoreProvider", False, with_pandas_state),
+}
+"""State store, whether it writes a changelog, and the frame."""
+
+
+def beside_kafka(timers: int) -> dict[str, dict[str, float]]:
+    """Measure Kafka's `SystemTimer` and our wheel: file, move to a later deadline, and fire them all."""
+    jars = [*fetch_jars("broker"), *(Path(pyspark.__file__).parent / "jars").glob("scala-*.jar")]
+    done = subprocess.run(
+        ["java", "-Xmx3g", "-cp", ":".join(map(str, jars)), "scala.tools.nsc.MainGenericRunner", "-usejavacp",
+         "-nc", str(TIMER), str(timers)],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return {"Kafka's SystemTimer": json.loads(done.stdout.splitlines()[-1]), "the timing wheel": _ours(timers)}
+
+
+def _ours(timers: int) -> dict[str, float]:
+    handles, spread = np.arange(timers), np.random.default_rng(7).integers(0, 3_000, timers)
+    wheel = TimingWheel(capacity=timers)
+    begun = time.perf_counter()
+    wheel.file(handles, 45_000 + spread)
+    filed = time.perf_counter()
+    wheel.touch(handles, 48_000 + spread)
+    moved = time.perf_counter()
+    fired = sum(len(wheel.advance(clock_ms)) for clock_ms in range(0, 60_000, 200))
+    ended = time.perf_counter()
+    assert fired == timers
+    return {
+        "file": round(timers / (filed - begun)),
+        "move": round(timers / (moved - filed)),
+        "fire": round(timers / (ended - moved)),
+    }
+
+
+if __name__ == "__main__":
+    main()

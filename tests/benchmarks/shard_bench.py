@@ -1,0 +1,212 @@
+"""Measure one shard without Spark: a live batch step by step, first contact, mass expiry, and the bytes of its state.
+
+Run it as `PYTHONPATH=tests python tests/benchmarks/shard_bench.py [--members 50000] [--before CHECKOUT]`: tables on
+stderr, JSON on stdout. Times are CPU time of one core, the median of some repetitions. `--before` names another
+checkout of this project, which is measured in turns with this one, so that both see the same machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.log_time import Reading, ReadingsBuilder, encode_readings
+from heartwheel.pack import decode_pack
+from heartwheel.shard import Shard, ShardLimits
+from heartwheel.shard.status import status_of
+from heartwheel.spark.job_config import JobConfig
+from heartwheel.spark.packer import Packer, PayloadKind
+from heartwheel.spark.schema import NEW_STATE, StateRow
+from heartwheel.spark.state_function import advance_shard
+from heartwheel.testing import Record, frame_of
+from heartwheel.wire.events import Event, encode_event
+
+T0 = 1_795_239_789_000
+SESSION_MS = 45_000
+BEAT_MS = 3_000
+LIMITS = ShardLimits(members_max=10_000_000, verdicts_max=10_000_000)
+COORDINATOR = CoordinatorConfig()
+JOB = JobConfig(
+    checkpoint="", kafka_options={}, source="beats", topics={"heartbeats": "beats"}, slots=(0,), limits=LIMITS
+)
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--members", type=int, default=50_000, help="members of the shard (default: %(default)s)")
+    parser.add_argument("--groups", type=int, default=50, help="groups of the shard (default: %(default)s)")
+    parser.add_argument("--repeat", type=int, default=5, help="repetitions, of which the median counts")
+    parser.add_argument("--before", type=Path, help="another checkout, measured in turns with this one")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    pa.set_cpu_count(1)  # the times are of one core
+    if arguments.child:
+        sys.stdout.write(json.dumps(measure(arguments.members, arguments.groups)))
+        return
+    checkouts = {"now": Path(__file__).parents[2]} | ({"before": arguments.before} if arguments.before else {})
+    runs: dict[str, list[dict[str, float]]] = {name: [] for name in checkouts}
+    for _ in range(arguments.repeat):
+        for name, checkout in checkouts.items():
+            runs[name].append(_in_process(checkout, arguments))
+    report = {
+        name: {figure: statistics.median(run[figure] for run in of_name) for figure in of_name[0]}
+        for name, of_name in runs.items()
+    }
+    _print(report)
+    sys.stdout.write(json.dumps({"members": arguments.members, "groups": arguments.groups, **report}) + "\n")
+
+
+def _in_process(checkout: Path, arguments: argparse.Namespace) -> dict[str, float]:
+    folders = (checkout / "wheel", checkout / "streaming", checkout / "streaming" / "beats")
+    command = [sys.executable, __file__, "--child", f"--members={arguments.members}", f"--groups={arguments.groups}"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
+    ran = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    found: dict[str, float] = json.loads(ran.stdout)
+    return found
+
+
+def _print(report: dict[str, dict[str, float]]) -> None:
+    sys.stderr.write(f"{'':44}" + "".join(f"{name:>12}" for name in report) + "\n")
+    for figure in report["now"]:
+        row = "".join(f"{figures[figure]:>12,.2f}" for figures in report.values())
+        sys.stderr.write(f"{figure:44}{row}\n")
+
+
+def measure(members: int, groups: int) -> dict[str, float]:
+    """Measure everything once."""
+    figures: dict[str, float] = {}
+    for kind, generation in (("loaded", 1), ("presence", -1)):
+        scene = Scene(members, groups, generation)
+        for name, value in scene.first_contact().items():
+            figures[f"{kind}: {name}"] = value
+        if kind == "loaded":
+            figures |= scene.live()
+        for name, value in scene.mass_expiry().items():
+            figures[f"{kind}: {name}"] = value
+    return figures
+
+
+class Scene:
+    """One shard through its life.
+
+    Args:
+        members: how many beat.
+        groups: over how many groups they are spread, in turn.
+        generation: that their heartbeats carry; -1 makes presence groups.
+    """
+
+    def __init__(self, members: int, groups: int, generation: int) -> None:
+        self._members = members
+        self._values = [
+            encode_event(
+                Event(
+                    group_id=f"group-{number % groups}",
+                    member_id=f"member-{number * 2654435761 % 2**32:08x}-{number}",
+                    generation_id=generation,
+                    session_timeout_ms=SESSION_MS,
+                    client_id=f"worker-{number}",
+                    client_host=f"/10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}",
+                )
+            )
+            for number in range(members)
+        ]
+        self._packer = Packer("beats", 1)
+        self._now_ms = T0
+        self._state = NEW_STATE
+
+    def _beat(self) -> list[bytes]:
+        """Let every member beat once, and return the packs."""
+        order = random.Random(self._now_ms).sample(self._values, self._members)
+        records = [
+            Record(self._now_ms + number * BEAT_MS // self._members, value, 0, number)
+            for number, value in enumerate(order)
+        ]
+        self._now_ms += BEAT_MS
+        rows = self._packer.pack(frame_of(records), ReadingsBuilder((), 3_000))
+        return [payload for _, kind, payload in rows if kind is PayloadKind.RECORDS]
+
+    def first_contact(self) -> dict[str, float]:
+        """Let a new shard meet all members at once."""
+        payloads = self._beat()
+        spent, rows = self._advance(payloads)
+        return {
+            "first contact, us a member": spent / self._members * 1e6,
+            "rows written": float(rows),
+        }
+
+    def _advance(self, payloads: list[bytes]) -> tuple[float, int]:
+        frame = pd.DataFrame(
+            [*((PayloadKind.RECORDS, payload) for payload in payloads), (PayloadKind.READINGS, self._readings())],
+            columns=["kind", "payload"],
+        )
+        start = time.process_time()
+        self._state, output = advance_shard(JOB, 0, self._state, [frame], batch_ms=self._now_ms)
+        table = pa.RecordBatch.from_pandas(output, preserve_index=False)
+        spent = time.process_time() - start
+        return spent, table.num_rows
+
+    def _readings(self) -> bytes:
+        return encode_readings([Reading(0, 1 << 60, self._now_ms, self._now_ms, self._now_ms)])
+
+    def live(self) -> dict[str, float]:
+        """Take some batches in which every member beats once, step by step."""
+        steps: dict[str, list[float]] = {}
+        for _ in range(7):
+            payloads = self._beat()
+            took, blob = self._live_batch(payloads)
+            self._state = StateRow(*self._state[:5], blob)
+            for step, spent in took.items():
+                steps.setdefault(step, []).append(spent * 1e3)
+        medians = {f"live batch: {step}, ms": statistics.median(times) for step, times in steps.items()}
+        return {
+            **medians,
+            "live batch: all, ms": sum(medians.values()),
+            "state, bytes a member": len(self._state.blob) / self._members,
+        }
+
+    def _live_batch(self, payloads: list[bytes]) -> tuple[dict[str, float], str]:
+        took: dict[str, float] = {}
+
+        def step(name: str, work: Callable[[], Any]) -> Any:
+            start = time.process_time()
+            result = work()
+            took[name] = time.process_time() - start
+            return result
+
+        reading = Reading(0, 1 << 60, self._now_ms, self._now_ms, self._now_ms)
+        packs = step("read packs", lambda: [decode_pack(payload) for payload in payloads])
+        shard = step("decode state", lambda: Shard(coordinator=COORDINATOR, limits=LIMITS, blob=self._state.blob))
+        outcome = step("apply", lambda: shard.apply(packs, [reading]))
+        blob = step("encode state", shard.encode)
+        step(
+            "status row",
+            lambda: status_of(
+                shard, outcome, index=0, batch_ms=self._now_ms, held=False, at_risk_count=10, state_bytes=len(blob)
+            ),
+        )
+        assert outcome.counts["records_fast"] == self._members, "every heartbeat is known"
+        return took, blob
+
+    def mass_expiry(self) -> dict[str, float]:
+        """Let all members fall silent at once."""
+        self._now_ms += 2 * SESSION_MS
+        spent, rows = self._advance([])
+        return {"mass expiry, us a verdict": spent / rows * 1e6, "mass expiry, rows": float(rows)}
+
+
+if __name__ == "__main__":
+    main()

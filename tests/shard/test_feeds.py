@@ -1,0 +1,190 @@
+"""Feeds: groups whose events are passed on late go by the times of their feed, and by no append time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from random import Random
+
+import msgspec
+
+from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.machine import GroupMachine
+from heartwheel.coordinator.model import Group
+from heartwheel.log_time import ReadingsBuilder
+from heartwheel.log_time.feeds import FEED_GONE_MS
+from heartwheel.shard import Shard, ShardLimits
+from heartwheel.spark.packer import Packer, PayloadKind
+from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, Record, by_group, frame_of, read_records
+from heartwheel.wire.events import Event, EventType, Protocol, RejectCause
+from heartwheel.wire.rejects import Reject
+from heartwheel.wire.verdicts import Kind, Verdict
+from support.heartbeat_logs import EXAMPLES, T0
+
+RULES = CoordinatorConfig(group_min_session_timeout_ms=200, group_initial_rebalance_delay_ms=0)
+SESSION_MS = 6_000
+
+
+def _beat(member: str = "a", group: str = "g", session_ms: int = SESSION_MS) -> Event:
+    return Event(group_id=group, member_id=member, session_timeout_ms=session_ms)
+
+
+def _run(records: Sequence[Sequence[Record]], feeds: Sequence[str] = ("tap",)) -> tuple[list[Verdict], Shard]:
+    """Run batches through a shard, its state encoded and decoded between them."""
+    blob, verdicts = "", []
+    for batch in records:
+        shard = Shard(coordinator=RULES, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
+        verdicts += shard.apply(*read_records(batch, feeds=feeds)).verdicts
+        blob = shard.encode()
+    return verdicts, Shard(coordinator=RULES, limits=ShardLimits(), blob=blob)
+
+
+def _expired(log: LogBuilder, feeds: Sequence[str] = ("tap",)) -> list[tuple[str | None, int]]:
+    verdicts, _ = _run([log.records], feeds)
+    return sorted((v.member_id, v.time_ms) for v in verdicts if v.kind is Kind.MEMBER_EXPIRED)
+
+
+def test_time_of_a_tapped_group_is_that_of_its_feed() -> None:
+    """Whatever time its partition shows, nobody is expired before the feed's mark says that all was passed on."""
+    log = LogBuilder()
+    log.pass_on(T0 + 900, _beat(), T0)
+    log.mark(T0 + 1_000, T0 + SESSION_MS - 1)
+    log.tick(T0 + 100 * SESSION_MS)
+    assert _expired(log) == []
+    log.mark(T0 + 100 * SESSION_MS, T0 + SESSION_MS)
+    assert _expired(log) == [("a", T0 + SESSION_MS)]
+
+
+def test_feed_that_comes_back_says_all_that_it_heard() -> None:
+    """A feed that stood still for long passes on late what happened in time, and nobody is expired by that."""
+    log = LogBuilder()
+    log.pass_on(T0, _beat(), T0)
+    log.mark(T0, T0)
+    late_ms = T0 + 10 * SESSION_MS
+    log.tick(late_ms)
+    for second in range(0, 60, 3):
+        log.pass_on(late_ms, _beat(), T0 + second * 1_000)
+    log.mark(late_ms, late_ms)
+    assert _expired(log) == []
+    log.mark(late_ms + 3_000, late_ms + 3_000)
+    assert _expired(log) == [("a", T0 + 57_000 + SESSION_MS)]
+
+
+def test_what_a_feed_missed_is_no_silence() -> None:
+    """After a gap in what a feed passed on every session is whole again; who had run out before it is expired."""
+    log = LogBuilder()
+    log.pass_on(T0, _beat("early"), T0 - SESSION_MS)
+    log.pass_on(T0, _beat("late"), T0)
+    log.mark(T0 + 100, T0 + 100)
+    back_ms = T0 + 20 * SESSION_MS
+    log.mark(back_ms, back_ms, since_ms=back_ms - 500)
+    assert _expired(log) == [("early", T0)]
+    log.mark(back_ms + SESSION_MS, back_ms - 500 + SESSION_MS, since_ms=back_ms - 500)
+    assert _expired(log) == [("early", T0), ("late", back_ms - 500 + SESSION_MS)]
+
+
+def test_held_group_waits_and_no_other_does() -> None:
+    """A group that a mark holds back stands still at its own time until a later mark lets it go."""
+    log = LogBuilder()
+    for group in ("held", "free"):
+        log.pass_on(T0, _beat(group, group), T0)
+    end_ms = T0 + 2 * SESSION_MS
+    log.mark(end_ms, end_ms, held={"held": T0 + 100})
+    assert _expired(log) == [("free", T0 + SESSION_MS)]
+    log.pass_on(end_ms, _beat("held", "held"), T0 + 3_000)  # it was parked, and is heard of now
+    log.mark(end_ms, end_ms)
+    assert _expired(log) == [("free", T0 + SESSION_MS), ("held", T0 + 3_000 + SESSION_MS)]
+
+
+def test_untrusted_feed_is_rejected() -> None:
+    """Times of a feed that the job was not told to trust are never believed; its events are kept as rejects."""
+    log = LogBuilder()
+    log.pass_on(T0, _beat(), T0, feed="stranger")
+    log.mark(T0, T0 + 100 * SESSION_MS, feed="stranger")
+    verdicts, shard = _run([log.records])
+    assert (verdicts, shard.member_count, shard.time.feeds) == ([], 0, [])
+    rows = Packer("t", 1, feeds=("tap",)).pack(frame_of(log.records), ReadingsBuilder((), OUTAGE_MIN_MS))
+    (rejects,) = [msgspec.json.decode(data, type=list[Reject]) for _, kind, data in rows if kind is PayloadKind.REJECTS]
+    assert [reject.cause for reject in rejects] == [RejectCause.UNTRUSTED_FEED]
+
+
+def test_time_that_is_far_ahead_is_not_believed() -> None:
+    """A mark from the far future moves its groups by no more than a clock may be off."""
+    log = LogBuilder()
+    log.pass_on(T0, _beat(session_ms=600_000), T0)
+    log.mark(T0, T0 + 10**9)
+    assert _expired(log) == []
+
+
+def test_group_that_moves_between_brokers_waits_for_both() -> None:
+    """A group that two feeds have goes by the one that is behind, and after a while without its marks by the other."""
+    log = LogBuilder()
+    log.pass_on(T0, _beat(), T0, feed="one")
+    log.mark(T0, T0, feed="one")
+    log.pass_on(T0 + 5_000, _beat(), T0 + 5_000, feed="two")
+    log.mark(T0 + 30_000, T0 + 30_000, feed="two")
+    feeds = ("one", "two")
+    assert _expired(log, feeds) == []
+    log.mark(T0 + FEED_GONE_MS, T0 + 30_000, feed="two")
+    assert _expired(log, feeds) == []
+    log.mark(T0 + FEED_GONE_MS + 1, T0 + 30_000, feed="two")
+    assert _expired(log, feeds) == [("a", T0 + 5_000 + SESSION_MS)]
+
+
+def _script(dice: Random) -> list[tuple[int, Event]]:
+    now, events = T0, []
+    for _ in range(dice.randint(1, 40)):
+        now += dice.choice([0, 1, 100, 900, 2_000, 6_000])
+        kind = dice.choice([EventType.HEARTBEAT] * 4 + [EventType.JOIN, EventType.SYNC, EventType.LEAVE])
+        fields: dict[str, object] = {"type": kind, "group_id": dice.choice("gh"), "member_id": dice.choice("abc")}
+        if kind in {EventType.HEARTBEAT, EventType.SYNC}:
+            fields["generation_id"] = dice.choice([-1, -1, 0, 1, 2])
+        if kind is EventType.HEARTBEAT:
+            fields["session_timeout_ms"] = dice.choice([1_000, 4_000])
+        if kind is EventType.JOIN:
+            fields |= {
+                "session_timeout_ms": 4_000,
+                "rebalance_timeout_ms": 3_000,
+                "protocol_type": "consumer",
+                "protocols": (Protocol("range", "x"),),
+            }
+        events.append((now, Event(**fields)))  # type: ignore[arg-type]  # fields by name, checked when it is decoded
+    return events
+
+
+def _reference(events: list[tuple[int, Event]], end_ms: int) -> list[Verdict]:
+    verdicts: list[Verdict] = []
+    machines = {group: GroupMachine(Group(group_id=group), RULES, verdicts.append) for group in "gh"}
+    for at_ms, event in events:
+        machines[event.group_id].apply(event, at_ms)
+    for machine in machines.values():
+        machine.advance(end_ms)
+    return verdicts
+
+
+def test_verdicts_depend_on_what_happened_alone() -> None:
+    """In whatever order a feed passes events on between its marks, however late, and wherever batches are cut."""
+    for seed in range(EXAMPLES // 3):
+        dice = Random(seed)
+        events = _script(dice)
+        end_ms = events[-1][0] + 60_000
+        log, append_ms, rest = LogBuilder(), T0 + 5, list(events)
+        while rest:
+            passed_ms = rest[0][0] + dice.choice([1, 500, 5_000])
+            part = [each for each in rest if each[0] < passed_ms]
+            rest = rest[len(part) :]
+            groups = {
+                event.group_id: [each for each in part if each[1].group_id == event.group_id] for _, event in part
+            }
+            waiting = [(at_ms, at, event) for mine in groups.values() for at, (at_ms, event) in enumerate(mine)]
+            if len({at_ms for at_ms, _, _ in waiting}) == len(waiting):  # who came first in one ms only the order says
+                dice.shuffle(waiting)
+            for at_ms, _, event in waiting:
+                log.pass_on(append_ms := append_ms + dice.choice([0, 3, 7_000]), event, at_ms)
+            log.mark(append_ms, passed_ms)
+        log.mark(append_ms + 60_000, end_ms)
+        cuts = sorted(dice.sample(range(len(log.records) + 1), k=min(3, len(log.records))))
+        bounds = [0, *cuts, len(log.records)]
+        batches = [log.records[start:stop] for start, stop in pairwise(bounds)]
+        verdicts, _ = _run(batches)
+        assert by_group(verdicts) == by_group(_reference(events, end_ms)), seed

@@ -1,0 +1,61 @@
+"""The driver's watch over the query: each batch is told once, at the price of one report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from heartwheel.spark.progress import ProgressReader
+
+
+def _report(batch_id: int, rows: int = 4) -> dict[str, Any]:
+    source = {"endOffset": "{}", "latestOffset": "{}"}
+    return {
+        "batchId": batch_id,
+        "numInputRows": rows,
+        "observedMetrics": {},
+        "sources": [source],
+        "durationMs": {"triggerExecution": 200},
+    }
+
+
+class _Query:
+    """A query that counts how often all reports are asked for."""
+
+    def __init__(self) -> None:
+        self.reports: list[dict[str, Any]] = []
+        self.asked = 0
+
+    @property
+    def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802 - PySpark's name
+        return self.reports[-1] if self.reports else None
+
+    @property
+    def recentProgress(self) -> list[dict[str, Any]]:  # noqa: N802 - PySpark's name
+        self.asked += 1
+        return self.reports
+
+
+def _read(reader: ProgressReader) -> list[int]:
+    return [batch.batch_id for batch in reader.fresh()]
+
+
+def test_a_query_that_is_watched_as_it_goes_is_asked_for_its_last_report_alone() -> None:
+    """Batch after batch is told once, and the list of all reports, a hundred of them, is never fetched."""
+    query = _Query()
+    reader = ProgressReader(query)  # type: ignore[arg-type]  # what is used of it
+    assert _read(reader) == []
+    told = []
+    for number in range(3):
+        query.reports.append(_report(number))
+        told += [*_read(reader), *_read(reader)]
+    assert (told, query.asked) == ([0, 1, 2], 0)
+
+
+def test_batches_that_finish_between_two_looks_are_all_told() -> None:
+    """Who looks late, or first at a query that goes on from a checkpoint, gets every batch that is still reported."""
+    query = _Query()
+    reader = ProgressReader(query)  # type: ignore[arg-type]  # what is used of it
+    query.reports += [_report(7), _report(8), _report(9, rows=0), _report(10)]
+    assert _read(reader) == [7, 8, 10]
+    query.reports += [_report(11), _report(12)]
+    assert _read(reader) == [11, 12]

@@ -1,0 +1,43 @@
+"""A second broker beside an embedded one: for partitions whose leader may go away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.broker.node_process import HOST, free_port
+
+NODE_ID = 2
+
+
+@contextmanager
+def second_broker(first: EmbeddedKafka, folder: Path) -> Iterator[EmbeddedKafka]:
+    """Run a broker that joins the cluster of another one, whose controller it asks.
+
+    Args:
+        first: one that runs.
+        folder: for its data.
+    """
+    port = free_port()
+    listener = f"PLAINTEXT://{HOST}:{port}"
+    voters = _properties(first.dir / "server.properties")["controller.quorum.voters"]
+    cluster = _properties(first.dir / "data" / "meta.properties")["cluster.id"]
+    data = folder / "data"
+    data.mkdir(parents=True)
+    (data / "meta.properties").write_text(f"version=1\ncluster.id={cluster}\nnode.id={NODE_ID}\n")
+    config = {
+        "process.roles": "broker",
+        "node.id": str(NODE_ID),
+        "controller.quorum.voters": voters,
+        "listeners": listener,
+        "advertised.listeners": listener,
+    }
+    with EmbeddedKafka(folder, port=port, config=config, heap="256m") as broker:
+        yield broker
+
+
+def _properties(file: Path) -> dict[str, str]:
+    lines = (line.partition("=") for line in file.read_text().splitlines() if not line.startswith("#"))
+    return {name: value for name, _, value in lines}

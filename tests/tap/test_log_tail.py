@@ -1,0 +1,125 @@
+"""The tail of a log: every line once and in order, through rotations and restarts, or it says that some are lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heartwheel.errors import HeartwheelError
+from heartwheel.tap.log_tail import LogTail
+
+Opens = Callable[..., LogTail]
+
+
+@pytest.fixture
+def opened() -> Iterator[Opens]:
+    """Open tails that are closed when the test has ended."""
+    with ExitStack() as stack:
+
+        def make(*arguments: Any, **more: Any) -> LogTail:
+            return stack.enter_context(closing(LogTail(*arguments, **more)))
+
+        yield make
+
+
+def _texts(tail: LogTail) -> list[bytes]:
+    found: list[bytes] = []
+    while lines := tail.read():
+        found += [line.text for line in lines]
+    return found
+
+
+def _append(path: Path, *lines: str) -> None:
+    with path.open("a") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def test_new_tail_begins_at_the_end_or_at_the_begin(tmp_path: Path, opened: Opens) -> None:
+    """What stands in the log already is passed over, unless it was asked for."""
+    log = tmp_path / "request.log"
+    _append(log, "old")
+    at_end, at_begin = opened(log), opened(log, from_begin=True)
+    _append(log, "new")
+    assert _texts(at_end) == [b"new"]
+    assert _texts(at_begin) == [b"old", b"new"]
+
+
+def test_half_a_line_waits_for_its_rest(tmp_path: Path, opened: Opens) -> None:
+    """A line counts once it is whole, and its place is that of its first byte."""
+    log = tmp_path / "request.log"
+    log.write_text("one\ntw")
+    tail = opened(log, from_begin=True)
+    assert [(line.text, line.offset) for line in tail.read()] == [(b"one", 0)]
+    assert tail.position.offset == 4
+    _append(log, "o")
+    assert [(line.text, line.offset) for line in tail.read()] == [(b"two", 4)]
+
+
+def test_rotations_lose_nothing(tmp_path: Path, opened: Opens) -> None:
+    """The rotated file is read to its end, though it grew after the last look, and then those that followed."""
+    log = tmp_path / "request.log"
+    _append(log, "1")
+    tail = opened(log, from_begin=True)
+    assert _texts(tail) == [b"1"]
+    for number in range(2, 5):
+        _append(log, str(number), f"{number}, before the rotation")
+        log.rename(tmp_path / f"request.log.{number}")
+        _append(log, f"{number}, after it")
+    texts = _texts(tail)
+    assert texts == [
+        b"2", b"2, before the rotation", b"2, after it", b"3", b"3, before the rotation", b"3, after it", b"4",
+        b"4, before the rotation", b"4, after it",
+    ]  # fmt: skip
+    assert not tail.lost
+
+
+def test_restart_goes_on_where_it_stood(tmp_path: Path, opened: Opens) -> None:
+    """A position outlives the process, and the file it is in may have been rotated meanwhile."""
+    log = tmp_path / "request.log"
+    _append(log, "1", "2")
+    tail = opened(log, from_begin=True)
+    tail.read()
+    position = tail.position
+    _append(log, "3")
+    log.rename(tmp_path / "request.log.1")
+    _append(log, "4")
+    again = opened(log, position)
+    assert not again.lost
+    assert _texts(again) == [b"3", b"4"]
+
+
+def test_file_that_is_gone_is_said(tmp_path: Path, opened: Opens) -> None:
+    """If the file that was to be read on was deleted, lines may be missing: the tail says so, once."""
+    log, other = tmp_path / "request.log", tmp_path / "kept"
+    _append(log, "1")
+    tail = opened(log, from_begin=True)
+    tail.read()
+    position = tail.position
+    log.rename(other)  # its inode lives on elsewhere, so that no new file can be given it
+    _append(log, "2")
+    again = opened(log, position)
+    assert again.lost
+    assert _texts(again) == [b"2"]
+    assert not again.lost
+
+
+def test_log_that_was_cut_is_said(tmp_path: Path, opened: Opens) -> None:
+    """A log that is shorter than what was read of it was cut: it is read from its begin, and lines may be missing."""
+    log = tmp_path / "request.log"
+    _append(log, "a long line", "another")
+    tail = opened(log, from_begin=True)
+    tail.read()
+    log.write_text("new\n")
+    assert [line.text for line in tail.read()] == [b"new"]
+    assert tail.lost
+
+
+def test_log_that_is_missing_is_named(tmp_path: Path, opened: Opens) -> None:
+    """Who names a wrong file learns which, and what file is meant."""
+    with pytest.raises(HeartwheelError, match=r"no\.log cannot be read") as refused:
+        opened(tmp_path / "no.log")
+    assert "kafka.request.logger" in (refused.value.hint or "")

@@ -1,0 +1,118 @@
+"""The request log: which lines are requests to a coordinator, when each arrived, and which of them had any effect."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from heartwheel.tap.log_tail import Line
+from heartwheel.tap.request_log import Answered, RequestLog
+from heartwheel.tap.requests import event_of
+from heartwheel.wire.events import Event, EventType
+from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
+from support.request_lines import T0, heartbeat, join, line
+
+
+def _read(text: str) -> Answered:
+    answered = RequestLog().read(text.encode(), 70)
+    assert answered is not None
+    return answered
+
+
+def _event(text: str) -> Event | GroupHeartbeat | None:
+    return event_of(_read(text))
+
+
+def test_request_arrived_before_it_was_logged() -> None:
+    """A line is written when its request is answered; the time that took is in it, and the line's place names it."""
+    answered = _read(join(T0 + 42_500, took_ms=42_499.6))
+    assert (answered.arrived_ms, answered.logged_ms, answered.id) == (T0, T0 + 42_500, f"{T0 + 42_500}-70")
+    assert answered.client_host == "10.0.0.7"
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda text: text,
+        lambda text: "2026-11-22T10:00:00.123456789Z stdout F " + text,
+        lambda text: json.dumps({"timeMillis": T0, "level": "DEBUG", "message": text[text.index("Completed") :]}),
+    ],
+)
+def test_layouts(wrapped: Any) -> None:
+    """Kafka's own layout, one inside a container's log, and JSON are read."""
+    text = heartbeat(T0)
+    text = text[: text.index(" (kafka.request.logger)")] if wrapped(text).startswith("{") else text
+    event = _event(wrapped(text))
+    assert isinstance(event, Event)
+    assert (event.type, event.group_id, event.member_id) == (EventType.HEARTBEAT, "g", "m1")
+
+
+def test_other_requests_give_time_and_nothing_else() -> None:
+    """A fetch is no event; its line proves that time has passed."""
+    log, text = RequestLog(), line(T0, 1, {"topics": []}, {"errorCode": 0}).encode()
+    assert log.read(text, 0) is None
+    assert (log.time_of(text), log.lines, log.unreadable) == (T0, 1, 0)
+
+
+def test_line_that_is_cut_is_counted() -> None:
+    """A group request that cannot be read is counted, and nothing is made up in its place."""
+    log = RequestLog()
+    assert log.read(heartbeat(T0)[:300].encode(), 0) is None
+    assert log.unreadable == 1
+
+
+@pytest.mark.parametrize(("error", "counts"), [(0, True), (27, True), (22, False), (25, False), (16, False)])
+def test_refused_heartbeats_are_not_passed_on(error: int, counts: bool) -> None:  # noqa: FBT001 - a parameter
+    """What the coordinator refused keeps nobody alive; told to join again, a member is alive."""
+    assert (_event(heartbeat(T0, error=error)) is not None) == counts
+
+
+def test_first_join_is_passed_on_with_the_id_that_it_was_given() -> None:
+    """A join without a member id is sent back with one: it makes a pending member."""
+    event = _event(join(T0, "", error=79, given="m7"))
+    assert isinstance(event, Event)
+    assert (event.member_id, event.assigned_member_id, event.session_timeout_ms) == ("", "m7", 6_000)
+
+
+@pytest.mark.parametrize("error", [14, 15, 16])
+def test_join_that_found_no_coordinator_makes_nobody(error: int) -> None:
+    """While a coordinator starts it refuses joins, however long the answer takes: no member comes of that."""
+    assert _event(join(T0, "", error=error, took_ms=300)) is None
+
+
+def test_batch_leave_names_those_that_did_leave() -> None:
+    """Members that the coordinator did not know do not leave."""
+    members = [{"memberId": name, "groupInstanceId": None, "reason": "closed"} for name in ("a", "b")]
+    answers = [{"memberId": "a", "groupInstanceId": None, "errorCode": 0}]
+    answers.append({"memberId": "b", "groupInstanceId": None, "errorCode": 25})
+    event = _event(line(T0, 13, {"groupId": "g", "members": members}, {"errorCode": 0, "members": answers}))
+    assert isinstance(event, Event)
+    assert [(each.member_id, each.reason) for each in event.leaving] == [("a", "closed")]
+
+
+def test_heartbeats_of_the_newer_protocols() -> None:
+    """A heartbeat of a group that goes by member epochs says what it owns and what it was given."""
+    owned = [{"topicId": "T", "partitions": [0, 1]}]
+    request = {"groupId": "g", "memberId": "m", "memberEpoch": 3, "instanceId": "i", "rebalanceTimeoutMs": -1}
+    request |= {"subscribedTopicNames": None, "topicPartitions": owned}
+    answer = {"errorCode": 0, "memberId": "m", "memberEpoch": 4, "assignment": {"topicPartitions": owned}}
+    event = _event(line(T0, 68, request, answer, version=1))
+    assert isinstance(event, GroupHeartbeat)
+    assert (event.type, event.member_epoch, event.answer_member_epoch) == (HeartbeatType.CONSUMER, 3, 4)
+    assert event.owned == event.assignment == {"T": (0, 1)}
+    assert _event(line(T0, 68, request, answer | {"errorCode": 110}, version=1)) is None
+    share = _event(line(T0, 76, request | {"topicPartitions": None}, answer | {"assignment": None}, version=1))
+    assert isinstance(share, GroupHeartbeat)
+    assert share.type is HeartbeatType.SHARE
+
+
+def test_times_without_lines_part_what_was_read() -> None:
+    """Lines are parted where nothing was logged for long, wherever that is among them."""
+    log = RequestLog()
+    times = [0, 10, 900, 5_000, 5_100, 9_000, 9_001, 9_002]
+    lines = [Line(heartbeat(T0 + ms).encode(), at) for at, ms in enumerate(times)]
+    lines.insert(3, Line(b"a line of another logger", 99))
+    runs = log.runs(lines, 2_500)
+    assert [[each.offset for each in run if each.offset != 99] for run in runs] == [[0, 1, 2], [3, 4], [5, 6, 7]]

@@ -1,0 +1,136 @@
+"""A tap on logs, without a Kafka: what it writes, what it does not write again, and what its marks say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from heartwheel.errors import HeartwheelError
+from heartwheel.settings import EngineSettings, Settings
+from heartwheel.tap.settling import SETTLE_MS
+from heartwheel.tap.tap import GAP_MS, require_trusted
+from support.request_lines import T0, heartbeat, join, line
+from support.tap_scene import TapScene
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> TapScene:
+    """Set up logs and a topic."""
+    return TapScene(tmp_path)
+
+
+def _passed(scene: TapScene) -> int:
+    return scene.topic.marks[-1].passed_ms if scene.topic.marks else -1
+
+
+def test_mark_stands_behind_what_was_passed_on(scene: TapScene) -> None:
+    """Events come with their own times, and a mark after them says up to when that is all, a little behind the log."""
+    scene.write(heartbeat(T0), heartbeat(T0 + 1_000, "m2", took_ms=4))
+    scene.run(lambda: _passed(scene) >= 0)
+    first, second = (msgspec.json.decode(value) for value in scene.topic.values[:2])
+    assert (first["at_ms"], second["at_ms"], second["member_id"]) == (T0 - 1, T0 + 996, "m2")
+    assert {first["feed"], second["feed"]} == {"tap"}
+    assert _passed(scene) == T0 + 1_000 - SETTLE_MS
+
+
+def test_other_requests_move_the_mark(scene: TapScene) -> None:
+    """Where all members are silent the lines of other requests, such as the echo's, let time pass."""
+    scene.write(heartbeat(T0))
+    fetches = [line(T0 + step * 500, 1, {"topics": []}, {"errorCode": 0}) for step in range(1, 20)]
+    scene.write(*fetches)
+    scene.run(lambda: _passed(scene) == T0 + 9_500 - SETTLE_MS)
+    assert len(scene.topic.ids) == 1
+
+
+def test_tap_that_was_killed_writes_nothing_twice(scene: TapScene) -> None:
+    """What was written after the last positions is found in the topic, and left out when the log is read again."""
+    scene.write(heartbeat(T0), heartbeat(T0 + 100))
+    scene.run(lambda: len(scene.topic.ids) == 2)
+    positions = next(scene.log.parent.glob("positions/positions.json"))
+    kept = positions.read_bytes()
+    scene.write(heartbeat(T0 + 200), heartbeat(T0 + 300))
+    scene.run(lambda: len(scene.topic.ids) == 4)
+    positions.write_bytes(kept)  # as if it had been killed before it wrote them down
+    scene.write(heartbeat(T0 + 400))
+    tap = scene.run(lambda: len(scene.topic.ids) == 5)
+    assert len(set(scene.topic.ids)) == 5
+    assert tap.figures.skipped == 2
+
+
+def test_kafka_that_fails_loses_nothing(scene: TapScene) -> None:
+    """A write that fails is done again from the last positions, without what is in the topic."""
+    scene.topic.breaks_after = 1
+    scene.write(heartbeat(T0), heartbeat(T0 + 100), heartbeat(T0 + 200))
+    tap = scene.run(lambda: _passed(scene) >= 0)
+    assert tap.figures.retries == 1
+    assert len(scene.topic.ids) == len(set(scene.topic.ids)) == 3
+
+
+def test_time_without_lines_is_no_silence(scene: TapScene) -> None:
+    """After a gap a mark says since when everything is known again: the broker was away, or its logger was off."""
+    scene.write(heartbeat(T0), heartbeat(T0 + GAP_MS), heartbeat(T0 + 2 * GAP_MS + 1), heartbeat(T0 + 2 * GAP_MS + 300))
+    tap = scene.run(lambda: _passed(scene) >= T0 + 2 * GAP_MS)
+    since = [mark.since_ms for mark in scene.topic.marks]
+    assert since[0] <= T0
+    assert since[-1] == T0 + 2 * GAP_MS + 1
+    assert tap.figures.gaps == 1
+
+
+def test_first_log_that_is_gone_is_a_gap(scene: TapScene) -> None:
+    """If the file that was to be read on was deleted, what stood in it is not known, and a mark says so."""
+    scene.write(heartbeat(T0))
+    scene.run(lambda: _passed(scene) >= 0)
+    scene.log.rename(scene.log.parent / "kept elsewhere")
+    scene.write(heartbeat(T0 + 1_000), heartbeat(T0 + 1_500))
+    scene.run(lambda: _passed(scene) >= T0 + 1_000)
+    assert scene.topic.marks[-1].since_ms == T0 + 1_000
+
+
+def test_marks_hold_back_whose_join_may_be_parked(scene: TapScene) -> None:
+    """A mark names the groups of which a join may be parked, each with its time, until the phase is over."""
+    scene.write(heartbeat(T0), heartbeat(T0 + 1_000, error=27), heartbeat(T0 + 2_000, "m2", error=27))
+    scene.run(lambda: _passed(scene) >= T0 + 1_700)
+    assert scene.topic.marks[-1].held == {"g": T0 + 999}
+    scene.write(join(T0 + 4_000, took_ms=2_900), heartbeat(T0 + 4_400))
+    scene.run(lambda: _passed(scene) >= T0 + 4_200)
+    assert scene.topic.marks[-1].held == {}
+
+
+def test_coordinators_own_log_tells_loads_and_ends_holds(scene: TapScene) -> None:
+    """A group that was loaded is passed on as such; a group that is stable or empty by that log is held no more."""
+    scene.write(heartbeat(T0), heartbeat(T0 + 1_000, error=27))
+    scene.say(T0 + 1_200, "Group g with generation 2 is now empty.")
+    scene.say(T0 + 1_300, "Loaded classic group g with 2 members.")
+    scene.write(heartbeat(T0 + 2_000, "m2", error=25))
+    scene.run(lambda: _passed(scene) >= T0 + 1_800)
+    assert scene.topic.marks[-1].held == {}
+    load = msgspec.json.decode(scene.topic.values[-2])
+    assert (load["type"], load["group_id"], load["at_ms"]) == ("load", "g", T0 + 1_300)
+
+
+def test_commits_of_unknown_groups_are_not_passed_on(scene: TapScene) -> None:
+    """A commit does not say of which protocol its group is; in the newer ones it keeps nobody alive."""
+    commit = {"groupId": "g", "generationIdOrMemberEpoch": 1, "memberId": "m1", "topics": []}
+    scene.write(line(T0, 8, commit, {"topics": []}), heartbeat(T0 + 10), line(T0 + 20, 8, commit, {"topics": []}))
+    scene.run(lambda: _passed(scene) >= 0)
+    assert [msgspec.json.decode(value).get("type") for value in scene.topic.values[:-1]] == [None, "commit"]
+
+
+def test_two_taps_on_one_folder_are_refused(scene: TapScene) -> None:
+    """Positions belong to one tap at a time."""
+    scene.write(heartbeat(T0))
+    with scene.running() as first:
+        while not scene.topic.marks:
+            pass
+        with pytest.raises(HeartwheelError, match="another tap runs"):
+            type(first)(Settings(), first.plan, open_writer=scene.topic.writer).run()
+
+
+def test_feed_that_the_job_does_not_trust_is_refused_at_once() -> None:
+    """A tap whose events would all be rejected does not start, and says what to set."""
+    with pytest.raises(HeartwheelError) as refused:
+        require_trusted(Settings(), "broker-1")
+    assert 'engine.feeds = "broker-1"' in (refused.value.hint or "")
+    require_trusted(Settings(engine=EngineSettings(feeds="broker-1,broker-2")), "broker-2")

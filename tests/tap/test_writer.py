@@ -1,0 +1,56 @@
+"""The tap's writer on a real broker: what was acknowledged is found again, and groups lie where their ids say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError, admin_client
+from heartwheel.kafka.readback import read_topic
+from heartwheel.tap.echo import logger_level
+from heartwheel.tap.writer import Writer
+from heartwheel.wire.passed_on import Mark, encode_mark, read_mark
+
+pytestmark = pytest.mark.kafka
+
+
+def _event(group: str, event_id: str, feed: str = "tap") -> tuple[str, bytes]:
+    return group, msgspec.json.encode({"group_id": group, "member_id": "m", "feed": feed, "at_ms": 1, "id": event_id})
+
+
+def test_what_was_written_is_found_again(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
+    """The ids of a feed's events behind the last known offsets are read back, those of no other feed, and no others."""
+    topic = topics("passed-on")
+    with admin_client(kafka_broker.bootstrap) as admin:
+        admin.create_topics({topic: {"num_partitions": 3, "replication_factor": 1}})
+    writer = Writer(kafka_broker.bootstrap, topic, {})
+    try:
+        writer.ends = writer.end_offsets()
+        writer.write([_event("g", "1"), _event("h", "2")])
+        known = dict(writer.ends)
+        writer.write([_event("g", "3"), _event("h", "4", feed="another"), _event("h", "5")])
+        marks = {number: encode_mark(Mark("tap", 7, 1)) for number in range(writer.partitions)}
+        writer.write_marks(marks)
+        assert writer.read_back("tap", known) == {"3", "5"}
+        assert writer.end_offsets() == writer.ends
+        home = {group: writer.home_of(group) for group in "gh"}
+    finally:
+        writer.close()
+    records = list(read_topic(kafka_broker.bootstrap, topic))
+    assert {(record.key or b"").decode(): record.partition for record in records if record.key} == home
+    assert sorted(record.partition for record in records if read_mark(record.value)) == sorted(marks)
+
+
+def test_topic_that_is_missing_is_named(kafka_broker: EmbeddedKafka) -> None:
+    """Without its topic a tap writes nothing, and names it."""
+    with pytest.raises((KafkaRefusedError, KafkaUnreachableError), match="no-such-topic"):
+        Writer(kafka_broker.bootstrap, "no-such-topic", {})
+
+
+def test_level_of_the_request_logger(kafka_broker: EmbeddedKafka) -> None:
+    """A broker says at which level its request logger is: here at none that a tap can use."""
+    with admin_client(kafka_broker.bootstrap) as admin:
+        assert logger_level(admin, 1) not in {"DEBUG", "TRACE"}
