@@ -447,14 +447,6 @@ MUTANTS: Final = (
         f"{_HEARTBEATS}::test_p3_any_log_without_bytes_gives_the_verdicts_of_the_rules",
     ),
     Mutant(
-        "the fingerprints of a state that cannot say them are trusted",
-        f"{_ENGINE}/shard/codec.py",
-        '            members["fingerprint"][:] = 0\n',
-        "",
-        "P1",
-        f"{_HEARTBEATS}::test_a_state_that_does_not_say_what_heartbeats_say_learns_it",
-    ),
-    Mutant(
         "packs are taken in the order in which they come",
         f"{_ENGINE}/shard/log.py",
         "        ordered = sorted(packs, key=lambda pack: (pack.partition, int(pack.offset[0])))\n",

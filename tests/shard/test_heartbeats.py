@@ -14,15 +14,13 @@ from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.log_time import Reading, ReadingsBuilder
 from heartwheel.pack import Pack, decode_pack
 from heartwheel.shard import ShardLimits, heartbeats
-from heartwheel.shard.codec import BLOB_VERSION
-from heartwheel.shard.frame import decode_frame, encode_frame
 from heartwheel.shard.heartbeats import REMEMBERED_BATCHES, Heartbeats, UnknownHeartbeatError
 from heartwheel.shard.log import BatchLog
 from heartwheel.shard.shard import Shard
 from heartwheel.spark.packer import Packer, PayloadKind
 from heartwheel.spark.repeats import BatchOf
 from heartwheel.testing import RUN, LogBuilder, Record, by_group, frame_of, run_rules, until
-from heartwheel.wire.events import Event, EventType, encode_event, fingerprint
+from heartwheel.wire.events import Event, EventType, fingerprint
 from heartwheel.wire.verdicts import Verdict
 from support.heartbeat_logs import CONFIG, EXAMPLES, T0, beating_logs, cuts_of, heartbeat_logs
 
@@ -155,14 +153,13 @@ def test_a_batch_that_is_packed_again_has_the_bytes_of_what_is_new() -> None:
 def test_another_query_and_another_worker_send_all_bytes() -> None:
     """What was sent counts for the query it was sent in, and for the worker that sent it."""
     job = Job(workers=2)
-    job.batch(_beats("a", batch=0))
-    job.batch(_beats("a", batch=1), worker=1)
-    assert job.without_bytes == 0
-    job.query += 1
-    job.batch(_beats("a", batch=2), worker=1)
-    assert job.without_bytes == 0
-    job.batch(_beats("a", batch=3), worker=1)
-    assert job.without_bytes == 1
+    came = []
+    for batch, (query, worker) in enumerate([(0, 0), (0, 1), (0, 1), (1, 1), (1, 1)]):
+        job.query = query
+        job.batch(_beats("a", *("b" for _ in range(batch in (1, 4))), batch=batch), worker=worker)
+        came.append((job.without_bytes, [len(pack.bodies) for pack in job.packs]))
+    # In the last batch the worker has sent "b" before, but in another query.
+    assert came == [(0, [1]), (0, [2]), (1, [0]), (0, [1]), (1, [1])]
 
 
 @pytest.mark.parametrize("away", [1, REMEMBERED_BATCHES - 1, REMEMBERED_BATCHES, REMEMBERED_BATCHES + 1])
@@ -271,22 +268,6 @@ def test_only_heartbeats_come_without_bytes() -> None:
     for batch in range(3):
         job.batch(_beats("a", batch=batch, kind=EventType.SYNC))
         assert [len(pack.bodies) for pack in job.packs] == [1]
-
-
-def test_a_state_that_does_not_say_what_heartbeats_say_learns_it() -> None:
-    """After an upgrade no row's fingerprint is trusted: each is learned anew from a heartbeat with its bytes."""
-    job = Job()
-    job.batch(_beats("a", "b", batch=0))
-    version, sections = decode_frame(job._blob, newest=BLOB_VERSION)
-    sections.pop("heartbeats")
-    job._blob = encode_frame(version, sections)
-    job.query += 1
-    job.batch(_beats("a", "b", batch=1))
-    leave = Event(type=EventType.LEAVE, group_id="g", member_id="b")
-    *beats, tick = _beats("a", batch=2)
-    job.batch([*beats, Record(tick.append_ms, encode_event(leave), 0, 250), tick._replace(offset=251)])
-    assert job.without_bytes == 1
-    assert [v.removed for v in job.verdicts if v.removed] == [("b",)]
 
 
 def test_a_log_without_heartbeats_to_ask_wants_all_bytes() -> None:
