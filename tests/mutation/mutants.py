@@ -444,7 +444,7 @@ MUTANTS: Final = (
         "    event = loaded.heard.get(fingerprint)\n",
         "    event = next(iter(loaded.heard.values()), None)\n",
         "P1",
-        f"{_HEARTBEATS}::test_p3_any_log_without_bytes_gives_the_verdicts_of_the_rules",
+        f"{_HEARTBEATS}::test_each_row_says_what_its_own_heartbeat_says",
     ),
     Mutant(
         "packs are taken in the order in which they come",

@@ -270,6 +270,21 @@ def test_only_heartbeats_come_without_bytes() -> None:
         assert [len(pack.bodies) for pack in job.packs] == [1]
 
 
+def test_each_row_says_what_its_own_heartbeat_says() -> None:
+    """Members whose first heartbeats the rules see in one batch are told apart by their fingerprints."""
+    log, job = LogBuilder(), Job()
+    events = [Event(group_id="g", member_id=f"m{i}", group_instance_id=f"i{i}") for i in range(3)]
+    for event in events:
+        log.add(T0, event)
+    log.tick(T0)
+    job.batch(log.records)
+    shard = Shard(coordinator=CONFIG, limits=job.limits, outage_min_ms=3_000, blob=job._blob)
+    rows = shard._members.used()
+    said = [each.event() for each in shard._loader.said(rows)]
+    assert sorted(said, key=lambda event: event.member_id) == events
+    assert list(map(fingerprint, said)) == shard._members["fingerprint"][rows].tolist()
+
+
 def test_a_log_without_heartbeats_to_ask_wants_all_bytes() -> None:
     """Whoever reads packs alone is told by name of a value that has no bytes in them."""
     job = Job()
