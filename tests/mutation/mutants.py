@@ -117,8 +117,8 @@ MUTANTS: Final = (
     Mutant(
         "a group does not wait for another partition that it was seen in",
         f"{_ENGINE}/shard/group_times.py",
-        "            times[row] = min(times[row], decided[found].min())\n",
-        "            pass\n",
+        "if sources[0] < 0 else min(times[row], decided[found].min())\n",
+        "if sources[0] < 0 else times[row]\n",
         "P1",
         f"{_SHARD_TIME}::test_p3_groups_in_several_partitions_are_merged_however_they_are_read",
     ),

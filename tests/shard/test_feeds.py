@@ -83,6 +83,31 @@ def test_what_a_feed_missed_is_no_silence() -> None:
     assert _expired(log) == [("early", T0), ("late", back_ms - 500 + SESSION_MS)]
 
 
+def test_what_arrived_just_before_a_gap_takes_no_renewal_back() -> None:
+    """A mark stays behind what was passed on: a heartbeat in the gap counts, and not against its member."""
+    log = LogBuilder()
+    log.pass_on(T0, _beat("a"), T0)
+    log.mark(T0 + 100, T0 + 100)
+    log.pass_on(T0 + 200, _beat("a"), T0 + 200)
+    log.pass_on(T0 + 200, _beat("b"), T0 + 200)
+    back_ms = T0 + 2 * SESSION_MS
+    log.mark(back_ms, back_ms, since_ms=back_ms)
+    log.mark(back_ms, back_ms + SESSION_MS - 1, since_ms=back_ms)
+    assert _expired(log) == []
+    log.mark(back_ms, back_ms + SESSION_MS, since_ms=back_ms)
+    assert _expired(log) == [("a", back_ms + SESSION_MS), ("b", back_ms + SESSION_MS)]
+
+
+def test_gap_expires_nobody_who_was_held_back() -> None:
+    """Who was held back when the feed began to miss things may have been alive: nothing runs out before the gap."""
+    log = LogBuilder()
+    log.pass_on(T0, _beat("a"), T0)
+    log.mark(T0 + 100, T0 + 2 * SESSION_MS, held={"g": T0 + 1_000})
+    back_ms = T0 + 5 * SESSION_MS
+    log.mark(back_ms, back_ms, since_ms=back_ms)
+    assert _expired(log) == []
+
+
 def test_held_group_waits_and_no_other_does() -> None:
     """A group that a mark holds back stands still at its own time until a later mark lets it go."""
     log = LogBuilder()
@@ -97,7 +122,7 @@ def test_held_group_waits_and_no_other_does() -> None:
 
 
 def test_untrusted_feed_is_rejected() -> None:
-    """Times of a feed that the job was not told to trust are never believed; its events are kept as rejects."""
+    """Times of a feed that the job is not set to trust are never believed; its events are kept as rejects."""
     log = LogBuilder()
     log.pass_on(T0, _beat(), T0, feed="stranger")
     log.mark(T0, T0 + 100 * SESSION_MS, feed="stranger")

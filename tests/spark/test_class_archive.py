@@ -4,29 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from heartwheel.settings import load_settings
 from heartwheel.spark.session import archive_file, session_conf
 
-JARS = [Path("/jars/one.jar")]
+JARS = [Path("/cache/jars/one.jar")]
 
 
-def _options(*flags: str) -> str:
+def _options(jars: list[Path], *flags: str) -> str:
     settings = load_settings(overrides=["checkpoint.shared=true", "spark.shuffle_partitions=2", *flags]).settings
-    return session_conf(settings, JARS, shuffle_partitions=2)["spark.driver.extraJavaOptions"]
+    return session_conf(settings, jars, shuffle_partitions=2)["spark.driver.extraJavaOptions"]
 
 
-def test_a_local_jvm_takes_the_archive_that_was_made_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_local_jvm_takes_the_archive_that_was_made_for_it(tmp_path: Path) -> None:
     """Without an archive the JVM is told of none; one for other jars is not ours; a cluster's JVMs have other paths."""
-    monkeypatch.setenv("HEARTWHEEL_CACHE", str(tmp_path))
-    assert "SharedArchiveFile" not in _options()
-    for jars in (JARS, [*JARS, Path("/jars/two.jar")]):
+    ours = [tmp_path / "jars" / "one.jar"]
+    for jars in ([*ours, tmp_path / "jars" / "two.jar"], ours):
+        assert "SharedArchiveFile" not in _options(ours)
         archive_file(jars).parent.mkdir(exist_ok=True)
         archive_file(jars).touch()
     assert len(list((tmp_path / "classes").iterdir())) == 2
-    assert f"-XX:SharedArchiveFile={archive_file(JARS)}" in _options()
-    assert "SharedArchiveFile" not in _options("spark.master=yarn")
+    assert f"-XX:SharedArchiveFile={archive_file(ours)}" in _options(ours)
+    assert "SharedArchiveFile" not in _options(ours, "spark.master=yarn")
 
 
 def test_jars_that_a_person_adds_come_to_ours() -> None:
@@ -36,5 +34,5 @@ def test_jars_that_a_person_adds_come_to_ours() -> None:
     local = session_conf(load_settings(overrides=[*flags, *more]).settings, JARS, shuffle_partitions=2)
     yarn = [*flags, *more, "spark.master=yarn"]
     remote = session_conf(load_settings(overrides=yarn).settings, JARS, shuffle_partitions=2)
-    assert (local["spark.driver.extraClassPath"], local["spark.jars"]) == ("/jars/one.jar:/a.jar", "/b.jar")
-    assert (remote["spark.driver.extraClassPath"], remote["spark.jars"]) == ("/a.jar", "/jars/one.jar,/b.jar")
+    assert (local["spark.driver.extraClassPath"], local["spark.jars"]) == ("/cache/jars/one.jar:/a.jar", "/b.jar")
+    assert (remote["spark.driver.extraClassPath"], remote["spark.jars"]) == ("/a.jar", "/cache/jars/one.jar,/b.jar")

@@ -30,7 +30,7 @@ def test_mark_stands_behind_what_was_passed_on(scene: TapScene) -> None:
     scene.write(heartbeat(T0), heartbeat(T0 + 1_000, "m2", took_ms=4))
     scene.run(lambda: _passed(scene) >= 0)
     first, second = (msgspec.json.decode(value) for value in scene.topic.values[:2])
-    assert (first["at_ms"], second["at_ms"], second["member_id"]) == (T0 - 1, T0 + 996, "m2")
+    assert (first["at_ms"], second["at_ms"], second["member_id"]) == (T0, T0 + 996, "m2")
     assert {first["feed"], second["feed"]} == {"tap"}
     assert _passed(scene) == T0 + 1_000 - SETTLE_MS
 

@@ -71,8 +71,8 @@ class Timeline:
         count = max(state.partition_counts[-1], partition + 1, tick.partitions if tick and believed else 0)
         if count > state.partition_counts[-1]:
             state.partition_counts.append(count)
-        for outage in outages:
-            self._place_outage(outage)
+        if outages:
+            self._place_outages(outages)
         return part.watermark_ms
 
     def put(self, held: Held, place: Waiting, event: Event) -> None:
@@ -155,13 +155,16 @@ class Timeline:
         home = self._home(held)
         return held.parts if home in held.parts else [*held.parts, home]
 
-    def _place_outage(self, outage: Outage) -> None:
+    def _place_outages(self, outages: list[Outage]) -> None:
+        """Place the outages that one tick proves, all of them before any group goes on."""
         counts = self._state.counts
-        counts["outages"] = counts.get("outages", 0) + 1
+        counts["outages"] = counts.get("outages", 0) + len(outages)
         for held in list(self._state.groups.values()):
-            if outage.partition in held.parts:
+            mine = [each for each in outages if each.partition in held.parts]
+            for outage in mine:
                 entry = (outage.from_ms, _OUTAGE, outage.partition, outage.to_ms, None)
                 heapq.heappush(held.waiting, entry)
+            if mine:
                 self._run(held)
 
     def _run(self, held: Held) -> None:

@@ -33,9 +33,9 @@ class Removal(msgspec.Struct, kw_only=True):
     Args:
         group_id: its group.
         member_id: who.
-        kafka: the coordinator's reason; `None` if it told nothing.
+        kafka: the coordinator's reason; `None` if it decided nothing.
         kafka_ms: when it decided so, epoch ms.
-        heartwheel: the engine's reason; `None` if it told nothing.
+        heartwheel: the engine's reason; `None` if it decided nothing.
         deadline_ms: when it was true by the engine, epoch ms.
         known_ms: when the engine's row was in its topic, epoch ms.
     """
@@ -49,8 +49,8 @@ class Removal(msgspec.Struct, kw_only=True):
     known_ms: int | None = None
 
     @property
-    def is_told_by_both(self) -> bool:
-        """Whether both sides told it."""
+    def is_known_to_both(self) -> bool:
+        """Whether both sides have decided it."""
         return self.kafka is not None and self.heartwheel is not None
 
     @property
@@ -84,12 +84,12 @@ class Agreement(msgspec.Struct, kw_only=True):
 
     @property
     def waiting(self) -> bool:
-        """Whether one side alone has told something so far."""
+        """Whether one side alone has decided something so far."""
         return bool(self.false or self.missed)
 
     @property
     def ok(self) -> bool:
-        """Whether both sides told the same."""
+        """Whether both sides decided the same."""
         return not (self.different_reason or self.false or self.missed)
 
 
@@ -105,26 +105,26 @@ class Beside:
         self._removals: dict[tuple[str, str], list[Removal]] = {}
 
     def add_event(self, event: ExplainedEvent) -> Removal | None:
-        """Take what the coordinator's log says; return the removal once both sides have told it."""
+        """Take what the coordinator's log says; return the removal once both sides have decided it."""
         reason = REASONS.get(event.kind)
         if event.kind is Happened.POLL_TIMEOUT or event.kind is Happened.LEFT:
-            told = LEFT
+            decided = LEFT
         elif reason is None:
             return None
         else:
-            told = reason.value
+            decided = reason.value
         if event.group_id not in self._groups or not event.member_id:
             return None
         removal = self._open(event.group_id, event.member_id, kafka=True, at_ms=event.time_ms)
         if removal is None:
             return None
-        removal.kafka, removal.kafka_ms = told, event.time_ms
-        return removal if removal.is_told_by_both else None
+        removal.kafka, removal.kafka_ms = decided, event.time_ms
+        return removal if removal.is_known_to_both else None
 
     def add_expiration(self, row: ExpirationRow, known_ms: int) -> Removal | None:
         """Take an expiration of the engine, likewise."""
         reason = LEFT if row.reason == ExpiryReason.POLL_TIMEOUT else _SAME.get(row.reason, row.reason)
-        return self._told(row.group_id, row.member_id, reason, row.deadline_ms, known_ms)
+        return self._engine_decided(row.group_id, row.member_id, reason, row.deadline_ms, known_ms)
 
     def add_trigger(self, row: TriggerRow, known_ms: int) -> list[Removal]:
         """Take a trigger of the engine: it names the members that left, in Kafka's words."""
@@ -132,8 +132,8 @@ class Beside:
         if words is None or row.type != "rebalance_triggered":
             return []
         members = [name.strip() for name in words["members"].split(",")]
-        told = (self._told(row.group_id, name, LEFT, row.time_ms, known_ms) for name in members if name)
-        return [removal for removal in told if removal is not None]
+        removals = (self._engine_decided(row.group_id, name, LEFT, row.time_ms, known_ms) for name in members if name)
+        return [removal for removal in removals if removal is not None]
 
     def agreement(self, *, from_ms: int, to_ms: int) -> Agreement:
         """Hold both sides against each other.
@@ -148,16 +148,16 @@ class Beside:
             for removal in removals
             if from_ms <= (removal.kafka_ms or removal.deadline_ms or 0) <= to_ms
         ]
-        told = [removal for removal in counted if removal.is_told_by_both]
-        both = [removal for removal in told if abs(removal.apart_ms) <= APART_MS_MAX]
-        early = [removal for removal in told if removal.apart_ms < -APART_MS_MAX]
-        late = [removal for removal in told if removal.apart_ms > APART_MS_MAX]
+        known_to_both = [removal for removal in counted if removal.is_known_to_both]
+        both = [removal for removal in known_to_both if abs(removal.apart_ms) <= APART_MS_MAX]
+        early = [removal for removal in known_to_both if removal.apart_ms < -APART_MS_MAX]
+        late = [removal for removal in known_to_both if removal.apart_ms > APART_MS_MAX]
         agree = [removal for removal in both if removal.kafka == removal.heartwheel]
         by_reason: dict[str, int] = {}
         for removal in agree:
             by_reason[str(removal.kafka)] = by_reason.get(str(removal.kafka), 0) + 1
-        apart = [removal.apart_ms for removal in told]
-        known = [(removal.known_ms or 0) - (removal.kafka_ms or 0) for removal in told]
+        apart = [removal.apart_ms for removal in known_to_both]
+        known = [(removal.known_ms or 0) - (removal.kafka_ms or 0) for removal in known_to_both]
         # Who left last leaves an empty group, of which the engine says so, and no rebalance.
         false = early + [removal for removal in counted if removal.kafka is None]
         missed = late + [removal for removal in counted if removal.heartwheel is None and removal.kafka != LEFT]
@@ -176,17 +176,17 @@ class Beside:
             differ=[removal for removal in both if removal.kafka != removal.heartwheel] + false + missed,
         )
 
-    def _told(self, group_id: str, member_id: str, reason: str, at_ms: int, known_ms: int) -> Removal | None:
+    def _engine_decided(self, group_id: str, member_id: str, reason: str, at_ms: int, known_ms: int) -> Removal | None:
         if group_id not in self._groups:
             return None
         removal = self._open(group_id, member_id, kafka=False, at_ms=at_ms)
         if removal is None:
             return None
         removal.heartwheel, removal.deadline_ms, removal.known_ms = reason, at_ms, known_ms
-        return removal if removal.is_told_by_both else None
+        return removal if removal.is_known_to_both else None
 
     def _open(self, group_id: str, member_id: str, *, kafka: bool, at_ms: int) -> Removal | None:
-        """Return the member's removal that this side has not told yet; `None` if it has told this very one."""
+        """Return the member's removal that this side has not decided yet; `None` if it has decided this very one."""
         removals = self._removals.setdefault((group_id, member_id), [])
         for removal in removals:
             told_ms = removal.kafka_ms if kafka else removal.deadline_ms

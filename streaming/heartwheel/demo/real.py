@@ -179,18 +179,18 @@ class RealDemo:
         go_on = lambda: not self._stop_following.is_set()  # noqa: E731 - it reads as what it is
         for events in follow_logs([name], Scanned(), stdin=io.BytesIO(), go_on=go_on):
             with self._lock:
-                told = [self._beside.add_event(event) for event in events]
-            self._show(told)
+                removals = [self._beside.add_event(event) for event in events]
+            self._show(removals)
             self._on_kafka([row for row in rows_of_log(events) if row.source is Source.EXPIRATIONS])
 
     def _take(self, rows: Sequence[TopicRow]) -> None:
         news = self._tally.take(rows, wall_ms())
-        told: list[Removal | None] = []
+        removals: list[Removal | None] = []
         with self._lock:
-            told += [self._beside.add_expiration(row, append_ms) for row, append_ms in news.expirations]
+            removals += [self._beside.add_expiration(row, append_ms) for row, append_ms in news.expirations]
             for trigger, append_ms in news.triggers:
-                told += self._beside.add_trigger(trigger, append_ms)
-        self._show(told)
+                removals += self._beside.add_trigger(trigger, append_ms)
+        self._show(removals)
 
     def _watch(self) -> None:
         """Show the figures now and then."""
@@ -202,8 +202,8 @@ class RealDemo:
             tally.turns = {"killed": acts["kill"], "paused": acts["freeze"], "left": acts["close"]}
             self._screen.refresh()
 
-    def _show(self, told: Sequence[Removal | None]) -> None:
-        for removal in told:
+    def _show(self, removals: Sequence[Removal | None]) -> None:
+        for removal in removals:
             if removal is not None:
                 self._screen.say(removal_line(removal))
 

@@ -60,6 +60,10 @@ OUTAGE_SHOWN_MS: Final = 600_000
 """How long an outage of Kafka is spoken of, ms."""
 
 
+FEED_LAGS_MS: Final = 15_000
+"""How far a feed may be behind before it is spoken of, ms."""
+
+
 class Signs(NamedTuple):
     """What health is judged by.
 
@@ -103,7 +107,11 @@ def _logged(signs: Signs, _now_ms: int) -> Health | None:
 
 def _health(signs: Signs, state: HealthState, since_ms: int | None, sentence: str, hint: str = "") -> Health:
     return Health(
-        state=state, since_ms=since_ms, sentence=sentence, hint=hint, reasons=[*signs.reasons, *_of_ticker(signs)]
+        state=state,
+        since_ms=since_ms,
+        sentence=sentence,
+        hint=hint,
+        reasons=[*signs.reasons, *_of_ticker(signs), *_of_feeds(signs)],
     )
 
 
@@ -254,3 +262,17 @@ def _of_ticker(signs: Signs) -> list[str]:
         renewed = count(outage.sessions_renewed, "session")
         found.append(f"Kafka was not writable for {outage.duration_ms / 1000:.0f} s: {renewed} renewed.")
     return found
+
+
+def _of_feeds(signs: Signs) -> list[str]:
+    """Say which feeds have passed nothing on for long: the time of their groups stands still."""
+    newest_ms = max((row.batch_ms for row in signs.shards), default=0)
+    passed_ms: dict[str, int] = {}
+    for row in signs.shards:
+        for feed, at_ms in row.feeds.items():
+            passed_ms[feed] = min(at_ms, passed_ms.get(feed, at_ms))
+    return [
+        f"Feed {feed} has passed nothing on for {ago(at_ms, newest_ms)}: nobody of its groups is expired meanwhile."
+        for feed, at_ms in sorted(passed_ms.items())
+        if newest_ms - at_ms > FEED_LAGS_MS
+    ]

@@ -66,10 +66,11 @@ class FeedTime(msgspec.Struct, array_like=True):
         self.written_ms = mark.written_ms
         if mark.passed_ms < self.passed_ms:
             return None  # a feed that goes back over what it has passed on says nothing new
-        before_ms, self.passed_ms, self.held = self.passed_ms, mark.passed_ms, mark.held
+        before_ms, held, self.passed_ms, self.held = self.passed_ms, self.held, mark.passed_ms, mark.held
         if not 0 <= before_ms < mark.since_ms:
             return None
-        return Outage(source, before_ms, mark.since_ms, OutageKind.NOT_PASSED_ON)
+        # Of a group that was held back less is known than of the others.
+        return Outage(source, min([before_ms, *held.values()]), mark.since_ms, OutageKind.NOT_PASSED_ON)
 
 
 def note_mark(marks: list[FeedMark], mark: Mark, at_ms: int) -> None:

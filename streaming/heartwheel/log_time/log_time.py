@@ -90,6 +90,13 @@ class LogTime(msgspec.Struct):
         """Return what is known of a feed's source."""
         return self.feeds[FIRST_SOURCE - source]
 
+    def passed_on(self) -> dict[str, int]:
+        """Return up to when each feed has passed on everything, in the partition where that is least, epoch ms."""
+        found: dict[str, int] = {}
+        for feed in self.feeds:
+            found[feed.feed] = min(feed.passed_ms, found.get(feed.feed, feed.passed_ms))
+        return found
+
     def partition_of(self, source: int) -> int:
         """Return the partition of the heartbeat topic that a source is read from."""
         return source if source >= 0 else self.feed(source).partition

@@ -26,7 +26,8 @@ _ENTRY_CHARS: Final = _NAME_CHARS + 10
 
 _RAW: Final = b"\0"
 _ZSTD: Final = b"\1"
-_COMPRESSED_FROM: Final = 64
+_COMPRESSED_FROM: Final = 1024
+"""Shorter sections are written as they are: zstd takes its time however short it is."""
 
 
 class StateBlobError(HeartwheelError):

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.coordinator.answer import Answer
-from heartwheel.log_time import Outage
+from heartwheel.coordinator.model import GroupKind
+from heartwheel.log_time import Outage, OutageKind
 from heartwheel.shard.admission import is_stranger
 from heartwheel.shard.batch import Batch
 from heartwheel.shard.fast_path import Route
@@ -19,13 +20,14 @@ from heartwheel.shard.limits import ShardLimits
 from heartwheel.shard.log import BatchLog
 from heartwheel.shard.renewal import renew_sessions
 from heartwheel.shard.router import Router
-from heartwheel.shard.rules_path import GroupLoader, Loaded
+from heartwheel.shard.rules_path import KINDS, GroupLoader, Loaded
 from heartwheel.shard.tables import FREE, Table
 from timing_wheel import TimingWheel
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.intp]
 
+_NEW: Final = KINDS.index(GroupKind.NEW)
 _GROUPS_AT_ONCE: Final = 256
 """How many due groups are run before the limit of verdicts is looked at again."""
 
@@ -178,6 +180,16 @@ class GroupRunner:
         self._groups["renewed_ms"][rows] = np.maximum(self._groups["renewed_ms"][rows], outage.after_ms)
         self._store(done)
         batch.counts["sessions_renewed"] += renewed
+        if outage.kind is OutageKind.NOT_PASSED_ON:
+            self._go_on_from(rows, outage.after_ms)
+
+    def _go_on_from(self, rows: Rows, after_ms: int) -> None:
+        """Let the time of groups go on at the end of what a feed has missed.
+
+        The feed may have passed on what arrived just before that, and must not take the renewal back with it.
+        """
+        known = rows[(self._groups["state"][rows] != FREE) & (self._groups["kind"][rows] != _NEW)]
+        self._groups["seen_ms"][known] = np.maximum(self._groups["seen_ms"][known], after_ms)
 
     def _store(self, loaded: list[Loaded]) -> None:
         for one in loaded:

@@ -7,14 +7,14 @@ A batch goes through it in steps:
 2. *route*: each distinct value is looked up by its fingerprint; what is not known is decoded. Records that something
    unread may come before wait in the state;
 3. *fast path*: the groups of which nothing but known heartbeats came, and none of whose timers falls due meanwhile, are
-   kept alive with a few array operations;
+   kept alive with a few array operations; members that plain heartbeats bring for the first time come in before;
 4. *rules path*: every other group is run event by event through its `GroupMachine`;
 5. *timers*: the wheel is advanced, and each group of what is due is run up to its own time;
 6. *outage*: the sessions of its partition start anew, before any record after it.
 
 The list of verdicts of a group is a function of the log alone: it depends neither on how the log was cut into batches,
 nor on how far its partitions were read in each, nor on which path a group took (`test_shard_paths.py`,
-`test_shard_time.py`).
+`test_shard_crowds.py`, `test_shard_time.py`).
 """
 
 from __future__ import annotations

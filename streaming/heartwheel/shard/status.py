@@ -80,6 +80,7 @@ def status_of(
         newest_ms=shard.newest_ms,
         waiting=shard.waiting_count,
         standing={str(partition): since_ms for partition, since_ms in shard.standing()[:STANDING_MAX]},
+        feeds=shard.time.passed_on(),
         listed=tuple(
             ListedGroup(**group._asdict())
             for group in _fitting(shard.listed(LISTED_MAX), GROUPS_BYTES_MAX, lambda group: (group.group_id,))

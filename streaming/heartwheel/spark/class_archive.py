@@ -1,7 +1,11 @@
 """The archive of Spark's classes, parsed and verified once: a JVM that finds it starts in less than half the time.
 
-`python -m heartwheel.spark.class_archive` makes it, for this installation and this machine. Without one, or with one
-that does not fit any more, as after a change of Java or of a jar, the JVM reads its jars as ever.
+It is made for this installation and this machine, from the jars of Kafka's connector:
+
+    python -m heartwheel.broker.jars spark | xargs python -m heartwheel.spark.class_archive
+
+Without an archive, or with one that does not fit any more, as after a change of Java or of a jar, the JVM reads its
+jars as ever.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +22,6 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own idiom
 
-from heartwheel.broker.jars import fetch_jars
 from heartwheel.private import private_folder
 from heartwheel.settings import Settings, load_settings
 from heartwheel.spark import query as queries
@@ -26,7 +29,7 @@ from heartwheel.spark.job_config import job_config
 from heartwheel.spark.schema import NEW_STATE, PACKED, OutputRow
 from heartwheel.spark.session import archive_file, end_session, session_conf, start_session
 
-_BATCHES: Final = 5
+_BATCHES: Final = 3
 _PATIENCE_S: Final = 600
 _KAFKA: Final = (
     "org.apache.kafka.clients.consumer.KafkaConsumer",
@@ -38,8 +41,11 @@ _KAFKA: Final = (
 )
 
 
-def make_archive() -> Path:
+def make_archive(jars: Sequence[Path]) -> Path:
     """Run a query like the job's without Kafka, and keep the classes that it has loaded.
+
+    Args:
+        jars: the Kafka connector's.
 
     Returns:
         The archive.
@@ -48,7 +54,6 @@ def make_archive() -> Path:
         OSError: it cannot be written.
         RuntimeError: the JVM has written none.
     """
-    jars = fetch_jars("spark")
     file = archive_file(jars)
     private_folder(file.parent)
     with tempfile.TemporaryDirectory(prefix="heartwheel-classes-", dir=file.parent) as folder:
@@ -108,4 +113,4 @@ def _advance(_: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: Any) -> 
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"written: {make_archive()}\n")
+    sys.stdout.write(f"written: {make_archive([Path(name) for name in sys.argv[1:]])}\n")

@@ -16,7 +16,6 @@ from typing import Any, Final
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from heartwheel.broker.jars import default_cache_dir
 from heartwheel.private import private_folder
 from heartwheel.settings import Settings, holds_secret
 from heartwheel.settings.cluster import cluster_properties
@@ -78,9 +77,9 @@ _LOCAL: Final[Mapping[str, str]] = {
 
 
 def archive_file(jars: Sequence[Path]) -> Path:
-    """Say where `heartwheel.spark.class_archive` keeps Spark's classes, for this Python, this Java and these jars."""
+    """Say where `heartwheel.spark.class_archive` keeps Spark's classes: beside the cache of these jars."""
     names = "\n".join((sys.prefix, os.environ.get("JAVA_HOME", ""), *map(str, jars)))
-    return default_cache_dir().parent / "classes" / f"{hashlib.sha256(names.encode()).hexdigest()[:16]}.jsa"
+    return jars[0].parent.with_name("classes") / f"{hashlib.sha256(names.encode()).hexdigest()[:16]}.jsa"
 
 
 def session_conf(
@@ -111,7 +110,7 @@ def session_conf(
     if log_file is not None:
         private_folder(log_file.parent)
         options.append(f"-Dheartwheel.log.file={log_file}")
-    if archive and not runs_elsewhere(spark.master) and archive_file(jars).exists():
+    if archive and jars and not runs_elsewhere(spark.master) and archive_file(jars).exists():
         # One that does not fit is passed over by the JVM, without the warnings that it would print.
         options += [f"-XX:SharedArchiveFile={archive_file(jars)}", "-Xlog:cds*=off"]
     conf[_JVM_OPTIONS] = " ".join(options)

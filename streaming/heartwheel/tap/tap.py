@@ -247,7 +247,8 @@ class Life:
         return answered.api != _COMMIT or group_id in classic
 
     def _shaped(self, event: Event | GroupHeartbeat, at_ms: int, event_id: str) -> tuple[str, bytes, str]:
-        said = PassedOn(feed=self._plan.feed, at_ms=at_ms, id=event_id)
+        # What was under way in a gap counts after it: sessions start anew there.
+        said = PassedOn(feed=self._plan.feed, at_ms=max(at_ms, self._since_ms), id=event_id)
         return event.group_id, _encode(event)[:-1] + b"," + _encode(said)[1:], event_id
 
     def _read_facts(self) -> Iterable[Fact]:
@@ -271,6 +272,7 @@ class Life:
         if self._since_ms < 0:
             self._since_ms = first_ms
         elif first_ms - self._newest_ms > GAP_MS:
+            self._write_marks(self._newest_ms + 1)  # nothing more will come of the time before
             self._since_ms = first_ms
             self._figures.gaps += 1
             self._tap.said(
@@ -289,7 +291,9 @@ class Life:
         """Write how far everything has been passed on, if that is further than before."""
         if self._since_ms < 0:
             return
-        passed_ms = max(self._newest_ms - self._settling.settle_ms, self._since_ms)
+        self._write_marks(max(self._newest_ms - self._settling.settle_ms, self._since_ms))
+
+    def _write_marks(self, passed_ms: int) -> None:
         held = self._holds.held(passed_ms)
         self._figures.held = len(held)
         if passed_ms <= self._marked_ms:

@@ -3,7 +3,7 @@
 A feed such as `heartwheel tap` writes events down later than they happened. So each of them names its feed and the time
 at which it happened (`PassedOn`), and now and then the feed writes a *mark* into every partition: all that happened up
 to a moment has been passed on. The time of such a group is that of its feed's marks, and no append time is looked at.
-Times of feeds that the job was not told to trust (`engine.feeds`) are never believed. Marks are no events, and nothing
+Times of feeds that the job is not set to trust (`engine.feeds`) are never believed. Marks are no events, and nothing
 that was refused: everybody who reads the topic passes over them, as over ticks.
 """
 

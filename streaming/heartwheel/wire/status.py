@@ -74,6 +74,7 @@ class StatusRow(msgspec.Struct, kw_only=True):
         newest_ms: time of the newest record read of any partition, epoch ms.
         waiting: records that wait until what comes before them has been read.
         standing: partitions whose time stands still, and since when, epoch ms; -1 if it was never known.
+        feeds: up to when each feed has passed on everything, epoch ms; -1 for one that wrote no mark.
         listed: some groups, in the next row the next ones, so that after some rows each was named.
         rebalancing: groups that rebalance; if there are very many, the first of them.
     """
@@ -97,5 +98,6 @@ class StatusRow(msgspec.Struct, kw_only=True):
     newest_ms: int = -1
     waiting: int = 0
     standing: dict[str, int] = {}
+    feeds: dict[str, int] = {}
     listed: tuple[ListedGroup, ...] = ()
     rebalancing: tuple[RebalancingGroup, ...] = ()

@@ -276,6 +276,7 @@ export interface TriggerRow {
   detected_ms: number;
   shard: number;
   group_kind?: string | null;
+  loads?: number;
 }
 
 /** A page of groups. */
