@@ -24,15 +24,18 @@ import pandas as pd
 import pyarrow as pa
 
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.machine import GroupMachine
+from heartwheel.coordinator.consumer_config import EpochConfig
+from heartwheel.coordinator.manager import GroupManager
 from heartwheel.coordinator.model import Group
 from heartwheel.log_time import Reading, ReadingsBuilder, encode_readings
 from heartwheel.pack import Pack, decode_fed, decode_pack
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.shard.shard import Shard
 from heartwheel.spark.packer import Packer, PayloadKind
-from heartwheel.wire.events import Event, EventType, RejectedError, decode_event, encode_event
+from heartwheel.wire.events import Event, EventType, RejectedError
+from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
 from heartwheel.wire.passed_on import Mark, encode_mark
+from heartwheel.wire.requests import Request, decode_request, encode_request
 from heartwheel.wire.tick import Tick, encode_tick
 from heartwheel.wire.verdicts import Verdict
 
@@ -71,16 +74,16 @@ class LogBuilder:
         self.records: list[Record] = []
         self._next: dict[int, int] = {}
 
-    def add(self, append_ms: int, value: Event | bytes | None, *, partition: int = 0) -> None:
-        """Append an event, or any bytes."""
+    def add(self, append_ms: int, value: Request | bytes | None, *, partition: int = 0) -> None:
+        """Append a request, or any bytes."""
         offset = self._next.get(partition, 0)
         self._next[partition] = offset + 1
-        data = encode_event(value) if isinstance(value, Event) else value
+        data = encode_request(value) if isinstance(value, Event | GroupHeartbeat) else value
         self.records.append(Record(append_ms, data, partition, offset))
 
     def pass_on(self, append_ms: int, event: Event, at_ms: int, *, feed: str = "tap", partition: int = 0) -> None:
         """Append an event that a feed passes on, with the time at which it happened."""
-        said = msgspec.json.decode(encode_event(event)) | {"feed": feed, "at_ms": at_ms}
+        said = msgspec.json.decode(encode_request(event)) | {"feed": feed, "at_ms": at_ms}
         self.add(append_ms, msgspec.json.encode(said), partition=partition)
 
     def mark(
@@ -116,6 +119,23 @@ class LogBuilder:
             session_timeout_ms=session_timeout_ms,
         )
         self.add(append_ms, event, partition=partition)
+
+    def group_beat(
+        self,
+        append_ms: int,
+        group_id: str,
+        member_id: str,
+        epoch: int,
+        *,
+        answer: int | None = None,
+        kind: HeartbeatType = HeartbeatType.CONSUMER,
+        partition: int = 0,
+    ) -> None:
+        """Append a heartbeat at a member epoch, with the epoch of its answer if that is known."""
+        beat = GroupHeartbeat(
+            type=kind, group_id=group_id, member_id=member_id, member_epoch=epoch, answer_member_epoch=answer
+        )
+        self.add(append_ms, beat, partition=partition)
 
     def tick(
         self, append_ms: int, *, partition: int = 0, run: str = RUN, mono_ms: int | None = None, partitions: int = 1
@@ -258,7 +278,8 @@ def run_shard(
 def run_rules(log: LogBuilder, *, clock_ms: int, config: CoordinatorConfig = _RULES) -> list[Verdict]:
     """Run a log without outages through the rules alone, event by event: the reference for `run_shard`."""
     verdicts: list[Verdict] = []
-    machines: dict[str, GroupMachine] = {}
+    managers: dict[str, GroupManager] = {}
+    epochs = EpochConfig(config)
     newest_ms: dict[int, int] = {}
     order = []
     for record in log.records:
@@ -266,14 +287,14 @@ def run_rules(log: LogBuilder, *, clock_ms: int, config: CoordinatorConfig = _RU
         order.append((newest_ms[record.partition], record.partition, record.offset, record.value))
     for effective_ms, _, _, value in sorted(order, key=lambda each: each[:3]):
         try:
-            event = decode_event(value)
+            request = decode_request(value)
         except RejectedError:
             continue
-        if event.group_id not in machines:
-            machines[event.group_id] = GroupMachine(Group(group_id=event.group_id), config, verdicts.append)
-        machines[event.group_id].apply(event, effective_ms)
-    for machine in machines.values():
-        machine.advance(clock_ms)
+        if request.group_id not in managers:
+            managers[request.group_id] = GroupManager(Group(group_id=request.group_id), epochs, verdicts.append)
+        managers[request.group_id].apply(request, effective_ms)
+    for manager in managers.values():
+        manager.advance(clock_ms)
     return verdicts
 
 

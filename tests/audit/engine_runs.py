@@ -19,6 +19,9 @@ from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, Read, frame_of, read_r
 from heartwheel.wire.rejects import Reject
 from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
 
+SETTINGS = tuple(name for name in CoordinatorConfig.__slots__ if name != "group_overrides")
+"""The coordinator's settings that are one value each."""
+
 TICK = b'{"type":"tick"}'
 """A tick that is evidence of nothing."""
 
@@ -110,7 +113,8 @@ class Run:
 def audit_config(config: CoordinatorConfig, **settings: int | bool | None) -> AuditConfig:
     """Set up an audit by the rules of an engine."""
     rules = [name for name in config.__slots__ if name in AuditConfig.__struct_fields__]
-    return AuditConfig(**{name: getattr(config, name) for name in rules} | settings)
+    own = {f"{each.group_id}/{each.name}": each.value for each in config.group_overrides}
+    return AuditConfig(**{name: getattr(config, name) for name in rules} | {"group_overrides": own} | settings)
 
 
 def engine_run(

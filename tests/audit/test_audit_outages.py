@@ -221,6 +221,28 @@ def test_two_outages_in_a_row_put_a_deadline_off_twice() -> None:
     assert gone(log) == [Gone("a", FROM_MS + 10_000 + SESSION_MS)]
 
 
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_p3_both_outages_that_one_tick_proves_renew_whichever_partition_is_read_ahead(ahead: int) -> None:
+    """P3: no timer runs between two outages before the second is known, although the group's time is beyond both."""
+    moved = group_at(1, partitions=2)
+    log = TimedLog()
+    log.beats("a", 0, group_id=moved)
+    log.ticks(200, END_MS, partitions=2)
+    log.tick(0, partition=1, partitions=2)
+    # The new leader's clock is behind, so the tick is still next to the records before the second gap.
+    log.beats("a", 1, 3_002, 2, 11_002, group_id=moved, partition=1)
+    log.ticks(11_002, END_MS, partition=1, partitions=2)
+    # The group is known in both partitions from the beginning; then one is read to its end, and the other after it.
+    order = sorted(log.records, key=lambda record: (record.offset > 0, record.partition != ahead, record.offset))
+    audit = Audit(STRICT)
+    for record in order:
+        audit.event(record.append_ms, record.partition, record.offset, record.value)
+    report = audit.finish()
+    assert report.outages == 2
+    assert _times(report, "expired session_timeout") == [11_002 + SESSION_MS]
+    assert set(report.findings) == set(audited(log, STRICT).findings)
+
+
 def test_an_outage_touches_the_groups_of_its_partition_alone() -> None:
     """A group in another partition, which could be written, has its deadline as ever."""
     log = TimedLog()

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from audit.engine_runs import engine_run
+from audit.engine_runs import SETTINGS, engine_run
 from audit.rich_log import CONFIG
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.cli.app import run as heartwheel
@@ -90,7 +90,7 @@ def _tell(topics: Topics, log: LogBuilder, clock_ms: int, already: set[str]) -> 
 
 def _audit(topics: Topics, capsys: pytest.CaptureFixture[str], *flags: str) -> dict[str, Any]:
     names = [f"kafka.topics.{name}={real}" for name, real in topics.names.items()]
-    rules = [f"coordinator.{name.removesuffix('_ms')}={getattr(CONFIG, name)}" for name in CONFIG.__slots__]
+    rules = [f"coordinator.{name.removesuffix('_ms')}={getattr(CONFIG, name)}" for name in SETTINGS]
     settings = [word for flag in (*names, *rules, "engine.shards=1") for word in ("--set", flag)]
     code = heartwheel(["audit", "--bootstrap-servers", topics.bootstrap, "--json", *settings, *flags])
     report: dict[str, Any] = json.loads(capsys.readouterr().out)

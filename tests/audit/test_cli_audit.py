@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from audit.engine_runs import Run, engine_run
+from audit.engine_runs import SETTINGS, Run, engine_run
 from audit.rich_log import CONFIG, T0, rich_log
 from heartwheel.cli.app import run as heartwheel
 from heartwheel.wire.verdicts import ExpirationRow
@@ -17,9 +17,7 @@ from heartwheel.wire.verdicts import ExpirationRow
 CLOCK_MS = T0 + 32_000
 CLEAN = engine_run(rich_log(), clock_ms=CLOCK_MS, config=CONFIG, cuts=[40, 80, 120])
 RULES = [
-    word
-    for name in CONFIG.__slots__
-    for word in ("--set", f"coordinator.{name.removesuffix('_ms')}={getattr(CONFIG, name)}")
+    word for name in SETTINGS for word in ("--set", f"coordinator.{name.removesuffix('_ms')}={getattr(CONFIG, name)}")
 ]
 
 

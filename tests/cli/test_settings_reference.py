@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 from heartwheel.settings import FIELDS, load_settings
+from heartwheel.settings.keys import TABLES
 
 REFERENCE = Path(__file__).parents[2] / "conf" / "heartwheel.toml"
 
@@ -25,14 +26,14 @@ def test_reference_shows_every_default(tmp_path: Path) -> None:
 def test_reference_sets_nothing() -> None:
     """As it is shipped the file changes no value, so that a new default reaches those who never touched it."""
     sections = tomllib.loads(REFERENCE.read_text())
-    assert all(set(section) <= {"topics", "client", "conf"} for section in sections.values())
+    assert all(set(section) <= {"topics", "client", "conf", "group_overrides"} for section in sections.values())
     assert not any(section[table] for section in sections.values() for table in section)
 
 
 def test_reference_has_every_section() -> None:
     """Every section and free table has its heading in the file, so that a line can be uncommented where it stands."""
     headings = set(re.findall(r"^\[(.+)\]$", REFERENCE.read_text(), re.MULTILINE))
-    sections = {path if path in {"kafka.client", "spark.conf"} else path.rpartition(".")[0] for path in FIELDS}
+    sections = {path if path in TABLES else path.rpartition(".")[0] for path in FIELDS}
     assert headings == sections
 
 

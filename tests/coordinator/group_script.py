@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from heartwheel.coordinator.answer import Answer
-from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.config import coordinator_config
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
 from heartwheel.wire.events import Event, EventType, Leaving, Protocol, fingerprint
@@ -45,7 +45,7 @@ class Stage:
     def __post_init__(self) -> None:
         self.now_ms = 0
         self.verdicts: list[Verdict] = []
-        self.config = CoordinatorConfig(**(UPSTREAM | self.settings))
+        self.config = coordinator_config(UPSTREAM | self.settings)
         self.machine = GroupMachine(Group("g"), self.config, self.verdicts.append)
         self._checked = 0
         self._options: dict[str, dict[str, str]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from heartwheel.coordinator.consumer_config import EpochConfig
@@ -151,7 +152,7 @@ def test_downgraded_group_goes_on_by_the_classic_rules() -> None:
 def test_policy_that_forbids_the_way_back_bumps_instead() -> None:
     """`group.consumer.migration.policy` says which ways are open."""
     log = _upgraded()
-    log.epochs = EpochConfig(log.config, downgrade=False)
+    log.epochs = EpochConfig(replace(log.config, group_consumer_migration_policy="upgrade"))
     log.ok(6_000, "n1", -1, -1)
     assert log.said(6_100, "group_downgraded", "epoch_bumped")[-1] == ("epoch_bumped", 3, 6_000)
 

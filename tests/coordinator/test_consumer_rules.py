@@ -41,7 +41,7 @@ from heartwheel.coordinator import (
     consumer_reconcile,
     consumer_target,
 )
-from heartwheel.coordinator.consumer_config import GroupOverride
+from heartwheel.coordinator.config import GroupOverride
 from support.epoch_logs import SESSION_MS, START_MS, EpochLog
 
 RULES = (

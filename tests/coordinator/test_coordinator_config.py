@@ -2,7 +2,7 @@
 
 import pytest
 
-from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.config import CoordinatorConfig, coordinator_config
 
 
 def test_defaults_are_kafkas() -> None:
@@ -17,7 +17,7 @@ def test_defaults_are_kafkas() -> None:
 def test_settings_are_positive(name: str) -> None:
     """A bound of nothing is refused by its name and value."""
     with pytest.raises(ValueError, match=f"{name} is 0"):
-        CoordinatorConfig(**{name: 0})
+        coordinator_config({name: 0})
 
 
 def test_initial_delay_may_be_zero() -> None:

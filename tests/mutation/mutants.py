@@ -36,6 +36,10 @@ _PATHS: Final = "tests/shard/test_shard_paths.py"
 _HEARTBEATS: Final = "tests/shard/test_heartbeats.py"
 _SHARD_TIES: Final = "tests/shard/test_shard_ties.py"
 _SHARD_TIME: Final = "tests/shard/test_shard_time.py"
+_AUDIT_OUTAGES: Final = "tests/audit/test_audit_outages.py"
+_EPOCH_PATHS: Final = "tests/shard/test_epoch_paths.py"
+_EPOCH_RULES: Final = "tests/coordinator/test_consumer_rules.py"
+_MANAGER: Final = "tests/coordinator/test_group_manager.py"
 _HISTORY: Final = "tests/simulation/test_chosen_histories.py::test_chosen_history"
 
 
@@ -242,6 +246,14 @@ MUTANTS: Final = (
         "P4",
         f"{_HISTORY}[place of a phase]",
     ),
+    Mutant(
+        "the audit lets a group go on before it has placed all outages that one tick proves",
+        f"{_ENGINE}/audit/timeline.py",
+        "            if mine:\n                self._run(held)\n",
+        "                self._run(held)\n",
+        "P3",
+        f"{_AUDIT_OUTAGES}::test_p3_both_outages_that_one_tick_proves_renew_whichever_partition_is_read_ahead",
+    ),
     # -- what survives a crash
     Mutant(
         "verdicts are emitted, and the state before them is kept",
@@ -401,10 +413,35 @@ MUTANTS: Final = (
     Mutant(
         "what was sent in another query counts as sent",
         f"{_ENGINE}/spark/repeats.py",
-        "            stamps[:] = NEVER_PACKED\n",
+        "            stamps[stamps != ALWAYS_WHOLE] = NEVER_PACKED\n",
         "",
         "P1",
         f"{_HEARTBEATS}::test_another_query_and_another_worker_send_all_bytes",
+    ),
+    Mutant(
+        "heartbeats at a member epoch come without their bytes",
+        f"{_ENGINE}/spark/decoder.py",
+        "            stamps[kind == _GROUP_HEARTBEAT] = ALWAYS_WHOLE\n",
+        "",
+        "P1",
+        f"{_HEARTBEATS}::test_heartbeats_at_a_member_epoch_always_come_with_their_bytes",
+    ),
+    Mutant(
+        "a classic member's row says nothing once its group goes by epochs",
+        f"{_ENGINE}/shard/rules_path.py",
+        "            member.heartbeat = _heartbeat(loaded, member.fingerprint)\n",
+        "            if isinstance(member, Member):\n"
+        "                member.heartbeat = _heartbeat(loaded, member.fingerprint)\n",
+        "P1",
+        f"{_HEARTBEATS}::test_p3_classic_members_of_consumer_groups_give_the_verdicts_of_the_rules",
+    ),
+    Mutant(
+        "a new query may leave out the bytes of heartbeats at a member epoch",
+        f"{_ENGINE}/spark/repeats.py",
+        "stamps[stamps != ALWAYS_WHOLE] = NEVER_PACKED",
+        "stamps[:] = NEVER_PACKED",
+        "P1",
+        f"{_HEARTBEATS}::test_heartbeats_at_a_member_epoch_always_come_with_their_bytes",
     ),
     Mutant(
         "requests that are no heartbeats come without their bytes",
@@ -574,5 +611,62 @@ MUTANTS: Final = (
         '    _depart(ctx, "", Cause.MEMBER_EXPIRED, ())\n    say_expired(ctx, member)\n    return\n    _depart(',
         "P4",
         f"{_PATHS}::test_p4_a_groups_expiry_comes_before_its_rebalance",
+    ),
+    # -- groups that go by member epochs
+    Mutant(
+        "a new epoch leaves known heartbeats on the fast path",
+        f"{_ENGINE}/coordinator/consumer_target.py",
+        "        ctx.clear_fingerprints()\n",
+        "        pass\n",
+        "P3",
+        f"{_EPOCH_PATHS}::test_a_new_epoch_is_assigned_by_the_next_known_heartbeat",
+    ),
+    Mutant(
+        "a member that owes partitions takes the fast path",
+        f"{_ENGINE}/coordinator/consumer_machine.py",
+        "plain = member.timers.keys() == {TimerName.SESSION} and not member.unrevoked and member.epoch == epoch",
+        "plain = member.epoch == epoch",
+        "P1",
+        f"{_EPOCH_PATHS}::test_who_owes_partitions_is_fenced_however_often_it_beats",
+    ),
+    Mutant(
+        "a changed session timeout is not heard of",
+        f"{_ENGINE}/shard/shard.py",
+        "            self._loader.look_at_epoch_members()\n",
+        "",
+        "P1",
+        f"{_EPOCH_PATHS}::test_a_changed_session_timeout_holds_from_the_next_heartbeat_on",
+    ),
+    Mutant(
+        "a stale epoch keeps alive",
+        f"{_ENGINE}/coordinator/consumer_epochs.py",
+        "    if received != member.previous_epoch:\n        return Answer.FENCED_MEMBER_EPOCH\n",
+        "",
+        "P2",
+        f"{_EPOCH_RULES}::test_previous_epoch_needs_owned_inside_assigned",
+    ),
+    Mutant(
+        "an empty group that goes by epochs is never forgotten",
+        f"{_ENGINE}/coordinator/consumer_machine.py",
+        "            self.forgotten = True\n",
+        "            group.forget_deadline_ms = NEVER\n",
+        "P6",
+        f"{_EPOCH_PATHS}::test_an_empty_group_is_forgotten_after_its_retention",
+    ),
+    Mutant(
+        "a full consumer group lets strangers in",
+        f"{_ENGINE}/coordinator/consumer_heartbeat.py",
+        "len(group.members) >= ctx.config.max_size(group.type)",
+        "len(group.members) > ctx.config.max_size(group.type)",
+        "P6",
+        f"{_EPOCH_PATHS}::test_a_full_group_refuses_by_name",
+    ),
+    Mutant(
+        "a downgraded group has no record",
+        f"{_ENGINE}/coordinator/consumer_migration.py",
+        "    classic.stored_generation = classic.generation\n",
+        "",
+        "P3",
+        f"{_MANAGER}::test_downgraded_group_is_there_after_a_load",
     ),
 )

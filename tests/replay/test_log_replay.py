@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.config import CoordinatorConfig, coordinator_config
 from heartwheel.replay.driver import replay
 from heartwheel.replay.log import LogReplay, replay_log
 from heartwheel.replay.meta import read_meta
@@ -94,7 +94,7 @@ def test_p3_log_cut_in_time_is_told_piece_by_piece(log: LogBuilder, data: st.Dat
 def test_recordings_replay_as_their_lanes_do(folder: Path) -> None:
     """Groups with recorded answers get the verdicts of the replay that weighs answers, also after a cut."""
     meta, lines = read_meta(folder / "meta.json"), (folder / "events.jsonl").read_bytes().splitlines()
-    config = CoordinatorConfig(**meta.settings)
+    config = coordinator_config(meta.settings)
     run = LogReplay(config)
     for number, line in enumerate(lines):
         if number % 50 == 17:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heartwheel.cli.app import run
-from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.config import CoordinatorConfig, coordinator_config
 from heartwheel.replay.log import LogReplay
 from heartwheel.replay.meta import read_meta
 from heartwheel.replay.signs import Signs
@@ -186,7 +186,7 @@ def test_timeout_that_members_had_gives_what_the_broker_decided(name: str, timeo
     meta = read_meta(RECORDINGS / name / "meta.json")
     lines = [json.loads(line) for line in (RECORDINGS / name / "events.jsonl").read_bytes().splitlines()]
     assert meta.end_ms is not None
-    answer = _ask(lines, [timeout_ms], meta.end_ms, CoordinatorConfig(**meta.settings))
+    answer = _ask(lines, [timeout_ms], meta.end_ms, coordinator_config(meta.settings))
     (again,) = answer.scenarios
     assert (again.expirations, again.false_expirations, again.rebalances) == (
         answer.recorded.expirations,

@@ -22,6 +22,7 @@ from heartwheel.spark.repeats import BatchOf
 from heartwheel.testing import RUN, LogBuilder, Record, by_group, frame_of, run_rules, until
 from heartwheel.wire.events import Event, EventType, fingerprint
 from heartwheel.wire.verdicts import Verdict
+from support.epoch_beats import EPOCHS_CONFIG, epoch_logs, migrate, migrating_logs, steady_beat, steady_epoch_logs
 from support.heartbeat_logs import CONFIG, EXAMPLES, T0, beating_logs, cuts_of, heartbeat_logs
 
 LATER = 30_000
@@ -59,10 +60,14 @@ class Job:
     def run(self, packs: list[Pack], readings: list[Reading]) -> None:
         """Run a batch."""
         self.packs = packs
-        shard = Shard(coordinator=self._config, limits=self.limits, outage_min_ms=3_000, blob=self._blob)
+        shard = self.shard()
         self.verdicts += shard.apply(packs, readings).verdicts
         self._blob = shard.encode()
         self.number += 1
+
+    def shard(self) -> Shard:
+        """Make the shard as it is after the last batch."""
+        return Shard(coordinator=self._config, limits=self.limits, outage_min_ms=3_000, blob=self._blob)
 
     @property
     def without_bytes(self) -> int:
@@ -70,9 +75,11 @@ class Job:
         return sum(len(pack.fingerprints) - len(pack.bodies) for pack in self.packs)
 
 
-def _run_anyhow(log: LogBuilder, cuts: Sequence[int], dice: Random) -> tuple[Job, int]:
+def _run_anyhow(
+    log: LogBuilder, cuts: Sequence[int], dice: Random, config: CoordinatorConfig = CONFIG
+) -> tuple[Job, int]:
     """Run a log with workers that forget, tasks that are done again by anybody, and queries that start anew."""
-    job, without = Job(workers=dice.randrange(1, 4)), 0
+    job, without = Job(workers=dice.randrange(1, 4), config=config), 0
     for start, stop in pairwise([0, *sorted(cuts), len(log.records)]):
         if dice.random() < 0.1:
             job.query += 1
@@ -116,6 +123,26 @@ def test_p3_steady_heartbeats_without_bytes_give_the_verdicts_of_the_rules(
     """P3: members that beat, fall silent and come back by heartbeats whose bytes their shard was given long before."""
     job, _ = _run_anyhow(log, data.draw(cuts_of(log)), Random(seed))
     assert by_group(job.verdicts) == by_group(run_rules(log, clock_ms=_end(log), config=CONFIG))
+
+
+@given(st.one_of(epoch_logs(), steady_epoch_logs()), st.data(), st.integers(0, 2**32))
+@settings(max_examples=EXAMPLES)
+def test_p3_groups_that_change_protocol_give_the_verdicts_of_the_rules(
+    log: LogBuilder, data: st.DataObject, seed: int
+) -> None:
+    """P3: heartbeats of all kinds of group, which take another protocol between two heartbeats that are the same."""
+    job, _ = _run_anyhow(log, data.draw(cuts_of(log)), Random(seed), EPOCHS_CONFIG)
+    assert by_group(job.verdicts) == by_group(run_rules(log, clock_ms=_end(log), config=EPOCHS_CONFIG))
+
+
+@given(migrating_logs(), st.data(), st.integers(0, 2**32))
+@settings(max_examples=EXAMPLES)
+def test_p3_classic_members_of_consumer_groups_give_the_verdicts_of_the_rules(
+    log: LogBuilder, data: st.DataObject, seed: int
+) -> None:
+    """P3: classic members whose group goes by epochs meanwhile, and whose heartbeats come without their bytes."""
+    job, _ = _run_anyhow(log, data.draw(cuts_of(log)), Random(seed), EPOCHS_CONFIG)
+    assert by_group(job.verdicts) == by_group(run_rules(log, clock_ms=_end(log), config=EPOCHS_CONFIG))
 
 
 def _beats(*members: str, batch: int, kind: EventType = EventType.HEARTBEAT, generation_id: int = -1) -> list[Record]:
@@ -268,6 +295,54 @@ def test_only_heartbeats_come_without_bytes() -> None:
     for batch in range(3):
         job.batch(_beats("a", batch=batch, kind=EventType.SYNC))
         assert [len(pack.bodies) for pack in job.packs] == [1]
+
+
+def _answered(epoch: int, at_ms: int) -> list[Record]:
+    """Make the records of one batch of a consumer group: one heartbeat, and the tick."""
+    log = LogBuilder()
+    log.group_beat(T0 + at_ms, "g", "a", epoch, answer=max(epoch, 2))
+    log.tick(T0 + at_ms)
+    return log.records
+
+
+def test_heartbeats_at_a_member_epoch_always_come_with_their_bytes() -> None:
+    """Whether it is known or not, whichever query is running, and with nothing of it kept or stored."""
+    job = Job(config=EPOCHS_CONFIG)
+    for batch in range(8):
+        job.query = batch // 4
+        job.batch(_answered(min(batch, 1) * 2, 300 * batch))
+        assert [(len(pack.bodies), len(pack.fingerprints)) for pack in job.packs] == [(1, 1)]
+    shard = job.shard()
+    assert not shard._heartbeats.state()
+    assert b"heartbeat" not in b"".join(detail for _, detail in shard._members.text.read(shard._members.used()))
+
+
+def test_a_classic_member_of_a_consumer_group_comes_without_its_bytes() -> None:
+    """Its row says its heartbeat: the fast path knows it again, and so do the rules when the group is busy."""
+    job, log = Job(config=EPOCHS_CONFIG), LogBuilder()
+    now = migrate(log, members=3, classic={1, 2})
+    without = []
+    for batch in range(12):
+        now += 200
+        for member in range(3):
+            steady_beat(log, now, member, members=3, classic={1, 2})
+        if batch == 8:
+            log.group_beat(now, "g", "another", 0, answer=5)
+        log.tick(now)
+        job.batch(log.records)
+        without.append(job.without_bytes)
+        log.records.clear()
+        if batch in (7, 8):
+            shard = job.shard()
+            rows = shard._members.used()
+            marks = [mark for mark in shard._members["fingerprint"][rows].tolist() if mark]
+            said = [each.event() for each in shard._loader.said(rows) if each.rest]
+            kept = [shard._heartbeats.event(mark) for mark in shard._heartbeats.state()]
+            beats = [Event(group_id="g", member_id=name, generation_id=4) for name in ("m1", "m2")]
+            assert sorted([*said, *filter(None, kept)], key=lambda event: event.member_id) == beats
+            assert set(map(fingerprint, said)) <= set(marks)
+            assert len(said) == (2 if batch == 7 else 0)
+    assert without == [0, *[2] * 11]
 
 
 def test_each_row_says_what_its_own_heartbeat_says() -> None:

@@ -158,7 +158,9 @@ def test_states_and_kinds_have_the_numbers_of_the_checkpoints() -> None:
         "CompletingRebalance",
         "Stable",
         "Dead",
+        "Assigning",
+        "Reconciling",
     ]
-    assert [kind.value for kind in KINDS] == ["new", "classic", "loaded", "presence"]
+    assert [kind.value for kind in KINDS] == ["new", "classic", "loaded", "presence", "consumer", "share", "streams"]
     assert set(STATES) == set(GroupState)
     assert set(KINDS) == set(GroupKind)

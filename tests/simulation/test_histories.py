@@ -26,25 +26,28 @@ _SELDOM_TOLD: Final = {
     Cause.OVER_CAPACITY,
     Cause.MEMBER_REJOINED,
     Cause.METADATA_CHANGED,
-    Cause.PROTOCOL_CHANGED,
 }
-"""Causes that need a smaller `group_max_size` at a restart, that no row of the triggers topic gives, or that only
-groups of the newer protocols have."""
+"""Causes that need a smaller `group_max_size` at a restart, that no row of the triggers topic gives, or that come of
+answers which show an epoch that nobody has seen."""
 
 _NEVER_THERE: Final = {
     ExpiryReason.NEW_MEMBER_TIMEOUT,
-    ExpiryReason.REVOCATION_TIMEOUT,
     ExpiryReason.POLL_TIMEOUT,
 }
-"""Reasons that need a longer history, or members that no simulation has: of newer groups, or that say why they go."""
+"""Reasons that need a longer history, or members that say why they go, which no simulation has."""
+
+_CONVERSIONS: Final = ("group_upgraded", "group_downgraded")
+"""Rarer than other rows of the triggers topic: only a group with members of both protocols has them."""
 
 _AT_LEAST: Final = {
     25: [
-        *(f"group {kind}" for kind in ("presence", "loaded", "classic")),
+        *(f"group {kind}" for kind in ("presence", "loaded", "classic", "consumer", "mixed", "share", "streams")),
+        *(f"epoch member {deed}" for deed in ("away", "die", "edge", "keep", "leave", "pause", "rejoin", "stale")),
+        *(f"epochs answered {answer}" for answer in ("NONE", "FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID")),
         *(f"pause deadline {edge:+}" for edge in (-1, 0, 1)),
         *(f"member {deed}" for deed in ("busy", "die", "leave", "pause", "return", "return static", "rejoin", "stale")),
         *(f"expired {reason}" for reason in ExpiryReason if reason not in _NEVER_THERE),
-        *TRIGGER_TYPES.values(),
+        *(name for name in TRIGGER_TYPES.values() if name not in _CONVERSIONS),
         *(f"driver clock {how}" for how in ("right", "behind", "drifts", "steps back", "steps forward")),
         *(f"fault {what}" for what in ("duplicate record", "stall", "unload", "load", "task retried")),
         *(f"ticker {what}" for what in ("dead", "lags", "skips a partition")),
@@ -74,6 +77,8 @@ _AT_LEAST: Final = {
         *(f"cause {cause}" for cause in Cause if cause not in _SELDOM_TOLD),
         *(f"reject {cause}" for cause in RejectCause if cause is not RejectCause.DUPLICATE_OPERATION),
         *(f"broker clock {how}" for how in ("drifts", "jumps", "steps back", "steps forward")),
+        *_CONVERSIONS,
+        "epochs answered GROUP_MAX_SIZE_REACHED",
         "driver clock ahead",
         "expired new_member_timeout",
         "fault rebalance unseen",

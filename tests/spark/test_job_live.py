@@ -21,6 +21,7 @@ from heartwheel.kafka.readback import LogRecord
 from heartwheel.metrics.catalogue import CATALOGUE, Kind
 from heartwheel.settings import Settings
 from heartwheel.wire.events import Event, EventType, Protocol
+from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
 from heartwheel.wire.job import JobRow, Phase
 from heartwheel.wire.verdicts import ExpirationRow
 from support.beating import Beating
@@ -33,7 +34,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 def live(kafka_broker: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
     """Run one job for the tests that only feed it; each has groups of its own."""
     topics = Topics(kafka_broker.bootstrap, lambda name: f"{name}-live")
-    with running(topics, tmp_path_factory.mktemp("live") / "checkpoint", f"metrics.port={free_port()}") as job:
+    sessions = [f"coordinator.group_{kind}_session_timeout={SESSION_MS}ms" for kind in ("consumer", "share", "streams")]
+    folder = tmp_path_factory.mktemp("live")
+    with running(topics, folder / "checkpoint", f"metrics.port={free_port()}", *sessions) as job:
         job.until_live()
         yield job
 
@@ -62,6 +65,31 @@ def test_heartbeats_in_expirations_and_triggers_out(live: Job) -> None:
     last = msgspec.json.decode(_of_group(live.topics, "triggers", "orders")[-1].value or b"")
     assert last["type"] == "group_empty"
     live.wait_for(lambda: "2 expired" in live.log or live.log.count("1 expired") == 2, "the line that says so")
+
+
+@pytest.mark.parametrize("kind", list(HeartbeatType))
+def test_members_that_go_by_epochs_are_expired_by_the_brokers_session(live: Job, kind: HeartbeatType) -> None:
+    """Consumer, share and streams groups: who falls silent is expired after the session of the job's configuration."""
+    group = kind.value
+    members = [GroupHeartbeat(type=kind, group_id=group, member_id=name, member_epoch=0) for name in ("a", "b")]
+    live.topics.send(members)
+    live.wait_for(lambda: len(_of_group(live.topics, "expirations", group)) == 2, "two expirations")
+    beats = [record.append_ms for record in _of_group(live.topics, "heartbeats", group)]
+    rows = [
+        msgspec.json.decode(record.value or b"", type=ExpirationRow)
+        for record in _of_group(live.topics, "expirations", group)
+    ]
+    assert [row.deadline_ms - SESSION_MS for row in rows] == beats
+    assert {(row.group_kind, row.reason) for row in rows} == {
+        (kind.value.removesuffix("_heartbeat"), "session_timeout")
+    }
+    triggers = [msgspec.json.decode(record.value or b"") for record in _of_group(live.topics, "triggers", group)]
+    assert [(row["type"], row["generation_id"], row["member_count"]) for row in triggers] == [
+        ("epoch_bumped", 2, 1),
+        ("epoch_bumped", 3, 2),
+        ("epoch_bumped", 4, 1),
+        ("epoch_bumped", 5, 0),
+    ]
 
 
 def test_i1_bad_records_are_kept_and_counted(live: Job) -> None:

@@ -16,8 +16,9 @@ from heartwheel.partitioner import shard_of
 from heartwheel.shard.log import BatchLog
 from heartwheel.spark.packer import Packer, PayloadKind
 from heartwheel.testing import LogBuilder, frame_of
-from heartwheel.wire.events import Event, EventType, TickError, decode_event, encode_event, fingerprint
+from heartwheel.wire.events import Event, EventType, TickError, decode_event, fingerprint
 from heartwheel.wire.rejects import REJECT_VALUE_BYTES_MAX, Reject
+from heartwheel.wire.requests import encode_request
 
 SHARDS = 4
 
@@ -179,7 +180,7 @@ def test_a_duplicate_key_counts_by_its_last_value() -> None:
     log.add(0, b'{"group_id":"a","group_id":"b","member_id":"m"}')
     packs, _ = _pack(Packer("t", 1), log)
     assert BatchLog(packs[0]).event(0).group_id == "b"
-    assert encode_event(BatchLog(packs[0]).event(0)) == b'{"group_id":"b","member_id":"m"}'
+    assert encode_request(BatchLog(packs[0]).event(0)) == b'{"group_id":"b","member_id":"m"}'
 
 
 def test_a_cut_pack_has_no_value_without_a_record() -> None:

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.consumer_config import EpochConfig, GroupOverride
+from heartwheel.coordinator.config import CoordinatorConfig, GroupOverride, coordinator_config
+from heartwheel.coordinator.consumer_config import EpochConfig
 from heartwheel.replay.log import LogReplay
 from heartwheel.wire.verdicts import Verdict
 
@@ -17,7 +17,7 @@ SESSION_MS = 3_000
 
 def config_of(settings: Mapping[str, Any]) -> CoordinatorConfig:
     """Make the coordinator's settings of those that a recording has, as numbers or as texts."""
-    return CoordinatorConfig(**{name: int(value) for name, value in settings.items()})
+    return coordinator_config({name: int(value) for name, value in settings.items()})
 
 
 class EpochLog:
@@ -31,7 +31,7 @@ class EpochLog:
 
     def __init__(self, kind: str = "consumer", overrides: tuple[GroupOverride, ...] = (), **settings: int) -> None:
         sessions = {f"group_{each}_session_timeout_ms": SESSION_MS for each in ("consumer", "share", "streams")}
-        self.config = CoordinatorConfig(**{**sessions, **settings})
+        self.config = coordinator_config({**sessions, **settings})
         self.epochs = EpochConfig(self.config, overrides)
         self._kind = kind
         self.lines: list[dict[str, Any]] = []

@@ -20,7 +20,9 @@ from heartwheel.kafka.readback import LogRecord, read_topic
 from heartwheel.kafka.sender import Sender
 from heartwheel.kafka.topic_specs import TopicNames, engine_topics
 from heartwheel.kafka.topics import ensure_topics
-from heartwheel.wire.events import Event, encode_event
+from heartwheel.wire.events import Event
+from heartwheel.wire.group_heartbeats import GroupHeartbeat
+from heartwheel.wire.requests import Request, encode_request
 
 PATIENCE_S = float(os.environ.get("HEARTWHEEL_PATIENCE_S", "120"))
 """How long a condition may take on a busy machine before a test gives up."""
@@ -74,12 +76,12 @@ class Topics:
         specs = engine_topics(TopicNames(**self.names), heartbeat_partitions=partitions, output_partitions=partitions)
         ensure_topics(bootstrap, specs, create=True, properties=properties)
 
-    def send(self, events: Iterable[Event | bytes | None], *, key: bytes = b"key") -> None:
+    def send(self, events: Iterable[Request | bytes | None], *, key: bytes = b"key") -> None:
         """Append events, or any bytes, and wait until they are in the log."""
         sender = Sender(self.bootstrap, self.names["heartbeats"], linger_ms=0, properties=self.properties)
         for event in events:
-            if isinstance(event, Event):
-                sender.send(event.group_id.encode(), encode_event(event))
+            if isinstance(event, Event | GroupHeartbeat):
+                sender.send(event.group_id.encode(), encode_request(event))
             else:
                 sender.send(key, event)
         sender.close()

@@ -23,7 +23,9 @@ from heartwheel.audit.snapshot import new_state, read_snapshot, write_snapshot
 from heartwheel.audit.state import Begin, Held, OpenReject, OpenRow, Waiting
 from heartwheel.audit.ticks import read_tick
 from heartwheel.audit.timeline import Timeline
-from heartwheel.wire.events import Event, EventType, RejectedError, decode_event
+from heartwheel.wire.events import RejectedError
+from heartwheel.wire.group_heartbeats import GroupHeartbeat
+from heartwheel.wire.requests import Request, decode_request, fingerprint_of
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 _VALUES_REMEMBERED_MAX: Final = 200_000
@@ -52,7 +54,7 @@ class Audit:
         self._timeline = Timeline(self._state, self.config, use=self._use, renew=self._renew, advance=self._advance)
         self._matcher = Matcher(self._state, self.config, self._timeline.is_stray)
         self._rejects = Rejects(self._state, self.config, self._timeline.is_stray)
-        self._known: dict[bytes, Event] = {}
+        self._known: dict[bytes, Request] = {}
         self._said: list[Derived] = []
         self._now_ms = -1
 
@@ -217,15 +219,15 @@ class Audit:
 
     # Inside
 
-    def _decode(self, value: bytes | None, append_ms: int, partition: int, offset: int) -> Event | None:
+    def _decode(self, value: bytes | None, append_ms: int, partition: int, offset: int) -> Request | None:
         """Decode a value; if that cannot be done, expect its reject."""
         try:
-            event = decode_event(value, size_max=self.config.value_bytes_max)
+            event = decode_request(value, size_max=self.config.value_bytes_max)
         except RejectedError as error:
             self._rejects.expect(partition, offset, append_ms, error.cause.value)
             return None
         self._name(event)
-        if event.type is EventType.HEARTBEAT and value is not None:
+        if value is not None and fingerprint_of(event):
             if len(self._known) >= _VALUES_REMEMBERED_MAX:
                 self._known.clear()  # it is a cache of a pure function, so all of it may be lost
             self._known[value] = event
@@ -244,10 +246,11 @@ class Audit:
             self._held(said.group_id, partition, append_ms).unknown = True
         return True
 
-    def _name(self, event: Event) -> None:
+    def _name(self, event: Request) -> None:
         seen = self._state.seen
         seen.add(key_of(event.group_id))
-        for member_id in (event.member_id, event.assigned_member_id):
+        more = event.answer_member_id if isinstance(event, GroupHeartbeat) else event.assigned_member_id
+        for member_id in (event.member_id, more):
             if member_id:
                 seen.add(key_of(event.group_id, member_id))
 
@@ -260,7 +263,7 @@ class Audit:
             held = state.groups[group_id] = Held(group, unknown=self._may_be_older(partition, time_ms))
         return held
 
-    def _use(self, held: Held, place: Waiting, event: Event) -> None:
+    def _use(self, held: Held, place: Waiting, event: Request) -> None:
         """Apply a record that nothing can come before."""
         state, group, partition, offset = self._state, held.group, place.partition, place.offset
         if self._rejects.is_named(partition, offset):

@@ -19,6 +19,19 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True):
         default_session_timeout_ms: for members that name none.
         default_rebalance_timeout_ms: for members that name none.
         empty_group_retention_ms: how long a group without members is remembered.
+        group_consumer_session_timeout_ms: of the members of consumer groups.
+        group_consumer_assignment_interval_ms: least time between two target assignments of a consumer group.
+        group_consumer_max_size: most members of a consumer group.
+        group_consumer_migration_policy: which way a group may change between the classic and the consumer protocol.
+        group_share_session_timeout_ms: of the members of share groups.
+        group_share_assignment_interval_ms: least time between two target assignments of a share group.
+        group_share_max_size: most members of a share group.
+        group_streams_session_timeout_ms: of the members of streams groups.
+        group_streams_assignment_interval_ms: least time between two target assignments of a streams group.
+        group_streams_max_size: most members of a streams group.
+        group_streams_initial_rebalance_delay_ms: how long a streams group's first target assignment waits.
+        group_overrides: what groups have of their own, by `GROUP/NAME` with Kafka's name, such as
+            `orders/consumer.session.timeout.ms`.
         members_per_group_max: most members that the engine holds of one group, its own limit.
         value_bytes_max: longest value that the job decodes.
         tick_ms: resolution of the job's timing wheel: a deadline is noticed at the end of its tick.
@@ -43,6 +56,18 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True):
     default_session_timeout_ms: int = 45_000
     default_rebalance_timeout_ms: int = 300_000
     empty_group_retention_ms: int = 86_400_000
+    group_consumer_session_timeout_ms: int = 45_000
+    group_consumer_assignment_interval_ms: int = 1_000
+    group_consumer_max_size: int = 2**31 - 1
+    group_consumer_migration_policy: str = "bidirectional"
+    group_share_session_timeout_ms: int = 45_000
+    group_share_assignment_interval_ms: int = 1_000
+    group_share_max_size: int = 200
+    group_streams_session_timeout_ms: int = 45_000
+    group_streams_assignment_interval_ms: int = 1_000
+    group_streams_max_size: int = 2**31 - 1
+    group_streams_initial_rebalance_delay_ms: int = 3_000
+    group_overrides: dict[str, int] = {}
     members_per_group_max: int = 100_000
     value_bytes_max: int = 1 << 20
     tick_ms: int = 100

@@ -36,10 +36,24 @@ KIND_OF_REASON: Final = {
 }
 """What was decided, by the reason that a row of the expirations topic gives."""
 
+EPOCH_KINDS: Final = frozenset({"consumer", "share", "streams"})
+"""The kinds of group that go by member epochs."""
+
+EPOCH_KIND_OF_REASON: Final = {
+    "session_timeout": "member_expired",
+    "revocation_timeout": "member_fenced_rebalance_timeout",
+    "rebalance_timeout": "classic_member_join_timeout",
+    "sync_timeout": "classic_member_sync_timeout",
+}
+"""What was decided in such a group, likewise."""
+
 KIND_OF_TYPE: Final = {
     "rebalance_triggered": "rebalance_started",
     "rebalance_completed": "rebalance_completed",
     "group_empty": "group_empty",
+    "epoch_bumped": "epoch_bumped",
+    "group_upgraded": "group_upgraded",
+    "group_downgraded": "group_downgraded",
 }
 """What was decided, by the type of a row of the triggers topic."""
 
@@ -68,22 +82,23 @@ class Derived(msgspec.Struct, frozen=True):
         facts = self.facts
         if self.type != "expired":
             cause = facts["cause"] or ""
-            kind, generation = KIND_OF_TYPE[self.type], facts["generation_id"]
+            kind, generation = _kind_of_type(self.type, facts.get("group_kind"), cause), facts["generation_id"]
             return _hash(self.group_id, "", generation, kind, cause, self.time_ms, *_loads(facts["loads"]))
         reason = str(facts["reason"])
         member, generation = facts["member_id"], facts["generation_id"]
-        return _hash(self.group_id, member, generation, KIND_OF_REASON[reason], reason, self.time_ms)
+        kind = _kind_of_reason(reason, facts.get("group_kind"))
+        return _hash(self.group_id, member, generation, kind, reason, self.time_ms)
 
 
 def id_of(row: Row) -> str:
     """Compute the id that a row must have by what it says; empty if it says what no verdict says."""
     if isinstance(row, ExpirationRow):
-        kind = KIND_OF_REASON.get(row.reason)
-        if kind is None:
+        kind = _kind_of_reason(row.reason, row.group_kind)
+        if not kind:
             return ""
         return _hash(row.group_id, row.member_id, row.generation_id, kind, row.reason, row.deadline_ms)
-    kind = KIND_OF_TYPE.get(row.type)
-    if kind is None:
+    kind = _kind_of_type(row.type, row.group_kind, row.cause)
+    if not kind:
         return ""
     return _hash(row.group_id, "", row.generation_id, kind, row.cause or "", row.time_ms, *_loads(row.loads))
 
@@ -91,6 +106,17 @@ def id_of(row: Row) -> str:
 def _loads(loads: object) -> tuple[object, ...]:
     """Tell what the number of loads adds to an id: nothing, unless there was one in the verdict's millisecond."""
     return (loads,) if loads else ()
+
+
+def _kind_of_reason(reason: str, group_kind: object) -> str:
+    return (EPOCH_KIND_OF_REASON if group_kind in EPOCH_KINDS else KIND_OF_REASON).get(reason, "")
+
+
+def _kind_of_type(type_: str, group_kind: object, cause: object) -> str:
+    """Name what was decided; a broker says nothing when a share or streams group loses a member."""
+    kind = KIND_OF_TYPE.get(type_, "")
+    silent = group_kind in ("share", "streams") and cause in ("member_left", "member_expired")
+    return "epoch_moved" if kind == "epoch_bumped" and silent else kind
 
 
 def _hash(*parts: object) -> str:

@@ -19,7 +19,9 @@ from heartwheel.audit.recent import key_of
 from heartwheel.audit.rules.groups import is_gone
 from heartwheel.audit.rules.model import NEVER, Group
 from heartwheel.audit.state import Held, OpenReject, State
-from heartwheel.wire.events import Event, EventType
+from heartwheel.wire.events import EventType
+from heartwheel.wire.group_heartbeats import GroupHeartbeat
+from heartwheel.wire.requests import Request
 
 SHARD_FULL = "shard_full"
 GROUP_FULL = "group_full"
@@ -66,7 +68,7 @@ class Rejects:
         """Tell whether a reject names this record and was not judged yet."""
         return offset in self._state.open_rejects.get(partition, {})
 
-    def is_left_out(self, partition: int, offset: int, event: Event, group: Group | None) -> bool:
+    def is_left_out(self, partition: int, offset: int, event: Request, group: Group | None) -> bool:
         """Tell whether the engine was at its limit, or had to pass over a record, so that it took no notice of it."""
         reject = self._state.open_rejects.get(partition, {}).get(offset)
         if reject is None or reject.cause not in (SHARD_FULL, GROUP_FULL, SKIPPED):
@@ -76,17 +78,17 @@ class Rejects:
         self._settle(partition, offset, reject.cause, self._state.open_rejects[partition].pop(offset))
         return True
 
-    def _is_possible(self, reject: OpenReject, event: Event, group: Group | None) -> bool:
+    def _is_possible(self, reject: OpenReject, event: Request, group: Group | None) -> bool:
         if group is None or is_gone(group):
             return reject.cause == SHARD_FULL  # a shard that is full of groups refuses whatever is about another one
-        if event.type in _BRING_NOBODY:
+        if event.member_epoch < 0 if isinstance(event, GroupHeartbeat) else event.type in _BRING_NOBODY:
             return False
-        member_id = event.member_id or event.assigned_member_id
-        if member_id in group.members or member_id in group.pending or event.group_instance_id in group.static:
+        member_id = event.sender if isinstance(event, GroupHeartbeat) else event.member_id or event.assigned_member_id
+        if group.holds(member_id or "", event.group_instance_id):
             return False
         if reject.cause == SHARD_FULL or self._config.group_max_size > self._config.members_per_group_max:
             return True
-        return len(group.members) + len(group.pending) >= self._config.members_per_group_max
+        return group.size >= self._config.members_per_group_max
 
     def used(self, partition: int, offset: int, group_id: str) -> None:
         """Note that a record was used, and by which group, in case that a reject names it."""

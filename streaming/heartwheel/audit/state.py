@@ -12,10 +12,9 @@ from heartwheel.audit.pace import Pace
 from heartwheel.audit.partitions import Partition
 from heartwheel.audit.recent import Recent
 from heartwheel.audit.rules.model import Group
-from heartwheel.wire.events import Event
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
-FORMAT = 2
+FORMAT = 3
 """The version of what is written down."""
 
 
@@ -51,7 +50,7 @@ class Held(msgspec.Struct):
         parts: where its records are, in the order in which that was found.
         seen: where records of it were applied since it began, so that an outage there is one of its own.
         filed: the earliest moment under which it is filed to be run, by partition, epoch ms.
-        waiting: (time, 0, partition, offset, event) of records, (begin, 1, partition, end, nothing) of outages, which
+        waiting: (time, 0, partition, offset, value) of records, (begin, 1, partition, end, nothing) of outages, which
             something unread may come before, as a heap; epoch ms.
         unknown: whether it may have begun before the log does.
         places: where its newest confirmed row is, by topic.
@@ -63,7 +62,7 @@ class Held(msgspec.Struct):
     parts: list[int] = []
     seen: list[int] = []
     filed: dict[int, int] = {}
-    waiting: list[tuple[int, int, int, int, Event | None]] = []
+    waiting: list[tuple[int, int, int, int, bytes]] = []
     unknown: bool = False
     places: dict[str, Place] = {}
     pairs: dict[str, Noticed] = {}

@@ -19,7 +19,7 @@ from heartwheel.audit.rules.groups import is_gone, next_deadline_ms
 from heartwheel.audit.rules.model import NEVER
 from heartwheel.audit.state import Held, State, Waiting
 from heartwheel.audit.ticks import Tick
-from heartwheel.wire.events import Event
+from heartwheel.wire.requests import Request, decode_accepted_request, encode_request
 
 _RECORD, _OUTAGE = range(2)
 _ANY_HOME = 2**31
@@ -41,7 +41,7 @@ class Timeline:
         state: State,
         config: AuditConfig,
         *,
-        use: Callable[[Held, Waiting, Event], None],
+        use: Callable[[Held, Waiting, Request], None],
         renew: Callable[[Held, Outage], None],
         advance: Callable[[Held, int], None],
     ) -> None:
@@ -75,7 +75,7 @@ class Timeline:
             self._place_outages(outages)
         return part.watermark_ms
 
-    def put(self, held: Held, place: Waiting, event: Event) -> None:
+    def put(self, held: Held, place: Waiting, event: Request) -> None:
         """Take a record of a group: it is applied now, or once nothing can come before it.
 
         Args:
@@ -92,7 +92,7 @@ class Timeline:
             self._use(held, place, event)
             self.file(held)
             return
-        heapq.heappush(held.waiting, (place.time_ms, _RECORD, partition, place.offset, event))
+        heapq.heappush(held.waiting, (place.time_ms, _RECORD, partition, place.offset, encode_request(event)))
         self._run(held)
 
     def go_on(self, partition: int) -> None:
@@ -162,7 +162,7 @@ class Timeline:
         for held in list(self._state.groups.values()):
             mine = [each for each in outages if each.partition in held.parts]
             for outage in mine:
-                entry = (outage.from_ms, _OUTAGE, outage.partition, outage.to_ms, None)
+                entry = (outage.from_ms, _OUTAGE, outage.partition, outage.to_ms, b"")
                 heapq.heappush(held.waiting, entry)
             if mine:
                 self._run(held)
@@ -170,12 +170,12 @@ class Timeline:
     def _run(self, held: Held) -> None:
         """Apply what nothing can come before, and run the timers as far as the group's time has come."""
         while held.waiting and self._blocking(held) is None:
-            time_ms, kind, partition, number, event = heapq.heappop(held.waiting)
+            time_ms, kind, partition, number, value = heapq.heappop(held.waiting)
             if kind == _OUTAGE:
                 self._advance(held, time_ms)
                 self._renew(held, Outage(time_ms, number, partition))
-            elif event is not None:
-                self._use(held, Waiting(time_ms, partition, number), event)
+            else:
+                self._use(held, Waiting(time_ms, partition, number), decode_accepted_request(value))
         now_ms = self.time_of(held)
         if next_deadline_ms(held.group) <= now_ms:
             self._advance(held, now_ms)

@@ -197,11 +197,14 @@ def audit_config(settings: Settings, **given: object) -> AuditConfig:
     from msgspec import convert
 
     from heartwheel.audit import AuditConfig
+    from heartwheel.group_settings import split_override
 
-    engine = settings.engine
+    engine, rules = settings.engine, settings.coordinator
+    own = {"/".join(split_override(key)): value for key, value in rules.group_overrides.items()}
     return convert(
         {
-            **settings.coordinator.model_dump(by_alias=False),
+            **rules.model_dump(by_alias=False),
+            "group_overrides": own,
             "members_per_group_max": engine.members_per_group_max,
             "value_bytes_max": engine.value_bytes_max,
             "tick_ms": settings.wheel.tick_ms,

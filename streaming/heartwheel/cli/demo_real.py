@@ -24,9 +24,27 @@ REAL_DEFAULTS: Final[Mapping[str, str]] = {
     "engine.feeds": "tap",
     "engine.shards": "2",  # a dozen members need no more
     "kafka.partitions": "2",
-    "coordinator.group_initial_rebalance_delay": "0s",  # as the demo's broker has it
+    "coordinator.group_initial_rebalance_delay": "1s",  # this and the sessions as the demo's broker has them
+    "coordinator.group_consumer_session_timeout": "6s",
+    "coordinator.group_share_session_timeout": "6s",
 }
 """What the demo on real groups takes where nobody set anything: what its broker is set to."""
+
+BROKER: Final[Mapping[str, str]] = {
+    # Without a delay, as the embedded broker has it, who comes first is decided by less than a millisecond.
+    "group.initial.rebalance.delay.ms": "1000",
+    **{
+        f"group.{kind}.{setting}": value
+        for kind in ("consumer", "share")
+        for setting, value in {
+            "min.session.timeout.ms": "3000",
+            "session.timeout.ms": "6000",
+            "min.heartbeat.interval.ms": "500",
+            "heartbeat.interval.ms": "500",
+        }.items()
+    },
+}
+"""What the demo's broker sets for its groups: in those of the newer protocols a death shows in seconds, too."""
 
 WORK_TOPIC: Final = "work"
 _WORK_PARTITIONS: Final = 8
@@ -67,7 +85,7 @@ def run_real(
     tally = Tally(settings.engine.shards)
     with contextlib.ExitStack() as stack:
         with phase("starting a Kafka broker that writes down its requests") as say:
-            broker = stack.enter_context(EmbeddedKafka(place.broker, jars=broker_jars, request_log=True))
+            broker = stack.enter_context(EmbeddedKafka(place.broker, jars=broker_jars, config=BROKER, request_log=True))
             say("creating the topics")
             settings = placed(settings, broker.bootstrap, place)
             ensure_topics(broker.bootstrap, topic_specs(settings))

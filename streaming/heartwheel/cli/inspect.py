@@ -17,7 +17,9 @@ from heartwheel.settings import format_duration
 
 if TYPE_CHECKING:
     from heartwheel.cli.inspect_state import CheckpointView, ShardView
-    from heartwheel.coordinator.model import Group, Member
+    from heartwheel.coordinator.consumer_model import EpochMember
+    from heartwheel.coordinator.manager import AnyGroup
+    from heartwheel.coordinator.model import Member
 
 _NEVER: Final = "-"
 
@@ -62,7 +64,7 @@ def inspect(
         _show(view, with_groups=groups)
 
 
-def find_group(view: CheckpointView, group_id: str) -> tuple[ShardView, Group]:
+def find_group(view: CheckpointView, group_id: str) -> tuple[ShardView, AnyGroup]:
     """Find a group in the shard that Kafka's hash sends it to.
 
     Raises:
@@ -115,36 +117,61 @@ def shard_document(view: ShardView) -> dict[str, Any]:
     }
 
 
-def _group_row(view: ShardView, group: Group) -> dict[str, Any]:
+def _group_row(view: ShardView, group: AnyGroup) -> dict[str, Any]:
+    from heartwheel.coordinator.model import Group
+
+    if isinstance(group, Group):
+        kind, state, generation, pending = group.kind.value, group.state, group.generation, len(group.pending)
+    else:
+        kind, state, generation, pending = group.type.value, group.state(), group.epoch, 0
     return {
         "group_id": group.group_id,
         "shard": view.number,
-        "kind": group.kind.value,
-        "state": group.state.value,
-        "generation": group.generation,
+        "kind": kind,
+        "state": state.value,
+        "generation": generation,
         "members": len(group.members),
-        "pending": len(group.pending),
+        "pending": pending,
     }
 
 
-def group_document(view: ShardView, group: Group) -> dict[str, Any]:
+def group_document(view: ShardView, group: AnyGroup) -> dict[str, Any]:
     """Describe a group with its members for machines; times are epoch ms, absent ones `None`."""
-    members = [_member_row(member) for member in group.all_members()]
-    more = {"clock_ms": view.clock_ms, "leader": group.leader, "protocol_name": group.protocol_name}
+    from heartwheel.coordinator.model import Group
+
+    members = _member_rows(group)
+    leader, protocol_name = (group.leader, group.protocol_name) if isinstance(group, Group) else (None, None)
+    more = {"clock_ms": view.clock_ms, "leader": leader, "protocol_name": protocol_name}
     return _group_row(view, group) | more | {"members": members}
 
 
-def _member_row(member: Member) -> dict[str, Any]:
-    from heartwheel.coordinator.model import NEVER
+def _member_rows(group: AnyGroup) -> list[dict[str, Any]]:
+    from heartwheel.coordinator.model import Group
 
+    return [
+        _member_row(member) for member in (group.all_members() if isinstance(group, Group) else group.members.values())
+    ]
+
+
+def _member_row(member: Member | EpochMember) -> dict[str, Any]:
+    from heartwheel.coordinator.model import NEVER, Member, TimerKind
+
+    if isinstance(member, Member):
+        pending, timer, session_ms = member.pending, member.timer.value, member.session_timeout_ms
+        epoch = None
+    else:
+        running = sorted((each.deadline_ms, name.value) for name, each in member.timers.items())
+        pending, timer, session_ms = False, running[0][1] if running else TimerKind.NONE.value, member.session_ms
+        epoch = member.epoch
     return {
         "member_id": member.member_id,
         "group_instance_id": member.group_instance_id,
         "client_id": member.client_id,
         "client_host": member.client_host,
-        "pending": member.pending,
-        "timer": member.timer.value,
-        "session_timeout_ms": member.session_timeout_ms,
+        "member_epoch": epoch,
+        "pending": pending,
+        "timer": timer,
+        "session_timeout_ms": session_ms,
         "last_seen_ms": member.last_seen_ms,
         "deadline_ms": None if member.deadline_ms == NEVER else member.deadline_ms,
     }
@@ -197,11 +224,11 @@ def _shard_table(view: CheckpointView) -> Table:
     return table
 
 
-def _show_group(view: ShardView, group: Group) -> None:
+def _show_group(view: ShardView, group: AnyGroup) -> None:
     head = {name: str(value) for name, value in _group_row(view, group).items()}
     stdout().print(_head(head | {"clock": show_time(view.clock_ms)}), "", markup=False)
     table = plain_table("member", "client", "host", "session", "last seen", "deadline", "timer")
-    for member in map(_member_row, group.all_members()):
+    for member in (members := _member_rows(group)):
         table.add_row(
             member["member_id"],
             member["client_id"] or _NEVER,
@@ -212,7 +239,7 @@ def _show_group(view: ShardView, group: Group) -> None:
             member["timer"],
         )
     stdout().print(table, markup=False)
-    if not group.all_members():
+    if not members:
         stderr().print("the group has no members", markup=False)
 
 

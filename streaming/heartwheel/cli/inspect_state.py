@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.model import Group
+from heartwheel.coordinator.manager import AnyGroup
 from heartwheel.settings import Settings
 from heartwheel.settings.locations import folder_of, is_local
 from heartwheel.shard import Shard, ShardLimits, StateBlobError
@@ -41,7 +41,7 @@ class ShardView(NamedTuple):
     state_bytes: int
     shard: Shard
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[AnyGroup]:
         """List its groups with their members, by name."""
         return sorted((group for group, _ in self.shard.dump()), key=lambda group: group.group_id)
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from pydantic import ValidationError
 
 from heartwheel.cli.console import load
-from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.config import CoordinatorConfig, coordinator_config
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import FIELDS, CoordinatorSettings, Layer, Origin, Problem, SettingsError
 from heartwheel.settings.problems import problem_of
@@ -65,7 +65,7 @@ def _checked(configured: Mapping[str, object], values: Mapping[str, _Value]) -> 
     except ValidationError as error:
         raise SettingsError(_problems(error, values)) from None
     try:
-        return CoordinatorConfig(**settings.model_dump(by_alias=False))
+        return coordinator_config(settings.model_dump(by_alias=False))
     except ValueError as error:
         raise HeartwheelError(str(error), hint="set the other one with --set too") from None
 

@@ -2,7 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, Final
+
+from heartwheel.group_settings import OVERRIDES, least_of, split_override
+
+MIGRATION_POLICIES: Final = ("bidirectional", "upgrade", "downgrade", "disabled")
+"""Which way a group may change between the classic and the consumer protocol: `ConsumerGroupMigrationPolicy`."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOverride:
+    """Hold one value of a group's own configuration.
+
+    Args:
+        group_id: whose.
+        name: Kafka's name, such as `consumer.session.timeout.ms`.
+        value: the value, `None` if the override was taken away.
+        since_ms: from when on it holds, epoch ms.
+    """
+
+    group_id: str
+    name: str
+    value: int | None
+    since_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +45,16 @@ class CoordinatorConfig:
             back carries on with its generations.
         group_consumer_session_timeout_ms: session timeout of the members of consumer groups (KIP-848).
         group_consumer_assignment_interval_ms: least time between two target assignments of a consumer group.
+        group_consumer_max_size: most members of a consumer group.
+        group_consumer_migration_policy: one of `MIGRATION_POLICIES`.
         group_share_session_timeout_ms: session timeout of the members of share groups (KIP-932).
         group_share_assignment_interval_ms: least time between two target assignments of a share group.
+        group_share_max_size: most members of a share group.
         group_streams_session_timeout_ms: session timeout of the members of streams groups (KIP-1071).
         group_streams_assignment_interval_ms: least time between two target assignments of a streams group.
+        group_streams_max_size: most members of a streams group.
         group_streams_initial_rebalance_delay_ms: how long the first target assignment of a streams group waits.
+        group_overrides: what groups have of their own.
 
     Raises:
         ValueError: if a bound is not positive or the session timeouts are out of order.
@@ -41,17 +70,24 @@ class CoordinatorConfig:
     empty_group_retention_ms: int = 86_400_000
     group_consumer_session_timeout_ms: int = 45_000
     group_consumer_assignment_interval_ms: int = 1_000
+    group_consumer_max_size: int = 2**31 - 1
+    group_consumer_migration_policy: str = "bidirectional"
     group_share_session_timeout_ms: int = 45_000
     group_share_assignment_interval_ms: int = 1_000
+    group_share_max_size: int = 200
     group_streams_session_timeout_ms: int = 45_000
     group_streams_assignment_interval_ms: int = 1_000
+    group_streams_max_size: int = 2**31 - 1
     group_streams_initial_rebalance_delay_ms: int = 3_000
+    group_overrides: tuple[GroupOverride, ...] = ()
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            least = 0 if name.endswith(("rebalance_delay_ms", "assignment_interval_ms")) else 1
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is {getattr(self, name)}, it must be at least {least}")
+            value, least = getattr(self, name), least_of(name)
+            if isinstance(value, int) and value < least:
+                raise ValueError(f"{name} is {value}, it must be at least {least}")
+        if self.group_consumer_migration_policy not in MIGRATION_POLICIES:
+            raise ValueError(f"group_consumer_migration_policy is {self.group_consumer_migration_policy}")
         if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:
             raise ValueError(
                 f"group_min_session_timeout_ms is {self.group_min_session_timeout_ms}, "
@@ -61,3 +97,23 @@ class CoordinatorConfig:
     def accepts_session_timeout(self, timeout_ms: int) -> bool:
         """Return whether a member may ask for this session timeout, both bounds included."""
         return self.group_min_session_timeout_ms <= timeout_ms <= self.group_max_session_timeout_ms
+
+
+def coordinator_config(values: Mapping[str, Any]) -> CoordinatorConfig:
+    """Make the rules' configuration of the section of the settings.
+
+    Args:
+        values: by the names of `CoordinatorConfig`; `group_overrides` as in the file, `GROUP/NAME` and the value, ms.
+
+    Raises:
+        ValueError: as `CoordinatorConfig` does, and for an override that has no such name.
+    """
+    return CoordinatorConfig(**{**values, "group_overrides": tuple(_overrides(values.get("group_overrides", {})))})
+
+
+def _overrides(values: Mapping[str, int]) -> Iterator[GroupOverride]:
+    for key, value in values.items():
+        group_id, name = split_override(key)
+        if not group_id or name not in OVERRIDES:
+            raise ValueError(f"{key} is no group and one of {', '.join(OVERRIDES)}")
+        yield GroupOverride(group_id, name, value)

@@ -12,7 +12,7 @@ from heartwheel.coordinator import consumer_messages as messages
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.consumer_context import EpochContext
 from heartwheel.coordinator.consumer_epochs import check_instance
-from heartwheel.coordinator.consumer_heartbeat import replace_static_member
+from heartwheel.coordinator.consumer_heartbeat import is_full, replace_static_member
 from heartwheel.coordinator.consumer_leave import validate_online_downgrade
 from heartwheel.coordinator.consumer_model import ClassicProtocol, EpochMember, TimerName
 from heartwheel.coordinator.consumer_target import bump_epoch, catch_up_with, maybe_update_target
@@ -30,6 +30,8 @@ def join(ctx: EpochContext, event: Event, answered_epoch: int | None) -> Answer:
         answered_epoch: the generation that it was answered with, if known.
     """
     group = ctx.group
+    if not ctx.config.coordinator.accepts_session_timeout(_session_ms(ctx, event)) and ctx.accepted is None:
+        return Answer.INVALID_SESSION_TIMEOUT
     if (
         not event.member_id
         and event.group_instance_id is None
@@ -37,19 +39,21 @@ def join(ctx: EpochContext, event: Event, answered_epoch: int | None) -> Answer:
     ):
         return Answer.MEMBER_ID_REQUIRED
     member_id = event.member_id or event.assigned_member_id or ""
-    replaces = event.group_instance_id is not None and group.static_member(event.group_instance_id) is not None
+    if is_full(ctx, event.member_id) and ctx.accepted is None:
+        return Answer.GROUP_MAX_SIZE_REACHED
+    replaces = event.group_instance_id is not None and ctx.static_member(event.group_instance_id) is not None
+    is_new = not replaces and member_id not in group.members
     member = _joining_member(ctx, event, member_id)
     if isinstance(member, Answer):
         return member
     config = ctx.config.coordinator
-    is_new = member.classic is None and not member.topics
-    session_ms = event.session_timeout_ms or config.default_session_timeout_ms
+    session_ms = _session_ms(ctx, event)
     rebalance_ms = event.rebalance_timeout_ms or config.default_rebalance_timeout_ms
     member.classic = ClassicProtocol(session_ms, event.protocols)
     member.rebalance_timeout_ms = rebalance_ms
     member.client_id, member.client_host = event.client_id, event.client_host
     if is_new:
-        bump_epoch(ctx, Cause.MEMBER_JOINED)
+        bump_epoch(ctx, Cause.MEMBER_JOINED, joined=(member_id,))
     if answered_epoch is not None:
         catch_up_with(ctx, answered_epoch)
     maybe_update_target(ctx, answered_epoch)
@@ -62,12 +66,17 @@ def join(ctx: EpochContext, event: Event, answered_epoch: int | None) -> Answer:
         return Answer.NONE
     ctx.arm_session(member)
     ctx.arm(member, TimerName.SYNC, rebalance_ms)
+    ctx.remember_heartbeat(member, 0)
     return Answer.NONE
+
+
+def _session_ms(ctx: EpochContext, event: Event) -> int:
+    return event.session_timeout_ms or ctx.config.coordinator.default_session_timeout_ms
 
 
 def _joining_member(ctx: EpochContext, event: Event, member_id: str) -> EpochMember | Answer:
     group, instance_id = ctx.group, event.group_instance_id
-    holder = group.static_member(instance_id) if instance_id is not None else group.members.get(member_id)
+    holder = ctx.static_member(instance_id) if instance_id is not None else group.members.get(member_id)
     if instance_id is not None and holder is not None:
         if not event.member_id:
             return replace_static_member(ctx, holder, member_id, "classic")
@@ -76,8 +85,7 @@ def _joining_member(ctx: EpochContext, event: Event, member_id: str) -> EpochMem
     if instance_id is not None and event.member_id and ctx.accepted is None:
         return Answer.UNKNOWN_MEMBER_ID
     if holder is None:
-        holder = EpochMember(member_id=member_id, group_instance_id=instance_id)
-        group.members[member_id] = holder
+        holder = ctx.add(EpochMember(member_id=member_id, group_instance_id=instance_id))
     ctx.say_of(holder, Kind.MEMBER_JOINED, messages.joins(group, holder, "classic"), Cause.MEMBER_JOINED)
     return holder
 
@@ -128,7 +136,7 @@ def _validate(ctx: EpochContext, event: Event) -> EpochMember | Answer:
     if instance_id is None:
         member = group.members.get(event.member_id)
     else:
-        member = group.static_member(instance_id)
+        member = ctx.static_member(instance_id)
         refusal = check_instance(member, event.member_id)
         if refusal is not Answer.NONE:
             return refusal
@@ -142,18 +150,19 @@ def _validate(ctx: EpochContext, event: Event) -> EpochMember | Answer:
 
 def leave(ctx: EpochContext, event: Event) -> Answer:
     """Handle a LeaveGroup: `classicGroupLeaveToConsumerGroup`; members of the new protocol do not leave by it."""
-    group, gone = ctx.group, False
+    group = ctx.group
+    gone: list[str] = []
     alone = Leaving(event.member_id, event.group_instance_id, event.reason)
     for leaver in event.leaving or (alone,):
         instance_id = leaver.group_instance_id
-        member = group.members.get(leaver.member_id) if instance_id is None else group.static_member(instance_id)
+        member = group.members.get(leaver.member_id) if instance_id is None else ctx.static_member(instance_id)
         if member is None or member.classic is None or leaver.member_id not in ("", member.member_id):
             continue
         reason = messages.left_classic(group, member, leave_reason(leaver.reason))
         ctx.say_of(member, Kind.MEMBER_LEFT, reason, Cause.MEMBER_LEFT)
-        del group.members[member.member_id]
-        gone = True
+        ctx.remove(member)
+        gone.append(member.member_id)
     if not gone:
         return Answer.UNKNOWN_MEMBER_ID
-    bump_epoch(ctx, Cause.MEMBER_LEFT)
+    bump_epoch(ctx, Cause.MEMBER_LEFT, removed=tuple(gone))
     return Answer.NONE

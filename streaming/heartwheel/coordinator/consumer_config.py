@@ -5,54 +5,30 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.config import CoordinatorConfig, GroupOverride
 from heartwheel.coordinator.consumer_model import GroupType
-
-
-@dataclass(frozen=True, slots=True)
-class GroupOverride:
-    """Hold one value of a group's own configuration.
-
-    Args:
-        group_id: whose.
-        name: Kafka's name, such as `consumer.session.timeout.ms`.
-        value: the value, `None` if the override was taken away.
-        since_ms: from when on it holds, epoch ms.
-    """
-
-    group_id: str
-    name: str
-    value: int | None
-    since_ms: int = 0
 
 
 class EpochConfig:
     """Answer what holds for a group at a moment.
 
     Args:
-        coordinator: the broker's configuration.
-        overrides: what groups have of their own; of two the later one holds.
-        upgrade: whether a classic group becomes a consumer group when a member of the new protocol joins
-            (`group.consumer.migration.policy`).
-        downgrade: whether it becomes a classic group again when the last such member is gone.
+        coordinator: the broker's configuration, with what groups have of their own.
+        overrides: more of these; of two for one value the later one holds.
     """
 
-    def __init__(
-        self,
-        coordinator: CoordinatorConfig,
-        overrides: Iterable[GroupOverride] = (),
-        *,
-        upgrade: bool = True,
-        downgrade: bool = True,
-    ) -> None:
+    def __init__(self, coordinator: CoordinatorConfig, overrides: Iterable[GroupOverride] = ()) -> None:
+        policy = coordinator.group_consumer_migration_policy
         self.coordinator = coordinator
-        self.upgrade = upgrade
-        self.downgrade = downgrade
+        self.upgrade = policy in ("bidirectional", "upgrade")
+        """Whether a classic group becomes a consumer group when a member of the new protocol joins."""
+        self.downgrade = policy in ("bidirectional", "downgrade")
+        """Whether it becomes a classic group again when the last such member is gone."""
         self._overrides: dict[tuple[str, str], list[GroupOverride]] = {}
-        for one in sorted(overrides, key=lambda override: override.since_ms):
+        for one in sorted((*coordinator.group_overrides, *overrides), key=lambda override: override.since_ms):
             self._overrides.setdefault((one.group_id, one.name), []).append(one)
 
     def session_timeout_ms(self, group_id: str, kind: GroupType, now_ms: int) -> int:
@@ -66,6 +42,18 @@ class EpochConfig:
     def initial_rebalance_delay_ms(self, group_id: str, now_ms: int) -> int:
         """Tell how long a streams group waits for company before its first target assignment, ms."""
         return self._value(group_id, GroupType.STREAMS, "initial.rebalance.delay.ms", now_ms)
+
+    @property
+    def sessions(self) -> int:
+        """A number that is another one when any session timeout is: of a kind of group, or of one group."""
+        of_kinds = [getattr(self.coordinator, f"group_{kind}_session_timeout_ms") for kind in GroupType]
+        of_groups = sorted((*key, *((o.since_ms, o.value) for o in found)) for key, found in self._overrides.items())
+        return int.from_bytes(hashlib.blake2b(repr((of_kinds, of_groups)).encode(), digest_size=7).digest())
+
+    def max_size(self, kind: GroupType) -> int:
+        """Tell how many members a group may have: `throwIfConsumerGroupIsFull` and its twins."""
+        size: int = getattr(self.coordinator, f"group_{kind}_max_size")
+        return size
 
     def _value(self, group_id: str, kind: GroupType, name: str, now_ms: int) -> int:
         value: int = getattr(self.coordinator, f"group_{kind}_{name.replace('.', '_')}")

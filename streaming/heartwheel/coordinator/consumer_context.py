@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from heartwheel.coordinator.consumer_config import EpochConfig
-from heartwheel.coordinator.consumer_model import ArmedTimer, EpochGroup, EpochMember, TimerName
+from heartwheel.coordinator.consumer_model import GONE_MAX, ArmedTimer, EpochGroup, EpochMember, TimerName
 from heartwheel.coordinator.speaker import Speaker
 from heartwheel.wire.group_heartbeats import GroupHeartbeat
 from heartwheel.wire.verdicts import Cause, Kind, Verdict
@@ -36,11 +36,51 @@ class EpochContext(Speaker):
         self.downgrade_rebalances = True
         """Whether the classic group then begins with a rebalance."""
         self._heap = [
-            (timer.deadline_ms, timer.seq, member.member_id, name)
+            (_rank(member, timer), member.member_id, name)
             for member in group.members.values()
             for name, timer in member.timers.items()
         ]
         heapify(self._heap)
+        self._static = {m.group_instance_id: m.member_id for m in group.members.values() if m.group_instance_id}
+        self._has_fingerprints = any(member.fingerprint for member in group.members.values())
+
+    # Members
+
+    def static_member(self, instance_id: str | None) -> EpochMember | None:
+        """Find who holds an instance id: `ConsumerGroup.staticMember`."""
+        return self.group.members.get(self._static.get(instance_id or "", ""))
+
+    def add(self, member: EpochMember) -> EpochMember:
+        """Let a member stand, behind all others in the order of joining."""
+        group = self.group
+        if (old := group.members.get(member.member_id)) is not None:
+            self.remove(old)
+        member.seq, group.next_seq = group.next_seq, group.next_seq + 1
+        group.members[member.member_id] = member
+        if member.group_instance_id:
+            self._static[member.group_instance_id] = member.member_id
+        return member
+
+    def remove(self, member: EpochMember) -> None:
+        """Take a member out; its timers end with it: `cancelTimers`."""
+        group = self.group
+        del group.members[member.member_id]
+        if group.taken_over:
+            group.gone = [*group.gone, member.member_id][-GONE_MAX:]
+        if self._static.get(member.group_instance_id or "") == member.member_id:
+            del self._static[member.group_instance_id or ""]
+
+    def remember_heartbeat(self, member: EpochMember, fingerprint: int) -> None:
+        """Note a heartbeat that may be repeated unseen; 0 for one that has to be looked at."""
+        member.fingerprint = fingerprint
+        self._has_fingerprints = self._has_fingerprints or fingerprint != 0
+
+    def clear_fingerprints(self) -> None:
+        """Take back the promises of all heartbeats, as one that is repeated may bring more than a session now."""
+        if self._has_fingerprints:
+            for member in self.group.members.values():
+                member.fingerprint = 0
+            self._has_fingerprints = False
 
     # Timers
 
@@ -50,7 +90,7 @@ class EpochContext(Speaker):
         timer = ArmedTimer(self.now_ms + length_ms, length_ms, group.next_seq, member.epoch)
         group.next_seq += 1
         member.timers[name] = timer
-        heappush(self._heap, (timer.deadline_ms, timer.seq, member.member_id, name))
+        heappush(self._heap, (_rank(member, timer), member.member_id, name))
 
     def arm_session(self, member: EpochMember) -> None:
         """Give a member a whole session from now: `scheduleConsumerGroupSessionTimeout` and its twins.
@@ -72,19 +112,40 @@ class EpochContext(Speaker):
 
     def postpone(self, member: EpochMember, name: TimerName, deadline_ms: int) -> None:
         """Let a timer end later than the rules say, because a broker's is known to have run that long."""
-        timer = member.timers[name]
-        member.timers[name] = ArmedTimer(deadline_ms, timer.length_ms, timer.seq, timer.epoch)
-        heappush(self._heap, (deadline_ms, timer.seq, member.member_id, name))
+        old = member.timers[name]
+        timer = member.timers[name] = ArmedTimer(deadline_ms, old.length_ms, old.seq, old.epoch)
+        heappush(self._heap, (_rank(member, timer), member.member_id, name))
+
+    def renew(self, now_ms: int) -> int:
+        """Start the timers of members anew, each with its own length; one that ends later than then is left alone.
+
+        Args:
+            now_ms: when they start, epoch ms.
+
+        Returns:
+            How many members had such timers.
+        """
+        renewed = 0
+        for member in self.group.members.values():
+            early = [name for name, timer in member.timers.items() if timer.deadline_ms < now_ms + timer.length_ms]
+            for name in early:
+                self.postpone(member, name, now_ms + member.timers[name].length_ms)
+            renewed += bool(early)
+        return renewed
 
     def next_due(self) -> tuple[int, EpochMember, TimerName] | None:
-        """Find the timer that ends first; of equal deadlines the one that was armed first."""
+        """Find the timer that ends first; of equal deadlines the one that was armed first.
+
+        Timers of several members that were armed in one millisecond end in the order in which the members joined, so
+        that the order does not depend on which heartbeats the rules have seen; those of one member as they were armed.
+        """
         heap = self._heap
         while heap:
-            deadline_ms, seq, member_id, name = heap[0]
+            rank, member_id, name = heap[0]
             member = self.group.members.get(member_id)
             timer = None if member is None else member.timers.get(name)
-            if member is not None and timer is not None and (timer.deadline_ms, timer.seq) == (deadline_ms, seq):
-                return deadline_ms, member, name
+            if member is not None and timer is not None and _rank(member, timer) == rank:
+                return timer.deadline_ms, member, name
             heappop(heap)
         return None
 
@@ -113,3 +174,7 @@ class EpochContext(Speaker):
         member.client_host = beat.client_host or member.client_host
         if beat.rebalance_timeout_ms is not None and beat.rebalance_timeout_ms >= 0:
             member.rebalance_timeout_ms = beat.rebalance_timeout_ms
+
+
+def _rank(member: EpochMember, timer: ArmedTimer) -> tuple[int, int, int, int]:
+    return timer.deadline_ms, timer.deadline_ms - timer.length_ms, member.seq, timer.seq

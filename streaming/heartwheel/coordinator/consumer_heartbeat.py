@@ -26,6 +26,9 @@ def heartbeat(ctx: EpochContext, beat: GroupHeartbeat) -> Answer:
 
     The rebalance timer is armed before the session, so of equal deadlines it fires first.
     """
+    if is_full(ctx, beat.sender) and beat.member_epoch == JOIN_EPOCH and not ctx.accepted:
+        return Answer.GROUP_MAX_SIZE_REACHED
+    members = len(ctx.group.members)
     static = beat.group_instance_id is not None and ctx.group.type is not GroupType.SHARE
     member = _static_member(ctx, beat) if static else _dynamic_member(ctx, beat)
     if isinstance(member, Answer):
@@ -36,13 +39,23 @@ def heartbeat(ctx: EpochContext, beat: GroupHeartbeat) -> Answer:
     if beat.member_epoch > 0 and not member.epoch_is_known and beat.member_epoch > member.epoch:
         member.previous_epoch, member.epoch = member.epoch, beat.member_epoch
     ctx.describe(member, beat)
-    update_subscription(ctx, member, beat)
+    is_new = beat.member_epoch == JOIN_EPOCH and len(ctx.group.members) > members
+    update_subscription(ctx, member, beat, is_new=is_new)
     if beat.answer_member_epoch is not None:
         catch_up_with(ctx, beat.answer_member_epoch)
     maybe_update_target(ctx, beat.answer_member_epoch)
     maybe_reconcile(ctx, member, beat)
     ctx.arm_session(member)
     return Answer.NONE
+
+
+def is_full(ctx: EpochContext, member_id: str) -> bool:
+    """Tell whether there is no room for a member: `throwIfConsumerGroupIsFull`, `throwIfShareGroupIsFull`.
+
+    A static member that comes back under another id is a new one to this rule.
+    """
+    group = ctx.group
+    return len(group.members) >= ctx.config.max_size(group.type) and member_id not in group.members
 
 
 def _dynamic_member(ctx: EpochContext, beat: GroupHeartbeat) -> EpochMember | Answer:
@@ -62,7 +75,7 @@ def _dynamic_member(ctx: EpochContext, beat: GroupHeartbeat) -> EpochMember | An
 def _static_member(ctx: EpochContext, beat: GroupHeartbeat) -> EpochMember | Answer:
     """Find, make or replace a static member: `getOrMaybeSubscribeStaticConsumerGroupMember`."""
     instance_id = beat.group_instance_id or ""
-    holder = ctx.group.static_member(instance_id)
+    holder = ctx.static_member(instance_id)
     if beat.member_epoch == JOIN_EPOCH:
         return _join_static(ctx, holder, beat)
     if holder is None and _may_be_unseen(ctx, beat):
@@ -93,7 +106,7 @@ def replace_static_member(ctx: EpochContext, holder: EpochMember, new_id: str, p
     The old id's session timer is not cancelled in Kafka, but fires for nobody, so it is dropped with the old id.
     """
     group, instance_id = ctx.group, holder.group_instance_id or ""
-    del group.members[holder.member_id]
+    ctx.remove(holder)
     member = EpochMember(
         member_id=new_id,
         group_instance_id=instance_id,
@@ -104,7 +117,7 @@ def replace_static_member(ctx: EpochContext, holder: EpochMember, new_id: str, p
         regex=holder.regex,
         assigned=holder.assigned,
     )
-    group.members[new_id] = member
+    ctx.add(member)
     ctx.say_of(
         holder,
         Kind.STATIC_REPLACED,
@@ -120,8 +133,7 @@ def _add(ctx: EpochContext, beat: GroupHeartbeat) -> EpochMember:
     delay_first_target(ctx)
     instance_id = None if ctx.group.type is GroupType.SHARE else beat.group_instance_id
     member = EpochMember(member_id=beat.sender, group_instance_id=instance_id, assigned={})
-    ctx.group.members[member.member_id] = member
-    return member
+    return ctx.add(member)
 
 
 def _say_joined(ctx: EpochContext, member: EpochMember) -> None:
@@ -141,6 +153,8 @@ def _unseen_member(ctx: EpochContext, beat: GroupHeartbeat) -> EpochMember | Ans
     """Stand in for what Kafka would know: a member of a group that was met in the middle of its life."""
     if not _may_be_unseen(ctx, beat):
         return Answer.UNKNOWN_MEMBER_ID
+    if is_full(ctx, beat.sender) and not ctx.accepted:
+        return Answer.GROUP_MAX_SIZE_REACHED
     group = ctx.group
     if not group.members:
         group.taken_over = True
@@ -155,5 +169,4 @@ def _unseen_member(ctx: EpochContext, beat: GroupHeartbeat) -> EpochMember | Ans
         topics=tuple(sorted(set(beat.subscribed_topics or ()))),
         regex=beat.subscribed_regex or "",
     )
-    group.members[member.member_id] = member
-    return member
+    return ctx.add(member)

@@ -24,11 +24,11 @@ def leave(ctx: EpochContext, beat: GroupHeartbeat) -> Answer:
         member = group.members.get(beat.sender)
         if member is None and ctx.accepted:
             # It joined before the log begins.
-            member = group.members[beat.sender] = EpochMember(beat.sender)
+            member = ctx.add(EpochMember(beat.sender))
         if member is None:
             return Answer.UNKNOWN_MEMBER_ID
     else:
-        member = group.static_member(instance_id)
+        member = ctx.static_member(instance_id)
         refusal = check_instance(member, beat.sender)
         if member is None or refusal is not Answer.NONE:
             return refusal
@@ -48,6 +48,7 @@ def _leave_for_a_while(ctx: EpochContext, member: EpochMember) -> Answer:
     ctx.say_of(member, Kind.STATIC_LEFT, messages.left(ctx.group, member, for_a_while=True), Cause.MEMBER_LEFT)
     member.epoch, member.epoch_is_known = LEAVE_STATIC_EPOCH, True
     member.unrevoked, member.revoking = False, {}
+    ctx.remember_heartbeat(member, 0)
     return Answer.NONE
 
 
@@ -58,13 +59,11 @@ def fence_member(ctx: EpochContext, member: EpochMember, cause: Cause) -> None:
     again, and then its epoch does not move.
     """
     group = ctx.group
-    del group.members[member.member_id]
-    if group.taken_over:
-        group.gone.append(member.member_id)
+    ctx.remove(member)
     if validate_online_downgrade(ctx):
         ctx.downgraded_by = member.member_id
         return
-    bump_epoch(ctx, cause, silently=group.type is not GroupType.CONSUMER)
+    bump_epoch(ctx, cause, silently=group.type is not GroupType.CONSUMER, removed=(member.member_id,))
 
 
 def validate_online_downgrade(ctx: EpochContext) -> bool:
@@ -93,7 +92,7 @@ def fire(ctx: EpochContext, member: EpochMember, name: TimerName) -> None:
     if name is TimerName.REBALANCE:
         if member.epoch != timer.epoch:
             return
-        kind, expiry_reason = Kind.MEMBER_FENCED_REBALANCE_TIMEOUT, ExpiryReason.REBALANCE_TIMEOUT
+        kind, expiry_reason = Kind.MEMBER_FENCED_REBALANCE_TIMEOUT, ExpiryReason.REVOCATION_TIMEOUT
         reason = messages.failed_to_transition(timer.epoch, timer.length_ms)
     else:
         kind, reason, expiry_reason = _REASONS[name]
@@ -102,10 +101,12 @@ def fire(ctx: EpochContext, member: EpochMember, name: TimerName) -> None:
         kind,
         reason,
         Cause.MEMBER_EXPIRED,
+        group_state=ctx.group.state().value,
         expiry_reason=expiry_reason,
         last_seen_ms=member.last_seen_ms,
         session_timeout_ms=timer.length_ms,
         epoch=timer.epoch if name is TimerName.REBALANCE else None,
+        member_epoch=member.epoch,
         timeout_ms=timer.length_ms,
     )
     fence_member(ctx, member, Cause.MEMBER_EXPIRED)

@@ -19,6 +19,7 @@ def load(ctx: EpochContext) -> Answer:
     """
     group = ctx.group
     group.unloaded = False
+    ctx.clear_fingerprints()
     for member in group.members.values():
         member.timers.clear()
         length_ms = ctx.config.session_timeout_ms(group.group_id, group.type, ctx.now_ms)
@@ -31,6 +32,7 @@ def load(ctx: EpochContext) -> Answer:
 def unload(ctx: EpochContext) -> Answer:
     """Stop every timer, as the coordinator is elsewhere from now on: `onUnloaded`."""
     ctx.group.unloaded = True
+    ctx.clear_fingerprints()
     for member in ctx.group.members.values():
         member.timers.clear()
     return Answer.NONE

@@ -14,7 +14,7 @@ from heartwheel.coordinator import consumer_classic, consumer_heartbeat, consume
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.consumer_config import EpochConfig
 from heartwheel.coordinator.consumer_context import EpochContext
-from heartwheel.coordinator.consumer_model import TYPE_OF, EpochGroup, GroupType, TimerName
+from heartwheel.coordinator.consumer_model import TYPE_OF, EpochGroup, EpochMember, GroupType, TimerName
 from heartwheel.coordinator.consumer_target import compute_target, end_resolving
 from heartwheel.coordinator.model import NEVER
 from heartwheel.wire.events import Event, EventType
@@ -42,6 +42,8 @@ class EpochMachine:
 
     def __init__(self, group: EpochGroup, config: EpochConfig, emit: Callable[[Verdict], None]) -> None:
         self.group = group
+        self.forgotten = False
+        """Whether the group had no members for so long that it is remembered no more (`empty_group_retention_ms`)."""
         self._ctx = EpochContext(group, config, emit)
 
     @property
@@ -55,7 +57,13 @@ class EpochMachine:
         return self._ctx.downgrade_rebalances
 
     def apply(
-        self, beat: GroupHeartbeat, now_ms: int, *, accepted: bool | None = None, answered_ms: int | None = None
+        self,
+        beat: GroupHeartbeat,
+        now_ms: int,
+        *,
+        accepted: bool | None = None,
+        answered_ms: int | None = None,
+        fingerprint: int = 0,
     ) -> Answer:
         """Fire every timer that is due, then handle a heartbeat.
 
@@ -64,12 +72,18 @@ class EpochMachine:
             now_ms: when it arrived, epoch ms.
             accepted: `True` if a broker is known to have accepted it; by default the rules decide.
             answered_ms: when it was answered, epoch ms, if known.
+            fingerprint: `heartwheel.wire.requests.fingerprint_of` the heartbeat, on the way to the fast path.
 
         Returns:
             What the coordinator would have answered.
         """
-        ctx, group = self._ctx, self.group
         self._begin(now_ms, accepted, answered_ms)
+        answer = self._heartbeat(beat, fingerprint)
+        self._remember_or_forget()
+        return answer
+
+    def _heartbeat(self, beat: GroupHeartbeat, fingerprint: int) -> Answer:
+        ctx, group = self._ctx, self.group
         if ctx.downgraded_by is not None or group.unloaded:
             return Answer.NOT_COORDINATOR
         wanted = TYPE_OF[beat.type]
@@ -79,10 +93,27 @@ class EpochMachine:
             group.type = wanted
         if beat.member_epoch < JOIN_EPOCH:
             return consumer_leave.leave(ctx, beat)
-        return consumer_heartbeat.heartbeat(ctx, beat)
+        answer = consumer_heartbeat.heartbeat(ctx, beat)
+        if answer is Answer.NONE:
+            self._remember_heartbeat(group.members[beat.sender], beat.member_epoch, fingerprint)
+        return answer
+
+    def _remember_heartbeat(self, member: EpochMember, epoch: int, fingerprint: int) -> None:
+        """Note a heartbeat that does nothing but arm the session, whenever it is repeated.
+
+        It changed all that it could by now; and whatever lets it do more later on takes that back.
+        """
+        plain = member.timers.keys() == {TimerName.SESSION} and not member.unrevoked and member.epoch == epoch
+        self._ctx.remember_heartbeat(member, fingerprint if plain and self.group.target_is_current else 0)
 
     def apply_classic(
-        self, event: Event, now_ms: int, *, accepted: bool | None = None, generation: int | None = None
+        self,
+        event: Event,
+        now_ms: int,
+        *,
+        accepted: bool | None = None,
+        generation: int | None = None,
+        fingerprint: int = 0,
     ) -> Answer:
         """Fire every timer that is due, then handle a request of the classic protocol, a load or an unload.
 
@@ -91,9 +122,15 @@ class EpochMachine:
             now_ms: when it arrived, epoch ms.
             accepted: whether a broker is known to have answered NONE (`True`) or REBALANCE_IN_PROGRESS (`False`).
             generation: the generation that a join was answered with, if known.
+            fingerprint: `heartwheel.wire.requests.fingerprint_of` the event, on the way to the fast path.
         """
-        ctx = self._ctx
         self._begin(now_ms, accepted, None)
+        answer = self._classic(event, generation, fingerprint)
+        self._remember_or_forget()
+        return answer
+
+    def _classic(self, event: Event, generation: int | None, fingerprint: int) -> Answer:
+        ctx = self._ctx
         if event.type in (EventType.LOAD, EventType.UNLOAD):
             return consumer_loading.load(ctx) if event.type is EventType.LOAD else consumer_loading.unload(ctx)
         if ctx.downgraded_by is not None or self.group.unloaded:
@@ -103,13 +140,18 @@ class EpochMachine:
         if event.type is EventType.JOIN:
             return consumer_classic.join(ctx, event, generation)
         rule = _CLASSIC_RULES.get(event.type)
-        return Answer.NONE if rule is None else rule(ctx, event)
+        answer = Answer.NONE if rule is None else rule(ctx, event)
+        if event.type is EventType.HEARTBEAT and answer is Answer.NONE:
+            self._remember_heartbeat(self.group.members[event.member_id], self.group.epoch, fingerprint)
+        elif answer is Answer.REBALANCE_IN_PROGRESS:
+            ctx.remember_heartbeat(self.group.members[event.member_id], 0)
+        return answer
 
     def advance(self, clock_ms: int) -> None:
         """Fire every timer with a deadline at or before the clock (epoch ms), in order."""
         ctx, group = self._ctx, self.group
-        while ctx.downgraded_by is None and not group.unloaded:
-            group_ms, member_due = self._group_due_ms(), ctx.next_due()
+        while ctx.downgraded_by is None and not self.forgotten:
+            group_ms, member_due = group.timer_ms, ctx.next_due()
             member_ms = NEVER if member_due is None else member_due[0]
             due_ms = min(group_ms, member_ms)
             if due_ms > clock_ms:
@@ -117,15 +159,36 @@ class EpochMachine:
             ctx.now_ms = ctx.answered_ms = group.last_event_ms = max(due_ms, group.last_event_ms)
             if member_due is not None and member_ms <= group_ms:
                 consumer_leave.fire(ctx, member_due[1], member_due[2])
-            elif group.target_due_ms == group_ms:
-                compute_target(ctx)
             else:
-                end_resolving(ctx, next(p for p, ms in group.resolving.items() if ms == group_ms))
+                self._fire_group(group_ms)
+            self._remember_or_forget()
+
+    def _fire_group(self, due_ms: int) -> None:
+        ctx, group = self._ctx, self.group
+        if group.forget_deadline_ms == due_ms:
+            self.forgotten = True
+        elif group.target_due_ms == due_ms:
+            compute_target(ctx)
+        else:
+            end_resolving(ctx, next(p for p, ms in group.resolving.items() if ms == due_ms))
+
+    def _remember_or_forget(self) -> None:
+        """Start the retention of a group that has nothing to wait for, or stop it when it has again."""
+        group = self.group
+        if group.members and not group.unloaded:
+            group.forget_deadline_ms = NEVER
+        elif group.forget_deadline_ms == NEVER:
+            group.forget_deadline_ms = self._ctx.now_ms + self._ctx.config.coordinator.empty_group_retention_ms
+
+    def renew(self, before_ms: int, after_ms: int) -> int:
+        """Start every timer of a member anew at the end of an outage, as `GroupMachine.renew` does."""
+        self.advance(before_ms)
+        return self._ctx.renew(after_ms)
 
     def next_deadline_ms(self) -> int:
         """Tell when the next timer fires, epoch ms; `NEVER` if none is armed."""
         due = self._ctx.next_due()
-        return min(self._group_due_ms(), NEVER if due is None else due[0])
+        return min(self.group.timer_ms, NEVER if due is None else due[0])
 
     def outlives(self, member_id: str, name: TimerName, moment_ms: int) -> None:
         """Let a timer of a member end just after a moment that the member is known to have lived through, epoch ms."""
@@ -141,8 +204,3 @@ class EpochMachine:
         ctx.now_ms = group.last_event_ms = now_ms
         ctx.answered_ms = max(now_ms, answered_ms or now_ms)
         ctx.accepted = accepted
-
-    def _group_due_ms(self) -> int:
-        group = self.group
-        target_ms = group.target_due_ms if group.target_due_ms >= 0 else NEVER
-        return min(target_ms, min(group.resolving.values(), default=NEVER))

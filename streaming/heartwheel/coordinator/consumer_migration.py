@@ -12,7 +12,7 @@ from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.consumer_config import EpochConfig
 from heartwheel.coordinator.consumer_context import EpochContext
 from heartwheel.coordinator.consumer_messages import downgrade
-from heartwheel.coordinator.consumer_model import ClassicProtocol, EpochGroup, EpochMember
+from heartwheel.coordinator.consumer_model import ClassicProtocol, EpochGroup, EpochMember, TimerName
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.model import Group, GroupKind, GroupState, Member
 from heartwheel.wire.verdicts import Cause, Kind, Verdict
@@ -44,6 +44,7 @@ def convert_to_consumer_group(
         members={
             member.member_id: EpochMember(
                 member_id=member.member_id,
+                seq=number,
                 group_instance_id=member.group_instance_id,
                 client_id=member.client_id,
                 client_host=member.client_host,
@@ -52,13 +53,15 @@ def convert_to_consumer_group(
                 epoch_is_known=True,
                 rebalance_timeout_ms=member.rebalance_timeout_ms,
                 classic=ClassicProtocol(member.session_timeout_ms, member.protocols),
+                last_seen_ms=member.last_seen_ms,
             )
-            for member in group.members.values()
+            for number, member in enumerate(group.members.values())
         },
     )
+    fresh.next_seq = len(fresh.members)
     ctx = EpochContext(fresh, config, emit)
-    for member in fresh.members.values():
-        ctx.arm_session(member)
+    for upgraded, member in zip(fresh.members.values(), group.members.values(), strict=True):
+        ctx.arm(upgraded, TimerName.SESSION, member.session_timeout_ms)
     reason = f"Upgrade group {group.group_id} from classic to consumer."
     ctx.say(Kind.GROUP_UPGRADED, reason, Cause.PROTOCOL_CHANGED, epoch=fresh.epoch)
     return fresh
@@ -99,11 +102,15 @@ def convert_to_classic_group(
             rebalance_timeout_ms=member.rebalance_timeout_ms,
             protocols=joined_with.protocols,
             last_seen_ms=member.last_seen_ms,
+            stored=True,
         )
         ctx.roster.add(added, CONSUMER_PROTOCOL, awaiting_join=False)
         ctx.reset_session(added)
-    if added_protocols := [m.protocols[0].name for m in classic.members.values() if m.protocols]:
-        classic.protocol_name = added_protocols[0]
+    classic.protocol_name = ctx.roster.select_protocol()
+    # The conversion writes the group's record (`createClassicGroupRecords`).
+    classic.armed_table_size = classic.table_size
+    classic.stored_generation = classic.generation
+    classic.stored_leader, classic.stored_protocol_name = classic.leader, classic.protocol_name
     ctx.say(Kind.GROUP_DOWNGRADED, downgrade(group.group_id), Cause.PROTOCOL_CHANGED)
     if rebalance:
         prepare_rebalance(ctx, downgrade(group.group_id), Cause.PROTOCOL_CHANGED)

@@ -11,8 +11,12 @@ from typing import Final
 
 import msgspec
 
+from heartwheel.coordinator.model import NEVER, UNSAID, GroupState
 from heartwheel.wire.events import Protocol
 from heartwheel.wire.group_heartbeats import HeartbeatType
+
+GONE_MAX: Final = 1_000
+"""How many members that are no more are remembered of a group that was met in the middle of its life."""
 
 FIRST_EPOCH: Final = 1
 """The epoch of a group that was just made, so that its first bump says 2."""
@@ -75,6 +79,7 @@ class EpochMember(msgspec.Struct, omit_defaults=True):
 
     Args:
         member_id: its id.
+        seq: position in the order in which the members of the group joined.
         group_instance_id: the instance id of a static member, else `None`.
         client_id: shown to people.
         client_host: shown to people.
@@ -91,9 +96,14 @@ class EpochMember(msgspec.Struct, omit_defaults=True):
         classic: set for a member of the classic protocol.
         last_seen_ms: effective time of the last request that kept it alive, epoch ms.
         timers: its armed timers.
+        fingerprint: the heartbeat that may be repeated without looking at a rule; 0 means none. It holds while the
+            member has its session alone and the group's target is that of its epoch (`EpochMachine.apply`).
+        heartbeat: what that heartbeat says beside the ids if it is one of the classic protocol; for whoever stores
+            members, who hides it from the rules.
     """
 
     member_id: str
+    seq: int = 0
     group_instance_id: str | None = None
     client_id: str | None = None
     client_host: str | None = None
@@ -109,6 +119,19 @@ class EpochMember(msgspec.Struct, omit_defaults=True):
     classic: ClassicProtocol | None = None
     last_seen_ms: int = 0
     timers: dict[TimerName, ArmedTimer] = {}
+    fingerprint: int = 0
+    heartbeat: msgspec.Raw = UNSAID
+
+    @property
+    def deadline_ms(self) -> int:
+        """When the first of its timers fires, epoch ms; `NEVER` if none is armed."""
+        return min((timer.deadline_ms for timer in self.timers.values()), default=NEVER)
+
+    @property
+    def session_ms(self) -> int:
+        """The length of its session, ms; 0 while none is armed."""
+        timer = self.timers.get(TimerName.SESSION)
+        return 0 if timer is None else timer.length_ms
 
 
 class EpochGroup(msgspec.Struct, omit_defaults=True):
@@ -123,11 +146,12 @@ class EpochGroup(msgspec.Struct, omit_defaults=True):
         target_due_ms: when the first target of a streams group is computed, epoch ms; -1 if no timer runs for it.
         members: in the order in which they joined.
         resolving: patterns whose topics are being looked up, and when the bump that ends that is due, epoch ms.
-        next_seq: the `ArmedTimer.seq` that the next timer gets.
+        next_seq: the `ArmedTimer.seq` that the next timer gets, or the `EpochMember.seq` of the next member.
         last_event_ms: effective time of the last event or timer; effective time never goes back.
         unloaded: its coordinator went away.
         taken_over: the log began in the middle of its life, so members may exist that were not seen yet.
-        gone: members of such a group that are known to be no more.
+        gone: the last members of such a group that are known to be no more, at most `GONE_MAX`.
+        forget_deadline_ms: when a group without members (or an unloaded one) is forgotten, epoch ms.
     """
 
     group_id: str
@@ -143,11 +167,37 @@ class EpochGroup(msgspec.Struct, omit_defaults=True):
     unloaded: bool = False
     taken_over: bool = False
     gone: list[str] = []
+    forget_deadline_ms: int = NEVER
 
-    def static_member(self, instance_id: str) -> EpochMember | None:
-        """Find who holds an instance id: `ConsumerGroup.staticMember`."""
-        return next((m for m in self.members.values() if m.group_instance_id == instance_id), None)
+    @property
+    def target_is_current(self) -> bool:
+        """Whether no heartbeat may bring a new target assignment: it is that of the epoch, or a timer will bring it."""
+        return self.epoch <= self.target_epoch or self.target_due_ms >= 0
 
-    def all_use_classic_except(self, member_id: str) -> bool:
-        """Tell whether everybody else speaks the classic protocol: `allMembersUseClassicProtocolExcept`."""
-        return all(m.classic is not None for m in self.members.values() if m.member_id != member_id)
+    @property
+    def timer_ms(self) -> int:
+        """When the first of the group's own timers fires, epoch ms; `NEVER` if none is armed."""
+        target_ms = self.target_due_ms if self.target_due_ms >= 0 and not self.unloaded else NEVER
+        resolved_ms = NEVER if self.unloaded else min(self.resolving.values(), default=NEVER)
+        return min(target_ms, resolved_ms, self.forget_deadline_ms)
+
+    def state(self) -> GroupState:
+        """Tell where the group stands: `ConsumerGroup.maybeUpdateGroupState` and its twins.
+
+        A member of which no answer is known counts as having taken over what it was assigned.
+        """
+        if not self.members:
+            return GroupState.EMPTY
+        if self.type is GroupType.SHARE:
+            return GroupState.STABLE
+        if self.epoch > self.target_epoch:
+            return GroupState.ASSIGNING
+        reconciled = all(member_is_reconciled(member, self.target_epoch) for member in self.members.values())
+        return GroupState.STABLE if reconciled else GroupState.RECONCILING
+
+
+def member_is_reconciled(member: EpochMember, target_epoch: int) -> bool:
+    """Tell whether a member has what the target assigns to it: `isReconciledTo`; one that is away has."""
+    if member.unrevoked:
+        return False
+    return not member.epoch_is_known or member.epoch < 0 or member.epoch == target_epoch

@@ -17,14 +17,28 @@ RESOLVE_MS: Final = 25
 """How long a broker takes to look up the topics of a new pattern, ms: 10 to 50 were seen, and no request tells."""
 
 
-def bump_epoch(ctx: EpochContext, cause: Cause, *, silently: bool = False) -> None:
+def bump_epoch(
+    ctx: EpochContext,
+    cause: Cause,
+    *,
+    silently: bool = False,
+    joined: tuple[str, ...] = (),
+    removed: tuple[str, ...] = (),
+) -> None:
     """Move the group's epoch on: `newConsumerGroupEpochRecord` and the line that goes with it.
 
-    Share and streams groups lose a member without that line.
+    Args:
+        ctx: the group.
+        cause: why.
+        silently: share and streams groups lose a member without that line.
+        joined: who has come by it.
+        removed: who has gone.
     """
     ctx.group.epoch += 1
-    if not silently:
-        ctx.say(Kind.EPOCH_BUMPED, messages.bumped(ctx.group), cause, epoch=ctx.group.epoch)
+    if not ctx.group.target_is_current:
+        ctx.clear_fingerprints()
+    kind = Kind.EPOCH_MOVED if silently else Kind.EPOCH_BUMPED
+    ctx.say(kind, messages.bumped(ctx.group), cause, epoch=ctx.group.epoch, joined=joined, removed=removed)
 
 
 def catch_up_with(ctx: EpochContext, epoch: int) -> None:
@@ -33,18 +47,20 @@ def catch_up_with(ctx: EpochContext, epoch: int) -> None:
         bump_epoch(ctx, Cause.METADATA_CHANGED)
 
 
-def update_subscription(ctx: EpochContext, member: EpochMember, beat: GroupHeartbeat) -> None:
+def update_subscription(ctx: EpochContext, member: EpochMember, beat: GroupHeartbeat, *, is_new: bool) -> None:
     """Bump the epoch if the member subscribes to something else: `hasMemberSubscriptionChanged`.
 
     A pattern that nobody in the group had yet bumps it when its topics have been looked up, not now
-    (`maybeUpdateRegularExpressions`, `handleRegularExpressionsResult`).
+    (`maybeUpdateRegularExpressions`, `handleRegularExpressionsResult`). A new member whose source does not know what it
+    subscribes to is taken to subscribe to something.
     """
     group = ctx.group
-    is_new = not member.topics and not member.regex
-    cause = Cause.MEMBER_JOINED if is_new else Cause.MEMBER_UPDATED
+    had_none = not member.topics and not member.regex
+    cause = Cause.MEMBER_JOINED if had_none else Cause.MEMBER_UPDATED
     topics = member.topics if beat.subscribed_topics is None else tuple(sorted(set(beat.subscribed_topics)))
     regex = member.regex if beat.subscribed_regex is None else beat.subscribed_regex
-    changed = topics != member.topics
+    is_unknown = beat.subscribed_topics is None and beat.subscribed_regex is None
+    changed = topics != member.topics or (is_new and is_unknown)
     if regex != member.regex:
         others = (other for other in group.members.values() if other.member_id != member.member_id)
         if not regex or (regex not in group.resolving and any(other.regex == regex for other in others)):
@@ -53,7 +69,7 @@ def update_subscription(ctx: EpochContext, member: EpochMember, beat: GroupHeart
             group.resolving.setdefault(regex, ctx.now_ms + RESOLVE_MS)
     member.topics, member.regex = topics, regex
     if changed:
-        bump_epoch(ctx, cause)
+        bump_epoch(ctx, cause, joined=(member.member_id,) if is_new else ())
 
 
 def end_resolving(ctx: EpochContext, pattern: str) -> None:

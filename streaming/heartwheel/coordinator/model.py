@@ -24,23 +24,29 @@ NEVER: Final = 2**63 - 1
 class GroupKind(enum.StrEnum):
     """How much of a group's life was seen, and with it the rules it is held to.
 
-    `NEW` is a group of which nothing was seen yet: its first event decides what it becomes.
+    `NEW` is a group of which nothing was seen yet: its first event decides what it becomes. The last three go by member
+    epochs (`consumer_model.GroupType`).
     """
 
     NEW = "new"
     CLASSIC = "classic"
     LOADED = "loaded"
     PRESENCE = "presence"
+    CONSUMER = "consumer"
+    SHARE = "share"
+    STREAMS = "streams"
 
 
 class GroupState(enum.StrEnum):
-    """The state of a group, as Kafka's `ClassicGroupState` names it."""
+    """The state of a group, as Kafka's `ClassicGroupState` and `ConsumerGroupState` name it."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
     COMPLETING_REBALANCE = "CompletingRebalance"
     STABLE = "Stable"
     DEAD = "Dead"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
 
 
 class TimerKind(enum.StrEnum):

@@ -12,7 +12,7 @@ from rich.text import Text
 from heartwheel.demo.beside import Removal
 from heartwheel.live.changes import cause_words
 from heartwheel.plain import plain
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdicts import EPOCH_KINDS, ExpirationRow, TriggerRow
 
 _GROUP_WIDTH: Final = 12
 _COMPLETED: Final = "rebalance_completed"
@@ -95,11 +95,15 @@ def _group_line(rows: Sequence[TriggerRow], known_ms: int) -> Text:
 def _kind(row: TriggerRow) -> tuple[str, str]:
     if row.type == _EMPTY:
         return "empty", "yellow"
+    if row.group_kind in EPOCH_KINDS:
+        return "epoch", "cyan"
     return ("rebalance", "cyan") if row.is_rebalance else ("presence", "green")
 
 
 def _generations(rows: Sequence[TriggerRow]) -> str:
     first, last = rows[0], rows[-1]
+    if last.group_kind in EPOCH_KINDS:
+        return f"epoch {last.generation_id}"
     # A trigger carries the generation that it ends, a completion the one that it begins.
     before = first.generation_id - (first.type != "rebalance_triggered")
     return f"generation {before}" + (f" -> {last.generation_id}" if last.generation_id > before else " ends")

@@ -18,7 +18,8 @@ from heartwheel.audit.order import in_log_order
 from heartwheel.audit.rules.groups import advance, apply
 from heartwheel.audit.rules.model import Group
 from heartwheel.kafka.readback import LogRecord
-from heartwheel.wire.events import RejectedError, decode_event
+from heartwheel.wire.events import RejectedError
+from heartwheel.wire.requests import decode_request
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 EXAMPLES_MAX: Final = 20
@@ -116,7 +117,7 @@ class Derivation:
 
     def _take(self, record: LogRecord) -> None:
         try:
-            event = decode_event(record.value, size_max=self._config.value_bytes_max)
+            event = decode_request(record.value, size_max=self._config.value_bytes_max)
         except RejectedError:
             return
         if not self.is_judged(event.group_id):

@@ -24,7 +24,7 @@ class LastChange(msgspec.Struct, frozen=True, kw_only=True):
     """What the triggers topic says last of a group.
 
     Args:
-        type: `rebalance_triggered`, `rebalance_completed` or `group_empty`.
+        type: as the triggers topic names it, such as `rebalance_triggered` or `epoch_bumped`.
         cause: why the rebalance began, for machines.
         reason: the same in Kafka's own words.
         words: the cause in words for people; of a presence group, who came or went.
@@ -49,7 +49,7 @@ class Blocked(msgspec.Struct, frozen=True, kw_only=True):
         awaiting: the first of those who have not joined, or synced. Until the shard's next status row they are those
             who had not joined when it began, those expired since left out.
         awaiting_count: how many there are.
-        to: what they have to do: `join`, or `sync` once all have joined.
+        to: what they have to do: `join`, or `sync` once all have joined; `reconcile` with an epoch.
     """
 
     since_ms: int | None
@@ -66,8 +66,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
         group_id: its name.
         state: as Kafka names it, or `Unknown`.
         state_words: what that means.
-        kind: `classic`, `loaded` or `presence`; `None` if its rebalances have not shown it.
-        generation_id: its generation; -1 if that is not known.
+        kind: `classic`, `loaded`, `presence`, `consumer`, `share` or `streams`; `None` if its rows have not shown it.
+        generation_id: its generation, or its epoch if it goes by member epochs; -1 if that is not known.
         members: its members after the newest rebalance; `None` if that is not known.
         last: what happened last.
         blocked: whom a rebalance waits for, if one runs.
@@ -193,16 +193,19 @@ def members_of(entry: GroupEntry) -> int:
     return 0 if entry.listed is None else entry.listed.members
 
 
+_TO_DO: Final = {ShownState.COMPLETING_REBALANCE: "sync", ShownState.RECONCILING: "reconcile"}
+
+
 def _blocked(entry: GroupEntry) -> Blocked | None:
     newest, standing = entry.newest, entry.standing
-    is_completing = state_of(entry) is ShownState.COMPLETING_REBALANCE
+    to = _TO_DO.get(state_of(entry), "join")
     if standing is not None and standing.awaiting_count is not None:
         return Blocked(
             since_ms=newest.time_ms if newest else None,
             deadline_ms=standing.deadline_ms,
             awaiting=list(standing.awaiting),
             awaiting_count=standing.awaiting_count,
-            to="sync" if is_completing else "join",
+            to=to,
         )
     if newest is None or newest.type != "rebalance_triggered":
         return None

@@ -1,7 +1,8 @@
 """Whether an expired member has come back: the one place for that rule.
 
 A dynamic or static member comes back under a new id, `<client id or instance id>-<uuid>`; a worker that only sends
-heartbeats comes back under the same one. Completed rebalances name who is new in their generation.
+heartbeats comes back under the same one. Completed rebalances name who is new in their generation, new epochs who
+has come.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import msgspec
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 _UUID_CHARS: Final = 36
-_COMPLETED: Final = "rebalance_completed"
+_NAMES_WHO_CAME: Final = frozenset({"rebalance_completed", "epoch_bumped"})
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +39,7 @@ def came_back(expiration: ExpirationRow, trigger: TriggerRow) -> bool:
     Several members with one client id look alike from outside: for them this says that one of them came back, and a
     caller that counts returns lets each joined id stand for one of them (`heartwheel.live.group_index`).
     """
-    return trigger.type == _COMPLETED and any(is_return(expiration, one) for one in arrivals_of(trigger))
+    return trigger.type in _NAMES_WHO_CAME and any(is_return(expiration, one) for one in arrivals_of(trigger))
 
 
 def is_return(expiration: ExpirationRow, arrival: Arrival) -> bool:

@@ -12,7 +12,9 @@ from heartwheel.kafka.bounded import OversizedBatch
 from heartwheel.kafka.client import KafkaRefusedError, reader
 from heartwheel.partitioner import partition_of
 from heartwheel.settings import KafkaSettings
-from heartwheel.wire.events import Event, RejectedError, decode_event
+from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType, RejectedError
+from heartwheel.wire.group_heartbeats import JOIN_EPOCH
+from heartwheel.wire.requests import Request, decode_request
 from kafka import TopicPartition
 
 _CONNECT_TIMEOUT_MS: Final = 3_000
@@ -128,6 +130,22 @@ READ_ERRORS: Final = (KafkaError, KafkaRefusedError, ConnectionError)
 
 def _beat(record: Any) -> Beat | None:
     try:
-        return Beat(record.timestamp, decode_event(record.value))
+        return Beat(record.timestamp, as_event(decode_request(record.value)))
     except RejectedError:
         return None
+
+
+def as_event(request: Request) -> Event:
+    """Show a heartbeat at a member epoch as what it does in the classic protocol: join, leave, or keep alive."""
+    if isinstance(request, Event):
+        return request
+    kind = EventType.HEARTBEAT if request.member_epoch > JOIN_EPOCH else EventType.JOIN
+    return Event(
+        type=EventType.LEAVE if request.member_epoch < JOIN_EPOCH else kind,
+        group_id=request.group_id,
+        member_id=request.sender,
+        generation_id=max(request.member_epoch, UNCHECKED_GENERATION),
+        group_instance_id=request.group_instance_id,
+        client_id=request.client_id,
+        client_host=request.client_host,
+    )

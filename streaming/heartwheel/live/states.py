@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from heartwheel.live.group_index import GroupEntry
+from heartwheel.wire.verdicts import EPOCH_KINDS
 
 
 class ShownState(enum.StrEnum):
@@ -16,6 +17,8 @@ class ShownState(enum.StrEnum):
     PREPARING_REBALANCE = "PreparingRebalance"
     COMPLETING_REBALANCE = "CompletingRebalance"
     STABLE = "Stable"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
     UNKNOWN = "Unknown"
 
 
@@ -25,12 +28,18 @@ class ShownKind(enum.StrEnum):
     CLASSIC = "classic"
     LOADED = "loaded"
     PRESENCE = "presence"
+    CONSUMER = "consumer"
+    SHARE = "share"
+    STREAMS = "streams"
 
 
 STATE_OF_TYPE: Final[Mapping[str, ShownState]] = {
     "rebalance_triggered": ShownState.PREPARING_REBALANCE,
     "rebalance_completed": ShownState.STABLE,
     "group_empty": ShownState.EMPTY,
+    "epoch_bumped": ShownState.STABLE,
+    "group_upgraded": ShownState.STABLE,
+    "group_downgraded": ShownState.STABLE,
 }
 """The state that a group is in after a row of the triggers topic."""
 
@@ -41,6 +50,9 @@ STATE_WORDS: Final[Mapping[ShownState, str]] = {
     ShownState.COMPLETING_REBALANCE: "Everybody has joined, and nobody works before the assignment has come, "
     "which the leader makes. All wait for it with their sync.",
     ShownState.STABLE: "Everybody has joined this generation. Members work on what they were assigned.",
+    ShownState.ASSIGNING: "The group has a new epoch, and its partitions are about to be dealt out anew.",
+    ShownState.RECONCILING: "Some members have not taken over their part of the new epoch: they have to give "
+    "partitions back, or wait for others who do. All others work on.",
     ShownState.UNKNOWN: "Only expirations of this group were seen so far; its next rebalance tells its state.",
 }
 """What each state means."""
@@ -51,13 +63,22 @@ PRESENCE_WORDS: Final = (
 """What `Stable` means of a presence group, of which no rebalance is ever under way."""
 
 
+EPOCH_WORDS: Final = (
+    "Each member has its part of the present epoch. Who comes or goes makes a new one, for which nobody has to stop."
+)
+"""What `Stable` means of a group that goes by member epochs."""
+
 _STATES: Final = {state.value: state for state in ShownState}
 _KINDS: Final = {kind.value: kind for kind in ShownKind}
 
 
 def words_of(state: ShownState, kind: ShownKind | None) -> str:
     """Return what the state of a group of some kind means."""
-    return PRESENCE_WORDS if kind is ShownKind.PRESENCE and state is ShownState.STABLE else STATE_WORDS[state]
+    if state is ShownState.STABLE and kind is ShownKind.PRESENCE:
+        return PRESENCE_WORDS
+    if state is ShownState.STABLE and kind in EPOCH_KINDS:
+        return EPOCH_WORDS
+    return STATE_WORDS[state]
 
 
 def state_of(entry: GroupEntry) -> ShownState:
@@ -70,6 +91,8 @@ def state_of(entry: GroupEntry) -> ShownState:
         return _named(entry.standing.state)
     if entry.newest is None:
         return _named(entry.listed.state) if entry.listed is not None else ShownState.UNKNOWN
+    if entry.newest.type == "epoch_bumped" and not entry.newest.member_count:
+        return ShownState.EMPTY
     return ShownState.COMPLETING_REBALANCE if entry.is_fresh else STATE_OF_TYPE[entry.newest.type]
 
 
@@ -83,6 +106,8 @@ def kind_of(entry: GroupEntry) -> ShownKind | None:
         return _KINDS.get(entry.newest.group_kind)
     if entry.listed is not None:
         return _KINDS.get(entry.listed.kind)
+    if entry.newest is None and entry.expirations:
+        return _KINDS.get(entry.expirations[-1].group_kind or "")
     if entry.newest is not None and entry.newest.cause == "generation_advanced":
         return ShownKind.LOADED
     if entry.leader_seen is None:

@@ -20,7 +20,13 @@ _KIND_OF_TYPE: Final[Mapping[str, str]] = {
     "rebalance_triggered": "triggered",
     "rebalance_completed": "completed",
     "group_empty": "empty",
+    "epoch_bumped": "epoch",
+    "group_upgraded": "protocol",
+    "group_downgraded": "protocol",
 }
+
+
+_OF_EPOCHS: Final = frozenset({"epoch_bumped", "group_upgraded", "group_downgraded"})
 
 
 class TimelineLine(TypedDict):
@@ -62,6 +68,10 @@ def _changed(row: TriggerRow) -> TimelineLine:
 
 def _words(row: TriggerRow) -> str:
     cause = cause_words(row)
+    if row.type in _OF_EPOCHS:
+        named = row.joined_count or row.removed_count
+        who = f"{_who(row)}: {cause}" if named else f"The group: {cause}"
+        return f"{who}, {count(row.member_count, 'member')} there, epoch {row.generation_id}"
     if row.type == "rebalance_completed" and not row.is_rebalance:
         return f"{_who(row)}: {cause}, {count(row.member_count, 'member')} there, generation {row.generation_id}"
     if row.type == "rebalance_triggered":

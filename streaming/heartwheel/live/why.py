@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from heartwheel.live.phrases import length, setting
-from heartwheel.wire.verdicts import ExpirationRow, ExpiryReason
+from heartwheel.wire.group_heartbeats import LEAVE_STATIC_EPOCH
+from heartwheel.wire.verdicts import EPOCH_KINDS, ExpirationRow, ExpiryReason
 
 
 def why(row: ExpirationRow) -> list[str]:
@@ -60,6 +61,8 @@ def _known(row: ExpirationRow) -> str:
 
 def _session(row: ExpirationRow) -> list[str]:
     silent_ms = row.detected_ms - row.last_seen_ms
+    if row.group_kind in EPOCH_KINDS:
+        return [*_epoch_session(row, silent_ms), *advice(ExpiryReason.SESSION_TIMEOUT, row.group_kind or "")]
     return [
         (
             f"No heartbeat of it reached the broker for {length(silent_ms)}; its session timeout is "
@@ -67,6 +70,16 @@ def _session(row: ExpirationRow) -> list[str]:
         ),
         *advice(ExpiryReason.SESSION_TIMEOUT),
     ]
+
+
+def _epoch_session(row: ExpirationRow, silent_ms: int) -> list[str]:
+    kind = row.group_kind
+    if row.member_epoch == LEAVE_STATIC_EPOCH:
+        away = "It is a static member that had left for a while (epoch -2) and was not back within the session timeout"
+        return [f"{away} after its last heartbeat, {setting(row.session_timeout_ms)}."]
+    silent = f"No heartbeat of it reached the broker for {length(silent_ms)}; its session timeout is"
+    whose = f"for {kind} groups (group.{kind}.session.timeout.ms) or for this group alone ({kind}.session.timeout.ms)"
+    return [f"{silent} {setting(row.session_timeout_ms)}, which the broker sets {whose}."]
 
 
 def _rebalance(row: ExpirationRow) -> list[str]:

@@ -138,7 +138,7 @@ GROUPS: Final = Metric(
 GROUPS_BY_KIND: Final = Metric(
     "heartwheel_groups_by_kind",
     _G,
-    "Groups, by kind: classic, loaded or presence.",
+    "Groups, by kind: classic, loaded, presence, consumer, share or streams.",
     'heartwheel_groups_by_kind{kind="classic"} 18.0',
     ("kind",),
 )

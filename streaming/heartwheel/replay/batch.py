@@ -72,8 +72,8 @@ class Batch:
 def _in_time_order(requests: list[Request], entry: Rows, t_ms: Ints) -> tuple[Rows, Ints]:
     """Sort a batch by time, and leave the order within each group as it is.
 
-    Where a group's own times step back they are raised to its newest, as the rules do. Groups do not know of each
-    other, so that changes no verdict.
+    Where a group's own times step back they stay as they are: the rules raise them to the group's newest, unless they
+    have forgotten the group meanwhile. Groups do not know of each other, so that changes no verdict.
     """
     if (t_ms[1:] >= t_ms[:-1]).all():
         return entry, t_ms
@@ -86,7 +86,7 @@ def _in_time_order(requests: list[Request], entry: Rows, t_ms: Ints) -> tuple[Ro
     for rows in np.split(by_group, starts[1:]):
         newest[rows] = np.maximum.accumulate(t_ms[rows])
     order = np.argsort(newest, kind="stable")
-    return entry[order], newest[order]
+    return entry[order], t_ms[order]
 
 
 def _pack(requests: list[Request], mine: Rows, entry: Rows, t_ms: Ints) -> Pack:

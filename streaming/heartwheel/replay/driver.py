@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.config import CoordinatorConfig, coordinator_config
 from heartwheel.coordinator.model import Group
 from heartwheel.replay.evidence import Lane, LaneState
 from heartwheel.replay.recorded import decode_line
@@ -22,7 +22,7 @@ def broker_config(broker_conf: Mapping[str, int]) -> CoordinatorConfig:
     Raises:
         TypeError: if a name is none of the coordinator's settings.
     """
-    return CoordinatorConfig(**{name.replace(".", "_"): value for name, value in broker_conf.items()})
+    return coordinator_config({name.replace(".", "_"): value for name, value in broker_conf.items()})
 
 
 class _Snapshot(msgspec.Struct):

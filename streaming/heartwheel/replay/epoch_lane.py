@@ -25,7 +25,7 @@ from heartwheel.replay.evidence import LATE_MS, Lane, LaneState
 from heartwheel.replay.recorded import Evidence, Recorded
 from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.group_heartbeats import JOIN_EPOCH, GroupHeartbeat
-from heartwheel.wire.verdicts import Verdict
+from heartwheel.wire.verdicts import Kind, Verdict
 
 _ACCEPTED: Final = frozenset({None, "NONE"})
 _HAS_TO_REJOIN: Final = "REBALANCE_IN_PROGRESS"
@@ -80,7 +80,7 @@ class EpochLane:
 
     def __init__(self, state: EpochLaneState, config: EpochConfig, emit: Callable[[Verdict], None]) -> None:
         self._config = config
-        self._emit = emit
+        self._emit = emit = _of_a_broker(emit)
         self._waiting = deque(state.waiting)
         self._machine = None if state.group is None else EpochMachine(state.group, config, emit)
         self._classic = None if state.classic is None else Lane(state.classic, config.coordinator, emit)
@@ -135,6 +135,9 @@ class EpochLane:
 
     def _follow_downgrade(self) -> None:
         machine = self._machine
+        if machine is not None and machine.forgotten:
+            fresh = LaneState(Group(machine.group.group_id))
+            self._machine, self._classic = None, Lane(fresh, self._config.coordinator, self._emit)
         if machine is None or machine.downgraded_by is None:
             return
         classic = convert_to_classic_group(
@@ -187,3 +190,13 @@ class EpochLane:
             return
         accepted = None if error is None else error == "NONE"
         machine.apply_classic(event, evidence.t_ms, accepted=accepted, generation=evidence.response_generation_id)
+
+
+def _of_a_broker(emit: Callable[[Verdict], None]) -> Callable[[Verdict], None]:
+    """Leave out what no broker says of a group that goes by epochs."""
+
+    def pass_on(verdict: Verdict) -> None:
+        if verdict.kind is not Kind.EPOCH_MOVED:
+            emit(verdict)
+
+    return pass_on

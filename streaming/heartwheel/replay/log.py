@@ -236,7 +236,8 @@ class LogReplay:
 
     def _shard(self, state: ShardState) -> Shard:
         try:
-            return Shard(coordinator=self._config, limits=_NO_LIMITS, blob=state.blob)
+            # With steps of a millisecond nothing that is due stays behind a moment up to which verdicts are handed out.
+            return Shard(coordinator=self._config, limits=_NO_LIMITS, tick_ms=1, blob=state.blob)
         except StateBlobError as error:
             raise corrupt(error) from error
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.consumer_config import EpochConfig, GroupOverride
+from heartwheel.coordinator.config import MIGRATION_POLICIES, CoordinatorConfig, GroupOverride
+from heartwheel.coordinator.consumer_config import EpochConfig
 from heartwheel.errors import HeartwheelError
 
 FILE_NAME: Final = "meta.json"
@@ -25,18 +25,19 @@ class Meta:
         settings: the coordinator's settings by name; what else a broker has set is left out.
         end_ms: when the recording ended, epoch ms, if it says so.
         overrides: what groups have of their own, `group_overrides` in the file.
-        migration: `group.consumer.migration.policy`, in lower case.
+        migration: `group.consumer.migration.policy`, in lower case; `None` if the file does not say.
     """
 
     settings: Mapping[str, int]
     end_ms: int | None
     overrides: tuple[GroupOverride, ...] = ()
-    migration: str = "bidirectional"
+    migration: str | None = None
 
     def epoch_config(self, coordinator: CoordinatorConfig) -> EpochConfig:
         """Lay what groups have of their own over the coordinator's settings."""
-        upgrade, downgrade = (self.migration in ("bidirectional", way) for way in ("upgrade", "downgrade"))
-        return EpochConfig(coordinator, self.overrides, upgrade=upgrade, downgrade=downgrade)
+        if self.migration is not None:
+            coordinator = replace(coordinator, group_consumer_migration_policy=self.migration)
+        return EpochConfig(coordinator, self.overrides)
 
 
 class _File(msgspec.Struct):
@@ -64,7 +65,10 @@ def read_meta(path: Path) -> Meta:
         raise MetaError(f"{path} does not describe a recording: {error}", hint=hint) from error
     named = {name.replace(".", "_"): value for name, value in file.broker_conf.items()}
     settings = {name: value for name, value in named.items() if name in CoordinatorConfig.__slots__}
-    migration = str(file.broker_conf.get(_MIGRATION, "bidirectional")).lower()
+    settings.pop(_MIGRATION.replace(".", "_"), None)
+    migration = str(file.broker_conf[_MIGRATION]).lower() if _MIGRATION in file.broker_conf else None
+    if migration not in (None, *MIGRATION_POLICIES):
+        raise MetaError(f"{path} has {_MIGRATION} {migration}", hint=f"one of {', '.join(MIGRATION_POLICIES)}")
     try:
         overrides = tuple(one for entry in file.group_overrides for one in _overrides(entry))
     except (TypeError, ValueError) as error:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from heartwheel.addresses import is_loopback
+from heartwheel.group_settings import OVERRIDES, least_of, split_override
 from heartwheel.settings.cluster import client_secrets, lacks_secret, turned_off
 from heartwheel.settings.locations import is_local, runs_elsewhere
 from heartwheel.settings.models import Settings
@@ -219,3 +220,17 @@ def duplicate_topics(settings: Settings) -> Iterator[tuple[str, str]]:
         if name in seen:
             yield path, seen[name]
         seen.setdefault(name, path)
+
+
+def wrong_overrides(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """List what is wrong with groups' own settings: the key, what is wrong, what to do."""
+    names = ", ".join(name.removesuffix(".ms") for name in OVERRIDES)
+    for key, value in settings.coordinator.group_overrides.items():
+        path = f"coordinator.group_overrides.{key}"
+        group_id, name = split_override(key)
+        if not group_id:
+            yield path, "names no group", "write GROUP/NAME, such as orders/consumer.session.timeout"
+        elif name not in OVERRIDES:
+            yield path, "is no setting that a group may have of its own", f"known here: {names}"
+        elif value < least_of(name):
+            yield path, f"must be at least {least_of(name)}ms", "a session of no length ends as it begins"

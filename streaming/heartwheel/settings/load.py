@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, cast
 from pydantic import ValidationError
 
 from heartwheel.kafka.security import SUPPORTED_PROPERTIES, ClientPropertyError, check_properties
-from heartwheel.settings.combinations import OWNED, RULES, duplicate_topics
+from heartwheel.settings.combinations import OWNED, RULES, duplicate_topics, wrong_overrides
 from heartwheel.settings.keys import FIELDS, TABLES, table_of
 from heartwheel.settings.layers import Assignment, read_environment, read_file, read_overrides
 from heartwheel.settings.models import Settings
@@ -159,6 +159,7 @@ def _combinations(settings: Settings, winners: Mapping[str, Assignment], bad: se
             for rule in RULES
             if not bad.intersection((rule.path, *rule.others)) and rule.broken(settings)
         ),
+        *(problem(*wrong) for wrong in wrong_overrides(settings) if wrong[0] not in bad),
         *(problem(path, "belongs to heartwheel", hint) for path, hint in OWNED.items() if path in winners),
         *(
             problem(path, f"is also the name of {other}", "give each topic a name of its own")

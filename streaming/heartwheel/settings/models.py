@@ -143,13 +143,18 @@ class CoordinatorSettings(Section):
         default_session_timeout_ms: for members that name none.
         default_rebalance_timeout_ms: for members that name none.
         empty_group_retention_ms: how long a group without members is remembered.
-        group_consumer_session_timeout_ms: of the members of consumer groups (KIP-848); used by `heartwheel replay`.
+        group_consumer_session_timeout_ms: of the members of consumer groups (KIP-848); a group may have its own.
         group_consumer_assignment_interval_ms: least time between two target assignments of a consumer group.
-        group_share_session_timeout_ms: of the members of share groups (KIP-932); used by `heartwheel replay`.
+        group_consumer_max_size: most members of a consumer group.
+        group_consumer_migration_policy: which way a group may change between the classic and the consumer protocol.
+        group_share_session_timeout_ms: of the members of share groups (KIP-932); a group may have its own.
         group_share_assignment_interval_ms: least time between two target assignments of a share group.
-        group_streams_session_timeout_ms: of the members of streams groups (KIP-1071); used by `heartwheel replay`.
+        group_share_max_size: most members of a share group.
+        group_streams_session_timeout_ms: of the members of streams groups (KIP-1071); a group may have its own.
         group_streams_assignment_interval_ms: least time between two target assignments of a streams group.
+        group_streams_max_size: most members of a streams group.
         group_streams_initial_rebalance_delay_ms: how long a streams group's first target assignment waits.
+        group_overrides: what groups have of their own, `GROUP/NAME` and a duration; Kafka's names without the unit.
     """
 
     group_min_session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 6_000
@@ -162,11 +167,16 @@ class CoordinatorSettings(Section):
     empty_group_retention_ms: Annotated[DurationMs, Field(ge=1)] = 86_400_000
     group_consumer_session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 45_000
     group_consumer_assignment_interval_ms: Annotated[DurationMs, Field(ge=0, le=_INT32_MAX)] = 1_000
+    group_consumer_max_size: Annotated[int, Field(ge=1, le=_INT32_MAX)] = _INT32_MAX
+    group_consumer_migration_policy: Literal["bidirectional", "upgrade", "downgrade", "disabled"] = "bidirectional"
     group_share_session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 45_000
     group_share_assignment_interval_ms: Annotated[DurationMs, Field(ge=0, le=_INT32_MAX)] = 1_000
+    group_share_max_size: Annotated[int, Field(ge=1, le=_INT32_MAX)] = 200
     group_streams_session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 45_000
     group_streams_assignment_interval_ms: Annotated[DurationMs, Field(ge=0, le=_INT32_MAX)] = 1_000
+    group_streams_max_size: Annotated[int, Field(ge=1, le=_INT32_MAX)] = _INT32_MAX
     group_streams_initial_rebalance_delay_ms: Annotated[DurationMs, Field(ge=0, le=_INT32_MAX)] = 3_000
+    group_overrides: Mapping[str, Annotated[DurationMs, Field(ge=0, le=_INT32_MAX)]] = {}
 
 
 class CheckpointSettings(Section):

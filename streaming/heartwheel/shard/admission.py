@@ -5,19 +5,15 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from heartwheel.coordinator.answer import Answer
-from heartwheel.coordinator.model import Group
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.shard.log import BatchLog
-from heartwheel.wire.events import Event, EventType, RejectCause
+from heartwheel.wire.events import RejectCause
 
 _REFUSED: Final = {
     Answer.INVALID_SESSION_TIMEOUT: RejectCause.INVALID_SESSION_TIMEOUT,
     Answer.GROUP_MAX_SIZE_REACHED: RejectCause.GROUP_FULL,
 }
 """Answers that say that a bound of the configuration was met: their events are kept as rejects."""
-
-_BRING_NOBODY: Final = frozenset({EventType.LEAVE, EventType.LOAD, EventType.UNLOAD})
-"""Events that a full shard and a full group take as ever: who leaves makes room."""
 
 
 class Refusal(NamedTuple):
@@ -69,9 +65,8 @@ class Admission:
         """Take members into account that were let in."""
         self._room -= members
 
-    def recount(self, group: Group, size_before: int) -> int:
+    def recount(self, size: int, size_before: int) -> int:
         """Take a group's change of size into account, and return its size."""
-        size = len(group.members) + len(group.pending)
         self._room -= size - size_before
         return size
 
@@ -112,15 +107,3 @@ class Admission:
                 log.body(entry),
             )
         )
-
-
-def is_stranger(event: Event, group: Group) -> bool:
-    """Tell whether an event may bring a member that the group does not hold yet."""
-    if event.type in _BRING_NOBODY:
-        return False
-    member_id = event.member_id or event.assigned_member_id
-    if member_id in group.members or member_id in group.pending:
-        return False
-    # A static member that comes back takes its own place again, under a new id.
-    instance_id = event.group_instance_id
-    return instance_id is None or all(member.group_instance_id != instance_id for member in group.members.values())

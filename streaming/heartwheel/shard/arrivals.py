@@ -24,6 +24,7 @@ from heartwheel.shard.rules_path import KINDS as KIND_NUMBERS
 from heartwheel.shard.rules_path import STATES as STATE_NUMBERS
 from heartwheel.shard.rules_path import decode_group, group_detail, member_detail
 from heartwheel.shard.tables import Table
+from heartwheel.wire.events import Event
 from heartwheel.wire.verdicts import Verdict
 from timing_wheel import TimingWheel
 
@@ -164,8 +165,10 @@ class Arrivals:
     def _let_into(
         self, row: int, size: int, log: BatchLog, found: _Newcomers, here: slice, admission: Admission
     ) -> Rows | None:
-        events = [log.event(entry) for entry in found.first[here].tolist()]
-        if admission.is_full(size + len(events) - 1):
+        requests = [log.event(entry) for entry in found.first[here].tolist()]
+        events = [request for request in requests if isinstance(request, Event)]
+        # Heartbeats at a member epoch have rules of their own.
+        if len(events) < len(requests) or admission.is_full(size + len(events) - 1):
             return None
         (group_id, detail) = self._groups.text.read([row])[0]
         group = decode_group(detail)

@@ -68,6 +68,7 @@ class ShardState(NamedTuple):
         came: the sections that the state was decoded from, each as bytes and as text.
         kept: heartbeats that no row has, by fingerprint.
         kept_share: how much of the encoded state they were, 0 to 1.
+        sessions: which session timeouts held that a broker sets (`EpochConfig.sessions`).
     """
 
     members: Table
@@ -81,12 +82,14 @@ class ShardState(NamedTuple):
     came: Mapping[str, tuple[bytes, str]]
     kept: dict[int, Kept]
     kept_share: float = 0.0
+    sessions: int = 0
 
 
 class _TimeSection(msgspec.Struct, array_like=True):
     time: LogTime
     elsewhere: dict[int, list[int]] = {}
     owed: dict[int, list[Outage]] = {}
+    sessions: int = 0
 
 
 def new_state() -> ShardState:
@@ -105,7 +108,7 @@ def encode_state(state: ShardState) -> str:
         "fingerprints": fingerprints.tobytes(),
         "groups": write_columns(groups),
         "counts": msgspec.json.encode(state.counts),
-        "time": msgspec.msgpack.encode(_TimeSection(state.time, state.elsewhere, state.owed)),
+        "time": msgspec.msgpack.encode(_TimeSection(state.time, state.elsewhere, state.owed, state.sessions)),
         "waiting": _write_waiting(state.waiting),
         "heartbeats": msgspec.msgpack.encode(state.kept) if state.kept else b"",
     }
@@ -153,7 +156,20 @@ def decode_state(blob: str) -> ShardState:
         kept = _read_kept(came["heartbeats"][0])
     except (KeyError, ValueError, OSError, SnapshotError, msgspec.MsgspecError) as error:
         raise CorruptBlobError(f"the state blob's checksum is right, but not its content: {error}") from error
-    return ShardState(members, groups, wheel, counts, time.time, time.elsewhere, waiting, time.owed, came, kept, share)
+    return ShardState(
+        members,
+        groups,
+        wheel,
+        counts,
+        time.time,
+        time.elsewhere,
+        waiting,
+        time.owed,
+        came,
+        kept,
+        share,
+        time.sessions,
+    )
 
 
 def _write_waiting(packs: list[Pack]) -> bytes:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.model import GroupKind
 from heartwheel.log_time import Outage, OutageKind
-from heartwheel.shard.admission import is_stranger
 from heartwheel.shard.batch import Batch
 from heartwheel.shard.fast_path import Route
 from heartwheel.shard.handles import groups_of
@@ -22,6 +21,7 @@ from heartwheel.shard.renewal import renew_sessions
 from heartwheel.shard.router import Router
 from heartwheel.shard.rules_path import KINDS, GroupLoader, Loaded
 from heartwheel.shard.tables import FREE, Table
+from heartwheel.wire.events import Event
 from timing_wheel import TimingWheel
 
 Ints = NDArray[np.int64]
@@ -98,13 +98,14 @@ class GroupRunner:
         entries = np.flatnonzero((route.member < 0) & (log.fingerprint != 0))
         entries = entries[self._router.find(log.fingerprint[entries]) < 0]
         for entry, fingerprint in zip(entries.tolist(), log.fingerprint[entries].tolist(), strict=True):
-            self._heartbeats.keep(fingerprint, log.body(entry))
+            if isinstance(log.event(entry), Event):  # others always have their bytes
+                self._heartbeats.keep(fingerprint, log.body(entry))
 
     def _apply_records(self, log: BatchLog, records: Rows, loaded: Loaded, batch: Batch) -> None:
-        group, machine, admission = loaded.group, loaded.machine, batch.admission
+        machine, admission = loaded.machine, batch.admission
         answers: Counter[Answer] = Counter()
         entries = log.entry[records]
-        size = len(group.members) + len(group.pending)
+        size = machine.size
         for record, entry, append_ms, mark in zip(
             records.tolist(),
             entries.tolist(),
@@ -113,18 +114,18 @@ class GroupRunner:
             strict=True,
         ):
             event = log.event(entry)
-            if admission.is_full(size) and is_stranger(event, group):
+            if admission.is_full(size) and machine.is_stranger(event):
                 # Who is gone by now makes room, wherever the batches are cut (`test_p6_the_gone_make_room_at_any_cut`).
                 machine.advance(append_ms)
-                size = admission.recount(group, size)
+                size = admission.recount(machine.size, size)
                 if admission.is_full(size):
                     admission.refuse_stranger(log, record)
                     continue
             answer = machine.apply(event, append_ms, mark)
-            if mark:
+            if mark and isinstance(event, Event):
                 loaded.heard[mark] = event
             answers[answer] += 1
-            size = admission.recount(group, size)
+            size = admission.recount(machine.size, size)
             admission.hear(log, record, answer)
         batch.counts.update({f"answer_{answer}": n for answer, n in answers.items()})
 

@@ -2,7 +2,8 @@
 
 Nearly every heartbeat is one that its shard was given before, and the bytes are most of what travels. So a worker of
 the map side leaves them out, and the shard says what the heartbeat says when the rules ask for it. Neither of them asks
-the other, and none of it is a guess:
+the other, and none of it is a guess. It is done for heartbeats of the classic protocol alone (`Event`), in whatever
+kind of group; those at a member epoch always have their bytes, and are neither kept nor said here:
 
 - **The worker** leaves out the bytes of a heartbeat in batch N if it has itself packed the very same bytes in a batch M
   of the same query, with M < N <= M + `REMEMBERED_BATCHES`. Then batch M is committed, for Spark begins no batch before
@@ -12,6 +13,7 @@ the other, and none of it is a guess:
   batches says: it stands in the row of the member that it keeps alive, or it is *kept* here, with the number of the
   batch in which it was last among the records or was lost from its row. This holds by induction over the batches of a
   query, the first of which brings all bytes: a heartbeat came with its bytes, or it could be said by the batch before.
+  What a new configuration makes of the state is no step of it, for that comes with another query.
   The shard counts only the batches that it was called in, so that it never forgets before a worker does.
 
 A worker that forgets sends bytes that were not needed. One that remembers what it should not, or a shard whose memory

@@ -11,7 +11,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heartwheel.coordinator.model import NEVER, Group, GroupState
+from heartwheel.coordinator.consumer_model import EpochGroup, TimerName, member_is_reconciled
+from heartwheel.coordinator.manager import AnyGroup
+from heartwheel.coordinator.model import NEVER, GroupState
 from heartwheel.shard.rules_path import KINDS, STATES, GroupLoader
 from heartwheel.shard.tables import Table
 
@@ -19,7 +21,8 @@ LOADED_MEMBERS_MAX: Final = 1_000
 """Most members that are looked at to name whom rebalances wait for."""
 
 _REBALANCING: Final = tuple(
-    STATES.index(state) for state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
+    STATES.index(state)
+    for state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE, GroupState.RECONCILING)
 )
 
 Rows = NDArray[np.intp]
@@ -39,7 +42,7 @@ class Rebalancing(NamedTuple):
 
     Args:
         group_id: its name.
-        state: `PreparingRebalance` or `CompletingRebalance`.
+        state: `PreparingRebalance`, `CompletingRebalance` or, of a group that goes by member epochs, `Reconciling`.
         members: how many it has.
         deadline_ms: until when it waits, epoch ms; `None` if for as long as it takes.
         awaiting: the first of those that have not joined, or not synced; empty if there are too many to look.
@@ -99,7 +102,9 @@ def rebalancing(groups: Table, members: Table, loader: GroupLoader, most: int, n
     ]
 
 
-def _looked_at(group: Group, names_max: int) -> Rebalancing:
+def _looked_at(group: AnyGroup, names_max: int) -> Rebalancing:
+    if isinstance(group, EpochGroup):
+        return _reconciling(group, names_max)
     is_joining = group.state is GroupState.PREPARING_REBALANCE
     awaited = [
         member.member_id
@@ -113,6 +118,22 @@ def _looked_at(group: Group, names_max: int) -> Rebalancing:
         len(group.all_members()),
         None if deadline_ms == NEVER else deadline_ms,
         tuple(awaited[:names_max]),
+        len(awaited),
+    )
+
+
+def _reconciling(group: EpochGroup, names_max: int) -> Rebalancing:
+    """List who has not come to the group's epoch; the first that is fenced for it says until when that may take."""
+    awaited = [member for member in group.members.values() if not member_is_reconciled(member, group.target_epoch)]
+    ends = [
+        member.timers[TimerName.REBALANCE].deadline_ms for member in awaited if TimerName.REBALANCE in member.timers
+    ]
+    return Rebalancing(
+        group.group_id,
+        group.state().value,
+        len(group.members),
+        min(ends, default=None),
+        tuple(member.member_id for member in awaited[:names_max]),
         len(awaited),
     )
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from heartwheel.log_time.log_time import UNKNOWN_MS
 from heartwheel.pack import Pack, select
 from heartwheel.shard.heartbeats import Heartbeats, UnknownHeartbeatError
-from heartwheel.wire.events import Event, decode_accepted
+from heartwheel.wire.requests import Request, decode_accepted_request
 
 T = TypeVar("T")
 Ints = NDArray[np.int64]
@@ -43,7 +43,7 @@ class BatchLog:
         self._starts = list(accumulate(sizes, initial=0))
         self._packs = ordered
         self._heartbeats = heartbeats or Heartbeats({})
-        self._decoded: dict[int, Event] = {}
+        self._decoded: dict[int, Request] = {}
         self.fingerprint: Ints = _join([pack.fingerprints for pack in ordered], np.int64)
         self.entry: Rows = _join([p.entry + at for p, at in zip(ordered, self._starts, strict=False)], np.intp)
         self.append_ms: Ints = _join([pack.append_ms for pack in ordered], np.int64)
@@ -53,7 +53,7 @@ class BatchLog:
     def __len__(self) -> int:
         return len(self.entry)
 
-    def event(self, entry: int) -> Event:
+    def event(self, entry: int) -> Request:
         """Decode one entry; the map side has proved that it can be.
 
         Raises:
@@ -62,8 +62,11 @@ class BatchLog:
         event = self._decoded.get(entry)
         if event is None:
             value = self._came(entry)
-            event = self._heartbeats.event(int(self.fingerprint[entry])) if value is None else decode_accepted(value)
-            self._decoded[entry] = event = self._require(event, entry)
+            if value is None:
+                event = self._require(self._heartbeats.event(int(self.fingerprint[entry])), entry)
+            else:
+                event = decode_accepted_request(value)
+            self._decoded[entry] = event
         return event
 
     def body(self, entry: int) -> bytes:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.consumer_config import EpochConfig
+from heartwheel.coordinator.consumer_model import ArmedTimer, EpochGroup, EpochMember, TimerName
 from heartwheel.coordinator.departures import expire_at_once
-from heartwheel.coordinator.machine import GroupMachine
+from heartwheel.coordinator.manager import AnyGroup, GroupManager
 from heartwheel.coordinator.model import NEVER, UNSAID, Group, GroupKind, GroupState, Member
 from heartwheel.shard.handles import group_handle, member_handle
 from heartwheel.shard.heartbeats import Said, rest_of
@@ -27,18 +29,43 @@ STATES: Final = (
     GroupState.COMPLETING_REBALANCE,
     GroupState.STABLE,
     GroupState.DEAD,
+    GroupState.ASSIGNING,
+    GroupState.RECONCILING,
 )
 """The states by the numbers that a checkpoint holds: never to be put in another order, only to be added to."""
 
-KINDS: Final = (GroupKind.NEW, GroupKind.CLASSIC, GroupKind.LOADED, GroupKind.PRESENCE)
+KINDS: Final = (
+    GroupKind.NEW,
+    GroupKind.CLASSIC,
+    GroupKind.LOADED,
+    GroupKind.PRESENCE,
+    GroupKind.CONSUMER,
+    GroupKind.SHARE,
+    GroupKind.STREAMS,
+)
 """The kinds likewise."""
 
+FIRST_EPOCH_KIND: Final = KINDS.index(GroupKind.CONSUMER)
+"""The groups of this kind and of those behind it go by member epochs."""
+
+VOID_FINGERPRINT: Final = 1
+"""What no heartbeat's fingerprint is: the next one has to be looked at, of a member that has its session alone."""
+
+
+class _SaidByMember(msgspec.Struct):
+    heartbeat: msgspec.Raw = UNSAID
+
+
 _encode = msgspec.json.Encoder().encode
+_decode_said = msgspec.json.Decoder(_SaidByMember).decode
 _decode_member = msgspec.json.Decoder(Member).decode
+_decode_epoch_member = msgspec.json.Decoder(EpochMember).decode
+_decode_epoch_group = msgspec.json.Decoder(EpochGroup).decode
 decode_group = msgspec.json.Decoder(Group).decode
 """Decode what `group_detail` wrote: a group without its name and its members."""
 
 Rows = NDArray[np.intp]
+AnyMember = Member | EpochMember
 
 
 class Loaded:
@@ -57,39 +84,46 @@ class Loaded:
     def __init__(
         self,
         row: int,
-        group: Group,
+        group: AnyGroup,
         member_rows: dict[str, int],
-        config: CoordinatorConfig,
+        config: EpochConfig,
         emit: Callable[[Verdict], None],
         renewed_ms: int,
         said: dict[int, Said],
     ) -> None:
         self.row = row
-        self.group = group
+        self._group = group
         self.member_rows = member_rows
         self.said = said
         self.heard: dict[int, Event] = {}
-        """The heartbeats that were applied since, by fingerprint."""
+        """The heartbeats of the classic protocol that were applied since, by fingerprint."""
         self._config = config
         self._emit = emit
         self._renewed_ms = renewed_ms
 
     @cached_property
-    def machine(self) -> GroupMachine:
+    def machine(self) -> GroupManager:
         """The state machine; it counts and files every member when it is made."""
-        return GroupMachine(self.group, self._config, self._emit, self._renewed_ms)
+        return GroupManager(self._group, self._config, self._emit, self._renewed_ms)
 
     def kept_fingerprints(self) -> list[int]:
         """List the fingerprints that rows will have once the group is stored."""
         if self.machine.is_forgettable():
             return []
-        return [member.fingerprint for member in self.group.all_members()]
+        return [member.fingerprint for member in _members_of(self.group)]
 
     def fire(self, clock_ms: int) -> None:
         """Fire every timer with a deadline at or before the clock (epoch ms), in order, without a machine if it can."""
-        done = expire_at_once(self.group, clock_ms, self._config, self._emit, self._renewed_ms)
-        if not done or self.group.forget_deadline_ms <= clock_ms:
+        group = self._group
+        coordinator, renewed_ms = self._config.coordinator, self._renewed_ms
+        done = isinstance(group, Group) and expire_at_once(group, clock_ms, coordinator, self._emit, renewed_ms)
+        if not done or group.forget_deadline_ms <= clock_ms:
             self.machine.advance(clock_ms)
+
+    @property
+    def group(self) -> AnyGroup:
+        """Its state; another object once it has taken another protocol."""
+        return self.machine.group
 
 
 class GroupLoader:
@@ -114,8 +148,23 @@ class GroupLoader:
         self._members = members
         self._groups = groups
         self._wheel = wheel
-        self._config = config
+        self._config = EpochConfig(config)
         self._emit = emit
+
+    @property
+    def sessions(self) -> int:
+        """Which session timeouts hold that a broker sets (`EpochConfig.sessions`)."""
+        return self._config.sessions
+
+    def look_at_epoch_members(self) -> None:
+        """Let the next heartbeat of every member that goes by epochs be looked at, as its session may last otherwise.
+
+        The running timer stays as it is, as a broker's does; so such a member still has its session alone. What rows
+        say of heartbeats is lost by that: it is done before the first batch of a query, which brings all bytes.
+        """
+        of_group = np.append(self._groups["kind"] >= FIRST_EPOCH_KIND, False)  # the last is read by free rows
+        fingerprints = self._members["fingerprint"]
+        fingerprints[of_group[self._members["group"]] & (fingerprints != 0)] = VOID_FINGERPRINT
 
     def load(self, rows: Rows) -> Iterator[Loaded]:
         """Load groups.
@@ -128,15 +177,16 @@ class GroupLoader:
         starts = np.searchsorted(owner, rows).tolist()
         stops = np.searchsorted(owner, rows, side="right").tolist()
         seen = self._groups["seen_ms"][rows].tolist()
+        kinds = self._groups["kind"][rows].tolist()
         renewed = self._groups["renewed_ms"][rows].tolist()
         rows_of = member_rows.tolist()
         for i, (group_id, detail) in enumerate(self._groups.text.read(rows)):
-            group = decode_group(detail)
+            group: AnyGroup = (_decode_epoch_group if kinds[i] >= FIRST_EPOCH_KIND else decode_group)(detail)
             group.group_id = group_id
             group.last_event_ms = seen[i]
             here = slice(starts[i], stops[i])
             for member in sorted(members[here], key=_seq):
-                (group.pending if member.pending else group.members)[member.member_id] = member
+                _holder(group, member)[member.member_id] = member
             ids = (text[0] for text in texts[here])
             member_rows_of = dict(zip(ids, rows_of[here], strict=True))
             said = _take_said(group_id, members[here])
@@ -151,11 +201,11 @@ class GroupLoader:
         texts = self._members.text.read(rows)
         groups = self._groups.text.ids(self._members["group"][rows])
         return [
-            Said(group_id, member_id, _decode_member(detail).heartbeat)
+            Said(group_id, member_id, _decode_said(detail).heartbeat)
             for group_id, (member_id, detail) in zip(groups, texts, strict=True)
         ]
 
-    def _load_members(self, groups: Rows) -> tuple[Rows, list[tuple[str, bytes]], list[Member]]:
+    def _load_members(self, groups: Rows) -> tuple[Rows, list[tuple[str, bytes]], list[AnyMember]]:
         wanted = np.zeros(self._groups.rows + 1, np.bool_)  # the last element is read by free rows
         wanted[groups] = True
         owner = self._members["group"]
@@ -168,16 +218,15 @@ class GroupLoader:
         in_range = handles < len(deadlines)
         deadline = np.full(len(rows), NEVER)
         deadline[in_range] = deadlines[handles[in_range]]
-        members = []
-        for (member_id, detail), seen_ms, timeout_ms, mark, deadline_ms in zip(
-            texts, *columns, deadline.tolist(), strict=True
+        by_epochs = (self._groups["kind"][owner[rows]] >= FIRST_EPOCH_KIND).tolist()
+        members: list[AnyMember] = []
+        for (member_id, detail), seen_ms, timeout_ms, mark, deadline_ms, goes_by_epochs in zip(
+            texts, *columns, deadline.tolist(), by_epochs, strict=True
         ):
-            member = _decode_member(detail)
+            decode = _epoch_member if goes_by_epochs else _classic_member
+            member = decode(detail, timeout_ms, mark, deadline_ms)
             member.member_id = member_id
             member.last_seen_ms = seen_ms
-            member.session_timeout_ms = timeout_ms
-            member.fingerprint = mark
-            member.deadline_ms = deadline_ms
             members.append(member)
         return rows, texts, members
 
@@ -207,7 +256,7 @@ class GroupLoader:
         group, gone = loaded.group, loaded.member_rows
         forgotten = loaded.machine.is_forgettable()
         # A member keeps its row, so rows are given back only once the stayers are known.
-        stays = [] if forgotten else [(member, gone.pop(member.member_id, -1)) for member in group.all_members()]
+        stays = [] if forgotten else [(member, gone.pop(member.member_id, -1)) for member in _members_of(group)]
         if gone:
             rows = np.array(list(gone.values()), np.intp)
             batch.fingerprints_dropped |= bool(self._members["fingerprint"][rows].any())
@@ -224,13 +273,17 @@ class GroupLoader:
             self._members.text.write(at, member.member_id, member_detail(member))
         self._write_group(loaded.row, group, batch)
 
-    def _write_group(self, row: int, group: Group, batch: _Stored) -> None:
-        batch.arm(
-            group_handle(row),
-            min(group.join_deadline_ms, group.sync_deadline_ms, group.store_deadline_ms, group.forget_deadline_ms),
-        )
-        self._groups["state"][row] = STATES.index(group.state)
-        self._groups["kind"][row] = KINDS.index(group.kind)
+    def _write_group(self, row: int, group: AnyGroup, batch: _Stored) -> None:
+        if isinstance(group, EpochGroup):
+            state, kind, timer_ms = group.state(), GroupKind(group.type.value), group.timer_ms
+        else:
+            state, kind = group.state, group.kind
+            timer_ms = min(
+                group.join_deadline_ms, group.sync_deadline_ms, group.store_deadline_ms, group.forget_deadline_ms
+            )
+        batch.arm(group_handle(row), timer_ms)
+        self._groups["state"][row] = STATES.index(state)
+        self._groups["kind"][row] = KINDS.index(kind)
         self._groups["seen_ms"][row] = group.last_event_ms
         self._groups.text.write(row, group.group_id, group_detail(group))
 
@@ -249,11 +302,11 @@ class _Stored:
         self.cancelled: list[int] = []
         self.fingerprints_dropped = False
 
-    def add(self, row: int, group: int, member: Member) -> None:
+    def add(self, row: int, group: int, member: AnyMember) -> None:
         self.rows.append(row)
         self.group.append(group)
         self.seen_ms.append(member.last_seen_ms)
-        self.timeout_ms.append(member.session_timeout_ms)
+        self.timeout_ms.append(member.session_ms if isinstance(member, EpochMember) else member.session_timeout_ms)
         self.fingerprint.append(member.fingerprint)
         self.arm(member_handle(row), member.deadline_ms)
 
@@ -265,37 +318,67 @@ class _Stored:
             self.deadline_ms.append(deadline_ms)
 
 
-def group_detail(group: Group) -> bytes:
+def group_detail(group: AnyGroup) -> bytes:
     """Encode what the tables do not hold of a group; the group is not to be used afterwards."""
     group.group_id = ""
     group.members = {}
-    group.pending = {}
+    if isinstance(group, Group):
+        group.pending = {}
     group.last_event_ms = 0
     return _encode(group)
 
 
-def member_detail(member: Member) -> bytes:
+def _members_of(group: AnyGroup) -> Iterable[AnyMember]:
+    return group.all_members() if isinstance(group, Group) else group.members.values()
+
+
+def _holder(group: AnyGroup, member: AnyMember) -> dict[str, Any]:
+    """Return where a group holds such a member."""
+    return (
+        group.pending if isinstance(group, Group) and isinstance(member, Member) and member.pending else group.members
+    )
+
+
+def _classic_member(detail: bytes, session_ms: int, mark: int, deadline_ms: int) -> AnyMember:
+    member = _decode_member(detail)
+    member.session_timeout_ms, member.fingerprint, member.deadline_ms = session_ms, mark, deadline_ms
+    return member
+
+
+def _epoch_member(detail: bytes, session_ms: int, mark: int, deadline_ms: int) -> AnyMember:
+    """Decode a member that goes by epochs; one whose heartbeats take the fast path has its session alone."""
+    member = _decode_epoch_member(detail)
+    member.fingerprint = mark
+    if mark:
+        old = member.timers[TimerName.SESSION]
+        member.timers[TimerName.SESSION] = ArmedTimer(deadline_ms, session_ms, old.seq, old.epoch)
+    return member
+
+
+def member_detail(member: AnyMember) -> bytes:
     """Encode what the tables do not hold of a member; the member is not to be used afterwards."""
     member.member_id = ""
     member.last_seen_ms = 0
-    member.session_timeout_ms = 0
     member.fingerprint = 0
-    member.deadline_ms = NEVER
+    if isinstance(member, Member):
+        member.session_timeout_ms = 0
+        member.deadline_ms = NEVER
     return _encode(member)
 
 
-def _take_said(group_id: str, members: Iterable[Member]) -> dict[int, Said]:
+def _take_said(group_id: str, members: Iterable[AnyMember]) -> dict[int, Said]:
     """Take away from members what their heartbeats say, of which the rules know nothing."""
     said = {}
     for member in members:
         if member.heartbeat is not UNSAID:
-            said[member.fingerprint] = Said(group_id, member.member_id, member.heartbeat)
+            if member.fingerprint != VOID_FINGERPRINT:
+                said[member.fingerprint] = Said(group_id, member.member_id, member.heartbeat)
             member.heartbeat = UNSAID
     return said
 
 
 def _heartbeat(loaded: Loaded, fingerprint: int) -> msgspec.Raw:
-    """Find what is to stand in a row as the heartbeat with a fingerprint."""
+    """Find what is to stand in a row as the heartbeat with a fingerprint; nothing of one that goes by epochs."""
     if not fingerprint:
         return UNSAID
     if (said := loaded.said.get(fingerprint)) is not None:
@@ -304,5 +387,5 @@ def _heartbeat(loaded: Loaded, fingerprint: int) -> msgspec.Raw:
     return UNSAID if event is None else rest_of(event)
 
 
-def _seq(member: Member) -> int:
+def _seq(member: AnyMember) -> int:
     return member.seq

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.model import Group
+from heartwheel.coordinator.manager import AnyGroup
 from heartwheel.log_time import Outage, Reading
 from heartwheel.log_time.log_time import UNKNOWN_MS
 from heartwheel.pack import Bodies, Pack
@@ -48,6 +48,7 @@ from heartwheel.shard.refiling import renumber_members, shaped
 from heartwheel.shard.router import Router
 from heartwheel.shard.rules_path import GroupLoader
 from heartwheel.wire.events import encode_event
+from heartwheel.wire.requests import is_group_heartbeat
 from heartwheel.wire.verdicts import Verdict
 from timing_wheel import TIME_MS_MAX
 
@@ -101,6 +102,7 @@ class Shard:
         self._verdicts: list[Verdict] = []
         where = (self._members, self._groups, self._wheel, coordinator, self._verdicts.append)
         self._loader, self._arrivals = GroupLoader(*where), Arrivals(*where)
+        self._sessions = state.sessions
         self._heartbeats = Heartbeats(state.kept)
         self._runner = GroupRunner(
             self._members, self._groups, self._wheel, self._loader, self._router, limits, self._heartbeats
@@ -148,7 +150,7 @@ class Shard:
         """What it tells about itself; it shows the shard as it is now, whenever that is."""
         return Figures(self._members, self._groups, self._wheel)
 
-    def dump(self) -> list[tuple[Group, bool]]:
+    def dump(self) -> list[tuple[AnyGroup, bool]]:
         """Decode every group with its members, for people; the shard itself is not changed."""
         return [(loaded.group, loaded.machine.is_forgettable()) for loaded in self._loader.load(self._groups.used())]
 
@@ -173,6 +175,7 @@ class Shard:
                 self._owed.state(),
                 self._came,
                 self._heartbeats.state(),
+                sessions=self._sessions,
             )
         )
 
@@ -238,13 +241,17 @@ class Shard:
         bodies = []
         for entry, (fingerprint, row) in enumerate(zip(pack.fingerprints.tolist(), rows.tolist(), strict=True)):
             bodies.append(encode_event(said[entry].event()) if entry in said else log.body(entry))
-            if row < 0 and fingerprint:
+            if row < 0 and fingerprint and not is_group_heartbeat(bodies[-1]):
                 self._heartbeats.keep(fingerprint, bodies[-1])
         return pack._replace(bodies=Bodies.of(bodies))
 
     def _begin(self) -> Batch:
         self._verdicts.clear()
         self._heartbeats.begin(self.totals["batches"] + 1)
+        if self._sessions != self._loader.sessions:
+            self._loader.look_at_epoch_members()
+            self._router.forget()
+            self._sessions = self._loader.sessions
         admission = Admission(self._limits, heavy=self._heavy, members=len(self._members))
         return Batch(self._verdicts, admission, Counter(batches=1))
 

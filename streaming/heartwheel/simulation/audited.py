@@ -56,8 +56,8 @@ def _is_explained(finding: Finding, plan: Plan) -> bool:
 
 
 def _report(plan: Plan, topic: Topic, checkpoint: Checkpoint, runs: tuple[str, ...]) -> Report:
-    # The audit has no use for the rules of the newer kinds of group, which the job has not either.
     rules = {name: value for name, value in asdict(plan.coordinator).items() if name in AuditConfig.__struct_fields__}
+    rules["group_overrides"] = {f"{own.group_id}/{own.name}": own.value for own in plan.coordinator.group_overrides}
     audit = Audit(
         AuditConfig(
             **rules,

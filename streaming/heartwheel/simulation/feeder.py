@@ -15,12 +15,13 @@ from typing import Final
 import msgspec
 
 from heartwheel.coordinator.answer import Answer
-from heartwheel.coordinator.machine import GroupMachine
+from heartwheel.coordinator.consumer_config import EpochConfig
+from heartwheel.coordinator.manager import AnyGroup, GroupManager
 from heartwheel.coordinator.model import Group, Member
 from heartwheel.simulation.plan import GroupPlan, Plan
 from heartwheel.simulation.story import Story
 from heartwheel.simulation.topic import Topic
-from heartwheel.wire.events import Event, encode_event
+from heartwheel.wire.requests import Request, encode_request
 
 Walk = Iterator[int]
 
@@ -44,7 +45,7 @@ class Feeder:
         self.now_ms = 0
         self.generations: dict[str, int] = {}
         """The generation that members of groups in mid-life last heard of, by group."""
-        self._machines: dict[str, GroupMachine] = {}
+        self._machines: dict[str, GroupManager] = {}
         self._walks: list[tuple[int, int, Walk, GroupPlan | None]] = []
         self._renewed: dict[str, int] = {}
         self._numbers = count()
@@ -82,7 +83,7 @@ class Feeder:
         grain_ms = self.plan.grain_ms
         return max(1, round(wait_ms / grain_ms)) * grain_ms
 
-    def send(self, group: GroupPlan, event: Event, *, stray: bool = False) -> Answer:
+    def send(self, group: GroupPlan, event: Request, *, stray: bool = False) -> Answer:
         """Append a request, sometimes twice, and answer it.
 
         Args:
@@ -119,6 +120,14 @@ class Feeder:
         return edge_ms
 
     def group(self, group: GroupPlan) -> Group:
+        """Look at a group as its coordinator has it now; of one that goes by epochs, as a classic member sees it."""
+        found = self.any_group(group)
+        if isinstance(found, Group):
+            return found
+        members = {name: Member(name, 0) for name in found.members}
+        return Group(found.group_id, generation=found.target_epoch, members=members)
+
+    def any_group(self, group: GroupPlan) -> AnyGroup:
         """Look at a group as its coordinator has it now."""
         machine = self._machine(group)
         machine.advance(self.topic.clock_ms(self.topic.partition_of(group, self.now_ms), self.now_ms))
@@ -128,11 +137,13 @@ class Feeder:
         """Look at a member as its coordinator has it now."""
         return self.group(group).members.get(member_id)
 
-    def _machine(self, group: GroupPlan) -> GroupMachine:
+    def _machine(self, group: GroupPlan) -> GroupManager:
         group_id, topic = group.group_id, self.topic
         if group_id not in self._machines:
             ignore: Callable[[object], None] = _ignore
-            self._machines[group_id] = GroupMachine(Group(group_id=group_id), self.plan.coordinator, ignore)
+            self._machines[group_id] = GroupManager(
+                Group(group_id=group_id), EpochConfig(self.plan.coordinator), ignore
+            )
         machine, partition = self._machines[group_id], topic.partition_of(group, self.now_ms)
         for outage in self.plan.outages:
             # A coordinator that was away gives everybody a whole session when it is back.
@@ -142,9 +153,9 @@ class Feeder:
                 machine.renew(topic.clock_ms(partition, outage.from_ms), topic.clock_ms(partition, outage.to_ms))
         return machine
 
-    def _encode(self, event: Event) -> bytes:
+    def _encode(self, event: Request) -> bytes:
         """Write an event as different producers do: as short as can be, or with a field that nobody knows."""
-        value = encode_event(event)
+        value = encode_request(event)
         if self.dice.random() < 0.2:
             return msgspec.json.encode({**msgspec.json.decode(value), "sent_at": self.now_ms})
         return value

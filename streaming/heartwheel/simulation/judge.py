@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from heartwheel.coordinator.consumer_model import EpochGroup, EpochMember
+from heartwheel.coordinator.manager import AnyGroup
 from heartwheel.coordinator.model import Group, Member
 from heartwheel.partitioner import shard_of
 from heartwheel.shard.shard import Shard
@@ -64,7 +66,7 @@ class Judge:
     def problems(self) -> Iterator[Problem]:
         """List every broken promise."""
         yield from self._read_sink()
-        states: dict[str, Group] = {}
+        states: dict[str, AnyGroup] = {}
         for shard in range(self.plan.shards):
             states |= self._states(shard)
             yield from self._check_clock(shard)
@@ -85,7 +87,7 @@ class Judge:
             yield from self._check_silences(group_id)
         yield from self._check_rejects()
 
-    def _states(self, shard: int) -> dict[str, Group]:
+    def _states(self, shard: int) -> dict[str, AnyGroup]:
         blob = self.checkpoint.state(shard)[5]
         end = Shard(coordinator=self.plan.coordinator, limits=self.plan.limits, blob=blob)
         self.seen["records waiting at the end"] += end.waiting_count
@@ -204,7 +206,7 @@ def _content(row: Row) -> dict[str, object]:
     return content
 
 
-def _compare_state(expected: Expected, found: Group | None) -> Iterator[Problem]:
+def _compare_state(expected: Expected, found: AnyGroup | None) -> Iterator[Problem]:
     """Hold the state that is left against the state of the rules: nothing lost, nothing left behind."""
     wanted = expected.group
     if wanted is None:
@@ -214,17 +216,25 @@ def _compare_state(expected: Expected, found: Group | None) -> Iterator[Problem]
         yield Problem("P3", f"the state that is left: {one}, should be {other}")
 
 
-def _plain(group: Group | None) -> dict[str, object]:
+def _plain(group: AnyGroup | None) -> dict[str, object]:
     """Show a group without what only the way there decides: where it was seen, and what was remembered for speed."""
     content = msgspec.structs.asdict(group or Group(group_id=""))
-    for name in ("group_id", "partition", "last_event_ms"):
-        del content[name]
-    for table in ("members", "pending", "departed"):
+    counted = ("next_seq",) if isinstance(group, EpochGroup) else ()
+    for name in ("group_id", "partition", "last_event_ms", *counted):
+        content.pop(name, None)
+    for table in {"members", "pending", "departed"} & content.keys():
         content[table] = {member_id: _plain_member(member) for member_id, member in content[table].items()}
     return content
 
 
-def _plain_member(member: Member) -> dict[str, object]:
+def _plain_member(member: Member | EpochMember) -> dict[str, object]:
     content = msgspec.structs.asdict(member)
-    del content["fingerprint"], content["fingerprint_generation"]
+    if isinstance(member, EpochMember):
+        # How many timers were armed before is known to the rules path alone.
+        timers = member.timers.items()
+        content["timers"] = {name: (each.deadline_ms, each.length_ms, each.epoch) for name, each in timers}
+        del content["seq"]
+    else:
+        del content["fingerprint_generation"]
+    del content["fingerprint"]
     return content

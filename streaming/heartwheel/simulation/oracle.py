@@ -12,7 +12,8 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import NamedTuple
 
-from heartwheel.coordinator.machine import GroupMachine
+from heartwheel.coordinator.consumer_config import EpochConfig
+from heartwheel.coordinator.manager import AnyGroup, GroupManager
 from heartwheel.coordinator.model import Group
 from heartwheel.log_time.outage import RESUME_MAX_MS
 from heartwheel.partitioner import partition_of, shard_of
@@ -21,18 +22,19 @@ from heartwheel.simulation.plan import VALUE_BYTES_MAX, Plan
 from heartwheel.simulation.sink import Row
 from heartwheel.simulation.topic import Topic
 from heartwheel.testing import Record
-from heartwheel.wire.events import Event, RejectedError, decode_event
+from heartwheel.wire.events import RejectedError
+from heartwheel.wire.requests import Request, decode_request
 from heartwheel.wire.verdicts import Verdict, row_of, topic_of
 
 Place = tuple[int, int]
 
 
 class Entry(NamedTuple):
-    """Hold a record that is an event, and its effective time, epoch ms."""
+    """Hold a record that is a request, and its effective time, epoch ms."""
 
     time_ms: int
     record: Record
-    event: Event
+    request: Request
 
 
 class Gone(NamedTuple):
@@ -54,7 +56,7 @@ class Expected(NamedTuple):
 
     rows: list[Row]
     surely: int
-    group: Group | None
+    group: AnyGroup | None
 
 
 class _Read(NamedTuple):
@@ -86,10 +88,10 @@ class Log:
         for log in self._read.values():
             for time_ms, record, _ in log:
                 try:
-                    event = decode_event(record.value, size_max=VALUE_BYTES_MAX)
+                    request = decode_request(record.value, size_max=VALUE_BYTES_MAX)
                 except RejectedError:
                     continue
-                self.entries[event.group_id].append(Entry(time_ms, record, event))
+                self.entries[request.group_id].append(Entry(time_ms, record, request))
         for entries in self.entries.values():
             entries.sort(key=lambda entry: (entry.time_ms, entry.record.partition, entry.record.offset))
 
@@ -176,7 +178,7 @@ def expect(plan: Plan, log: Log, group_id: str, refused: set[Place]) -> Expected
         refused: records that met a limit of the shard: they tell what time it is, and nothing else.
     """
     verdicts: list[Verdict] = []
-    machine = GroupMachine(Group(group_id=group_id), plan.coordinator, verdicts.append)
+    machine = GroupManager(Group(group_id=group_id), EpochConfig(plan.coordinator), verdicts.append)
     seen: set[int] = set()
     clock_ms = log.time_of(group_id)
     steps: list[tuple[int, int, int, int, Entry | Gone]] = [
@@ -193,7 +195,7 @@ def expect(plan: Plan, log: Log, group_id: str, refused: set[Place]) -> Expected
             if partition in seen:
                 machine.renew(step.from_ms, step.to_ms)
         elif (partition, offset) not in refused:
-            machine.apply(step.event, time_ms)
+            machine.apply(step.request, time_ms)
             seen.add(partition)
         if machine.is_forgettable():
             seen.clear()

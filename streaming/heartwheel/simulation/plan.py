@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.config import CoordinatorConfig, GroupOverride
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.simulation.clocks import Clock
 
@@ -23,7 +23,8 @@ class GroupPlan:
 
     Args:
         group_id: its name.
-        kind: `presence`, `loaded` or `classic`.
+        kind: `presence`, `loaded` or `classic`; `consumer`, `share` or `streams`; `mixed` for a consumer group in which
+            every other member speaks the classic protocol.
         members: how many there are at most.
         session_ms: their session timeout.
         beat_ms: how often they beat; some do so only just in time.
@@ -33,6 +34,7 @@ class GroupPlan:
         reloads: whether its coordinator goes away and comes back.
         partitioner: how its producers choose a partition: `murmur2` as Kafka's do, or `java`, one of their own.
         metadata_age_ms: how long they take to hear that the topic has grown.
+        answers: whether the records of a group that goes by member epochs tell what was answered.
     """
 
     group_id: str
@@ -46,6 +48,7 @@ class GroupPlan:
     reloads: bool
     partitioner: str = "murmur2"
     metadata_age_ms: int = 0
+    answers: bool = False
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,7 @@ def draw_plan(seed: int) -> Plan:
         troubles=_draw_troubles(dice, feed_ms, partitions, tick_interval_ms),
         liar=dice.random() < 0.2,
         grain_ms=dice.choice((1, 1, 50, 100)),
-        groups=_draw_groups(dice, partitions),
+        groups=_draw_groups(dice, partitions) + _draw_epoch_groups(seed),
         unrest=dice.choice((0.02, 0.1, 0.25)),
         garbage=dice.choice((0, 0, 2, 6)),
         duplicates=dice.choice((0.0, 0.0, 0.03)),
@@ -225,6 +228,10 @@ def _draw_troubles(dice: Random, feed_ms: int, partitions: int, interval_ms: int
     return tuple(troubles)
 
 
+_OWN_SESSION: Final = "epochs-own"
+"""A group with a session timeout of its own."""
+
+
 def _draw_rules(dice: Random) -> CoordinatorConfig:
     return CoordinatorConfig(
         group_min_session_timeout_ms=200,
@@ -234,6 +241,13 @@ def _draw_rules(dice: Random) -> CoordinatorConfig:
         default_session_timeout_ms=1_200,
         default_rebalance_timeout_ms=2_000,
         empty_group_retention_ms=dice.choice((2_000, 60_000)),
+        group_consumer_session_timeout_ms=1_200,
+        group_consumer_assignment_interval_ms=300,
+        group_share_session_timeout_ms=1_500,
+        group_share_max_size=3,
+        group_streams_session_timeout_ms=1_000,
+        group_streams_initial_rebalance_delay_ms=700,
+        group_overrides=(GroupOverride(_OWN_SESSION, "consumer.session.timeout.ms", 2_000),),
     )
 
 
@@ -289,6 +303,33 @@ def _draw_driver(dice: Random, feed_ms: int) -> Clock:
 def _draw_groups(dice: Random, partitions: int) -> tuple[GroupPlan, ...]:
     names = dice.sample(_NAMES, k=dice.randint(1, 3))
     return tuple(_draw_group(dice, name, partitions) for name in names)
+
+
+def _draw_epoch_groups(seed: int) -> tuple[GroupPlan, ...]:
+    """Draw groups that go by member epochs for a quarter of the seeds, by dice of their own."""
+    if seed % 7 != 2 and seed % 8 != 2:
+        return ()
+    dice = Random(f"epochs {seed}")
+    kinds = dice.sample(("consumer", "consumer", "mixed", "share", "streams"), k=dice.randint(1, 2))
+    return tuple(_draw_epoch_group(dice, kind, number) for number, kind in enumerate(kinds))
+
+
+def _draw_epoch_group(dice: Random, kind: str, number: int) -> GroupPlan:
+    group_id = _OWN_SESSION if kind == "consumer" and not number and dice.random() < 0.3 else f"epochs-{number}"
+    sessions_ms = {"share": 1_500, "streams": 1_000}
+    session_ms = 2_000 if group_id == _OWN_SESSION else sessions_ms.get(kind, 1_200)
+    return GroupPlan(
+        group_id=group_id,
+        kind=kind,
+        members=dice.randint(2, 4),
+        session_ms=session_ms,
+        beat_ms=round(session_ms * dice.choice((0.2, 0.35, 0.6))),
+        rebalance_ms=dice.choice((400, 1_000, 3_000)),
+        static=dice.random() < 0.4,
+        stray=False,
+        reloads=dice.random() < 0.1,
+        answers=dice.random() < 0.6,
+    )
 
 
 def _draw_group(dice: Random, name: str, partitions: int) -> GroupPlan:

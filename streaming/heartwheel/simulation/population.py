@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from heartwheel.simulation.consumers import consumer
-from heartwheel.simulation.feeder import Feeder
+from heartwheel.simulation.epoch_members import epoch_member
+from heartwheel.simulation.feeder import Feeder, Walk
 from heartwheel.simulation.mischief import bouncer, liar, mover, too_short, vandal
 from heartwheel.simulation.plan import GroupPlan, Plan
 from heartwheel.simulation.story import Story
@@ -28,11 +31,18 @@ def feed(plan: Plan, story: Story) -> Feeder:
     return feeder
 
 
+def _walk_of(group: GroupPlan, number: int) -> Callable[[Feeder, Who], Walk]:
+    if group.kind == "presence":
+        return worker
+    if group.kind in ("classic", "loaded") or (group.kind == "mixed" and number % 2):
+        return consumer
+    return epoch_member
+
+
 def _populate(feeder: Feeder, group: GroupPlan) -> None:
     feeder.story.mark(f"group {group.kind}")
-    walk = worker if group.kind == "presence" else consumer
     for number in range(group.members):
-        feeder.start(walk(feeder, Who(group, number)), group=group)
+        feeder.start(_walk_of(group, number)(feeder, Who(group, number)), group=group)
     if group.kind == "classic":
         feeder.start(too_short(feeder, group), group=group)
     if group.reloads:

@@ -13,6 +13,7 @@ from heartwheel.simulation.oracle import Entry, Place
 from heartwheel.simulation.plan import Plan
 from heartwheel.simulation.sink import Row
 from heartwheel.wire.events import EventType
+from heartwheel.wire.group_heartbeats import HeartbeatType
 from heartwheel.wire.verdicts import ExpirationRow
 
 
@@ -29,10 +30,8 @@ def falsely_expired(
         rows: what was written about it.
     """
     kinds = {group.group_id: group.kind for group in plan.groups}
-    if kinds.get(group_id) != "presence" or {entry.event.type for entry in entries} & {
-        EventType.LOAD,
-        EventType.UNLOAD,
-    }:
+    others = {EventType.LOAD, EventType.UNLOAD, *HeartbeatType}
+    if kinds.get(group_id) != "presence" or others.intersection(entry.request.type for entry in entries):
         return
     beats: dict[str, list[int]] = defaultdict(list)
     for time_ms, record, event in entries:

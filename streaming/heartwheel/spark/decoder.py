@@ -8,20 +8,15 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from heartwheel.spark.java_hashes import shards_of
-from heartwheel.spark.repeats import BatchOf, Repeats
+from heartwheel.spark.repeats import ALWAYS_WHOLE, BatchOf, Repeats, Stamps
 from heartwheel.spark.value_table import UNKNOWN, Codes, Ints, Rows, Shards, ValueTable
-from heartwheel.wire.events import (
-    Event,
-    EventType,
-    RejectCause,
-    RejectedError,
-    TickError,
-    decode_events,
-    digests,
-)
+from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, TickError, digests
+from heartwheel.wire.group_heartbeats import GroupHeartbeat
 from heartwheel.wire.passed_on import FEED_FIELD, PassedOn, is_passed_on, read_feed, read_passed_on
+from heartwheel.wire.requests import Request, decode_requests, fingerprint_of
 
 BAD: Final = -1
 TICK: Final = -2
@@ -37,7 +32,8 @@ REMEMBERED_BYTES_MAX: Final = 512 << 20
 _DECODED_AT_ONCE: Final = 2048
 """How many values are decoded together: so many events fit into a core's cache."""
 
-_KIND_OF: Final = {Event: 0, TickError: TICK}
+_GROUP_HEARTBEAT: Final = 1
+_KIND_OF: Final = {Event: 0, GroupHeartbeat: _GROUP_HEARTBEAT, TickError: TICK}
 
 
 class Decoded(NamedTuple):
@@ -90,7 +86,7 @@ class Decoder:
         first, which = _distinct_values(hashes[unknown], values, unknown)
         entry[unknown] = which
         new = values.take(pa.array(first))
-        shard, marks = self._decode(new)
+        shard, marks, stamps = self._decode(new)
         passed_on = self._passed_on(new, shard)
         known = codes if not len(unknown) else codes[codes != UNKNOWN]
         distinct, with_bytes = self._distinct(known)
@@ -108,7 +104,7 @@ class Decoder:
         lasts[list(passed_on)] = False  # an event of a feed has a time of its own in it, so it does not come again
         good = np.flatnonzero(lasts)
         good_values = new if len(good) == len(new) else new.take(pa.array(good))
-        self._table.add(hashes[first[good]], good_values, shard[good], marks[good], stamp=self._repeats.stamp)
+        self._table.add(hashes[first[good]], good_values, shard[good], marks[good], stamps[good])
         return decoded
 
     def _passed_on(self, values: pa.LargeBinaryArray, shard: Shards) -> dict[int, PassedOn]:
@@ -134,17 +130,18 @@ class Decoder:
         without = self._repeats.take(self._table.stamps, distinct) & (self._table.marks[distinct] != 0)
         return np.concatenate((distinct[~without], distinct[without])), int(np.count_nonzero(~without))
 
-    def _decode(self, values: pa.LargeBinaryArray) -> tuple[Shards, Ints]:
-        """Return the shard and the fingerprint of each value, as in `Decoded`."""
+    def _decode(self, values: pa.LargeBinaryArray) -> tuple[Shards, Ints, Stamps]:
+        """Return the shard and the fingerprint of each value, as in `Decoded`, and its stamp."""
         shard = np.full(len(values), BAD, np.int16)
         marks = np.zeros(len(values), np.int64)
+        stamps = np.full(len(values), self._repeats.stamp, np.int32)
         for start in range(0, len(values), _DECODED_AT_ONCE):
             here = slice(start, start + _DECODED_AT_ONCE)
-            self._decode_some(values[here].to_pylist(), shard[here], marks[here])
-        return shard, marks
+            self._decode_some(values[here].to_pylist(), shard[here], marks[here], stamps[here])
+        return shard, marks, stamps
 
-    def _decode_some(self, values: list[bytes], shard: Shards, marks: Ints) -> None:
-        found = decode_events(values, size_max=self.value_bytes_max)
+    def _decode_some(self, values: list[bytes], shard: Shards, marks: Ints, stamps: Stamps) -> None:
+        found = decode_requests(values, size_max=self.value_bytes_max)
         events = [event for event in found if type(event) is Event]
         kind = np.array([_KIND_OF.get(type(each), BAD) for each in found]) if len(events) < len(found) else None
         good = slice(None) if kind is None else kind == 0
@@ -154,7 +151,20 @@ class Decoder:
             shard[good] = shards_of([event.group_id for event in events], self._shards)
             digested = np.frombuffer(digests(events), "<i8")
             beats = np.array([event.type is EventType.HEARTBEAT for event in events])
-            marks[good] = np.where(beats, np.where(digested == 0, 1, digested), 0)
+            marks[good] = np.where(beats, np.where((digested == 0) | (digested == 1), 2, digested), 0)
+        if kind is not None:
+            stamps[kind == _GROUP_HEARTBEAT] = ALWAYS_WHOLE
+            self._place_group_heartbeats(found, kind, shard, marks)
+
+    def _place_group_heartbeats(
+        self, found: list[Request | RejectedError], kind: NDArray[np.int_], shard: Shards, marks: Ints
+    ) -> None:
+        """Fill in the shard and the fingerprint of heartbeats at a member epoch."""
+        at = np.flatnonzero(kind == _GROUP_HEARTBEAT)
+        beats = [each for each in found if isinstance(each, GroupHeartbeat)]
+        if beats:
+            shard[at] = shards_of([beat.group_id for beat in beats], self._shards)
+            marks[at] = [fingerprint_of(beat) for beat in beats]
 
 
 def _distinct_values(hashes: Ints, values: pa.LargeBinaryArray, rows: Rows) -> tuple[Rows, Rows]:

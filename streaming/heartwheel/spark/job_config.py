@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.config import CoordinatorConfig, coordinator_config
 from heartwheel.kafka.security import java_properties
 from heartwheel.settings import Settings
 from heartwheel.settings.locations import runs_elsewhere
@@ -137,7 +137,7 @@ def job_config(settings: Settings, *, shuffle_partitions: int, runs: tuple[str, 
         at_risk_count=engine.at_risk_count,
         tick_ms=settings.wheel.tick_ms,
         wheel_size=settings.wheel.size,
-        coordinator=CoordinatorConfig(**settings.coordinator.model_dump(by_alias=False)),
+        coordinator=coordinator_config(settings.coordinator.model_dump(by_alias=False)),
         limits=ShardLimits(
             members_max=engine.members_per_shard_max,
             members_per_group_max=engine.members_per_group_max,

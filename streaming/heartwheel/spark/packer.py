@@ -20,9 +20,10 @@ from heartwheel.log_time import ReadingsBuilder, encode_readings
 from heartwheel.pack import encode_fed, encode_packs
 from heartwheel.spark.decoder import BAD, REMEMBERED_MAX, TICK, Decoded, Decoder, require_trusted
 from heartwheel.spark.repeats import BatchOf
-from heartwheel.wire.events import RejectedError, decode_event
+from heartwheel.wire.events import RejectedError
 from heartwheel.wire.passed_on import AHEAD_MS_MAX, read_mark
 from heartwheel.wire.rejects import Reject, make_reject
+from heartwheel.wire.requests import decode_request
 from heartwheel.wire.tick import ANONYMOUS, read_tick
 
 REJECTS_BYTES_MAX: Final = 16 << 20
@@ -204,7 +205,7 @@ class Packer:
         value: bytes | None = batch.column("value")[row].as_py()
         key: bytes | None = batch.column("key")[row].as_py()
         try:
-            decode_event(value, size_max=self._decoder.value_bytes_max)
+            decode_request(value, size_max=self._decoder.value_bytes_max)
             require_trusted(value or b"", self._decoder.feeds)
         except RejectedError as error:
             cause, detail = error.cause.value, error.detail

@@ -1,14 +1,14 @@
 """Which heartbeats a worker sends to their shards without their bytes.
 
 `heartwheel.shard.heartbeats` has the rule, and why it is exact. This is the worker's half: a value goes without its
-bytes if *this* worker has packed it in an earlier batch of the same query, and not too many batches ago. Of the running
-batch itself a worker knows nothing: its task may fail and be done again, also by this worker, or be a second copy that
-comes too late.
+bytes if *this* worker has packed it in an earlier batch of the same query, and not too many batches ago; one that is
+no heartbeat of the classic protocol always has them. Of the running batch itself a worker knows nothing: its task may
+fail and be done again, also by this worker, or be a second copy that comes too late.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,10 @@ from heartwheel.shard.heartbeats import REMEMBERED_BATCHES
 
 Stamps = NDArray[np.int32]
 
-NEVER_PACKED = 0
+NEVER_PACKED: Final = 0
+
+ALWAYS_WHOLE: Final = -1
+"""The stamp of a value that is always sent with its bytes, and that keeps it."""
 
 
 class BatchOf(NamedTuple):
@@ -56,7 +59,7 @@ class Repeats:
             return
         if batch.query != self._query:
             self._query, self._first = batch.query, batch.number
-            stamps[:] = NEVER_PACKED
+            stamps[stamps != ALWAYS_WHOLE] = NEVER_PACKED
         # A task that outlived its batch may come with an earlier number: it sends all bytes.
         self._now = max(NEVER_PACKED, batch.number - self._first + 1)
 
@@ -79,5 +82,5 @@ class Repeats:
         earlier = (batch > NEVER_PACKED) & (batch < self._now) & (self._now - batch <= REMEMBERED_BATCHES)
         again = last == self.stamp + 1
         found: NDArray[np.bool_] = earlier | again
-        stamps[codes] = self.stamp + found
+        stamps[codes] = np.where(last == ALWAYS_WHOLE, ALWAYS_WHOLE, self.stamp + found)
         return found

@@ -117,7 +117,9 @@ class ValueTable:
         self._used[codes[hits[same]]] = True
         return codes
 
-    def add(self, hashes: Ints, values: pa.LargeBinaryArray, shards: Shards, marks: Ints, *, stamp: int = 0) -> None:
+    def add(
+        self, hashes: Ints, values: pa.LargeBinaryArray, shards: Shards, marks: Ints, stamps: Codes | None = None
+    ) -> None:
         """Remember values, as many of them as there is room for.
 
         Args:
@@ -125,7 +127,7 @@ class ValueTable:
             values: large binary (n,), distinct, none of them held.
             shards: int16 (n,).
             marks: int64 (n,).
-            stamp: of all of them.
+            stamps: int32 (n,); 0 if left out.
         """
         if not len(hashes):
             return
@@ -141,7 +143,7 @@ class ValueTable:
         if len(new):
             start = self._count
             self._append(_keys(hashes)[new], values.take(pa.array(new)), shards[new], marks[new])
-            self._stamps[start : self._count] = stamp
+            self._stamps[start : self._count] = 0 if stamps is None else stamps[new]
 
     def _has_room(self, count: int, size: int) -> bool:
         return self._count + count <= self._entries_max and self.nbytes + size <= self._bytes_max

@@ -20,6 +20,7 @@ from heartwheel.explain.scan import FactReader, Scanned
 from heartwheel.settings import Settings
 from heartwheel.tap.holds import Holds
 from heartwheel.tap.log_tail import Line, LogTail, Position
+from heartwheel.tap.phases import Phases
 from heartwheel.tap.positions import Positions, PositionsFolder
 from heartwheel.tap.request_log import Answered, RequestLog
 from heartwheel.tap.requests import event_of, group_of
@@ -179,6 +180,7 @@ class Life:
         self._marked_ms = -1
         self._facts: deque[Fact] = deque()
         self._settling = Settling()
+        self._phases = Phases()
         self._saved_s = time.monotonic()
         if requests.lost:
             self._miss()
@@ -232,7 +234,8 @@ class Life:
         if not self._is_of_its_kind(answered):
             return None
         event = event_of(answered)
-        return None if event is None else self._shaped(event, answered.arrived_ms, answered.id)
+        at_ms = max(answered.arrived_ms, self._phases.begun_ms(answered))
+        return None if event is None else self._shaped(event, at_ms, answered.id)
 
     def _is_of_its_kind(self, answered: Answered) -> bool:
         """Tell whether a request is passed on: commits are those of groups whose classic heartbeats were heard alone.

@@ -265,17 +265,22 @@ def _check(event: Event, value_bytes: int) -> None:
 def _check_sizes(event: Event) -> None:
     if len(event.leaving) > BATCH_LEAVE_MAX:
         raise RejectedError(RejectCause.BAD_FIELD, f"{len(event.leaving)} members leave, at most {BATCH_LEAVE_MAX}")
-    _check_ids(kept := _kept_ids(event))
+    check_ids(kept := _kept_ids(event))
     text_bytes = sum(_bytes_of(field) for field in kept if field) if event.protocols else 0
     if text_bytes > TEXT_BYTES_MAX:
         raise RejectedError(
             RejectCause.ID_TOO_LONG, f"ids and names of {text_bytes} bytes together, at most {TEXT_BYTES_MAX}"
         )
     for leaver in event.leaving:
-        _check_ids((leaver.member_id, leaver.group_instance_id, leaver.reason))
+        check_ids((leaver.member_id, leaver.group_instance_id, leaver.reason))
 
 
-def _check_ids(fields: Iterable[str | None]) -> None:
+def check_ids(fields: Iterable[str | None]) -> None:
+    """Refuse an id that is too long.
+
+    Raises:
+        RejectedError: if one is.
+    """
     for field in fields:
         # A character is at most 4 bytes of UTF-8, so most ids are cleared without encoding them.
         if field is not None and len(field) * 4 > ID_BYTES_MAX and _bytes_of(field) > ID_BYTES_MAX:
@@ -310,18 +315,20 @@ def encode_event(event: Event) -> bytes:
     return _encode(event)
 
 
-def fingerprint(event: Event) -> int:
+def fingerprint(event: msgspec.Struct) -> int:
     """Hash everything of an event that a rule can see, so that equal fingerprints mean equal effects.
 
-    Unknown fields, white space and the order of keys do not count. Zero is never returned: it stands for "none".
+    Unknown fields, white space and the order of keys do not count. Zero and one are never returned: they stand for
+    "none", and for one that holds no more.
 
     Returns:
         A 64-bit BLAKE2b digest as a signed integer, so that it fits an int64 column.
     """
-    return int.from_bytes(digests([event]), "little", signed=True) or 1
+    number = int.from_bytes(digests([event]), "little", signed=True)
+    return number if number not in (0, 1) else 2
 
 
-def digests(events: Sequence[Event]) -> bytes:
+def digests(events: Sequence[msgspec.Struct]) -> bytes:
     """Return what the `fingerprint` of each of many events is made of, 8 bytes each, end to end."""
     # The only line breaks in JSON that is written here are those between the events.
     lines = _encode_lines(events).split(b"\n")[:-1]

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from heartwheel.wire.events import ID_BYTES_MAX, TIMEOUT_MS_MAX, RejectCause, RejectedError, decode_value
+from heartwheel.wire.events import TIMEOUT_MS_MAX, RejectCause, RejectedError, check_ids, decode_value
 
 JOIN_EPOCH: Final = 0
 """The epoch of a heartbeat that joins: `ConsumerGroupHeartbeatRequest.JOIN_GROUP_MEMBER_EPOCH`."""
@@ -25,6 +25,10 @@ LEAVE_STATIC_EPOCH: Final = -2
 
 UNCHANGED: Final = -1
 """The rebalance timeout of a request that does not change it."""
+
+HEARTBEAT_BYTES_MAX: Final = 128 << 10
+"""Longest heartbeat, bytes: a member is remembered with what its heartbeats said, so this bounds the state.
+Ten thousand partitions take half of it."""
 
 Partitions = Mapping[str, tuple[int, ...]]
 """Partitions by topic id (of a streams group: by subtopology)."""
@@ -61,7 +65,7 @@ class GroupHeartbeat(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         client_host: shown to people.
         api_version: version of the request, if the source knows it.
         answer_member_id: the member id of the answer, if known.
-        answer_member_epoch: the member epoch of the answer, if known.
+        answer_member_epoch: the member epoch of the answer, if known: only of a request that was accepted.
         assignment: the assignment of the answer; `None`: as before, or not known.
     """
 
@@ -87,24 +91,43 @@ class GroupHeartbeat(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         """The member's id: its own, or the one that the answer gave it."""
         return self.member_id or self.answer_member_id or ""
 
+    @property
+    def accepted(self) -> bool | None:
+        """Whether a broker is known to have accepted it, as its answer has an epoch; `None` leaves it to the rules."""
+        return True if self.answer_member_epoch is not None else None
+
 
 _decode: Final = msgspec.json.Decoder(GroupHeartbeat).decode
 
 
-def decode_group_heartbeat(value: bytes) -> GroupHeartbeat:
+def decode_group_heartbeat(value: bytes | None, *, size_max: int = HEARTBEAT_BYTES_MAX) -> GroupHeartbeat:
     """Decode one heartbeat, or say by name why it is none.
+
+    Args:
+        value: the record's value.
+        size_max: longest value that is accepted, bytes; never more than `HEARTBEAT_BYTES_MAX`.
 
     Raises:
         RejectedError: with the cause that is counted and words for people.
     """
-    heartbeat = decode_value(value, _decode, size_max=1 << 20)
+    heartbeat = decode_value(value, _decode, size_max=min(size_max, HEARTBEAT_BYTES_MAX))
     if not heartbeat.group_id:
         raise RejectedError(RejectCause.MISSING_FIELD, "`group_id` is empty")
     if not heartbeat.sender:
         hint = "a heartbeat without `member_id` needs the `answer_member_id` it was answered with"
         raise RejectedError(RejectCause.MISSING_FIELD, hint)
-    for name in (heartbeat.group_id, heartbeat.sender, heartbeat.group_instance_id or ""):
-        if len(name.encode()) > ID_BYTES_MAX:
-            detail = f"an id of {len(name)} characters, at most {ID_BYTES_MAX} bytes"
-            raise RejectedError(RejectCause.ID_TOO_LONG, detail)
+    said = heartbeat
+    check_ids(
+        (said.group_id, said.member_id, said.answer_member_id, said.group_instance_id, said.client_id, said.client_host)
+    )
     return heartbeat
+
+
+def decode_accepted_heartbeat(value: bytes) -> GroupHeartbeat:
+    """Decode a value that `decode_group_heartbeat` has accepted before, without checking it again."""
+    return _decode(value)
+
+
+def encode_group_heartbeat(heartbeat: GroupHeartbeat) -> bytes:
+    """Encode a heartbeat as the JSON that `decode_group_heartbeat` reads, fields at their default left out."""
+    return msgspec.json.encode(heartbeat)

@@ -16,6 +16,7 @@ import msgspec
 
 from heartwheel.wire.events import Event
 from heartwheel.wire.explained import ExplainedEvent
+from heartwheel.wire.group_heartbeats import GroupHeartbeat
 from heartwheel.wire.job import JobRow
 from heartwheel.wire.operations import OperationEvent
 from heartwheel.wire.outcomes import OutcomeRow
@@ -37,11 +38,11 @@ TOPICS: Final[dict[str, type[msgspec.Struct]]] = {
 }
 """The type of a record's value by the default name of its topic; `explained-events` is a line of `explain --json`."""
 
-TICKED: Final[dict[str, tuple[type[msgspec.Struct], ...]]] = {
-    "consumer-heartbeats": (Tick,),
+OTHERS: Final[dict[str, tuple[type[msgspec.Struct], ...]]] = {
+    "consumer-heartbeats": (GroupHeartbeat, Tick),
     "delayed-operations": (Tick,),
 }
-"""What else stands in a topic: ticks, which every reader passes over."""
+"""What else stands in a topic: heartbeats at a member epoch; ticks, which every reader passes over."""
 
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -52,7 +53,7 @@ def schema_of(topic: str) -> dict[str, Any]:
     Args:
         topic: a key of `TOPICS`.
     """
-    structs = (TOPICS[topic], *TICKED.get(topic, ()))
+    structs = (TOPICS[topic], *OTHERS.get(topic, ()))
     (first, *more), components = msgspec.json.schema_components(structs, ref_template="#/$defs/{name}")
     for struct in structs:
         for each in _structs(struct, components):

@@ -31,6 +31,8 @@ class Kind(enum.StrEnum):
     CLASSIC_MEMBER_SYNC_TIMEOUT = "classic_member_sync_timeout"
     STATIC_LEFT = "static_left"
     EPOCH_BUMPED = "epoch_bumped"
+    EPOCH_MOVED = "epoch_moved"
+    """A share or streams group lost a member: its epoch moves on as ever, but no line of a broker says so."""
     TARGET_COMPUTED = "target_computed"
     GROUP_UPGRADED = "group_upgraded"
     GROUP_DOWNGRADED = "group_downgraded"
@@ -45,7 +47,7 @@ class ExpiryReason(enum.StrEnum):
     PENDING_TIMEOUT = "pending_timeout"
     NEW_MEMBER_TIMEOUT = "new_member_timeout"
     REVOCATION_TIMEOUT = "revocation_timeout"
-    """Of groups of the newer types; only a broker's log tells of it."""
+    """Of groups that go by member epochs: partitions were not given back in time."""
     POLL_TIMEOUT = "poll_timeout"
     """The member itself left, as it was over its poll interval."""
 
@@ -110,6 +112,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
         joined: members of a completed rebalance that were not in the generation before.
         duration_ms: how long the join phase took, ms.
         epoch: of a group that goes by member epochs: the group's new epoch, or the one that a member did not leave.
+        member_epoch: of a member of such a group: its own epoch; -2 while a static one is away.
         timeout_ms: the length of the timer that fenced a member of such a group, ms.
         new_member_id: under which id a static member of such a group came back.
         loads: how often the group had been loaded in that very millisecond.
@@ -139,6 +142,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     joined: tuple[str, ...] = ()
     duration_ms: int | None = None
     epoch: int | None = None
+    member_epoch: int | None = None
     timeout_ms: int | None = None
     new_member_id: str | None = None
     loads: int = 0
@@ -154,6 +158,9 @@ longest row stays below the megabyte that a Kafka producer sends (`test_limits_o
 REASON_CHARS_MAX: Final = 4096
 """Most characters of a row's reason: Kafka's own words name every member that left or did not sync."""
 
+EPOCH_KINDS: Final = frozenset({"consumer", "share", "streams"})
+"""The kinds of group that go by member epochs; their `generation_id` is the group's epoch."""
+
 PRESENCE: Final = "presence"
 """The kind of group whose members only send heartbeats; `GroupKind.PRESENCE`, which is defined further in."""
 
@@ -161,6 +168,10 @@ TRIGGER_TYPES: Final = {
     Kind.REBALANCE_STARTED: "rebalance_triggered",
     Kind.REBALANCE_COMPLETED: "rebalance_completed",
     Kind.GROUP_EMPTY: "group_empty",
+    Kind.EPOCH_BUMPED: "epoch_bumped",
+    Kind.EPOCH_MOVED: "epoch_bumped",
+    Kind.GROUP_UPGRADED: "group_upgraded",
+    Kind.GROUP_DOWNGRADED: "group_downgraded",
 }
 """How the triggers topic names the kinds that go there."""
 
@@ -199,7 +210,11 @@ def verdict_id(verdict: Verdict) -> str:
 
 
 class ExpirationRow(msgspec.Struct, kw_only=True, gc=False):
-    """One row of the expirations topic; `conf/schemas/member-expirations.schema.json` describes it."""
+    """One row of the expirations topic; `conf/schemas/member-expirations.schema.json` describes it.
+
+    `group_kind` is that of `TriggerRow`; `member_epoch` is known of members that go by epochs, -2 of a static member
+    that was away. Both are `None` in rows of earlier releases.
+    """
 
     id: str
     group_id: str
@@ -217,14 +232,17 @@ class ExpirationRow(msgspec.Struct, kw_only=True, gc=False):
     group_state: str
     shard: int
     renewed_ms: int | None = None
+    group_kind: str | None = None
+    member_epoch: int | None = None
 
 
 class TriggerRow(msgspec.Struct, kw_only=True, gc=False):
     """One row of the triggers topic; `conf/schemas/rebalance-triggers.schema.json` describes it.
 
     `awaiting`, `removed` and `joined` name the first `NAMES_MAX` members, or as many as `NAMES_BYTES_MAX` allows; their
-    counts tell how many there are. `group_kind` is `classic`, `loaded` or `presence`; `None` in
-    rows of earlier releases. `loads` tells how often the group had been loaded in the very millisecond of `time_ms`.
+    counts tell how many there are. `group_kind` is `classic`, `loaded`, `presence`,
+    `consumer`, `share` or `streams`, of which `generation_id` is the epoch; `None` in rows of earlier releases.
+    `loads` tells how often the group had been loaded in the very millisecond of `time_ms`.
     """
 
     id: str
@@ -253,11 +271,13 @@ class TriggerRow(msgspec.Struct, kw_only=True, gc=False):
     def is_rebalance(self) -> bool:
         """Whether members had to join again; those of a presence group only come and go, and nobody waits for anybody.
 
+        Those of groups that go by member epochs do not wait either: each takes over its part of the epoch by itself.
+
         Rows of earlier releases do not name the kind of their group. Of presence groups alone the join phase is over
         the moment it begins, and the completed one has no leader.
         """
         if self.group_kind is not None:
-            return self.group_kind != PRESENCE
+            return self.group_kind != PRESENCE and self.group_kind not in EPOCH_KINDS
         if self.type == TRIGGER_TYPES[Kind.REBALANCE_STARTED]:
             return self.deadline_ms is None or self.deadline_ms > self.time_ms
         if self.type == TRIGGER_TYPES[Kind.REBALANCE_COMPLETED]:
@@ -292,6 +312,8 @@ def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow |
             group_state=verdict.group_state,
             shard=shard,
             renewed_ms=verdict.renewed_ms,
+            group_kind=verdict.group_kind or None,
+            member_epoch=verdict.member_epoch,
         )
     return TriggerRow(
         id=verdict_id(verdict),

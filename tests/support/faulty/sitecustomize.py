@@ -63,9 +63,14 @@ def _install(folder: Path) -> None:
     send = ticker.Ticker._send
     setattr(ticker.Ticker, "_send", lambda self, now_s: _send(send, folder, self, now_s))  # noqa: B010 - mypy
 
-    # Under its own name: the driver tells the workers this name, and each of them finds its own wrapper there.
     real = state_function.advance_shard
-    state_function.advance_shard = functools.wraps(real)(functools.partial(_advance, real, folder))
+
+    # Under its own name: the driver tells the workers this name, and each of them finds its own wrapper there.
+    @functools.wraps(real)
+    def advance(*arguments: Any, **named: Any) -> Any:
+        return _advance(real, folder, *arguments, **named)
+
+    state_function.advance_shard = advance
 
 
 if "HEARTWHEEL_TEST_FAULTS" in os.environ:

@@ -9,6 +9,7 @@ from heartwheel.audit.config import AuditConfig
 from heartwheel.audit.derived import Derived
 from heartwheel.audit.rules import members as who
 from heartwheel.audit.rules.context import Run
+from heartwheel.audit.rules.epoch_groups import fire_due, first_heartbeat, take
 from heartwheel.audit.rules.java import walk
 from heartwheel.audit.rules.joins import join
 from heartwheel.audit.rules.late import become_classic
@@ -37,13 +38,14 @@ from heartwheel.audit.rules.phases import (
 )
 from heartwheel.audit.rules.requests import BAD_TIMEOUT, depart, leave, request
 from heartwheel.audit.rules.ties import Entry, place, running
-from heartwheel.wire.events import Event, EventType
+from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType
+from heartwheel.wire.group_heartbeats import GroupHeartbeat
 
 _FIELDS: Final = tuple(Group.__struct_fields__)
 
 
-def apply(group: Group, event: Event, append_ms: int, config: AuditConfig, said: list[Derived]) -> str:
-    """Apply one event at its append time, or at the group's time if that is later.
+def apply(group: Group, event: Event | GroupHeartbeat, append_ms: int, config: AuditConfig, said: list[Derived]) -> str:
+    """Apply one request at its append time, or at the group's time if that is later.
 
     Args:
         group: changed in place.
@@ -60,7 +62,14 @@ def apply(group: Group, event: Event, append_ms: int, config: AuditConfig, said:
         advance(group, now_ms, config, said)
     group.now_ms = now_ms
     run = Run(group, config, said)
-    cause = _handle(run, event)
+    if isinstance(event, GroupHeartbeat):
+        cause = first_heartbeat(run, event) if group.modern is None else take(run, event)
+    elif group.modern is None:
+        cause = _handle(run, event)
+    else:
+        cause = _begin_anew(run, event) if _may_begin(group, event) else take(run, event)
+    if group.modern is not None:
+        return cause
     if group.state == EMPTY or group.away or group.forget_ms != NEVER:
         _keep_or_forget(run)
         if is_gone(group):
@@ -72,7 +81,33 @@ def advance(group: Group, clock_ms: int, config: AuditConfig, said: list[Derived
     """Fire every timer of a group with a deadline at or before the clock, in order."""
     run = Run(group, config, said)
     while group.heap and group.heap[0][0] <= clock_ms:
-        _tick(run, group.heap[0][0])
+        if group.modern is None:
+            _tick(run, group.heap[0][0])
+        else:
+            fire_due(run)
+
+
+def _may_begin(group: Group, event: Event) -> bool:
+    """Tell whether a group that goes by epochs and is empty may become a classic or a presence group by an event."""
+    if group.away or group.modern is None or group.modern.people:
+        return False
+    if event.type is EventType.JOIN:
+        return True
+    return event.type is EventType.HEARTBEAT and event.generation_id == UNCHECKED_GENERATION
+
+
+def _begin_anew(run: Run, event: Event) -> str:
+    """Let the event make another group of it; it stays what it is if that comes to nothing."""
+    group = run.group
+    trial = Group(group.group_id, verdicts=group.verdicts, now_ms=group.now_ms, renewed_ms=group.renewed_ms)
+    attempt = Run(trial, run.config, [])
+    cause = _handle(attempt, event)
+    _keep_or_forget(attempt)
+    if not is_gone(trial):
+        for name in _FIELDS:
+            setattr(group, name, getattr(trial, name))
+        run.said.extend(attempt.said)
+    return cause
 
 
 def _tick(run: Run, now_ms: int) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from heartwheel.audit.derived import Derived
+from heartwheel.audit.rules.epoch_model import Modern
 
 NEVER: Final = 2**63 - 1
 """The deadline of a timer that is not running."""
@@ -110,6 +111,7 @@ class Group(msgspec.Struct):
         heap: (deadline, whose, seq, member id); members re-arm lazily. `ties` orders what it finds due.
         verdicts: how many were derived.
         renewed_ms: end of the newest outage that started its timers anew, epoch ms; -1 if there was none.
+        modern: what it has instead of members, if it goes by member epochs.
     """
 
     group_id: str
@@ -148,6 +150,18 @@ class Group(msgspec.Struct):
     heap: list[tuple[int, int, int, str]] = []
     verdicts: int = 0
     renewed_ms: int = -1
+    modern: Modern | None = None
+
+    @property
+    def size(self) -> int:
+        """How many members there are, pending ones included."""
+        return len(self.members) + len(self.pending) + (len(self.modern.people) if self.modern is not None else 0)
+
+    def holds(self, member_id: str, instance_id: str | None) -> bool:
+        """Tell whether a member of this id, or who holds the instance id, is there."""
+        if self.modern is not None:
+            return member_id in self.modern.people or instance_id in self.modern.static
+        return member_id in self.members or member_id in self.pending or instance_id in self.static
 
 
 class Said(msgspec.Struct):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 
+from heartwheel.audit.rules.epoch_groups import renew_people
 from heartwheel.audit.rules.members import patience_ms
 from heartwheel.audit.rules.model import JOIN, MEMBER, NEVER, SYNC, Group
 
@@ -20,6 +21,9 @@ def renew(group: Group, from_ms: int) -> None:
         from_ms: end of the outage, epoch ms.
     """
     group.renewed_ms = max(group.renewed_ms, from_ms)
+    if group.modern is not None:
+        renew_people(group, from_ms)
+        return
     for member in (*group.members.values(), *group.pending.values()):
         deadline = from_ms + member.timer_ms
         if NEVER != member.deadline_ms < deadline:

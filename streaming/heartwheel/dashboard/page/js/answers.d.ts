@@ -211,6 +211,8 @@ export interface Expiration {
   group_state: string;
   shard: number;
   renewed_ms?: number | null;
+  group_kind?: string | null;
+  member_epoch?: number | null;
   seq: number;
   append_ms: number;
   known_late_ms: number;
@@ -240,6 +242,8 @@ export interface ExpirationDetail {
   group_state: string;
   shard: number;
   renewed_ms?: number | null;
+  group_kind?: string | null;
+  member_epoch?: number | null;
   seq: number;
   append_ms: number;
   known_late_ms: number;
@@ -307,7 +311,7 @@ export interface Group {
 }
 
 /** The state of a group as Kafka names it; `UNKNOWN` as long as only expirations of it were seen. */
-export type ShownState = "CompletingRebalance" | "Empty" | "PreparingRebalance" | "Stable" | "Unknown";
+export type ShownState = "Assigning" | "CompletingRebalance" | "Empty" | "PreparingRebalance" | "Reconciling" | "Stable" | "Unknown";
 
 /** What the triggers topic says last of a group. */
 export interface LastChange {

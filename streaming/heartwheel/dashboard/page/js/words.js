@@ -39,6 +39,8 @@ const REASONS = {
 const STATES = {
   Empty: { icon: "dot", tone: "calm" },
   PreparingRebalance: { label: "Preparing rebalance", icon: "hourglass", tone: "warn" },
+  Assigning: { label: "Assigning", icon: "sync", tone: "warn" },
+  Reconciling: { label: "Reconciling", icon: "sync", tone: "warn" },
   CompletingRebalance: { label: "Completing rebalance", icon: "sync", tone: "warn" },
   Stable: { icon: "check", tone: "good" },
   Unknown: { icon: "dot", tone: "calm" },
@@ -89,6 +91,9 @@ const KINDS = {
   classic: "members join, sync and carry a generation, by Kafka's classic protocol",
   loaded: "taken over in the middle of its life, at the generation its heartbeats carry",
   presence: "plain workers that only send heartbeats",
+  consumer: "Kafka's consumer protocol (KIP-848): it goes by member epochs, and the broker sets the session",
+  share: "a share group (KIP-932): it goes by member epochs, and the broker sets the session",
+  streams: "a streams group (KIP-1071): it goes by member epochs, and the broker sets the session",
 };
 
 /**
@@ -97,3 +102,10 @@ const KINDS = {
  * @param {string | null} name
  */
 export const kindWords = (name) => KINDS[name ?? ""] ?? "";
+
+/**
+ * Tell whether a kind of group goes by member epochs, so that its generation is its epoch.
+ *
+ * @param {string | null} [name]
+ */
+export const goesByEpochs = (name) => name === "consumer" || name === "share" || name === "streams";

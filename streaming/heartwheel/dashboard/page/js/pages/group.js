@@ -9,7 +9,7 @@ import { icon } from "../icons.js";
 import { empty, failed, panel } from "../states.js";
 import { table } from "../table.js";
 import { animated, throttled } from "../throttle.js";
-import { kindWords, spaced, stateWords } from "../words.js";
+import { goesByEpochs, kindWords, spaced, stateWords } from "../words.js";
 import { detailHead, facts } from "./detail_parts.js";
 
 /** @import { Blocked, GroupAnswer, MemberSeen, Storm } from "../answers.d.ts" */
@@ -70,7 +70,7 @@ function state(group) {
     h("p", { class: "state-words" }, group.state_words),
     facts([
       ["Members", count(group.members)],
-      ["Generation", group.generation_id < 0 ? NOTHING : count(group.generation_id)],
+      [goesByEpochs(group.kind) ? "Epoch" : "Generation", group.generation_id < 0 ? NOTHING : count(group.generation_id)],
       ["Kind", group.kind ? h("span", { title: kindWords(group.kind) }, group.kind) : "not known"],
       ["Shard", group.shard === -1 ? "none: from the broker's log" : group.shard],
       ["Last change", last ? [last.words, ", ", time(last.time_ms)] : "none seen"],
@@ -93,7 +93,7 @@ function blocked(group, { since_ms: since, deadline_ms: deadline, awaiting, awai
       "h2",
       {},
       icon("hourglass"),
-      all ? ` Waiting for ${counted(all, "member")} to ${to === "sync" ? "sync" : "rejoin"}` : " A rebalance is under way",
+      all ? ` Waiting for ${counted(all, "member")} to ${TO_DO[to ?? ""] ?? "rejoin"}` : " A rebalance is under way",
     ),
     h(
       "p",
@@ -149,6 +149,9 @@ function storm(group, { count: rebalances, window_ms: length, first_cause: cause
  */
 const offenderHref = (group, name) => `/expired${query({ group, text: name.replace(" at ", " ") })}`;
 
+/** @type {{ [to: string]: string | undefined }} */
+const TO_DO = { sync: "sync", reconcile: "take over the new epoch" };
+
 /** More than these are on page Expired. */
 const EXPIRATIONS_SHOWN = 10;
 
@@ -157,6 +160,8 @@ const KINDS = {
   expired: ["door", "bad"],
   triggered: ["sync", "warn"],
   completed: ["check", "good"],
+  epoch: ["sync", "calm"],
+  protocol: ["sync", "warn"],
   empty: ["dot", "calm"],
 };
 

@@ -8,7 +8,7 @@ import { COLUMNS_OF_A_MEMBER, isLogged, whoIs } from "../expiration_columns.js";
 import { empty, failed, panel } from "../states.js";
 import { table } from "../table.js";
 import { throttled } from "../throttle.js";
-import { reasonWords } from "../words.js";
+import { goesByEpochs, reasonWords } from "../words.js";
 import { detailHead, facts } from "./detail_parts.js";
 import { silenceChart } from "./member_chart.js";
 
@@ -93,7 +93,11 @@ function verdict(last, { why, returned_ms: returned }) {
     isLogged(last) ? null : course(last, returned),
     facts([
       ["Who", whoIs(last)],
-      ["Generation", last.generation_id < 0 ? "none (presence)" : last.generation_id],
+      [
+        goesByEpochs(last.group_kind) ? "Group epoch" : "Generation",
+        last.generation_id < 0 ? "none (presence)" : last.generation_id,
+      ],
+      ["Member epoch", last.member_epoch ?? null],
       ...(isLogged(last) ? logged(last) : decided(last)),
     ]),
   );

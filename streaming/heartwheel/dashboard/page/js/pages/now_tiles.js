@@ -74,7 +74,7 @@ function kept({ at_ms, window }) {
 
 /** @param {Record<string, number>} states */
 function byState(states) {
-  const busy = (states?.PreparingRebalance ?? 0) + (states?.CompletingRebalance ?? 0);
+  const busy = (states?.PreparingRebalance ?? 0) + (states?.CompletingRebalance ?? 0) + (states?.Reconciling ?? 0);
   return busy ? `${count(busy)} rebalancing now` : "none rebalancing";
 }
 

@@ -1,0 +1,231 @@
+"""Members of the classic protocol inside a consumer group, and groups that change their protocol.
+
+Facts of Kafka's `classicGroupJoinToConsumerGroup`, `classicGroupSyncToConsumerGroup`,
+`classicGroupHeartbeatToConsumerGroup`, `classicGroupLeaveToConsumerGroup`, `convertToConsumerGroup`,
+`convertToClassicGroup`.
+"""
+
+from __future__ import annotations
+
+from heartwheel.audit.rules import members as who
+from heartwheel.audit.rules.context import Run
+from heartwheel.audit.rules.epoch_model import CONSUMER, REJOIN, RESYNC, REVOCATION, SESSION, Modern, Person
+from heartwheel.audit.rules.epoch_requests import BACK, REFUSED, is_full, succeed
+from heartwheel.audit.rules.epoch_run import EpochRun
+from heartwheel.audit.rules.epoch_steps import assign_if_due, leaves_classic_members, next_epoch
+from heartwheel.audit.rules.joins import FULL
+from heartwheel.audit.rules.model import CLASSIC, EMPTY, LOADED, NEVER, NOBODY, STABLE, Group, Member
+from heartwheel.audit.rules.phases import begin, write_record
+from heartwheel.audit.rules.requests import BAD_TIMEOUT
+from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType, Leaving
+
+_ASKS_FOR_ID = 4
+"""The first version of JoinGroup whose sender has to join with its id (KIP-394)."""
+
+
+def classic_request(run: EpochRun, event: Event) -> str:
+    """Apply a request of the classic protocol; the answers are those of `epoch_requests.heartbeat`."""
+    if run.modern.kind != CONSUMER:
+        return REFUSED
+    if event.type is EventType.JOIN:
+        return _join(run, event)
+    if event.type is EventType.LEAVE:
+        return _leave(run, event)
+    person = _sender(run, event)
+    if event.type is EventType.COMMIT or person is None:
+        return REFUSED
+    _keep_alive(run, event, person)
+    return ""
+
+
+def _keep_alive(run: EpochRun, event: Event, person: Person) -> None:
+    """Apply a heartbeat or a sync; who is behind the group's epoch is asked to join again."""
+    behind = person.epoch < run.modern.epoch
+    if event.type is EventType.SYNC:
+        if behind and not person.owes:
+            _ask_to_rejoin(run, person)
+        else:
+            person.clocks.pop(RESYNC, None)
+            run.start_session(person)
+        return
+    run.start_session(person)
+    if behind or person.owes:
+        _ask_to_rejoin(run, person)
+
+
+def _sender(run: EpochRun, event: Event) -> Person | None:
+    instance_id = event.group_instance_id
+    person = run.modern.people.get(event.member_id) if instance_id is None else run.holder(instance_id)
+    if person is None or person.member_id != event.member_id or not person.classic_ms:
+        return None
+    return person if event.generation_id in (person.epoch, UNCHECKED_GENERATION) else None
+
+
+def _ask_to_rejoin(run: EpochRun, person: Person) -> None:
+    if REJOIN not in person.clocks:
+        run.start(person, REJOIN, person.patience_ms)
+
+
+def _session_of(run: EpochRun, event: Event) -> int:
+    return event.session_timeout_ms or run.config.default_session_timeout_ms
+
+
+def _why_not(run: EpochRun, event: Event) -> str:
+    if not run.allows_session(_session_of(run, event)):
+        return BAD_TIMEOUT
+    asks_for_id = event.api_version is None or event.api_version >= _ASKS_FOR_ID
+    if not event.member_id and event.group_instance_id is None and asks_for_id:
+        return REFUSED
+    return FULL if is_full(run, event.member_id) else ""
+
+
+def _joining(run: EpochRun, event: Event, old: Person | None, member_id: str) -> Person | None:
+    """Find who joins, or let somebody be a member; of a strange instance id nobody."""
+    instance_id = event.group_instance_id
+    if old is None:
+        strange = instance_id is not None and event.member_id
+        return None if strange else run.enter(Person(member_id, instance_id=instance_id))
+    if instance_id is not None and not event.member_id:
+        return succeed(run, old, member_id)
+    return old if old.member_id == member_id else None
+
+
+def _join(run: EpochRun, event: Event) -> str:
+    modern, instance_id = run.modern, event.group_instance_id
+    if refusal := _why_not(run, event):
+        return refusal
+    member_id = event.member_id or event.assigned_member_id or ""
+    old = modern.people.get(member_id) if instance_id is None else run.holder(instance_id)
+    is_new = old is None and member_id not in modern.people
+    person = _joining(run, event, old, member_id)
+    if person is None:
+        return REFUSED
+    person.classic_ms = _session_of(run, event)
+    person.offers = tuple((protocol.name, protocol.metadata_sha1) for protocol in event.protocols)
+    person.patience_ms = event.rebalance_timeout_ms or run.config.default_rebalance_timeout_ms
+    person.client_id, person.client_host = event.client_id, event.client_host
+    if is_new:
+        next_epoch(run, "member_joined", joined=(member_id,))
+    assign_if_due(run, None)
+    person.earlier, person.epoch, person.proven = person.epoch, modern.target, False
+    for what in (REJOIN, REVOCATION):
+        person.clocks.pop(what, None)
+    if instance_id is not None and old is not None and leaves_classic_members(run):
+        return f"{BACK} at once"
+    run.start_session(person)
+    run.start(person, RESYNC, person.patience_ms)
+    return ""
+
+
+def _leave(run: EpochRun, event: Event) -> str:
+    gone: list[str] = []
+    for leaver in event.leaving or (Leaving(event.member_id, event.group_instance_id),):
+        instance_id = leaver.group_instance_id
+        person = run.modern.people.get(leaver.member_id) if instance_id is None else run.holder(instance_id)
+        if person is not None and person.classic_ms and leaver.member_id in ("", person.member_id):
+            run.drop(person)
+            gone.append(person.member_id)
+    if gone:
+        next_epoch(run, "member_left", removed=tuple(gone))
+    return "" if gone else REFUSED
+
+
+def upgraded(group: Group) -> Modern:
+    """Make a consumer group of the members of a classic one, with the generation as the epoch of all."""
+    modern = Modern(epoch=group.generation, target=group.generation, met_late=group.kind == LOADED)
+    for member in group.members.values():
+        modern.people[member.member_id] = Person(
+            member.member_id,
+            place=modern.steps,
+            instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            epoch=group.generation,
+            earlier=group.generation,
+            proven=True,
+            patience_ms=member.rebalance_ms,
+            classic_ms=member.session_ms,
+            offers=member.protocols,
+            seen_ms=member.seen_ms,
+        )
+        modern.steps += 1
+        if member.instance_id:
+            modern.static[member.instance_id] = member.member_id
+    return modern
+
+
+def say_upgraded(run: EpochRun) -> None:
+    """Start everybody's session anew, each with its own length, and say what has become of the group."""
+    for person in run.modern.people.values():
+        run.start(person, SESSION, person.classic_ms)
+    run.say_epoch("group_upgraded", f"Upgrade group {run.group.group_id} from classic to consumer.", "protocol_changed")
+
+
+def downgrade(run: Run, *, rebalances: bool) -> None:
+    """Make a classic group of a consumer group in which only classic members are left."""
+    group, modern = run.group, run.group.modern
+    assert modern is not None, "a consumer group has it"  # noqa: S101 - how it is called
+    become_classic_shell(group, modern.epoch)
+    for person in modern.people.values():
+        member = Member(
+            member_id=person.member_id,
+            seq=who.take_seq(group),
+            session_ms=person.classic_ms,
+            rebalance_ms=person.patience_ms,
+            instance_id=person.instance_id,
+            client_id=person.client_id,
+            client_host=person.client_host,
+            protocols=person.offers,
+            seen_ms=person.seen_ms,
+        )
+        group.leader = group.leader or member.member_id
+        who.put(group, member)
+        run.reset(member)
+    group.walked_buckets = group.buckets
+    group.protocol = who.vote(group)
+    write_record(group)
+    words = f"Downgrade group {group.group_id} from consumer to classic."
+    run.say("group_downgraded", words, "protocol_changed")
+    if rebalances:
+        begin(run, words, "protocol_changed")
+
+
+def become_classic_shell(group: Group, generation: int) -> None:
+    """Leave a group without members, Stable at a generation, of the classic protocol."""
+    fresh = Group(group.group_id)
+    for name in Group.__struct_fields__:
+        if name not in ("verdicts", "now_ms", "renewed_ms"):
+            setattr(group, name, getattr(fresh, name))
+    group.kind, group.state, group.came_from = CLASSIC, STABLE, EMPTY
+    group.generation, group.protocol_type, group.confirmed = generation, "consumer", True
+
+
+def takes(group: Group, kind: str, *, epoch: int, accepted: bool, policy: str) -> bool:
+    """Tell whether a group that does not go by epochs may take the protocol of a heartbeat.
+
+    Args:
+        group: the group.
+        kind: of the heartbeat.
+        epoch: the member epoch that it names.
+        accepted: whether a broker is known to have accepted it.
+        policy: `coordinator.group_consumer_migration_policy`.
+    """
+    if epoch < 0:
+        return False
+    if group.kind == NOBODY:
+        return True
+    if not group.members:
+        return epoch == 0 or accepted
+    if kind != CONSUMER or group.kind not in (CLASSIC, LOADED) or (epoch != 0 and group.kind != LOADED):
+        return False
+    return accepted or (policy in ("bidirectional", "upgrade") and group.protocol_type in (None, "consumer"))
+
+
+def forget_classic(group: Group) -> None:
+    """Drop what only a classic group has."""
+    fresh = Group(group.group_id)
+    kept = ("group_id", "verdicts", "now_ms", "renewed_ms", "modern", "kind")
+    for name in Group.__struct_fields__:
+        if name not in kept:
+            setattr(group, name, getattr(fresh, name))
+    group.forget_ms = NEVER

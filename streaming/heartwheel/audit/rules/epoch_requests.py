@@ -1,0 +1,173 @@
+"""Heartbeats at a member epoch: who joins, who stays, who leaves. Facts of Kafka's `GroupMetadataManager`."""
+
+from __future__ import annotations
+
+from heartwheel.audit.rules.epoch_model import AWAY, REJOIN, RESYNC, SHARE, STREAMS, Person
+from heartwheel.audit.rules.epoch_run import EpochRun
+from heartwheel.audit.rules.epoch_steps import (
+    assign_if_due,
+    fits_epoch,
+    leaves_classic_members,
+    next_epoch,
+    reconcile,
+    subscribe,
+)
+from heartwheel.audit.rules.joins import FULL
+from heartwheel.wire.group_heartbeats import GroupHeartbeat
+
+REFUSED = "refused"
+"""What is said of a request that does nothing and is no reject."""
+
+BACK = "back"
+"""What is said when only classic members stay, so that the group goes back to their protocol."""
+
+
+def heartbeat(run: EpochRun, beat: GroupHeartbeat) -> str:
+    """Apply a heartbeat; return the cause if it must be on the rejects topic, `REFUSED` or `BACK`, else nothing."""
+    modern = run.modern
+    kind = beat.type.value.removesuffix("_heartbeat")
+    if modern.kind != kind:
+        if modern.people or beat.member_epoch != 0:
+            return REFUSED
+        modern.kind = kind
+    if beat.member_epoch < 0:
+        return _leave(run, beat)
+    accepted = beat.answer_member_epoch is not None
+    if beat.member_epoch == 0 and not accepted and is_full(run, beat.sender):
+        return FULL
+    by_instance = beat.group_instance_id is not None and modern.kind != SHARE
+    before = len(modern.people)
+    person = _by_instance(run, beat, accepted=accepted) if by_instance else _by_id(run, beat, accepted=accepted)
+    if isinstance(person, str):
+        return person
+    _stay(run, person, beat, came=beat.member_epoch == 0 and len(modern.people) > before)
+    return ""
+
+
+def is_full(run: EpochRun, member_id: str) -> bool:
+    """Tell whether a group of this kind may not have one member more."""
+    modern = run.modern
+    most: int = getattr(run.config, f"group_{modern.kind}_max_size")
+    return member_id not in modern.people and len(modern.people) >= most
+
+
+def _stay(run: EpochRun, person: Person, beat: GroupHeartbeat, *, came: bool) -> None:
+    modern, told = run.modern, beat.answer_member_epoch
+    if person.classic_ms:
+        person.classic_ms, person.offers = 0, ()
+        for what in (REJOIN, RESYNC):
+            person.clocks.pop(what, None)
+    if beat.member_epoch > person.epoch and not person.proven and beat.member_epoch > 0:
+        person.earlier, person.epoch = person.epoch, beat.member_epoch
+    person.client_id = beat.client_id or person.client_id
+    person.client_host = beat.client_host or person.client_host
+    if (beat.rebalance_timeout_ms or 0) > 0 or beat.rebalance_timeout_ms == 0:
+        person.patience_ms = beat.rebalance_timeout_ms or 0
+    subscribe(run, person, beat, came=came)
+    while told is not None and modern.epoch < told:
+        next_epoch(run, "metadata_changed")
+    assign_if_due(run, told)
+    reconcile(run, person, beat)
+    run.start_session(person)
+
+
+def _by_id(run: EpochRun, beat: GroupHeartbeat, *, accepted: bool) -> Person | str:
+    person = run.modern.people.get(beat.sender)
+    if person is None:
+        return _new(run, beat) if beat.member_epoch == 0 else _unseen(run, beat, accepted=accepted)
+    return person if accepted or fits_epoch(run, person, beat) else REFUSED
+
+
+def _by_instance(run: EpochRun, beat: GroupHeartbeat, *, accepted: bool) -> Person | str:
+    holder = run.holder(beat.group_instance_id)
+    if beat.member_epoch == 0:
+        if holder is None:
+            return _new(run, beat)
+        if not accepted and not holder.classic_ms and holder.epoch != AWAY:
+            return REFUSED
+        return succeed(run, holder, beat.sender)
+    if holder is None:
+        return _unseen(run, beat, accepted=accepted)
+    if holder.member_id != beat.sender or not (accepted or fits_epoch(run, holder, beat)):
+        return REFUSED
+    return holder
+
+
+def _new(run: EpochRun, beat: GroupHeartbeat) -> Person:
+    modern = run.modern
+    if modern.kind == STREAMS and not modern.people:
+        delay_ms = run.set_for("initial_rebalance_delay")
+        if delay_ms:
+            modern.first_target_ms = run.group.now_ms + delay_ms
+            run.file_group(modern.first_target_ms)
+    instance_id = None if modern.kind == SHARE else beat.group_instance_id
+    return run.enter(Person(beat.sender, instance_id=instance_id, has={}))
+
+
+def succeed(run: EpochRun, old: Person, new_id: str) -> Person:
+    """Give the place of a static member to its successor, who has what it had, and its own epochs and timers."""
+    run.drop(old)
+    return run.enter(
+        Person(
+            new_id,
+            instance_id=old.instance_id,
+            client_id=old.client_id,
+            client_host=old.client_host,
+            patience_ms=old.patience_ms,
+            topics=old.topics,
+            pattern=old.pattern,
+            has=old.has,
+        )
+    )
+
+
+def _unseen(run: EpochRun, beat: GroupHeartbeat, *, accepted: bool) -> Person | str:
+    """Believe somebody to be a member of a group that was met in the middle of its life."""
+    modern = run.modern
+    first = not modern.people and modern.target_ms < 0 and not modern.past
+    if not accepted and (beat.sender in modern.past or not (first or modern.met_late)):
+        return REFUSED
+    if not accepted and is_full(run, beat.sender):
+        return FULL
+    modern.met_late = modern.met_late or not modern.people
+    if modern.met_late:
+        shown = max(beat.member_epoch, beat.answer_member_epoch or 0)
+        modern.epoch, modern.target = max(modern.epoch, shown), max(modern.target, shown)
+    return run.enter(
+        Person(
+            beat.sender,
+            instance_id=beat.group_instance_id,
+            epoch=beat.member_epoch,
+            earlier=beat.member_epoch,
+            topics=tuple(sorted(set(beat.subscribed_topics or ()))),
+            pattern=beat.subscribed_regex or "",
+        )
+    )
+
+
+def _leave(run: EpochRun, beat: GroupHeartbeat) -> str:
+    accepted = beat.answer_member_epoch is not None
+    if beat.group_instance_id is None or run.modern.kind == SHARE:
+        if beat.member_epoch == AWAY:
+            return REFUSED
+        person = run.modern.people.get(beat.sender)
+        if person is None and accepted:
+            person = run.enter(Person(beat.sender))
+        return REFUSED if person is None else fence(run, person, "member_left")
+    holder = run.holder(beat.group_instance_id)
+    if holder is None or holder.member_id != beat.sender:
+        return REFUSED
+    if beat.member_epoch != AWAY:
+        return fence(run, holder, "member_left")
+    holder.epoch, holder.proven = AWAY, True
+    holder.owes, holder.owed = False, {}
+    return ""
+
+
+def fence(run: EpochRun, person: Person, cause: str) -> str:
+    """Take a member out; the epoch moves on, unless only classic members stay: then it returns `BACK`."""
+    run.drop(person)
+    if leaves_classic_members(run):
+        return BACK
+    next_epoch(run, cause, removed=(person.member_id,))
+    return ""

@@ -1,0 +1,44 @@
+"""Join phases: which of them a join belonged to, by the generation that it was answered with.
+
+Requests are dated by their arrival, and a busy broker handles them in another order: a join may arrive before the last
+one of a phase, and be handled after it. Its answer says so: it has the generation of the next phase. So it is dated
+right after the end of the phase before.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from heartwheel.tap.request_log import Answered
+from heartwheel.tap.requests import NO_ERROR, error_of, group_of
+
+_JOIN: Final = 11
+_GROUPS_MAX: Final = 100_000
+
+
+class Phases:
+    """When the newest join phases of groups ended, by the log."""
+
+    def __init__(self) -> None:
+        self._ended: OrderedDict[str, list[tuple[int, int]]] = OrderedDict()
+
+    def begun_ms(self, answered: Answered) -> int:
+        """Return when the phase of a join had surely begun, epoch ms; 0 for any other request, or if nobody knows.
+
+        Args:
+            answered: the next request of the log.
+        """
+        if answered.api != _JOIN or error_of(answered) != NO_ERROR:
+            return 0
+        generation = int(answered.answer.get("generationId", -1))
+        group_id = group_of(answered)
+        ended = self._ended.setdefault(group_id, [])
+        self._ended.move_to_end(group_id)
+        if len(self._ended) > _GROUPS_MAX:
+            self._ended.popitem(last=False)
+        if not ended or generation > ended[-1][0]:
+            ended.append((generation, answered.logged_ms))
+            del ended[:-2]
+        before = [ended_ms for known, ended_ms in ended if known == generation - 1]
+        return before[0] + 1 if before else 0

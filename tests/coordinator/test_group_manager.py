@@ -1,0 +1,186 @@
+"""Groups that change their kind while they are run: whose rules hold, and what stays of the group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from heartwheel.coordinator.answer import Answer
+from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.consumer_config import EpochConfig
+from heartwheel.coordinator.consumer_model import EpochGroup
+from heartwheel.coordinator.manager import GroupManager
+from heartwheel.coordinator.model import Group, GroupKind, GroupState
+from heartwheel.wire.events import Event, EventType, Protocol
+from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
+from heartwheel.wire.verdicts import Kind, Verdict
+
+T0 = 1_700_000_000_000
+SETTINGS: dict[str, Any] = {"group_min_session_timeout_ms": 1, "group_initial_rebalance_delay_ms": 0}
+
+
+class Stage:
+    """One group and what was said of it; times are milliseconds after `T0`."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.verdicts: list[Verdict] = []
+        config = CoordinatorConfig(**{**SETTINGS, **settings})
+        self.manager = GroupManager(Group("g"), EpochConfig(config), self.verdicts.append)
+
+    def beat(self, at_ms: int, member: str, epoch: int, kind: str = "consumer", **fields: Any) -> Answer:
+        """Send a heartbeat at a member epoch."""
+        heartbeat = GroupHeartbeat(
+            type=HeartbeatType(f"{kind}_heartbeat"), group_id="g", member_id=member, member_epoch=epoch, **fields
+        )
+        return self.manager.apply(heartbeat, T0 + at_ms)
+
+    def event(self, at_ms: int, kind: EventType, member: str = "", **fields: Any) -> Answer:
+        """Send a request of the classic protocol."""
+        return self.manager.apply(Event(group_id="g", type=kind, member_id=member, **fields), T0 + at_ms)
+
+    def join(self, at_ms: int, member: str, **fields: Any) -> Answer:
+        """Send a classic join that makes a member at once."""
+        return self.event(
+            at_ms,
+            EventType.JOIN,
+            **{
+                "assigned_member_id": member,
+                "api_version": 3,
+                "session_timeout_ms": 6_000,
+                "rebalance_timeout_ms": 2_000,
+                "protocol_type": "consumer",
+                "protocols": (Protocol("range", "x"),),
+                **fields,
+            },
+        )
+
+    def classic(self) -> None:
+        """Let `c` be the one member of a Stable classic group at generation 1."""
+        self.join(0, "c")
+        self.event(10, EventType.SYNC, "c", generation_id=1, protocol_type="consumer", protocol_name="range")
+
+    def said(self, *kinds: Kind) -> list[tuple[str, str | None, int]]:
+        """List the verdicts of some kinds: kind, member, time."""
+        return [(v.kind.value, v.member_id, v.time_ms - T0) for v in self.verdicts if v.kind in kinds]
+
+    @property
+    def group(self) -> Group | EpochGroup:
+        """The group as it is now."""
+        return self.manager.group
+
+
+def test_a_classic_group_becomes_a_consumer_group_and_is_one_again() -> None:
+    """A member of the new protocol joins, and leaves: the classic one stays, and has to join again."""
+    stage = Stage()
+    stage.classic()
+    assert stage.beat(1_000, "n", 0) is Answer.NONE
+    assert isinstance(stage.group, EpochGroup)
+    assert stage.beat(2_000, "n", -1) is Answer.NONE
+    group = stage.group
+    assert isinstance(group, Group)
+    assert (group.kind, group.state, list(group.members)) == (GroupKind.CLASSIC, GroupState.PREPARING_REBALANCE, ["c"])
+    conversions = stage.said(Kind.GROUP_UPGRADED, Kind.GROUP_DOWNGRADED)
+    assert conversions == [("group_upgraded", None, 1_000), ("group_downgraded", None, 2_000)]
+
+
+def test_a_timer_that_makes_a_group_classic_again_is_followed_at_once() -> None:
+    """The session of the last new member ends, and the classic one that does not join then is removed in its turn."""
+    stage = Stage(group_consumer_session_timeout_ms=3_000)
+    stage.classic()
+    stage.beat(1_000, "n", 0)
+    stage.event(3_000, EventType.HEARTBEAT, "c", generation_id=1)
+    stage.manager.advance(T0 + 20_000)
+    assert stage.said(Kind.MEMBER_EXPIRED, Kind.GROUP_DOWNGRADED, Kind.MEMBER_REMOVED_AT_JOIN)[:2] == [
+        ("member_expired", "n", 4_000),
+        ("group_downgraded", None, 4_000),
+    ]
+    assert not stage.group.members
+
+
+def test_downgraded_group_is_there_after_a_load() -> None:
+    """The conversion writes the group's record, so its members are read when the coordinator comes back."""
+    stage = Stage()
+    stage.classic()
+    stage.beat(1_000, "n", 0)
+    stage.beat(2_000, "n", -1)
+    stage.event(2_100, EventType.UNLOAD)
+    stage.event(2_200, EventType.LOAD)
+    group = stage.group
+    assert isinstance(group, Group)
+    assert (list(group.members), group.generation, group.state) == (["c"], 2, GroupState.STABLE)
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "epoch", "why"),
+    [
+        ({"group_consumer_migration_policy": "disabled"}, "consumer", 0, "the policy forbids it"),
+        ({}, "share", 0, "it is no share group"),
+        ({}, "consumer", 3, "a heartbeat that does not join converts nothing"),
+        ({"group_consumer_max_size": 1}, "consumer", 0, "there is no room"),
+    ],
+)
+def test_a_refused_heartbeat_leaves_a_classic_group_as_it_is(
+    settings: dict[str, Any], kind: str, epoch: int, why: str
+) -> None:
+    """Kafka throws before it writes a record: nothing is said, and the classic member keeps its session."""
+    stage = Stage(**settings)
+    stage.classic()
+    said = len(stage.verdicts)
+    assert stage.beat(1_000, "n", epoch, kind) is not Answer.NONE, why
+    assert isinstance(stage.group, Group)
+    assert (list(stage.group.members), len(stage.verdicts)) == (["c"], said)
+
+
+def test_members_of_a_group_met_in_mid_life_may_speak_both_protocols() -> None:
+    """A loaded group whose next heartbeat is of the new protocol was a consumer group all the time."""
+    stage = Stage()
+    stage.event(0, EventType.HEARTBEAT, "c", generation_id=7)
+    assert stage.beat(100, "n", 7) is Answer.NONE
+    group = stage.group
+    assert isinstance(group, EpochGroup)
+    assert (list(group.members), group.epoch) == (["c", "n"], 7)
+    assert stage.event(200, EventType.HEARTBEAT, "c", generation_id=7) is Answer.NONE
+
+
+def test_workers_without_a_protocol_take_over_an_empty_group_and_no_other() -> None:
+    """A heartbeat that names no generation makes a presence group where nobody is left, else it is refused."""
+    stage = Stage()
+    stage.beat(0, "n", 0)
+    assert stage.event(100, EventType.HEARTBEAT, "w") is Answer.UNKNOWN_MEMBER_ID
+    stage.beat(200, "n", -1)
+    assert stage.event(300, EventType.HEARTBEAT, "w") is Answer.NONE
+    assert isinstance(stage.group, Group)
+    assert stage.group.kind is GroupKind.PRESENCE
+
+
+def test_a_leave_begins_no_group() -> None:
+    """Who leaves a group of which nothing was seen leaves nothing behind, also if a broker has accepted it."""
+    stage = Stage()
+    assert stage.beat(0, "n", -1, answer_member_epoch=-1) is not Answer.NONE
+    assert stage.manager.is_forgettable()
+    assert not stage.verdicts
+
+
+def test_an_upgrade_is_no_sign_of_life() -> None:
+    """Classic members get a whole session by it, and were last seen when they were."""
+    stage = Stage()
+    stage.classic()
+    seen_ms = stage.group.members["c"].last_seen_ms
+    stage.beat(3_000, "n", 0)
+    assert stage.group.members["c"].last_seen_ms == seen_ms
+    assert stage.group.members["c"].deadline_ms == T0 + 9_000
+
+
+def test_static_classic_member_that_returns_moves_no_epoch() -> None:
+    """Its successor subscribes to what it did: `replaceMember` copies that."""
+    stage = Stage()
+    stage.join(0, "c", group_instance_id="i")
+    stage.event(
+        10, EventType.SYNC, "c", group_instance_id="i", generation_id=1, protocol_type="consumer", protocol_name="range"
+    )
+    stage.beat(1_000, "n", 0)
+    epochs = stage.said(Kind.EPOCH_BUMPED)
+    stage.join(2_000, "d", group_instance_id="i")
+    assert stage.said(Kind.EPOCH_BUMPED) == epochs
+    assert list(stage.group.members) == ["n", "d"]
