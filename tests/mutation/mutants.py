@@ -36,6 +36,7 @@ _PATHS: Final = "tests/shard/test_shard_paths.py"
 _HEARTBEATS: Final = "tests/shard/test_heartbeats.py"
 _SHARD_TIES: Final = "tests/shard/test_shard_ties.py"
 _SHARD_TIME: Final = "tests/shard/test_shard_time.py"
+_OPEN_GAPS: Final = "tests/shard/test_open_gaps.py"
 _AUDIT_OUTAGES: Final = "tests/audit/test_audit_outages.py"
 _EPOCH_PATHS: Final = "tests/shard/test_epoch_paths.py"
 _EPOCH_RULES: Final = "tests/coordinator/test_consumer_rules.py"
@@ -193,16 +194,48 @@ MUTANTS: Final = (
     Mutant(
         "a gap that may be an outage is decided at once",
         f"{_ENGINE}/log_time/log_time.py",
-        "        return self.watermark_ms if self.gap is None else self.gap.before_ms\n",
+        "        return self.gaps[0].before_ms if self.gaps else self.watermark_ms\n",
         "        return self.watermark_ms\n",
         "P1",
         f"{_SHARD_TIME}::test_nothing_in_a_gap_is_decided_before_its_tick_is_read",
     ),
     Mutant(
+        "of several gaps that wait for a tick the last alone is kept",
+        f"{_ENGINE}/log_time/log_time.py",
+        "                    after.gaps.append(gap)\n",
+        "                    after.gaps = [gap]\n",
+        "P1",
+        f"{_OPEN_GAPS}::test_p3_all_open_gaps_are_kept_however_the_log_is_cut[two]",
+    ),
+    Mutant(
+        "gaps before the first tick of a batch are no outages",
+        f"{_ENGINE}/log_time/reading.py",
+        "            early = gap.tick_before is None\n",
+        "            early = False\n",
+        "P1",
+        f"{_OPEN_GAPS}::test_p3_all_open_gaps_are_kept_however_the_log_is_cut[many]",
+    ),
+    Mutant(
+        "a gap stays open for as long as no tick comes",
+        f"{_ENGINE}/log_time/outage.py",
+        "    return (now_ms if gap.tick_after is None else",
+        "    return (gap.after_ms if gap.tick_after is None else",
+        "P2",
+        f"{_SHARD_TIME}::test_a_gap_that_no_tick_ends_is_decided_in_bounded_time",
+    ),
+    Mutant(
+        "a tick after a gap may come as late as it likes",
+        f"{_ENGINE}/log_time/outage.py",
+        "is None else gap.tick_after.at_ms) - gap.after_ms",
+        "is None else gap.after_ms) - gap.after_ms",
+        "P2",
+        f"{_OPEN_GAPS}::test_p3_all_open_gaps_are_kept_however_the_log_is_cut[given up]",
+    ),
+    Mutant(
         "a restart renews sessions",
         f"{_ENGINE}/log_time/outage.py",
-        "        and before.run == after.run\n",
-        "",
+        " and before.run == after.run\n",
+        "\n",
         "P5",
         f"{_SHARD_TIME}::test_p5_a_restart_is_no_outage",
     ),

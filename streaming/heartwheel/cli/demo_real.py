@@ -49,7 +49,7 @@ BROKER: Final[Mapping[str, str]] = {
 WORK_TOPIC: Final = "work"
 _WORK_PARTITIONS: Final = 8
 
-GROUPS: Final[Mapping[str, str]] = {"orders": "classic", "billing": "classic", "video": "classic"}
+GROUPS: Final[Mapping[str, str]] = {"orders": "classic", "billing": "classic", "video": "consumer", "alerts": "share"}
 """The demo's groups, and the protocol of each."""
 
 

@@ -2,7 +2,7 @@
 
 The *watermark* of a partition is the effective time of the newest record read from it, ticks and heartbeats alike: any
 record proves that all before it has been read. With a dead ticker busy partitions go on and quiet ones stand still.
-While a gap may still turn out to be an outage, the partition is *decided* only up to the gap's begin.
+While gaps may still turn out to be outages, the partition is *decided* only up to the begin of the first of them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from heartwheel.log_time.feeds import FIRST_SOURCE, FeedTime
 from heartwheel.log_time.outage import (
-    RESUME_MAX_MS,
     Gap,
     Outage,
     TickSeen,
+    is_in_time,
     is_outage,
     kind_of,
     may_be_outage,
@@ -47,18 +47,18 @@ class PartitionTime(msgspec.Struct, array_like=True):
         watermark_ms: effective time of the newest record read, epoch ms.
         last_append_ms: append time of that record itself, epoch ms.
         tick: the newest tick of a known run.
-        gap: a gap that is not decided yet.
+        gaps: those that wait for a tick to tell what they were, in the order of the log.
     """
 
     watermark_ms: int
     last_append_ms: int
     tick: TickSeen | None = None
-    gap: Gap | None = None
+    gaps: list[Gap] = []
 
     @property
     def decided_ms(self) -> int:
         """Up to where the partition is decided, epoch ms."""
-        return self.watermark_ms if self.gap is None else self.gap.before_ms
+        return self.gaps[0].before_ms if self.gaps else self.watermark_ms
 
 
 class LogTime(msgspec.Struct):
@@ -146,8 +146,10 @@ class LogTime(msgspec.Struct):
             for gap in gaps:
                 if not may_be_outage(gap, outage_min_ms=outage_min_ms):
                     continue
-                if gap.tick_after is None and after.watermark_ms - gap.after_ms <= RESUME_MAX_MS:
-                    after.gap = gap
+                if not is_in_time(gap, now_ms=after.watermark_ms):
+                    continue
+                if gap.tick_after is None:
+                    after.gaps.append(gap)
                 elif is_outage(gap):
                     kind = kind_of(gap, newest=reading.last_tick)
                     outages.append(Outage(reading.partition, gap.before_ms, gap.after_ms, kind))
@@ -201,7 +203,7 @@ class LogTime(msgspec.Struct):
 
     def undecided(self) -> int:
         """Count the partitions that wait for a tick to tell what a gap was."""
-        return sum(part.gap is not None for part in self.partitions.values())
+        return sum(bool(part.gaps) for part in self.partitions.values())
 
     def _column(self, values: dict[int, int]) -> Ints:
         column = np.full(self.count, UNKNOWN_MS, np.int64)
@@ -211,11 +213,11 @@ class LogTime(msgspec.Struct):
 
 
 def _gaps(before: PartitionTime | None, reading: Reading) -> list[Gap]:
-    """List what may be gaps in a partition, in the order of the log: an open one, the one at the seam, those inside."""
+    """List what may be gaps of a partition in the order of the log: open ones, the one at the seam, those inside."""
     if before is None:
         return list(reading.gaps)
     floor = before.watermark_ms
-    gaps = [] if before.gap is None else [msgspec.structs.replace(before.gap, tick_after=reading.first_tick)]
+    gaps = [msgspec.structs.replace(gap, tick_after=reading.first_tick) for gap in before.gaps]
     if reading.first_ms > floor:
         gaps.append(Gap(floor, before.last_append_ms, reading.first_ms, before.tick, reading.first_tick))
     gaps += (

@@ -99,15 +99,15 @@ def may_be_outage(gap: Gap, *, outage_min_ms: int) -> bool:
     return gap.last_append_ms - tick.append_ms <= 2 * tick.interval_ms
 
 
+def is_in_time(gap: Gap, *, now_ms: int) -> bool:
+    """Tell whether the tick after a gap came in time, or still can at `now_ms`, that of the newest record, epoch ms."""
+    return (now_ms if gap.tick_after is None else gap.tick_after.at_ms) - gap.after_ms <= RESUME_MAX_MS
+
+
 def is_outage(gap: Gap) -> bool:
-    """Tell whether point 3 holds for a gap that has both its ticks."""
+    """Tell whether the run that wrote before a gap is that which wrote after it; the rest of the rule is known."""
     before, after = gap.tick_before, gap.tick_after
-    return (
-        before is not None
-        and after is not None
-        and before.run == after.run
-        and after.at_ms - gap.after_ms <= RESUME_MAX_MS
-    )
+    return before is not None and after is not None and before.run == after.run
 
 
 def kind_of(gap: Gap, *, newest: TickSeen | None) -> OutageKind:

@@ -7,22 +7,17 @@ are: append times step back when a partition's leader changes to a broker whose 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.log_time.feeds import FeedMark, note_mark
-from heartwheel.log_time.outage import Gap, TickSeen, may_be_outage
+from heartwheel.log_time.outage import Gap, TickSeen, is_in_time, may_be_outage
 from heartwheel.wire.passed_on import Mark
 from heartwheel.wire.tick import Tick
 
 Ints = NDArray[np.int64]
-
-_EARLY_GAPS_MAX: Final = 4
-"""How many gaps before the first tick of a reading are kept: the tick before them is known to the shard alone. It is
-next to the first of them, unless append times step back at the same time."""
 
 
 class Reading(msgspec.Struct, array_like=True):
@@ -129,11 +124,12 @@ class ReadingsBuilder:
         note_mark(self._readings[partition].marks, mark, at_ms)
 
     def _find_gaps(self, reading: Reading, before: Ints, effective: Ints, known: list[tuple[int, TickSeen]]) -> None:
-        """Keep the gaps among the next records that may be outages, and close an open one by its first tick."""
-        if known and reading.gaps and reading.gaps[-1].tick_after is None:
-            reading.gaps = [
-                gap if gap.tick_after else msgspec.structs.replace(gap, tick_after=known[0][1]) for gap in reading.gaps
-            ]
+        """Keep the gaps among the next records that may be outages, and close open ones by their first tick."""
+        now_ms = int(effective[-1])
+        if reading.gaps and reading.gaps[-1].tick_after is None:
+            first = known[0][1] if known else None
+            gaps = (gap if gap.tick_after else msgspec.structs.replace(gap, tick_after=first) for gap in reading.gaps)
+            reading.gaps = [gap for gap in gaps if is_in_time(gap, now_ms=now_ms)]
         steps = np.diff(effective, prepend=reading.last_ms)
         rows = np.flatnonzero(steps > self._outage_min_ms)
         if not len(rows):
@@ -148,8 +144,9 @@ class ReadingsBuilder:
                 known[following - 1][1] if following else reading.last_tick,
                 known[following][1] if following < len(known) else None,
             )
-            early = gap.tick_before is None and len(reading.gaps) < _EARLY_GAPS_MAX
-            if early or may_be_outage(gap, outage_min_ms=self._outage_min_ms):
+            # Of one before the first tick of the reading the shard alone knows the tick before it.
+            early = gap.tick_before is None
+            if (early or may_be_outage(gap, outage_min_ms=self._outage_min_ms)) and is_in_time(gap, now_ms=now_ms):
                 reading.gaps.append(gap)
 
     def readings(self) -> list[Reading]:
