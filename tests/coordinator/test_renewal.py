@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coordinator.group_script import STABLE_AB, play
+from heartwheel.coordinator.model import Member, put_off_by
 
 
 def test_every_member_has_a_whole_session_after_an_outage() -> None:
@@ -27,3 +28,23 @@ def test_what_ended_before_an_outage_fires_first() -> None:
     stage = play(STABLE_AB)
     stage.machine.renew(stage.now_ms + 5_000, stage.now_ms + 20_000)
     assert not stage.group.members
+
+
+def test_an_expiry_was_put_off_by_the_outage_whose_end_started_its_time() -> None:
+    """The member has its time from the end of that outage on, and was not heard of since, not even at that moment."""
+    member = Member("m", 0, timer_ms=5_000, last_seen_ms=9_000)
+    assert put_off_by(30_000, member, 35_000) == 30_000
+    assert put_off_by(29_999, member, 35_000) is None
+    assert put_off_by(-1, member, 14_000) is None
+    member.last_seen_ms = 30_000
+    assert put_off_by(30_000, member, 35_000) is None
+
+
+def test_an_expiry_by_the_rules_says_which_outage_put_it_off() -> None:
+    """Members that the rules expire, and not the short way of a silent group, say it too."""
+    stage = play(STABLE_AB + "+4999")
+    end_ms = stage.now_ms + 20_000
+    stage.machine.renew(stage.now_ms, end_ms)
+    stage.machine.advance(end_ms + 5_000)
+    expired = [each for each in stage.verdicts if each.expiry_reason]
+    assert [each.renewed_ms for each in expired] == [end_ms, end_ms]

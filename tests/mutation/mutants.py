@@ -33,11 +33,14 @@ _SCENARIOS: Final = "tests/wheel/test_wheel_scenarios.py"
 _STATE_FUNCTION: Final = "tests/spark/test_state_function.py"
 _ANSWERED: Final = "tests/replay/test_answered_logs.py"
 _PATHS: Final = "tests/shard/test_shard_paths.py"
+_CROWDS: Final = "tests/shard/test_shard_crowds.py"
 _HEARTBEATS: Final = "tests/shard/test_heartbeats.py"
 _SHARD_TIES: Final = "tests/shard/test_shard_ties.py"
 _SHARD_TIME: Final = "tests/shard/test_shard_time.py"
 _OPEN_GAPS: Final = "tests/shard/test_open_gaps.py"
 _AUDIT_OUTAGES: Final = "tests/audit/test_audit_outages.py"
+_BRAKE: Final = "tests/spark/test_brake.py"
+_RENEWAL: Final = "tests/coordinator/test_renewal.py"
 _EPOCH_PATHS: Final = "tests/shard/test_epoch_paths.py"
 _EPOCH_RULES: Final = "tests/coordinator/test_consumer_rules.py"
 _MANAGER: Final = "tests/coordinator/test_group_manager.py"
@@ -261,7 +264,7 @@ MUTANTS: Final = (
         "        self.advance(before_ms)\n",
         "",
         "P2",
-        "tests/coordinator/test_renewal.py::test_what_ended_before_an_outage_fires_first",
+        f"{_RENEWAL}::test_what_ended_before_an_outage_fires_first",
     ),
     Mutant(
         "a renewal shortens what another has put off further",
@@ -269,7 +272,47 @@ MUTANTS: Final = (
         "if member.deadline_ms < now_ms + member.timer_ms]",
         "if member.deadline_ms != NEVER]",
         "P1",
-        "tests/coordinator/test_renewal.py::test_a_renewal_shortens_nothing",
+        f"{_RENEWAL}::test_a_renewal_shortens_nothing",
+    ),
+    Mutant(
+        "the end of an outage is not kept for the groups that it renewed",
+        f"{_ENGINE}/shard/group_runner.py",
+        '        self._groups["renewed_ms"][rows] = np.maximum(self._groups["renewed_ms"][rows], outage.after_ms)\n',
+        "",
+        "P3",
+        f"{_SHARD_TIME}::test_an_expiry_says_that_an_outage_put_it_off",
+    ),
+    Mutant(
+        "an expiry by the rules does not say which outage put it off",
+        f"{_ENGINE}/coordinator/context.py",
+        '            fields["renewed_ms"] = put_off_by(self.renewed_ms, member, self.now_ms)\n',
+        "            pass\n",
+        "P3",
+        f"{_RENEWAL}::test_an_expiry_by_the_rules_says_which_outage_put_it_off",
+    ),
+    Mutant(
+        "a session that began at the end of an outage by a heartbeat counts as put off",
+        f"{_ENGINE}/coordinator/model.py",
+        "if member.last_seen_ms < now_ms - member.timer_ms == renewed_ms else",
+        "if member.last_seen_ms <= now_ms - member.timer_ms == renewed_ms else",
+        "P3",
+        f"{_RENEWAL}::test_an_expiry_was_put_off_by_the_outage_whose_end_started_its_time",
+    ),
+    Mutant(
+        "any outage of a group has put an expiry off",
+        f"{_ENGINE}/coordinator/model.py",
+        "if member.last_seen_ms < now_ms - member.timer_ms == renewed_ms else",
+        "if member.last_seen_ms < now_ms - member.timer_ms else",
+        "P3",
+        f"{_RENEWAL}::test_an_expiry_was_put_off_by_the_outage_whose_end_started_its_time",
+    ),
+    Mutant(
+        "a group that is forgotten and begins again is owed no renewal any more",
+        f"{_ENGINE}/shard/owed_renewals.py",
+        "                self._forgotten[group_id] = owed\n",
+        "                pass\n",
+        "P1",
+        f"{_SHARD_TIME}::test_p3_a_group_that_is_forgotten_and_begins_again_is_renewed_however_it_is_read",
     ),
     Mutant(
         "a phase that starts anew keeps its old place among timers of one end",
@@ -286,6 +329,39 @@ MUTANTS: Final = (
         "                self._run(held)\n",
         "P3",
         f"{_AUDIT_OUTAGES}::test_p3_both_outages_that_one_tick_proves_renew_whichever_partition_is_read_ahead",
+    ),
+    # -- the brake
+    Mutant(
+        "as many records as may wait are too many",
+        f"{_ENGINE}/spark/brake.py",
+        "        if waiting <= self._waiting_max:\n",
+        "        if waiting < self._waiting_max:\n",
+        "P2",
+        f"{_BRAKE}::test_few_records_may_wait_for_whom_they_like",
+    ),
+    Mutant(
+        "the brake takes partitions that go on for such that stand still",
+        f"{_ENGINE}/spark/brake.py",
+        "if after.get(number) == end}",
+        "if number in after}",
+        "P2",
+        f"{_BRAKE}::test_a_partition_that_does_not_move_is_found",
+    ),
+    Mutant(
+        "reading goes on with the first partition that moves",
+        f"{_ENGINE}/spark/brake.py",
+        "            if now and all(now",
+        "            if now and any(now",
+        "P6",
+        f"{_BRAKE}::test_reading_goes_on_once_all_of_them_move",
+    ),
+    Mutant(
+        "reading goes on when Kafka does not answer",
+        f"{_ENGINE}/spark/brake.py",
+        "            if now and all(now.get(number, end) != end for",
+        "            if all(now.get(number) != end for",
+        "P6",
+        f"{_BRAKE}::test_reading_goes_on_once_all_of_them_move",
     ),
     # -- what survives a crash
     Mutant(
@@ -701,5 +777,30 @@ MUTANTS: Final = (
         "",
         "P3",
         f"{_MANAGER}::test_downgraded_group_is_there_after_a_load",
+    ),
+    # -- crowds
+    Mutant(
+        "a static member comes in with a crowd as if it were new",
+        f"{_ENGINE}/coordinator/arrivals.py",
+        "event.type is EventType.HEARTBEAT and event.group_instance_id is None",
+        "event.type is EventType.HEARTBEAT",
+        "P3",
+        f"{_CROWDS}::test_a_static_member_among_a_crowd_replaces_and_does_not_arrive",
+    ),
+    Mutant(
+        "a crowd falls silent in the order of its joins alone",
+        f"{_ENGINE}/coordinator/departures.py",
+        "    due.sort(key=_order)\n",
+        "",
+        "P3",
+        f"{_CROWDS}::test_a_crowd_falls_silent_in_the_order_of_its_deadlines",
+    ),
+    Mutant(
+        "a crowd's sessions last a millisecond longer",
+        f"{_ENGINE}/coordinator/departures.py",
+        "if member.deadline_ms <= clock_ms]",
+        "if member.deadline_ms < clock_ms]",
+        "P2",
+        f"{_CROWDS}::test_a_silence_is_noticed_at_the_end_of_its_tick",
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import pytest
@@ -15,7 +15,7 @@ from heartwheel.coordinator.model import Group
 from heartwheel.shard import Shard, ShardLimits
 from heartwheel.testing import LogBuilder, Record, by_group, read_records, until
 from heartwheel.wire.events import Event, EventType, decode_accepted, fingerprint
-from heartwheel.wire.verdicts import Verdict
+from heartwheel.wire.verdicts import Kind, Verdict
 from support.heartbeat_logs import CONFIG, EXAMPLES, SESSIONS_MS, T0, cuts_of
 
 ROOMY = dataclasses.replace(CONFIG, group_max_size=12)
@@ -70,25 +70,107 @@ class _Rules:
         return {name: machine.group for name, machine in self._machines.items() if not machine.is_forgettable()}
 
 
-@given(crowds(), st.data())
-@settings(max_examples=EXAMPLES)
-def test_p3_a_crowd_leaves_what_the_rules_leave(log: LogBuilder, data: st.DataObject) -> None:
-    """P3: members that come and fall silent in any mixture, at any cuts: verdicts and every field are the rules'."""
+def _end_of_tick(clock_ms: int, tick_ms: int) -> int:
+    """Round up to the tick (ms): a wheel notices the silences of a whole tick at its end, the rules at their own."""
+    return -(-clock_ms // tick_ms) * tick_ms
+
+
+def _assert_as_the_rules(
+    log: LogBuilder, bounds: Sequence[int], silences_ms: Callable[[], int], tick_ms: int
+) -> list[Verdict]:
+    """Apply a log cut at `bounds`, with a silence (ms, or 0) after each part; return the verdicts, which both give."""
     blob, verdicts, rules = "", [], _Rules()
-    bounds = sorted({0, *data.draw(cuts_of(log)), len(log.records)})
     for start, stop in pairwise(bounds):
-        shard = Shard(coordinator=ROOMY, limits=ShardLimits(), blob=blob)
+        shard = Shard(coordinator=ROOMY, limits=ShardLimits(), tick_ms=tick_ms, blob=blob)
         records = log.records[start:stop]
         verdicts += shard.apply_apart(read_records(records).packs).verdicts
         rules.apply(records)
-        silence_ms = data.draw(st.sampled_from([0, 0, 1_000, 4_000, 9_000]))
+        silence_ms = silences_ms()
         if silence_ms:
-            verdicts += shard.advance(records[-1].append_ms + silence_ms).verdicts
-            rules.advance(records[-1].append_ms + silence_ms)
+            clock_ms = _end_of_tick(records[-1].append_ms + silence_ms, tick_ms)
+            verdicts += shard.advance(clock_ms).verdicts
+            rules.advance(clock_ms)
         blob = shard.encode()
     shard = Shard(coordinator=ROOMY, limits=ShardLimits(), blob=blob)
     assert by_group(verdicts) == by_group(rules.verdicts)
     assert {group.group_id: group for group, forgettable in shard.dump() if not forgettable} == rules.groups()
+    return verdicts
+
+
+@given(crowds(), st.data(), st.sampled_from([1, 100]))
+@settings(max_examples=EXAMPLES)
+def test_p3_a_crowd_leaves_what_the_rules_leave(log: LogBuilder, data: st.DataObject, tick_ms: int) -> None:
+    """P3: members that come and fall silent in any mixture, at any cuts: verdicts and every field are the rules'."""
+    bounds = sorted({0, *data.draw(cuts_of(log)), len(log.records)})
+    _assert_as_the_rules(log, bounds, lambda: data.draw(st.sampled_from([0, 0, 1_000, 4_000, 9_000])), tick_ms)
+
+
+def _beat(log: LogBuilder, at_ms: int, member_id: str, instance: str | None = None) -> None:
+    """Add a heartbeat of a worker in a presence group, with a session of 4 s."""
+    event = Event(
+        type=EventType.HEARTBEAT,
+        group_id="g",
+        member_id=member_id,
+        generation_id=-1,
+        session_timeout_ms=4_000,
+        group_instance_id=instance,
+    )
+    log.add(T0 + at_ms, event)
+
+
+def _expired(verdicts: Sequence[Verdict]) -> list[tuple[str | None, int]]:
+    return [(verdict.member_id, verdict.time_ms - T0) for verdict in verdicts if verdict.expiry_reason is not None]
+
+
+@pytest.mark.parametrize("tick_ms", [1, 100])
+@pytest.mark.parametrize("bounds", [[0, 4], [0, 2, 4]])
+def test_a_static_member_is_not_replaced_after_its_silence(tick_ms: int, bounds: list[int]) -> None:
+    """A session that ends within a tick of the wheel has ended before what comes at that millisecond: no replacement.
+
+    Records behind the end of the silence count as of it.
+    """
+    log = LogBuilder()
+    _beat(log, 20, "a", "i")
+    _beat(log, 20, "b", "i")
+    _beat(log, 4_020 if len(bounds) == 2 else 20, "c", "i")
+    _beat(log, 4_020, "d")
+    said = _assert_as_the_rules(log, bounds, lambda: 4_000, tick_ms)
+    assert [verdict.member_id for verdict in said if verdict.kind is Kind.STATIC_REPLACED] == ["a"]
+    assert _expired(said) == [("b", 4_020), ("c", 8_020), ("d", 8_020)]
+
+
+def test_a_silence_is_noticed_at_the_end_of_its_tick() -> None:
+    """A wheel notices a silence late by less than a tick, and tells its own time; one of 1 ms at that millisecond."""
+    for tick_ms, noticed_ms in ((1, 4_020), (100, 4_100)):
+        log = LogBuilder()
+        _beat(log, 20, "a", "i")
+        shard = Shard(coordinator=ROOMY, limits=ShardLimits(), tick_ms=tick_ms)
+        shard.apply_apart(read_records(log.records).packs)
+        assert shard.advance(T0 + noticed_ms - 1).verdicts == []
+        said = shard.advance(T0 + noticed_ms).verdicts
+        assert [(verdict.kind, verdict.time_ms - T0) for verdict in said] == [
+            (Kind.MEMBER_EXPIRED, 4_020),
+            (Kind.GROUP_EMPTY, 4_020),
+        ]
+
+
+def test_a_crowd_falls_silent_in_the_order_of_its_deadlines() -> None:
+    """The session that ends first is told first; of those that end in one millisecond, that of who came first."""
+    log = LogBuilder()
+    for at_ms, member in ((0, "c"), (0, "d"), (0, "b"), (0, "a"), (10, "c")):
+        _beat(log, at_ms, member)
+    said = _assert_as_the_rules(log, [0, 5], lambda: 4_000, 100)
+    assert _expired(said) == [("d", 4_000), ("b", 4_000), ("a", 4_000), ("c", 4_010)]
+
+
+def test_a_static_member_among_a_crowd_replaces_and_does_not_arrive() -> None:
+    """A first heartbeat that names a held instance id is no plain one: it replaces, and makes no new generation."""
+    log = LogBuilder()
+    for at_ms, member, instance in ((0, "a", "i"), (1, "b", "i"), (1, "c", None)):
+        _beat(log, at_ms, member, instance)
+    kinds = [verdict.kind for verdict in _assert_as_the_rules(log, [0, 1, 3], lambda: 0, 100)]
+    arrival = [Kind.REBALANCE_STARTED, Kind.REBALANCE_COMPLETED]
+    assert kinds == [*arrival, Kind.STATIC_REPLACED, *arrival]
 
 
 def test_a_crowd_costs_no_rule() -> None:

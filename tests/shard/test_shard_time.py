@@ -120,7 +120,7 @@ def _log_with_outages(dice: Random) -> LogBuilder:
                 log.tick(now, partition=dice.randrange(PARTITIONS), run=run, partitions=PARTITIONS)
             else:
                 event = _event(dice, EventType.HEARTBEAT, EventType.HEARTBEAT, EventType.JOIN, EventType.SYNC)
-                log.add(now - dice.choice([0, 0, 0, 7]), event, partition=home[event.group_id])
+                log.add(now - dice.choice([0, 0, 0, 7, 3_400]), event, partition=home[event.group_id])
     return log
 
 
@@ -339,6 +339,29 @@ def test_former_partitions_are_waited_for_until_the_last_partition_is_read_beyon
         assert time.former == [2], partition
     time.read(until(beyond_ms + 2, 0), outage_min_ms=OUTAGE_MIN_MS)
     assert time.former == []
+
+
+def test_p3_a_group_that_is_forgotten_and_begins_again_is_renewed_however_it_is_read() -> None:
+    """P3: one partition was read beyond an outage before the group, by the other one, is forgotten and begins again."""
+    group = next(name for name in map(str, range(99)) if (murmur2(name.encode()) & 0x7FFFFFFF) % 2 == 0)
+    log = LogBuilder()
+    for partition in (0, 1):
+        log.beat(T0, group, "old", session_timeout_ms=1_000, partition=partition)
+    for t in (*range(0, 30_000, 200), *range(40_000, 60_001, 200)):
+        if t == 29_800:
+            log.beat(T0 + t, group, "new", session_timeout_ms=8_000)
+        log.tick(T0 + t, partitions=2)
+    for t in range(0, 60_001, 200):
+        log.tick(T0 + t, partition=1, partitions=2)
+    here, there = ([record for record in log.records if record.partition == number] for number in (0, 1))
+    forgotten = next(at for at, record in enumerate(there) if record.append_ms > T0 + 1_000 + 20_000)
+    blob, verdicts = "", []
+    for batch in ([here[0], there[0]], here[1:], there[1:forgotten], there[forgotten:]):
+        shard = Shard(coordinator=SLOW, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
+        verdicts += shard.apply(*read_records(batch)).verdicts
+        blob = shard.encode()
+    expired = [(each.member_id, each.time_ms - T0) for each in verdicts if each.expiry_reason]
+    assert expired == [("old", 1_000), ("new", 48_000)]
 
 
 def test_a_record_at_the_deadline_of_another_is_late_wherever_the_batch_ends() -> None:

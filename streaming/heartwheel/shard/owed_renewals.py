@@ -2,6 +2,9 @@
 
 Sessions start anew at an outage once everything before it has been read, from whichever partition. Until then the group
 is owed the renewal: nothing after the beginning of the outage is applied to it, and none of its timers fires beyond it.
+
+A group may be forgotten meanwhile and begin again with a record that waits. Then what it is owed is that of the group
+that begins, as far as the outages are behind a record of it.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from numpy.typing import NDArray
 from heartwheel.log_time import LogTime, Outage
 from heartwheel.shard.fast_path import Route
 from heartwheel.shard.group_times import GroupTimes
+from heartwheel.shard.log import BatchLog
 from heartwheel.shard.tables import Table
 
 Ints = NDArray[np.int64]
@@ -33,6 +37,9 @@ class OwedRenewals:
         self._groups = groups
         self._group_times = group_times
         self._owed = owed
+        rows = self._rows()
+        self._ids = dict(zip(rows.tolist(), groups.text.ids(rows), strict=True))
+        self._forgotten: dict[str, list[Outage]] = {}
 
     def state(self) -> dict[int, list[Outage]]:
         """Return the outages by the group's row."""
@@ -60,11 +67,10 @@ class OwedRenewals:
         seen = self._group_times.seen_in(outage.partition)
         ready = self._group_times.read_beyond(seen, outage.before_ms, outage.partition, time, decided)
         ready &= self._groups["owed"][seen] == 0
-        for row in seen[~ready].tolist():
-            owed = [*(self._owed[row] if self._groups["owed"][row] else ()), outage]
-            # A partition that is behind may prove an outage that began before those that are owed already.
-            self._owed[row] = sorted(owed, key=lambda each: (each.before_ms, each.partition))
-            self._groups["owed"][row] = 1
+        late = seen[~ready]
+        self._ids |= zip(late.tolist(), self._groups.text.ids(late), strict=True)
+        for row in late.tolist():
+            self._owe(row, [outage])
         return seen[ready]
 
     def pay(self, time: LogTime, decided: Ints) -> Iterator[tuple[Rows, Outage]]:
@@ -76,6 +82,43 @@ class OwedRenewals:
                 self._owed[row] = more
                 self._groups["owed"][row] = bool(more)
                 yield at, outage
+
+    def find_forgotten(self) -> None:
+        """Note what groups are owed that have been forgotten, before their rows are those of others."""
+        for row in [row for row in self._ids if not self._groups["owed"][row]]:
+            group_id, owed = self._ids.pop(row), self._owed.pop(row)
+            if owed:
+                self._forgotten[group_id] = owed
+
+    def carry_over(self, log: BatchLog, route: Route) -> bool:
+        """Let groups that begin again be owed what they were owed when they were forgotten; tell if there were any.
+
+        Args:
+            log: records that wait.
+            route: where they go.
+        """
+        if not self._forgotten:
+            return False
+        carried = False
+        rows = np.unique(route.group[route.group >= 0])
+        for row, group_id in zip(rows.tolist(), self._groups.text.ids(rows), strict=True):
+            of_group = route.group[log.entry] == row
+            partition, at_ms = log.entry_partition[log.entry[of_group]], log.append_ms[of_group]
+            missed = self._forgotten.pop(group_id, [])
+            behind = [(at_ms[partition == each.partition] <= each.before_ms).any() for each in missed]
+            if not all(behind):
+                self._forgotten[group_id] = [each for each, found in zip(missed, behind, strict=True) if not found]
+            if any(behind):
+                self._owe(row, [each for each, found in zip(missed, behind, strict=True) if found])
+                self._ids[row] = group_id
+                carried = True
+        return carried
+
+    def _owe(self, row: int, outages: list[Outage]) -> None:
+        owed = [*(self._owed[row] if self._groups["owed"][row] else ()), *outages]
+        # A partition that is behind may prove an outage that began before those that are owed already.
+        self._owed[row] = sorted(owed, key=lambda each: (each.before_ms, each.partition))
+        self._groups["owed"][row] = 1
 
     def _rows(self) -> Rows:
         return np.flatnonzero(self._groups["owed"]) if self._owed else np.empty(0, np.intp)

@@ -289,6 +289,7 @@ class Shard:
         if len(log):
             route = self._router.route(log)
             self._group_times.note(log, route)
+            self._owed.carry_over(log, route)
             until = self._group_times.until(log, route, self.time, decided)
             self._owed.cap_entries(until, route)
             ripe = log.append_ms <= until[log.entry]
@@ -299,10 +300,15 @@ class Shard:
             if len(log):
                 self._apply_log(log, route, self._times(reached), batch)
         self._runner.fire(int(reached.max(initial=0)), self._times(reached), batch)
+        self._owed.find_forgotten()
         if late:
             # A group may have been forgotten by now; what waits of it says that it was seen.
             waiting = BatchLog(late, self._heartbeats)
-            self._group_times.note(waiting, self._router.route(waiting))
+            route = self._router.route(waiting)
+            self._group_times.note(waiting, route)
+            if self._owed.carry_over(waiting, route):
+                # The group waits for fewer partitions than before; what waits of it comes before what it is owed.
+                return self._step([*late, *rest], decided, batch, until_ms=until_ms)
         return [*late, *rest]
 
     def _times(self, decided: Ints) -> Ints:
@@ -316,6 +322,7 @@ class Shard:
         paid = list(self._owed.pay(self.time, decided))
         for rows, outage in paid:
             self._runner.renew(rows, outage, batch)
+        self._owed.find_forgotten()
         return bool(paid)
 
     def _apply_log(self, log: BatchLog, route: Route, times: Ints, batch: Batch) -> None:
