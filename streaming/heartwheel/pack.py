@@ -2,24 +2,27 @@
 
 The map side turns an Arrow batch of Kafka records into one pack a shard: each distinct value once, and for every record
 a reference to it, its append time and its offset. A member's heartbeats are mostly the same bytes, so a backlog shrinks
-to a few bytes a record before the shuffle, which is the dearest part of the way. The same format keeps the records that
-wait in a shard's state for their time (`heartwheel.shard.waiting`).
+to a few bytes a record before the shuffle, which is the dearest part of the way. Heartbeats that a shard was given
+lately come without their bytes (`heartwheel.shard.heartbeats`). The same format keeps the records that wait in a
+shard's state for their time, with all their bytes.
 
-Layout, little endian: the header, then `fingerprint` int64 and `body_end` int64 per distinct value, `entry` uint32,
-`delay` uint32 (ms after `base_ms`) and `step` uint32 (after `base_offset`) per record, then the bodies end to end.
+Layout, little endian: the header, then `fingerprint` int64 per distinct value, `body_end` int64 per value that comes
+with its bytes, `entry` uint32, `delay` uint32 (ms after `base_ms`) and `step` uint32 (after `base_offset`) per record,
+then the bodies end to end.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Self
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-_HEADER: Final = struct.Struct("<iiiqqq")
+_HEADER: Final = struct.Struct("<iiiiqqq")
 _SPAN_MAX: Final = 2**32 - 1
 
 
@@ -29,7 +32,8 @@ class Pack(NamedTuple):
     Args:
         partition: the partition of the heartbeat topic.
         fingerprints: int64 (entries,), of the distinct values; 0 where the value is not a heartbeat.
-        bodies: the distinct values, in the order of `fingerprints`.
+        bodies: the bytes of the first of the distinct values, in the order of `fingerprints`; the others, all of them
+            heartbeats, come without.
         entry: intp (records,), which distinct value a record has; int32 on its way to be encoded.
         append_ms: int64 (records,), the records' effective append times, epoch ms: ascending.
         offset: int64 (records,), the records' offsets.
@@ -51,6 +55,12 @@ class Bodies:
     def __init__(self, buffer: memoryview, ends: NDArray[np.int64]) -> None:
         self._buffer = buffer
         self._ends = ends
+
+    @classmethod
+    def of(cls, values: Sequence[bytes]) -> Self:
+        """Put values end to end."""
+        ends = np.cumsum([len(value) for value in values], dtype=np.int64)
+        return cls(memoryview(b"".join(values)), ends)
 
     def __len__(self) -> int:
         return len(self._ends)
@@ -78,7 +88,7 @@ def encode_packs(
     Args:
         partition: the partition of the heartbeat topic.
         fingerprints: int64 (entries,).
-        bodies: large binary array (entries,).
+        bodies: large binary array, the values of the first of the entries.
         entry: (records,) indices into the two above.
         append_ms: int64 (records,) epoch ms.
         offset: int64 (records,), ascending.
@@ -108,7 +118,9 @@ def encode_pack(pack: Pack) -> bytes:
     body, ends = pack.bodies.raw
     return b"".join(
         (
-            _HEADER.pack(pack.partition, len(pack.entry), len(ends), base_ms, base_offset, len(body)),
+            _HEADER.pack(
+                pack.partition, len(pack.entry), len(pack.fingerprints), len(ends), base_ms, base_offset, len(body)
+            ),
             np.ascontiguousarray(pack.fingerprints, "<i8").data,
             ends.astype("<i8").data,
             pack.entry.astype("<u4").data,
@@ -138,12 +150,11 @@ def select(pack: Pack, records: NDArray[np.bool_]) -> Pack:
         records: (records,), which of them; at least one.
     """
     used, entry = np.unique(pack.entry[records], return_inverse=True)
-    bodies = [pack.bodies[index] for index in used.tolist()]
-    ends = np.cumsum([len(body) for body in bodies], dtype=np.int64)
+    with_bytes = used[: np.searchsorted(used, len(pack.bodies))]
     return Pack(
         pack.partition,
         pack.fingerprints[used],
-        Bodies(memoryview(b"".join(bodies)), ends),
+        Bodies.of([pack.bodies[index] for index in with_bytes.tolist()]),
         entry.astype(np.intp),
         pack.append_ms[records],
         pack.offset[records],
@@ -152,7 +163,7 @@ def select(pack: Pack, records: NDArray[np.bool_]) -> Pack:
 
 def decode_pack(payload: bytes) -> Pack:
     """Decode what `encode_packs` made."""
-    partition, records, entries, base_ms, base_offset, size = _HEADER.unpack_from(payload)
+    partition, records, entries, with_bytes, base_ms, base_offset, size = _HEADER.unpack_from(payload)
     at = _HEADER.size
 
     def take(dtype: str, count: int) -> NDArray[np.int64]:
@@ -161,7 +172,7 @@ def decode_pack(payload: bytes) -> Pack:
         at += array.nbytes
         return array
 
-    fingerprints, ends = take("<i8", entries), take("<i8", entries)
+    fingerprints, ends = take("<i8", entries), take("<i8", with_bytes)
     entry, delay, step = take("<u4", records), take("<u4", records), take("<u4", records)
     bodies = Bodies(memoryview(payload)[at : at + size], ends)
     return Pack(

@@ -34,6 +34,7 @@ _STATE_FUNCTION: Final = "tests/spark/test_state_function.py"
 _ANSWERED: Final = "tests/replay/test_answered_logs.py"
 _PATHS: Final = "tests/shard/test_shard_paths.py"
 _CROWDS: Final = "tests/shard/test_shard_crowds.py"
+_HEARTBEATS: Final = "tests/shard/test_heartbeats.py"
 _SHARD_TIES: Final = "tests/shard/test_shard_ties.py"
 _SHARD_TIME: Final = "tests/shard/test_shard_time.py"
 _OPEN_GAPS: Final = "tests/shard/test_open_gaps.py"
@@ -500,6 +501,96 @@ MUTANTS: Final = (
         "",
         "P1",
         "tests/spark/test_value_table.py::test_what_is_found_is_what_was_remembered_whatever_the_hashes",
+    ),
+    # -- heartbeats without bytes
+    Mutant(
+        "what a worker has packed in the running batch counts as sent",
+        f"{_ENGINE}/spark/repeats.py",
+        "(batch < self._now)",
+        "(batch <= self._now)",
+        "P1",
+        f"{_HEARTBEATS}::test_a_batch_that_is_packed_again_has_the_bytes_of_what_is_new",
+    ),
+    Mutant(
+        "bytes are left out for longer than a shard remembers",
+        f"{_ENGINE}/spark/repeats.py",
+        "self._now - batch <= REMEMBERED_BATCHES",
+        "self._now - batch <= REMEMBERED_BATCHES + 1",
+        "P1",
+        f"{_HEARTBEATS}::test_who_is_gone_comes_back_without_bytes_for_as_long_as_the_shard_remembers",
+    ),
+    Mutant(
+        "what was sent in another query counts as sent",
+        f"{_ENGINE}/spark/repeats.py",
+        "            stamps[stamps != ALWAYS_WHOLE] = NEVER_PACKED\n",
+        "",
+        "P1",
+        f"{_HEARTBEATS}::test_another_query_and_another_worker_send_all_bytes",
+    ),
+    Mutant(
+        "heartbeats at a member epoch come without their bytes",
+        f"{_ENGINE}/spark/decoder.py",
+        "            stamps[kind == _GROUP_HEARTBEAT] = ALWAYS_WHOLE\n",
+        "",
+        "P1",
+        f"{_HEARTBEATS}::test_heartbeats_at_a_member_epoch_always_come_with_their_bytes",
+    ),
+    Mutant(
+        "a classic member's row says nothing once its group goes by epochs",
+        f"{_ENGINE}/shard/rules_path.py",
+        "            member.heartbeat = _heartbeat(loaded, member.fingerprint)\n",
+        "            if isinstance(member, Member):\n"
+        "                member.heartbeat = _heartbeat(loaded, member.fingerprint)\n",
+        "P1",
+        f"{_HEARTBEATS}::test_p3_classic_members_of_consumer_groups_give_the_verdicts_of_the_rules",
+    ),
+    Mutant(
+        "a new query may leave out the bytes of heartbeats at a member epoch",
+        f"{_ENGINE}/spark/repeats.py",
+        "stamps[stamps != ALWAYS_WHOLE] = NEVER_PACKED",
+        "stamps[:] = NEVER_PACKED",
+        "P1",
+        f"{_HEARTBEATS}::test_heartbeats_at_a_member_epoch_always_come_with_their_bytes",
+    ),
+    Mutant(
+        "requests that are no heartbeats come without their bytes",
+        f"{_ENGINE}/spark/decoder.py",
+        " & (self._table.marks[distinct] != 0)",
+        "",
+        "P1",
+        f"{_HEARTBEATS}::test_only_heartbeats_come_without_bytes",
+    ),
+    Mutant(
+        "what a row has lost is not kept",
+        f"{_ENGINE}/shard/group_runner.py",
+        "            self._heartbeats.keep_lost(one.said, one.kept_fingerprints())\n",
+        "            pass\n",
+        "P1",
+        f"{_HEARTBEATS}::test_who_is_gone_comes_back_without_bytes_for_as_long_as_the_shard_remembers",
+    ),
+    Mutant(
+        "a heartbeat that no rule accepts is not kept",
+        f"{_ENGINE}/shard/group_runner.py",
+        "        self._keep_unknown(log, route)\n",
+        "",
+        "P6",
+        f"{_HEARTBEATS}::test_refused_heartbeats_are_refused_again_without_bytes",
+    ),
+    Mutant(
+        "records wait without their bytes",
+        f"{_ENGINE}/shard/shard.py",
+        "        self._waiting = [self._whole(pack) for pack in self._waiting]\n",
+        "",
+        "P1",
+        f"{_HEARTBEATS}::test_records_that_wait_have_all_their_bytes",
+    ),
+    Mutant(
+        "a row keeps what another heartbeat said",
+        f"{_ENGINE}/shard/rules_path.py",
+        "    event = loaded.heard.get(fingerprint)\n",
+        "    event = next(iter(loaded.heard.values()), None)\n",
+        "P1",
+        f"{_HEARTBEATS}::test_each_row_says_what_its_own_heartbeat_says",
     ),
     Mutant(
         "packs are taken in the order in which they come",

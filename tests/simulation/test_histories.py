@@ -62,6 +62,8 @@ _AT_LEAST: Final = {
         "restart of the process",
         "transaction open",
         "another wheel",
+        "heartbeat without bytes",
+        "map task done again",
         "append time steps back",
         "batch bounded",
         "batch done again",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from heartwheel.settings import load_settings
 from heartwheel.spark.faults import explain, explain_end
+from heartwheel.spark.job import HeartbeatJob
 
 
 @pytest.mark.parametrize(
@@ -36,6 +40,7 @@ from heartwheel.spark.faults import explain, explain_end
         ("[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred", "the job failed: [CANNOT_LOAD", 3),
         ("java.lang.IllegalStateException: Incomplete log file", "the offsets in the checkpoint are damaged", 0),
         ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", "a Python worker has died", 3),
+        ("heartwheel.shard.heartbeats.UnknownHeartbeatError: the heartbeat at offset 7", "a shard does not know", None),
         ("java.io.IOException: No space left on device", "the disk of the checkpoint is full", None),
         ("java.lang.IllegalStateException: nobody has seen this before", "the job failed: java.lang.Illegal", 3),
     ],
@@ -46,6 +51,15 @@ def test_a_fault_is_explained(words: str, message: str, tries_max: int | None) -
     assert fault.tries_max == tries_max
     assert message in fault.message
     assert fault.hint
+
+
+def test_all_bytes_are_sent_once_one_was_missing(tmp_path: Path) -> None:
+    """After a heartbeat that was not known without its bytes, all come with theirs; other faults change nothing."""
+    job = HeartbeatJob(load_settings(None, {}, [f"checkpoint.location={tmp_path / 'checkpoint'}"]).settings)
+    job.heed(explain(RuntimeError("No space left on device")))
+    assert job.config.repeats
+    job.heed(explain(RuntimeError("heartwheel.shard.heartbeats.UnknownHeartbeatError: the heartbeat at offset 7")))
+    assert not job.config.repeats
 
 
 def test_a_cause_that_only_the_stack_trace_tells_is_found() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -112,3 +113,68 @@ def steady_epoch_logs(draw: st.DrawFn) -> LogBuilder:
         if beat in disturbances:
             log.add(now, disturbances[beat])
     return log
+
+
+@st.composite
+def migrating_logs(draw: st.DrawFn) -> LogBuilder:
+    """Draw a log of a consumer group in which some members speak the classic protocol, and beat; some are disturbed."""
+    log = LogBuilder()
+    members = draw(st.integers(2, 4))
+    classic = draw(st.sets(st.integers(1, members - 1), min_size=1))
+    disturbances = draw(st.dictionaries(st.integers(0, 40), st.one_of(_beats((HeartbeatType.CONSUMER,)), _classic())))
+    silent = draw(st.dictionaries(st.integers(0, 3), st.integers(0, 40), max_size=2))
+    now = migrate(log, members, classic)
+    for beat in range(draw(st.integers(5, 40))):
+        now += draw(st.sampled_from([0, 10, 100, 200, 300]))
+        member = beat % members
+        if beat < silent.get(member, beat + 1):
+            steady_beat(log, now, member, members, classic)
+        if beat in disturbances:
+            log.add(now, disturbances[beat])
+    return log
+
+
+def migrate(log: LogBuilder, members: int, classic: Collection[int]) -> int:
+    """Append what brings a consumer group together in which some members speak the classic protocol.
+
+    Args:
+        log: where to.
+        members: how many; the first one must not be of the classic protocol.
+        classic: which of them are.
+
+    Returns:
+        When it is stable, epoch ms.
+    """
+    for member in range(members):
+        if member in classic:
+            log.add(T0 + member, _join(member, ""))
+        else:
+            log.group_beat(T0 + member, "g", f"m{member}", 0, answer=2 + member)
+    log.group_beat(T0 + 400, "g", "m0", 2, answer=1 + members)
+    for member in sorted(classic):
+        log.add(T0 + 410, _join(member, f"m{member}"))
+        sync = Event(type=EventType.SYNC, group_id="g", member_id=f"m{member}", generation_id=1 + members)
+        log.add(T0 + 420, sync)
+    return T0 + 420
+
+
+def steady_beat(log: LogBuilder, append_ms: int, member: int, members: int, classic: Collection[int]) -> None:
+    """Append the heartbeat of a member of the group of `migrate`."""
+    if member in classic:
+        log.add(append_ms, Event(group_id="g", member_id=f"m{member}", generation_id=1 + members))
+    else:
+        log.group_beat(append_ms, "g", f"m{member}", 1 + members, answer=1 + members)
+
+
+def _join(member: int, member_id: str) -> Event:
+    return Event(
+        type=EventType.JOIN,
+        group_id="g",
+        member_id=member_id,
+        assigned_member_id=f"m{member}",
+        api_version=3,
+        session_timeout_ms=1_500,
+        rebalance_timeout_ms=1_000,
+        protocol_type="consumer",
+        protocols=(Protocol("range", "x"),),
+    )

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.coordinator.model import NEVER, GroupState
+from heartwheel.coordinator.model import NEVER, UNSAID, GroupState
 from heartwheel.wire.events import Protocol
 from heartwheel.wire.group_heartbeats import HeartbeatType
 
@@ -98,6 +98,8 @@ class EpochMember(msgspec.Struct, omit_defaults=True):
         timers: its armed timers.
         fingerprint: the heartbeat that may be repeated without looking at a rule; 0 means none. It holds while the
             member has its session alone and the group's target is that of its epoch (`EpochMachine.apply`).
+        heartbeat: what that heartbeat says beside the ids if it is one of the classic protocol; for whoever stores
+            members, who hides it from the rules.
     """
 
     member_id: str
@@ -118,6 +120,7 @@ class EpochMember(msgspec.Struct, omit_defaults=True):
     last_seen_ms: int = 0
     timers: dict[TimerName, ArmedTimer] = {}
     fingerprint: int = 0
+    heartbeat: msgspec.Raw = UNSAID
 
     @property
     def deadline_ms(self) -> int:

@@ -14,6 +14,9 @@ import msgspec
 
 from heartwheel.wire.events import Protocol
 
+UNSAID: Final = msgspec.Raw()
+"""What stands for the heartbeat of a member that has none; msgspec leaves out this very object."""
+
 NEVER: Final = 2**63 - 1
 """The deadline of a timer that is not armed, milliseconds: later than every time that can be written down."""
 
@@ -81,6 +84,7 @@ class Member(msgspec.Struct, omit_defaults=True):
             fingerprint, with nothing but such events since, only sets `last_seen_ms = t` and
             `deadline_ms = t + session_timeout_ms` (held by `test_fingerprint_promises_a_plain_reset`).
         fingerprint_generation: the generation that heartbeat carried.
+        heartbeat: what that heartbeat says beside the ids; for whoever stores members, who hides it from the rules.
     """
 
     member_id: str
@@ -103,6 +107,7 @@ class Member(msgspec.Struct, omit_defaults=True):
     stored: bool = False
     fingerprint: int = 0
     fingerprint_generation: int = -1
+    heartbeat: msgspec.Raw = UNSAID
 
 
 class Group(msgspec.Struct, omit_defaults=True):

@@ -19,6 +19,7 @@ from heartwheel.settings.locations import is_local
 from heartwheel.settings.models import CheckpointSettings
 from heartwheel.spark import query as queries
 from heartwheel.spark.checkpoint import Manifest, add_run, open_checkpoint
+from heartwheel.spark.faults import Fault
 from heartwheel.spark.job_config import stream_config
 from heartwheel.spark.progress import Progress
 from heartwheel.spark.schema import PACKED
@@ -91,6 +92,9 @@ class OperationsJob:
         packed = queries.heartbeats(spark, config).coalesce(config.map_tasks).mapInArrow(pack, PACKED)
         frame = queries.advanced(packed, state_function(config, advance_operations))
         return queries.write(frame, config, name="heartwheel-operations", **trigger)
+
+    def heed(self, fault: Fault) -> None:
+        """Change nothing: nothing that ends this job would be mended by it."""
 
 
 def _pack(batches: Iterator[pa.RecordBatch], **arguments: Any) -> Iterator[pa.RecordBatch]:

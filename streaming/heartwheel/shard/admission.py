@@ -26,7 +26,7 @@ class Refusal(NamedTuple):
         cause: which limit.
         detail: words for people.
         group_id: the group it is about.
-        value: what it said, byte by byte.
+        value: what it said, byte by byte; of a heartbeat that came without its bytes, it may be spelled anew.
     """
 
     partition: int

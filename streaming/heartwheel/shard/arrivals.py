@@ -18,6 +18,7 @@ from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.shard.admission import Admission
 from heartwheel.shard.fast_path import Route
 from heartwheel.shard.handles import group_handle
+from heartwheel.shard.heartbeats import rest_of
 from heartwheel.shard.log import BatchLog
 from heartwheel.shard.rules_path import KINDS as KIND_NUMBERS
 from heartwheel.shard.rules_path import STATES as STATE_NUMBERS
@@ -185,6 +186,8 @@ class Arrivals:
             return None  # it may have fallen silent within the batch
         arrivals = list(map(Arrival, events, times.tolist(), marks))
         members = arrive_at_once(group, size, arrivals, self._config, self._emit)
+        for member, event in zip(members, events, strict=True):
+            member.heartbeat = rest_of(event)
         admission.count_in(len(members))
         self._wheel.cancel([group_handle(row)])
         self._groups["kind"][row] = KIND_NUMBERS.index(group.kind)

@@ -12,6 +12,7 @@
 | `group_detail`  | details of the groups, in blocks                                        | rebalances           |
 | `counts`        | counters since the shard was made, JSON                                 | every batch          |
 | `time`          | the time of every partition, and where groups were seen, MessagePack    | every batch          |
+| `heartbeats`    | heartbeats that no row has, of late batches, MessagePack                | leaves, expirations  |
 | `waiting`       | records that wait for their time, packs, MessagePack                    | seldom               |
 
 A section that comes out as it came in goes on as the text that it was.
@@ -38,6 +39,7 @@ from heartwheel.shard.frame import (
     encode_frame,
     encode_section,
 )
+from heartwheel.shard.heartbeats import Kept
 from heartwheel.shard.tables import Table, group_table, member_table
 from heartwheel.shard.text import TextTable
 from heartwheel.shard.timers import read_timers, write_timers
@@ -64,6 +66,8 @@ class ShardState(NamedTuple):
         waiting: records that wait for their time.
         owed: outages that have yet to renew a group's sessions, by the group's row.
         came: the sections that the state was decoded from, each as bytes and as text.
+        kept: heartbeats that no row has, by fingerprint.
+        kept_share: how much of the encoded state they were, 0 to 1.
         sessions: which session timeouts held that a broker sets (`EpochConfig.sessions`).
     """
 
@@ -76,6 +80,8 @@ class ShardState(NamedTuple):
     waiting: list[Pack]
     owed: dict[int, list[Outage]]
     came: Mapping[str, tuple[bytes, str]]
+    kept: dict[int, Kept]
+    kept_share: float = 0.0
     sessions: int = 0
 
 
@@ -88,7 +94,7 @@ class _TimeSection(msgspec.Struct, array_like=True):
 
 def new_state() -> ShardState:
     """Make the state of a new shard."""
-    return ShardState(member_table(), group_table(), TimingWheel(), {}, LogTime(), {}, [], {}, {})
+    return ShardState(member_table(), group_table(), TimingWheel(), {}, LogTime(), {}, [], {}, {}, {})
 
 
 def encode_state(state: ShardState) -> str:
@@ -104,6 +110,7 @@ def encode_state(state: ShardState) -> str:
         "counts": msgspec.json.encode(state.counts),
         "time": msgspec.msgpack.encode(_TimeSection(state.time, state.elsewhere, state.owed, state.sessions)),
         "waiting": _write_waiting(state.waiting),
+        "heartbeats": msgspec.msgpack.encode(state.kept) if state.kept else b"",
     }
     sections = {name: _as_text(name, data, state.came) for name, data in texts.items()}
     sections["member_ids"], sections["member_detail"] = state.members.text.encode()
@@ -130,6 +137,7 @@ def decode_state(blob: str) -> ShardState:
         UnknownBlobVersionError: a newer release wrote it.
     """
     version, sections = decode_frame(blob, newest=BLOB_VERSION)
+    share = len(sections.get("heartbeats", "")) / max(1, len(blob))
     if version < BLOB_VERSION:
         raise OldBlobVersionError(f"the state blob has version {version}, this release reads version {BLOB_VERSION}")
     try:
@@ -145,10 +153,22 @@ def decode_state(blob: str) -> ShardState:
         counts = msgspec.json.decode(came["counts"][0], type=dict[str, int])
         time = msgspec.msgpack.decode(came["time"][0], type=_TimeSection)
         waiting = _read_waiting(came["waiting"][0])
+        kept = _read_kept(came["heartbeats"][0])
     except (KeyError, ValueError, OSError, SnapshotError, msgspec.MsgspecError) as error:
         raise CorruptBlobError(f"the state blob's checksum is right, but not its content: {error}") from error
     return ShardState(
-        members, groups, wheel, counts, time.time, time.elsewhere, waiting, time.owed, came, time.sessions
+        members,
+        groups,
+        wheel,
+        counts,
+        time.time,
+        time.elsewhere,
+        waiting,
+        time.owed,
+        came,
+        kept,
+        share,
+        time.sessions,
     )
 
 
@@ -158,3 +178,7 @@ def _write_waiting(packs: list[Pack]) -> bytes:
 
 def _read_waiting(section: bytes) -> list[Pack]:
     return [decode_pack(pack) for pack in msgspec.msgpack.decode(section, type=list[bytes])] if section else []
+
+
+def _read_kept(section: bytes) -> dict[int, Kept]:
+    return msgspec.msgpack.decode(section, type=dict[int, Kept]) if section else {}

@@ -14,12 +14,14 @@ from heartwheel.log_time import Outage, OutageKind
 from heartwheel.shard.batch import Batch
 from heartwheel.shard.fast_path import Route
 from heartwheel.shard.handles import groups_of
+from heartwheel.shard.heartbeats import Heartbeats
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.shard.log import BatchLog
 from heartwheel.shard.renewal import renew_sessions
 from heartwheel.shard.router import Router
 from heartwheel.shard.rules_path import KINDS, GroupLoader, Loaded
 from heartwheel.shard.tables import FREE, Table
+from heartwheel.wire.events import Event
 from timing_wheel import TimingWheel
 
 Ints = NDArray[np.int64]
@@ -40,6 +42,7 @@ class GroupRunner:
         loader: makes groups of rows.
         router: has to learn of rows that move.
         limits: with `verdicts_max` verdicts in a batch no further due groups are run.
+        heartbeats: keeps those that rows lose.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class GroupRunner:
         loader: GroupLoader,
         router: Router,
         limits: ShardLimits,
+        heartbeats: Heartbeats,
     ) -> None:
         self._members = members
         self._groups = groups
@@ -57,6 +61,7 @@ class GroupRunner:
         self._loader = loader
         self._router = router
         self._verdicts_max = limits.verdicts_max
+        self._heartbeats = heartbeats
 
     def apply(self, log: BatchLog, route: Route, times: Ints, batch: Batch) -> None:
         """Apply the records of every busy group, and fire its timers up to its own time.
@@ -78,12 +83,23 @@ class GroupRunner:
             batch.admission.refuse_group(log, int(record))
         done = []
         for loaded in self._loader.load(rows[rows >= 0]):
+            self._heartbeats.load(loaded.said)
             self._apply_records(log, log.in_order(spans[loaded.row]), loaded, batch)
             batch.counts["records_clamped"] += loaded.machine.clamped
             loaded.machine.advance(int(times[loaded.row]))
             done.append(loaded)
+        self._heartbeats.load({})
         batch.counts["records_rules"] += len(records)
         self._store(done)
+        self._keep_unknown(log, route)
+
+    def _keep_unknown(self, log: BatchLog, route: Route) -> None:
+        """Keep the heartbeats that no row had before the batch, and that none has now: they may come again."""
+        entries = np.flatnonzero((route.member < 0) & (log.fingerprint != 0))
+        entries = entries[self._router.find(log.fingerprint[entries]) < 0]
+        for entry, fingerprint in zip(entries.tolist(), log.fingerprint[entries].tolist(), strict=True):
+            if isinstance(log.event(entry), Event):  # others always have their bytes
+                self._heartbeats.keep(fingerprint, log.body(entry))
 
     def _apply_records(self, log: BatchLog, records: Rows, loaded: Loaded, batch: Batch) -> None:
         machine, admission = loaded.machine, batch.admission
@@ -106,6 +122,8 @@ class GroupRunner:
                     admission.refuse_stranger(log, record)
                     continue
             answer = machine.apply(event, append_ms, mark)
+            if mark and isinstance(event, Event):
+                loaded.heard[mark] = event
             answers[answer] += 1
             size = admission.recount(machine.size, size)
             admission.hear(log, record, answer)
@@ -175,5 +193,7 @@ class GroupRunner:
         self._groups["seen_ms"][known] = np.maximum(self._groups["seen_ms"][known], after_ms)
 
     def _store(self, loaded: list[Loaded]) -> None:
+        for one in loaded:
+            self._heartbeats.keep_lost(one.said, one.kept_fingerprints())
         if self._loader.store(loaded):
             self._router.forget()

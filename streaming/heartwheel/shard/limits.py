@@ -16,7 +16,8 @@ class ShardLimits:
         verdicts_max: verdicts after which a batch starts no further group that is due only by the clock; those groups
             are decided in the next batch, with the same verdicts.
         state_bytes_max: size of the encoded state, bytes, from which on no batch brings a new member or group; those
-            that are there go on. Ids and metadata may be long, so that a count of members alone bounds no memory.
+            that are there go on. Ids and metadata may be long, so that a count of members alone bounds no memory. The
+            heartbeats that are kept (`heartwheel.shard.heartbeats`) have a bound of their own, and do not count.
     """
 
     members_max: int = 250_000

@@ -5,15 +5,17 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.log_time.log_time import UNKNOWN_MS
 from heartwheel.pack import Pack, select
+from heartwheel.shard.heartbeats import Heartbeats, UnknownHeartbeatError
 from heartwheel.wire.requests import Request, decode_accepted_request
 
+T = TypeVar("T")
 Ints = NDArray[np.int64]
 Rows = NDArray[np.intp]
 
@@ -29,13 +31,18 @@ class BatchLog:
         entry: intp (records,), which entry a record has.
         append_ms: int64 (records,), effective append times, epoch ms.
         offset: int64 (records,).
+
+    Args:
+        packs: the records.
+        heartbeats: what those say that came without their bytes; none do if left out.
     """
 
-    def __init__(self, packs: Sequence[Pack]) -> None:
+    def __init__(self, packs: Sequence[Pack], heartbeats: Heartbeats | None = None) -> None:
         ordered = sorted(packs, key=lambda pack: (pack.partition, int(pack.offset[0])))
         sizes = [len(pack.fingerprints) for pack in ordered]
         self._starts = list(accumulate(sizes, initial=0))
         self._packs = ordered
+        self._heartbeats = heartbeats or Heartbeats({})
         self._decoded: dict[int, Request] = {}
         self.fingerprint: Ints = _join([pack.fingerprints for pack in ordered], np.int64)
         self.entry: Rows = _join([p.entry + at for p, at in zip(ordered, self._starts, strict=False)], np.intp)
@@ -47,16 +54,45 @@ class BatchLog:
         return len(self.entry)
 
     def event(self, entry: int) -> Request:
-        """Decode one entry; the map side has proved that it can be."""
+        """Decode one entry; the map side has proved that it can be.
+
+        Raises:
+            UnknownHeartbeatError: it came without its bytes, and is not known.
+        """
         event = self._decoded.get(entry)
         if event is None:
-            event = self._decoded[entry] = decode_accepted_request(self.body(entry))
+            value = self._came(entry)
+            if value is None:
+                event = self._require(self._heartbeats.event(int(self.fingerprint[entry])), entry)
+            else:
+                event = decode_accepted_request(value)
+            self._decoded[entry] = event
         return event
 
     def body(self, entry: int) -> bytes:
-        """Return the value of one entry as it is in the topic."""
+        """Return the value of one entry as it is in the topic; one that came without its bytes may be spelled anew.
+
+        Raises:
+            UnknownHeartbeatError: it came without its bytes, and is not known.
+        """
+        value = self._came(entry)
+        return self._require(self._heartbeats.value(int(self.fingerprint[entry])), entry) if value is None else value
+
+    def _came(self, entry: int) -> bytes | None:
+        """Return the bytes with which an entry came, if it did."""
         pack = bisect.bisect_right(self._starts, entry) - 1
-        return self._packs[pack].bodies[entry - self._starts[pack]]
+        bodies, index = self._packs[pack].bodies, entry - self._starts[pack]
+        return bodies[index] if index < len(bodies) else None
+
+    def _require(self, found: T | None, entry: int) -> T:
+        if found is not None:
+            return found
+        offset = int(self.offset[self.entry == entry][0])
+        raise UnknownHeartbeatError(
+            f"the heartbeat at offset {offset} of partition {int(self.entry_partition[entry])} came without its bytes, "
+            "and its shard does not know it",
+            hint="the job goes on from its checkpoint, and reads the batch again with all bytes",
+        )
 
     def first_and_last_ms(self) -> tuple[Ints, Ints]:
         """Return the append time of each entry's first and last record, int64 (entries,) each.

@@ -38,7 +38,7 @@ class Router:
 
     def route(self, log: BatchLog) -> Route:
         """Route the records of a batch; what has no known fingerprint makes its group busy."""
-        member = self._find(log.fingerprint)
+        member = self.find(log.fingerprint)
         owner = self._members["group"]
         group = np.where(member >= 0, owner[member], FREE).astype(np.intp) if len(owner) else member.copy()
         unknown = np.flatnonzero(member < 0)
@@ -49,7 +49,7 @@ class Router:
         busy[-1] = True
         return Route(member, group, busy)
 
-    def _find(self, fingerprints: Ints) -> Rows:
+    def find(self, fingerprints: Ints) -> Rows:
         """Look up which members' known heartbeats these are; -1 for none."""
         if self._index is None:
             self._index = FingerprintIndex(self._members["fingerprint"])

@@ -15,9 +15,11 @@ from heartwheel.coordinator.consumer_config import EpochConfig
 from heartwheel.coordinator.consumer_model import ArmedTimer, EpochGroup, EpochMember, TimerName
 from heartwheel.coordinator.departures import expire_at_once
 from heartwheel.coordinator.manager import AnyGroup, GroupManager
-from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState, Member
+from heartwheel.coordinator.model import NEVER, UNSAID, Group, GroupKind, GroupState, Member
 from heartwheel.shard.handles import group_handle, member_handle
+from heartwheel.shard.heartbeats import Said, rest_of
 from heartwheel.shard.tables import Table
+from heartwheel.wire.events import Event
 from heartwheel.wire.verdicts import Verdict
 from timing_wheel import TimingWheel
 
@@ -49,7 +51,13 @@ FIRST_EPOCH_KIND: Final = KINDS.index(GroupKind.CONSUMER)
 VOID_FINGERPRINT: Final = 1
 """What no heartbeat's fingerprint is: the next one has to be looked at, of a member that has its session alone."""
 
+
+class _SaidByMember(msgspec.Struct):
+    heartbeat: msgspec.Raw = UNSAID
+
+
 _encode = msgspec.json.Encoder().encode
+_decode_said = msgspec.json.Decoder(_SaidByMember).decode
 _decode_member = msgspec.json.Decoder(Member).decode
 _decode_epoch_member = msgspec.json.Decoder(EpochMember).decode
 _decode_epoch_group = msgspec.json.Decoder(EpochGroup).decode
@@ -70,6 +78,7 @@ class Loaded:
         config: the rules' configuration.
         emit: takes each verdict.
         renewed_ms: end of the newest outage that has renewed its sessions, epoch ms; -1 if there was none.
+        said: the members' heartbeats by fingerprint, as they were when the group was loaded.
     """
 
     def __init__(
@@ -80,10 +89,14 @@ class Loaded:
         config: EpochConfig,
         emit: Callable[[Verdict], None],
         renewed_ms: int,
+        said: dict[int, Said],
     ) -> None:
         self.row = row
         self._group = group
         self.member_rows = member_rows
+        self.said = said
+        self.heard: dict[int, Event] = {}
+        """The heartbeats of the classic protocol that were applied since, by fingerprint."""
         self._config = config
         self._emit = emit
         self._renewed_ms = renewed_ms
@@ -92,6 +105,12 @@ class Loaded:
     def machine(self) -> GroupManager:
         """The state machine; it counts and files every member when it is made."""
         return GroupManager(self._group, self._config, self._emit, self._renewed_ms)
+
+    def kept_fingerprints(self) -> list[int]:
+        """List the fingerprints that rows will have once the group is stored."""
+        if self.machine.is_forgettable():
+            return []
+        return [member.fingerprint for member in _members_of(self.group)]
 
     def fire(self, clock_ms: int) -> None:
         """Fire every timer with a deadline at or before the clock (epoch ms), in order, without a machine if it can."""
@@ -140,7 +159,8 @@ class GroupLoader:
     def look_at_epoch_members(self) -> None:
         """Let the next heartbeat of every member that goes by epochs be looked at, as its session may last otherwise.
 
-        The running timer stays as it is, as a broker's does; so such a member still has its session alone.
+        The running timer stays as it is, as a broker's does; so such a member still has its session alone. What rows
+        say of heartbeats is lost by that: it is done before the first batch of a query, which brings all bytes.
         """
         of_group = np.append(self._groups["kind"] >= FIRST_EPOCH_KIND, False)  # the last is read by free rows
         fingerprints = self._members["fingerprint"]
@@ -169,7 +189,21 @@ class GroupLoader:
                 _holder(group, member)[member.member_id] = member
             ids = (text[0] for text in texts[here])
             member_rows_of = dict(zip(ids, rows_of[here], strict=True))
-            yield Loaded(int(rows[i]), group, member_rows_of, self._config, self._emit, renewed[i])
+            said = _take_said(group_id, members[here])
+            yield Loaded(int(rows[i]), group, member_rows_of, self._config, self._emit, renewed[i], said)
+
+    def said(self, rows: Rows) -> list[Said]:
+        """Read the heartbeats of some members.
+
+        Args:
+            rows: intp (n,), the members' rows.
+        """
+        texts = self._members.text.read(rows)
+        groups = self._groups.text.ids(self._members["group"][rows])
+        return [
+            Said(group_id, member_id, _decode_said(detail).heartbeat)
+            for group_id, (member_id, detail) in zip(groups, texts, strict=True)
+        ]
 
     def _load_members(self, groups: Rows) -> tuple[Rows, list[tuple[str, bytes]], list[AnyMember]]:
         wanted = np.zeros(self._groups.rows + 1, np.bool_)  # the last element is read by free rows
@@ -233,6 +267,7 @@ class GroupLoader:
             self._groups.release(loaded.row)
             return
         for member, row in stays:
+            member.heartbeat = _heartbeat(loaded, member.fingerprint)
             at = row if row >= 0 else self._members.allocate()
             batch.add(at, loaded.row, member)
             self._members.text.write(at, member.member_id, member_detail(member))
@@ -329,6 +364,27 @@ def member_detail(member: AnyMember) -> bytes:
         member.session_timeout_ms = 0
         member.deadline_ms = NEVER
     return _encode(member)
+
+
+def _take_said(group_id: str, members: Iterable[AnyMember]) -> dict[int, Said]:
+    """Take away from members what their heartbeats say, of which the rules know nothing."""
+    said = {}
+    for member in members:
+        if member.heartbeat is not UNSAID:
+            if member.fingerprint != VOID_FINGERPRINT:
+                said[member.fingerprint] = Said(group_id, member.member_id, member.heartbeat)
+            member.heartbeat = UNSAID
+    return said
+
+
+def _heartbeat(loaded: Loaded, fingerprint: int) -> msgspec.Raw:
+    """Find what is to stand in a row as the heartbeat with a fingerprint; nothing of one that goes by epochs."""
+    if not fingerprint:
+        return UNSAID
+    if (said := loaded.said.get(fingerprint)) is not None:
+        return said.rest
+    event = loaded.heard.get(fingerprint)
+    return UNSAID if event is None else rest_of(event)
 
 
 def _seq(member: AnyMember) -> int:

@@ -29,7 +29,7 @@ from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.manager import AnyGroup
 from heartwheel.log_time import Outage, Reading
 from heartwheel.log_time.log_time import UNKNOWN_MS
-from heartwheel.pack import Pack
+from heartwheel.pack import Bodies, Pack
 from heartwheel.shard.admission import Admission
 from heartwheel.shard.arrivals import Arrivals, take_out
 from heartwheel.shard.batch import Batch, BatchResult
@@ -39,6 +39,7 @@ from heartwheel.shard.figures import Figures
 from heartwheel.shard.group_runner import GroupRunner
 from heartwheel.shard.group_times import GroupTimes
 from heartwheel.shard.handles import group_deadlines, member_deadlines, member_handle
+from heartwheel.shard.heartbeats import Heartbeats
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.shard.listing import Listed, Rebalancing, page_of, rebalancing
 from heartwheel.shard.log import BatchLog, not_before
@@ -46,6 +47,8 @@ from heartwheel.shard.owed_renewals import OwedRenewals
 from heartwheel.shard.refiling import renumber_members, shaped
 from heartwheel.shard.router import Router
 from heartwheel.shard.rules_path import GroupLoader
+from heartwheel.wire.events import encode_event
+from heartwheel.wire.requests import is_group_heartbeat
 from heartwheel.wire.verdicts import Verdict
 from timing_wheel import TIME_MS_MAX
 
@@ -86,7 +89,8 @@ class Shard:
         state = decode_state(blob) if blob else new_state()
         self._members, self._groups = state.members, state.groups
         self._wheel = shaped(state.wheel, tick_ms, wheel_size)
-        self._heavy = len(blob) >= limits.state_bytes_max
+        # What is kept of those who are gone has a bound of its own, and must not keep others out.
+        self._heavy = len(blob) * (1 - state.kept_share) >= limits.state_bytes_max
         groups_max = 0 if self._heavy else limits.groups_max
         self._router = Router(self._members, self._groups, groups_max)
         self.time = state.time
@@ -99,7 +103,10 @@ class Shard:
         where = (self._members, self._groups, self._wheel, coordinator, self._verdicts.append)
         self._loader, self._arrivals = GroupLoader(*where), Arrivals(*where)
         self._sessions = state.sessions
-        self._runner = GroupRunner(self._members, self._groups, self._wheel, self._loader, self._router, limits)
+        self._heartbeats = Heartbeats(state.kept)
+        self._runner = GroupRunner(
+            self._members, self._groups, self._wheel, self._loader, self._router, limits, self._heartbeats
+        )
 
     @property
     def member_count(self) -> int:
@@ -167,7 +174,8 @@ class Shard:
                 self._waiting,
                 self._owed.state(),
                 self._came,
-                self._sessions,
+                self._heartbeats.state(),
+                sessions=self._sessions,
             )
         )
 
@@ -188,6 +196,7 @@ class Shard:
         )
         fed = [pack._replace(partition=self.time.source(feed, pack.partition)) for feed, pack in passed_on]
         batch.counts["records"] += sum(len(pack.entry) for pack in (*packs, *fed))
+        batch.counts["values_without_bytes"] += sum(len(pack.fingerprints) - len(pack.bodies) for pack in packs)
         packs = [*self._waiting, *(not_before(pack, floors) for pack in packs), *fed]
         decided = self.time.with_feeds(self.time.decided())
         for outage in outages:
@@ -197,6 +206,8 @@ class Shard:
         self._waiting = self._step(packs, decided, batch)
         while self._pay_renewals(decided, batch):
             self._waiting = self._step(self._waiting, decided, batch)
+        self._waiting = [self._whole(pack) for pack in self._waiting]
+        batch.counts["heartbeats_forgotten"] += self._heartbeats.forgotten
         return self._end(batch, outages)
 
     def apply_apart(self, packs: Sequence[Pack]) -> BatchResult:
@@ -208,7 +219,7 @@ class Shard:
             packs: the records; times may only step back between records of different groups.
         """
         batch = self._begin()
-        log = BatchLog(packs)
+        log = BatchLog(packs, self._heartbeats)
         batch.counts["records"] += len(log)
         route = self._router.route(log)
         self._apply_log(log, route, np.full(self._groups.rows, UNKNOWN_MS, np.int64), batch)
@@ -220,8 +231,23 @@ class Shard:
         self._runner.fire(clock_ms, np.full(self._groups.rows, clock_ms, np.int64), batch)
         return self._end(batch, [])
 
+    def _whole(self, pack: Pack) -> Pack:
+        """Give the records that wait all their bytes: they may wait for longer than heartbeats are kept."""
+        log = BatchLog([pack], self._heartbeats)
+        rows = self._router.find(pack.fingerprints)
+        without = np.arange(len(rows)) >= len(pack.bodies)
+        known = np.flatnonzero(without & (rows >= 0))
+        said = dict(zip(known.tolist(), self._loader.said(rows[known]), strict=True))
+        bodies = []
+        for entry, (fingerprint, row) in enumerate(zip(pack.fingerprints.tolist(), rows.tolist(), strict=True)):
+            bodies.append(encode_event(said[entry].event()) if entry in said else log.body(entry))
+            if row < 0 and fingerprint and not is_group_heartbeat(bodies[-1]):
+                self._heartbeats.keep(fingerprint, bodies[-1])
+        return pack._replace(bodies=Bodies.of(bodies))
+
     def _begin(self) -> Batch:
         self._verdicts.clear()
+        self._heartbeats.begin(self.totals["batches"] + 1)
         if self._sessions != self._loader.sessions:
             self._loader.look_at_epoch_members()
             self._router.forget()
@@ -253,13 +279,13 @@ class Shard:
             The records that wait.
         """
         reached = np.minimum(decided, until_ms)
-        log = BatchLog(packs)
+        log = BatchLog(packs, self._heartbeats)
         rest: list[Pack] = []
         late: list[Pack] = []
         if len(log) and until_ms < TIME_MS_MAX:
             # What comes later is not looked at: where a group is seen after an outage says nothing about before.
             packs, rest = log.split(log.append_ms <= until_ms)
-            log = BatchLog(packs)
+            log = BatchLog(packs, self._heartbeats)
         if len(log):
             route = self._router.route(log)
             self._group_times.note(log, route)
@@ -269,7 +295,7 @@ class Shard:
             ripe = log.append_ms <= until[log.entry]
             if not ripe.all():
                 packs, late = log.split(ripe)
-                log = BatchLog(packs)
+                log = BatchLog(packs, self._heartbeats)
                 route = self._router.route(log)
             if len(log):
                 self._apply_log(log, route, self._times(reached), batch)
@@ -277,7 +303,7 @@ class Shard:
         self._owed.find_forgotten()
         if late:
             # A group may have been forgotten by now; what waits of it says that it was seen.
-            waiting = BatchLog(late)
+            waiting = BatchLog(late, self._heartbeats)
             route = self._router.route(waiting)
             self._group_times.note(waiting, route)
             if self._owed.carry_over(waiting, route):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 
 from heartwheel.log_time import ReadingsBuilder, encode_readings
+from heartwheel.pack import Pack, decode_pack
 from heartwheel.simulation.checkpoint import Checkpoint, Planned, SinkRecord
 from heartwheel.simulation.faults import Crash, Faults, Step
 from heartwheel.simulation.plan import VALUE_BYTES_MAX, Plan
@@ -21,7 +22,8 @@ from heartwheel.simulation.story import Story
 from heartwheel.simulation.ticker import Ticker
 from heartwheel.simulation.topic import Topic
 from heartwheel.spark.job_config import JobConfig
-from heartwheel.spark.packer import Packer, PayloadKind
+from heartwheel.spark.packer import PackedRow, Packer, PayloadKind
+from heartwheel.spark.repeats import BatchOf
 from heartwheel.spark.schema import NEW_STATE, StateRow
 from heartwheel.spark.slots import slots_of
 from heartwheel.spark.state_function import StateFunction, advance_shard, state_function
@@ -94,12 +96,14 @@ class Job:
         self._config = config_of(plan)
         self._dice = Random(f"job {plan.seed}")
         self._wheel_dice = Random(f"wheel {plan.seed}")
+        self._worker_dice = Random(f"workers {plan.seed}")
         self.now_ms = plan.start_ms
         self._faults = Faults(plan, self._dice, story)
         self._ticker = Ticker(plan, topic, story)
         self.checkpoint = Checkpoint(topic.ends_at(plan.start_ms) if plan.latest else {})
         self._function = self._configured()
-        self._packer = self._new_packer()
+        self._workers = self._new_workers()
+        self._starts = 0
         self._attempts = 0
 
     @property
@@ -157,7 +161,8 @@ class Job:
         self._story.say(self.now_ms, "the job starts")
         if not same_process:
             self._ticker.start(self.now_ms)
-            self._packer = self._new_packer()
+            self._workers = self._new_workers()
+        self._starts += 1
         # Somebody may change the configuration while the job is down.
         self._function = self._configured()
         self._reach(Step.STARTED)
@@ -221,21 +226,38 @@ class Job:
     # -- Spark's part of a batch
 
     def _pack(self, planned: Planned) -> dict[int, Payloads]:
-        """Pack what is new: a task reads several partitions, in frames of any size; packs arrive in any order."""
+        """Pack what is new: a task reads several partitions, in frames of any size; packs arrive in any order.
+
+        Any worker may get a task, and any other the same one again, whose packs alone are taken then.
+        """
         packed: dict[int, Payloads] = {shard: [] for shard in range(self._plan.shards)}
         logs = self._topic.records(planned.starts, planned.ends)
         cut = self._dice.randrange(len(logs) + 1) if self._dice.random() < 0.5 else len(logs)
         for task in (logs[:cut], logs[cut:]):
-            readings = ReadingsBuilder(self._config.runs, self._plan.outage_min_ms)
-            for frame in self._frames([record for log in task for record in log]):
-                for shard, kind, payload in self._packer.pack(frame_of(frame), readings):
-                    packed[shard].append((kind, payload))
+            records = [record for log in task for record in log]
+            while self._worker_dice.random() < 0.15:
+                self._story.mark("map task done again")
+                self._packed_by_anybody([records[: self._worker_dice.randrange(len(records) + 1)]])
+            readings, rows = self._packed_by_anybody(self._frames(records))
+            for shard, kind, payload in rows:
+                packed[shard].append((kind, payload))
+                if kind is PayloadKind.RECORDS and _lacks_bytes(decode_pack(payload)):
+                    self._story.mark("heartbeat without bytes")
             if found := readings.readings():
                 for payloads in packed.values():
                     payloads.append((PayloadKind.READINGS, encode_readings(found)))
         for payloads in packed.values():
             self._dice.shuffle(payloads)
         return packed
+
+    def _packed_by_anybody(self, frames: list[list[Record]]) -> tuple[ReadingsBuilder, list[PackedRow]]:
+        worker = self._worker_dice.randrange(len(self._workers))
+        if self._worker_dice.random() < 0.02:
+            self._workers[worker] = self._new_packer()
+        packer = self._workers[worker]
+        packer.begin(BatchOf(f"start {self._starts}", self.checkpoint.commits))
+        readings = ReadingsBuilder(self._config.runs, self._plan.outage_min_ms)
+        return readings, [row for frame in frames if frame for row in packer.pack(frame_of(frame), readings)]
 
     def _frames(self, records: list[Record]) -> list[list[Record]]:
         cut = self._dice.randrange(len(records) + 1) if self._dice.random() < 0.4 else len(records)
@@ -305,9 +327,20 @@ class Job:
             self._story.mark("another wheel")
         return state_function(self._config, advance_shard)
 
+    def _new_workers(self) -> list[Packer]:
+        """Make the map side of a new process: a few workers, none of which knows what the others have sent."""
+        return [self._new_packer() for _ in range(self._worker_dice.randrange(1, 4))]
+
     def _new_packer(self) -> Packer:
-        """Make the map side of a new process; it remembers few values, so that it forgets some."""
-        return Packer("consumer-heartbeats", self._plan.shards, value_bytes_max=VALUE_BYTES_MAX, remembered_max=8)
+        """Make a worker; some remember few values, so that they forget some."""
+        remembered = self._worker_dice.choice((8, 4_096))
+        return Packer(
+            "consumer-heartbeats", self._plan.shards, value_bytes_max=VALUE_BYTES_MAX, remembered_max=remembered
+        )
+
+
+def _lacks_bytes(pack: Pack) -> bool:
+    return len(pack.bodies) < len(pack.fingerprints)
 
 
 _TAKES_TIME = frozenset({Step.OFFSETS_FETCHED, Step.PACKED, Step.SINK_WRITTEN})

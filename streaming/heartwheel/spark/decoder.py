@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from heartwheel.spark.java_hashes import shards_of
+from heartwheel.spark.repeats import ALWAYS_WHOLE, BatchOf, Repeats, Stamps
 from heartwheel.spark.value_table import UNKNOWN, Codes, Ints, Rows, Shards, ValueTable
 from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, TickError, digests
 from heartwheel.wire.group_heartbeats import GroupHeartbeat
@@ -22,7 +23,7 @@ TICK: Final = -2
 """What stands in the place of a shard for a value that is no event: neither is remembered."""
 
 REMEMBERED_MAX: Final = 4_000_000
-"""How many distinct values a worker remembers; each costs 30 to 60 bytes beside its own."""
+"""How many distinct values a worker remembers; each costs 60 to 80 bytes beside its own."""
 
 REMEMBERED_BYTES_MAX: Final = 512 << 20
 """How many bytes these values may have together; memory is taken as they come (`docs/performance.md`)."""
@@ -39,7 +40,7 @@ class Decoded(NamedTuple):
     """What the distinct values of a frame of records decode to.
 
     Args:
-        bodies: large binary (entries,), the values.
+        bodies: large binary, the values of the first of the entries; the others are sent without their bytes.
         shard: int16 (entries,), `BAD` or `TICK` where the value is no event.
         marks: int64 (entries,), the fingerprint of a heartbeat, else 0.
         entry: int32 (records,), which of them a record has.
@@ -70,37 +71,40 @@ class Decoder:
         self.feeds = frozenset(feeds)
         self.value_bytes_max = value_bytes_max
         self._table = ValueTable(entries_max=remembered_max, bytes_max=REMEMBERED_BYTES_MAX)
+        self._repeats = Repeats()
         self._place = np.empty(remembered_max, np.int32)
+
+    def begin(self, batch: BatchOf | None) -> None:
+        """Begin with a batch; `None` if all values are to have their bytes."""
+        self._repeats.begin(batch, self._table.stamps)
 
     def decode(self, values: pa.LargeBinaryArray, hashes: Ints) -> Decoded:
         """Decode the values of a frame, large binary (records,) without nulls, with their hashes."""
         codes = self._table.find(hashes, values)
         unknown = np.flatnonzero(codes == UNKNOWN)
-        if not len(unknown):
-            distinct, entry = self._distinct(codes)
-            shard, marks = self._table.shards[distinct], self._table.marks[distinct]
-            return Decoded(self._bodies(distinct), shard, marks, entry, {})
-        first, which = _distinct_values(hashes[unknown], values, unknown)
-        new = values.take(pa.array(first))
-        shard, marks = self._decode(new)
-        passed_on = self._passed_on(new, shard)
-        held = np.flatnonzero(codes != UNKNOWN)
-        distinct, held_entry = self._distinct(codes[held])
         entry = np.empty(len(codes), np.int32)
-        entry[held] = held_entry
-        entry[unknown] = which + len(distinct)
+        first, which = _distinct_values(hashes[unknown], values, unknown)
+        entry[unknown] = which
+        new = values.take(pa.array(first))
+        shard, marks, stamps = self._decode(new)
+        passed_on = self._passed_on(new, shard)
+        known = codes if not len(unknown) else codes[codes != UNKNOWN]
+        distinct, with_bytes = self._distinct(known)
+        self._place[distinct] = np.arange(len(new), len(new) + len(distinct), dtype=np.int32)
+        entry[codes != UNKNOWN] = self._place[known]
+        bodies = self._table.values().take(pa.array(distinct[:with_bytes]))
         decoded = Decoded(
-            pa.concat_arrays([self._bodies(distinct), new]),
-            np.concatenate((self._table.shards[distinct], shard)),
-            np.concatenate((self._table.marks[distinct], marks)),
+            pa.concat_arrays([new, bodies]),
+            np.concatenate((shard, self._table.shards[distinct])),
+            np.concatenate((marks, self._table.marks[distinct])),
             entry,
-            {len(distinct) + at: said for at, said in passed_on.items()},
+            passed_on,
         )
         lasts = shard >= 0
         lasts[list(passed_on)] = False  # an event of a feed has a time of its own in it, so it does not come again
         good = np.flatnonzero(lasts)
         good_values = new if len(good) == len(new) else new.take(pa.array(good))
-        self._table.add(hashes[first[good]], good_values, shard[good], marks[good])
+        self._table.add(hashes[first[good]], good_values, shard[good], marks[good], stamps[good])
         return decoded
 
     def _passed_on(self, values: pa.LargeBinaryArray, shard: Shards) -> dict[int, PassedOn]:
@@ -118,27 +122,25 @@ class Decoder:
                     found[at] = said
         return found
 
-    def _bodies(self, codes: Codes) -> pa.LargeBinaryArray:
-        return self._table.values().take(pa.array(codes))
-
-    def _distinct(self, codes: Codes) -> tuple[Codes, Codes]:
-        """Return the distinct codes, and for each record which of them it has; without a sort."""
+    def _distinct(self, codes: Codes) -> tuple[Codes, int]:
+        """Return the distinct codes, those that need their bytes first, and how many do; without a sort."""
         at = np.arange(len(codes), dtype=np.int32)
         self._place[codes] = at
         distinct = codes[self._place[codes] == at]
-        self._place[distinct] = np.arange(len(distinct), dtype=np.int32)
-        return distinct, self._place[codes]
+        without = self._repeats.take(self._table.stamps, distinct) & (self._table.marks[distinct] != 0)
+        return np.concatenate((distinct[~without], distinct[without])), int(np.count_nonzero(~without))
 
-    def _decode(self, values: pa.LargeBinaryArray) -> tuple[Shards, Ints]:
-        """Return the shard and the fingerprint of each value, as in `Decoded`."""
+    def _decode(self, values: pa.LargeBinaryArray) -> tuple[Shards, Ints, Stamps]:
+        """Return the shard and the fingerprint of each value, as in `Decoded`, and its stamp."""
         shard = np.full(len(values), BAD, np.int16)
         marks = np.zeros(len(values), np.int64)
+        stamps = np.full(len(values), self._repeats.stamp, np.int32)
         for start in range(0, len(values), _DECODED_AT_ONCE):
             here = slice(start, start + _DECODED_AT_ONCE)
-            self._decode_some(values[here].to_pylist(), shard[here], marks[here])
-        return shard, marks
+            self._decode_some(values[here].to_pylist(), shard[here], marks[here], stamps[here])
+        return shard, marks, stamps
 
-    def _decode_some(self, values: list[bytes], shard: Shards, marks: Ints) -> None:
+    def _decode_some(self, values: list[bytes], shard: Shards, marks: Ints, stamps: Stamps) -> None:
         found = decode_requests(values, size_max=self.value_bytes_max)
         events = [event for event in found if type(event) is Event]
         kind = np.array([_KIND_OF.get(type(each), BAD) for each in found]) if len(events) < len(found) else None
@@ -151,6 +153,7 @@ class Decoder:
             beats = np.array([event.type is EventType.HEARTBEAT for event in events])
             marks[good] = np.where(beats, np.where((digested == 0) | (digested == 1), 2, digested), 0)
         if kind is not None:
+            stamps[kind == _GROUP_HEARTBEAT] = ALWAYS_WHOLE
             self._place_group_heartbeats(found, kind, shard, marks)
 
     def _place_group_heartbeats(

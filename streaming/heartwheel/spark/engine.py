@@ -184,7 +184,9 @@ class Engine:
                     self._watch(self._job.start(spark, partitions=partitions, processingTime=interval))
             except PySparkException as error:
                 tries = 1 if self._moved else tries + 1
-                self._wait_or_give_up(explain(error), tries, error)
+                fault = explain(error)
+                self._job.heed(fault)
+                self._wait_or_give_up(fault, tries, error)
 
     def _brake_on(self) -> None:
         """Wait until the partitions that too many records wait for go on."""

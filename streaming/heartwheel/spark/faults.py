@@ -29,6 +29,9 @@ _TRIES_UNEXPLAINED: Final = 3
 OUT_OF_MEMORY: Final = frozenset({3, 52})
 """Exit codes of a JVM that ends at once when its heap is full, and of Spark when one of its threads found it so."""
 
+UNKNOWN_HEARTBEAT: Final = "a shard does not know a heartbeat that came without its bytes"
+"""What happened where a heartbeat came so that should not have (`heartwheel.shard.heartbeats`)."""
+
 _KNOWN: Final = (
     (
         r"UnknownTopicOrPartition|is not present in metadata|UNKNOWN_TOPIC_OR_PARTITION",
@@ -78,6 +81,12 @@ _KNOWN: Final = (
         "another job runs on the same checkpoint",
         "stop one of them",
         _NEVER,
+    ),
+    (
+        r"UnknownHeartbeatError",
+        UNKNOWN_HEARTBEAT,
+        "the batch is read again with all bytes, and so is all that follows until the job is started again",
+        _FOR_EVER,
     ),
     (
         r"No space left on device|Disk quota exceeded",

@@ -12,6 +12,7 @@ from heartwheel.settings import Settings
 from heartwheel.settings.locations import is_local
 from heartwheel.spark import query as queries
 from heartwheel.spark.checkpoint import Manifest, add_count, add_run, open_checkpoint
+from heartwheel.spark.faults import UNKNOWN_HEARTBEAT, Fault
 from heartwheel.spark.job_config import JobConfig, StreamConfig, job_config
 from heartwheel.spark.ticker import new_run
 
@@ -57,6 +58,10 @@ class Job(Protocol):
         """
         ...
 
+    def heed(self, fault: Fault) -> None:
+        """Change what the next start of the query does, after what has ended the last one."""
+        ...
+
 
 class HeartbeatJob:
     """Heartbeats in, member expirations and rebalance triggers out.
@@ -87,3 +92,11 @@ class HeartbeatJob:
         """Start the query, as `Job.start` has it."""
         former = add_count(self.settings.checkpoint.location, partitions, spark)
         return queries.start(spark, replace(self.config, partitions=partitions, former=former), **trigger)
+
+    def heed(self, fault: Fault) -> None:
+        """Send all heartbeats with their bytes from now on if one was not known without, as `Job.heed` has it.
+
+        The next start alone would mend it; but whoever can fill the memory of a shard could do so again and again.
+        """
+        if fault.message.startswith(UNKNOWN_HEARTBEAT):
+            self.config = replace(self.config, repeats=False)

@@ -72,6 +72,7 @@ class JobConfig(StreamConfig):
         coordinator: the rules' configuration.
         limits: what a shard may hold and write.
         feeds: the feeds whose times are believed.
+        repeats: whether heartbeats that shards were given lately may come without their bytes.
     """
 
     at_risk_count: int = 10
@@ -80,6 +81,7 @@ class JobConfig(StreamConfig):
     coordinator: CoordinatorConfig = field(default_factory=CoordinatorConfig)
     limits: ShardLimits = field(default_factory=ShardLimits)
     feeds: tuple[str, ...] = ()
+    repeats: bool = True
 
 
 def cores_of(master: str) -> int:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from heartwheel.log_time import ReadingsBuilder, encode_readings
 from heartwheel.pack import encode_fed, encode_packs
 from heartwheel.spark.decoder import BAD, REMEMBERED_MAX, TICK, Decoded, Decoder, require_trusted
+from heartwheel.spark.repeats import BatchOf
 from heartwheel.wire.events import RejectedError
 from heartwheel.wire.passed_on import AHEAD_MS_MAX, read_mark
 from heartwheel.wire.rejects import Reject, make_reject
@@ -82,6 +83,14 @@ class Packer:
         self._decoder = Decoder(shards, value_bytes_max, remembered_max, feeds)
         self._shards = shards
 
+    def begin(self, batch: BatchOf | None) -> None:
+        """Begin with a batch of a query: heartbeats that it has sent lately may go without their bytes.
+
+        Args:
+            batch: which one; `None`, as in the beginning, if all are to be sent with their bytes.
+        """
+        self._decoder.begin(batch)
+
     def pack(self, batch: pa.RecordBatch, readings: ReadingsBuilder) -> Iterator[PackedRow]:
         """Pack one batch with the columns key, value, value_hash, partition, offset and append_ms.
 
@@ -142,7 +151,11 @@ class Packer:
         # A record's entry, counted among the entries of all shards in their order.
         rank = np.empty(len(shard), np.int32)
         rank[entry_order] = np.arange(len(shard), dtype=np.int32)
-        marks, bodies = decoded.marks[entry_order], decoded.bodies.take(pa.array(entry_order))
+        marks = decoded.marks[entry_order]
+        # The sort is stable, so that in each shard the entries with their bytes stay before the others.
+        with_bytes = entry_order < len(decoded.bodies)
+        bodies = decoded.bodies.take(pa.array(entry_order[with_bytes]))
+        body_cuts = np.concatenate(([0], np.cumsum(with_bytes)))[entry_cuts]
         entry = rank[decoded.entry[record_order]]
         append_ms, offset = append_ms[record_order], offset[record_order]
         for s in range(self._shards):
@@ -152,7 +165,7 @@ class Packer:
             for payload in encode_packs(
                 partition,
                 marks[entries],
-                bodies[entries],
+                bodies[body_cuts[s] : body_cuts[s + 1]],
                 entry[records] - np.int32(entries.start),
                 append_ms[records],
                 offset[records],
@@ -227,6 +240,7 @@ def pack_batches(
     runs: tuple[str, ...],
     outage_min_ms: int,
     feeds: tuple[str, ...] = (),
+    batch_of: BatchOf | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Pack what `mapInArrow` hands to one task.
 
@@ -240,9 +254,11 @@ def pack_batches(
         runs: the known runs of the ticker.
         outage_min_ms: shortest gap that may be an outage, ms.
         feeds: the feeds whose times are believed.
+        batch_of: which batch it is; `None` if all values are to be sent with their bytes.
     """
     key = (topic, len(slots), value_bytes_max, feeds)
     packer = _packers.setdefault(key, Packer(topic, len(slots), value_bytes_max=value_bytes_max, feeds=feeds))
+    packer.begin(batch_of)
     readings = ReadingsBuilder(runs, outage_min_ms)
     for batch in batches:
         rows = list(packer.pack(batch, readings))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own idiom
 from pyspark.sql.streaming.query import StreamingQuery
@@ -14,6 +16,7 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 
 from heartwheel.spark.job_config import JobConfig, StreamConfig
 from heartwheel.spark.packer import pack_batches
+from heartwheel.spark.repeats import BatchOf
 from heartwheel.spark.schema import OUTPUT, PACKED, STATE_SCHEMA
 from heartwheel.spark.state_function import StateFunction, advance_shard, state_function
 
@@ -29,6 +32,9 @@ SOURCE_OPTIONS: Mapping[str, str] = {
     "groupIdPrefix": "heartwheel",
 }
 """What the Kafka source is always given; `[kafka.client]` of the configuration comes on top."""
+
+BATCH_PROPERTY: Final = "streaming.sql.batchId"
+"""Where Spark tells each task of a micro-batch its number (`MicroBatchExecution.BATCH_ID_KEY`)."""
 
 SINK_OPTIONS: Mapping[str, str] = {
     "kafka.acks": "all",
@@ -70,6 +76,10 @@ def packs(spark: SparkSession, config: JobConfig) -> DataFrame:
 
     A Python worker costs tens of milliseconds a task and batch, so the source's partitions are gathered into as many
     tasks as there are cores; each is still read from its start to its end, in order.
+
+    Args:
+        spark: the session.
+        config: the job's.
     """
     pack = partial(
         _pack,
@@ -79,6 +89,7 @@ def packs(spark: SparkSession, config: JobConfig) -> DataFrame:
         runs=config.runs,
         outage_min_ms=config.outage_min_ms,
         feeds=config.feeds,
+        query=secrets.token_hex(8) if config.repeats else None,
     )
     return heartbeats(spark, config).coalesce(config.map_tasks).mapInArrow(pack, PACKED)
 
@@ -105,8 +116,15 @@ def advanced(packed: DataFrame, function: StateFunction) -> DataFrame:
     )
 
 
-def _pack(batches: Iterator[pa.RecordBatch], **arguments: Any) -> Iterator[pa.RecordBatch]:
-    return pack_batches(batches, **arguments)
+def _pack(batches: Iterator[pa.RecordBatch], *, query: str | None, **arguments: Any) -> Iterator[pa.RecordBatch]:
+    return pack_batches(batches, **arguments, batch_of=None if query is None else _batch_of(query))
+
+
+def _batch_of(query: str) -> BatchOf | None:
+    """Name the batch that this task belongs to; `None` if Spark does not say it."""
+    task = TaskContext.get()
+    number = None if task is None else task.getLocalProperty(BATCH_PROPERTY)
+    return None if number is None else BatchOf(query, int(number))
 
 
 def observed(frame: DataFrame) -> DataFrame:

@@ -57,6 +57,7 @@ class ValueTable:
         self._marks = np.empty(entries_max, np.int64)
         self._hashes = np.empty(entries_max, np.int64)
         self._used = np.empty(entries_max, np.bool_)
+        self._stamps = np.empty(entries_max, np.int32)
         self._ends = np.empty(entries_max + 1, np.int64)
         self._bytes = np.empty(bytes_max, np.uint8)
         self._clear()
@@ -85,6 +86,11 @@ class ValueTable:
         """The fingerprint of each value, int64 (values,), by code; 0 where it is not a heartbeat."""
         return self._marks[: self._count]
 
+    @property
+    def stamps(self) -> Codes:
+        """A number beside each value, int32 (values,), by code: for whoever owns the table, who may change it."""
+        return self._stamps[: self._count]
+
     def values(self) -> pa.LargeBinaryArray:
         """Return the values that are held, by code, without copying them."""
         buffers = [None, pa.py_buffer(self._ends[: self._count + 1]), pa.py_buffer(self._bytes)]
@@ -111,7 +117,9 @@ class ValueTable:
         self._used[codes[hits[same]]] = True
         return codes
 
-    def add(self, hashes: Ints, values: pa.LargeBinaryArray, shards: Shards, marks: Ints) -> None:
+    def add(
+        self, hashes: Ints, values: pa.LargeBinaryArray, shards: Shards, marks: Ints, stamps: Codes | None = None
+    ) -> None:
         """Remember values, as many of them as there is room for.
 
         Args:
@@ -119,6 +127,7 @@ class ValueTable:
             values: large binary (n,), distinct, none of them held.
             shards: int16 (n,).
             marks: int64 (n,).
+            stamps: int32 (n,); 0 if left out.
         """
         if not len(hashes):
             return
@@ -132,7 +141,9 @@ class ValueTable:
         room = np.cumsum(sizes[new]) <= self._bytes_max - self.nbytes
         new = new[room][: self._entries_max - self._count]
         if len(new):
+            start = self._count
             self._append(_keys(hashes)[new], values.take(pa.array(new)), shards[new], marks[new])
+            self._stamps[start : self._count] = 0 if stamps is None else stamps[new]
 
     def _has_room(self, count: int, size: int) -> bool:
         return self._count + count <= self._entries_max and self.nbytes + size <= self._bytes_max
@@ -140,10 +151,11 @@ class ValueTable:
     def _forget_unused(self) -> None:
         kept = np.flatnonzero(self._used[: self._count])
         hashes, values = self._hashes[kept], self.values().take(pa.array(kept))
-        shards, marks = self._shards[kept], self._marks[kept]
+        shards, marks, stamps = self._shards[kept], self._marks[kept], self._stamps[kept]
         self._clear()
         if len(kept):
             self._append(hashes, values, shards, marks)
+        self._stamps[: len(kept)] = stamps
         self._used[: len(kept)] = False
 
     def _append(self, keys: Ints, values: pa.LargeBinaryArray, shards: Shards, marks: Ints) -> None:

@@ -57,7 +57,7 @@ def decode_request(value: bytes | None, *, size_max: int = 1 << 20) -> Request:
         TickError: it is a tick, which is no request.
         RejectedError: with the cause that is counted and words for people.
     """
-    if value is not None and _is_heartbeat(value):
+    if value is not None and is_group_heartbeat(value):
         return decode_group_heartbeat(value, size_max=size_max)
     return decode_event(value, size_max=size_max)
 
@@ -67,7 +67,7 @@ def decode_requests(values: Sequence[bytes], *, size_max: int = 1 << 20) -> list
     found: list[Request | RejectedError] = []
     start = 0
     for place, value in enumerate(values):
-        if _is_heartbeat(value):
+        if is_group_heartbeat(value):
             found += decode_events(values[start:place], size_max=size_max)
             found.append(_heartbeat_or_error(value, size_max))
             start = place + 1
@@ -83,11 +83,11 @@ def _heartbeat_or_error(value: bytes, size_max: int) -> GroupHeartbeat | Rejecte
 
 def decode_accepted_request(value: bytes) -> Request:
     """Decode a value that `decode_request` has accepted before, without checking it again."""
-    return decode_accepted_heartbeat(value) if _is_heartbeat(value) else decode_accepted(value)
+    return decode_accepted_heartbeat(value) if is_group_heartbeat(value) else decode_accepted(value)
 
 
-def _is_heartbeat(value: bytes) -> bool:
-    """Tell whether a value is one of the newer heartbeats; cheap for others, which seldom hold such a name."""
+def is_group_heartbeat(value: bytes) -> bool:
+    """Tell whether a value is a heartbeat at a member epoch; cheap for others, which seldom hold such a name."""
     if _HEARTBEAT not in value or not any(name in value for name in _NAMES):
         return False
     try:

@@ -4,6 +4,7 @@ A test puts this folder on `PYTHONPATH` and names a folder of its own in `HEARTW
 decides. While a file `hold` exists, a shard with expirations of the group that it names, or every shard if it names
 none, waits inside the state function, after it has written `held-<pid>` with the batch's timestamp. With a file `bloat`
 what a shard puts out is far larger than the JVM's heap. The partition that a file `withhold` names gets no ticks.
+With a file `forget` no shard keeps the heartbeats of who is gone.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ BLOAT_BYTES = 256 << 20
 
 
 def _advance(real: Any, folder: Path, *arguments: Any, **named: Any) -> Any:
+    if (folder / "forget").exists():
+        from heartwheel.shard import heartbeats  # noqa: PLC0415 - only where faults are wanted
+
+        heartbeats.KEPT_BYTES_MAX = 0  # type: ignore[misc]  # for good, in this worker
     row, output = real(*arguments, **named)
     hold = folder / "hold"
     if _concerns(hold, output):
@@ -58,9 +63,14 @@ def _install(folder: Path) -> None:
     send = ticker.Ticker._send
     setattr(ticker.Ticker, "_send", lambda self, now_s: _send(send, folder, self, now_s))  # noqa: B010 - mypy
 
-    # Under its own name: the driver tells the workers this name, and each of them finds its own wrapper there.
     real = state_function.advance_shard
-    state_function.advance_shard = functools.wraps(real)(functools.partial(_advance, real, folder))
+
+    # Under its own name: the driver tells the workers this name, and each of them finds its own wrapper there.
+    @functools.wraps(real)
+    def advance(*arguments: Any, **named: Any) -> Any:
+        return _advance(real, folder, *arguments, **named)
+
+    state_function.advance_shard = advance
 
 
 if "HEARTWHEEL_TEST_FAULTS" in os.environ:
