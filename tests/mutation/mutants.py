@@ -470,6 +470,14 @@ MUTANTS: Final = (
         f"{_HISTORY}[silence in a batch]",
     ),
     Mutant(
+        "which group gets the last row depends on what a worker knew",
+        f"{_ENGINE}/shard/router.py",
+        "unknown = log.by_first_record(unknown)",
+        "unknown = unknown.copy()",
+        "P3",
+        "tests/shard/test_limits.py::test_p3_who_comes_first_gets_the_last_group",
+    ),
+    Mutant(
         "a request that has no fingerprint is taken for somebody's heartbeat",
         f"{_ENGINE}/shard/fingerprints.py",
         "np.flatnonzero(fingerprints != NONE).astype(np.int32)",

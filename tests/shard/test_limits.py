@@ -120,6 +120,18 @@ def test_p6_groups_per_shard_max() -> None:
     assert shard.until_silent() == ["a", "b", "d"]
 
 
+@pytest.mark.parametrize("known", [(), (0,), (0, 1)])
+def test_p3_who_comes_first_gets_the_last_group(known: tuple[int, ...]) -> None:
+    """P3: of two groups with room for one the first gets it, whatever the worker has seen before it packs the batch."""
+    values = [beat("g", "a"), beat("h", "b"), beat("i", "c")]
+    shard, earlier = Shard(groups_max=1), Shard()
+    shard._packer = earlier._packer
+    for number in known:
+        earlier.batch(values[number])
+    shard.batch(*values)
+    assert shard.refused("shard_full") == [1, 2]
+
+
 def test_p6_state_bytes_max() -> None:
     """P6: a shard whose state is too large takes no new member and no new group until it is smaller."""
     shard = Shard(state_bytes_max=15_000, empty_group_retention_ms=1_000)

@@ -106,6 +106,17 @@ class BatchLog:
         first[self.entry[::-1]] = self.append_ms[::-1]
         return first, last
 
+    def by_first_record(self, entries: Rows) -> Rows:
+        """Sort entries by their first records: by effective time, then partition, then offset.
+
+        Args:
+            entries: intp (n,).
+        """
+        first = np.empty(len(self.fingerprint), np.intp)
+        first[self.entry[::-1]] = np.arange(len(self.entry))[::-1]
+        record = first[entries]
+        return entries[np.lexsort((self.offset[record], self.entry_partition[entries], self.append_ms[record]))]
+
     def split(self, chosen: NDArray[np.bool_]) -> tuple[list[Pack], list[Pack]]:
         """Part the packs into the chosen records and the others; packs without a record are left out.
 
