@@ -36,6 +36,9 @@ _NEVER_THERE: Final = {
 }
 """Reasons that need a longer history, or members that say why they go, which no simulation has."""
 
+_NEVER_REJECTED: Final = {RejectCause.DUPLICATE_OPERATION, RejectCause.UNTRUSTED_FEED}
+"""Causes that need operations, or records of a tap: no simulated job has either."""
+
 _CONVERSIONS: Final = ("group_upgraded", "group_downgraded")
 """Rarer than other rows of the triggers topic: only a group with members of both protocols has them."""
 
@@ -75,10 +78,9 @@ _AT_LEAST: Final = {
     5: [
         *(f"crash {step}" for step in Step),
         *(f"cause {cause}" for cause in Cause if cause not in _SELDOM_TOLD),
-        *(f"reject {cause}" for cause in RejectCause if cause is not RejectCause.DUPLICATE_OPERATION),
+        *(f"reject {cause}" for cause in RejectCause if cause not in _NEVER_REJECTED),
         *(f"broker clock {how}" for how in ("drifts", "jumps", "steps back", "steps forward")),
         *_CONVERSIONS,
-        "epochs answered GROUP_MAX_SIZE_REACHED",
         "driver clock ahead",
         "expired new_member_timeout",
         "fault rebalance unseen",
@@ -86,6 +88,7 @@ _AT_LEAST: Final = {
         "job starts at the end",
         "member batch leave",
     ],
+    1: ["epochs answered GROUP_MAX_SIZE_REACHED"],
 }
 """What five hundred histories must have met, and how often at least: a simulator that never crashes proves nothing."""
 

@@ -40,8 +40,7 @@ def test_moments_are_those_of_the_coordinator(report: dict[str, Any]) -> None:
     assert abs(report["apart_ms"]["p50"]) <= 50
 
 
-def test_restart_of_the_broker_was_seen_as_one(report: dict[str, Any]) -> None:
-    """The broker's absence is a gap in what the tap passed on, and nothing was rejected or unreadable."""
+def test_a_restart_of_the_broker_loses_no_line(report: dict[str, Any]) -> None:
+    """The broker is restarted in mid-run, and nothing of its logs was rejected or unreadable."""
     assert report["restarts"] == 1
-    assert report["tap"]["gaps"] >= 1
     assert (report["tap"]["unreadable"], report["rejected"]) == (0, 0)

@@ -101,8 +101,9 @@ def test_a_session_that_ended_leads_to_the_login_and_back(page: Page, guarded: F
     page.goto(f"{guarded.url}/groups")
     log_in(page)
     expect(page.locator("h1")).to_have_text("Groups")
-    page.context.clear_cookies()
     guarded.stop()
+    # Not before: a page that is sent to the login by a server that ends would find nobody there.
+    page.context.clear_cookies()
     guarded.start()
     page.wait_for_url(lambda url: "/login" in url)
     log_in(page)
