@@ -131,14 +131,6 @@ MUTANTS: Final = (
         f"{_SHARD_TIME}::test_p3_groups_in_several_partitions_are_merged_however_they_are_read",
     ),
     Mutant(
-        "a record is applied before what the group's first partition may still hold at its time",
-        f"{_ENGINE}/shard/group_times.py",
-        "decided[first] - (first < mine))",
-        "decided[first])",
-        "P3",
-        f"{_SHARD_TIES}::test_p3_a_record_waits_for_what_a_lower_partition_may_still_hold_at_its_time[first]",
-    ),
-    Mutant(
         "a record is applied before what the partition of the group's id may still hold at its time",
         f"{_ENGINE}/shard/group_times.py",
         "decided[home] - (home < mine))",

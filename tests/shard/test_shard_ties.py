@@ -32,7 +32,9 @@ def _id_of(home: int, partitions: int) -> str:
 
 
 @pytest.mark.parametrize(
-    "seen_in", [(0, 2), (2,), (2, 0), (1, 0, 2)], ids=["first", "home", "other", "one of two others"]
+    "seen_in",
+    [(0,), (0, 2), (2,), (2, 0), (1, 0, 2)],
+    ids=["first", "first of two", "home", "other", "one of two others"],
 )
 def test_p3_a_record_waits_for_what_a_lower_partition_may_still_hold_at_its_time(seen_in: tuple[int, ...]) -> None:
     """P3: equal times go by partition: one that was read up to a time, and not beyond it, may hold an earlier record.
