@@ -719,7 +719,7 @@ MUTANTS: Final = (
         "    say_expired(ctx, member)\n    _depart(",
         '    _depart(ctx, "", Cause.MEMBER_EXPIRED, ())\n    say_expired(ctx, member)\n    return\n    _depart(',
         "P4",
-        f"{_PATHS}::test_p4_a_groups_expiry_comes_before_its_rebalance",
+        "tests/coordinator/test_group_kinds.py::test_silence_of_a_worker_is_its_departure",
     ),
     # -- groups that go by member epochs
     Mutant(
