@@ -73,6 +73,7 @@ _LOCAL: Final[Mapping[str, str]] = {
     # The default file system keeps a checksum beside each file, and where Hadoop's native libraries are missing it
     # starts a `chmod` for either: eight processes a batch. What is in the state has checksums of its own.
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
 }
 
 
