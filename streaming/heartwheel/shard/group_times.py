@@ -108,16 +108,12 @@ class GroupTimes:
         rows = group[known]
         first = self._groups["partition"][rows]
         mine = own[known]
-        until[known] = np.where(
-            (first != mine) & ~self._gone(first, time),
-            np.minimum(until[known], decided[first] - (first < mine)),
-            until[known],
-        )
         homeless = self._homeless(time, self._groups["seen_ms"][rows]) | (first < 0)
         for count in (time.count, *time.former):
             home = self._groups["id_hash"][rows] % count
             waits = (home != mine) & ~homeless
             until[known] = np.where(waits, np.minimum(until[known], decided[home] - (home < mine)), until[known])
+        # Where a group's record comes from another partition than its first, both have been noted: `note`.
         for entry in known[self._groups["elsewhere"][rows] != 0].tolist():
             row = int(group[entry])
             for other in self._awaited(row, self._elsewhere[row], time):
@@ -186,11 +182,6 @@ class GroupTimes:
     def _sources(self, row: int) -> list[int]:
         more = self._elsewhere[row] if self._groups["elsewhere"][row] else []
         return [int(self._groups["partition"][row]), *more]
-
-    def _gone(self, sources: Rows, time: LogTime) -> NDArray[np.bool_]:
-        """Tell which sources are feeds that are gone."""
-        gone = {FIRST_SOURCE - at for at in range(len(time.feeds)) if self._is_gone(FIRST_SOURCE - at, time)}
-        return np.isin(sources, list(gone)) if gone else np.zeros(len(sources), np.bool_)
 
     @staticmethod
     def _is_gone(source: int, time: LogTime) -> bool:
