@@ -20,7 +20,6 @@ from typing import Any, Final
 
 import msgspec
 
-from benchmarks.cores import cpu_s
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.broker.jars import fetch_jars
 from heartwheel.kafka.readback import read_topic
@@ -32,6 +31,7 @@ from heartwheel.spark import query as queries
 from heartwheel.spark.job_config import job_config
 from heartwheel.spark.session import session_conf, start_session
 from heartwheel.spark.ticker import Ticker, new_run
+from support.cores import cpu_s
 from support.rawfeed import RawFeed, RawMembers
 
 PARTITIONS: Final = 4

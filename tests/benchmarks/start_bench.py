@@ -21,11 +21,11 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.cores import cpu_s
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topic_specs import TopicNames, engine_topics
 from heartwheel.kafka.topics import ensure_topics
+from support.cores import cpu_s
 
 PARTITIONS: Final = 8
 _PATIENCE_S: Final = 300

@@ -24,12 +24,12 @@ from heartwheel.settings import Settings, load_settings
 from heartwheel.spark import query as queries
 from heartwheel.spark.job_config import JobConfig, job_config
 from heartwheel.spark.session import session_conf, start_session
+from support.cores import cpu_s
 from support.processes import command_of, descendants_of
 from support.rawfeed import RawFeed, RawMembers
 
 PARTITIONS: Final = 4
 
-_TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -175,7 +175,7 @@ class Usage:
     """CPU seconds of broker, JVM, Python workers and this process since it was made, and what others used meanwhile."""
 
     def __init__(self) -> None:
-        self._began_s, self._before = time.monotonic(), _cpu_s()
+        self._began_s, self._before = time.monotonic(), cpu_s(os.getpid())
 
     def cores(self) -> dict[str, float]:
         """Return how many cores each used on average; what is neither of these is `others`."""
@@ -184,9 +184,9 @@ class Usage:
 
     def seconds(self) -> dict[str, float]:
         """Return the CPU seconds of each."""
-        after = _cpu_s()
+        after = cpu_s(os.getpid())
         spent = {name: after[name] - self._before[name] for name in after}
-        spent["others"] = max(0.0, spent.pop("machine") - sum(value for name, value in spent.items()))
+        spent["others"] = max(0.0, spent.pop("whole machine") - sum(value for name, value in spent.items()))
         return spent
 
 
@@ -219,17 +219,3 @@ def _kind_of(pid: int) -> str:
     if "java" in command.partition(" ")[0]:
         return "JVM"
     return "workers" if "daemon" in command else "other"
-
-
-def _cpu_s() -> dict[str, float]:
-    spent = {"broker": 0.0, "JVM": 0.0, "workers": 0.0, "driver and feeder": sum(os.times()[:2])}
-    for pid in descendants_of(os.getpid()):
-        if (kind := _kind_of(pid)) in spent:
-            try:
-                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            spent[kind] += (int(fields[11]) + int(fields[12])) / _TICKS_A_SECOND
-    busy = Path("/proc/stat").read_text().split("\n", 1)[0].split()
-    spent["machine"] = sum(map(int, (*busy[1:4], *busy[6:8]))) / _TICKS_A_SECOND
-    return spent

@@ -6,12 +6,14 @@ import os
 from pathlib import Path
 from typing import Final
 
+from support.processes import command_of
+
 _TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
 _DEPTH_MAX: Final = 8
 
 
 def cpu_s(root: int) -> dict[str, float]:
-    """Count the CPU seconds of the JVMs and the workers below a process, its own, and everything on the machine.
+    """Count the CPU seconds of broker, JVM and workers below a process, its own, and everything on the machine.
 
     Args:
         root: the process.
@@ -37,8 +39,10 @@ def cpu_s(root: int) -> dict[str, float]:
         mine |= {pid for pid, parent in parents.items() if parent in mine}
     busy = sum(map(int, Path("/proc/stat").read_text().split("\n")[0].split()[1:4])) / _TICKS_A_SECOND
     children = mine - {root}
+    brokers = {pid for pid in children & java if "kafka.Kafka" in command_of(pid)}
     return {
-        "JVMs": sum(spent.get(pid, 0.0) for pid in children & java),
+        "broker": sum(spent.get(pid, 0.0) for pid in brokers),
+        "JVM": sum(spent.get(pid, 0.0) for pid in children & java - brokers),
         "workers": sum(spent.get(pid, 0.0) for pid in children - java),
         "driver": spent.get(root, 0.0),
         "whole machine": busy,
