@@ -210,6 +210,26 @@ def test_unknown_ids_are_said_to_be_unknown(empty_dashboard: FedDashboard, tab: 
     one.complaints.clear()
 
 
+@pytest.mark.parametrize(
+    ("broken", "error"),
+    [
+        ("new DOMException('gone', 'AbortError')", "AbortError: gone"),
+        ("new TypeError('network error')", "Error: The server's answer broke off."),
+    ],
+)
+def test_half_an_answer_is_none(
+    empty_dashboard: FedDashboard, tab: Callable[..., Tab], broken: str, error: str
+) -> None:
+    """An answer that ends in its middle, as its page is left or the server goes, is never shown as an empty one."""
+    page = tab(empty_dashboard).open("/groups")
+    asked = f"""async () => {{
+      const {{ get }} = await import("/page/js/api.js");
+      globalThis.fetch = async () => ({{ ok: true, json: () => Promise.reject({broken}) }});
+      return get("/api/groups").then(() => "an answer", String);
+    }}"""
+    assert page.evaluate(asked) == error
+
+
 def test_empty_dashboard_says_what_to_do(empty_dashboard: FedDashboard, tab: Callable[..., Tab]) -> None:
     """Before any job was seen every page says what it would show, and how to start one."""
     one = tab(empty_dashboard)

@@ -44,7 +44,11 @@ export async function get(path, params = {}, { signal } = {}) {
       "It may have been stopped; this page tries again by itself.",
     );
   }
-  const body = await response.json().catch(() => ({}));
+  const body = await response.json().catch((error) => {
+    if (isAborted(error)) throw error; // its page went while the answer was under way
+    if (response.ok) throw new ApiError("The server's answer broke off.", "This page tries again by itself.");
+    return {};
+  });
   if (response.status === 401 && body.hint?.startsWith("log in at ")) logIn(); // a session that has ended
   if (!response.ok)
     throw new ApiError(body.error ?? `The server answered ${response.status}.`, body.hint ?? "", response.status);
