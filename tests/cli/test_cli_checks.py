@@ -8,10 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from heartwheel.broker.jars import default_cache_dir, locked_jars
 from heartwheel.cli.broker_checks import rate_clock
-from heartwheel.cli.checks import Check, Status, check_checkpoint, check_jars, check_java, check_memory, check_packages
+from heartwheel.cli.checks import (
+    Check,
+    Status,
+    check_checkpoint,
+    check_class_archive,
+    check_jars,
+    check_java,
+    check_memory,
+    check_packages,
+)
 from heartwheel.cli.tap_checks import rate_request_logs
 from heartwheel.settings import Settings, load_settings
+from heartwheel.spark.session import archive_file
 
 
 @pytest.fixture
@@ -130,6 +141,19 @@ def test_missing_jars_are_a_warning(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     checks = list(check_jars())
     assert {check.status for check in checks} == {Status.WARN}
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_archive_of_classes_is_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without the archive a start only takes longer, so that is no fault; a cluster's JVMs have no use for it."""
+    monkeypatch.setenv("HEARTWHEEL_CACHE", str(tmp_path))
+    missing = check_class_archive(Settings())
+    assert (missing.status, "make classes" in missing.hint) == (Status.SKIPPED, True)
+    file = archive_file([default_cache_dir() / jar.name for jar in locked_jars("spark")])
+    file.parent.mkdir()
+    file.touch()
+    assert check_class_archive(Settings()).status is Status.OK
+    yarn = load_settings(overrides=["spark.master=yarn", "checkpoint.shared=true", "spark.shuffle_partitions=2"])
+    assert check_class_archive(yarn.settings).status is Status.SKIPPED
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,15 @@ import typer
 from rich.text import Text
 
 from heartwheel.cli.broker_checks import check_broker
-from heartwheel.cli.checks import Status, check_checkpoint, check_jars, check_java, check_memory, check_packages
+from heartwheel.cli.checks import (
+    Status,
+    check_checkpoint,
+    check_class_archive,
+    check_jars,
+    check_java,
+    check_memory,
+    check_packages,
+)
 from heartwheel.cli.console import (
     AsJson,
     BootstrapFlag,
@@ -26,7 +34,7 @@ from heartwheel.cli.tap_checks import check_request_logs
 def doctor(
     *, bootstrap_servers: BootstrapFlag = None, config: ConfigFile = None, set_: SetFlags = None, json: AsJson = False
 ) -> None:
-    """Check Java, packages, jars, the checkpoint, memory, the broker, its topics and its clock.
+    """Check Java, packages, jars, the archive of classes, the checkpoint, memory, the broker, its topics and its clock.
 
     Exit code 1 if anything is bad; a warning is none. Nothing is created or fetched; to read the broker's clock a few
     tombstones are written to the status topic.
@@ -42,6 +50,7 @@ def doctor(
         check_java(),
         check_packages(),
         *check_jars(),
+        check_class_archive(settings),
         check_checkpoint(settings),
         check_memory(settings),
         *check_broker(settings),

@@ -1,6 +1,6 @@
 """The archive of Spark's classes, parsed and verified once: a JVM that finds it starts in less than half the time.
 
-It is made for this installation and this machine, from the jars of Kafka's connector:
+It is made for this installation and this machine, from the jars of Kafka's connector, by `make classes` or by:
 
     python -m heartwheel.broker.jars spark | xargs python -m heartwheel.spark.class_archive
 
