@@ -131,6 +131,14 @@ MUTANTS: Final = (
         f"{_SHARD_TIME}::test_p3_groups_in_several_partitions_are_merged_however_they_are_read",
     ),
     Mutant(
+        "a group that begins anew within a batch is where it was before it was forgotten",
+        f"{_ENGINE}/shard/group_runner.py",
+        "        if begins >= 0:\n",
+        "        if False:\n",
+        "P3",
+        f"{_SHARD_TIME}::test_p3_a_group_that_begins_anew_in_one_batch_was_seen_nowhere_before[False]",
+    ),
+    Mutant(
         "a record is applied before what the partition of the group's id may still hold at its time",
         f"{_ENGINE}/shard/group_times.py",
         "decided[home] - (home < mine))",

@@ -364,6 +364,31 @@ def test_p3_a_group_that_is_forgotten_and_begins_again_is_renewed_however_it_is_
     assert expired == [("old", 1_000), ("new", 48_000)]
 
 
+@pytest.mark.parametrize("cut", [False, True])
+def test_p3_a_group_that_begins_anew_in_one_batch_was_seen_nowhere_before(*, cut: bool) -> None:
+    """P3: an outage of a partition that a group was in before it was forgotten renews nothing, however it is read."""
+    group = next(name for name in map(str, range(99)) if (murmur2(name.encode()) & 0x7FFFFFFF) % 2 == 1)
+    log = LogBuilder()
+    log.beat(T0, group, "old", session_timeout_ms=1_000)
+    for t in (*range(0, 40_000, 200), *range(50_000, 60_001, 200)):
+        log.tick(T0 + t, partitions=2)
+    for t in range(200, 60_001, 200):
+        if t == 39_000:
+            log.beat(T0 + t, group, "new", session_timeout_ms=3_000, partition=1)
+        log.tick(T0 + t, partition=1, partitions=2)
+    here, there = ([record for record in log.records if record.partition == number] for number in (0, 1))
+    known, forgotten = 3, next(at for at, record in enumerate(here) if record.append_ms > T0 + 1_000 + 20_000)
+    rest = ([*here[known:forgotten], *there[:forgotten]], [*here[forgotten:], *there[forgotten:]])
+    batches = (here[:known], *rest) if cut else (here[:known], [*here[known:], *there])
+    blob, verdicts = "", []
+    for batch in batches:
+        shard = Shard(coordinator=SLOW, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
+        verdicts += shard.apply(*read_records(batch)).verdicts
+        blob = shard.encode()
+    expired = [(each.member_id, each.time_ms - T0) for each in verdicts if each.expiry_reason]
+    assert expired == [("old", 1_000), ("new", 42_000)]
+
+
 def test_a_record_at_the_deadline_of_another_is_late_wherever_the_batch_ends() -> None:
     """Records of one produce batch share a time, and a bounded batch may end among them: timers due then fire first."""
     for cut in (1, 2, 3):

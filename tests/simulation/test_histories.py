@@ -127,3 +127,10 @@ def test_a_group_whose_growth_is_heard_of_too_late_is_named() -> None:
     history = simulate(419)
     assert history.problems == []
     assert history.seen[f"group astray, {Astray.HEARD_LATE}"] == 1
+
+
+def test_a_growth_that_no_checkpoint_knows_of_is_named() -> None:
+    """A backlog in which the topic grew before the first start is held to no order that the job could not know."""
+    history = simulate(13_666)
+    assert history.problems == []
+    assert history.seen[f"group astray, {Astray.GREW_BEFORE}"] > 0

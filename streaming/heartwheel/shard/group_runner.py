@@ -13,6 +13,7 @@ from heartwheel.coordinator.model import GroupKind
 from heartwheel.log_time import Outage, OutageKind
 from heartwheel.shard.batch import Batch
 from heartwheel.shard.fast_path import Route
+from heartwheel.shard.group_times import GroupTimes
 from heartwheel.shard.handles import groups_of
 from heartwheel.shard.heartbeats import Heartbeats
 from heartwheel.shard.limits import ShardLimits
@@ -43,6 +44,7 @@ class GroupRunner:
         router: has to learn of rows that move.
         limits: with `verdicts_max` verdicts in a batch no further due groups are run.
         heartbeats: keeps those that rows lose.
+        group_times: has to learn of groups that begin anew.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class GroupRunner:
         router: Router,
         limits: ShardLimits,
         heartbeats: Heartbeats,
+        group_times: GroupTimes,
     ) -> None:
         self._members = members
         self._groups = groups
@@ -62,6 +65,7 @@ class GroupRunner:
         self._router = router
         self._verdicts_max = limits.verdicts_max
         self._heartbeats = heartbeats
+        self._group_times = group_times
 
     def apply(self, log: BatchLog, route: Route, times: Ints, batch: Batch) -> None:
         """Apply the records of every busy group, and fire its timers up to its own time.
@@ -106,14 +110,21 @@ class GroupRunner:
         answers: Counter[Answer] = Counter()
         entries = log.entry[records]
         size = machine.size
-        for record, entry, append_ms, mark in zip(
-            records.tolist(),
-            entries.tolist(),
-            log.append_ms[records].tolist(),
-            log.fingerprint[entries].tolist(),
-            strict=True,
+        may_move, begins = bool(self._groups["elsewhere"][loaded.row]), -1
+        for at, (record, entry, append_ms, mark) in enumerate(
+            zip(
+                records.tolist(),
+                entries.tolist(),
+                log.append_ms[records].tolist(),
+                log.fingerprint[entries].tolist(),
+                strict=True,
+            )
         ):
             event = log.event(entry)
+            if may_move:
+                machine.advance(append_ms)
+                if machine.is_forgettable():
+                    begins = at
             if admission.is_full(size) and machine.is_stranger(event):
                 # Who is gone by now makes room, wherever the batches are cut (`test_p6_the_gone_make_room_at_any_cut`).
                 machine.advance(append_ms)
@@ -127,6 +138,8 @@ class GroupRunner:
             answers[answer] += 1
             size = admission.recount(machine.size, size)
             admission.hear(log, record, answer)
+        if begins >= 0:
+            self._group_times.begin_anew(loaded.row, log.entry_partition[entries[begins:]].tolist())
         batch.counts.update({f"answer_{answer}": n for answer, n in answers.items()})
 
     def fire(self, clock_ms: int, times: Ints, batch: Batch) -> None:

@@ -10,6 +10,8 @@ is a partition here is a *source*, and the times of all sources are indexed by t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,6 +44,18 @@ class GroupTimes:
         # A row that was given back has no other partitions any more, whoever has it now.
         flags = self._groups["elsewhere"]
         return {row: found for row, found in self._elsewhere.items() if row < len(flags) and flags[row]}
+
+    def begin_anew(self, row: int, partitions: Sequence[int]) -> None:
+        """Forget where a group was seen before it began anew, under the same row.
+
+        Args:
+            row: the group's.
+            partitions: those of its records since then, in their order.
+        """
+        first, *more = dict.fromkeys(partitions)
+        self._groups["partition"][row] = first
+        self._groups["elsewhere"][row] = bool(more)
+        self._elsewhere[row] = more
 
     def note(self, log: BatchLog, route: Route) -> None:
         """Note the partitions that groups are seen in besides their first."""

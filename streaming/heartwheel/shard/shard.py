@@ -105,7 +105,14 @@ class Shard:
         self._sessions = state.sessions
         self._heartbeats = Heartbeats(state.kept)
         self._runner = GroupRunner(
-            self._members, self._groups, self._wheel, self._loader, self._router, limits, self._heartbeats
+            self._members,
+            self._groups,
+            self._wheel,
+            self._loader,
+            self._router,
+            limits,
+            self._heartbeats,
+            self._group_times,
         )
 
     @property

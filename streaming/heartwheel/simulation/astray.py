@@ -1,7 +1,8 @@
 """Of which groups the order of records is not promised: those that were where the job could not know them to be.
 
 These are the bounds of what docs/guarantees.md assumes of partitions, no more: a group that only has several partitions
-is held to every promise, and one that is astray still expires nobody of whom the log holds a heartbeat in time.
+is held to every promise, and one that is astray by its producers alone still expires nobody of whom the log holds a
+heartbeat in time.
 """
 
 from __future__ import annotations

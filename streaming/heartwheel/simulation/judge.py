@@ -78,7 +78,7 @@ class Judge:
             if (why := strays.why(group_id)) is not None:
                 self.seen[f"group astray, {why}"] += 1
                 self.astray.add(group_id)
-                if why is not Astray.HEARD_LATE:
+                if why is Astray.PARTITIONER:
                     yield from self._check_silences(group_id)
                 continue
             expected = expect(self.plan, self.log, group_id, self.refused)
