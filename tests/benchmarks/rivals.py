@@ -37,6 +37,9 @@ from timing_wheel import TimingWheel
 
 SESSION_MS: Final = 600_000
 STORES: Final = "org.apache.spark.sql.execution.streaming.state."
+_CONF: Final = {"spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem"}
+"""RocksDB's snapshots go through Hadoop's own local file system; ours has another one (`heartwheel.spark.session`)."""
+
 TIMER: Final = Path(__file__).with_name("system_timer.scala")
 OUT: Final = StructType([StructField("key", StringType()), StructField("deadline_ms", LongType())])
 
@@ -50,7 +53,7 @@ def main() -> None:
     parser.add_argument("--timers", type=int, default=1_000_000, help="timers of Kafka's wheel and of ours")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="heartwheel-rivals-") as folder, EmbeddedKafka(heap="512m") as broker:
-        session = Session(broker, Path(folder), records_max=1_500_000)
+        session = Session(broker, Path(folder), records_max=1_500_000, conf=_CONF)
         jobs = measure(session, chosen.members, chosen.records, chosen.limit)
         session.close()
     say(f"{chosen.members:,} members, heartbeats/s", jobs)

@@ -32,6 +32,8 @@ _ADD_UP: Final[Mapping[str, str]] = {_JVM_OPTIONS: " ", _CLASS_PATH: os.pathsep,
 """What a person's value is added to, by the separator."""
 
 _PYTHON: Final = "spark.pyspark.python"
+_STATE_STORE: Final = "spark.sql.streaming.stateStore.providerClass"
+_LOCAL_FILE_SYSTEM: Final = "spark.hadoop.fs.file.impl"
 _GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
 _LAST_WORDS_S: Final = 10
 """How long a JVM may take from its last answer to its end."""
@@ -72,7 +74,7 @@ _LOCAL: Final[Mapping[str, str]] = {
     "spark.python.daemon.module": "heartwheel.spark.daemon",
     # The default file system keeps a checksum beside each file, and where Hadoop's native libraries are missing it
     # starts a `chmod` for either: eight processes a batch. What is in the state has checksums of its own.
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    _LOCAL_FILE_SYSTEM: "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
 }
 
@@ -126,6 +128,9 @@ def session_conf(
     if is_local(settings.checkpoint.location):
         # The default manager starts a process for each checkpoint file where Hadoop's native libraries are missing.
         conf["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_FILES
+    if "RocksDB" in spark.conf.get(_STATE_STORE, ""):
+        # Its snapshots are copied by a file system that has checksums, and by no other (a ClassCastException).
+        conf.pop(_LOCAL_FILE_SYSTEM, None)
     for name, value in spark.conf.items():
         # Options of the JVM and jars add up: those above are needed whatever a person wants on top.
         conf[name] = f"{conf[name]}{_ADD_UP[name]}{value}" if name in _ADD_UP and name in conf else value

@@ -1,4 +1,4 @@
-"""The archive of Spark's classes: used where it can be, and never needed."""
+"""What a session gets beside what a person asks for: an archive of classes, jars, a file system."""
 
 from __future__ import annotations
 
@@ -36,3 +36,14 @@ def test_jars_that_a_person_adds_come_to_ours() -> None:
     remote = session_conf(load_settings(overrides=yarn).settings, JARS, shuffle_partitions=2)
     assert (local["spark.driver.extraClassPath"], local["spark.jars"]) == ("/cache/jars/one.jar:/a.jar", "/b.jar")
     assert (remote["spark.driver.extraClassPath"], remote["spark.jars"]) == ("/a.jar", "/cache/jars/one.jar,/b.jar")
+
+
+def test_rocksdb_gets_the_file_system_that_it_needs() -> None:
+    """RocksDB copies its snapshots by a class of Hadoop's own local file system, in place of which ours has another."""
+    name, store = (
+        "spark.hadoop.fs.file.impl",
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    )
+    chosen = [f"spark.conf.spark.sql.streaming.stateStore.providerClass={store}"]
+    confs = [session_conf(load_settings(None, {}, each).settings, [], shuffle_partitions=2) for each in ([], chosen)]
+    assert [name in conf for conf in confs] == [True, False]
