@@ -8,7 +8,7 @@ rules; `test_shard_crowds.py` holds this to the same verdicts and the same state
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from heartwheel.coordinator import messages
 from heartwheel.coordinator.config import CoordinatorConfig
@@ -22,18 +22,8 @@ STATES: Final = (GroupState.EMPTY, GroupState.STABLE)
 """The kinds and states of groups whose members may arrive at once."""
 
 
-class Arrival(NamedTuple):
-    """The first heartbeat of a member.
-
-    Args:
-        event: the heartbeat.
-        time_ms: its effective time, epoch ms.
-        fingerprint: of the event.
-    """
-
-    event: Event
-    time_ms: int
-    fingerprint: int
+Arrival = tuple[Event, int, int]
+"""The first heartbeat of a member, its effective time in epoch ms, and its fingerprint."""
 
 
 def may_arrive_at_once(group: Group, size: int, events: Sequence[Event], config: CoordinatorConfig) -> bool:
@@ -90,11 +80,11 @@ def arrive_at_once(
     Returns:
         The members, whose sessions the caller starts.
     """
-    first = arrivals[0].event
+    first, _, _ = arrivals[0]
     kind, generation = _kind_of(group, first), _generation_of(group, first)
     if kind is GroupKind.PRESENCE:
         _say_arrivals(group, size, arrivals, emit)
-        group.rebalance_started_ms = arrivals[-1].time_ms
+        _, group.rebalance_started_ms, _ = arrivals[-1]
         generation = group.generation + len(arrivals)
     if group.state is GroupState.EMPTY:
         group.previous_state, group.state = group.state, GroupState.STABLE
@@ -104,11 +94,10 @@ def arrive_at_once(
     group.table_size = grown_table(size + len(arrivals), group.table_size)
     seq = group.next_seq
     group.next_seq += len(arrivals)
-    return [_member(arrival, seq + place, config) for place, arrival in enumerate(arrivals)]
+    return [_member(event, mark, at, config) for at, (event, _, mark) in enumerate(arrivals, seq)]
 
 
-def _member(arrival: Arrival, seq: int, config: CoordinatorConfig) -> Member:
-    event = arrival.event
+def _member(event: Event, fingerprint: int, seq: int, config: CoordinatorConfig) -> Member:
     asked = event.session_timeout_ms
     timeout_ms = config.default_session_timeout_ms if asked is None else asked
     return Member(
@@ -120,7 +109,7 @@ def _member(arrival: Arrival, seq: int, config: CoordinatorConfig) -> Member:
         rebalance_timeout_ms=config.default_rebalance_timeout_ms,
         timer=TimerKind.SESSION,
         timer_ms=timeout_ms,
-        fingerprint=arrival.fingerprint,
+        fingerprint=fingerprint,
         fingerprint_generation=event.generation_id,
     )
 

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heartwheel.coordinator.arrivals import KINDS, STATES, Arrival, arrive_at_once, may_arrive_at_once
+from heartwheel.coordinator.arrivals import KINDS, STATES, arrive_at_once, may_arrive_at_once
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.shard.admission import Admission
 from heartwheel.shard.fast_path import Route
 from heartwheel.shard.handles import group_handle
-from heartwheel.shard.heartbeats import rest_of
+from heartwheel.shard.heartbeats import rests_of
 from heartwheel.shard.log import BatchLog
 from heartwheel.shard.rules_path import KINDS as KIND_NUMBERS
 from heartwheel.shard.rules_path import STATES as STATE_NUMBERS
@@ -165,7 +165,7 @@ class Arrivals:
     def _let_into(
         self, row: int, size: int, log: BatchLog, found: _Newcomers, here: slice, admission: Admission
     ) -> Rows | None:
-        requests = [log.event(entry) for entry in found.first[here].tolist()]
+        requests = log.events(found.first[here])
         events = [request for request in requests if isinstance(request, Event)]
         # Heartbeats at a member epoch have rules of their own.
         if len(events) < len(requests) or admission.is_full(size + len(events) - 1):
@@ -184,10 +184,10 @@ class Arrivals:
         timeouts = [event.session_timeout_ms or self._config.default_session_timeout_ms for event in events]
         if (times + timeouts <= found.newest_ms[here]).any():
             return None  # it may have fallen silent within the batch
-        arrivals = list(map(Arrival, events, times.tolist(), marks))
+        arrivals = list(zip(events, times.tolist(), marks, strict=True))
         members = arrive_at_once(group, size, arrivals, self._config, self._emit)
-        for member, event in zip(members, events, strict=True):
-            member.heartbeat = rest_of(event)
+        for member, rest in zip(members, rests_of(events), strict=True):
+            member.heartbeat = rest
         admission.count_in(len(members))
         self._wheel.cancel([group_handle(row)])
         self._groups["kind"][row] = KIND_NUMBERS.index(group.kind)

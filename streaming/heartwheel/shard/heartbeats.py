@@ -31,7 +31,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from heartwheel.errors import HeartwheelError
-from heartwheel.wire.events import Event, decode_accepted, encode_event
+from heartwheel.wire.events import Event, decode_accepted, encode_event, encode_events
 
 REMEMBERED_BATCHES: Final = 128
 """For how many batches a shard can say a heartbeat again, and a worker may leave out its bytes; about a minute."""
@@ -65,7 +65,16 @@ class Said(NamedTuple):
 
 def rest_of(event: Event) -> msgspec.Raw:
     """Encode what a heartbeat says beside the ids of its group and its member."""
-    return msgspec.Raw(encode_event(msgspec.structs.replace(event, group_id="", member_id="")))
+    return msgspec.Raw(encode_event(_without_ids(event)))
+
+
+def rests_of(events: Iterable[Event]) -> list[msgspec.Raw]:
+    """Encode many heartbeats, each as `rest_of` does."""
+    return list(map(msgspec.Raw, encode_events(map(_without_ids, events))))
+
+
+def _without_ids(event: Event) -> Event:
+    return msgspec.structs.replace(event, group_id="", member_id="")
 
 
 class Kept(NamedTuple):

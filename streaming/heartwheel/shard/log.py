@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from heartwheel.log_time.log_time import UNKNOWN_MS
 from heartwheel.pack import Pack, select
 from heartwheel.shard.heartbeats import Heartbeats, UnknownHeartbeatError
-from heartwheel.wire.requests import Request, decode_accepted_request
+from heartwheel.wire.requests import Request, decode_accepted_request, decode_accepted_requests
 
 T = TypeVar("T")
 Ints = NDArray[np.int64]
@@ -43,8 +43,8 @@ class BatchLog:
         self._starts = list(accumulate(sizes, initial=0))
         self._packs = ordered
         self._heartbeats = heartbeats or Heartbeats({})
-        self._decoded: dict[int, Request] = {}
         self.fingerprint: Ints = _join([pack.fingerprints for pack in ordered], np.int64)
+        self._decoded: list[Request | None] = [None] * len(self.fingerprint)
         self.entry: Rows = _join([p.entry + at for p, at in zip(ordered, self._starts, strict=False)], np.intp)
         self.append_ms: Ints = _join([pack.append_ms for pack in ordered], np.int64)
         self.offset: Ints = _join([pack.offset for pack in ordered], np.int64)
@@ -59,7 +59,7 @@ class BatchLog:
         Raises:
             UnknownHeartbeatError: it came without its bytes, and is not known.
         """
-        event = self._decoded.get(entry)
+        event = self._decoded[entry]
         if event is None:
             value = self._came(entry)
             if value is None:
@@ -68,6 +68,25 @@ class BatchLog:
                 event = decode_accepted_request(value)
             self._decoded[entry] = event
         return event
+
+    def events(self, entries: Rows) -> list[Request]:
+        """Decode many entries, each as `event` does.
+
+        Args:
+            entries: intp (n,).
+
+        Raises:
+            UnknownHeartbeatError: one came without its bytes, and is not known.
+        """
+        decoded, wanted = self._decoded, entries.tolist()
+        new = np.array([entry for entry in wanted if decoded[entry] is None], np.intp)
+        pack = np.searchsorted(self._starts, new, side="right") - 1
+        for number in np.unique(pack).tolist():
+            here, start, bodies = new[pack == number], self._starts[number], self._packs[number].bodies
+            here = here[here < start + len(bodies)]
+            for entry, event in zip(here.tolist(), decode_accepted_requests(bodies.take(here - start)), strict=True):
+                decoded[entry] = event
+        return [decoded[entry] or self.event(entry) for entry in wanted]
 
     def body(self, entry: int) -> bytes:
         """Return the value of one entry as it is in the topic; one that came without its bytes may be spelled anew.

@@ -47,7 +47,7 @@ class Router:
                 # Who comes first gets the last row, however the map side has sorted its values: a worker that does a
                 # batch again may know some of them (`test_p3_who_comes_first_gets_the_last_group`).
                 unknown = log.by_first_record(unknown)
-            self._name_groups(log, unknown.tolist(), group)
+            self._name_groups(log, unknown, group)
         busy = np.zeros(self._groups.rows + 1, np.bool_)
         busy[group[unknown]] = True
         busy[-1] = True
@@ -59,16 +59,17 @@ class Router:
             self._index = FingerprintIndex(self._members["fingerprint"])
         return self._index.find(fingerprints)
 
-    def _name_groups(self, log: BatchLog, entries: list[int], group: Rows) -> None:
+    def _name_groups(self, log: BatchLog, entries: Rows, group: Rows) -> None:
         """Fill in the groups of some entries from what they say; `FREE` where there is no room for a new one."""
         used = self._groups.used()
         row_of = dict(zip(self._groups.text.ids(used), used.tolist(), strict=True))
-        for entry in entries:
-            group_id = log.event(entry).group_id
-            row = row_of.get(group_id)
-            if row is None and len(row_of) < self._groups_max:
-                row = row_of[group_id] = self._create(group_id, int(log.entry_partition[entry]))
-            group[entry] = FREE if row is None else row
+        rows = []
+        for entry, event in zip(entries.tolist(), log.events(entries), strict=True):
+            row = row_of.get(event.group_id, FREE)
+            if row == FREE and len(row_of) < self._groups_max:
+                row = row_of[event.group_id] = self._create(event.group_id, int(log.entry_partition[entry]))
+            rows.append(row)
+        group[entries] = rows
 
     def _create(self, group_id: str, partition: int) -> int:
         row = self._groups.allocate()

@@ -315,6 +315,12 @@ def encode_event(event: Event) -> bytes:
     return _encode(event)
 
 
+def encode_events(events: Iterable[msgspec.Struct]) -> list[bytes]:
+    """Encode many events, each as `encode_event` does."""
+    # The only line breaks in JSON that is written here are those between the events.
+    return _encode_lines(events).split(b"\n")[:-1]
+
+
 def fingerprint(event: msgspec.Struct) -> int:
     """Hash everything of an event that a rule can see, so that equal fingerprints mean equal effects.
 
@@ -330,6 +336,4 @@ def fingerprint(event: msgspec.Struct) -> int:
 
 def digests(events: Sequence[msgspec.Struct]) -> bytes:
     """Return what the `fingerprint` of each of many events is made of, 8 bytes each, end to end."""
-    # The only line breaks in JSON that is written here are those between the events.
-    lines = _encode_lines(events).split(b"\n")[:-1]
-    return b"".join([_blake2b(line, digest_size=8).digest() for line in lines])
+    return b"".join([_blake2b(line, digest_size=8).digest() for line in encode_events(events)])

@@ -64,6 +64,8 @@ def decode_request(value: bytes | None, *, size_max: int = 1 << 20) -> Request:
 
 def decode_requests(values: Sequence[bytes], *, size_max: int = 1 << 20) -> list[Request | RejectedError]:
     """Decode many values, each as `decode_request` does; in the place of one that cannot be stands the error."""
+    if not _may_be_heartbeats(values):
+        return [*decode_events(values, size_max=size_max)]
     found: list[Request | RejectedError] = []
     start = 0
     for place, value in enumerate(values):
@@ -84,6 +86,17 @@ def _heartbeat_or_error(value: bytes, size_max: int) -> GroupHeartbeat | Rejecte
 def decode_accepted_request(value: bytes) -> Request:
     """Decode a value that `decode_request` has accepted before, without checking it again."""
     return decode_accepted_heartbeat(value) if is_group_heartbeat(value) else decode_accepted(value)
+
+
+def decode_accepted_requests(values: Sequence[bytes]) -> list[Request]:
+    """Decode many values, each as `decode_accepted_request` does."""
+    return list(map(decode_accepted_request if _may_be_heartbeats(values) else decode_accepted, values))
+
+
+def _may_be_heartbeats(values: Sequence[bytes]) -> bool:
+    """Tell whether any of many values may be a heartbeat at a member epoch, by one search."""
+    # No such name has the separator in it, so none is found across two values.
+    return _HEARTBEAT in b"\n".join(values)
 
 
 def is_group_heartbeat(value: bytes) -> bool:
