@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.topic_specs import TopicNames, engine_topics
 from heartwheel.kafka.topics import ensure_topics
+from support.processes import cpu_of
 
 SINGLE = b"POST /beat/group-%d/member-%d?session=30s HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n"
 LINE = '{"group_id":"group-%d","member_id":"member-%d","session_timeout_ms":30000}\n'
@@ -58,12 +58,6 @@ async def load(port: int, *, batch: int, connections: int, seconds: float) -> tu
     return counts[0], counts[1]
 
 
-def cpu_s(pid: int) -> float:
-    """Read how much of a core a process has used, s."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -81,9 +75,9 @@ def main() -> None:
             port = int(gateway.stdout.readline().strip().rpartition(":")[2])
             asyncio.run(load(port, batch=1, connections=4, seconds=1))
             for batch, connections in ((1, 64), (1000, 4)):
-                before, start = cpu_s(gateway.pid), time.perf_counter()
+                before, start = cpu_of(gateway.pid), time.perf_counter()
                 accepted, refused = asyncio.run(load(port, batch=batch, connections=connections, seconds=given.seconds))
-                wall, used = time.perf_counter() - start, cpu_s(gateway.pid) - before
+                wall, used = time.perf_counter() - start, cpu_of(gateway.pid) - before
                 figures[f"batches of {batch}"] = {
                     "beats_per_s": round(accepted * batch / wall),
                     "beats_per_core_s": round(accepted * batch / used),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +29,18 @@ def descendants_of(pid: int) -> list[int]:
     for child in found:
         found += children_of(child)
     return found
+
+
+def memory_mib(pid: int) -> tuple[int, int]:
+    """Tell the resident memory of a process, now and at most so far, MiB."""
+    found = dict(re.findall(r"(VmRSS|VmHWM):\s+(\d+) kB", (_PROC / str(pid) / "status").read_text()))
+    return int(found["VmRSS"]) >> 10, int(found["VmHWM"]) >> 10
+
+
+def cpu_of(pid: int) -> float:
+    """Tell how much of a core a process has used, s."""
+    fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _parents() -> Iterator[tuple[int, int]]:

@@ -31,6 +31,7 @@ class RawMembers(msgspec.Struct, frozen=True, kw_only=True):
         session_timeout_ms: session timeout that they tell, ms.
         first: number of the first member; feeds with other ranges are other members of the same groups.
         generation_id: the generation that their heartbeats carry; -1 for workers that know none.
+        group_name: what the names of the groups begin with.
     """
 
     members: int
@@ -38,6 +39,7 @@ class RawMembers(msgspec.Struct, frozen=True, kw_only=True):
     session_timeout_ms: int = 10_000
     first: int = 0
     generation_id: int = -1
+    group_name: str = "group"
 
     def event(self, number: int) -> Event:
         """Make the heartbeat of one member.
@@ -47,7 +49,7 @@ class RawMembers(msgspec.Struct, frozen=True, kw_only=True):
         """
         group = number % self.groups
         return Event(
-            group_id=f"group-{group}",
+            group_id=f"{self.group_name}-{group}",
             member_id=f"member-{number}",
             generation_id=self.generation_id,
             session_timeout_ms=self.session_timeout_ms,

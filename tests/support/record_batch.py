@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Final, Literal
 
 import lz4.frame  # type: ignore[import-untyped]  # has no types
 from crc32c import crc32c
 
 Compression = Literal["none", "lz4"]
+Headers = Sequence[tuple[bytes, bytes]]
 
 _MAGIC: Final = 2
 _PRODUCE: Final = 0
@@ -40,15 +42,23 @@ def _varint(number: int) -> bytes:
 _SMALL_VARINTS: Final = tuple(map(_varint, range(8192)))
 
 
-def encode_batch(records: Sequence[tuple[bytes, bytes]], timestamp_ms: int, compression: Compression = "none") -> bytes:
-    """Encode keyed records without headers as one batch.
+def encode_batch(
+    records: Sequence[tuple[bytes, bytes]],
+    timestamp_ms: int,
+    compression: Compression = "none",
+    headers: Iterable[Headers] = repeat(()),
+) -> bytes:
+    """Encode keyed records as one batch.
 
     Args:
         records: keys and values, of any lengths.
         timestamp_ms: create time of all of them, epoch ms; a topic with append time replaces it.
         compression: codec of the batch.
+        headers: those of each record; by default none.
     """
-    body = b"".join(_record(delta, key, value) for delta, (key, value) in enumerate(records))
+    body = b"".join(
+        _record(delta, key, value, own) for delta, ((key, value), own) in enumerate(zip(records, headers, strict=False))
+    )
     if compression == "lz4":
         # The broker refuses frames whose blocks refer to each other.
         body = lz4.frame.compress(body, block_linked=False)
@@ -68,9 +78,12 @@ def frame_batch(body: bytes, count: int, timestamp_ms: int, codec: int) -> bytes
     return struct.pack(">qiibI", 0, len(covered) + 9, -1, _MAGIC, crc32c(covered)) + covered
 
 
-def _record(offset_delta: int, key: bytes, value: bytes) -> bytes:
-    # Attributes and timestamp delta are zero; so is the number of headers, at the end.
-    tail = b"".join((b"\0\0", varint(offset_delta), varint(len(key)), key, varint(len(value)), value, b"\0"))
+def _record(offset_delta: int, key: bytes, value: bytes, headers: Headers) -> bytes:
+    # Attributes and timestamp delta are zero.
+    parts = [b"\0\0", varint(offset_delta), varint(len(key)), key, varint(len(value)), value, varint(len(headers))]
+    for name, text in headers:
+        parts += (varint(len(name)), name, varint(len(text)), text)
+    tail = b"".join(parts)
     return varint(len(tail)) + tail
 
 

@@ -9,7 +9,7 @@ tests/kafka/test_bounded.py reads real bombs of all codecs from a real broker.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +18,7 @@ from kafka.errors import CorruptRecordError
 from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.legacy_records import LegacyRecordBatch
 
+from heartwheel.kafka.records import Stamp, read_records
 from heartwheel.kafka.unpack import UnpackedTooLargeError, unpack
 from kafka import KafkaConsumer
 
@@ -70,25 +71,49 @@ class BoundedConsumer(KafkaConsumer):  # type: ignore[misc]  # the library has n
 
     Args:
         on_oversized: called with each batch that is passed over, from within `poll`.
+        headers: whether to read the headers of records, which without are `None`.
+        first: topics whose records a poll hands on before those of all others that have come.
         configs: as `KafkaConsumer` takes them.
     """
 
-    def __init__(self, *, on_oversized: OnOversized = warn_of_oversized, **configs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        on_oversized: OnOversized = warn_of_oversized,
+        headers: bool = False,
+        first: Collection[str] = (),
+        **configs: Any,
+    ) -> None:
         super().__init__(**configs)
         # Without metrics: the fetcher that this one replaces has registered them already.
-        self._fetcher = _Fetcher(self._client, self._subscription, on_oversized=on_oversized, **self.config)
+        self._fetcher = _Fetcher(
+            self._client, self._subscription, on_oversized=on_oversized, headers=headers, first=first, **self.config
+        )
 
 
 class _Fetcher(Fetcher):  # type: ignore[misc]  # the library has no types
     _next_partition_records: Any
 
-    def __init__(self, client: Any, subscriptions: Any, *, on_oversized: OnOversized, **configs: Any) -> None:
+    def __init__(
+        self,
+        client: Any,
+        subscriptions: Any,
+        *,
+        on_oversized: OnOversized,
+        headers: bool,
+        first: Collection[str],
+        **configs: Any,
+    ) -> None:
         super().__init__(client, subscriptions, **configs)
-        self.PartitionRecords = partial(_PartitionRecords, on_oversized=on_oversized)
+        self.PartitionRecords = partial(_PartitionRecords, on_oversized=on_oversized, headers=headers)
+        self._first = frozenset(first)
         self._room = 0
 
     def fetched_records(self, *arguments: Any, **named: Any) -> Any:
         self._room = POLL_BYTES_MAX
+        for fetch in [each for each in self._completed_fetches.copy() if each.topic_partition.topic in self._first]:
+            self._completed_fetches.remove(fetch)
+            self._completed_fetches.appendleft(fetch)
         # The library looks for records of partitions that were paused meanwhile only if this is None, and leaves what
         # has been read to its end here until another answer comes, which may be never.
         if not self._next_partition_records:
@@ -108,9 +133,9 @@ class _Fetcher(Fetcher):  # type: ignore[misc]  # the library has no types
 class _PartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # the library has no types
     record_iterator: Iterator[Any] | None
 
-    def __init__(self, *arguments: Any, on_oversized: OnOversized, **named: Any) -> None:
+    def __init__(self, *arguments: Any, on_oversized: OnOversized, headers: bool, **named: Any) -> None:
         self.bytes_max = POLL_BYTES_MAX
-        self._on_oversized = on_oversized
+        self._on_oversized, self._headers = on_oversized, headers
         super().__init__(*arguments, **named)
 
     def take(self, n: int | None = None) -> Any:
@@ -123,7 +148,7 @@ class _PartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # the 
                 self.record_iterator = records
 
     def _unpack_records(self, tp: Any, records: Any, key_deserializer: Any, value_deserializer: Any) -> Any:
-        guarded = _Records(records, partial(self._pass_over, tp))
+        guarded = _Records(records, partial(self._pass_over, tp), self._headers)
         return super()._unpack_records(tp, guarded, key_deserializer, value_deserializer)
 
     def _pass_over(self, tp: Any, batch: DefaultRecordBatch) -> None:
@@ -147,44 +172,45 @@ def _until(records: Iterable[Any], is_enough: Callable[[], bool]) -> Iterator[An
 
 
 class _Records:
-    """The batches of a partition in an answer, with guarded ones in the place of those compressed."""
+    """The batches of a partition in an answer, with guarded ones in their place."""
 
-    def __init__(self, records: Any, pass_over: Callable[[DefaultRecordBatch], None]) -> None:
+    def __init__(self, records: Any, pass_over: Callable[[DefaultRecordBatch], None], headers: bool) -> None:  # noqa: FBT001 - of this module alone
         self._records = records
-        self._pass_over = pass_over
+        self._pass_over, self._headers = pass_over, headers
 
     def next_batch(self) -> Any:
         batch = self._records.next_batch()
-        if batch is None or not batch.compression_type:
+        if batch is None:
             return batch
         if batch.magic < 2:
             return _OldBatch(batch._buffer, batch.magic)  # noqa: SLF001 - see the module's docstring
-        return _Batch(batch._buffer, self._pass_over)  # noqa: SLF001 - likewise
+        return _Batch(batch._buffer, self._pass_over, self._headers)  # noqa: SLF001 - likewise
 
 
 class _Batch(DefaultRecordBatch):  # type: ignore[misc]  # the library has no types
     _buffer: bytearray
     _pos: int
-    _decompressed: bool
 
-    def __init__(self, buffer: bytearray, pass_over: Callable[[DefaultRecordBatch], None]) -> None:
+    def __init__(
+        self,
+        buffer: bytearray,
+        pass_over: Callable[[DefaultRecordBatch], None],
+        headers: bool,  # noqa: FBT001 - of this module alone
+    ) -> None:
         super().__init__(buffer)
-        self._pass_over = pass_over
+        self._pass_over, self._headers = pass_over, headers
 
     def __iter__(self) -> Any:
-        try:
-            self._maybe_uncompress()
-        except UnpackedTooLargeError:
-            self._pass_over(self)
-            return iter(())
-        return self
-
-    def _maybe_uncompress(self) -> None:
-        if not self._decompressed:
-            packed = bytes(memoryview(self._buffer)[self._pos :])
-            self._buffer = unpack(self.compression_type, packed, UNPACKED_BYTES_MAX)
-            self._pos = 0
-        self._decompressed = True
+        data = bytes(memoryview(self._buffer)[self._pos :])
+        if self.compression_type:
+            try:
+                data = bytes(unpack(self.compression_type, data, UNPACKED_BYTES_MAX))
+            except UnpackedTooLargeError:
+                self._pass_over(self)
+                return iter(())
+        append_ms = self.max_timestamp if self.timestamp_type == self.LOG_APPEND_TIME else None
+        stamp = Stamp(self.base_offset, self.first_timestamp, append_ms)
+        return read_records(data, self.records_count, stamp, headers=self._headers)
 
 
 class _OldBatch(LegacyRecordBatch):  # type: ignore[misc]  # the library has no types

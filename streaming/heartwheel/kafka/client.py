@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -145,6 +145,9 @@ def reader(
     doing: str = "read",
     connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
     on_oversized: OnOversized = warn_of_oversized,
+    headers: bool = False,
+    first: Collection[str] = (),
+    fetch_bytes: int = 4 << 20,
 ) -> Iterator[Any]:
     """Open a consumer without a group that sees committed records only; assign partitions to it yourself.
 
@@ -156,6 +159,9 @@ def reader(
         doing: what it is for, for error messages.
         connect_timeout_ms: how long to look for a broker, ms.
         on_oversized: called with each batch that is passed over; the default logs a warning.
+        headers: whether to read the headers of records, which without are `None`.
+        first: topics whose records a poll hands on before those of all others that have come.
+        fetch_bytes: most that is asked for of a partition at once; a record batch that is larger comes all the same.
 
     Raises:
         KafkaUnreachableError: if nobody answers in time.
@@ -164,7 +170,7 @@ def reader(
     settings = client_settings(properties or {})
     with plain_errors(bootstrap, doing):
         consumer = connect(
-            partial(BoundedConsumer, on_oversized=on_oversized),
+            partial(BoundedConsumer, on_oversized=on_oversized, headers=headers, first=first),
             bootstrap,
             timeout_ms=connect_timeout_ms,
             group_id=None,
@@ -172,7 +178,7 @@ def reader(
             auto_offset_reset="earliest",
             isolation_level="read_committed",
             max_poll_records=10_000,
-            max_partition_fetch_bytes=4 << 20,
+            max_partition_fetch_bytes=fetch_bytes,
             **settings,
         )
         try:

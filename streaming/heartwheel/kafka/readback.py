@@ -45,7 +45,7 @@ def read_topic(bootstrap: str, topic: str, *, properties: Mapping[str, str] | No
         KafkaUnreachableError: if nobody answers.
         KafkaRefusedError: if there is no such topic, or nothing comes for 20 s.
     """
-    with reader(bootstrap, properties, doing=f"read topic {topic}") as consumer:
+    with reader(bootstrap, properties, doing=f"read topic {topic}", headers=True) as consumer:
         numbers = consumer.partitions_for_topic(topic)
         if not numbers:
             raise KafkaRefusedError(f"Kafka at {bootstrap} has no topic {topic}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from heartwheel.wire.verdicts import ExpirationRow
 
 
@@ -44,8 +46,6 @@ class LoggedExpiration(ExpirationRow, kw_only=True):
 FROM_A_LOG: Final = -1
 """In place of a shard: the row is from a broker's log, and no engine has decided it."""
 
-_FIELDS: Final = ExpirationRow.__struct_fields__
-
 
 def expiration_of(row: ExpirationRow, *, seq: int, append_ms: int, partition: int, offset: int) -> Expiration:
     """Return a row as the picture keeps it.
@@ -58,16 +58,13 @@ def expiration_of(row: ExpirationRow, *, seq: int, append_ms: int, partition: in
         offset: likewise.
     """
     return Expiration(
-        **{name: getattr(row, name) for name in _FIELDS},
+        **msgspec.structs.asdict(row),
         seq=seq,
         append_ms=append_ms,
         known_late_ms=append_ms - row.deadline_ms,
         silent_ms=row.detected_ms - row.last_seen_ms,
-        returned_ms=getattr(row, "returned_ms", None),
         partition=partition,
         offset=offset,
-        explanation=getattr(row, "explanation", ()),
-        evidence=getattr(row, "evidence", None),
     )
 
 

@@ -17,7 +17,7 @@ from kafka.errors import KafkaError
 from heartwheel.kafka.bounded import OversizedBatch, warn_of_oversized
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError, reader
 from heartwheel.live.partitions import FollowedPartitions
-from heartwheel.live.topic_rows import Source, TopicRow, decode, topic_names
+from heartwheel.live.topic_rows import COMPACTED, Source, TopicRow, decode, topic_names
 from heartwheel.settings import Settings
 
 __all__ = ["Follower", "Source", "TopicRow"]
@@ -28,6 +28,10 @@ _POLL_MS: Final = 200
 _PROBE_EVERY_S: Final = 2.0
 _PROBE_TIMEOUT_MS: Final = 2_000
 _LOOK_EVERY_S: Final = 2.0
+_FETCH_BYTES: Final = 256 << 10
+"""Of a partition at once. It is some three thousand verdicts, packed: what the job says of itself comes with the next
+answer, and that is asked for when the last one has been read."""
+
 _CONNECT_TIMEOUT_MS: Final = 3_000
 _BACKOFF_S: Final = (0.5, 1.0, 2.0, 4.0)
 _BROKEN: Final = (KafkaUnreachableError, KafkaRefusedError, KafkaError, OSError)
@@ -61,6 +65,8 @@ class Follower:
         names = topic_names(settings.kafka.topics)
         self._kafka = settings.kafka
         topics = {names[source]: source for source in sources}
+        # However many verdicts there are: whether the job lives must be known now.
+        self._first = [topic for topic, source in topics.items() if source in COMPACTED]
         self._partitions = FollowedPartitions(topics, since_ms=since_ms, tail_max=tail_max, positions=positions)
         self._on_rows, self._on_link = on_rows, on_link
         self._linked: bool | None = None
@@ -131,6 +137,8 @@ class Follower:
             doing="follow the topics",
             connect_timeout_ms=_CONNECT_TIMEOUT_MS,
             on_oversized=self._pass_over,
+            first=self._first,
+            fetch_bytes=_FETCH_BYTES,
         ) as consumer:
             looked_s = probed_s = float("-inf")
             ends: Mapping[Any, int] | None = None

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from heartwheel.live.expiration import FROM_A_LOG, Expiration
-from heartwheel.live.returns import Arrival, arrivals_of, is_return
+from heartwheel.live.pairing import Unpaired
+from heartwheel.live.returns import Arrival, arrivals_of, is_return, names_come, names_gone
 from heartwheel.wire.status import ListedGroup, RebalancingGroup, StatusRow
 from heartwheel.wire.verdicts import TriggerRow
 
@@ -41,9 +42,9 @@ class GroupEntry:
         """The group as a status row has listed it last."""
         self.listed_shard = 0
         self.expirations: deque[Expiration] = deque()
-        self.open: deque[Expiration] = deque(maxlen=_OPEN_MAX)
+        self._open = Unpaired[Expiration](_OPEN_MAX)
         """Expirations whose member has not come back."""
-        self.arrivals: deque[Arrival] = deque(maxlen=ARRIVALS_MAX)
+        self._arrivals = Unpaired[Arrival](ARRIVALS_MAX)
         self.version = 0
         """Rises with every change; see `GroupIndex.version`."""
 
@@ -61,13 +62,13 @@ class GroupEntry:
         Topics are read apart, so the arrival may have been read before the expiration.
         """
         self.expirations.append(expiration)
-        for arrival in self.arrivals:
-            if is_return(expiration, arrival):
-                self.arrivals.remove(arrival)
-                expiration.returned_ms = arrival.time_ms
-                return True
-        self.open.append(expiration)
-        return False
+        names = names_gone(expiration)
+        arrival = self._arrivals.take(names, lambda each: is_return(expiration, each))
+        if arrival is None:
+            self._open.add(expiration, names)
+            return False
+        expiration.returned_ms = arrival.time_ms
+        return True
 
     def triggered(self, row: TriggerRow) -> list[Expiration]:
         """Add a row of the triggers topic; return the expirations whose member came back with it."""
@@ -82,13 +83,19 @@ class GroupEntry:
         return [back for arrival in arrivals_of(row) if (back := self._arrived(arrival))]
 
     def _arrived(self, arrival: Arrival) -> Expiration | None:
-        for expiration in self.open:
-            if is_return(expiration, arrival):
-                self.open.remove(expiration)
-                expiration.returned_ms = arrival.time_ms
-                return expiration
-        self.arrivals.append(arrival)
-        return None
+        names = names_come(arrival)
+        expiration = self._open.take(names, lambda each: is_return(each, arrival))
+        if expiration is None:
+            self._arrivals.add(arrival, names)
+        else:
+            expiration.returned_ms = arrival.time_ms
+        return expiration
+
+    def let_go(self, expiration: Expiration) -> None:
+        """Forget its oldest expiration, if it is this one."""
+        if self.expirations and self.expirations[0] is expiration:
+            self.expirations.popleft()
+            self._open.let_go(expiration)
 
 
 class GroupIndex:
@@ -183,10 +190,8 @@ class GroupIndex:
         """Forget an expiration that has left the window."""
         entry = self.entries.get(expiration.group_id)
         # A group that was forgotten and came again holds none of the old ones.
-        if entry is not None and entry.expirations and entry.expirations[0] is expiration:
-            entry.expirations.popleft()
-            if entry.open and entry.open[0] is expiration:
-                entry.open.popleft()
+        if entry is not None:
+            entry.let_go(expiration)
 
     def evict(self, now_ms: int) -> None:
         """Let go of rebalances that are too old or too many."""

@@ -42,6 +42,17 @@ def came_back(expiration: ExpirationRow, trigger: TriggerRow) -> bool:
     return trigger.type in _NAMES_WHO_CAME and any(is_return(expiration, one) for one in arrivals_of(trigger))
 
 
+def names_gone(expiration: ExpirationRow) -> tuple[str, ...]:
+    """Return the names under which an expired member can come back; see `names_come`."""
+    named = expiration.group_instance_id or expiration.client_id
+    return (expiration.member_id, f"{named}-") if named else (expiration.member_id,)
+
+
+def names_come(arrival: Arrival) -> tuple[str, ...]:
+    """Return the names that an arrival can be a return of: it is none if it shares no name with `names_gone`."""
+    return arrival.member_id, arrival.member_id[:-_UUID_CHARS]
+
+
 def is_return(expiration: ExpirationRow, arrival: Arrival) -> bool:
     """Return whether a member that arrived is the expired one: in its group, not before the deadline, and by its id."""
     if arrival.group_id != expiration.group_id or arrival.time_ms < expiration.deadline_ms:
