@@ -36,7 +36,7 @@ from support.processes import cpu_of, memory_mib
 from support.produce import EncodedBatch, ProduceConnection
 from support.rawfeed import RawMembers
 from support.record_batch import encode_batch
-from support.watched_reader import Asked, Stream, first_line, get, process
+from support.watched_reader import Asked, Stream, counted, first_line, get, process
 
 PARTITIONS: Final = 4
 SHARD_MEMBERS: Final = 60_000
@@ -215,14 +215,6 @@ def metrics(words: list[str], topics: Topics, verdicts: Verdicts, rate: int, log
         with Asked({path: f"{base}{path}" for path in paths}) as asked:
             figures = flood(reader.pid, topics, verdicts, rate, partial(counted, f"{base}/metrics"))
         return figures | asked.figures() | ({"stream, bytes": stream.bytes} if stream else {})
-
-
-def counted(address: str) -> int:
-    """Count the expirations that a reader has taken, by its metrics."""
-    lines = get(address).decode().splitlines()
-    return sum(
-        int(float(line.rpartition(" ")[2])) for line in lines if line.startswith("heartwheel_expirations_total{")
-    )
 
 
 def top(topics: Topics, verdicts: Verdicts, rate: int, log: Any) -> dict[str, Any]:

@@ -2,53 +2,68 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heartwheel.live.expiration import expiration_of
 from heartwheel.live.pairing import Unpaired
+from heartwheel.live.returns import Arrival, is_return, names_come, names_gone
+from support.output_rows import T0, expired
 
 KEPT_MAX = 4
 
 
 class Thing(NamedTuple):
-    """Something with names, and a level that a search may ask for."""
+    """Something with names and a time."""
 
     names: tuple[str, ...]
-    level: int
-
-
-def is_level(least: int, thing: Thing) -> bool:
-    """Return whether a thing fits."""
-    return thing.level >= least
+    at_ms: int
 
 
 names = st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(tuple)
 steps = st.lists(
-    st.tuples(st.just("add"), st.builds(Thing, names, st.integers(0, 2)))
-    | st.tuples(st.just("take"), st.builds(Thing, names, st.integers(0, 2)))
-    | st.tuples(st.just("let go"), st.integers(0, 3)),
+    st.tuples(st.sampled_from(["add", "until", "from"]), names, st.integers(0, 3))
+    | st.tuples(st.just("let go"), st.just(()), st.integers(0, 3)),
     max_size=40,
 )
 
 
 @given(steps)
-def test_a_search_finds_what_a_look_at_all_would_find(history: list[tuple[str, object]]) -> None:
+def test_a_search_finds_what_a_look_at_all_would_find(history: list[tuple[str, tuple[str, ...], int]]) -> None:
     """Adding, taking and letting go do what a list does that is searched from its oldest on."""
-    unpaired, plain = Unpaired[Thing](KEPT_MAX), list[Thing]()
-    for step, what in history:
-        if isinstance(what, Thing) and step == "add":
-            unpaired.add(what, what.names)
-            plain = [*plain, what][-KEPT_MAX:]
-        elif isinstance(what, Thing):
-            same = [each for each in plain if set(each.names) & set(what.names)]
-            expected = next((each for each in same if each.level >= what.level), None)
-            assert unpaired.take(what.names, partial(is_level, what.level)) is expected
+    unpaired, plain, now_ms = Unpaired[Thing](KEPT_MAX), list[Thing](), 0
+    for step, named, number in history:
+        same = [each for each in plain if set(each.names) & set(named)]
+        if step == "add":
+            now_ms += number
+            thing = Thing(named, now_ms)
+            unpaired.add(thing, named, now_ms)
+            plain = [*plain, thing][-KEPT_MAX:]
+        elif step == "let go":
+            if number < len(plain):
+                unpaired.let_go(plain[number])
+                plain = plain[1:] if number == 0 else plain
+        else:
+            until = step == "until"
+            at_ms = now_ms - number
+            expected = next((each for each in same if (each.at_ms <= at_ms if until else each.at_ms >= at_ms)), None)
+            found = unpaired.take_until(named, at_ms) if until else unpaired.take_from(named, at_ms)
+            assert found is expected
             plain = [each for each in plain if each is not expected]
-        elif isinstance(what, int) and what < len(plain):
-            thing = plain[what]
-            unpaired.let_go(thing)
-            plain = plain[1:] if thing is plain[0] else plain
         assert len(unpaired) == len(plain)
+
+
+ids = st.sampled_from(["a", "c-" + "0" * 36, "c-" + "1" * 36, "i-" + "2" * 36, "i-", "c-", ""])
+
+
+@given(ids, ids, st.sampled_from([None, "c", "i"]), st.sampled_from([None, "c", ""]), st.sampled_from("gh"))
+def test_names_say_what_the_rule_of_returns_says(
+    gone: str, come: str, instance: str | None, client: str | None, group: str
+) -> None:
+    """An arrival after the deadline shares a name with an expiration exactly if the rule calls it a return."""
+    row = expired("g", gone, group_instance_id=instance, client_id=client)
+    expiration = expiration_of(row, seq=1, append_ms=T0, partition=0, offset=0)
+    arrival = Arrival(group_id=group, member_id=come, time_ms=T0 + 1)
+    assert bool(set(names_gone(expiration)) & set(names_come(arrival))) == is_return(expiration, arrival)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.broker.jars import fetch_jars
+from heartwheel.kafka.client import admin_client
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topic_specs import TopicNames, engine_topics
 from heartwheel.kafka.topics import ensure_topics
@@ -94,7 +96,7 @@ class Session:
 
     @contextmanager
     def topics(self, *, shards: int, partitions: int = PARTITIONS, runs: tuple[str, ...] = ()) -> Iterator[JobConfig]:
-        """Make topics, and give the configuration of a job on them with a checkpoint of its own."""
+        """Make topics, and give the configuration of a job on them with a checkpoint of its own; gone afterwards."""
         self._runs += 1
         kinds = ("heartbeats", "expirations", "triggers", "status", "rejects", "job")
         names = {name: f"{name}-{self._runs}" for name in kinds}
@@ -102,11 +104,21 @@ class Session:
         ensure_topics(self.broker.bootstrap, specs, create=True)
         config = job_config(self.settings(shards=shards, **names), shuffle_partitions=self._shuffle, runs=runs)
         checkpoint = str(self.folder / f"checkpoint-{self._runs}")
-        yield dataclasses.replace(config, checkpoint=checkpoint, records_max=self._records_max)
+        try:
+            yield dataclasses.replace(config, checkpoint=checkpoint, records_max=self._records_max)
+        finally:
+            shutil.rmtree(checkpoint, ignore_errors=True)
+            remove_topics(self.broker.bootstrap, names.values())
+
+    @contextmanager
+    def fed(self, config: JobConfig, who: RawMembers, *, per_batch: int = 4_000) -> Iterator[RawFeed]:
+        """Encode the heartbeats of members once, for some runs."""
+        with RawFeed(self.broker.bootstrap, config.source, who, records_per_batch=per_batch) as feed:
+            yield feed
 
     def feed(self, config: JobConfig, who: RawMembers, *, per_batch: int = 4_000, **limits: Any) -> float:
         """Let members beat, see `RawFeed.run`; gives heartbeats a second."""
-        with RawFeed(self.broker.bootstrap, config.source, who, records_per_batch=per_batch) as feed:
+        with self.fed(config, who, per_batch=per_batch) as feed:
             return feed.run(**limits).records_per_s
 
     def drain(self, config: JobConfig) -> Run:
@@ -129,10 +141,18 @@ class Session:
         return self.pass_through(queries.heartbeats(self.spark, config))
 
 
-def finished(query: StreamingQuery) -> Run:
+def finished(query: StreamingQuery, *, seconds: int = 1_200) -> Run:
     """Wait for a query's end."""
-    query.awaitTermination()
+    if not query.awaitTermination(seconds):
+        query.stop()
+        raise TimeoutError(f"a query did not end in {seconds} s")
     return run_of(query)
+
+
+def remove_topics(bootstrap: str, names: Iterable[str]) -> None:
+    """Remove topics that nobody reads any more: a benchmark of many rows would fill the disk."""
+    with admin_client(bootstrap) as admin:
+        admin.delete_topics(list(names))
 
 
 def run_of(query: StreamingQuery, *, records_min: int = 1_000) -> Run:

@@ -102,10 +102,12 @@ class Cluster:
 
     Args:
         folder: where they work and log.
+        worker_memory: what the executor of a worker may take.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, worker_memory: str = "640m") -> None:
         folder.mkdir(parents=True)
+        self._worker_memory = worker_memory
         self.secret = folder / "secret"
         self.secret.write_text(secrets.token_hex(32))
         properties = {
@@ -129,7 +131,7 @@ class Cluster:
         pattern = re.compile(rf"Starting Spark master at (spark://{re.escape(HOST)}:\d+)")
         self.address = wait_for(lambda: pattern.search(self.master.log), "the master")[1]
         for name in ("worker-a", "worker-b"):
-            words = self._words("--cores", "1", "--memory", "640m", self.address)
+            words = self._words("--cores", "1", "--memory", self._worker_memory, self.address)
             self.workers.append(Worker(self._folder / name, f"{_PACKAGE}.worker.Worker", *words))
         for worker in self.workers:
             worker.start()
@@ -146,9 +148,9 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[Cluster]:
+def cluster(folder: Path, worker_memory: str = "640m") -> Iterator[Cluster]:
     """Run a cluster for the length of a block."""
-    made = Cluster(folder)
+    made = Cluster(folder, worker_memory)
     try:
         made.start()
         yield made

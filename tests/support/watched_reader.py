@@ -114,3 +114,11 @@ class Stream:
         with contextlib.suppress(OSError, ValueError, AttributeError):
             while piece := self._answer.read1(1 << 16):
                 self.bytes += len(piece)
+
+
+def counted(address: str) -> int:
+    """Count the expirations that a reader has taken, by its metrics."""
+    lines = get(address).decode().splitlines()
+    return sum(
+        int(float(line.rpartition(" ")[2])) for line in lines if line.startswith("heartwheel_expirations_total{")
+    )

@@ -8,14 +8,15 @@ from typing import Final
 
 from heartwheel.live.expiration import FROM_A_LOG, Expiration
 from heartwheel.live.pairing import Unpaired
-from heartwheel.live.returns import Arrival, arrivals_of, is_return, names_come, names_gone
+from heartwheel.live.returns import Arrival, arrivals_of, names_come, names_gone
 from heartwheel.wire.status import ListedGroup, RebalancingGroup, StatusRow
 from heartwheel.wire.verdicts import TriggerRow
 
-ARRIVALS_MAX: Final = 200
-"""Most unclaimed arrivals of a group that are remembered."""
+ARRIVALS_MAX: Final = 20_000
+"""Most arrivals that are nobody's return so far and are remembered: two topics have no common order."""
 
-_OPEN_MAX: Final = 1_000
+OPEN_MAX: Final = 20_000
+"""Most expirations whose return is waited for."""
 
 
 class GroupEntry:
@@ -42,9 +43,6 @@ class GroupEntry:
         """The group as a status row has listed it last."""
         self.listed_shard = 0
         self.expirations: deque[Expiration] = deque()
-        self._open = Unpaired[Expiration](_OPEN_MAX)
-        """Expirations whose member has not come back."""
-        self._arrivals = Unpaired[Arrival](ARRIVALS_MAX)
         self.version = 0
         """Rises with every change; see `GroupIndex.version`."""
 
@@ -56,22 +54,8 @@ class GroupEntry:
             return None if self.listed is None else self.listed_shard
         return newest.shard
 
-    def expired(self, expiration: Expiration) -> bool:
-        """Add an expiration; return whether its member is known to be back already.
-
-        Topics are read apart, so the arrival may have been read before the expiration.
-        """
-        self.expirations.append(expiration)
-        names = names_gone(expiration)
-        arrival = self._arrivals.take(names, lambda each: is_return(expiration, each))
-        if arrival is None:
-            self._open.add(expiration, names)
-            return False
-        expiration.returned_ms = arrival.time_ms
-        return True
-
-    def triggered(self, row: TriggerRow) -> list[Expiration]:
-        """Add a row of the triggers topic; return the expirations whose member came back with it."""
+    def triggered(self, row: TriggerRow) -> None:
+        """Add a row of the triggers topic."""
         self.triggers.append(row)
         self.newest = row
         # What a status row said of an earlier moment is over; of the same batch it comes again, or has come already.
@@ -80,22 +64,6 @@ class GroupEntry:
             self.begun = row
         if row.type == "rebalance_completed" and (row.leader is not None or row.shard != FROM_A_LOG):
             self.leader_seen = row.leader is not None
-        return [back for arrival in arrivals_of(row) if (back := self._arrived(arrival))]
-
-    def _arrived(self, arrival: Arrival) -> Expiration | None:
-        names = names_come(arrival)
-        expiration = self._open.take(names, lambda each: is_return(each, arrival))
-        if expiration is None:
-            self._arrivals.add(arrival, names)
-        else:
-            expiration.returned_ms = arrival.time_ms
-        return expiration
-
-    def let_go(self, expiration: Expiration) -> None:
-        """Forget its oldest expiration, if it is this one."""
-        if self.expirations and self.expirations[0] is expiration:
-            self.expirations.popleft()
-            self._open.let_go(expiration)
 
 
 class GroupIndex:
@@ -115,6 +83,9 @@ class GroupIndex:
         self.forgotten = 0
         """Groups that had to go, as there were too many."""
         self._triggers: deque[tuple[int, GroupEntry]] = deque()
+        self._open = Unpaired[Expiration](OPEN_MAX)
+        """Expirations whose member has not come back, the newest of all groups."""
+        self._arrivals = Unpaired[Arrival](ARRIVALS_MAX)
         self._rebalancing: dict[int, set[str]] = {}
         """The groups of each shard whose rebalance a status row names, or has to."""
         self._status_ms: dict[int, int] = {}
@@ -138,7 +109,7 @@ class GroupIndex:
         """Add a row of the triggers topic; return the expirations whose member came back with it."""
         entry = self.touch(row.group_id)
         self._triggers.append((append_ms, entry))
-        back = entry.triggered(row)
+        entry.triggered(row)
         # Topics are read apart: the status row of this batch, or of a later one, may have been here first.
         if row.detected_ms <= self._status_ms.get(row.shard, -1):
             entry.standing = self._standing[row.shard].get(row.group_id)
@@ -146,7 +117,7 @@ class GroupIndex:
             fresh = row.type == "rebalance_completed" and row.leader is not None
             entry.is_fresh = fresh and row.shard != FROM_A_LOG  # no status row follows a broker's log
             self._rebalancing.setdefault(row.shard, set()).add(row.group_id)
-        return back
+        return [back for arrival in arrivals_of(row) if (back := self._arrived(arrival))]
 
     def take_status(self, row: StatusRow) -> None:
         """Apply what a shard says of its groups: how rebalances stand, and which groups there are."""
@@ -183,15 +154,35 @@ class GroupIndex:
         entry.listed, entry.listed_shard = group, shard
 
     def add_expiration(self, expiration: Expiration) -> bool:
-        """Add an expiration; return whether its member is known to be back already."""
-        return self.touch(expiration.group_id).expired(expiration)
+        """Add an expiration; return whether its member is known to be back already.
+
+        Topics are read apart, so the arrival may have been read before the expiration.
+        """
+        self.touch(expiration.group_id).expirations.append(expiration)
+        names = names_gone(expiration)
+        arrival = self._arrivals.take_from(names, expiration.deadline_ms)
+        if arrival is None:
+            self._open.add(expiration, names, expiration.deadline_ms)
+            return False
+        expiration.returned_ms = arrival.time_ms
+        return True
+
+    def _arrived(self, arrival: Arrival) -> Expiration | None:
+        names = names_come(arrival)
+        expiration = self._open.take_until(names, arrival.time_ms)
+        if expiration is None:
+            self._arrivals.add(arrival, names, arrival.time_ms)
+        else:
+            expiration.returned_ms = arrival.time_ms
+        return expiration
 
     def let_go(self, expiration: Expiration) -> None:
         """Forget an expiration that has left the window."""
+        self._open.let_go(expiration)
         entry = self.entries.get(expiration.group_id)
         # A group that was forgotten and came again holds none of the old ones.
-        if entry is not None:
-            entry.let_go(expiration)
+        if entry is not None and entry.expirations and entry.expirations[0] is expiration:
+            entry.expirations.popleft()
 
     def evict(self, now_ms: int) -> None:
         """Let go of rebalances that are too old or too many."""

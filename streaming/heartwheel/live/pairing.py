@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Iterable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
 
 class Unpaired(Generic[T]):
-    """Things that have no counterpart yet, the oldest first, found by any of their names.
+    """Things that have no counterpart yet, found by any of their names, the oldest first.
 
-    A search costs what has the name, not what is kept: a million members may go and come back at once.
+    Things of one name are added in the order of their times, so a search looks at the ends and not at all that is
+    kept: a million members may go and come back at once, and those of a group may all have one name.
 
     Args:
         kept_max: most that are kept; the oldest goes.
@@ -21,29 +22,34 @@ class Unpaired(Generic[T]):
         self._kept_max = kept_max
         self._newest = 0
         self._kept: dict[int, tuple[T, Collection[str]]] = {}
-        self._by_name: dict[str, dict[int, T]] = {}
+        self._by_name: dict[str, dict[int, int]] = {}
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def add(self, thing: T, names: Collection[str]) -> None:
-        """Keep a thing under its names."""
+    def add(self, thing: T, names: Collection[str], at_ms: int) -> None:
+        """Keep a thing of a time under its names."""
         self._newest += 1
         self._kept[self._newest] = (thing, names)
         for name in names:
-            self._by_name.setdefault(name, {})[self._newest] = thing
+            self._by_name.setdefault(name, {})[self._newest] = at_ms
         if len(self._kept) > self._kept_max:
             self._remove(next(iter(self._kept)))
 
-    def take(self, names: Collection[str], fits: Callable[[T], bool]) -> T | None:
-        """Take out the oldest thing that has one of the names and fits; `None` if none does."""
-        firsts = []
-        for name in names:
-            named = self._by_name.get(name)
-            if named is not None:
-                firsts += [next((number for number, thing in named.items() if fits(thing)), 0)]
-        found = min(filter(None, firsts), default=0)
-        return self._remove(found) if found else None
+    def take_until(self, names: Collection[str], at_ms: int) -> T | None:
+        """Take out the oldest thing of one of the names; `None` if there is none until a time."""
+        firsts = (next(iter(named.items())) for named in self._named(names))
+        return self._take(number for number, first_ms in firsts if first_ms <= at_ms)
+
+    def take_from(self, names: Collection[str], at_ms: int) -> T | None:
+        """Take out the oldest thing of one of the names since a time; `None` if there is none."""
+        found = []
+        for named in self._named(names):
+            for number, thing_ms in reversed(named.items()):
+                if thing_ms < at_ms:
+                    break
+                found.append(number)
+        return self._take(found)
 
     def let_go(self, thing: T) -> None:
         """Forget a thing if it is the oldest one."""
@@ -51,12 +57,18 @@ class Unpaired(Generic[T]):
         if oldest is not None and self._kept[oldest][0] is thing:
             self._remove(oldest)
 
+    def _named(self, names: Collection[str]) -> list[dict[int, int]]:
+        return [named for name in names if (named := self._by_name.get(name))]
+
+    def _take(self, numbers: Iterable[int]) -> T | None:
+        found = min(numbers, default=None)
+        return None if found is None else self._remove(found)
+
     def _remove(self, number: int) -> T:
         thing, names = self._kept.pop(number)
-        for name in names:
-            # Two names of one thing may be the same.
-            named = self._by_name.get(name, {})
-            named.pop(number, None)
+        for name in set(names):
+            named = self._by_name[name]
+            del named[number]
             if not named:
-                self._by_name.pop(name, None)
+                del self._by_name[name]
         return thing

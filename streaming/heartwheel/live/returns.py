@@ -43,14 +43,16 @@ def came_back(expiration: ExpirationRow, trigger: TriggerRow) -> bool:
 
 
 def names_gone(expiration: ExpirationRow) -> tuple[str, ...]:
-    """Return the names under which an expired member can come back; see `names_come`."""
-    named = expiration.group_instance_id or expiration.client_id
-    return (expiration.member_id, f"{named}-") if named else (expiration.member_id,)
+    """Return the names under which an expired member can come back: each arrival since with one of them is a return."""
+    group_id, named = expiration.group_id, expiration.group_instance_id or expiration.client_id
+    same = f"{group_id}\n={expiration.member_id}"
+    return (same, f"{group_id}\n~{named}-") if named else (same,)
 
 
 def names_come(arrival: Arrival) -> tuple[str, ...]:
-    """Return the names that an arrival can be a return of: it is none if it shares no name with `names_gone`."""
-    return arrival.member_id, arrival.member_id[:-_UUID_CHARS]
+    """Return the names under which it may be expected; see `names_gone`."""
+    group_id, member_id = arrival.group_id, arrival.member_id
+    return f"{group_id}\n={member_id}", f"{group_id}\n~{member_id[:-_UUID_CHARS]}"
 
 
 def is_return(expiration: ExpirationRow, arrival: Arrival) -> bool:
