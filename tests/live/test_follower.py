@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -14,7 +15,7 @@ from heartwheel.live.follower import Follower
 from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.settings import Settings
 from heartwheel.wire.verdicts import ExpirationRow
-from support.job import Topics, wait_for
+from support.job import PATIENCE_S, Topics, wait_for
 from support.output_rows import expired, status
 
 pytestmark = pytest.mark.kafka
@@ -154,3 +155,32 @@ def test_it_finishes_with_all_that_is_there(kafka_broker: EmbeddedKafka, topics:
     follower.finish()
     assert follower.failure is None
     assert sorted(heard.members()) == sorted(names)
+
+
+def test_how_things_stand_is_told_while_verdicts_are_still_taken(
+    kafka_broker: EmbeddedKafka, topics: Callable[[str], str]
+) -> None:
+    """A crowd of expirations that takes long to hand on does not hold back the rows of status that come meanwhile."""
+    ours, heard = Topics(kafka_broker.bootstrap, topics, partitions=1), Heard()
+    begun, sent, told = threading.Event(), threading.Event(), threading.Event()
+    count, known = 45_000, list[int]()
+
+    def take(found: Sequence[TopicRow]) -> None:
+        if found[0].source is Source.STATUS:
+            known.append(len(heard.rows))
+            told.set()
+            return
+        heard.take(found)
+        begun.set()
+        sent.wait(PATIENCE_S)
+        if not told.is_set():
+            time.sleep(1)
+
+    send(ours, "expirations", *rows(*(f"m{number}" for number in range(count))))
+    with Follower(settings_of(ours), since_ms=0, on_rows=take) as follower:
+        assert begun.wait(PATIENCE_S)
+        send(ours, "status", msgspec.json.encode(status()))
+        sent.set()
+        assert told.wait(PATIENCE_S)
+    assert known[0] < count
+    assert follower.failure is None

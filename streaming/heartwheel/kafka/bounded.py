@@ -9,7 +9,7 @@ tests/kafka/test_bounded.py reads real bombs of all codecs from a real broker.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -72,7 +72,6 @@ class BoundedConsumer(KafkaConsumer):  # type: ignore[misc]  # the library has n
     Args:
         on_oversized: called with each batch that is passed over, from within `poll`.
         headers: whether to read the headers of records, which without are `None`.
-        first: topics whose records a poll hands on before those of all others that have come.
         configs: as `KafkaConsumer` takes them.
     """
 
@@ -81,13 +80,12 @@ class BoundedConsumer(KafkaConsumer):  # type: ignore[misc]  # the library has n
         *,
         on_oversized: OnOversized = warn_of_oversized,
         headers: bool = False,
-        first: Collection[str] = (),
         **configs: Any,
     ) -> None:
         super().__init__(**configs)
         # Without metrics: the fetcher that this one replaces has registered them already.
         self._fetcher = _Fetcher(
-            self._client, self._subscription, on_oversized=on_oversized, headers=headers, first=first, **self.config
+            self._client, self._subscription, on_oversized=on_oversized, headers=headers, **self.config
         )
 
 
@@ -101,19 +99,14 @@ class _Fetcher(Fetcher):  # type: ignore[misc]  # the library has no types
         *,
         on_oversized: OnOversized,
         headers: bool,
-        first: Collection[str],
         **configs: Any,
     ) -> None:
         super().__init__(client, subscriptions, **configs)
         self.PartitionRecords = partial(_PartitionRecords, on_oversized=on_oversized, headers=headers)
-        self._first = frozenset(first)
         self._room = 0
 
     def fetched_records(self, *arguments: Any, **named: Any) -> Any:
         self._room = POLL_BYTES_MAX
-        for fetch in [each for each in self._completed_fetches.copy() if each.topic_partition.topic in self._first]:
-            self._completed_fetches.remove(fetch)
-            self._completed_fetches.appendleft(fetch)
         # The library looks for records of partitions that were paused meanwhile only if this is None, and leaves what
         # has been read to its end here until another answer comes, which may be never.
         if not self._next_partition_records:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -146,8 +146,6 @@ def reader(
     connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
     on_oversized: OnOversized = warn_of_oversized,
     headers: bool = False,
-    first: Collection[str] = (),
-    fetch_bytes: int = 4 << 20,
 ) -> Iterator[Any]:
     """Open a consumer without a group that sees committed records only; assign partitions to it yourself.
 
@@ -160,8 +158,6 @@ def reader(
         connect_timeout_ms: how long to look for a broker, ms.
         on_oversized: called with each batch that is passed over; the default logs a warning.
         headers: whether to read the headers of records, which without are `None`.
-        first: topics whose records a poll hands on before those of all others that have come.
-        fetch_bytes: most that is asked for of a partition at once; a record batch that is larger comes all the same.
 
     Raises:
         KafkaUnreachableError: if nobody answers in time.
@@ -170,7 +166,7 @@ def reader(
     settings = client_settings(properties or {})
     with plain_errors(bootstrap, doing):
         consumer = connect(
-            partial(BoundedConsumer, on_oversized=on_oversized, headers=headers, first=first),
+            partial(BoundedConsumer, on_oversized=on_oversized, headers=headers),
             bootstrap,
             timeout_ms=connect_timeout_ms,
             group_id=None,
@@ -178,7 +174,7 @@ def reader(
             auto_offset_reset="earliest",
             isolation_level="read_committed",
             max_poll_records=10_000,
-            max_partition_fetch_bytes=fetch_bytes,
+            max_partition_fetch_bytes=4 << 20,
             **settings,
         )
         try:

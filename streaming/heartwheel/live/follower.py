@@ -1,44 +1,25 @@
-"""Follow the output topics in a thread of its own, over every absence of the brokers, without gap and double.
+"""Follow the output topics, over every absence of the brokers, without gap and double.
 
-The follower keeps the next offset of each partition itself. Whatever breaks, it builds a new consumer and goes on
-there, so a row is handed on once and in the order of its partition (tests/live/test_follower.py).
+How things stand and what was decided come in two lanes, each with a connection and a thread: when a million members
+fall silent at once, reading their verdicts takes a while, and that the job lives must be known meanwhile.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final, Self
+from typing import Self
 
-from kafka.errors import KafkaError
-
-from heartwheel.kafka.bounded import OversizedBatch, warn_of_oversized
-from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError, reader
+from heartwheel.live.lane import Lane
 from heartwheel.live.partitions import FollowedPartitions
-from heartwheel.live.topic_rows import COMPACTED, Source, TopicRow, decode, topic_names
+from heartwheel.live.topic_rows import COMPACTED, Source, TopicRow, topic_names
 from heartwheel.settings import Settings
 
 __all__ = ["Follower", "Source", "TopicRow"]
 
-_log = logging.getLogger(__name__)
-
-_POLL_MS: Final = 200
-_PROBE_EVERY_S: Final = 2.0
-_PROBE_TIMEOUT_MS: Final = 2_000
-_LOOK_EVERY_S: Final = 2.0
-_FETCH_BYTES: Final = 256 << 10
-"""Of a partition at once. It is some three thousand verdicts, packed: what the job says of itself comes with the next
-answer, and that is asked for when the last one has been read."""
-
-_CONNECT_TIMEOUT_MS: Final = 3_000
-_BACKOFF_S: Final = (0.5, 1.0, 2.0, 4.0)
-_BROKEN: Final = (KafkaUnreachableError, KafkaRefusedError, KafkaError, OSError)
-
 
 class Follower:
-    """A reader of the output topics, in a thread of its own.
+    """A reader of the output topics, in threads of its own.
 
     Args:
         settings: where Kafka is and what the topics are called.
@@ -46,7 +27,7 @@ class Follower:
         since_ms: where to begin in topics that are not compacted, epoch ms; `None` begins with what comes from now on.
         tail_max: most records of a partition to begin with, however many there are since `since_ms`.
         positions: where to go on in partitions that were read before, by source and partition; wins over the two above.
-        on_rows: called with rows in the order of their partition, from the follower's thread, never with none. What it
+        on_rows: called with rows in the order of their partition, from one thread at a time, never with none. What it
             raises ends the follower.
         on_link: called with `True` once the brokers answer, `False` once they do not; on changes only.
     """
@@ -63,19 +44,26 @@ class Follower:
         on_link: Callable[[bool], None] = lambda _linked: None,
     ) -> None:
         names = topic_names(settings.kafka.topics)
-        self._kafka = settings.kafka
-        topics = {names[source]: source for source in sources}
-        # However many verdicts there are: whether the job lives must be known now.
-        self._first = [topic for topic, source in topics.items() if source in COMPACTED]
-        self._partitions = FollowedPartitions(topics, since_ms=since_ms, tail_max=tail_max, positions=positions)
         self._on_rows, self._on_link = on_rows, on_link
+        self._handing, self._linking = threading.Lock(), threading.Lock()
         self._linked: bool | None = None
-        self._stopping, self._finishing = threading.Event(), threading.Event()
-        self._thread: threading.Thread | None = None
-        self.undecodable = 0
-        """Values that were passed over, as they are no rows of their topic or unpack to too much."""
-        self.failure: BaseException | None = None
-        """What ended the follower, if something did: a bug, `on_rows`, or brokers that are gone at `finish`."""
+        standing = [source for source in sources if source in COMPACTED]
+        decided = [source for source in sources if source not in COMPACTED]
+        self._lanes = [
+            Lane(
+                settings.kafka,
+                FollowedPartitions(
+                    {names[source]: source for source in some},
+                    since_ms=since_ms,
+                    tail_max=tail_max,
+                    positions=positions,
+                ),
+                on_rows=self._take,
+                on_link=self._link,
+            )
+            for some in (decided, standing)
+            if some
+        ]
 
     def __enter__(self) -> Self:
         self.start()
@@ -92,101 +80,51 @@ class Follower:
     @property
     def skipped(self) -> int:
         """Records that lay before the tail it began with, or were deleted before they could be read."""
-        return self._partitions.skipped
+        return sum(lane.skipped for lane in self._lanes)
+
+    @property
+    def undecodable(self) -> int:
+        """Values that were passed over, as they are no rows of their topic or unpack to too much."""
+        return sum(lane.undecodable for lane in self._lanes)
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What ended the follower, if something did: a bug, `on_rows`, or brokers that are gone at `finish`."""
+        return next((lane.failure for lane in self._lanes if lane.failure is not None), None)
 
     def start(self) -> None:
-        """Begin to follow, in a daemon thread; brokers and topics may come later."""
-        self._thread = threading.Thread(target=self._run, name="heartwheel-follower", daemon=True)
-        self._thread.start()
+        """Begin to follow, in daemon threads; brokers and topics may come later."""
+        for lane in self._lanes:
+            lane.start()
 
     def finish(self) -> None:
         """Read up to what is in the topics by now, then end it and wait until it has ended."""
-        self._finishing.set()
-        if self._thread is not None:
-            self._thread.join()
+        self._end(finish=True)
 
     def stop(self) -> None:
         """End it, and wait until it has ended; harmless when it has not begun."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join()
+        self._end(finish=False)
 
-    def _run(self) -> None:
-        failures = 0
-        try:
-            while not self._stopping.is_set():
-                try:
-                    self._follow()
-                except _BROKEN as error:
-                    _log.debug("following is interrupted: %s", error)
-                    if self._finishing.is_set():
-                        raise
-                    # Two brokers may take turns in failing; only an answer to everything resets the patience.
-                    failures = 0 if self.linked else failures + 1
-                    self._link(linked=False)
-                    self._stopping.wait(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
-        except BaseException as error:  # noqa: BLE001 - a thread that ends in silence is the worst of all
-            self.failure = error
-            _log.exception("the follower of the topics has ended")
-            self._link(linked=False)
+    def _end(self, *, finish: bool) -> None:
+        for lane in self._lanes:
+            lane.end(finish=finish)
+        for lane in self._lanes:
+            lane.join()
 
-    def _follow(self) -> None:
-        with reader(
-            self._kafka.bootstrap_servers,
-            self._kafka.client,
-            doing="follow the topics",
-            connect_timeout_ms=_CONNECT_TIMEOUT_MS,
-            on_oversized=self._pass_over,
-            first=self._first,
-            fetch_bytes=_FETCH_BYTES,
-        ) as consumer:
-            looked_s = probed_s = float("-inf")
-            ends: Mapping[Any, int] | None = None
-            while not self._stopping.is_set():
-                now_s = time.monotonic()
-                if now_s - looked_s >= _LOOK_EVERY_S:
-                    self._partitions.look(consumer, timeout_ms=_PROBE_TIMEOUT_MS)
-                    looked_s = now_s
-                if self._finishing.is_set():
-                    ends = ends or self._partitions.ends(consumer, timeout_ms=_PROBE_TIMEOUT_MS)
-                    if self._partitions.reached(ends, consumer):
-                        self._stopping.set()
-                        return
-                if self._poll(consumer):
-                    probed_s = time.monotonic()
-                    self._link(linked=True)
-                elif now_s - probed_s >= _PROBE_EVERY_S:
-                    # A consumer whose brokers are gone polls on in silence: only a question tells.
-                    self._partitions.probe(consumer, timeout_ms=_PROBE_TIMEOUT_MS)
-                    probed_s = time.monotonic()
-                    self._link(linked=True)
-
-    def _pass_over(self, batch: OversizedBatch) -> None:
-        warn_of_oversized(batch)
-        self.undecodable += batch.last_offset - batch.first_offset + 1
-
-    def _poll(self, consumer: Any) -> bool:
-        """Hand on what one poll brings; return whether it brought anything."""
-        if not self._partitions.assigned:
-            self._stopping.wait(_POLL_MS / 1000)
-            return False
-        found = consumer.poll(_POLL_MS)
-        rows: list[TopicRow] = []
-        for place, records in found.items():
-            source = self._partitions.source_of(place)
-            self._partitions.passed(place, records[-1].offset + 1)
-            rows += self._decoded(source, records)
-        if rows:
+    def _take(self, rows: Sequence[TopicRow]) -> None:
+        with self._handing:
             self._on_rows(rows)
-        return bool(found)
 
-    def _decoded(self, source: Source, records: Sequence[Any]) -> list[TopicRow]:
-        valued = [record for record in records if record.value is not None]
-        rows = [each for record in valued if (each := decode(source, record)) is not None]
-        self.undecodable += len(valued) - len(rows)
-        return rows
-
-    def _link(self, *, linked: bool) -> None:
-        if linked is not self._linked:
-            self._linked = linked
-            self._on_link(linked)
+    def _link(self) -> None:
+        """Tell whether the brokers answer all lanes; a lane that has failed ends the others."""
+        with self._linking:
+            if self.failure is not None:
+                for lane in self._lanes:
+                    lane.end(finish=False)
+            states = [lane.linked for lane in self._lanes]
+            if None in states and False not in states:
+                return  # not all have asked yet
+            linked = all(states)
+            if linked is not self._linked:
+                self._linked = linked
+                self._on_link(linked)
