@@ -48,3 +48,18 @@ def test_an_expiry_by_the_rules_says_which_outage_put_it_off() -> None:
     stage.machine.advance(end_ms + 5_000)
     expired = [each for each in stage.verdicts if each.expiry_reason]
     assert [each.renewed_ms for each in expired] == [end_ms, end_ms]
+
+
+def test_a_group_that_begins_anew_knows_of_no_outage_before() -> None:
+    """What renewed the group that was forgotten has put off nobody of that which has its name now.
+
+    Whether a shard has forgotten it between two batches, or it began anew within one, says nothing.
+    """
+    stage = play(STABLE_AB)
+    start_ms = stage.now_ms
+    stage.machine.renew(start_ms, start_ms + 20_000)
+    assert stage.machine.renewed_ms == start_ms + 20_000
+    stage.machine.advance(start_ms + 30_000)
+    stage.machine.advance(stage.machine.group.forget_deadline_ms)
+    assert stage.machine.is_forgettable()
+    assert stage.machine.renewed_ms == -1

@@ -76,6 +76,27 @@ def test_a_gap_as_long_as_the_least_outage_is_none(gap_ms: int, expired_ms: int,
     assert [each.time_ms - T0 for each in verdicts if each.expiry_reason] == [expired_ms]
 
 
+@pytest.mark.parametrize("cut", range(4))
+def test_p4_sessions_that_end_together_end_alike_in_a_group_that_was_of_another_kind_for_a_moment(cut: int) -> None:
+    """P4: a join made a loaded group a classic one, and a heartbeat of a later generation a loaded one again."""
+    log = LogBuilder()
+    log.beat(T0, "g", "a", generation_id=1, session_timeout_ms=1_000)
+    join = Event(
+        type=EventType.JOIN,
+        group_id="g",
+        member_id="c",
+        session_timeout_ms=4_000,
+        rebalance_timeout_ms=1_000,
+        protocol_type="consumer",
+        protocols=(Protocol("range"),),
+    )
+    log.add(T0 + 500, join)
+    log.beat(T0 + 500, "g", "b", generation_id=2, session_timeout_ms=4_000)
+    log.tick(T0 + 9_000)
+    verdicts = _apply(log.records[:cut], log.records[cut:])
+    assert [each.member_id for each in verdicts if each.expiry_reason] == ["a", "c", "b"]
+
+
 def _joined(log: LogBuilder) -> None:
     """Write how A and B join one generation, and how A, the leader, syncs, and B does not."""
     for member in "AB":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from random import Random
 
 import pytest
@@ -60,12 +61,24 @@ def _event(dice: Random, *kinds: EventType) -> Event:
 
 
 def _run(
-    log: LogBuilder, batches: list[list[Record]], config: CoordinatorConfig, runs: tuple[str, ...] = (RUN,)
+    log: LogBuilder,
+    batches: list[list[Record]],
+    config: CoordinatorConfig,
+    runs: tuple[str, ...] = (RUN,),
+    *,
+    former: tuple[int, ...] = (),
 ) -> list[Verdict]:
     blob = ""
     verdicts: list[Verdict] = []
     for batch in batches:
-        shard = Shard(coordinator=config, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
+        shard = Shard(
+            coordinator=config,
+            limits=ShardLimits(),
+            outage_min_ms=OUTAGE_MIN_MS,
+            partitions=PARTITIONS if former else 0,
+            former=former,
+            blob=blob,
+        )
         verdicts += shard.apply(*read_records(batch, runs=runs)).verdicts
         blob = shard.encode()
     shard = Shard(coordinator=config, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
@@ -108,10 +121,15 @@ def test_p3_groups_in_several_partitions_are_merged_however_they_are_read() -> N
         assert by_group(verdicts) == by_group(run_reference(log, clock_ms=_end(log), config=SLOW)), seed
 
 
-def _log_with_outages(dice: Random) -> LogBuilder:
-    """Write a log of groups that keep to one partition each, with ticks of this run and of others that stop and go."""
+def _log_with_outages(dice: Random, *former: int) -> LogBuilder:
+    """Write a log of groups that keep to the partition that is theirs, with ticks of runs that stop and go.
+
+    Args:
+        dice: where all of it comes from.
+        former: how many partitions there were before, by which producers still go, too.
+    """
     log, now = LogBuilder(), T0
-    home = {group: (murmur2(group.encode()) & 0x7FFFFFFF) % PARTITIONS for group in GROUPS}
+    hashes = {group: murmur2(group.encode()) & 0x7FFFFFFF for group in GROUPS}
     for _ in range(dice.randint(1, 50)):
         now += dice.choice([0, 1, 100, 200, 400, 401, 1_000, 3_000, 3_001, 3_500, 9_000, 13_100])
         for _ in range(dice.randint(1, 3)):
@@ -120,7 +138,8 @@ def _log_with_outages(dice: Random) -> LogBuilder:
                 log.tick(now, partition=dice.randrange(PARTITIONS), run=run, partitions=PARTITIONS)
             else:
                 event = _event(dice, EventType.HEARTBEAT, EventType.HEARTBEAT, EventType.JOIN, EventType.SYNC)
-                log.add(now - dice.choice([0, 0, 0, 7, 3_400]), event, partition=home[event.group_id])
+                home = hashes[event.group_id] % dice.choice([PARTITIONS, *former])
+                log.add(now - dice.choice([0, 0, 0, 7, 3_400]), event, partition=home)
     return log
 
 
@@ -137,6 +156,17 @@ def test_p3_outages_renew_the_same_sessions_however_they_are_read() -> None:
             for p in range(PARTITIONS)
         )
     assert outages > EXAMPLES // 10
+
+
+def test_p3_outages_renew_the_same_sessions_of_groups_in_two_partitions_however_they_are_read() -> None:
+    """P3: a group is renewed if a record from there was applied before, since it began, wherever a batch ends."""
+    config = dataclasses.replace(SLOW, empty_group_retention_ms=2_000)
+    # In the first one a group is forgotten that is owed a renewal, while records of it wait for that.
+    for seed in (42, *range(EXAMPLES // 3)):
+        dice = Random(seed)
+        log = _log_with_outages(dice, 1)
+        expected = run_reference(log, clock_ms=_end(log), config=config)
+        assert by_group(_run(log, _batches(dice, log), config, former=(1,))) == by_group(expected), seed
 
 
 def _living(*, until_ms: int, pause: tuple[int, int], runs: tuple[str, str] = (RUN, RUN)) -> LogBuilder:
@@ -387,6 +417,30 @@ def test_p3_a_group_that_begins_anew_in_one_batch_was_seen_nowhere_before(*, cut
         blob = shard.encode()
     expired = [(each.member_id, each.time_ms - T0) for each in verdicts if each.expiry_reason]
     assert expired == [("old", 1_000), ("new", 42_000)]
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_p3_a_group_seen_in_a_partition_only_after_its_outage_is_not_renewed(*, cut: bool) -> None:
+    """P3: a record that waits behind the gap until a tick says what that was does not say that it was there before."""
+    group = next(name for name in map(str, range(99)) if (murmur2(name.encode()) & 0x7FFFFFFF) % 2 == 1)
+    log = LogBuilder()
+    log.beat(T0 + 9_000, group, "old", session_timeout_ms=15_000)
+    for t in range(9_000, 60_001, 200):
+        log.tick(T0 + t, partitions=2)
+    for t in (*range(9_000, 10_001, 200), *range(20_200, 60_001, 200)):
+        log.tick(T0 + t, partition=1, partitions=2)
+        if t == 10_000:
+            log.beat(T0 + 20_000, group, "new", session_timeout_ms=15_000, partition=1)
+    known = [record for record in log.records if record.append_ms <= T0 + 20_000]
+    rest = [record for record in log.records if record.append_ms > T0 + 20_000]
+    assert outages_of([record for record in log.records if record.partition == 1]) == [(T0 + 10_000, T0 + 20_000)]
+    blob, verdicts = "", []
+    for batch in (known, rest) if cut else ([*known, *rest],):
+        shard = Shard(coordinator=SLOW, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
+        verdicts += shard.apply(*read_records(sorted(batch, key=lambda each: (each.partition, each.offset)))).verdicts
+        blob = shard.encode()
+    expired = [(each.member_id, each.time_ms - T0) for each in verdicts if each.expiry_reason]
+    assert expired == [("old", 24_000), ("new", 35_000)]
 
 
 def test_a_record_at_the_deadline_of_another_is_late_wherever_the_batch_ends() -> None:

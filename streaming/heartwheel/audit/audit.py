@@ -16,7 +16,7 @@ from heartwheel.audit.partitions import Outage
 from heartwheel.audit.recent import key_of
 from heartwheel.audit.rejects import Rejects
 from heartwheel.audit.report import report_of
-from heartwheel.audit.rules.groups import advance, apply, is_gone
+from heartwheel.audit.rules.groups import advance, apply, is_gone, next_deadline_ms
 from heartwheel.audit.rules.model import NEVER, Group
 from heartwheel.audit.rules.renewals import renew
 from heartwheel.audit.snapshot import new_state, read_snapshot, write_snapshot
@@ -266,11 +266,11 @@ class Audit:
     def _use(self, held: Held, place: Waiting, event: Request) -> None:
         """Apply a record that nothing can come before."""
         state, group, partition, offset = self._state, held.group, place.partition, place.offset
-        if self._rejects.is_named(partition, offset):
-            # Whether there was room is asked once those are gone whose time has come.
+        if next_deadline_ms(group) <= place.time_ms:
+            # Those are gone whose time has come, before it is asked whether there was room, and so may the group be.
             self._advance(held, place.time_ms)
-            if self._rejects.is_left_out(partition, offset, event, group):
-                return
+        if self._rejects.is_named(partition, offset) and self._rejects.is_left_out(partition, offset, event, group):
+            return
         cause = apply(group, event, place.time_ms, self.config, self._said)
         if self._said:
             self._derive()

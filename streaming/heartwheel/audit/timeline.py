@@ -171,15 +171,10 @@ class Timeline:
         """Apply what nothing can come before, and run the timers as far as the group's time has come."""
         while held.waiting and self._blocking(held) is None:
             time_ms, kind, partition, number, value = heapq.heappop(held.waiting)
-            self._advance(held, time_ms)
             if kind == _OUTAGE:
-                if partition in held.parts:
-                    self._renew(held, Outage(time_ms, number, partition))
+                self._advance(held, time_ms)
+                self._renew(held, Outage(time_ms, number, partition))
             else:
-                if is_gone(held.group):
-                    # It begins anew: where it was seen before says nothing of it.
-                    later = (part for _, other, part, *_ in held.waiting if other == _RECORD)
-                    held.parts = list(dict.fromkeys([partition, *later]))
                 self._use(held, Waiting(time_ms, partition, number), decode_accepted_request(value))
         now_ms = self.time_of(held)
         if next_deadline_ms(held.group) <= now_ms:

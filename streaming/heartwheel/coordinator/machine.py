@@ -122,6 +122,11 @@ class GroupMachine:
         """Return when the next timer fires, epoch ms; `NEVER` if none is armed."""
         return self._ctx.timers.next_deadline_ms()
 
+    @property
+    def renewed_ms(self) -> int:
+        """End of the newest outage that has renewed the sessions of the group as it is, epoch ms; -1 if none has."""
+        return self._ctx.renewed_ms
+
     def is_forgettable(self) -> bool:
         """Tell that nothing of the group is left to remember: a fresh `Group` would behave the same.
 
@@ -174,6 +179,7 @@ class GroupMachine:
         fresh = Group(group_id=self.group.group_id, partition=self.group.partition)
         for field in Group.__struct_fields__:
             setattr(self.group, field, getattr(fresh, field))
+        self._ctx.renewed_ms = -1
         self._ctx.reindex()
 
     # Requests

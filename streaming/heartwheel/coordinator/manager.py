@@ -105,6 +105,11 @@ class GroupManager:
         self._renewed_ms = max(self._renewed_ms, after_ms)
         return self._machine.renew(before_ms, after_ms)
 
+    @property
+    def renewed_ms(self) -> int:
+        """End of the newest outage that has renewed the sessions of the group as it is, epoch ms; -1 if none has."""
+        return self._machine.renewed_ms if isinstance(self._machine, GroupMachine) else self._renewed_ms
+
     def next_deadline_ms(self) -> int:
         """Return when the next timer fires, epoch ms; `NEVER` if none is armed."""
         return self._machine.next_deadline_ms()
@@ -142,6 +147,7 @@ class GroupManager:
             return False
         group = machine.group
         if machine.forgotten:
+            self._renewed_ms = -1
             self._machine = self._machine_of(Group(group.group_id))
         elif machine.downgraded_by is not None:
             rebalance, coordinator = machine.downgrade_rebalances, self._config.coordinator

@@ -66,6 +66,9 @@ class Timers:
         member.timer = kind
         member.timer_ms = length_ms
         member.deadline_ms = deadline = now_ms + length_ms
+        if self._filed_by != self._order():
+            # Else a group that is of another kind for a moment would leave entries that are ranked by it.
+            self._file_all()
         filed = self._filed.get(member.seq)
         if filed is None or deadline <= filed[0]:
             rank = self._rank(member)

@@ -63,6 +63,7 @@ class ShardState(NamedTuple):
         counts: counters by name.
         time: of every partition.
         elsewhere: partitions that groups were seen in besides their first, by the group's row.
+        heard: partitions that records were applied from, of those groups, likewise.
         waiting: records that wait for their time.
         owed: outages that have yet to renew a group's sessions, by the group's row.
         came: the sections that the state was decoded from, each as bytes and as text.
@@ -77,6 +78,7 @@ class ShardState(NamedTuple):
     counts: dict[str, int]
     time: LogTime
     elsewhere: dict[int, list[int]]
+    heard: dict[int, list[int]]
     waiting: list[Pack]
     owed: dict[int, list[Outage]]
     came: Mapping[str, tuple[bytes, str]]
@@ -90,11 +92,12 @@ class _TimeSection(msgspec.Struct, array_like=True):
     elsewhere: dict[int, list[int]] = {}
     owed: dict[int, list[Outage]] = {}
     sessions: int = 0
+    heard: dict[int, list[int]] = {}
 
 
 def new_state() -> ShardState:
     """Make the state of a new shard."""
-    return ShardState(member_table(), group_table(), TimingWheel(), {}, LogTime(), {}, [], {}, {}, {})
+    return ShardState(member_table(), group_table(), TimingWheel(), {}, LogTime(), {}, {}, [], {}, {}, {})
 
 
 def encode_state(state: ShardState) -> str:
@@ -108,7 +111,9 @@ def encode_state(state: ShardState) -> str:
         "fingerprints": fingerprints.tobytes(),
         "groups": write_columns(groups),
         "counts": msgspec.json.encode(state.counts),
-        "time": msgspec.msgpack.encode(_TimeSection(state.time, state.elsewhere, state.owed, state.sessions)),
+        "time": msgspec.msgpack.encode(
+            _TimeSection(state.time, state.elsewhere, state.owed, state.sessions, state.heard)
+        ),
         "waiting": _write_waiting(state.waiting),
         "heartbeats": msgspec.msgpack.encode(state.kept) if state.kept else b"",
     }
@@ -163,6 +168,7 @@ def decode_state(blob: str) -> ShardState:
         counts,
         time.time,
         time.elsewhere,
+        time.heard,
         waiting,
         time.owed,
         came,

@@ -44,7 +44,7 @@ class GroupRunner:
         router: has to learn of rows that move.
         limits: with `verdicts_max` verdicts in a batch no further due groups are run.
         heartbeats: keeps those that rows lose.
-        group_times: has to learn of groups that begin anew.
+        group_times: learns from which partitions groups are heard.
     """
 
     def __init__(
@@ -110,21 +110,15 @@ class GroupRunner:
         answers: Counter[Answer] = Counter()
         entries = log.entry[records]
         size = machine.size
-        may_move, begins = bool(self._groups["elsewhere"][loaded.row]), -1
-        for at, (record, entry, append_ms, mark) in enumerate(
-            zip(
-                records.tolist(),
-                entries.tolist(),
-                log.append_ms[records].tolist(),
-                log.fingerprint[entries].tolist(),
-                strict=True,
-            )
+        heard = self._group_times.heard_by(loaded.row)
+        for record, entry, append_ms, mark in zip(
+            records.tolist(),
+            entries.tolist(),
+            log.append_ms[records].tolist(),
+            log.fingerprint[entries].tolist(),
+            strict=True,
         ):
             event = log.event(entry)
-            if may_move:
-                machine.advance(append_ms)
-                if machine.is_forgettable():
-                    begins = at
             if admission.is_full(size) and machine.is_stranger(event):
                 # Who is gone by now makes room, wherever the batches are cut (`test_p6_the_gone_make_room_at_any_cut`).
                 machine.advance(append_ms)
@@ -132,14 +126,18 @@ class GroupRunner:
                 if admission.is_full(size):
                     admission.refuse_stranger(log, record)
                     continue
+            if heard is not None:
+                machine.advance(append_ms)
+                if machine.is_forgettable():
+                    heard.clear()  # it begins anew
+                if (partition := int(log.entry_partition[entry])) not in heard:
+                    heard.append(partition)
             answer = machine.apply(event, append_ms, mark)
             if mark and isinstance(event, Event):
                 loaded.heard[mark] = event
             answers[answer] += 1
             size = admission.recount(machine.size, size)
             admission.hear(log, record, answer)
-        if begins >= 0:
-            self._group_times.begin_anew(loaded.row, log.entry_partition[entries[begins:]].tolist())
         batch.counts.update({f"answer_{answer}": n for answer, n in answers.items()})
 
     def fire(self, clock_ms: int, times: Ints, batch: Batch) -> None:

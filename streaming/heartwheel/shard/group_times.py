@@ -4,13 +4,14 @@ A group is read from the partition that its id hashes to, and from every partiti
 topic has grown, or when producers choose partitions in another way. The group's time is the least of theirs. So a
 partition without time holds its own groups and no others.
 
+An outage renews the sessions of the groups that were *heard* from its partition before it: those that a record from
+there was applied to since they began. One that waits, or that came before the group was forgotten, is no evidence.
+
 A group whose events a feed passes on is read from that feed in place of a partition (`heartwheel.log_time.feeds`): what
 is a partition here is a *source*, and the times of all sources are indexed by their numbers.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,29 +34,27 @@ class GroupTimes:
     Args:
         groups: the table of groups.
         elsewhere: the partitions a group was seen in besides its first, by the group's row.
+        heard: the partitions that records were applied from, of those groups, likewise.
     """
 
-    def __init__(self, groups: Table, elsewhere: dict[int, list[int]]) -> None:
+    def __init__(self, groups: Table, elsewhere: dict[int, list[int]], heard: dict[int, list[int]]) -> None:
         self._groups = groups
         self._elsewhere = elsewhere
+        # Before it was told apart, a group counted as heard wherever it was seen.
+        self._heard = {row: [int(groups["partition"][row]), *found] for row, found in elsewhere.items()} | heard
 
     def elsewhere(self) -> dict[int, list[int]]:
         """Return the partitions that groups were seen in besides their first, by the group's row."""
+        return self._of_rows(self._elsewhere)
+
+    def heard(self) -> dict[int, list[int]]:
+        """Return the partitions that records were applied from, of groups that were seen in several, by their row."""
+        return self._of_rows(self._heard)
+
+    def _of_rows(self, found: dict[int, list[int]]) -> dict[int, list[int]]:
         # A row that was given back has no other partitions any more, whoever has it now.
         flags = self._groups["elsewhere"]
-        return {row: found for row, found in self._elsewhere.items() if row < len(flags) and flags[row]}
-
-    def begin_anew(self, row: int, partitions: Sequence[int]) -> None:
-        """Forget where a group was seen before it began anew, under the same row.
-
-        Args:
-            row: the group's.
-            partitions: those of its records since then, in their order.
-        """
-        first, *more = dict.fromkeys(partitions)
-        self._groups["partition"][row] = first
-        self._groups["elsewhere"][row] = bool(more)
-        self._elsewhere[row] = more
+        return {row: partitions for row, partitions in found.items() if row < len(flags) and flags[row]}
 
     def note(self, log: BatchLog, route: Route) -> None:
         """Note the partitions that groups are seen in besides their first."""
@@ -65,8 +64,32 @@ class GroupTimes:
             if not self._groups["elsewhere"][row]:
                 self._groups["elsewhere"][row] = 1
                 self._elsewhere[row] = [partition]
+                # A group without a time has but records that wait.
+                began = self._groups["seen_ms"][row] > UNKNOWN_MS
+                self._heard[row] = [int(self._groups["partition"][row])] if began else []
             elif partition not in self._elsewhere[row]:
                 self._elsewhere[row].append(partition)
+
+    def hear(self, log: BatchLog, route: Route) -> None:
+        """Note where groups were heard from whose records need no rules; they are not forgotten amidst them."""
+        if not self._elsewhere:
+            return
+        # One more than groups, read by entries of no group, which are busy.
+        several = np.append(self._groups["elsewhere"] != 0, False)
+        entries = np.flatnonzero(several[route.group] & ~route.busy[route.group])
+        for row, partition in zip(route.group[entries].tolist(), log.entry_partition[entries].tolist(), strict=True):
+            if partition not in self._heard[row]:
+                self._heard[row].append(partition)
+
+    def heard_by(self, row: int) -> list[int] | None:
+        """Return the partitions a group was heard from, to be changed in place; `None` if it was seen in one alone."""
+        return self._heard[row] if self._groups["elsewhere"][row] else None
+
+    def were_heard(self, rows: Rows, partition: int) -> NDArray[np.bool_]:
+        """Tell which of some groups (intp (n,)) that were seen in a partition were heard from there, too."""
+        several = self._groups["elsewhere"][rows] != 0
+        heard = (not several[at] or partition in self._heard[row] for at, row in enumerate(rows.tolist()))
+        return np.fromiter(heard, np.bool_, len(rows)) if several.any() else ~several
 
     def seen_in(self, partition: int) -> Rows:
         """Return the groups that were seen in a partition."""

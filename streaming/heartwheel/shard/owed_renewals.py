@@ -65,13 +65,14 @@ class OwedRenewals:
             decided: int64 (partitions,), up to where each is decided, epoch ms.
         """
         seen = self._group_times.seen_in(outage.partition)
+        heard = self._group_times.were_heard(seen, outage.partition)
         ready = self._group_times.read_beyond(seen, outage.before_ms, outage.partition, time, decided)
         ready &= self._groups["owed"][seen] == 0
         late = seen[~ready]
         self._ids |= zip(late.tolist(), self._groups.text.ids(late), strict=True)
         for row in late.tolist():
             self._owe(row, [outage])
-        return seen[ready]
+        return seen[ready & heard]
 
     def pay(self, time: LogTime, decided: Ints) -> Iterator[tuple[Rows, Outage]]:
         """Take out the earliest outage of each group of which everything before it has been read by now."""
@@ -81,14 +82,19 @@ class OwedRenewals:
             if self._group_times.read_beyond(at, outage.before_ms, outage.partition, time, decided)[0]:
                 self._owed[row] = more
                 self._groups["owed"][row] = bool(more)
-                yield at, outage
+                yield at[self._group_times.were_heard(at, outage.partition)], outage
 
-    def find_forgotten(self) -> None:
-        """Note what groups are owed that have been forgotten, before their rows are those of others."""
+    def find_forgotten(self) -> bool:
+        """Note what groups are owed that have been forgotten, before their rows are those of others; tell if any were.
+
+        What waits of such a group waits for one renewal less.
+        """
+        found = False
         for row in [row for row in self._ids if not self._groups["owed"][row]]:
             group_id, owed = self._ids.pop(row), self._owed.pop(row)
             if owed:
-                self._forgotten[group_id] = owed
+                self._forgotten[group_id], found = owed, True
+        return found
 
     def carry_over(self, log: BatchLog, route: Route) -> bool:
         """Let groups that begin again be owed what they were owed when they were forgotten; tell if there were any.

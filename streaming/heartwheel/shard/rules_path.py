@@ -271,6 +271,7 @@ class GroupLoader:
             at = row if row >= 0 else self._members.allocate()
             batch.add(at, loaded.row, member)
             self._members.text.write(at, member.member_id, member_detail(member))
+        self._groups["renewed_ms"][loaded.row] = loaded.machine.renewed_ms
         self._write_group(loaded.row, group, batch)
 
     def _write_group(self, row: int, group: AnyGroup, batch: _Stored) -> None:

@@ -94,7 +94,7 @@ class Shard:
         groups_max = 0 if self._heavy else limits.groups_max
         self._router = Router(self._members, self._groups, groups_max)
         self.time = state.time
-        self._group_times = GroupTimes(self._groups, state.elsewhere)
+        self._group_times = GroupTimes(self._groups, state.elsewhere, state.heard)
         self._waiting = state.waiting
         self._owed = OwedRenewals(self._groups, self._group_times, state.owed)
         self._came = state.came
@@ -178,6 +178,7 @@ class Shard:
                 dict(self.totals),
                 self.time,
                 self._group_times.elsewhere(),
+                self._group_times.heard(),
                 self._waiting,
                 self._owed.state(),
                 self._came,
@@ -307,14 +308,14 @@ class Shard:
             if len(log):
                 self._apply_log(log, route, self._times(reached), batch)
         self._runner.fire(int(reached.max(initial=0)), self._times(reached), batch)
-        self._owed.find_forgotten()
+        forgotten = self._owed.find_forgotten()
         if late:
             # A group may have been forgotten by now; what waits of it says that it was seen.
             waiting = BatchLog(late, self._heartbeats)
             route = self._router.route(waiting)
             self._group_times.note(waiting, route)
-            if self._owed.carry_over(waiting, route):
-                # The group waits for fewer partitions than before; what waits of it comes before what it is owed.
+            if self._owed.carry_over(waiting, route) or forgotten:
+                # The group waits for fewer partitions than before, or for no renewal; more of it may be applied now.
                 return self._step([*late, *rest], decided, batch, until_ms=until_ms)
         return [*late, *rest]
 
@@ -351,6 +352,7 @@ class Shard:
         alive = keep_alive(log, route, self._groups)
         self._members["seen_ms"][alive.rows] = alive.seen_ms
         self._wheel.file(member_handle(alive.rows), alive.seen_ms + self._members["timeout_ms"][alive.rows])
+        self._group_times.hear(log, route)
         batch.counts["records_fast"] += alive.records
         batch.counts["records_clamped"] += alive.clamped
         self._runner.apply(log, route, times, batch)
