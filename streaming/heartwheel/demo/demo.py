@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from rich.text import Text
 
@@ -22,35 +22,19 @@ from heartwheel.demo.folder import DemoFolder
 from heartwheel.demo.judge import judge_topics
 from heartwheel.demo.lines import RollUp, expiration_line
 from heartwheel.demo.report import report_of
-from heartwheel.demo.tally import Tally
+from heartwheel.demo.shown_job import WATCH_EVERY_S, Screen, ShownJob
+from heartwheel.demo.tally import News, Tally
 from heartwheel.errors import HeartwheelError
 from heartwheel.feed.feeder import Feeder
 from heartwheel.feed.schedule import FeedPlan
 from heartwheel.feed.truth import Summary
-from heartwheel.live.follower import Follower
-from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.settings import Settings
-from heartwheel.spark.engine import Engine
-from heartwheel.spark.progress import Progress
-from heartwheel.spark.reporter import JobReporter
-from heartwheel.wall_clock import wall_ms
 
 _PATIENCE_S: Final = 120.0
-_WATCH_EVERY_S: Final = 0.2
 
 
 class DemoStalledError(HeartwheelError):
     """The job did not come to the end of what was fed."""
-
-
-class Screen(Protocol):
-    """What shows a demo; called from several threads."""
-
-    def say(self, line: Text) -> None:
-        """Show one line of events."""
-
-    def refresh(self) -> None:
-        """Show the figures anew, if it is time to."""
 
 
 class Demo:
@@ -85,24 +69,10 @@ class Demo:
         coordinator = CoordinatorConfig(**settings.coordinator.model_dump(by_alias=False))
         bootstrap = settings.kafka.bootstrap_servers
         self._feeder = Feeder(plan, bootstrap, topics.heartbeats, folder.truth, coordinator=coordinator)
-        self._reporter = JobReporter(settings)
-        self._engine = Engine(
-            settings,
-            list(jars),
-            on_progress=self._after_batch,
-            on_phase=self._enter,
-            on_fault=self._reporter.on_fault,
-            log_file=folder.spark_log,
-        )
+        self._job = ShownJob(settings, folder, tally, screen, jars=jars, on_decided=self._feed_once, on_news=self._show)
         self._on_live = on_live
         self._stop_feeding, self._stop_watching = threading.Event(), threading.Event()
         self._fed: Future[Summary] | None = None
-        self._follower = Follower(
-            settings,
-            sources=(Source.EXPIRATIONS, Source.TRIGGERS, Source.STATUS),
-            since_ms=0,
-            on_rows=self._take,
-        )
         self._roll_up = RollUp()
         self._judged_from_ms: int | None = None
         self._moved = (-1, time.monotonic())
@@ -111,7 +81,7 @@ class Demo:
     def stop(self) -> None:
         """Ask the demo to end in order; safe to call from a signal handler."""
         self._stop_feeding.set()
-        self._engine.stop()
+        self._job.engine.stop()
 
     def run(self) -> dict[str, Any] | None:
         """Run until stopped, or until what was fed is decided on.
@@ -123,30 +93,21 @@ class Demo:
             JobFailedError: the job failed.
             DemoStalledError: the job stands still.
         """
-        with self._threads, self._reporter, self._follower:
+        with self._threads, self._job:
             watched = self._threads.submit(self._watch)
             watched.add_done_callback(self._end_on_error)
             try:
-                self._engine.run()
+                self._job.engine.run()
             finally:
                 self._stop_feeding.set()
                 self._stop_watching.set()
             watched.result()
-            self._follower.finish()
-        if self._follower.failure is not None:
-            raise self._follower.failure
+            self._job.finish()
         self._say_all(self._roll_up.add(()))
         return self._judge(self._fed.result()) if self._fed else None
 
-    def _enter(self, phase: str) -> None:
-        self._tally.phase = phase
-        self._reporter.on_phase(phase)
-        self._screen.refresh()
-
-    def _after_batch(self, batch: Progress) -> None:
-        self._tally.add_batch(batch)
-        self._reporter.on_progress(batch)
-        if not batch.held and self._fed is None and not self._stop_feeding.is_set():
+    def _feed_once(self) -> None:
+        if self._fed is None and not self._stop_feeding.is_set():
             # Not before: who dies while the job starts is known late, and lateness is what is measured here.
             self._fed = self._threads.submit(self._feeder.run, self._stop_feeding)
             self._fed.add_done_callback(self._after_feed)
@@ -166,8 +127,7 @@ class Demo:
         if future.exception() is not None:
             self.stop()
 
-    def _take(self, rows: Sequence[TopicRow]) -> None:
-        news = self._tally.take(rows, wall_ms())
+    def _show(self, news: News) -> None:
         for row, append_ms in news.expirations:
             self._screen.say(expiration_line(row, append_ms))
         self._say_all(self._roll_up.add(news.triggers))
@@ -175,9 +135,8 @@ class Demo:
     def _watch(self) -> None:
         """Show the figures now and then, and end the demo once it is over or stands still."""
         tally = self._tally
-        while not self._stop_watching.wait(_WATCH_EVERY_S):
-            if self._follower.failure is not None:
-                raise self._follower.failure
+        while not self._stop_watching.wait(WATCH_EVERY_S):
+            self._job.check()
             tally.sent, tally.turns = self._feeder.sent, {turn.value: n for turn, n in dict(self._feeder.turns).items()}
             self._screen.refresh()
             if self._judged_from_ms is not None:
@@ -191,7 +150,7 @@ class Demo:
         """End the demo once every shard has fired its timers up to some time."""
         now_ms = self._tally.clock_ms
         if now_ms >= clock_ms:
-            self._engine.stop()
+            self._job.engine.stop()
         elif now_ms > self._moved[0]:
             self._moved = (now_ms, time.monotonic())
         elif time.monotonic() - self._moved[1] > _PATIENCE_S:

@@ -14,20 +14,16 @@ import msgspec
 
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.demo.beside import Agreement, Beside, Removal
-from heartwheel.demo.demo import Screen
 from heartwheel.demo.director import Cast, Director
 from heartwheel.demo.folder import DemoFolder
 from heartwheel.demo.lines import removal_line
-from heartwheel.demo.tally import Tally
+from heartwheel.demo.shown_job import WATCH_EVERY_S, Screen, ShownJob
+from heartwheel.demo.tally import News, Tally
 from heartwheel.explain.run import follow_logs
 from heartwheel.explain.scan import Scanned
 from heartwheel.explain.shown import rows_of_log
-from heartwheel.live.follower import Follower
 from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.settings import Settings
-from heartwheel.spark.engine import Engine
-from heartwheel.spark.progress import Progress
-from heartwheel.spark.reporter import JobReporter
 from heartwheel.tap.echo import Echo
 from heartwheel.tap.tap import Tap, TapPlan
 from heartwheel.wall_clock import wall_ms
@@ -39,7 +35,6 @@ BROKER_ID: Final = 1
 
 _SETTLE_S: Final = 5.0
 _PATIENCE_S: Final = 60.0
-_WATCH_EVERY_S: Final = 0.2
 
 
 class RealDemo:
@@ -80,21 +75,7 @@ class RealDemo:
         plan = TapPlan(FEED, broker.request_log, folder.tap, broker.log_file, from_begin=True)
         self._tap = Tap(settings, plan)
         self._beside, self._lock = Beside(cast.groups), threading.Lock()
-        self._reporter = JobReporter(settings)
-        self._engine = Engine(
-            settings,
-            list(jars),
-            on_progress=self._after_batch,
-            on_phase=self._enter,
-            on_fault=self._reporter.on_fault,
-            log_file=folder.spark_log,
-        )
-        self._follower = Follower(
-            settings,
-            sources=(Source.EXPIRATIONS, Source.TRIGGERS, Source.STATUS),
-            since_ms=0,
-            on_rows=self._take,
-        )
+        self._job = ShownJob(settings, folder, tally, screen, jars=jars, on_decided=self._act_once, on_news=self._take)
         self._stop_acting, self._stop_following = threading.Event(), threading.Event()
         self._acted: Future[None] | None = None
         self._threads = ThreadPoolExecutor(6, "demo")
@@ -103,7 +84,7 @@ class RealDemo:
         """Ask the demo to end in order; safe to call from a signal handler."""
         self._stop_acting.set()
         if self._acted is None:
-            self._engine.stop()
+            self._job.engine.stop()
 
     def run(self) -> dict[str, Any] | None:
         """Run until stopped, or for the duration, and then until what was done is known on both sides.
@@ -119,13 +100,12 @@ class RealDemo:
         with (
             self._errors,
             self._threads,
-            self._reporter,
-            self._follower,
+            self._job,
             Echo(bootstrap, BROKER_ID, properties={}),
         ):
             helpers = [self._start(work) for work in (self._watch, self._follow_broker, self._tap.run)]
             try:
-                self._engine.run()
+                self._job.engine.run()
             finally:
                 self._stop_acting.set()
                 self._tap.stop()
@@ -133,23 +113,16 @@ class RealDemo:
                 self._director.end()
             for helper in helpers:
                 helper.result()
-            self._follower.finish()
+            self._job.finish()
             return None if self._acted is None else self._report(self._acted)
 
     def _start(self, work: Callable[..., None], *arguments: Any) -> Future[None]:
         future = self._threads.submit(work, *arguments)
-        future.add_done_callback(lambda done: self._engine.stop() if done.exception() is not None else None)
+        future.add_done_callback(lambda done: self._job.engine.stop() if done.exception() is not None else None)
         return future
 
-    def _enter(self, phase: str) -> None:
-        self._tally.phase = phase
-        self._reporter.on_phase(phase)
-        self._screen.refresh()
-
-    def _after_batch(self, batch: Progress) -> None:
-        self._tally.add_batch(batch)
-        self._reporter.on_progress(batch)
-        if not batch.held and self._acted is None and not self._stop_acting.is_set():
+    def _act_once(self) -> None:
+        if self._acted is None and not self._stop_acting.is_set():
             self._acted = self._start(self._act)
 
     def _act(self) -> None:
@@ -169,7 +142,7 @@ class RealDemo:
             if time.monotonic() - ended_s >= settled_s and not self._agreement().waiting:
                 break
             time.sleep(0.2)
-        self._engine.stop()
+        self._job.engine.stop()
 
     def _share_ms(self) -> int | None:
         return None if self._duration_ms is None else self._duration_ms // (self._restarts + 1)
@@ -183,8 +156,7 @@ class RealDemo:
             self._show(removals)
             self._on_kafka([row for row in rows_of_log(events) if row.source is Source.EXPIRATIONS])
 
-    def _take(self, rows: Sequence[TopicRow]) -> None:
-        news = self._tally.take(rows, wall_ms())
+    def _take(self, news: News) -> None:
         removals: list[Removal | None] = []
         with self._lock:
             removals += [self._beside.add_expiration(row, append_ms) for row, append_ms in news.expirations]
@@ -195,9 +167,8 @@ class RealDemo:
     def _watch(self) -> None:
         """Show the figures now and then."""
         tally, acts = self._tally, self._director.acts
-        while not self._stop_following.wait(_WATCH_EVERY_S):
-            if self._follower.failure is not None:
-                raise self._follower.failure
+        while not self._stop_following.wait(WATCH_EVERY_S):
+            self._job.check()
             tally.sent = self._tap.figures.passed_on
             tally.turns = {"killed": acts["kill"], "paused": acts["freeze"], "left": acts["close"]}
             self._screen.refresh()
