@@ -181,10 +181,18 @@ MUTANTS: Final = (
     Mutant(
         "a batch that is done again after a growth knows only the new count of partitions",
         f"{_ENGINE}/log_time/log_time.py",
-        "for each in (*former, partitions) if",
-        "for each in () if",
+        "*(each for each in counts if each > self.count)",
+        "*()",
         "P3",
         f"{_SHARD_TIME}::test_a_growth_in_the_first_batch_is_known_by_the_starts_before",
+    ),
+    Mutant(
+        "a batch that is done again knows of a growth that it did not know of",
+        f"{_ENGINE}/spark/job_config.py",
+        "if batch is None or first <= batch",
+        "if True",
+        "P3",
+        f"{_STATE_FUNCTION}::test_p3_a_batch_that_is_done_again_after_a_growth_says_the_same",
     ),
     Mutant(
         "after a growth the partition that was read furthest says when nobody moves any more",
@@ -492,6 +500,14 @@ MUTANTS: Final = (
         "",
         "P3",
         f"{_HISTORY}[silence in a batch]",
+    ),
+    Mutant(
+        "which new group has room for a member depends on what a worker knew",
+        f"{_ENGINE}/shard/router.py",
+        "if groups > self._groups_max or members > self._members_max:",
+        "if groups > self._groups_max:",
+        "P3",
+        "tests/shard/test_limits.py::test_p3_new_groups_find_room_for_members_as_they_come",
     ),
     Mutant(
         "which group gets the last row depends on what a worker knew",

@@ -132,6 +132,18 @@ def test_p3_who_comes_first_gets_the_last_group(known: tuple[int, ...]) -> None:
     assert shard.refused("shard_full") == [1, 2]
 
 
+@pytest.mark.parametrize("known", [(), (1,), (2,), (2, 1)])
+def test_p3_new_groups_find_room_for_members_as_they_come(known: tuple[int, ...]) -> None:
+    """P3: of three new groups with room for two members the first two get it, whatever the worker has seen before."""
+    values = [beat("g", "a"), beat("h", "b"), beat("i", "c")]
+    shard, earlier = Shard(members_max=2), Shard()
+    shard._packer = earlier._packer
+    for number in known:
+        earlier.batch(values[number])
+    shard.batch(*values)
+    assert shard.refused("shard_full") == [2]
+
+
 def test_p6_state_bytes_max() -> None:
     """P6: a shard whose state is too large takes no new member and no new group until it is smaller."""
     shard = Shard(state_bytes_max=15_000, empty_group_retention_ms=1_000)

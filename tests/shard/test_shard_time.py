@@ -75,8 +75,7 @@ def _run(
             coordinator=config,
             limits=ShardLimits(),
             outage_min_ms=OUTAGE_MIN_MS,
-            partitions=PARTITIONS if former else 0,
-            former=former,
+            counts=(*former, PARTITIONS) if former else (),
             blob=blob,
         )
         verdicts += shard.apply(*read_records(batch, runs=runs)).verdicts
@@ -336,13 +335,11 @@ def _moved() -> tuple[list[list[Record]], str]:
     return [[record for record in log.records if record.partition == p] for p in range(3)], group
 
 
-@pytest.mark.parametrize(("partitions", "former"), [(3, (1,)), (1, ())])
-def test_a_growth_in_the_first_batch_is_known_by_the_starts_before(partitions: int, former: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("counts", [(1, 3), (1,)])
+def test_a_growth_in_the_first_batch_is_known_by_the_starts_before(counts: tuple[int, ...]) -> None:
     """P3: the first batch may be done again, or be planned, after a growth; older records may come in a later batch."""
     (old, *new), _ = _moved()
-    shard = Shard(
-        coordinator=SLOW, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, partitions=partitions, former=former
-    )
+    shard = Shard(coordinator=SLOW, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, counts=counts)
     first = shard.apply(*read_records([*new[0], *new[1]]))
     assert first.verdicts == []
     assert shard.waiting_count > 0
@@ -356,8 +353,8 @@ def test_former_partitions_are_waited_for_until_the_last_partition_is_read_beyon
     """P3: of a backlog one partition may be read for hours beyond a growth before another is read up to it."""
     time, beyond_ms = LogTime(), T0 + 20_000 + MOVED_MS_MAX
     for partition in (0, 1):
-        time.read(until(T0, partition), outage_min_ms=OUTAGE_MIN_MS, partitions=2)
-    time.read(until(T0 + 20_000, 2), outage_min_ms=OUTAGE_MIN_MS, partitions=3)
+        time.read(until(T0, partition), outage_min_ms=OUTAGE_MIN_MS, counts=(2,))
+    time.read(until(T0 + 20_000, 2), outage_min_ms=OUTAGE_MIN_MS, counts=(2, 3))
     for partition, end_ms in (
         (2, beyond_ms + 1),
         (2, beyond_ms + 2),

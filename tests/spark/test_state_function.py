@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.partitioner import murmur2
 from heartwheel.shard import CorruptBlobError, OldBlobVersionError, ShardLimits, UnknownBlobVersionError
 from heartwheel.shard.frame import encode_frame
 from heartwheel.spark.job_config import JobConfig
@@ -51,7 +52,7 @@ class Simulation:
     def __init__(self, log: LogBuilder, config: JobConfig, *, ticker: bool = True) -> None:
         self.config = config
         self.state = NEW_STATE
-        self.read = 0
+        self.read = self.batches = 0
         self.rows: list[dict[str, Any]] = []
         self._packer = Packer("consumer-heartbeats", 1)
         self.log = _with_ticks(log) if ticker else log
@@ -66,6 +67,7 @@ class Simulation:
         end = end if most is None else min(end, self.read + most)
         row, output = self._call(end, now_ms if clock_ms is None else clock_ms)
         self.state, self.read = row, end
+        self.batches += 1
         rows = cast("list[dict[str, Any]]", output.to_dict("records"))
         self.rows += rows
         return rows
@@ -78,7 +80,7 @@ class Simulation:
 
     def _call(self, end: int, batch_ms: int) -> tuple[StateRow, pd.DataFrame]:
         frame = arrivals(self.log.records[self.read : end], self._packer)
-        return advance_shard(self.config, 0, self.state, [frame], batch_ms=batch_ms)
+        return advance_shard(self.config, 0, self.state, [frame], batch_ms=batch_ms, batch=self.batches)
 
     def expired(self) -> list[tuple[str, int]]:
         """Name who was expired, and by which deadline."""
@@ -181,6 +183,24 @@ def test_c1_a_leader_whose_clock_is_off_expires_nobody() -> None:
     totals = msgspec.json.decode(job.rows[-1]["value"])["totals"]
     assert totals["append_time_stepped_back"] > 0
     assert (totals["outage_clock_jump"], totals["sessions_renewed"]) == (1, 10)
+
+
+def test_p3_a_batch_that_is_done_again_after_a_growth_says_the_same() -> None:
+    """P3: the job dies with its rows written, the topic grows, and a new process does the batch again.
+
+    By the new count the group may be in a partition that nothing was read from, so the next batch waits for that one.
+    """
+    group = next(name for name in map(str, range(99)) if (murmur2(name.encode()) & 0x7FFFFFFF) % 3 == 2)
+    log = LogBuilder()
+    log.beat(T0, group, "m", session_timeout_ms=1_000)
+    log.beat(T0 + 3_000, group, "m", session_timeout_ms=1_000)
+    job = Simulation(_with_ticks(log), _config(counts=((1, 0),)))
+    first = job.replay(T0 + 2_000)
+    assert "expirations" in [row["topic"] for row in first]
+    job.config = _config(counts=((1, 0), (3, 1)))
+    assert [row["value"] for row in job.batch(T0 + 2_000)] == [row["value"] for row in first]
+    job.batch(T0 + 10_000)
+    assert job.expired() == [("m", 1_000)]
 
 
 def test_p3_a_replayed_batch_writes_the_same_ids() -> None:

@@ -118,22 +118,20 @@ class LogTime(msgspec.Struct):
         readings: Iterable[Reading],
         *,
         outage_min_ms: int,
-        partitions: int = 0,
-        former: Sequence[int] = (),
+        counts: Sequence[int] = (),
     ) -> list[Outage]:
         """Take in what a batch has read.
 
         Args:
             readings: of all tasks.
             outage_min_ms: shortest gap that may be an outage, ms.
-            partitions: how many partitions the topic is known to have from elsewhere.
-            former: how many it had before, as far as that is known from elsewhere; looked at in the first batch.
+            counts: how many partitions the topic is known from elsewhere to have, and to have had, ascending.
 
         Returns:
             The outages that are certain now, by their begin, then by partition.
         """
         readings = sorted(readings, key=lambda each: (each.partition, each.first_offset))
-        self._count(readings, partitions, former)
+        self._count(readings, counts)
         outages: list[Outage] = []
         for reading in readings:
             before = self.partitions.get(reading.partition)
@@ -159,23 +157,21 @@ class LogTime(msgspec.Struct):
                     outages.append(missed)
         return sorted(outages, key=lambda outage: (outage.before_ms, outage.partition))
 
-    def _count(self, readings: list[Reading], partitions: int, former: Sequence[int]) -> None:
+    def _count(self, readings: list[Reading], counts: Sequence[int]) -> None:
         """Learn how many partitions there are, and since when."""
         if not readings:
             return
         newest_ms = max(reading.last_ms for reading in readings)
-        count = max(partitions, self.count, *(max(each.partition + 1, each.partitions) for each in readings))
-        if not self.count:
-            self.former = [each for each in (*former, partitions) if 0 < each < count]
-        elif count > self.count:
-            self.former = [*self.former, self.count]
+        count = max(*counts, self.count, *(max(each.partition + 1, each.partitions) for each in readings))
+        if count > self.count:
+            known = (self.count, *(each for each in counts if each > self.count))
+            self.former = [*self.former, *(each for each in known if 0 < each < count)]
+            self.count = count
+            self.grown_ms = max(self.grown_ms, newest_ms)
         elif self.former and self.watermarks().min() > self.grown_ms + MOVED_MS_MAX:
             # By the partition that is furthest behind: of a backlog that is read in bounded batches, one may have been
             # read far beyond the growth, and another not up to it.
             self.former = []
-        if count > self.count:
-            self.count = count
-            self.grown_ms = max(self.grown_ms, newest_ms)
         first_ms = [each.first_ms for each in readings if each.partition not in self.partitions]
         self.grown_ms = max([self.grown_ms, *first_ms])
 

@@ -33,6 +33,7 @@ def advance_operations(
     frames: Iterable[pd.DataFrame],
     *,
     batch_ms: int,
+    batch: int | None = None,
 ) -> tuple[StateRow, pd.DataFrame]:
     """Advance one shard by one batch, by the time that the log proves (`heartwheel.operations.log`).
 
@@ -44,6 +45,7 @@ def advance_operations(
         before: the state row.
         frames: packets and rejects.
         batch_ms: the batch's timestamp in Spark's offset log, the same on every replay, epoch ms.
+        batch: its number, if Spark says it.
 
     Raises:
         StateVersionError: another release wrote the state row.
@@ -53,7 +55,7 @@ def advance_operations(
     payloads, rejects, _, _ = split(frames)
     shard = OperationShard(config.limits, clock_ms=before.clock_ms, blob=before.blob)
     packets = [decode_packet(payload) for payload in payloads]
-    result = shard.apply(packets, partitions=config.partitions)
+    result = shard.apply(packets, partitions=max(config.counts_in(batch), default=0))
     rejects += (
         _refused(config, refused)
         for refused in result.refused

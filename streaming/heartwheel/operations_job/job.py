@@ -18,7 +18,7 @@ from heartwheel.settings import Settings
 from heartwheel.settings.locations import is_local
 from heartwheel.settings.models import CheckpointSettings
 from heartwheel.spark import query as queries
-from heartwheel.spark.checkpoint import Manifest, add_run, open_checkpoint
+from heartwheel.spark.checkpoint import Manifest, add_count, add_run, open_checkpoint
 from heartwheel.spark.faults import Fault
 from heartwheel.spark.job_config import stream_config
 from heartwheel.spark.progress import Progress
@@ -84,7 +84,7 @@ class OperationsJob:
 
     def start(self, spark: SparkSession, *, partitions: int = 0, **trigger: Any) -> StreamingQuery:
         """Start the query, as `Job.start` has it."""
-        config = replace(self.config, partitions=partitions)
+        config = replace(self.config, counts=add_count(self.settings.checkpoint.location, partitions, spark))
         packer = OperationPacker(
             config.source, config.shards, config.value_bytes_max, config.limits.timeout_ms_max, config.runs
         )

@@ -24,12 +24,14 @@ class Router:
         members: the table of members.
         groups: the table of groups; unknown ones are given a row.
         groups_max: most groups there may be.
+        members_max: most members there may be.
     """
 
-    def __init__(self, members: Table, groups: Table, groups_max: int) -> None:
+    def __init__(self, members: Table, groups: Table, groups_max: int, members_max: int) -> None:
         self._members = members
         self._groups = groups
         self._groups_max = groups_max
+        self._members_max = members_max
         self._index: FingerprintIndex | None = None
 
     def forget(self) -> None:
@@ -43,9 +45,11 @@ class Router:
         group = np.where(member >= 0, owner[member], FREE).astype(np.intp) if len(owner) else member.copy()
         unknown = np.flatnonzero(member < 0)
         if len(unknown):
-            if len(self._groups) + len(unknown) > self._groups_max:
+            groups, members = len(self._groups) + len(unknown), len(self._members) + len(unknown)
+            if groups > self._groups_max or members > self._members_max:
                 # Who comes first gets the last row, however the map side has sorted its values: a worker that does a
-                # batch again may know some of them (`test_p3_who_comes_first_gets_the_last_group`).
+                # batch again may know some of them (`test_p3_who_comes_first_gets_the_last_group`). Members find room
+                # in the order of their groups' rows (`test_p3_new_groups_find_room_for_members_as_they_come`).
                 unknown = log.by_first_record(unknown)
             self._name_groups(log, unknown, group)
         busy = np.zeros(self._groups.rows + 1, np.bool_)

@@ -64,8 +64,8 @@ class Shard:
         tick_ms: resolution of the wheel, ms; left out, that of the blob.
         wheel_size: buckets a level of the wheel; left out, those of the blob.
         outage_min_ms: shortest gap in a partition that may be an outage, ms.
-        partitions: how many partitions the topic is known to have; 0 if that is to be learned from it.
-        former: how many it had before, since the job was first started.
+        counts: how many partitions the topic is known to have, and to have had since the job was first started,
+            ascending; the rest is learned from it.
         blob: the state from `encode`, or empty for a new shard.
 
     Raises:
@@ -80,19 +80,18 @@ class Shard:
         tick_ms: int | None = None,
         wheel_size: int | None = None,
         outage_min_ms: int = 3_000,
-        partitions: int = 0,
-        former: Sequence[int] = (),
+        counts: Sequence[int] = (),
         blob: str = "",
     ) -> None:
         self._limits, self._outage_min_ms = limits, outage_min_ms
-        self._partitions, self._former = partitions, former
+        self._counts = counts
         state = decode_state(blob) if blob else new_state()
         self._members, self._groups = state.members, state.groups
         self._wheel = shaped(state.wheel, tick_ms, wheel_size)
         # What is kept of those who are gone has a bound of its own, and must not keep others out.
         self._heavy = len(blob) * (1 - state.kept_share) >= limits.state_bytes_max
         groups_max = 0 if self._heavy else limits.groups_max
-        self._router = Router(self._members, self._groups, groups_max)
+        self._router = Router(self._members, self._groups, groups_max, limits.members_max)
         self.time = state.time
         self._group_times = GroupTimes(self._groups, state.elsewhere, state.heard)
         self._waiting = state.waiting
@@ -199,9 +198,7 @@ class Shard:
         """
         batch = self._begin()
         floors = self.time.watermarks()
-        outages = self.time.read(
-            readings, outage_min_ms=self._outage_min_ms, partitions=self._partitions, former=self._former
-        )
+        outages = self.time.read(readings, outage_min_ms=self._outage_min_ms, counts=self._counts)
         fed = [pack._replace(partition=self.time.source(feed, pack.partition)) for feed, pack in passed_on]
         batch.counts["records"] += sum(len(pack.entry) for pack in (*packs, *fed))
         batch.counts["values_without_bytes"] += sum(len(pack.fingerprints) - len(pack.bodies) for pack in packs)

@@ -54,7 +54,7 @@ class Checkpoint:
     def __init__(self, starts: dict[int, int]) -> None:
         self.offsets: list[Planned] = []
         self.counts: dict[int, int] = {}
-        """How many partitions the topic had at the starts of the job, ever more, and the batch that each began with."""
+        """How many partitions the topic had at the starts of the job, ever more, and the first batch planned since."""
         self.commits = 0
         self.sink: list[SinkRecord] = []
         self._starts = starts

@@ -311,21 +311,18 @@ class Job:
     def _configured(self) -> StateFunction:
         """Make the state function of a process, which knows all runs of its ticker; it may have another wheel."""
         dice, plan, counts = self._wheel_dice, self._plan, self.checkpoint.counts
-        count = self._topic.count_at(self.now_ms)
-        former = tuple(counts)
-        counts.setdefault(count, self.checkpoint.commits)
+        counts.setdefault(self._topic.count_at(self.now_ms), len(self.checkpoint.offsets))
         self._config = replace(
             self._config,
             runs=self.runs,
-            partitions=count,
-            former=tuple(each for each in former if each < count),
+            counts=tuple(counts.items()),
             # Never a coarser tick than the plan's, by which it is judged how late a verdict may be.
             tick_ms=dice.choice((plan.tick_ms, plan.tick_ms, 1)),
             wheel_size=dice.choice((plan.wheel_size, plan.wheel_size, 7)),
         )
         if (self._config.tick_ms, self._config.wheel_size) != (plan.tick_ms, plan.wheel_size):
             self._story.mark("another wheel")
-        return state_function(self._config, advance_shard)
+        return state_function(self._config, advance_shard, lambda: self.checkpoint.commits)
 
     def _new_workers(self) -> list[Packer]:
         """Make the map side of a new process: a few workers, none of which knows what the others have sent."""

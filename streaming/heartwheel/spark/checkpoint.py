@@ -17,6 +17,7 @@ from heartwheel.settings import Settings
 from heartwheel.settings.locations import is_local, runs_elsewhere
 from heartwheel.spark.checkpoint_store import CheckpointStore, open_store
 from heartwheel.spark.job_config import cores_of
+from heartwheel.spark.planned_batch import OFFSETS
 
 MANIFEST: Final = "heartwheel.json"
 FORMAT: Final = 3
@@ -27,8 +28,9 @@ RUNS: Final = "runs"
 """The folder of the runs of the ticker that the checkpoint was started with: ticks of others are no evidence."""
 
 COUNTS: Final = "partitions"
-"""The folder of how many partitions the topic had at the starts on the checkpoint: by it a job that has not finished
-its first batch knows where groups may have been before the topic grew."""
+"""The folder of how many partitions the topic had at the starts on the checkpoint, and from which batch on: by it a job
+that has not finished its first batch knows where groups may have been before the topic grew, and one that does a batch
+again knows of the topic what it knew then."""
 
 RUNS_MAX: Final = 64
 """How many runs of the ticker a checkpoint remembers: it may hold unread ticks of the newest few."""
@@ -185,8 +187,10 @@ def add_run(location: str, run: str, spark: SparkSession | None) -> tuple[str, .
     return after.runs
 
 
-def add_count(location: str, count: int, spark: SparkSession | None) -> tuple[int, ...]:
+def add_count(location: str, count: int, spark: SparkSession | None) -> tuple[tuple[int, int], ...]:
     """Write down how many partitions the topic has, if it had fewer at every start before.
+
+    That is known from the next batch that is planned on: one that is planned may have written rows without knowing it.
 
     Args:
         location: of the checkpoint.
@@ -194,25 +198,27 @@ def add_count(location: str, count: int, spark: SparkSession | None) -> tuple[in
         spark: a session, without which only folders can be written to.
 
     Returns:
-        How many there were before, ascending.
+        All counts that are known, ascending, each with the number of the first batch that knows it.
 
     Raises:
         CheckpointError: the place cannot be read or written.
     """
     store = open_store(location, spark)
-    if store is None or not count:
-        return ()
+    if store is None:
+        return ((count, 0),) if count else ()
     try:
         data = store.newest(COUNTS)
-        known = () if data is None else msgspec.json.decode(data, type=tuple[int, ...])
-        if count > max(known, default=0):
-            store.write(f"{COUNTS}/{len(known) + 1}", msgspec.json.encode((*known, count)))
+        known = () if data is None else msgspec.json.decode(data, type=tuple[tuple[int, int], ...])
+        if count > max((each for each, _ in known), default=0):
+            planned = store.highest(OFFSETS)
+            known = (*known, (count, 0 if planned is None else planned + 1))
+            store.write(f"{COUNTS}/{len(known)}", msgspec.json.encode(known))
     except (OSError, msgspec.MsgspecError) as error:
         raise CheckpointError(
             f"checkpoint {location}: the partitions of its topic cannot be written down: {error}",
             hint="choose a place this user may write to, with space left",
         ) from None
-    return tuple(each for each in known if each < count)
+    return known
 
 
 def _require_same(settings: Settings, wanted: Manifest, found: Manifest, topic_key: str) -> None:

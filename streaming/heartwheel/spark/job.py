@@ -90,8 +90,8 @@ class HeartbeatJob:
 
     def start(self, spark: SparkSession, *, partitions: int = 0, **trigger: Any) -> StreamingQuery:
         """Start the query, as `Job.start` has it."""
-        former = add_count(self.settings.checkpoint.location, partitions, spark)
-        return queries.start(spark, replace(self.config, partitions=partitions, former=former), **trigger)
+        counts = add_count(self.settings.checkpoint.location, partitions, spark)
+        return queries.start(spark, replace(self.config, counts=counts), **trigger)
 
     def heed(self, fault: Fault) -> None:
         """Send all heartbeats with their bytes from now on if one was not known without, as `Job.heed` has it.

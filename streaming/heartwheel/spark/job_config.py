@@ -33,8 +33,8 @@ class StreamConfig:
         outage_min_ms: shortest gap in a partition that may be an outage, ms.
         runs: the runs of the ticker that the checkpoint knows, this one last.
         records_max: most records a batch.
-        partitions: how many the topic had when the query was started; 0 if that is not known.
-        former: how many it had at earlier starts on this checkpoint.
+        counts: how many partitions the topic had at the starts on this checkpoint, ever more, and each time from which
+            batch on that was known.
         value_bytes_max: longest value that is decoded, bytes.
     """
 
@@ -51,9 +51,18 @@ class StreamConfig:
     outage_min_ms: int = 3_000
     runs: tuple[str, ...] = ()
     records_max: int = 1_000_000
-    partitions: int = 0
-    former: tuple[int, ...] = ()
+    counts: tuple[tuple[int, int], ...] = ()
     value_bytes_max: int = 1 << 20
+
+    def counts_in(self, batch: int | None) -> tuple[int, ...]:
+        """Tell how many partitions were known when a batch was first run, and how many before, ascending.
+
+        A batch that is done again knows no more than it did: else it would contradict the rows that it has written.
+
+        Args:
+            batch: its number; all of them if left out.
+        """
+        return tuple(count for count, first in self.counts if batch is None or first <= batch)
 
     @property
     def shards(self) -> int:

@@ -14,7 +14,9 @@ from typing import Final, NamedTuple
 
 from heartwheel.spark.checkpoint_store import CheckpointStore
 
-_OFFSETS: Final = "offsets"
+OFFSETS: Final = "offsets"
+"""The folder in which Spark writes down what each batch reads, before it runs."""
+
 _COMMITS: Final = "commits"
 _SOURCES_MAX: Final = 8
 
@@ -70,7 +72,7 @@ def planned_batch(store: CheckpointStore, topic: str) -> PlannedBatch | None:
     Raises:
         OSError: the checkpoint cannot be read.
     """
-    number = store.highest(_OFFSETS)
+    number = store.highest(OFFSETS)
     if number is None or is_finished(store, number):
         return None
     text = store.read(plan_name(number))
@@ -82,7 +84,7 @@ def planned_batch(store: CheckpointStore, topic: str) -> PlannedBatch | None:
 
 def plan_name(number: int) -> str:
     """Name the file that plans a batch."""
-    return f"{_OFFSETS}/{number}"
+    return f"{OFFSETS}/{number}"
 
 
 def is_finished(store: CheckpointStore, number: int) -> bool:

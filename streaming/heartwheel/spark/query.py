@@ -5,10 +5,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own idiom
 from pyspark.sql.streaming.query import StreamingQuery
@@ -17,6 +16,7 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 from heartwheel.spark.job_config import JobConfig, StreamConfig
 from heartwheel.spark.packer import pack_batches
 from heartwheel.spark.repeats import BatchOf
+from heartwheel.spark.running_batch import running_batch
 from heartwheel.spark.schema import OUTPUT, PACKED, STATE_SCHEMA
 from heartwheel.spark.state_function import StateFunction, advance_shard, state_function
 
@@ -32,9 +32,6 @@ SOURCE_OPTIONS: Mapping[str, str] = {
     "groupIdPrefix": "heartwheel",
 }
 """What the Kafka source is always given; `[kafka.client]` of the configuration comes on top."""
-
-BATCH_PROPERTY: Final = "streaming.sql.batchId"
-"""Where Spark tells each task of a micro-batch its number (`MicroBatchExecution.BATCH_ID_KEY`)."""
 
 SINK_OPTIONS: Mapping[str, str] = {
     "kafka.acks": "all",
@@ -122,9 +119,8 @@ def _pack(batches: Iterator[pa.RecordBatch], *, query: str | None, **arguments: 
 
 def _batch_of(query: str) -> BatchOf | None:
     """Name the batch that this task belongs to; `None` if Spark does not say it."""
-    task = TaskContext.get()
-    number = None if task is None else task.getLocalProperty(BATCH_PROPERTY)
-    return None if number is None else BatchOf(query, int(number))
+    number = running_batch()
+    return None if number is None else BatchOf(query, number)
 
 
 def observed(frame: DataFrame) -> DataFrame:

@@ -22,6 +22,7 @@ from heartwheel.spark.collector import no_cycle_collection
 from heartwheel.spark.job_config import JobConfig, StreamConfig
 from heartwheel.spark.packer import PayloadKind
 from heartwheel.spark.progress import BACKLOG_MS
+from heartwheel.spark.running_batch import running_batch
 from heartwheel.spark.schema import NEW_STATE, STATE_VERSION, OutputRow, StateRow
 from heartwheel.wire.rejects import Reject, make_reject
 from heartwheel.wire.status import StatusRow
@@ -41,12 +42,15 @@ class StateVersionError(HeartwheelError):
     """Tell that another release wrote the state row, which this one cannot carry on."""
 
 
-def state_function(config: StreamConfig, advance_one: AdvanceOne) -> StateFunction:
+def state_function(
+    config: StreamConfig, advance_one: AdvanceOne, batch_number: Callable[[], int | None] = running_batch
+) -> StateFunction:
     """Make the function for `applyInPandasWithState`.
 
     Args:
         config: the job's.
         advance_one: advances one shard of the job by one batch, with the parameters of `advance_shard`.
+        batch_number: tells the number of the batch that runs, as Spark does.
     """
     shard_of_slot = {slot: shard for shard, slot in enumerate(config.slots)}
 
@@ -54,7 +58,7 @@ def state_function(config: StreamConfig, advance_one: AdvanceOne) -> StateFuncti
         shard_index = shard_of_slot[int(key[0])]
         batch_ms = int(state.getCurrentProcessingTimeMs())
         before = StateRow(*state.get) if state.exists else NEW_STATE
-        row, output = advance_one(config, shard_index, before, frames, batch_ms=batch_ms)
+        row, output = advance_one(config, shard_index, before, frames, batch_ms=batch_ms, batch=batch_number())
         state.update(row)
         yield output
 
@@ -112,7 +116,13 @@ def split(frames: Iterable[pd.DataFrame]) -> Arrived:
 
 @no_cycle_collection()
 def advance_shard(
-    config: JobConfig, shard_index: int, before: StateRow, frames: Iterable[pd.DataFrame], *, batch_ms: int
+    config: JobConfig,
+    shard_index: int,
+    before: StateRow,
+    frames: Iterable[pd.DataFrame],
+    *,
+    batch_ms: int,
+    batch: int | None = None,
 ) -> tuple[StateRow, pd.DataFrame]:
     """Advance one shard by one batch.
 
@@ -125,6 +135,7 @@ def advance_shard(
         before: the state row.
         frames: packs, rejects and readings.
         batch_ms: the batch's timestamp in Spark's offset log, the same on every replay, epoch ms.
+        batch: its number, if Spark says it.
 
     Raises:
         StateVersionError: another release wrote the state row.
@@ -138,8 +149,7 @@ def advance_shard(
         tick_ms=config.tick_ms,
         wheel_size=config.wheel_size,
         outage_min_ms=config.outage_min_ms,
-        partitions=config.partitions,
-        former=config.former,
+        counts=config.counts_in(batch),
         blob=before.blob,
     )
     packs = [decode_pack(payload) for payload in payloads]
