@@ -13,6 +13,8 @@ import argparse
 import json
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from heartwheel.percentiles import percentile
 from heartwheel.spark import query as queries
 from heartwheel.spark.job_config import JobConfig
 from heartwheel.spark.ticker import Ticker, new_run
-from support.bench import Session, lateness_of, say, until
+from support.bench import Run, Session, Usage, lateness_of, say, until
 from support.rawfeed import RawMembers
 
 SESSION_MS = 10_000
@@ -69,19 +71,31 @@ def drain(session: Session, members: int, records: int) -> dict[str, Any]:
         session.feed(config, who, rounds=1)
         first = session.drain(config)
         fed = session.feed(config, who, records=records)
-        source = session.source(config).per_s
-        packed = session.pass_through(queries.packs(session.spark, config)).per_s
-        drained = session.drain(config)
-        best_source = max(source, session.source(config).per_s)
+        source, by_source = costed(partial(session.source, config))
+        packed, by_packed = costed(lambda: session.pass_through(queries.packs(session.spark, config)))
+        drained, by_drain = costed(partial(session.drain, config))
+        best_source = max(source.per_s, session.source(config).per_s)
     return {
         "first contact, members/s": first.per_s,
         "raw feed, heartbeats/s": round(fed),
         "source, heartbeats/s": best_source,
-        "packed, heartbeats/s": packed,
+        "packed, heartbeats/s": packed.per_s,
         "drain, heartbeats/s": drained.per_s,
         "drain, best batch, heartbeats/s": drained.best_per_s,
         "drain / source": round(drained.per_s / best_source, 2),
+        **{f"core-us a heartbeat, source, {who}": spent for who, spent in by_source.items()},
+        **{f"core-us a heartbeat, packed, {who}": spent for who, spent in by_packed.items()},
+        **{f"core-us a heartbeat, drain, {who}": spent for who, spent in by_drain.items()},
     }
+
+
+def costed(work: Callable[[], Run]) -> tuple[Run, dict[str, float]]:
+    """Run something, and tell what a record cost whom, us of one core."""
+    usage = Usage()
+    run = work()
+    spent = usage.seconds()
+    whose = ("JVM", "workers", "broker")
+    return run, {who: round(spent[who] / max(1, run.records) * 1e6, 2) for who in whose}
 
 
 def steady(session: Session, members: int, rate: int, seconds: int) -> dict[str, Any]:
