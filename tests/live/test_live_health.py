@@ -6,9 +6,11 @@ import msgspec
 import pytest
 
 from heartwheel.live.health import Health, HealthState, Signs, health_of
+from heartwheel.live.now import View, now_of
+from heartwheel.live.picture import Picture
 from heartwheel.wire.job import JobRow, OutageFigures, Phase, SilentPartition
 from heartwheel.wire.status import StatusRow
-from support.output_rows import T0, job, status
+from support.output_rows import T0, expired, job, status, topic_rows
 
 MINUTE_MS = 60_000
 
@@ -87,6 +89,17 @@ def test_no_batch_is_stalled_though_the_process_lives(now_ms: int, state: Health
     """Five triggers and one without a batch are too many, also while the job still says that it lives."""
     row = msgspec.structs.replace(job(T0), at_ms=T0 + now_ms)
     assert judged(row, status(batch_ms=T0), now_ms=T0 + now_ms).state is state
+
+
+@pytest.mark.parametrize(("after_ms", "state"), [(5_999, HealthState.HEALTHY), (6_000, HealthState.STALLED)])
+def test_a_long_batch_that_writes_verdicts_is_no_stall(after_ms: int, state: HealthState) -> None:
+    """While verdicts of a batch come the job is at work, however long it takes; once none come any more it is not."""
+    picture, written_ms = Picture(), T0 + MINUTE_MS
+    row = msgspec.structs.replace(job(T0), at_ms=written_ms)
+    gone = expired("g", "m", written_ms, detected_ms=written_ms)
+    picture.apply(topic_rows(row, status(), gone), now_ms=written_ms)
+    picture.link(True, now_ms=T0)
+    assert now_of(picture, View(), now_ms=written_ms + after_ms).health.state is state
 
 
 def test_a_long_interval_is_no_stall() -> None:

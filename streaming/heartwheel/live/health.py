@@ -75,6 +75,7 @@ class Signs(NamedTuple):
         shards: the newest row of each shard.
         reasons: what else is wrong, in sentences.
         log: what was read of brokers' logs, in a sentence, if that is what is shown.
+        written_ms: append time of the newest verdict, epoch ms; a batch writes while it runs.
     """
 
     linked: bool | None
@@ -84,6 +85,7 @@ class Signs(NamedTuple):
     shards: tuple[StatusRow, ...]
     reasons: tuple[str, ...] = ()
     log: str = ""
+    written_ms: int = -1
 
 
 def health_of(signs: Signs, *, now_ms: int) -> Health:
@@ -171,6 +173,8 @@ def _silent(signs: Signs, now_ms: int) -> Health | None:
         return _stalled(signs, heard_ms, now_ms, why, hint)
     live = signs.job is not None and signs.job.phase is Phase.LIVE
     batch_ms = signs.job.last_batch.duration_ms if signs.job and signs.job.last_batch else 0
+    # Where very many fall silent at once a batch takes long, and verdicts of it are there before it is over.
+    heard_ms = max(heard_ms, signs.written_ms)
     if live and now_ms - heard_ms >= STALLED_TRIGGERS * max(interval_ms, batch_ms) + interval_ms:
         if signs.job and signs.job.ticker and (signs.job.ticker.silent or signs.job.ticker.reason):
             # Nothing is written, so nothing is read; or one partition has no leader, and Spark waits for its end.

@@ -165,6 +165,7 @@ def now_of(picture: Picture, view: View, *, now_ms: int) -> Now:
             shards=rows,
             reasons=() if picture.log else _reasons(lateness, strays, view.canary),
             log=picture.log,
+            written_ms=picture.written_ms,
         )
         hidden = [] if view.show_canary else picture.canaries()
         members, groups, clock_ms = totals_of(picture, shards=shards, hidden=hidden)

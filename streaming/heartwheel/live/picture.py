@@ -79,6 +79,8 @@ class Picture:
         self.rejects: Counter[str] = Counter()
         """Rejected records by cause, as far as the rejects topic was read."""
         self.triggers_total = 0
+        self.written_ms = -1
+        """Append time of the newest verdict, epoch ms; -1 before the first."""
         self.linked: bool | None = None
         """Whether Kafka answers; `None` before anybody has asked."""
         self.linked_since_ms = 0
@@ -140,6 +142,7 @@ class Picture:
     def _take_expiration(self, topic_row: TopicRow, changes: Changes) -> None:
         row = topic_row.row
         assert isinstance(row, ExpirationRow)  # noqa: S101 - by the decoder of its source
+        self.written_ms = max(self.written_ms, topic_row.append_ms)
         kept = self.window.add(
             row, append_ms=topic_row.append_ms, partition=topic_row.partition, offset=topic_row.offset
         )
@@ -155,6 +158,7 @@ class Picture:
     def _take_trigger(self, topic_row: TopicRow, changes: Changes) -> None:
         row = topic_row.row
         assert isinstance(row, TriggerRow)  # noqa: S101 - by the decoder of its source
+        self.written_ms = max(self.written_ms, topic_row.append_ms)
         if not self._triggers_seen.is_new(row.id):
             return
         if not self.is_canary(row.group_id):
