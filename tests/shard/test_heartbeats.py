@@ -14,13 +14,13 @@ from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.log_time import Reading, ReadingsBuilder
 from heartwheel.pack import Pack, decode_pack
 from heartwheel.shard import ShardLimits, heartbeats
-from heartwheel.shard.heartbeats import REMEMBERED_BATCHES, Heartbeats, UnknownHeartbeatError
+from heartwheel.shard.heartbeats import REMEMBERED_BATCHES, Heartbeats, Said, UnknownHeartbeatError, rest_of, rests_of
 from heartwheel.shard.log import BatchLog
 from heartwheel.shard.shard import Shard
 from heartwheel.spark.packer import Packer, PayloadKind
 from heartwheel.spark.repeats import BatchOf
 from heartwheel.testing import RUN, LogBuilder, Record, by_group, frame_of, run_rules, until
-from heartwheel.wire.events import Event, EventType, fingerprint
+from heartwheel.wire.events import Event, EventType, encode_event, fingerprint
 from heartwheel.wire.verdicts import Verdict
 from support.epoch_beats import EPOCHS_CONFIG, epoch_logs, migrate, migrating_logs, steady_beat, steady_epoch_logs
 from support.heartbeat_logs import CONFIG, EXAMPLES, T0, beating_logs, cuts_of, heartbeat_logs
@@ -358,6 +358,31 @@ def test_each_row_says_what_its_own_heartbeat_says() -> None:
     said = [each.event() for each in shard._loader.said(rows)]
     assert sorted(said, key=lambda event: event.member_id) == events
     assert list(map(fingerprint, said)) == shard._members["fingerprint"][rows].tolist()
+
+
+@given(
+    group=st.text(min_size=1),
+    member=st.text(min_size=1),
+    client=st.none() | st.text(),
+    instance=st.none() | st.text(),
+    generation=st.integers(-1, 5),
+    timeout=st.none() | st.integers(1, 10_000),
+)
+def test_a_row_spells_its_heartbeat_as_it_is_encoded(
+    group: str, member: str, client: str | None, instance: str | None, generation: int, timeout: int | None
+) -> None:
+    """Put together from its ids and the rest, a heartbeat has the bytes that it has encoded, whatever stands in it."""
+    event = Event(
+        group_id=group,
+        member_id=member,
+        client_id=client,
+        group_instance_id=instance,
+        generation_id=generation,
+        session_timeout_ms=timeout,
+    )
+    (rest,) = rests_of([event])
+    said = Said(group, member, rest)
+    assert (rest_of(event), said.event(), said.value()) == (rest, event, encode_event(event))
 
 
 def test_a_log_without_heartbeats_to_ask_wants_all_bytes() -> None:

@@ -62,6 +62,16 @@ class Said(NamedTuple):
         event = decode_accepted(bytes(self.rest))
         return msgspec.structs.replace(event, group_id=self.group_id, member_id=self.member_id)
 
+    def value(self) -> bytes:
+        """Spell it again, as `encode_event` spells the event: the ids stand first, and are put into the rest."""
+        group_id, member_id = _encode(self.group_id), _encode(self.member_id)
+        return b'{"group_id":%b,"member_id":%b%b' % (group_id, member_id, memoryview(self.rest)[len(_NO_IDS) :])
+
+
+_encode: Final = msgspec.json.Encoder().encode
+_NO_IDS: Final = b'{"group_id":""'
+"""How what is said beside the ids begins (`rest_of`)."""
+
 
 def rest_of(event: Event) -> msgspec.Raw:
     """Encode what a heartbeat says beside the ids of its group and its member."""
@@ -123,7 +133,7 @@ class Heartbeats:
     def value(self, fingerprint: int) -> bytes | None:
         """Return a heartbeat as it may stand in the topic, if it is known here: equal in all that it says."""
         if (said := self._loaded.get(fingerprint)) is not None:
-            return encode_event(said.event())
+            return said.value()
         kept = self._kept.get(fingerprint)
         return None if kept is None else kept.value
 
@@ -144,7 +154,7 @@ class Heartbeats:
             stay: the fingerprints of its members now.
         """
         for fingerprint in said.keys() - set(stay):
-            self.keep(fingerprint, encode_event(said[fingerprint].event()))
+            self.keep(fingerprint, said[fingerprint].value())
 
     def state(self) -> dict[int, Kept]:
         """Return what the next batch may ask for."""

@@ -47,7 +47,6 @@ from heartwheel.shard.owed_renewals import OwedRenewals
 from heartwheel.shard.refiling import renumber_members, shaped
 from heartwheel.shard.router import Router
 from heartwheel.shard.rules_path import GroupLoader
-from heartwheel.wire.events import encode_event
 from heartwheel.wire.requests import is_group_heartbeat
 from heartwheel.wire.verdicts import Verdict
 from timing_wheel import TIME_MS_MAX
@@ -245,7 +244,7 @@ class Shard:
         said = dict(zip(known.tolist(), self._loader.said(rows[known]), strict=True))
         bodies = []
         for entry, (fingerprint, row) in enumerate(zip(pack.fingerprints.tolist(), rows.tolist(), strict=True)):
-            bodies.append(encode_event(said[entry].event()) if entry in said else log.body(entry))
+            bodies.append(said[entry].value() if entry in said else log.body(entry))
             if row < 0 and fingerprint and not is_group_heartbeat(bodies[-1]):
                 self._heartbeats.keep(fingerprint, bodies[-1])
         return pack._replace(bodies=Bodies.of(bodies))
