@@ -64,8 +64,8 @@ class Said(NamedTuple):
 
     def value(self) -> bytes:
         """Spell it again, as `encode_event` spells the event: the ids stand first, and are put into the rest."""
-        group_id, member_id = _encode(self.group_id), _encode(self.member_id)
-        return b'{"group_id":%b,"member_id":%b%b' % (group_id, member_id, memoryview(self.rest)[len(_NO_IDS) :])
+        rest = bytes(memoryview(self.rest)[len(_NO_IDS) :])
+        return b'{"group_id":%b,"member_id":%b%b' % (_encode(self.group_id), _encode(self.member_id), rest)
 
 
 _encode: Final = msgspec.json.Encoder().encode
