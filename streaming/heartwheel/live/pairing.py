@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from typing import Generic, TypeVar
 
@@ -21,7 +22,8 @@ class Unpaired(Generic[T]):
     def __init__(self, kept_max: int) -> None:
         self._kept_max = kept_max
         self._newest = 0
-        self._kept: dict[int, tuple[T, Collection[str]]] = {}
+        # In a plain dictionary the oldest is found by passing over the places of all that were taken out before it.
+        self._kept: OrderedDict[int, tuple[T, Collection[str]]] = OrderedDict()
         self._by_name: dict[str, dict[int, int]] = {}
 
     def __len__(self) -> int:

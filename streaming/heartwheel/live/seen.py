@@ -20,11 +20,16 @@ class Seen:
 
     def is_new(self, id_: str) -> bool:
         """Return whether an id was not seen before, and remember it."""
-        if id_ in self._young or id_ in self._old:
+        if id_ in self._old:
             return False
-        if len(self._young) >= self._ids_max:
-            self._old, self._young = self._young, set()
-        self._young.add(id_)
+        young = self._young
+        before = len(young)
+        young.add(id_)
+        if len(young) == before:
+            return False
+        if before >= self._ids_max:
+            self._old, self._young = young, {id_}
+            young.discard(id_)
         return True
 
     def __len__(self) -> int:
