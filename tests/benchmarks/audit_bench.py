@@ -3,24 +3,28 @@
     .venv/bin/python tests/benchmarks/audit_bench.py --events 10000000 --members 100000
 
 Members beat every three seconds; every tenth of a second one dies and comes back half a minute later under its name.
-Each verdict is written as soon as it is derived, as a job would: deriving and matching are measured, not
-the truth of the rows. It prints the rate by processor time, and the largest memory, which is not to grow.
+At the end all fall silent at once. Each verdict is written as soon as it is derived, as a job would: deriving and
+matching are measured, not the truth of the rows. It prints the rate by processor time, and the largest memory, which
+is not to grow.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import resource
 import time
 from collections.abc import Iterator
 
 from heartwheel.audit import Audit, AuditConfig
 from heartwheel.audit.derived import Derived, Row
+from heartwheel.partitioner import partition_of
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 BEAT_MS = 3_000
 SESSION_MS = 10_000
 GROUP_SIZE = 20
+PARTITIONS = 8
 DEATH_EVERY_MS = 100
 DEAD_MS = 30_000
 KNOWN_MS = 1_000
@@ -32,6 +36,7 @@ def beats(events: int, members: int) -> Iterator[tuple[int, int, int, bytes]]:
         b'{"group_id":"g%d","member_id":"m%d","session_timeout_ms":%d}' % (m // GROUP_SIZE, m, SESSION_MS)
         for m in range(members)
     ]
+    homes = [partition_of(b"g%d" % group, PARTITIONS) for group in range(members // GROUP_SIZE + 1)]
     dead_until = [0] * members
     next_death_ms, victim, number, turn = DEATH_EVERY_MS, 0, 0, 0
     while number < events:
@@ -42,9 +47,22 @@ def beats(events: int, members: int) -> Iterator[tuple[int, int, int, bytes]]:
                 dead_until[victim] = next_death_ms + DEAD_MS
                 next_death_ms += DEATH_EVERY_MS
             if dead_until[member] <= t_ms:
-                yield t_ms, member // GROUP_SIZE % 8, number, value
+                yield t_ms, homes[member // GROUP_SIZE], number, value
                 number += 1
         turn += 1
+
+
+def last_words() -> list[bytes]:
+    """Write a heartbeat of a new group in each partition, by which time passes there."""
+    names = (b"late-%d" % number for number in itertools.count())
+    found: dict[int, bytes] = {}
+    while len(found) < PARTITIONS:
+        name = next(names)
+        found.setdefault(partition_of(name, PARTITIONS), name)
+    return [
+        b'{"group_id":"%s","member_id":"m","session_timeout_ms":%d}' % (found[partition], SESSION_MS)
+        for partition in range(PARTITIONS)
+    ]
 
 
 def row_of(verdict: Derived) -> Row:
@@ -88,7 +106,12 @@ def main() -> None:
         if number % (arguments.events // 10) == 0:
             rate = number / (time.process_time() - start)
             print(f"{number:12,} heartbeats  {rate:10,.0f}/s  {written:10,} rows  {memory_mib():8,.0f} MiB", flush=True)  # noqa: T201
-    report = audit.finish(newest - 5_000)
+    before, start = written, time.process_time()
+    for partition, value in enumerate(last_words()):
+        audit.event(newest + 2 * SESSION_MS, partition, number + partition, value)
+    rate = (written - before) / (time.process_time() - start)
+    print(f"all silent at once   {rate:10,.0f}/s  {written - before:10,} rows  {memory_mib():8,.0f} MiB", flush=True)  # noqa: T201
+    report = audit.finish(newest + SESSION_MS)
     print(f"ok {report.ok}, {report.confirmed:,} confirmed, {memory_mib():,.0f} MiB with a snapshot")  # noqa: T201 - a report
 
 

@@ -10,6 +10,7 @@ decoded), and recorded answers (so every line goes through the rules).
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -62,12 +63,19 @@ LOGS: dict[str, Callable[[int, int], Iterator[str]]] = {
 }
 
 
-def measure(log: Path, *flags: str) -> tuple[float, int]:
-    """Replay a log in a process of its own; return the seconds from start to end, and the number of verdicts."""
+def measure(log: Path, *flags: str) -> tuple[float, int, int]:
+    """Replay a log in a process of its own; return the seconds it took, the verdicts, and its most memory, MiB."""
     start = time.perf_counter()
     command = [sys.executable, "-m", "heartwheel", "replay", str(log), *flags]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
-    return time.perf_counter() - start, done.stdout.count(b"\n")
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as replay:
+        assert replay.stdout is not None
+        verdicts = sum(1 for _ in replay.stdout)
+        # What of all processes before was the most is no figure of this one.
+        _, code, used = os.wait4(replay.pid, 0)
+        replay.returncode = os.waitstatus_to_exitcode(code)
+    if replay.returncode:
+        raise subprocess.CalledProcessError(replay.returncode, command)
+    return time.perf_counter() - start, verdicts, used.ru_maxrss >> 10
 
 
 def main() -> None:
@@ -82,9 +90,9 @@ def main() -> None:
         for name in arguments.log or LOGS:
             path = Path(folder, "log.jsonl")
             path.write_text("\n".join(LOGS[name](arguments.lines, arguments.members)) + "\n")
-            seconds, verdicts = measure(path, "--shards", arguments.shards)
+            seconds, verdicts, mib = measure(path, "--shards", arguments.shards)
             rate = arguments.lines / seconds
-            print(f"{name:18} {seconds:6.1f} s   {rate:10,.0f} lines/s   {verdicts:,} verdicts")  # noqa: T201 - a report
+            print(f"{name:18} {seconds:6.1f} s   {rate:10,.0f} lines/s   {verdicts:,} verdicts   {mib:,} MiB")  # noqa: T201 - a report
 
 
 if __name__ == "__main__":
