@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from heartwheel.live import group_index
 from heartwheel.live.groups import group_detail
 from heartwheel.live.picture import Picture
 from heartwheel.live.returns import Arrival, came_back, is_return
@@ -72,6 +73,19 @@ def test_a_return_is_found_in_either_order(arrival_first: bool) -> None:  # noqa
     changes = [picture.apply(each, now_ms=T0) for each in (reversed(rows) if arrival_first else rows)]
     assert [row.returned_ms for each in changes for row in each.returned] == [T0 + 10_000]
     assert picture.window.rows[0].returned_ms == T0 + 10_000
+
+
+def test_what_waits_for_its_counterpart_is_bounded_over_all_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many groups there are: of arrivals and of the expired so many are looked for, and the oldest go."""
+    monkeypatch.setattr(group_index, "ARRIVALS_MAX", 10)
+    monkeypatch.setattr(group_index, "OPEN_MAX", 10)
+    gone = [expired(f"g{i}", "m", T0 + i) for i in range(30)]
+    back = [joined(f"g{i}", "m") for i in range(30)]
+    for rows in ((gone, back), (back, gone)):
+        picture = Picture()
+        for some in rows:
+            picture.apply(topic_rows(*some), now_ms=T0)
+        assert [row.group_id for row in picture.window.rows if row.returned_ms] == [f"g{i}" for i in range(20, 30)]
 
 
 def test_each_arrival_stands_for_one_return() -> None:
