@@ -40,7 +40,6 @@ from support.watched_reader import Asked, Stream, counted, first_line, get, proc
 
 PARTITIONS: Final = 4
 SHARD_MEMBERS: Final = 60_000
-GROUP_MEMBERS: Final = 1_000
 SESSION_MS: Final = 45_000
 WAIT_S: Final = 0.25
 TELL_S: Final = 0.4
@@ -80,9 +79,10 @@ class Verdicts:
 
     Args:
         members: how many fall silent.
+        group_members: how many are in a group.
     """
 
-    def __init__(self, members: int) -> None:
+    def __init__(self, members: int, group_members: int) -> None:
         phases: tuple[list[tuple[str, EncodedBatch]], ...] = ([], [], [])
         self.rows = dict.fromkeys(("expirations", "triggers"), 0)
         self.status: list[StatusRow] = []
@@ -91,7 +91,7 @@ class Verdicts:
         for shard in range(shards):
             who = RawMembers(
                 members=each,
-                groups=max(1, each // GROUP_MEMBERS),
+                groups=max(1, each // group_members),
                 first=shard * each,
                 generation_id=1 if shard % 2 else -1,
                 session_timeout_ms=SESSION_MS,
@@ -185,10 +185,11 @@ def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--members", type=int, default=200_000)
+    parser.add_argument("--group", type=int, default=1_000, help="members of a group")
     parser.add_argument("--rate", type=int, default=100_000, help="verdicts a second")
     parser.add_argument("--reader", choices=READERS, action="append", help="which readers; all by default")
     chosen = parser.parse_args()
-    verdicts = Verdicts(chosen.members)
+    verdicts = Verdicts(chosen.members, chosen.group)
     report: dict[str, Any] = {"members": chosen.members, "verdicts": verdicts.rows, "readers": {}}
     with EmbeddedKafka(heap="512m") as broker, tempfile.TemporaryDirectory(prefix="heartwheel-readers-") as folder:
         for number, name in enumerate(chosen.reader or READERS):
