@@ -53,19 +53,20 @@ def _survey(seeds: Sequence[int], workers: int) -> int:
 
 
 class _Progress:
-    """Show failures as they are found, and each further tenth of the way."""
+    """Show failures as they are found, and how far it is: each further tenth of the way, or thousand histories."""
 
     def __init__(self, seeds: int) -> None:
         self._seeds = seeds
         self._failures = 0
-        self._tenths = 0
+        self._step = min(max(1, seeds // 10), 1_000)
+        self._steps = 0
 
     def show(self, done: Survey) -> None:
         _print(*map(str, done.failures[self._failures :]))
         self._failures = len(done.failures)
-        tenths = 10 * done.seeds // self._seeds
-        if tenths > self._tenths:
-            self._tenths = tenths
+        steps = done.seeds // self._step
+        if steps > self._steps:
+            self._steps = steps
             _print(f"{done.seeds:,} of {self._seeds:,} histories, {self._failures} broke a promise")
 
 
