@@ -94,13 +94,6 @@ def test_without_the_overrides_of_the_group_the_session_is_the_brokers(tmp_path:
     assert {v.timeout_ms for v in expired} == {3_000}
 
 
-def test_what_if_says_that_it_does_not_know_such_groups(capsys: pytest.CaptureFixture[str]) -> None:
-    """No table of nothing: a log of groups that go by member epochs is refused by name."""
-    log = RECORDINGS[0] / "events.jsonl"
-    assert run(["replay", str(log), "--what-if", "session_timeout=10s"]) != 0
-    assert "--what-if knows no groups that go by member epochs" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("line", "word"),
     [

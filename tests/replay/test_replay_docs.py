@@ -38,7 +38,8 @@ def test_commands_print_what_is_shown(
     block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every replay on a page succeeds and prints what stands below it."""
-    shutil.copytree(ROOT / "tests" / "recordings", tmp_path / "tests" / "recordings")
+    for recordings in ("recordings", "recordings_consumer"):
+        shutil.copytree(ROOT / "tests" / recordings, tmp_path / "tests" / recordings)
     monkeypatch.chdir(tmp_path)
     commands = _commands(block)
     assert commands
@@ -50,5 +51,5 @@ def test_commands_print_what_is_shown(
 
 
 def test_pages_have_commands() -> None:
-    """The blocks were found: four on the page about replay, one on the page about timeouts."""
-    assert len(BLOCKS) == 5
+    """The blocks were found: five on the page about replay, one on the page about timeouts."""
+    assert len(BLOCKS) == 6

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
 import typer
 
-from heartwheel.cli.console import AsJson, ConfigFile, SetFlags, print_json, stderr
+from heartwheel.cli.console import AsJson, ConfigFile, SetFlags, stderr
 from heartwheel.cli.files import read_file, write_file
+from heartwheel.cli.replay_question import read_question
 from heartwheel.errors import HeartwheelError
 from heartwheel.plain import plain, plain_json
-from heartwheel.settings import parse_duration_ms
 
 if TYPE_CHECKING:
     from heartwheel.replay.log import LogReplay
@@ -49,7 +49,7 @@ def replay(
     ] = None,
     what_if: Annotated[
         str | None,
-        typer.Option(metavar="session_timeout=10s,20s", help="Tell what other session timeouts would have come to."),
+        typer.Option(metavar="session_timeout=10s,20s", help="Tell what other timeouts would have come to."),
     ] = None,
     config: ConfigFile = None,
     set_: SetFlags = None,
@@ -65,7 +65,9 @@ def replay(
     it ends, or, with `--until MS`, as far as it is complete.
 
     `--what-if` prints a table instead: for each session timeout how often members would have been expired, how many of
-    them falsely, and how long it would have taken to notice the others.
+    them falsely, and how long it would have taken to notice the others. It takes session_timeout for all members,
+    group_consumer_session_timeout, group_share_session_timeout or group_streams_session_timeout for those whose session
+    the broker sets, rebalance_timeout for members that have to give partitions back, and heartbeat_interval.
 
     For example:
 
@@ -78,37 +80,35 @@ def replay(
         heartwheel replay tuesday.jsonl --snapshot-in monday.snapshot
 
         heartwheel replay monday.jsonl --what-if session_timeout=10s,20s,45s,60s
-    """
-    timeouts_ms = _timeouts(what_if, whole=snapshot_in is None and snapshot_out is None)
-    from msgspec import to_builtins
 
+        heartwheel replay monday.jsonl --what-if rebalance_timeout=30s,60s,300s
+    """
+    question = None if what_if is None else read_question(what_if, whole=snapshot_in is None and snapshot_out is None)
     # A replay makes millions of small objects and hardly a cycle: looking for cycles as often as Python does by default
     # takes a sixth of the time (tests/benchmarks/replay_bench.py).
     gc.set_threshold(200_000, 20, 100)
+    from heartwheel.cli.replay_answer import answer_question
     from heartwheel.cli.replay_rules import rules_of
-    from heartwheel.cli.replay_table import show_what_if
     from heartwheel.replay.log import LogReplay
+    from heartwheel.replay.revocations import Revocations
     from heartwheel.replay.signs import Signs
-    from heartwheel.replay.what_if import what_if as answer_what_if
 
     described = _describe(events, meta)
     rules = rules_of(config, set_ or (), described.settings if described else {}, f"{meta or 'meta.json'}")
+    revocations = Revocations() if question else None
     run = LogReplay(
         rules,
         shards=shards,
         snapshot=None if snapshot_in is None else read_file(snapshot_in),
         epochs=None if described is None else described.epoch_config(rules),
+        revocations=revocations,
     )
-    signs = Signs() if timeouts_ms else None
+    signs = Signs() if question else None
     with _open(events) as log:
         bad = _feed(run, log, signs)
     end_ms = until if until is not None or described is None else described.end_ms
-    if signs is not None:
-        if run.has_epoch_groups:
-            hint = "leave their lines out, or replay it with another coordinator.group_consumer_session_timeout"
-            raise HeartwheelError("--what-if knows no groups that go by member epochs, and the log has some", hint=hint)
-        answer = answer_what_if(signs, run.finish(end_ms), timeouts_ms, run.end_ms)
-        print_json(to_builtins(answer)) if json else show_what_if(answer)
+    if question is not None and signs is not None and revocations is not None:
+        answer_question(question, signs, revocations, run.finish(end_ms), run.end_ms, json=json)
     elif snapshot_out is not None:
         _print(run.settle(until) if until is not None else [])
         write_file(snapshot_out, run.snapshot())
@@ -117,28 +117,6 @@ def replay(
         _print(run.finish(end_ms))
     if bad:
         raise typer.Exit(1)
-
-
-def _timeouts(what_if: str | None, *, whole: bool) -> list[int]:
-    """Read the timeouts of `--what-if`, ms; none if it was not asked for."""
-    if what_if is None:
-        return []
-    name, _, values = what_if.partition("=")
-    if name.strip() != "session_timeout":
-        raise typer.BadParameter(f"{name} is not known; write session_timeout=10s,20s", param_hint="--what-if")
-    if not whole:
-        raise typer.BadParameter("it looks at a whole log, so it goes with no snapshot", param_hint="--what-if")
-    try:
-        timeouts_ms = [parse_duration_ms(int(value) if value.isdecimal() else value) for value in _split(values)]
-    except ValueError as error:
-        raise typer.BadParameter(f"{values}: each {error}", param_hint="--what-if") from None
-    if min(timeouts_ms) < 1:
-        raise typer.BadParameter(f"{values}: a session timeout is at least 1ms", param_hint="--what-if")
-    return timeouts_ms
-
-
-def _split(values: str) -> list[str]:
-    return [value.strip() for value in values.split(",")]
 
 
 def _describe(events: str, path: Path | None) -> Meta | None:

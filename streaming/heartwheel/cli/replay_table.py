@@ -1,4 +1,4 @@
-"""The table of `heartwheel replay --what-if`."""
+"""The tables of `heartwheel replay --what-if`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Final
 from heartwheel.cli.console import plain_table, stdout
 from heartwheel.cli.inspect import show_time
 from heartwheel.plain import plain
-from heartwheel.replay.what_if import Scenario, WhatIf
+from heartwheel.replay.revocations import RevocationScenario, RevocationsWhatIf
+from heartwheel.replay.what_if import IntervalScenario, IntervalWhatIf, Scenario, WhatIf
 from heartwheel.settings import format_duration
 
 _NONE: Final = "-"
@@ -21,10 +22,62 @@ def show_what_if(answer: WhatIf) -> None:
     stdout().print(table, "", *_notes(answer), sep="\n", markup=False)
 
 
-def _cells(scenario: Scenario) -> list[str]:
-    timeout_ms = scenario.session_timeout_ms
+def show_revocations(answer: RevocationsWhatIf) -> None:
+    """Print a row for the rebalance timeouts that the members had, one for each other, and what to make of them."""
+    table = plain_table("rebalance timeout", "fenced", "false", "partitions free after (p50)", "(p99)")
+    for scenario in (answer.recorded, *answer.scenarios):
+        table.add_row(*_revocation_cells(scenario))
+    notes = [f"Members were asked to give partitions back {answer.revocations} times."]
+    if answer.longest is not None:
+        took, since_ms = answer.longest, answer.longest.since_ms
+        who = f"{plain(took.member_id)} of {plain(took.group_id)}, from {show_time(since_ms)}"
+        notes.append(
+            f"Longest that a member took to give them back, or to come back: {took.took_ms / 1000:g}s ({who})."
+        )
+        notes.append(
+            "A rebalance timeout above that (max.poll.interval.ms of the client) would have fenced no such one."
+        )
+    stdout().print(table, "", *notes, sep="\n", markup=False)
+
+
+def _revocation_cells(scenario: RevocationScenario) -> list[str]:
     return [
-        "as it was" if timeout_ms is None else format_duration(timeout_ms),
+        _asked(scenario.rebalance_timeout_ms),
+        str(scenario.fenced),
+        str(scenario.false_fenced),
+        _seconds(scenario.free_after_p50_ms),
+        _seconds(scenario.free_after_p99_ms),
+    ]
+
+
+def show_intervals(answer: IntervalWhatIf) -> None:
+    """Print a row for the heartbeat interval that the members had, one for each other, and what to make of them."""
+    table = plain_table("heartbeat interval", "heartbeats a second", "longest silence, at worst")
+    for scenario in (answer.recorded, *answer.scenarios):
+        table.add_row(*_interval_cells(scenario))
+    notes = [f"{answer.members} members."]
+    if answer.heartbeat_interval_ms is not None:
+        notes.append(f"Median time between two heartbeats of a member: {_seconds(answer.heartbeat_interval_ms)}.")
+    if answer.recorded.longest_silence_ms is not None:
+        notes.append("A session timeout above the longest silence that a member came back from expires nobody falsely.")
+    stdout().print(table, "", *notes, sep="\n", markup=False)
+
+
+def _interval_cells(scenario: IntervalScenario) -> list[str]:
+    return [
+        _asked(scenario.heartbeat_interval_ms),
+        f"{scenario.heartbeats_per_s:.1f}",
+        _seconds(scenario.longest_silence_ms),
+    ]
+
+
+def _asked(value_ms: int | None) -> str:
+    return "as it was" if value_ms is None else format_duration(value_ms)
+
+
+def _cells(scenario: Scenario) -> list[str]:
+    return [
+        _asked(scenario.session_timeout_ms),
         str(scenario.expirations),
         str(scenario.false_expirations),
         _seconds(scenario.detection_delay_p50_ms),
@@ -38,7 +91,8 @@ def _seconds(time_ms: int | None) -> str:
 
 
 def _notes(answer: WhatIf) -> list[str]:
-    notes = [f"{answer.members} members; {answer.other_rebalances} more rebalances had other causes."]
+    kind = f" of {answer.group_kind} groups" if answer.group_kind else ""
+    notes = [f"{answer.members} members{kind}; {answer.other_rebalances} more rebalances had other causes."]
     if answer.poll_timeouts:
         notes.append(
             f"Members took themselves out {answer.poll_timeouts} times by a poll timeout; session timeouts change "

@@ -76,10 +76,18 @@ class EpochLane:
         state: what is known; the group in it is changed in place.
         config: what holds for groups.
         emit: called with every verdict, in order.
+        follow: called after each accepted request with the group, its sender (`None` for the coordinator) and its time.
     """
 
-    def __init__(self, state: EpochLaneState, config: EpochConfig, emit: Callable[[Verdict], None]) -> None:
+    def __init__(
+        self,
+        state: EpochLaneState,
+        config: EpochConfig,
+        emit: Callable[[Verdict], None],
+        follow: Callable[[EpochGroup, str | None, int], None] | None = None,
+    ) -> None:
         self._config = config
+        self._follow = follow
         self._emit = emit = _of_a_broker(emit)
         self._waiting = deque(state.waiting)
         self._machine = None if state.group is None else EpochMachine(state.group, config, emit)
@@ -160,6 +168,8 @@ class EpochLane:
             self._machine = EpochMachine(EpochGroup(beat.group_id, TYPE_OF[beat.type]), self._config, self._emit)
         known = True if evidence.error == "NONE" else None
         self._machine.apply(beat, evidence.t_ms, accepted=known, answered_ms=evidence.answer_ms)
+        if self._follow is not None:
+            self._follow(self._machine.group, beat.sender, evidence.t_ms)
 
     def _upgrade(self, beat: GroupHeartbeat, evidence: Evidence) -> bool:
         """Turn a classic group into one of the new protocol, if this heartbeat does so."""
@@ -190,6 +200,8 @@ class EpochLane:
             return
         accepted = None if error is None else error == "NONE"
         machine.apply_classic(event, evidence.t_ms, accepted=accepted, generation=evidence.response_generation_id)
+        if self._follow is not None:
+            self._follow(machine.group, event.member_id or None, evidence.t_ms)
 
 
 def _of_a_broker(emit: Callable[[Verdict], None]) -> Callable[[Verdict], None]:

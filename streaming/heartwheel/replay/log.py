@@ -22,6 +22,7 @@ from heartwheel.replay.epoch_lines import decode_epoch_line, is_epoch_line
 from heartwheel.replay.evidence import Lane, LaneState
 from heartwheel.replay.lines import T_MS_MAX, Line, LineReader
 from heartwheel.replay.recorded import Evidence, Recorded
+from heartwheel.replay.revocations import Revocations
 from heartwheel.replay.snapshot import ShardState, Snapshot, check_fits, corrupt, read_snapshot, write_snapshot
 from heartwheel.shard import Shard, ShardLimits, StateBlobError
 from heartwheel.wire.events import EventType, RejectCause, RejectedError
@@ -48,6 +49,7 @@ class LogReplay:
         snapshot: what `snapshot` gave, to carry on from there.
         batch_lines: how many lines go through the shards at once; it changes no verdict.
         epochs: what holds for groups that go by member epochs; by default `config` for all of them.
+        revocations: is told of each member that has to give partitions back.
 
     Raises:
         SnapshotError: the snapshot cannot be read, or belongs to other settings.
@@ -61,9 +63,11 @@ class LogReplay:
         snapshot: bytes | None = None,
         batch_lines: int = BATCH_LINES,
         epochs: EpochConfig | None = None,
+        revocations: Revocations | None = None,
     ) -> None:
         self._config = config
         self._epochs = EpochConfig(config) if epochs is None else epochs
+        self._revocations = revocations
         self._batch_lines = batch_lines
         self._batch = Batch(shards)
         self._reader = LineReader()
@@ -85,29 +89,22 @@ class LogReplay:
         return len(self._verdicts)
 
     @property
-    def has_epoch_groups(self) -> bool:
-        """Whether any group of the log goes by member epochs."""
-        return bool(self._epoch_lanes)
-
-    @property
     def end_ms(self) -> int:
         """The clock that the replay was advanced to, or the newest time that was read, epoch ms; -1 before that."""
         return max(self._last_ms, self._settled_ms, self._end_ms)
 
-    def feed(self, line: bytes) -> Line | None:
+    def feed(self, line: bytes) -> Line | EpochLine | None:
         """Take the next line of the log.
 
         Returns:
-            What it says, `None` for a heartbeat of a group that goes by member epochs, and if a broker refused it
-            because it is not a valid request.
+            What it says, `None` if a broker refused it because it is not a valid request.
 
         Raises:
             RejectedError: if it is not an event, or comes too late; the replay goes on with the next line.
         """
         self._lines += 1
         if is_epoch_line(line):
-            self._feed_epoch_line(line)
-            return None
+            return self._feed_epoch_line(line)
         read = self._reader.read(line, self._lines)
         if read is None:
             return None
@@ -180,10 +177,10 @@ class LogReplay:
             raise RejectedError(RejectCause.BAD_FIELD, detail)
         self._last_ms = max(self._last_ms, t_ms)
 
-    def _feed_epoch_line(self, line: bytes) -> None:
+    def _feed_epoch_line(self, line: bytes) -> EpochLine | None:
         read = decode_epoch_line(line)
         if read is None:
-            return
+            return None
         event = read.event or read.beat
         group_id = "" if event is None else event.group_id
         if read.beat is not None and group_id in self._others:
@@ -198,6 +195,7 @@ class LogReplay:
             self._epoch_lanes[group_id].feed(read)
         elif read.event is not None and group_id in self._lanes:
             self._lanes[group_id].feed(Recorded(read.event, read.evidence))
+        return read
 
     def _choose(self, line: Line) -> None:
         """Decide once for a group, by its first request, whether its answers are weighed."""
@@ -232,7 +230,8 @@ class LogReplay:
         return Lane(state, self._config, self._verdicts.append)
 
     def _epoch_lane(self, state: EpochLaneState) -> EpochLane:
-        return EpochLane(state, self._epochs, self._verdicts.append)
+        follow = None if self._revocations is None else self._revocations.follow
+        return EpochLane(state, self._epochs, self._verdicts.append, follow)
 
     def _shard(self, state: ShardState) -> Shard:
         try:

@@ -12,8 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.coordinator.answer import KEEPS_ALIVE
+from heartwheel.coordinator.consumer_model import TYPE_OF
+from heartwheel.replay.epoch_lane import EpochLine
 from heartwheel.replay.lines import Line
+from heartwheel.replay.recorded import Evidence
 from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType
+from heartwheel.wire.group_heartbeats import JOIN_EPOCH, LEAVE_STATIC_EPOCH, GroupHeartbeat
 from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind, Verdict
 
 Ints = NDArray[np.int64]
@@ -46,11 +50,21 @@ _OF_EVENT: Final = {
 _OF_VERDICT: Final = {
     Kind.MEMBER_REMOVED_AT_JOIN: Sign.REMOVED,
     Kind.SYNC_TIMEOUT: Sign.REMOVED,
+    Kind.MEMBER_FENCED_REBALANCE_TIMEOUT: Sign.REMOVED,
+    Kind.CLASSIC_MEMBER_JOIN_TIMEOUT: Sign.REMOVED,
+    Kind.CLASSIC_MEMBER_SYNC_TIMEOUT: Sign.REMOVED,
     Kind.MEMBER_LEFT: Sign.GONE,
     Kind.STATIC_REPLACED: Sign.GONE,
 }
 _PHASES: Final = frozenset(
-    {Kind.REBALANCE_STARTED, Kind.REBALANCE_COMPLETED, Kind.ASSIGNMENT_RECEIVED, Kind.GROUP_EMPTY}
+    {
+        Kind.REBALANCE_STARTED,
+        Kind.REBALANCE_COMPLETED,
+        Kind.ASSIGNMENT_RECEIVED,
+        Kind.GROUP_EMPTY,
+        Kind.GROUP_UPGRADED,
+        Kind.GROUP_DOWNGRADED,
+    }
 )
 
 
@@ -64,6 +78,7 @@ class Phases:
         begins: (epoch ms, kind of the verdict that began it), in the order of time.
         absences: (unloaded, loaded), epoch ms; the second is `None` while it is away.
         joined_ms: when the first join was seen, epoch ms, `None` if none was.
+        epochs_ms: when the first heartbeat at a member epoch was seen, epoch ms, `None` if none was.
     """
 
     def __init__(self, group_id: str) -> None:
@@ -72,13 +87,28 @@ class Phases:
         self._by_expiry: set[int] = set()
         self.absences: list[tuple[int, int | None]] = []
         self.joined_ms: int | None = None
+        self.epochs_ms: int | None = None
+        self._changes: list[tuple[int, Kind]] = []
 
     def is_classic(self, at_ms: int) -> bool:
-        """Return whether the members had to join by then, so that an expired one is not let in by a mere heartbeat."""
+        """Return whether the members had joined by then in the classic protocol."""
         return self.joined_ms is not None and self.joined_ms <= at_ms
+
+    def must_join(self, at_ms: int) -> bool:
+        """Return whether the members had to join by then, so that an expired one is not let in by a mere heartbeat."""
+        return self.is_classic(at_ms) or (self.epochs_ms is not None and self.epochs_ms <= at_ms)
+
+    def goes_by_epochs(self, at_ms: int) -> bool:
+        """Return whether the group went by member epochs then, so that an expiration makes a new epoch at once."""
+        changes = [kind for time_ms, kind in self._changes if time_ms <= at_ms]
+        if changes:
+            return changes[-1] is Kind.GROUP_UPGRADED
+        return self.epochs_ms is not None and self.epochs_ms <= at_ms
 
     def begin(self, verdict: Verdict) -> None:
         """Note a phase that begins."""
+        if verdict.kind in (Kind.GROUP_UPGRADED, Kind.GROUP_DOWNGRADED):
+            self._changes.append((verdict.time_ms, verdict.kind))
         if verdict.kind is Kind.REBALANCE_STARTED and verdict.cause is Cause.MEMBER_EXPIRED:
             self._by_expiry.add(len(self.begins))
         self.begins.append((verdict.time_ms, verdict.kind))
@@ -113,7 +143,7 @@ class Rows:
         generation: int64 (rows,), `UNCHECKED_GENERATION` where the request names none.
     """
 
-    def __init__(self, columns: Iterable[array[int]]) -> None:
+    def __init__(self, columns: Iterable[array[int] | Ints]) -> None:
         member, t_ms, sign, generation = (np.array(column, np.int64) for column in columns)
         line = (sign >= Sign.BEAT) & (sign <= Sign.LEAVE)
         rank = np.where(line, int(Sign.BEAT), sign)
@@ -126,27 +156,36 @@ class Rows:
     def __len__(self) -> int:
         return len(self.member)
 
+    def where(self, wanted: NDArray[np.bool_]) -> Rows:
+        """Return the rows that are wanted, in their order."""
+        return Rows(column[wanted] for column in (self.member, self.t_ms, self.sign, self.generation))
+
 
 class Signs:
     """The signs of life of a log.
 
     Attributes:
         members: (group, member id) by member number.
+        kinds: by member number the kind of group that its heartbeats are of, empty for those of the classic protocol.
         phases: the groups by id.
     """
 
     def __init__(self) -> None:
         self.members: list[tuple[str, str]] = []
+        self.kinds: list[str] = []
         self.phases: dict[str, Phases] = {}
         self._numbers: dict[tuple[str, str], int] = {}
         self._columns = (array("q"), array("q"), array("q"), array("q"))
 
-    def add(self, line: Line) -> None:
+    def add(self, line: Line | EpochLine) -> None:
         """Take a line of the log."""
+        if isinstance(line, EpochLine):
+            self._add_epoch_line(line)
+            return
         event = line.request.event
-        sign = _sign_of(line)
+        sign = _sign_of(event, line.evidence)
         if sign is Sign.BEAT:
-            self._put(event.group_id, event.member_id, line.t_ms, sign, event.generation_id)
+            self._beat(event, line.t_ms)
             return
         self._phases(event.group_id).note(event, line.t_ms)
         if event.type is EventType.LEAVE and not line.recorded().had_no_effect:
@@ -158,6 +197,26 @@ class Signs:
             if member_id:
                 self._put(event.group_id, member_id, line.t_ms, sign, event.generation_id)
 
+    def _add_epoch_line(self, line: EpochLine) -> None:
+        event, beat, t_ms = line.event, line.beat, line.evidence.t_ms
+        if event is not None and _sign_of(event, line.evidence) is Sign.BEAT:
+            self._beat(event, t_ms)
+        if beat is None:
+            return
+        phases = self._phases(beat.group_id)
+        phases.epochs_ms = t_ms if phases.epochs_ms is None else phases.epochs_ms
+        sign = _sign_of_epoch(beat, line.evidence)
+        if sign is not None:
+            # A member keeps its id for as long as it lives, and its epoch moves whenever the group's does.
+            number = self._put(beat.group_id, beat.sender, t_ms, sign, UNCHECKED_GENERATION)
+            self.kinds[number] = TYPE_OF[beat.type].value
+
+    def _beat(self, event: Event, t_ms: int) -> None:
+        """Take a heartbeat, or a commit, which keeps nobody alive in a group that goes by member epochs."""
+        if event.type is EventType.COMMIT and self._phases(event.group_id).epochs_ms is not None:
+            return
+        self._put(event.group_id, event.member_id, t_ms, Sign.BEAT, event.generation_id)
+
     def judge(self, verdicts: Iterable[Verdict]) -> None:
         """Take what the coordinator decided on the whole log, in the order of time."""
         for verdict in verdicts:
@@ -165,7 +224,7 @@ class Signs:
                 self._phases(verdict.group_id).begin(verdict)
             expired = verdict.expiry_reason is ExpiryReason.SESSION_TIMEOUT
             sign = Sign.EXPIRED if expired else _OF_VERDICT.get(verdict.kind)
-            if sign is not None and verdict.member_id:
+            if sign is not None and verdict.member_id and verdict.new_member_id != verdict.member_id:
                 self._put(verdict.group_id, verdict.member_id, verdict.time_ms, sign, verdict.generation_id)
 
     def rows(self) -> Rows:
@@ -178,22 +237,32 @@ class Signs:
             phases = self.phases[group_id] = Phases(group_id)
         return phases
 
-    def _put(self, group_id: str, member_id: str, t_ms: int, sign: Sign, generation: int) -> None:
+    def _put(self, group_id: str, member_id: str, t_ms: int, sign: Sign, generation: int) -> int:
         key = group_id, member_id
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.members)
             self.members.append(key)
+            self.kinds.append("")
             self._phases(group_id)
         for column, value in zip(self._columns, (number, t_ms, sign, generation), strict=True):
             column.append(value)
+        return number
 
 
-def _sign_of(line: Line) -> Sign | None:
-    evidence = line.evidence
+def _sign_of(event: Event, evidence: Evidence | None) -> Sign | None:
     if evidence is not None and evidence.error is not None and evidence.error not in KEEPS_ALIVE:
-        return None if line.request.event.type not in _OF_EVENT else Sign.REFUSED
-    return _OF_EVENT.get(line.request.event.type)
+        return None if event.type not in _OF_EVENT else Sign.REFUSED
+    return _OF_EVENT.get(event.type)
+
+
+def _sign_of_epoch(beat: GroupHeartbeat, evidence: Evidence) -> Sign | None:
+    accepted = evidence.error in (None, "NONE")
+    if beat.member_epoch >= JOIN_EPOCH:
+        alive = Sign.JOIN if beat.member_epoch == JOIN_EPOCH else Sign.BEAT
+        return alive if accepted else Sign.REFUSED
+    # A static member that leaves for a while has the session of its last heartbeat: nothing starts and nothing ends.
+    return Sign.LEAVE if accepted and beat.member_epoch != LEAVE_STATIC_EPOCH else None
 
 
 def _id_of_a_member(line: Line) -> str | None:

@@ -5,6 +5,7 @@
 | a heartbeat, a commit                    | that moment                                                             |
 | a join that waits for others             | the end of the join phase, as a member that waits for it is not expired |
 | a sync that waits for the leader         | the assignment, or the next rebalance                                   |
+| a heartbeat at a member epoch, 0 too      | that moment; a commit starts nothing there                              |
 | the load of the group by its coordinator | that moment; while the coordinator is away no timer runs                |
 
 An expiration does not end a silence: what the coordinator thinks of a member changes nothing about the member.
@@ -45,6 +46,11 @@ class Silences(NamedTuple):
     start_ms: Ints
     stop_ms: Ints
     alive: Flags
+
+    def where(self, wanted: Flags) -> Silences:
+        """Return the silences that are wanted, in their order."""
+        member, heard_ms, start_ms, stop_ms, alive = self
+        return Silences(member[wanted], heard_ms[wanted], start_ms[wanted], stop_ms[wanted], alive[wanted])
 
 
 def find_silences(signs: Signs, rows: Rows) -> Silences:
@@ -88,11 +94,11 @@ def _next_where(wanted: Flags, member: Ints) -> Ints:
 
 
 def _close_after_removal(opens: Flags, rows: Rows, phases: list[Phases]) -> None:
-    """Let nothing but a join start the session of a member that a classic group has lost."""
+    """Let nothing but a join start the session of a member that a group with joins has lost."""
     lost = (Sign.EXPIRED, Sign.REMOVED, Sign.LEAVE, Sign.GONE)
     for removal in np.flatnonzero(np.isin(rows.sign, lost)).tolist():
         member = rows.member[removal]
-        if not phases[member].is_classic(int(rows.t_ms[removal])):
+        if not phases[member].must_join(int(rows.t_ms[removal])):
             continue
         row = removal + 1
         while row < len(rows) and rows.member[row] == member and rows.sign[row] != Sign.JOIN:

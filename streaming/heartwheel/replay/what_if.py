@@ -1,4 +1,4 @@
-"""What if the session timeout were another one: what a log of requests says about it.
+"""What if the session timeout, or the heartbeat interval, were another one: what a log of requests says about it.
 
 A log holds what members did under the timeout that they had. Running the rules on it under another one goes astray at
 the first difference: after an expiration that did not happen the rules wait for joins that nobody had a reason to send.
@@ -11,6 +11,7 @@ a member that comes back from a false one is not.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 import msgspec
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from heartwheel.replay.signs import Phases, Rows, Sign, Signs
 from heartwheel.replay.silences import OPEN, Silences, find_silences, is_heard_again
-from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind, Verdict
+from heartwheel.wire.verdicts import EPOCH_KINDS, Cause, ExpiryReason, Kind, Verdict
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -36,7 +37,8 @@ class Scenario(msgspec.Struct, kw_only=True, frozen=True):
             median, ms; `None` without such members. The member died at most one heartbeat interval after that sign.
         detection_delay_p99_ms: the same, 99th percentile.
         rebalances: how many rebalances the expirations would have triggered: those that overlap in a group trigger one,
-            and one in a join phase that runs for another cause triggers none.
+            and one in a join phase that runs for another cause triggers none. In a group that goes by member epochs
+            each is a new epoch.
     """
 
     session_timeout_ms: int | None
@@ -64,9 +66,10 @@ class WhatIf(msgspec.Struct, kw_only=True, frozen=True):
         scenarios: what would have come of others.
         longest_silence: `None` if nobody was ever silent and came back.
         heartbeat_interval_ms: the median time between two heartbeats of a member, ms; `None` without heartbeats.
-        other_rebalances: how many rebalances had other causes: members that joined or left, say.
+        other_rebalances: how many rebalances, or new epochs, had other causes: members that joined or left, say.
         poll_timeouts: how often a member took itself out as it had not polled in time: no session timeout changes that.
         members: how many members were heard of.
+        group_kind: the kind of group that was asked about, `consumer`, `share` or `streams`; empty for all.
         end_ms: up to when the log was looked at, epoch ms.
     """
 
@@ -76,6 +79,40 @@ class WhatIf(msgspec.Struct, kw_only=True, frozen=True):
     heartbeat_interval_ms: int | None
     other_rebalances: int
     poll_timeouts: int
+    members: int
+    group_kind: str
+    end_ms: int
+
+
+class IntervalScenario(msgspec.Struct, kw_only=True, frozen=True):
+    """What one heartbeat interval comes to.
+
+    Args:
+        heartbeat_interval_ms: the interval of every member, ms; `None` for the one that they had.
+        heartbeats_per_s: how many heartbeats the coordinator would have had a second, all members together.
+        longest_silence_ms: the longest silence that a member would have come back from, at worst, ms: it hung just
+            before a heartbeat was due. `None` if nobody was ever silent and came back.
+    """
+
+    heartbeat_interval_ms: int | None
+    heartbeats_per_s: float
+    longest_silence_ms: int | None
+
+
+class IntervalWhatIf(msgspec.Struct, kw_only=True, frozen=True):
+    """What heartbeat intervals come to on a log.
+
+    Args:
+        recorded: as it was.
+        scenarios: what would have come of other intervals.
+        heartbeat_interval_ms: the median time between two heartbeats of a member, ms; `None` without heartbeats.
+        members: how many members were heard of.
+        end_ms: up to when the log was looked at, epoch ms.
+    """
+
+    recorded: IntervalScenario
+    scenarios: list[IntervalScenario]
+    heartbeat_interval_ms: int | None
     members: int
     end_ms: int
 
@@ -88,7 +125,9 @@ class _Expiry(NamedTuple):
     alive: Flags
 
 
-def what_if(signs: Signs, verdicts: Sequence[Verdict], timeouts_ms: Sequence[int], end_ms: int) -> WhatIf:
+def what_if(
+    signs: Signs, verdicts: Sequence[Verdict], timeouts_ms: Sequence[int], end_ms: int, group_kind: str = ""
+) -> WhatIf:
     """Hold the silences of a log against session timeouts.
 
     Args:
@@ -96,25 +135,96 @@ def what_if(signs: Signs, verdicts: Sequence[Verdict], timeouts_ms: Sequence[int
         verdicts: what the coordinator decided on it, in the order of time.
         timeouts_ms: session timeouts, ms.
         end_ms: the clock at the end of the log, epoch ms.
+        group_kind: look at the members whose heartbeats are of this kind of group, whose session the broker sets: none
+            but `consumer`, `share` or `streams`; empty for all members of all groups.
     """
     signs.judge(verdicts)
-    rows = signs.rows()
-    silences = find_silences(signs, rows)
+    asked = np.array([group_kind in ("", kind) for kind in signs.kinds], np.bool_)
+    all_rows = signs.rows()
+    silences = find_silences(signs, all_rows)
+    silences = silences.where(asked[silences.member])
+    rows = all_rows.where(asked[all_rows.member])
+    names = {name for name, wanted in zip(signs.members, asked, strict=True) if wanted}
     numbers = {group_id: number for number, group_id in enumerate(signs.phases)}
     group = np.array([numbers[group_id] for group_id, _ in signs.members], np.int64)
     phases = list(signs.phases.values())
-    started = [verdict.cause for verdict in verdicts if verdict.kind is Kind.REBALANCE_STARTED]
-    by_expiry = started.count(Cause.MEMBER_EXPIRED)
+    by_expiry, other = _count_rebalances(verdicts, names, {group_id for group_id, _ in names})
     return WhatIf(
         recorded=_recorded(rows, by_expiry),
         scenarios=[_scenario(_expirations(silences, group, ms, end_ms), phases, ms) for ms in timeouts_ms],
         longest_silence=_longest(signs, silences),
         heartbeat_interval_ms=_heartbeat_interval_ms(rows),
-        other_rebalances=len(started) - by_expiry,
-        poll_timeouts=sum(verdict.expiry_reason is ExpiryReason.POLL_TIMEOUT for verdict in verdicts),
+        other_rebalances=other,
+        poll_timeouts=sum(
+            verdict.expiry_reason is ExpiryReason.POLL_TIMEOUT and (verdict.group_id, verdict.member_id) in names
+            for verdict in verdicts
+        ),
+        members=len(names),
+        group_kind=group_kind,
+        end_ms=end_ms,
+    )
+
+
+def what_if_intervals(
+    signs: Signs, verdicts: Sequence[Verdict], intervals_ms: Sequence[int], end_ms: int
+) -> IntervalWhatIf:
+    """Tell what other heartbeat intervals would have come to.
+
+    A silence that is seen begins at the last heartbeat before the member hung: at another interval that heartbeat came
+    at most that much earlier.
+
+    Args:
+        signs: every line of the log.
+        verdicts: what the coordinator decided on it, in the order of time.
+        intervals_ms: heartbeat intervals, ms.
+        end_ms: the clock at the end of the log, epoch ms.
+    """
+    signs.judge(verdicts)
+    rows = signs.rows()
+    longest = _longest(signs, find_silences(signs, rows))
+    silence_ms = None if longest is None else longest.silence_ms
+    interval_ms = _heartbeat_interval_ms(rows)
+    span_ms = max(end_ms - int(rows.t_ms.min()), 1) if len(rows) else 1
+    per_s = int(np.count_nonzero(rows.sign == Sign.BEAT)) * 1000 / span_ms
+
+    def scenario(asked_ms: int) -> IntervalScenario:
+        was_ms = asked_ms if interval_ms is None else max(interval_ms, 1)
+        worst_ms = None if silence_ms is None else max(silence_ms + max(asked_ms - was_ms, 0), asked_ms)
+        return IntervalScenario(
+            heartbeat_interval_ms=asked_ms, heartbeats_per_s=per_s * was_ms / asked_ms, longest_silence_ms=worst_ms
+        )
+
+    return IntervalWhatIf(
+        recorded=IntervalScenario(heartbeat_interval_ms=None, heartbeats_per_s=per_s, longest_silence_ms=silence_ms),
+        scenarios=[scenario(ms) for ms in intervals_ms],
+        heartbeat_interval_ms=interval_ms,
         members=len(signs.members),
         end_ms=end_ms,
     )
+
+
+def _count_rebalances(
+    verdicts: Sequence[Verdict], members: AbstractSet[tuple[str, str]], groups: AbstractSet[str]
+) -> tuple[int, int]:
+    """Count the rebalances and new epochs that sessions which ran out triggered, and those of other causes.
+
+    A session of a group that goes by member epochs brings one at once: a new epoch, which no line of a broker tells of
+    a share or streams group, or the rebalance of a group that becomes a classic one with it.
+    """
+    by_expiry = other = 0
+    expired_ms: dict[str, int] = {}
+    for verdict in verdicts:
+        if verdict.group_kind in EPOCH_KINDS and verdict.expiry_reason is ExpiryReason.SESSION_TIMEOUT:
+            expired_ms[verdict.group_id] = verdict.time_ms
+            by_expiry += (verdict.group_id, verdict.member_id or "") in members
+        elif verdict.kind in (Kind.EPOCH_BUMPED, Kind.REBALANCE_STARTED) and verdict.group_id in groups:
+            if expired_ms.pop(verdict.group_id, None) == verdict.time_ms:
+                continue
+            if verdict.kind is Kind.REBALANCE_STARTED and verdict.cause is Cause.MEMBER_EXPIRED:
+                by_expiry += 1
+            else:
+                other += 1
+    return by_expiry, other
 
 
 def _expirations(silences: Silences, group: Ints, timeout_ms: int, end_ms: int) -> _Expiry:
@@ -149,7 +259,7 @@ def _rebalances(expiry: _Expiry, phases: Sequence[Phases]) -> int:
         *(column[order].tolist() for column in (expiry.group, expiry.start_ms, expiry.deadline_ms)), strict=True
     ):
         is_apart = group != last_group or start_ms >= end_ms
-        if is_apart and not phases[group].is_joining_anyway(deadline_ms):
+        if phases[group].goes_by_epochs(deadline_ms) or (is_apart and not phases[group].is_joining_anyway(deadline_ms)):
             count += 1
         last_group, end_ms = group, deadline_ms
     return count
