@@ -41,6 +41,7 @@ _OPEN_GAPS: Final = "tests/shard/test_open_gaps.py"
 _AUDIT_OUTAGES: Final = "tests/audit/test_audit_outages.py"
 _BRAKE: Final = "tests/spark/test_brake.py"
 _RENEWAL: Final = "tests/coordinator/test_renewal.py"
+_EPOCH_POLLS: Final = "tests/audit/test_epoch_poll_timeouts.py"
 _EPOCH_PATHS: Final = "tests/shard/test_epoch_paths.py"
 _EPOCH_RULES: Final = "tests/coordinator/test_consumer_rules.py"
 _MANAGER: Final = "tests/coordinator/test_group_manager.py"
@@ -337,6 +338,30 @@ MUTANTS: Final = (
         "if member.last_seen_ms < now_ms - member.timer_ms else",
         "P3",
         f"{_RENEWAL}::test_an_expiry_was_put_off_by_the_outage_whose_end_started_its_time",
+    ),
+    Mutant(
+        "an expiry by member epochs does not say which outage put it off",
+        f"{_ENGINE}/coordinator/consumer_leave.py",
+        "        renewed_ms=ctx.put_off_by(member, name, timer),\n",
+        "",
+        "P3",
+        f"{_EPOCH_POLLS}::test_an_expiry_of_a_renewed_timer_says_so",
+    ),
+    Mutant(
+        "a static member's second leave counts as a later one",
+        f"{_ENGINE}/coordinator/consumer_leave.py",
+        "    if member.epoch != LEAVE_STATIC_EPOCH:\n        ctx.remember",
+        "    if True:\n        ctx.remember",
+        "P1",
+        f"{_EPOCH_POLLS}::test_a_static_member_that_comes_back_as_itself",
+    ),
+    Mutant(
+        "a restart of a static member leaves its old id to come back",
+        f"{_ENGINE}/coordinator/consumer_heartbeat.py",
+        "        group.left.pop(holder.member_id, None)\n",
+        "        pass\n",
+        "P1",
+        f"{_EPOCH_POLLS}::test_others_that_come_are_none",
     ),
     Mutant(
         "a group that is forgotten and begins again is owed no renewal any more",

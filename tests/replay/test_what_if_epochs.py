@@ -281,3 +281,15 @@ def test_json_of_intervals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     answer = json.loads(capsys.readouterr().out)
     assert answer["recorded"] == {"heartbeat_interval_ms": None, "heartbeats_per_s": 0.5, "longest_silence_ms": 2_000}
     assert answer["scenarios"][0]["heartbeats_per_s"] == 0.25
+
+
+def test_poll_timeouts_are_known_by_the_return(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who left and came back under its id had not polled in time: the table says which setting that is about."""
+    log = EpochLog()
+    for member in ("late", "closed"):
+        log.ok(0, member, 0, 2)
+        log.ok(1_000, member, -1, -1)
+    log.ok(4_000, "late", 0, 5)
+    assert _ask(log, [1_000], 5_000).poll_timeouts == 1
+    assert run(["replay", _write(tmp_path, log), "--what-if", "session_timeout=1s"]) == 0
+    assert "took themselves out 1 times by a poll timeout" in capsys.readouterr().out

@@ -41,6 +41,7 @@ EPOCH_KINDS: Final = frozenset({"consumer", "share", "streams"})
 
 EPOCH_KIND_OF_REASON: Final = {
     "session_timeout": "member_expired",
+    "poll_timeout": "member_returned",
     "revocation_timeout": "member_fenced_rebalance_timeout",
     "rebalance_timeout": "classic_member_join_timeout",
     "sync_timeout": "classic_member_sync_timeout",

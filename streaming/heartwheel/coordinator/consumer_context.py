@@ -7,7 +7,15 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from heartwheel.coordinator.consumer_config import EpochConfig
-from heartwheel.coordinator.consumer_model import GONE_MAX, ArmedTimer, EpochGroup, EpochMember, TimerName
+from heartwheel.coordinator.consumer_model import (
+    GONE_MAX,
+    LEFT_MAX,
+    ArmedTimer,
+    Departure,
+    EpochGroup,
+    EpochMember,
+    TimerName,
+)
 from heartwheel.coordinator.speaker import Speaker
 from heartwheel.wire.group_heartbeats import GroupHeartbeat
 from heartwheel.wire.verdicts import Cause, Kind, Verdict
@@ -20,12 +28,16 @@ class EpochContext(Speaker):
         group: the state.
         config: what holds for groups.
         emit: called with every verdict, in order.
+        renewed_ms: end of the newest outage that has renewed the group's sessions, epoch ms; -1 if there was none.
     """
 
-    def __init__(self, group: EpochGroup, config: EpochConfig, emit: Callable[[Verdict], None]) -> None:
+    def __init__(
+        self, group: EpochGroup, config: EpochConfig, emit: Callable[[Verdict], None], renewed_ms: int = -1
+    ) -> None:
         self.group = group
         self.config = config
         self.emit = emit
+        self.renewed_ms = renewed_ms
         self.now_ms = group.last_event_ms
         self.answered_ms = group.last_event_ms
         """When the request at hand was answered, epoch ms; the present moment if that is not known."""
@@ -69,6 +81,14 @@ class EpochContext(Speaker):
             group.gone = [*group.gone, member.member_id][-GONE_MAX:]
         if self._static.get(member.group_instance_id or "") == member.member_id:
             del self._static[member.group_instance_id or ""]
+
+    def remember_departure(self, member: EpochMember, epoch: int) -> None:
+        """Note that a member leaves by itself, by a heartbeat at this epoch."""
+        left = self.group.left
+        left.pop(member.member_id, None)
+        if len(left) >= LEFT_MAX:
+            del left[next(iter(left))]
+        left[member.member_id] = Departure(self.now_ms, epoch)
 
     def remember_heartbeat(self, member: EpochMember, fingerprint: int) -> None:
         """Note a heartbeat that may be repeated unseen; 0 for one that has to be looked at."""
@@ -132,6 +152,16 @@ class EpochContext(Speaker):
                 self.postpone(member, name, now_ms + member.timers[name].length_ms)
             renewed += bool(early)
         return renewed
+
+    def put_off_by(self, member: EpochMember, name: TimerName, timer: ArmedTimer) -> int | None:
+        """Tell which outage has put a timer off that ends now (`put_off_by` of classic groups): its end, epoch ms.
+
+        Each heartbeat starts the session anew, and no other timer.
+        """
+        start_ms = timer.deadline_ms - timer.length_ms
+        heard_ms = member.last_seen_ms
+        by_member = heard_ms >= start_ms if name is TimerName.SESSION else heard_ms == start_ms
+        return start_ms if start_ms == self.renewed_ms and not by_member else None
 
     def next_due(self) -> tuple[int, EpochMember, TimerName] | None:
         """Find the timer that ends first; of equal deadlines the one that was armed first.

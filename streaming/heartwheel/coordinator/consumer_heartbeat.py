@@ -9,7 +9,7 @@ from heartwheel.coordinator import consumer_messages as messages
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.consumer_context import EpochContext
 from heartwheel.coordinator.consumer_epochs import check_epoch, check_instance, check_instance_is_released
-from heartwheel.coordinator.consumer_model import EpochMember, GroupType, TimerName
+from heartwheel.coordinator.consumer_model import Departure, EpochMember, GroupType, TimerName
 from heartwheel.coordinator.consumer_reconcile import maybe_reconcile
 from heartwheel.coordinator.consumer_target import (
     catch_up_with,
@@ -18,7 +18,7 @@ from heartwheel.coordinator.consumer_target import (
     update_subscription,
 )
 from heartwheel.wire.group_heartbeats import JOIN_EPOCH, GroupHeartbeat
-from heartwheel.wire.verdicts import Cause, Kind
+from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind
 
 
 def heartbeat(ctx: EpochContext, beat: GroupHeartbeat) -> Answer:
@@ -29,6 +29,8 @@ def heartbeat(ctx: EpochContext, beat: GroupHeartbeat) -> Answer:
     if is_full(ctx, beat.sender) and beat.member_epoch == JOIN_EPOCH and not ctx.accepted:
         return Answer.GROUP_MAX_SIZE_REACHED
     members = len(ctx.group.members)
+    departure = ctx.group.left.get(beat.sender) if beat.member_epoch == JOIN_EPOCH else None
+    state = "" if departure is None else ctx.group.state().value
     static = beat.group_instance_id is not None and ctx.group.type is not GroupType.SHARE
     member = _static_member(ctx, beat) if static else _dynamic_member(ctx, beat)
     if isinstance(member, Answer):
@@ -39,6 +41,8 @@ def heartbeat(ctx: EpochContext, beat: GroupHeartbeat) -> Answer:
     if beat.member_epoch > 0 and not member.epoch_is_known and beat.member_epoch > member.epoch:
         member.previous_epoch, member.epoch = member.epoch, beat.member_epoch
     ctx.describe(member, beat)
+    if departure is not None:
+        _say_returned(ctx, member, departure, state)
     is_new = beat.member_epoch == JOIN_EPOCH and len(ctx.group.members) > members
     update_subscription(ctx, member, beat, is_new=is_new)
     if beat.answer_member_epoch is not None:
@@ -107,6 +111,8 @@ def replace_static_member(ctx: EpochContext, holder: EpochMember, new_id: str, p
     """
     group, instance_id = ctx.group, holder.group_instance_id or ""
     ctx.remove(holder)
+    if holder.member_id != new_id:
+        group.left.pop(holder.member_id, None)
     member = EpochMember(
         member_id=new_id,
         group_instance_id=instance_id,
@@ -139,6 +145,27 @@ def _add(ctx: EpochContext, beat: GroupHeartbeat) -> EpochMember:
 def _say_joined(ctx: EpochContext, member: EpochMember) -> None:
     kind = ctx.group.type
     ctx.say_of(member, Kind.MEMBER_JOINED, messages.joins(ctx.group, member, kind), Cause.MEMBER_JOINED)
+
+
+def _say_returned(ctx: EpochContext, member: EpochMember, departure: Departure, state: str) -> None:
+    """Say that a member that had left is back under its id, so it left as it had not polled in time.
+
+    Java's consumers leave so (`AbstractHeartbeatRequestManager.poll`, `transitionToSendingLeaveGroup`) and join again when
+    they poll (`maybeRejoinStaleMember`). One that was closed never comes back, a new one has an id of its own; only one
+    that unsubscribes and subscribes again looks alike.
+    """
+    del ctx.group.left[member.member_id]
+    ctx.say_of(
+        member,
+        Kind.MEMBER_RETURNED,
+        messages.returned(ctx.group, member),
+        Cause.MEMBER_LEFT,
+        group_state=state,
+        expiry_reason=ExpiryReason.POLL_TIMEOUT,
+        last_seen_ms=departure.time_ms,
+        session_timeout_ms=max(member.rebalance_timeout_ms, 0),
+        member_epoch=departure.epoch,
+    )
 
 
 def _may_be_unseen(ctx: EpochContext, beat: GroupHeartbeat) -> bool:

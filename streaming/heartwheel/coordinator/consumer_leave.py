@@ -35,6 +35,7 @@ def leave(ctx: EpochContext, beat: GroupHeartbeat) -> Answer:
         if beat.member_epoch == LEAVE_STATIC_EPOCH:
             return _leave_for_a_while(ctx, member)
     ctx.say_of(member, Kind.MEMBER_LEFT, messages.left(group, member), Cause.MEMBER_LEFT)
+    ctx.remember_departure(member, beat.member_epoch)
     fence_member(ctx, member, Cause.MEMBER_LEFT)
     return Answer.NONE
 
@@ -46,6 +47,8 @@ def _leave_for_a_while(ctx: EpochContext, member: EpochMember) -> Answer:
     accepted like the first.
     """
     ctx.say_of(member, Kind.STATIC_LEFT, messages.left(ctx.group, member, for_a_while=True), Cause.MEMBER_LEFT)
+    if member.epoch != LEAVE_STATIC_EPOCH:
+        ctx.remember_departure(member, LEAVE_STATIC_EPOCH)
     member.epoch, member.epoch_is_known = LEAVE_STATIC_EPOCH, True
     member.unrevoked, member.revoking = False, {}
     ctx.remember_heartbeat(member, 0)
@@ -108,5 +111,6 @@ def fire(ctx: EpochContext, member: EpochMember, name: TimerName) -> None:
         epoch=timer.epoch if name is TimerName.REBALANCE else None,
         member_epoch=member.epoch,
         timeout_ms=timer.length_ms,
+        renewed_ms=ctx.put_off_by(member, name, timer),
     )
     fence_member(ctx, member, Cause.MEMBER_EXPIRED)

@@ -38,13 +38,16 @@ class EpochMachine:
         group: the state, changed in place.
         config: what holds for groups.
         emit: called with every verdict, in order.
+        renewed_ms: end of the newest outage that has renewed its sessions, epoch ms; -1 if there was none.
     """
 
-    def __init__(self, group: EpochGroup, config: EpochConfig, emit: Callable[[Verdict], None]) -> None:
+    def __init__(
+        self, group: EpochGroup, config: EpochConfig, emit: Callable[[Verdict], None], renewed_ms: int = -1
+    ) -> None:
         self.group = group
         self.forgotten = False
         """Whether the group had no members for so long that it is remembered no more (`empty_group_retention_ms`)."""
-        self._ctx = EpochContext(group, config, emit)
+        self._ctx = EpochContext(group, config, emit, renewed_ms)
 
     @property
     def downgraded_by(self) -> str | None:
@@ -183,6 +186,7 @@ class EpochMachine:
     def renew(self, before_ms: int, after_ms: int) -> int:
         """Start every timer of a member anew at the end of an outage, as `GroupMachine.renew` does."""
         self.advance(before_ms)
+        self._ctx.renewed_ms = max(self._ctx.renewed_ms, after_ms)
         return self._ctx.renew(after_ms)
 
     def next_deadline_ms(self) -> int:

@@ -43,6 +43,11 @@ def left(group: EpochGroup, member: EpochMember, *, for_a_while: bool = False) -
     return f"[GroupId {group.group_id}] {who} {how} the {group.type} group."
 
 
+def returned(group: EpochGroup, member: EpochMember) -> str:
+    """Say that a member that left is back under the same id; no line of a broker does."""
+    return f"[GroupId {group.group_id}] Member {member.member_id} had left the {group.type} group and joins it again."
+
+
 def left_classic(group: EpochGroup, member: EpochMember, reason: str) -> str:
     """Say that a member of the classic protocol left a consumer group."""
     who = f"Member {member.member_id}"

@@ -18,6 +18,9 @@ from heartwheel.wire.group_heartbeats import HeartbeatType
 GONE_MAX: Final = 1_000
 """How many members that are no more are remembered of a group that was met in the middle of its life."""
 
+LEFT_MAX: Final = 200
+"""How many members that left are remembered of a group, so that the return of one is known."""
+
 FIRST_EPOCH: Final = 1
 """The epoch of a group that was just made, so that its first bump says 2."""
 
@@ -134,6 +137,18 @@ class EpochMember(msgspec.Struct, omit_defaults=True):
         return 0 if timer is None else timer.length_ms
 
 
+class Departure(msgspec.Struct, frozen=True):
+    """Hold how a member left by itself.
+
+    Args:
+        time_ms: when, epoch ms.
+        epoch: the epoch of its heartbeat: -1, or -2 of a static member.
+    """
+
+    time_ms: int
+    epoch: int
+
+
 class EpochGroup(msgspec.Struct, omit_defaults=True):
     """Hold one group.
 
@@ -151,6 +166,7 @@ class EpochGroup(msgspec.Struct, omit_defaults=True):
         unloaded: its coordinator went away.
         taken_over: the log began in the middle of its life, so members may exist that were not seen yet.
         gone: the last members of such a group that are known to be no more, at most `GONE_MAX`.
+        left: the last members that left by themselves and were not heard of since, by id, at most `LEFT_MAX`.
         forget_deadline_ms: when a group without members (or an unloaded one) is forgotten, epoch ms.
     """
 
@@ -167,6 +183,7 @@ class EpochGroup(msgspec.Struct, omit_defaults=True):
     unloaded: bool = False
     taken_over: bool = False
     gone: list[str] = []
+    left: dict[str, Departure] = {}
     forget_deadline_ms: int = NEVER
 
     @property

@@ -138,7 +138,7 @@ class GroupManager:
     def _machine_of(self, group: AnyGroup) -> GroupMachine | EpochMachine:
         if isinstance(group, Group):
             return GroupMachine(group, self._config.coordinator, self._emit, self._renewed_ms)
-        return EpochMachine(group, self._config, self._emit)
+        return EpochMachine(group, self._config, self._emit, self._renewed_ms)
 
     def _follow(self) -> bool:
         """Take over what became of a group that goes by epochs; tell whether it has other rules now."""

@@ -124,7 +124,7 @@ class Beside:
     def add_expiration(self, row: ExpirationRow, known_ms: int) -> Removal | None:
         """Take an expiration of the engine, likewise."""
         reason = LEFT if row.reason == ExpiryReason.POLL_TIMEOUT else _SAME.get(row.reason, row.reason)
-        return self._engine_decided(row.group_id, row.member_id, reason, row.deadline_ms, known_ms)
+        return self._engine_decided(row.group_id, row.member_id, reason, row.out_ms, known_ms)
 
     def add_trigger(self, row: TriggerRow, known_ms: int) -> list[Removal]:
         """Take a trigger of the engine: it names the members that left, in Kafka's words."""

@@ -38,9 +38,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         member_id: who.
         here: the engine's reason; `None` if it wrote nothing.
         there: what the coordinator's log says; `None` if it says nothing.
-        here_ms: the engine's deadline, epoch ms.
+        here_ms: the engine's moment (`ExpirationRow.out_ms`), epoch ms.
         there_ms: when the coordinator decided it, epoch ms.
-        apart_ms: how much later the engine's deadline is, ms.
+        apart_ms: how much later the engine's moment is, ms.
         evidence: file and line of the coordinator's log.
     """
 
@@ -98,7 +98,7 @@ def compare(
     known = set(groups)
     here: dict[tuple[str, str], list[ExpirationRow]] = defaultdict(list)
     for row in {row.id: row for row in rows}.values():
-        if from_ms <= row.deadline_ms <= to_ms:
+        if from_ms <= row.out_ms <= to_ms:
             here[row.group_id, row.member_id].append(row)
     other, found = 0, []
     for event in events:
@@ -125,9 +125,9 @@ def compare(
 def _held(event: ExplainedEvent, here: dict[tuple[str, str], list[ExpirationRow]], apart_ms_max: int) -> Comparison:
     """Hold an event against the engine's row that is nearest to it, and take that one out."""
     rows = here.get((event.group_id, event.member_id or ""), [])
-    near = min(rows, key=lambda row: abs(row.deadline_ms - event.time_ms), default=None)
+    near = min(rows, key=lambda row: abs(row.out_ms - event.time_ms), default=None)
     evidence = f"{event.evidence.file}:{event.evidence.line}"
-    if near is None or abs(near.deadline_ms - event.time_ms) > apart_ms_max:
+    if near is None or abs(near.out_ms - event.time_ms) > apart_ms_max:
         return Comparison(
             held=Held.ONLY_THERE,
             group_id=event.group_id,
@@ -144,9 +144,9 @@ def _held(event: ExplainedEvent, here: dict[tuple[str, str], list[ExpirationRow]
         member_id=near.member_id,
         here=near.reason,
         there=event.kind,
-        here_ms=near.deadline_ms,
+        here_ms=near.out_ms,
         there_ms=event.time_ms,
-        apart_ms=near.deadline_ms - event.time_ms,
+        apart_ms=near.out_ms - event.time_ms,
         evidence=evidence,
     )
 
@@ -157,7 +157,7 @@ def _only_here(row: ExpirationRow) -> Comparison:
         group_id=row.group_id,
         member_id=row.member_id,
         here=row.reason,
-        here_ms=row.deadline_ms,
+        here_ms=row.out_ms,
     )
 
 

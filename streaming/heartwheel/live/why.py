@@ -124,6 +124,16 @@ def _new_member(row: ExpirationRow) -> list[str]:
 
 
 def _poll(row: ExpirationRow) -> list[str]:
+    if row.out_ms != row.deadline_ms:
+        limit = f" ({setting(row.session_timeout_ms)} of this one)" if row.session_timeout_ms else ""
+        return [
+            (
+                f"It left the group, and came back {setting(row.deadline_ms - row.out_ms)} later under the same id. A "
+                "consumer that is closed never does that: most likely it had not polled within its "
+                f"max.poll.interval.ms{limit}. One that unsubscribes and subscribes again looks alike."
+            ),
+            *advice(ExpiryReason.POLL_TIMEOUT),
+        ]
     return [
         (
             f"It took itself out of the group: it had not polled for {setting(row.session_timeout_ms)}, its "

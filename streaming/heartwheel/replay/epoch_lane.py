@@ -208,7 +208,7 @@ def _of_a_broker(emit: Callable[[Verdict], None]) -> Callable[[Verdict], None]:
     """Leave out what no broker says of a group that goes by epochs."""
 
     def pass_on(verdict: Verdict) -> None:
-        if verdict.kind is not Kind.EPOCH_MOVED:
+        if verdict.kind not in (Kind.EPOCH_MOVED, Kind.MEMBER_RETURNED):
             emit(verdict)
 
     return pass_on

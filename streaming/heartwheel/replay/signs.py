@@ -56,6 +56,7 @@ _OF_VERDICT: Final = {
     Kind.MEMBER_LEFT: Sign.GONE,
     Kind.STATIC_REPLACED: Sign.GONE,
 }
+_ACCEPTED: Final = (None, "NONE")
 _PHASES: Final = frozenset(
     {
         Kind.REBALANCE_STARTED,
@@ -168,10 +169,14 @@ class Signs:
         members: (group, member id) by member number.
         kinds: by member number the kind of group that its heartbeats are of, empty for those of the classic protocol.
         phases: the groups by id.
+        returned: the numbers of members that left by a heartbeat at an epoch and came back under their id, a number for
+            each time.
     """
 
     def __init__(self) -> None:
         self.members: list[tuple[str, str]] = []
+        self.returned: list[int] = []
+        self._left: set[tuple[str, str]] = set()
         self.kinds: list[str] = []
         self.phases: dict[str, Phases] = {}
         self._numbers: dict[tuple[str, str], int] = {}
@@ -205,11 +210,16 @@ class Signs:
             return
         phases = self._phases(beat.group_id)
         phases.epochs_ms = t_ms if phases.epochs_ms is None else phases.epochs_ms
-        sign = _sign_of_epoch(beat, line.evidence)
+        sign, key = _sign_of_epoch(beat, line.evidence), (beat.group_id, beat.sender)
+        if beat.member_epoch < JOIN_EPOCH and line.evidence.error in _ACCEPTED:
+            self._left.add(key)
         if sign is not None:
             # A member keeps its id for as long as it lives, and its epoch moves whenever the group's does.
             number = self._put(beat.group_id, beat.sender, t_ms, sign, UNCHECKED_GENERATION)
             self.kinds[number] = TYPE_OF[beat.type].value
+            if sign is Sign.JOIN and key in self._left:
+                self._left.remove(key)
+                self.returned.append(number)
 
     def _beat(self, event: Event, t_ms: int) -> None:
         """Take a heartbeat, or a commit, which keeps nobody alive in a group that goes by member epochs."""
@@ -257,7 +267,7 @@ def _sign_of(event: Event, evidence: Evidence | None) -> Sign | None:
 
 
 def _sign_of_epoch(beat: GroupHeartbeat, evidence: Evidence) -> Sign | None:
-    accepted = evidence.error in (None, "NONE")
+    accepted = evidence.error in _ACCEPTED
     if beat.member_epoch >= JOIN_EPOCH:
         alive = Sign.JOIN if beat.member_epoch == JOIN_EPOCH else Sign.BEAT
         return alive if accepted else Sign.REFUSED

@@ -158,7 +158,8 @@ def what_if(
         poll_timeouts=sum(
             verdict.expiry_reason is ExpiryReason.POLL_TIMEOUT and (verdict.group_id, verdict.member_id) in names
             for verdict in verdicts
-        ),
+        )
+        + sum(bool(asked[number]) for number in signs.returned),
         members=len(names),
         group_kind=group_kind,
         end_ms=end_ms,

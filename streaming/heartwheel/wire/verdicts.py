@@ -30,6 +30,9 @@ class Kind(enum.StrEnum):
     CLASSIC_MEMBER_JOIN_TIMEOUT = "classic_member_join_timeout"
     CLASSIC_MEMBER_SYNC_TIMEOUT = "classic_member_sync_timeout"
     STATIC_LEFT = "static_left"
+    MEMBER_RETURNED = "member_returned"
+    """Of groups that go by member epochs: a member that had left is back under the same id, so it had not polled in
+    time. No line of a broker says so."""
     EPOCH_BUMPED = "epoch_bumped"
     EPOCH_MOVED = "epoch_moved"
     """A share or streams group lost a member: its epoch moves on as ever, but no line of a broker says so."""
@@ -49,7 +52,7 @@ class ExpiryReason(enum.StrEnum):
     REVOCATION_TIMEOUT = "revocation_timeout"
     """Of groups that go by member epochs: partitions were not given back in time."""
     POLL_TIMEOUT = "poll_timeout"
-    """The member itself left, as it was over its poll interval."""
+    """The member itself left, as it was over its poll interval: it said so, or came back under the same id."""
 
 
 POLL_TIMEOUT_WORDS: Final = "poll timeout"
@@ -213,7 +216,8 @@ class ExpirationRow(msgspec.Struct, kw_only=True, gc=False):
     """One row of the expirations topic; `conf/schemas/member-expirations.schema.json` describes it.
 
     `group_kind` is that of `TriggerRow`; `member_epoch` is known of members that go by epochs, -2 of a static member
-    that was away. Both are `None` in rows of earlier releases.
+    that was away. Both are `None` in rows of earlier releases. A poll timeout of such a member is known by its return under
+    the same id: `deadline_ms` is the return, `last_seen_ms` when it left, and `member_epoch` how, -1 or -2.
     """
 
     id: str
@@ -234,6 +238,12 @@ class ExpirationRow(msgspec.Struct, kw_only=True, gc=False):
     renewed_ms: int | None = None
     group_kind: str | None = None
     member_epoch: int | None = None
+
+    @property
+    def out_ms(self) -> int:
+        """When the member was out of the group, epoch ms: the deadline, but for a poll timeout known by the return."""
+        is_known_by_return = self.reason == ExpiryReason.POLL_TIMEOUT and self.group_kind in EPOCH_KINDS
+        return self.last_seen_ms if is_known_by_return and (self.member_epoch or 0) < 0 else self.deadline_ms
 
 
 class TriggerRow(msgspec.Struct, kw_only=True, gc=False):

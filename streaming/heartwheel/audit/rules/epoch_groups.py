@@ -123,7 +123,7 @@ def _fire(run: EpochRun, one: _Due) -> None:
     del person.clocks[what]
     if what == REVOCATION and person.epoch != clock.epoch:
         return
-    run.say_fenced(person, what, clock.length_ms)
+    run.say_fenced(person, what, clock)
     _follow(run, fence(run, person, "member_expired"))
 
 

@@ -18,6 +18,9 @@ LOOKUP_MS: Final = 25
 PAST_MAX: Final = 1_000
 """How many of those that left are remembered of a group that was met in the middle of its life."""
 
+LEAVERS_MAX: Final = 200
+"""How many of those that left by themselves are remembered, in case they come back."""
+
 SESSION, REVOCATION, REJOIN, RESYNC = "session", "revocation", "rejoin", "resync"
 """What the timers of a member are for."""
 
@@ -95,6 +98,7 @@ class Modern(msgspec.Struct):
         steps: how many timers and members there were.
         met_late: whether members may be there that were never seen.
         past: who of such a group is known to have gone, the last of them.
+        leavers: who left by itself and did not come back, the last of them: when (epoch ms), and at which epoch.
     """
 
     kind: str = CONSUMER
@@ -108,6 +112,7 @@ class Modern(msgspec.Struct):
     steps: int = 0
     met_late: bool = False
     past: list[str] = []
+    leavers: dict[str, tuple[int, int]] = {}
 
 
 def stage_of(modern: Modern) -> str:

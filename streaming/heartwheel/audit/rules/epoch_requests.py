@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from heartwheel.audit.rules.epoch_model import AWAY, REJOIN, RESYNC, SHARE, STREAMS, Person
+from heartwheel.audit.rules.epoch_model import (
+    AWAY,
+    LEAVERS_MAX,
+    REJOIN,
+    RESYNC,
+    SHARE,
+    STREAMS,
+    Person,
+    stage_of,
+)
 from heartwheel.audit.rules.epoch_run import EpochRun
 from heartwheel.audit.rules.epoch_steps import (
     assign_if_due,
@@ -36,12 +45,22 @@ def heartbeat(run: EpochRun, beat: GroupHeartbeat) -> str:
     if beat.member_epoch == 0 and not accepted and is_full(run, beat.sender):
         return FULL
     by_instance = beat.group_instance_id is not None and modern.kind != SHARE
-    before = len(modern.people)
+    before, at_first = len(modern.people), stage_of(modern) if beat.sender in modern.leavers else ""
     person = _by_instance(run, beat, accepted=accepted) if by_instance else _by_id(run, beat, accepted=accepted)
     if isinstance(person, str):
         return person
+    if beat.member_epoch == 0 and beat.sender in modern.leavers:
+        _is_back(run, person, beat, at_first)
     _stay(run, person, beat, came=beat.member_epoch == 0 and len(modern.people) > before)
     return ""
+
+
+def _is_back(run: EpochRun, person: Person, beat: GroupHeartbeat, at_first: str) -> None:
+    """Say of who left and comes with the same id that it was late to poll: no process but the same one has that id."""
+    left_ms, how = run.modern.leavers.pop(beat.sender)
+    patience_ms = person.patience_ms if (beat.rebalance_timeout_ms or 0) < 0 else beat.rebalance_timeout_ms
+    patience_ms = person.patience_ms if patience_ms is None else patience_ms
+    run.say_late_to_poll(person, beat, left_ms=left_ms, how=how, limit_ms=max(patience_ms, 0), stage=at_first)
 
 
 def is_full(run: EpochRun, member_id: str) -> bool:
@@ -107,6 +126,8 @@ def _new(run: EpochRun, beat: GroupHeartbeat) -> Person:
 def succeed(run: EpochRun, old: Person, new_id: str) -> Person:
     """Give the place of a static member to its successor, who has what it had, and its own epochs and timers."""
     run.drop(old)
+    if new_id != old.member_id:
+        run.modern.leavers.pop(old.member_id, None)
     return run.enter(
         Person(
             new_id,
@@ -153,15 +174,28 @@ def _leave(run: EpochRun, beat: GroupHeartbeat) -> str:
         person = run.modern.people.get(beat.sender)
         if person is None and accepted:
             person = run.enter(Person(beat.sender))
-        return REFUSED if person is None else fence(run, person, "member_left")
+        return REFUSED if person is None else _go(run, person)
     holder = run.holder(beat.group_instance_id)
     if holder is None or holder.member_id != beat.sender:
         return REFUSED
     if beat.member_epoch != AWAY:
-        return fence(run, holder, "member_left")
+        return _go(run, holder)
+    if holder.epoch != AWAY:
+        _note_leaver(run, holder.member_id, AWAY)
     holder.epoch, holder.proven = AWAY, True
     holder.owes, holder.owed = False, {}
     return ""
+
+
+def _go(run: EpochRun, person: Person) -> str:
+    _note_leaver(run, person.member_id, -1)
+    return fence(run, person, "member_left")
+
+
+def _note_leaver(run: EpochRun, member_id: str, epoch: int) -> None:
+    leavers = {name: how for name, how in run.modern.leavers.items() if name != member_id}
+    kept = [*leavers.items(), (member_id, (run.group.now_ms, epoch))][-LEAVERS_MAX:]
+    run.modern.leavers = dict(kept)
 
 
 def fence(run: EpochRun, person: Person, cause: str) -> str:

@@ -9,6 +9,7 @@ from heartwheel.audit.rules.context import Run
 from heartwheel.audit.rules.epoch_model import PAST_MAX, REJOIN, RESYNC, REVOCATION, SESSION, Clock, Modern, Person
 from heartwheel.audit.rules.epoch_model import stage_of as stage
 from heartwheel.audit.rules.model import NEVER
+from heartwheel.wire.group_heartbeats import GroupHeartbeat
 
 PERSON: Final = 4
 """Whose timer an entry of a group's heap stands for: a member's, in a group that goes by epochs."""
@@ -105,9 +106,14 @@ class EpochRun(Run):
 
     # What is decided
 
-    def say_fenced(self, person: Person, what: str, length_ms: int) -> None:
-        """Say that a timer ended a member, before it is taken out."""
-        modern = self.modern
+    def say_fenced(self, person: Person, what: str, clock: Clock) -> None:
+        """Say that a timer ended a member, before it is taken out.
+
+        One that an outage started anew says when that was: a session only if the member was silent since.
+        """
+        modern, began_ms = self.modern, clock.end_ms - clock.length_ms
+        put_off = began_ms == self.group.renewed_ms and person.seen_ms != began_ms
+        put_off = put_off and (what != SESSION or person.seen_ms < began_ms)
         self._say(
             "expired",
             {
@@ -118,10 +124,42 @@ class EpochRun(Run):
                 "generation_id": modern.epoch,
                 "reason": REASONS[what],
                 "last_seen_ms": person.seen_ms,
-                "session_timeout_ms": length_ms,
+                "session_timeout_ms": clock.length_ms,
                 "group_state": stage(modern),
                 "group_kind": modern.kind,
                 "member_epoch": person.epoch,
+                "renewed_ms": began_ms if put_off else None,
+            },
+        )
+
+    def say_late_to_poll(
+        self, person: Person, beat: GroupHeartbeat, *, left_ms: int, how: int, limit_ms: int, stage: str
+    ) -> None:
+        """Say that a member which left is back under its id.
+
+        Args:
+            person: as it is now.
+            beat: the heartbeat by which it is back.
+            left_ms: when it left, epoch ms.
+            how: at which epoch.
+            limit_ms: how long it may go without a poll, ms.
+            stage: where the group stood before.
+        """
+        self._say(
+            "expired",
+            {
+                "member_id": person.member_id,
+                "group_instance_id": person.instance_id,
+                "client_id": beat.client_id or person.client_id,
+                "client_host": beat.client_host or person.client_host,
+                "generation_id": self.modern.epoch,
+                "reason": "poll_timeout",
+                "last_seen_ms": left_ms,
+                "session_timeout_ms": limit_ms,
+                "group_state": stage,
+                "group_kind": self.modern.kind,
+                "member_epoch": how,
+                "renewed_ms": None,
             },
         )
 

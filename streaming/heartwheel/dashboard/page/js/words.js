@@ -21,7 +21,7 @@ const REASONS = {
   poll_timeout: {
     label: "Took itself out",
     icon: "pause",
-    long: "Poll timeout: it did not poll within max.poll.interval.ms, and left by itself.",
+    long: "Poll timeout: it did not poll within max.poll.interval.ms, and left by itself; it said so, or came back under the same id.",
   },
   revocation_timeout: {
     label: "Did not revoke",
