@@ -72,7 +72,7 @@ def test_the_return_under_the_same_id_tells_it(kind: str, cuts: tuple[int, ...])
 
 @pytest.mark.parametrize("returns_ms", [4_000, 20_000])
 def test_a_static_member_that_comes_back_as_itself(returns_ms: int) -> None:
-    """It leaves for a while (-2) and is back under its id, in time or after its session; a second -2 is the same leave."""
+    """It leaves for a while (-2) and is back under its id, in time or late; a second -2 is the same leave."""
     group = Group()
     group.beat(0, "s", 0, group_instance_id="i", rebalance_timeout_ms=3_000)
     group.beat(2_000, "s", -2, group_instance_id="i")
