@@ -171,6 +171,29 @@ def select(pack: Pack, records: NDArray[np.bool_]) -> Pack:
     )
 
 
+def in_order_of_time(packs: Sequence[Pack]) -> Pack:
+    """Join the packs of one feed's source, and put their records into the order of their times, then of their offsets.
+
+    A feed passes on what it heard in an order of its own; everything else of a partition is ascending by itself.
+
+    Args:
+        packs: at least one, all of the same source, with all their bytes.
+    """
+    sizes = np.cumsum([0, *(len(pack.fingerprints) for pack in packs)])
+    entry = np.concatenate([pack.entry + at for pack, at in zip(packs, sizes[:-1].tolist(), strict=True)])
+    append_ms = np.concatenate([pack.append_ms for pack in packs])
+    offset = np.concatenate([pack.offset for pack in packs])
+    order = np.lexsort((offset, append_ms))
+    return Pack(
+        packs[0].partition,
+        np.concatenate([pack.fingerprints for pack in packs]),
+        Bodies.of([pack.bodies[index] for pack in packs for index in range(len(pack.bodies))]),
+        entry[order].astype(np.intp),
+        append_ms[order],
+        offset[order],
+    )
+
+
 def decode_pack(payload: bytes) -> Pack:
     """Decode what `encode_packs` made."""
     partition, records, entries, with_bytes, base_ms, base_offset, size = _HEADER.unpack_from(payload)

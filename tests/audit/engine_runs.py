@@ -110,7 +110,7 @@ class Run:
             audit.written(each.row, each.partition, each.offset, each.append_ms)
 
 
-def audit_config(config: CoordinatorConfig, **settings: int | bool | None) -> AuditConfig:
+def audit_config(config: CoordinatorConfig, **settings: int | bool | tuple[str, ...] | None) -> AuditConfig:
     """Set up an audit by the rules of an engine."""
     rules = [name for name in config.__slots__ if name in AuditConfig.__struct_fields__]
     own = {f"{each.group_id}/{each.name}": each.value for each in config.group_overrides}

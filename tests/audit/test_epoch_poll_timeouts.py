@@ -1,5 +1,6 @@
-"""Poll timeouts of groups that go by member epochs, known by the return under the same id; and sessions that an outage
-renewed: rows of the engine, derived anew by the audit.
+"""Poll timeouts of groups that go by member epochs, and sessions of theirs that an outage renewed.
+
+Both are rows of the engine, which the audit derives anew. The poll timeouts are known by the return under the same id.
 """
 
 from __future__ import annotations

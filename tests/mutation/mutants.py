@@ -41,6 +41,7 @@ _OPEN_GAPS: Final = "tests/shard/test_open_gaps.py"
 _AUDIT_OUTAGES: Final = "tests/audit/test_audit_outages.py"
 _BRAKE: Final = "tests/spark/test_brake.py"
 _RENEWAL: Final = "tests/coordinator/test_renewal.py"
+_AUDIT_FEEDS: Final = "tests/audit/test_audit_feeds.py"
 _EPOCH_POLLS: Final = "tests/audit/test_epoch_poll_timeouts.py"
 _EPOCH_PATHS: Final = "tests/shard/test_epoch_paths.py"
 _EPOCH_RULES: Final = "tests/coordinator/test_consumer_rules.py"
@@ -338,6 +339,38 @@ MUTANTS: Final = (
         "if member.last_seen_ms < now_ms - member.timer_ms else",
         "P3",
         f"{_RENEWAL}::test_an_expiry_was_put_off_by_the_outage_whose_end_started_its_time",
+    ),
+    Mutant(
+        "a silent group does not wait for the taps of other brokers",
+        f"{_ENGINE}/shard/group_times.py",
+        "        fed = np.flatnonzero(first < 0) if len(time.feeds) > 1 else ()\n",
+        "        fed = ()\n",
+        "P1",
+        f"{_AUDIT_FEEDS}::test_nobody_is_expired_who_may_have_moved_to_a_broker_whose_tap_is_behind",
+    ),
+    Mutant(
+        "a feed that is new is not waited for",
+        f"{_ENGINE}/log_time/log_time.py",
+        "written_ms=part.watermark_ms if part else UNKNOWN_MS",
+        "written_ms=UNKNOWN_MS",
+        "P1",
+        "tests/shard/test_feeds.py::test_group_that_moves_to_a_new_feed_waits_for_its_first_mark",
+    ),
+    Mutant(
+        "what a feed passes on counts in the order of its passing on",
+        f"{_ENGINE}/shard/shard.py",
+        "        packs = _ascending(packs)\n",
+        "",
+        "P4",
+        f"{_AUDIT_FEEDS}::test_d4_any_log_of_two_taps_is_derived_alike",
+    ),
+    Mutant(
+        "the audit believes marks of any feed",
+        f"{_ENGINE}/audit/audit.py",
+        "            if mark.feed in self.config.feeds:\n",
+        "            if mark.feed:\n",
+        "D4",
+        f"{_AUDIT_FEEDS}::test_forged_marks_and_events_move_nothing",
     ),
     Mutant(
         "an expiry by member epochs does not say which outage put it off",

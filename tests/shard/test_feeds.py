@@ -156,6 +156,22 @@ def test_group_that_moves_between_brokers_waits_for_both() -> None:
     assert _expired(log, feeds) == [("a", T0 + 5_000 + SESSION_MS)]
 
 
+def test_group_that_moves_to_a_new_feed_waits_for_its_first_mark() -> None:
+    """What a feed passes on before its first mark keeps members alive: the other feed's marks expire nobody before."""
+    log = LogBuilder()
+    log.pass_on(T0, _beat(), T0, feed="one")
+    log.mark(T0, T0, feed="one")
+    log.pass_on(T0 + 5_000, _beat(), T0 + 5_000, feed="two")
+    log.mark(T0 + 8_000, T0 + 8_000, feed="one")
+    feeds = ("one", "two")
+    assert _expired(log, feeds) == []
+    log.mark(T0 + 8_100, T0 + 8_000, feed="two")
+    assert _expired(log, feeds) == []
+    for feed in feeds:
+        log.mark(T0 + 12_000, T0 + 11_500, feed=feed)
+    assert _expired(log, feeds) == [("a", T0 + 5_000 + SESSION_MS)]
+
+
 def _script(dice: Random) -> list[tuple[int, Event]]:
     now, events = T0, []
     for _ in range(dice.randint(1, 40)):

@@ -8,7 +8,15 @@ import msgspec
 
 from heartwheel.audit.config import AuditConfig
 from heartwheel.audit.derived import Derived, Row
-from heartwheel.audit.fed import MARK, UNTRUSTED, read_fed
+from heartwheel.audit.fed import (
+    AHEAD_MAX_MS,
+    TIMELESS,
+    UNTRUSTED,
+    FeedMark,
+    may_be_fed,
+    read_feed_mark,
+    read_said,
+)
 from heartwheel.audit.findings import FindingKind, Report
 from heartwheel.audit.matching import Matcher, topic_of
 from heartwheel.audit.pace import Candidate
@@ -108,14 +116,15 @@ class Audit:
         self._now_ms = time_ms
         if tick is not None:
             state.counts["ticks"] = state.counts.get("ticks", 0) + 1
-        elif event is None and value is not None and self._is_passed_on(value, append_ms, partition, offset):
-            state.counts["passed_on"] = state.counts.get("passed_on", 0) + 1
+        elif event is None and value is not None and (mark := self._mark_of(value)) is not None:
+            if mark.feed in self.config.feeds:
+                timeline.mark(mark, partition, time_ms)
         elif event is not None or (event := self._decode(value, append_ms, partition, offset)) is not None:
-            timeline.put(self._held(event.group_id, partition, time_ms), Waiting(time_ms, partition, offset), event)
+            self._put(event, value, append_ms, Waiting(time_ms, partition, offset))
         timeline.go_on(partition)
         if time_ms - state.settled_ms >= _SETTLE_MS:
             state.settled_ms = time_ms
-            self._matcher.settle(timeline.least_ms())
+            self._matcher.settle(timeline.least_ms(), self._may_be_judged)
 
     def written(self, row: Row, partition: int, offset: int, append_ms: int) -> None:
         """Take a row of the expirations or the triggers topic.
@@ -210,7 +219,11 @@ class Audit:
 
     def _finish(self, clock_ms: int | None) -> Report:
         state, most = self._state, NEVER if clock_ms is None else clock_ms
-        self._matcher.finish(lambda group_id: min(self._timeline.settled_ms(group_id), most))
+        timeline = self._timeline
+        self._matcher.finish(
+            lambda group_id: min(timeline.settled_ms(group_id), most),
+            lambda group_id: most if timeline.is_fed(group_id) else NEVER,
+        )
         early: list[int] = []
         self._rejects.finish(clock_ms, early)
         for late in state.pace.rest():
@@ -227,24 +240,37 @@ class Audit:
             self._rejects.expect(partition, offset, append_ms, error.cause.value)
             return None
         self._name(event)
-        if value is not None and fingerprint_of(event):
+        if value is not None and not may_be_fed(value) and fingerprint_of(event):
             if len(self._known) >= _VALUES_REMEMBERED_MAX:
                 self._known.clear()  # it is a cache of a pure function, so all of it may be lost
             self._known[value] = event
         return event
 
-    def _is_passed_on(self, value: bytes, append_ms: int, partition: int, offset: int) -> bool:
-        """Tell whether a record is a feed's; its group is not judged, for its time is not that of append times."""
-        said = read_fed(value) if len(value) <= self.config.value_bytes_max else None
-        if said is None:
-            return False
-        if said.type == MARK:
-            return True
-        if said.feed not in self.config.feeds:
-            self._rejects.expect(partition, offset, append_ms, UNTRUSTED)
-        elif said.group_id:
-            self._held(said.group_id, partition, append_ms).unknown = True
-        return True
+    def _may_be_judged(self, group_id: str, time_ms: int) -> bool:
+        """Tell whether a row without a verdict is one by now: a feed tells of what happened later than it did."""
+        timeline = self._timeline
+        if timeline.is_fed(group_id):
+            return timeline.passed_by_all_ms(group_id) > time_ms
+        return not self.config.feeds or group_id in self._state.groups
+
+    def _mark_of(self, value: bytes) -> FeedMark | None:
+        fits = may_be_fed(value) and len(value) <= self.config.value_bytes_max
+        return read_feed_mark(value) if fits else None
+
+    def _put(self, event: Request, value: bytes | None, append_ms: int, place: Waiting) -> None:
+        """Put an event where it stands: one that a feed passes on at the time that the feed says."""
+        partition, offset = place.partition, place.offset
+        said = read_said(value) if value is not None and may_be_fed(value) else None
+        if said is not None:
+            cause = UNTRUSTED if said.feed not in self.config.feeds else TIMELESS if said.at_ms is None else ""
+            if cause:
+                self._rejects.expect(partition, offset, append_ms, cause)
+                return
+            counts = self._state.counts
+            counts["passed_on"] = counts.get("passed_on", 0) + 1
+            at_ms = min(said.at_ms or 0, place.time_ms + AHEAD_MAX_MS)
+            place = Waiting(at_ms, self._timeline.source(said.feed, partition).number, offset)
+        self._timeline.put(self._held(event.group_id, partition, self._now_ms), place, event)
 
     def _name(self, event: Request) -> None:
         seen = self._state.seen
@@ -265,7 +291,8 @@ class Audit:
 
     def _use(self, held: Held, place: Waiting, event: Request) -> None:
         """Apply a record that nothing can come before."""
-        state, group, partition, offset = self._state, held.group, place.partition, place.offset
+        state, group, part, offset = self._state, held.group, place.partition, place.offset
+        partition = self._timeline.partition_of(part)
         if next_deadline_ms(group) <= place.time_ms:
             # Those are gone whose time has come, before it is asked whether there was room, and so may the group be.
             self._advance(held, place.time_ms)
@@ -275,17 +302,22 @@ class Audit:
         if self._said:
             self._derive()
         if cause:
-            self._rejects.expect(partition, offset, place.time_ms, cause, event.group_id)
+            append_ms = place.time_ms if part >= 0 else self._now_ms
+            self._rejects.expect(partition, offset, append_ms, cause, event.group_id)
         elif state.open_rejects:
             self._rejects.used(partition, offset, event.group_id)
         if is_gone(group):
             held.seen.clear()
-        elif partition not in held.seen:
-            held.seen.append(partition)
+        elif part not in held.seen:
+            held.seen.append(part)
 
     def _renew(self, held: Held, outage: Outage) -> None:
         if outage.partition in held.seen:
             renew(held.group, outage.to_ms)
+            if outage.partition < 0:
+                # What the feed heard just before its gap's end comes with it, and must not take the renewal back.
+                held.group.now_ms = max(held.group.now_ms, outage.to_ms)
+                held.missed = outage.partition, outage.from_ms, outage.to_ms
 
     def _advance(self, held: Held, time_ms: int) -> None:
         advance(held.group, time_ms, self.config, self._said)

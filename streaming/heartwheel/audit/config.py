@@ -43,8 +43,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True):
         judge_rejects: whether every record that cannot be used must be on the rejects topic.
         judge_strays: whether groups are judged like the others that are in several partitions although the topic has
             not grown. When a job hears of the second one depends on how it reads, so findings are put aside by default.
-        feeds: those whose times the job believes. The time of their groups is not in the log's append times, so these
-            groups are not judged here: Kafka's own coordinator is their judge (`heartwheel audit --broker-log`).
+        feeds: those whose times the job believes (`engine.feeds`). The time of their groups is that of their marks.
         examples_max: how many findings of a kind are kept with their place; all are counted.
     """
 

@@ -83,22 +83,31 @@ class Matcher:
             if len(known) == 1:
                 heapq.heappush(state.open_times, (time_of(written), written.id))
 
-    def settle(self, least_ms: int) -> None:
+    def settle(self, least_ms: int, may_judge: Callable[[str, int], bool]) -> None:
         """Judge the rows whose moment has been passed without a verdict.
 
         Args:
             least_ms: every record before then was applied to its group, and every timer before then has run; epoch ms.
+            may_judge: tells of a group and a moment (epoch ms) whether that holds for the group.
         """
-        times = self._state.open_times
+        times, state = self._state.open_times, self._state
+        later = []
         while times and times[0][0] < least_ms:
-            _, id_ = heapq.heappop(times)
-            self._judge_open(id_)
+            time_ms, id_ = heapq.heappop(times)
+            rows = state.open_rows.get(id_)
+            if rows and not may_judge(rows[0].row.group_id, time_ms):
+                later.append((time_ms, id_))
+            else:
+                self._judge_open(id_)
+        for one in later:
+            heapq.heappush(times, one)
 
-    def finish(self, due_ms: Callable[[str], int]) -> None:
+    def finish(self, due_ms: Callable[[str], int], known_ms: Callable[[str], int]) -> None:
         """Judge the rows that have no verdict, and the verdicts that were never written, as far as each group goes.
 
         Args:
             due_ms: tells up to when all of a group is decided and must be written, epoch ms.
+            known_ms: tells up to which record, by its append time, the job has read what decides a group, epoch ms.
         """
         state, tick = self._state, self._config.tick_ms
         for id_, rows in list(state.open_rows.items()):
@@ -109,7 +118,7 @@ class Matcher:
                 self._count("early", len(rows))
         for id_, verdict in state.derived.items():
             noticed_ms = -(-verdict.time_ms // tick) * tick
-            if noticed_ms > due_ms(verdict.group_id):
+            if noticed_ms > due_ms(verdict.group_id) or verdict.ready_ms > known_ms(verdict.group_id):
                 self._count("early")
             elif key_of(id_) not in state.excused:
                 self._find_missed(verdict)

@@ -44,11 +44,15 @@ class Gap(msgspec.Struct, array_like=True):
 
 
 class Outage(msgspec.Struct, frozen=True, array_like=True):
-    """Hold an outage of a partition: nobody could write to it from one moment to the other, epoch ms."""
+    """Hold an outage of a partition: nobody could write to it from one moment to the other, epoch ms.
+
+    What a feed has missed is one of its source; with a group, it is of that group alone.
+    """
 
     from_ms: int
     to_ms: int
     partition: int
+    group_id: str = ""
 
 
 class Partition(msgspec.Struct):

@@ -7,6 +7,7 @@ import msgspec
 from heartwheel.audit.clocks import Clocks
 from heartwheel.audit.config import AuditConfig
 from heartwheel.audit.derived import Derived
+from heartwheel.audit.fed import Source
 from heartwheel.audit.ledger import Ledger
 from heartwheel.audit.pace import Pace
 from heartwheel.audit.partitions import Partition
@@ -34,7 +35,10 @@ class Noticed(msgspec.Struct, frozen=True):
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """Hold where a record stands: its effective time (epoch ms), its partition, its offset."""
+    """Hold where a record stands: its effective time (epoch ms), its partition or its feed's source, its offset.
+
+    The time of an event that a feed passes on is the one that the feed says.
+    """
 
     time_ms: int
     partition: int
@@ -47,11 +51,13 @@ class Held(msgspec.Struct):
     Args:
         group: the group by the rules.
         hash: of its id, by which clients choose its partition; -1 until it is needed.
-        parts: where its records are, in the order in which that was found.
+        parts: the partitions, or the sources, where its records are, in the order in which that was found.
         seen: where records of it were applied since it began, so that an outage there is one of its own.
-        filed: the earliest moment under which it is filed to be run, by partition, epoch ms.
+        filed: the earliest moment under which it is filed to be run, by partition or source, epoch ms.
         waiting: (time, 0, partition, offset, value) of records, (begin, 1, partition, end, nothing) of outages, which
             something unread may come before, as a heap; epoch ms.
+        newest_ms: time of the newest event that was applied of those that feeds pass on, epoch ms.
+        missed: the source of what a feed of it has missed last, and its begin and end, epoch ms.
         unknown: whether it may have begun before the log does.
         places: where its newest confirmed row is, by topic.
         pairs: when the newest confirmed expiry, and the newest rebalance that an expiry triggers, were noticed.
@@ -63,6 +69,8 @@ class Held(msgspec.Struct):
     seen: list[int] = []
     filed: dict[int, int] = {}
     waiting: list[tuple[int, int, int, int, bytes]] = []
+    newest_ms: int = -1
+    missed: tuple[int, int, int] = (-1, -1, -1)
     unknown: bool = False
     places: dict[str, Place] = {}
     pairs: dict[str, Noticed] = {}
@@ -112,6 +120,7 @@ class State(msgspec.Struct):
         format: version of this.
         groups: by id.
         partitions: the time of each.
+        sources: the time of each feed in each partition, in the order in which they were met.
         partition_counts: how many partitions the topic had, ever more of them.
         derived: verdicts that are not written yet, by id.
         twins: further verdicts with an id that another one has.
@@ -143,6 +152,7 @@ class State(msgspec.Struct):
     format: int = FORMAT
     groups: dict[str, Held] = {}
     partitions: dict[int, Partition] = {}
+    sources: list[Source] = []
     partition_counts: list[int] = msgspec.field(default_factory=lambda: [0])
     derived: dict[str, Derived] = {}
     twins: dict[str, list[Derived]] = {}

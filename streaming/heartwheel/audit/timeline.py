@@ -6,6 +6,10 @@ hashes to. The *time of a group* is the least of theirs.
 
 An outage of a partition stands right after its begin: what ended before has fired, and every timer that runs then
 starts anew at its end, before any later record of the group, in whichever partition that is.
+
+A group that feeds pass on is read from their sources in place of partitions (`heartwheel.audit.fed`). Of several one
+that has written no mark for long is waited for no more. What a feed has missed is an outage to its groups, after which
+their time goes on from its end.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import heapq
 from collections.abc import Callable
 
 from heartwheel.audit.config import AuditConfig
+from heartwheel.audit.fed import GONE_AFTER_MS, FeedMark, Source
 from heartwheel.audit.partitions import Outage, Partition, home_of
 from heartwheel.audit.rules.groups import is_gone, next_deadline_ms
 from heartwheel.audit.rules.model import NEVER
@@ -23,6 +28,7 @@ from heartwheel.wire.requests import Request, decode_accepted_request, encode_re
 
 _RECORD, _OUTAGE = range(2)
 _ANY_HOME = 2**31
+_FIRST_SOURCE = -2
 
 
 class Timeline:
@@ -75,6 +81,51 @@ class Timeline:
             self._place_outages(outages)
         return part.watermark_ms
 
+    def source(self, feed: str, partition: int) -> Source:
+        """Find a feed's source in a partition; one that was not met before gets a number."""
+        sources = self._state.sources
+        for known in sources:
+            if (known.feed, known.partition) == (feed, partition):
+                return known
+        written_ms = self._partition(partition).watermark_ms
+        source = Source(_FIRST_SOURCE - len(sources), feed, partition, written_ms=written_ms)
+        self._note_behind(source)
+        sources.append(source)
+        return source
+
+    def mark(self, mark: FeedMark, partition: int, time_ms: int) -> None:
+        """Take a mark of a feed that is believed, and run the feed's groups as far as it lets them.
+
+        Args:
+            mark: what it says.
+            partition: where it is.
+            time_ms: its effective append time, epoch ms.
+        """
+        source = self.source(mark.feed, partition)
+        if self._is_gone(source.number):
+            self._note_behind(source)
+        if missed := source.read(mark, time_ms):
+            self._place_outages(missed, "missed_by_feeds")
+        ready = []
+        while source.due and source.due[0][0] <= source.passed_ms:
+            moment_ms, group_id = heapq.heappop(source.due)
+            held = self._state.groups.get(group_id)
+            if held is not None and held.filed.get(source.number) == moment_ms:
+                del held.filed[source.number]
+                ready.append(held)
+        # One that the feed holds back is filed again under a moment that has passed, so that the next mark runs it.
+        for held in ready:
+            self._run(held)
+
+    def partition_of(self, number: int) -> int:
+        """Name the partition of the heartbeat topic that a partition or a source is."""
+        return number if number >= 0 else self._source(number).partition
+
+    def is_fed(self, group_id: str) -> bool:
+        """Tell whether a group is one that feeds pass on."""
+        held = self._state.groups.get(group_id)
+        return held is not None and bool(held.parts) and held.parts[0] < 0
+
     def put(self, held: Held, place: Waiting, event: Request) -> None:
         """Take a record of a group: it is applied now, or once nothing can come before it.
 
@@ -86,13 +137,30 @@ class Timeline:
         partition = place.partition
         if partition not in held.parts:
             held.parts.append(partition)
+            if (partition < 0) is not (held.parts[0] < 0):
+                held.unknown = True  # it is passed on, and speaks for itself: two times that have no common order
+        if partition < 0:
+            self._wait(held, place, event)
+            return
         part = self._state.partitions[partition]
         alone = len(held.parts) == 1 and self._home(held) == partition
         if alone and not held.waiting and not part.gaps:
             self._use(held, place, event)
             self.file(held)
             return
-        heapq.heappush(held.waiting, (place.time_ms, _RECORD, partition, place.offset, encode_request(event)))
+        self._wait(held, place, event)
+
+    def _wait(self, held: Held, place: Waiting, event: Request) -> None:
+        entry = (place.time_ms, _RECORD, place.partition, place.offset, encode_request(event))
+        if (
+            len(held.parts) > 1
+            and place.partition < 0
+            and any(other[0] == entry[0] and other[2] != entry[2] for other in held.waiting)
+        ):
+            held.unknown = True  # two brokers in one millisecond: nothing says which was first
+        if place.partition < 0 and self._is_too_late(held, place):
+            held.unknown = True  # how far it went without this feed, the ends of the job's batches decided
+        heapq.heappush(held.waiting, entry)
         self._run(held)
 
     def go_on(self, partition: int) -> None:
@@ -114,7 +182,12 @@ class Timeline:
 
     def time_of(self, held: Held) -> int:
         """Tell up to when all that a group wrote was read, epoch ms."""
-        return min(self._decided_ms(partition) for partition in self._parts(held))
+        now_ms = min(self._decided_ms(part, held.group.group_id) for part in self._parts(held))
+        if held.parts and held.parts[0] < 0:
+            # Nothing was heard of it since: it may have moved to a broker whose feed is behind.
+            everywhere = min((source.passed_ms for source in self._living(held)), default=NEVER)
+            now_ms = min(now_ms, max(held.group.now_ms, everywhere))
+        return now_ms
 
     def settled_ms(self, group_id: str) -> int:
         """Tell up to when nothing can change any more for a group, epoch ms."""
@@ -124,13 +197,24 @@ class Timeline:
         # Between partitions a record of the very millisecond may still come first.
         return self.time_of(held) - (len(self._parts(held)) > 1)
 
+    def passed_by_all_ms(self, group_id: str) -> int:
+        """Tell up to when nothing of a group that feeds pass on can come any more from any of them, epoch ms."""
+        held = self._state.groups[group_id]
+        numbers = {*self._parts(held), *(source.number for source in self._living(held))}
+        return min(self._decided_ms(number, group_id) for number in numbers)
+
     def least_ms(self) -> int:
         """Tell up to when everything is known of every partition, epoch ms."""
         read = [part.decided_ms for part in self._state.partitions.values() if part.watermark_ms >= 0]
         return min(read, default=-1)
 
     def is_stray(self, held: Held) -> bool:
-        """Tell whether a group is in several partitions, and not because the topic has grown."""
+        """Tell whether a group is in several partitions, and not because the topic has grown.
+
+        One that feeds pass on is as one that is, if one of them said too late what happened.
+        """
+        if held.parts and held.parts[0] < 0:
+            return held.unknown
         homes = {held.hash % count for count in self._state.partition_counts if count}
         return len(held.parts) > 1 and not homes.issuperset(held.parts)
 
@@ -142,7 +226,44 @@ class Timeline:
             part = self._state.partitions[number] = Partition(number)
         return part
 
-    def _decided_ms(self, partition: int) -> int:
+    def _note_behind(self, source: Source) -> None:
+        """Note how far groups may have gone without a feed that is new, or was gone."""
+        others = (other.passed_ms for other in self._state.sources if other.partition == source.partition)
+        source.behind_ms = max(others, default=-1)
+
+    def _is_too_late(self, held: Held, place: Waiting) -> bool:
+        """Tell whether a group's time may be beyond an event, and not because its feed had missed something then."""
+        source, time_ms = self._source(place.partition), place.time_ms
+        now_ms = max(held.group.now_ms, held.newest_ms)
+        if self._is_gone(source.number):
+            self._note_behind(source)
+        number, from_ms, to_ms = held.missed
+        comes_with_it = number == source.number and from_ms < time_ms and now_ms == to_ms
+        return time_ms < source.behind_ms or (time_ms < now_ms and not comes_with_it)
+
+    def _living(self, held: Held) -> list[Source]:
+        """List the feeds of a group's partition that are not gone."""
+        partition = self.partition_of(held.parts[0])
+        return [
+            source
+            for source in self._state.sources
+            if source.partition == partition and not self._is_gone(source.number)
+        ]
+
+    def _source(self, number: int) -> Source:
+        return self._state.sources[_FIRST_SOURCE - number]
+
+    def _is_gone(self, number: int) -> bool:
+        """Tell whether a source is that of a feed which has written no mark for long."""
+        if number >= 0:
+            return False
+        source = self._source(number)
+        part = self._state.partitions.get(source.partition)
+        return part is not None and part.watermark_ms - source.written_ms > GONE_AFTER_MS
+
+    def _decided_ms(self, partition: int, group_id: str = "") -> int:
+        if partition < 0:
+            return self._source(partition).passed_of(group_id)
         part = self._state.partitions.get(partition)
         return -1 if part is None else part.decided_ms
 
@@ -152,15 +273,18 @@ class Timeline:
         return held.hash % self._state.partition_counts[-1]
 
     def _parts(self, held: Held) -> list[int]:
+        if held.parts and held.parts[0] < 0:
+            return [part for part in held.parts if not self._is_gone(part)] or held.parts
         home = self._home(held)
         return held.parts if home in held.parts else [*held.parts, home]
 
-    def _place_outages(self, outages: list[Outage]) -> None:
-        """Place the outages that one tick proves, all of them before any group goes on."""
+    def _place_outages(self, outages: list[Outage], counted: str = "outages") -> None:
+        """Place the outages that one tick or mark proves, all of them before any group goes on."""
         counts = self._state.counts
-        counts["outages"] = counts.get("outages", 0) + len(outages)
+        counts[counted] = counts.get(counted, 0) + len(outages)
         for held in list(self._state.groups.values()):
-            mine = [each for each in outages if each.partition in held.parts]
+            wanted = ("", held.group.group_id)
+            mine = [each for each in outages if each.partition in held.parts and each.group_id in wanted]
             for outage in mine:
                 entry = (outage.from_ms, _OUTAGE, outage.partition, outage.to_ms, b"")
                 heapq.heappush(held.waiting, entry)
@@ -175,6 +299,7 @@ class Timeline:
                 self._advance(held, time_ms)
                 self._renew(held, Outage(time_ms, number, partition))
             else:
+                held.newest_ms = max(held.newest_ms, time_ms if partition < 0 else -1)
                 self._use(held, Waiting(time_ms, partition, number), decode_accepted_request(value))
         now_ms = self.time_of(held)
         if next_deadline_ms(held.group) <= now_ms:
@@ -187,7 +312,9 @@ class Timeline:
         for other in self._parts(held):
             # Of one millisecond the lower partition comes first, and an outage last.
             needed_ms = time_ms + (other < partition or (kind == _OUTAGE and other != partition))
-            if self._decided_ms(other) < needed_ms:
+            if kind == _OUTAGE and other == partition < 0:
+                continue  # the mark that tells it may hold the group back at a moment before
+            if self._decided_ms(other, held.group.group_id) < needed_ms:
                 return other, needed_ms
         return None
 
@@ -197,12 +324,25 @@ class Timeline:
             self._file_under(held, *blocking)
         deadline = next_deadline_ms(held.group)
         if deadline != NEVER:
-            last = min(self._parts(held), key=self._decided_ms)
+            parts = self._parts(held)
+            if parts[0] < 0:
+                parts = [*parts, *(source.number for source in self._living(held))]
+            last = min(parts, key=lambda part: self._decided_ms(part, held.group.group_id))
             self._file_under(held, last, deadline)
         elif not held.waiting and is_gone(held.group) and len(held.parts) == 1:
+            behind = [source for source in self._living(held) if source.passed_ms <= held.newest_ms]
+            if held.parts[0] < 0 and behind:
+                # Another feed may still tell what came before.
+                self._file_under(held, behind[0].number, held.newest_ms + 1)
+                return
             del self._state.groups[held.group.group_id]
 
     def _file_under(self, held: Held, partition: int, moment_ms: int) -> None:
         if moment_ms < held.filed.get(partition, NEVER):
             held.filed[partition] = moment_ms
-            heapq.heappush(self._partition(partition).due, (moment_ms, held.group.group_id))
+            due = self._partition(partition).due if partition >= 0 else self._source(partition).due
+            heapq.heappush(due, (moment_ms, held.group.group_id))
+        if partition < 0 and len(self._state.sources) > 1 and not self._is_gone(partition):
+            # Once this feed is gone the group goes on without it.
+            source = self._source(partition)
+            self._file_under(held, source.partition, source.written_ms + GONE_AFTER_MS + 1)

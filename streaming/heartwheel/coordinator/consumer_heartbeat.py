@@ -150,9 +150,9 @@ def _say_joined(ctx: EpochContext, member: EpochMember) -> None:
 def _say_returned(ctx: EpochContext, member: EpochMember, departure: Departure, state: str) -> None:
     """Say that a member that had left is back under its id, so it left as it had not polled in time.
 
-    Java's consumers leave so (`AbstractHeartbeatRequestManager.poll`, `transitionToSendingLeaveGroup`) and join again when
-    they poll (`maybeRejoinStaleMember`). One that was closed never comes back, a new one has an id of its own; only one
-    that unsubscribes and subscribes again looks alike.
+    Java's consumers leave so (`AbstractHeartbeatRequestManager.poll`, `transitionToSendingLeaveGroup`) and join again
+    when they poll (`maybeRejoinStaleMember`). One that was closed never comes back, a new one has an id of its own;
+    only one that unsubscribes and subscribes again looks alike.
     """
     del ctx.group.left[member.member_id]
     ctx.say_of(

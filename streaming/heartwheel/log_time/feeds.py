@@ -51,7 +51,7 @@ class FeedTime(msgspec.Struct, array_like=True):
         feed: the feed's name.
         partition: of the heartbeat topic.
         passed_ms: all that happened before has been read, epoch ms; -1 before the first mark.
-        written_ms: effective append time of its last mark, epoch ms.
+        written_ms: effective append time of its last mark, or of when it was first met, epoch ms.
         held: groups that it holds back at a time of their own, epoch ms.
     """
 
@@ -61,16 +61,21 @@ class FeedTime(msgspec.Struct, array_like=True):
     written_ms: int = -1
     held: dict[str, int] = {}
 
-    def read(self, mark: FeedMark, source: int) -> Outage | None:
-        """Take in marks; return the gap before them, if something was missed there."""
+    def read(self, mark: FeedMark, source: int) -> list[Outage]:
+        """Take in marks; return the gap before them, if something was missed there.
+
+        Of a group that was held back less is known than of the others, so its gap begins earlier.
+        """
         self.written_ms = mark.written_ms
         if mark.passed_ms < self.passed_ms:
-            return None  # a feed that goes back over what it has passed on says nothing new
+            return []  # a feed that goes back over what it has passed on says nothing new
         before_ms, held, self.passed_ms, self.held = self.passed_ms, self.held, mark.passed_ms, mark.held
         if not 0 <= before_ms < mark.since_ms:
-            return None
-        # Of a group that was held back less is known than of the others.
-        return Outage(source, min([before_ms, *held.values()]), mark.since_ms, OutageKind.NOT_PASSED_ON)
+            return []
+        begins = [("", before_ms), *((group_id, held_ms) for group_id, held_ms in held.items() if held_ms < before_ms)]
+        return [
+            Outage(source, begin_ms, mark.since_ms, OutageKind.NOT_PASSED_ON, group_id) for group_id, begin_ms in begins
+        ]
 
 
 def note_mark(marks: list[FeedMark], mark: Mark, at_ms: int) -> None:

@@ -79,11 +79,15 @@ class LogTime(msgspec.Struct):
     feeds: list[FeedTime] = []
 
     def source(self, feed: str, partition: int) -> int:
-        """Return the number of the source that a feed is in a partition; a new one is given one."""
+        """Return the number of the source that a feed is in a partition; a new one is given one.
+
+        A new one is waited for, as one is that has just written a mark: what it passes on is to come in order, too.
+        """
         for at, known in enumerate(self.feeds):
             if known.feed == feed and known.partition == partition:
                 return FIRST_SOURCE - at
-        self.feeds = [*self.feeds, FeedTime(feed, partition)]
+        part = self.partitions.get(partition)
+        self.feeds = [*self.feeds, FeedTime(feed, partition, written_ms=part.watermark_ms if part else UNKNOWN_MS)]
         return FIRST_SOURCE - len(self.feeds) + 1
 
     def feed(self, source: int) -> FeedTime:
@@ -153,8 +157,7 @@ class LogTime(msgspec.Struct):
                     outages.append(Outage(reading.partition, gap.before_ms, gap.after_ms, kind))
             for mark in reading.marks:
                 source = self.source(mark.feed, reading.partition)
-                if (missed := self.feed(source).read(mark, source)) is not None:
-                    outages.append(missed)
+                outages += self.feed(source).read(mark, source)
         return sorted(outages, key=lambda outage: (outage.before_ms, outage.partition))
 
     def _count(self, readings: list[Reading], counts: Sequence[int]) -> None:

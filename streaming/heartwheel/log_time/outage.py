@@ -83,12 +83,14 @@ class Outage(msgspec.Struct, frozen=True, array_like=True):
         before_ms: effective time of the last record before it, epoch ms.
         after_ms: effective time of the first record after it, epoch ms.
         kind: what it was, as far as one can tell.
+        group_id: the one group that it is of; empty if it is of all groups of its partition.
     """
 
     partition: int
     before_ms: int
     after_ms: int
     kind: OutageKind
+    group_id: str = ""
 
 
 def may_be_outage(gap: Gap, *, outage_min_ms: int) -> bool:

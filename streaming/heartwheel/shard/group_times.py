@@ -8,7 +8,9 @@ An outage renews the sessions of the groups that were *heard* from its partition
 there was applied to since they began. One that waits, or that came before the group was forgotten, is no evidence.
 
 A group whose events a feed passes on is read from that feed in place of a partition (`heartwheel.log_time.feeds`): what
-is a partition here is a *source*, and the times of all sources are indexed by their numbers.
+is a partition here is a *source*, and the times of all sources are indexed by their numbers. A group of which nothing
+at all was heard since a moment may have moved to another broker, whose feed is behind. So its timers run beyond that
+moment only as far as every feed has come.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from heartwheel.partitioner import murmur2
 from heartwheel.shard.fast_path import Route
 from heartwheel.shard.log import BatchLog
 from heartwheel.shard.tables import Table
+from timing_wheel import TIME_MS_MAX
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.intp]
@@ -121,7 +124,20 @@ class GroupTimes:
             times[row] = decided[sources].min() if sources[0] < 0 else min(times[row], decided[found].min())
         for row, held in self._held(time).items():
             times[row] = min(times[row], held)
+        fed = np.flatnonzero(first < 0) if len(time.feeds) > 1 else ()
+        if len(fed):
+            reached = self._reached_by_all(time, decided)[FIRST_SOURCE - first[fed]]
+            times[fed] = np.minimum(times[fed], np.maximum(self._groups["seen_ms"][fed], reached))
         return times
+
+    def _reached_by_all(self, time: LogTime, decided: Ints) -> Ints:
+        """Tell for each feed's source how far all feeds of its partition have come that are not gone, epoch ms."""
+        least: dict[int, int] = {}
+        for at, feed in enumerate(time.feeds):
+            if not self._is_gone(FIRST_SOURCE - at, time):
+                passed_ms = int(decided[FIRST_SOURCE - at])
+                least[feed.partition] = min(passed_ms, least.get(feed.partition, passed_ms))
+        return np.array([least.get(feed.partition, TIME_MS_MAX) for feed in time.feeds], np.int64)
 
     def until(self, log: BatchLog, route: Route, time: LogTime, decided: Ints) -> Ints:
         """Tell up to when the records of each entry may be applied: all that comes before them has been read.

@@ -65,6 +65,9 @@ class OwedRenewals:
             decided: int64 (partitions,), up to where each is decided, epoch ms.
         """
         seen = self._group_times.seen_in(outage.partition)
+        if outage.group_id:
+            ids = zip(seen.tolist(), self._groups.text.ids(seen), strict=True)
+            seen = np.array([row for row, group_id in ids if group_id == outage.group_id], np.intp)
         heard = self._group_times.were_heard(seen, outage.partition)
         ready = self._group_times.read_beyond(seen, outage.before_ms, outage.partition, time, decided)
         ready &= self._groups["owed"][seen] == 0

@@ -29,7 +29,7 @@ from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.manager import AnyGroup
 from heartwheel.log_time import Outage, Reading
 from heartwheel.log_time.log_time import UNKNOWN_MS
-from heartwheel.pack import Bodies, Pack
+from heartwheel.pack import Bodies, Pack, in_order_of_time
 from heartwheel.shard.admission import Admission
 from heartwheel.shard.arrivals import Arrivals, take_out
 from heartwheel.shard.batch import Batch, BatchResult
@@ -206,7 +206,7 @@ class Shard:
         for outage in outages:
             packs = self._step(packs, decided, batch, until_ms=outage.before_ms)
             self._runner.renew(self._owed.add(outage, self.time, decided), outage, batch)
-            batch.counts[f"outage_{outage.kind}"] += 1
+            batch.counts[f"outage_{outage.kind}"] += not outage.group_id
         self._waiting = self._step(packs, decided, batch)
         while self._pay_renewals(decided, batch):
             self._waiting = self._step(self._waiting, decided, batch)
@@ -283,6 +283,7 @@ class Shard:
             The records that wait.
         """
         reached = np.minimum(decided, until_ms)
+        packs = _ascending(packs)
         log = BatchLog(packs, self._heartbeats)
         rest: list[Pack] = []
         late: list[Pack] = []
@@ -352,3 +353,12 @@ class Shard:
         batch.counts["records_fast"] += alive.records
         batch.counts["records_clamped"] += alive.clamped
         self._runner.apply(log, route, times, batch)
+
+
+def _ascending(packs: list[Pack]) -> list[Pack]:
+    """Put the records of each feed into the order of their times; those of a partition are in it."""
+    fed: dict[int, list[Pack]] = {}
+    for pack in packs:
+        if pack.partition < 0:
+            fed.setdefault(pack.partition, []).append(pack)
+    return [*(pack for pack in packs if pack.partition >= 0), *map(in_order_of_time, fed.values())] if fed else packs

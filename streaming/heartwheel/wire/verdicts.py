@@ -216,8 +216,8 @@ class ExpirationRow(msgspec.Struct, kw_only=True, gc=False):
     """One row of the expirations topic; `conf/schemas/member-expirations.schema.json` describes it.
 
     `group_kind` is that of `TriggerRow`; `member_epoch` is known of members that go by epochs, -2 of a static member
-    that was away. Both are `None` in rows of earlier releases. A poll timeout of such a member is known by its return under
-    the same id: `deadline_ms` is the return, `last_seen_ms` when it left, and `member_epoch` how, -1 or -2.
+    that was away. Both are `None` in rows of earlier releases. A poll timeout of such a member is known by its return
+    under the same id: `deadline_ms` is the return, `last_seen_ms` when it left, and `member_epoch` how, -1 or -2.
     """
 
     id: str

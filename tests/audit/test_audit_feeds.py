@@ -1,0 +1,300 @@
+"""Groups that feeds pass on: the audit reads the feeds' marks by itself, and derives the very rows of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from audit.engine_runs import Run, audit_config
+from heartwheel.audit import Audit, AuditConfig, Report
+from heartwheel.audit.fed import GONE_AFTER_MS
+from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.shard.limits import ShardLimits
+from heartwheel.shard.shard import Shard
+from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, read_records
+from heartwheel.wire.events import Event, EventType, Protocol
+from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
+from support.heartbeat_logs import EXAMPLES, T0
+
+CONFIG = CoordinatorConfig(group_min_session_timeout_ms=200, group_initial_rebalance_delay_ms=0)
+FEEDS = ("one", "two")
+SESSION_MS = 6_000
+
+
+def _beat(member: str = "a", group: str = "g") -> Event:
+    return Event(group_id=group, member_id=member, session_timeout_ms=SESSION_MS)
+
+
+def _engine(log: LogBuilder, cuts: Sequence[int] = (), feeds: Sequence[str] = FEEDS) -> Run:
+    run, blob = Run(log, CONFIG, T0), ""
+    bounds = [0, *sorted(cuts), len(log.records)]
+    for start, stop in pairwise(bounds):
+        shard = Shard(coordinator=CONFIG, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
+        for verdict in shard.apply(*read_records(log.records[start:stop], feeds=feeds)).verdicts:
+            if topic_of(verdict) is not None:
+                run.append(row_of(verdict, shard=0, detected_ms=max(verdict.time_ms, shard.newest_ms)))
+        blob = shard.encode()
+    return run
+
+
+def _audit(run: Run, *, rows_first: bool = False, cut: int | None = None, **fields: Any) -> Report:
+    """Audit a run; with a cut the audit is written down and read again there."""
+    settings: dict[str, Any] = {
+        "feeds": FEEDS,
+        "outage_min_ms": OUTAGE_MIN_MS,
+        "examples_max": 1_000,
+        "tick_ms": 1,
+    } | fields
+    config: AuditConfig = audit_config(run.config, **settings)
+    audit = Audit(config)
+    if rows_first:
+        run.write_to(audit)
+    for number, record in enumerate(run.log.records):
+        if number == cut:
+            audit = Audit(config, snapshot=audit.snapshot())
+        audit.event(record.append_ms, record.partition, record.offset, record.value)
+    if not rows_first:
+        run.write_to(audit)
+    return audit.finish()
+
+
+def _is_confirmed(run: Run, **how: Any) -> list[tuple[str, int]]:
+    report = _audit(run, **how)
+    assert (report.faults, report.confirmed, report.early) == ({}, len(run.written), 0), report.findings
+    rows = [each.row for each in run.written if isinstance(each.row, ExpirationRow)]
+    return sorted((row.member_id, row.deadline_ms - T0) for row in rows)
+
+
+def test_a_feed_that_lags_dies_and_comes_back() -> None:
+    """The time of its groups is that of its marks: lag expires nobody, and what it missed is no silence."""
+    log = LogBuilder()
+    log.pass_on(T0 + 900, _beat("dead"), T0, feed="one")
+    log.pass_on(T0 + 900, _beat("late"), T0 + 500, feed="one")
+    log.mark(T0 + 1_000, T0 + 1_000, feed="one")
+    log.tick(T0 + 90_000)
+    assert _is_confirmed(_engine(log)) == []
+    log.pass_on(T0 + 90_000, _beat("late"), T0 + 5_000, feed="one")
+    log.mark(T0 + 90_000, T0 + 6_000, feed="one")
+    assert _is_confirmed(_engine(log)) == [("dead", SESSION_MS)]
+    log.mark(T0 + 100_000, T0 + 99_000, since_ms=T0 + 95_000, feed="one")
+    log.pass_on(T0 + 100_000, _beat("late"), T0 + 94_000, feed="one")
+    log.mark(T0 + 102_000, T0 + 101_000, since_ms=T0 + 95_000, feed="one")
+    assert _is_confirmed(_engine(log)) == [("dead", SESSION_MS), ("late", 95_000 + SESSION_MS)]
+
+
+def test_a_held_group_waits_and_no_other_does() -> None:
+    """A group that a mark holds back stands still until a later mark lets it go."""
+    log = LogBuilder()
+    for group in ("held", "free"):
+        log.pass_on(T0, _beat(group, group), T0, feed="one")
+    end_ms = T0 + 2 * SESSION_MS
+    log.mark(end_ms, end_ms, held={"held": T0 + 100}, feed="one")
+    assert _is_confirmed(_engine(log)) == [("free", SESSION_MS)]
+    log.pass_on(end_ms, _beat("held", "held"), T0 + 3_000, feed="one")
+    log.mark(end_ms, end_ms, feed="one")
+    assert _is_confirmed(_engine(log)) == [("free", SESSION_MS), ("held", 3_000 + SESSION_MS)]
+
+
+def test_a_group_that_moves_waits_for_both_feeds_and_not_for_one_that_is_gone() -> None:
+    """Of two taps the one that is behind counts, and after a minute without its marks the other alone."""
+    log = LogBuilder()
+    log.pass_on(T0, _beat(), T0, feed="one")
+    log.mark(T0, T0, feed="one")
+    log.pass_on(T0 + 5_000, _beat(), T0 + 5_000, feed="two")
+    log.mark(T0 + GONE_AFTER_MS, T0 + 30_000, feed="two")
+    assert _is_confirmed(_engine(log)) == []
+    log.mark(T0 + GONE_AFTER_MS + 1, T0 + 30_000, feed="two")
+    assert _is_confirmed(_engine(log)) == [("a", 5_000 + SESSION_MS)]
+
+
+def test_what_a_feed_that_was_gone_says_late_is_put_aside() -> None:
+    """How far its groups went without it depends on where the job's batches ended, so they are not judged."""
+    log = LogBuilder()
+    for feed in FEEDS:
+        log.mark(T0, T0, feed=feed)
+    log.pass_on(T0, _beat(), T0, feed="one")
+    log.pass_on(T0 + 5_000, _beat(), T0 + 5_000, feed="two")
+    log.mark(T0 + GONE_AFTER_MS + 1, T0 + 30_000, feed="two")
+    log.pass_on(T0 + GONE_AFTER_MS + 2, _beat(), T0 + 10_000, feed="one")
+    log.mark(T0 + GONE_AFTER_MS + 2, T0 + 30_000, feed="one")
+    at_once, in_two = _engine(log), _engine(log, (5,))
+    first = [
+        min(each.row.deadline_ms for each in run.written if isinstance(each.row, ExpirationRow))
+        for run in (at_once, in_two)
+    ]
+    assert first == [T0 + 10_000 + SESSION_MS, T0 + 5_000 + SESSION_MS]
+    for run in (at_once, in_two):
+        report = _audit(run)
+        assert (report.faults, report.unjudged + report.unsettled > 0) == ({}, True)
+
+
+def test_nobody_is_expired_who_may_have_moved_to_a_broker_whose_tap_is_behind() -> None:
+    """A group of which nothing is heard any more waits for every tap; while it is heard of, for its own alone."""
+    log = LogBuilder()
+    for feed in FEEDS:
+        log.mark(T0, T0, feed=feed)
+    log.pass_on(T0, _beat("moves", "moving"), T0, feed="one")
+    log.pass_on(T0, _beat("dead", "staying"), T0, feed="one")
+    for second in range(30):
+        log.pass_on(T0 + second * 1_000, _beat("alive", "staying"), T0 + second * 1_000, feed="one")
+        log.mark(T0 + second * 1_000, T0 + second * 1_000 + 1, feed="one")
+    assert _is_confirmed(_engine(log)) == [("dead", SESSION_MS)]
+    log.pass_on(T0 + 31_000, _beat("moves", "moving"), T0 + 4_000, feed="two")
+    log.mark(T0 + 31_000, T0 + 9_000, feed="two")
+    assert _is_confirmed(_engine(log)) == [("dead", SESSION_MS)]
+    log.mark(T0 + 31_000, T0 + 20_000, feed="two")
+    assert _is_confirmed(_engine(log)) == [("dead", SESSION_MS), ("moves", 4_000 + SESSION_MS)]
+
+
+def test_forged_marks_and_events_move_nothing() -> None:
+    """A feed that is not believed, times from the far future, and marks that are none: time stands still."""
+    log = LogBuilder()
+    log.pass_on(T0, _beat(), T0, feed="one")
+    log.mark(T0, T0, feed="one")
+    log.mark(T0 + 100, T0 + 1_000, feed="stranger")
+    log.pass_on(T0 + 100, _beat(), T0 + 5_000, feed="stranger")
+    for broken in ({"passed_ms": "x", "since_ms": 0}, {"passed_ms": T0 + 9_000}, {"passed_ms": -1, "since_ms": -1}):
+        log.add(T0 + 200, msgspec.json.encode({"type": "mark", "feed": "one", **broken}))
+    log.add(T0 + 300, msgspec.json.encode({"group_id": "g", "member_id": "a", "feed": "one"}))
+    run = _engine(log)
+    assert not [each for each in run.written if isinstance(each.row, ExpirationRow)]
+    report = _audit(run, judge_rejects=True)
+    assert {kind.value: number for kind, number in report.faults.items()} == {"reject_missing": 5}
+    log.mark(T0 + 400, T0 + 10**9, feed="one")
+    assert _is_confirmed(_engine(log), judge_rejects=False) == [("a", SESSION_MS)]
+
+
+def _expiry_of(run: Run) -> ExpirationRow:
+    (row,) = [each.row for each in run.written if isinstance(each.row, ExpirationRow)]
+    return row
+
+
+def _faults(run: Run) -> dict[str, int]:
+    return {kind.value: number for kind, number in _audit(run).faults.items()}
+
+
+def test_an_expiration_that_nobody_wrote_is_missed() -> None:
+    """Its feed's mark says that it was due."""
+    log = LogBuilder()
+    log.pass_on(T0, _beat(), T0, feed="one")
+    log.mark(T0, T0 + 3 * SESSION_MS, feed="one")
+    run = _engine(log)
+    row = _expiry_of(run)
+    run.written = [each for each in run.written if each.row is not row]
+    assert _faults(run) == {"missed": 1}
+
+
+@pytest.mark.parametrize("rows_first", [True, False])
+def test_an_expiration_of_a_member_that_was_heard_of_is_false(*, rows_first: bool) -> None:
+    """The feed passed on a heartbeat in time, if late; before its mark nothing is said of the row."""
+    silent, alive = LogBuilder(), LogBuilder()
+    silent.pass_on(T0, _beat(), T0, feed="one")
+    silent.mark(T0, T0 + SESSION_MS, feed="one")
+    alive.pass_on(T0, _beat(), T0, feed="one")
+    alive.mark(T0, T0, feed="one")
+    for at_ms in range(T0 + 1_000, T0 + 40_000, 1_000):
+        alive.tick(at_ms)
+    run = _engine(alive)
+    run.append(_expiry_of(_engine(silent)))
+    run.append(next(each.row for each in _engine(silent).written if each.row not in [own.row for own in run.written]))
+    assert _audit(run, rows_first=rows_first).faults == {}
+    alive.pass_on(T0 + 40_000, _beat(), T0 + 3_000, feed="one")
+    alive.mark(T0 + 40_000, T0 + SESSION_MS + 1_000, feed="one")
+    faults = _audit(run, rows_first=rows_first).faults
+    assert "false" in {kind.value for kind in faults}
+
+
+@dataclass
+class _Tap:
+    """Pass on what happens at one broker, in an order and at a pace of its own."""
+
+    name: str
+    waiting: list[tuple[int, Event]]
+    passed_ms: int = T0
+
+
+def _event(dice: Random) -> Event:
+    kind = dice.choice([EventType.HEARTBEAT] * 4 + [EventType.JOIN, EventType.SYNC, EventType.LEAVE])
+    event = Event(type=kind, group_id=dice.choice("gh"), member_id=dice.choice("abc"))
+    if kind in {EventType.HEARTBEAT, EventType.SYNC}:
+        event = msgspec.structs.replace(event, generation_id=dice.choice([-1, -1, 0, 1, 2]))
+    if kind is EventType.HEARTBEAT:
+        event = msgspec.structs.replace(event, session_timeout_ms=dice.choice([1_000, 4_000]))
+    if kind is EventType.JOIN:
+        event = msgspec.structs.replace(
+            event,
+            session_timeout_ms=4_000,
+            rebalance_timeout_ms=3_000,
+            protocol_type="consumer",
+            protocols=(Protocol("range", "x"),),
+        )
+    return event
+
+
+def _log_of_taps(dice: Random, moves: float = 0.1) -> LogBuilder:
+    """Write what two taps pass on of groups that move between their brokers; both lag, miss things and come back."""
+    log, now, append_ms = LogBuilder(), T0, T0 + 5
+    taps = [_Tap(name, []) for name in FEEDS]
+    for tap in taps:
+        log.mark(append_ms, T0, feed=tap.name)
+    coordinator = {"g": 0, "h": dice.randrange(2)}
+    for _ in range(dice.randint(1, 30)):
+        now += dice.choice([1, 1, 100, 900, 2_000, 6_000])
+        event = _event(dice)
+        if dice.random() < moves:
+            coordinator[event.group_id] = 1 - coordinator[event.group_id]
+        if dice.random() < 0.2:
+            log.add(append_ms, msgspec.structs.replace(event, group_id="own"))
+        taps[coordinator[event.group_id]].waiting.append((now, event))
+        append_ms = max(append_ms, now + dice.choice([0, 5, 300]))
+        tap = dice.choice(taps)
+        fate = dice.random()
+        if fate < 0.5:
+            _pass_on(log, tap, append_ms, now + 1, dice)
+        elif fate < 0.6:
+            tap.waiting.clear()  # it was away, and its broker's log of that time is gone
+            since_ms = now + 1
+            log.mark(append_ms, since_ms, since_ms=since_ms, feed=tap.name)
+            tap.passed_ms = since_ms
+    end_ms = now + 30_000
+    for tap in taps:
+        _pass_on(log, tap, max(append_ms, end_ms), end_ms, dice)
+    return log
+
+
+def _pass_on(log: LogBuilder, tap: _Tap, append_ms: int, passed_ms: int, dice: Random) -> None:
+    dice.shuffle(tap.waiting)
+    for at_ms, event in tap.waiting:
+        log.pass_on(append_ms, event, at_ms, feed=tap.name)
+    tap.waiting.clear()
+    held = {"g": max(tap.passed_ms, passed_ms - 500)} if dice.random() < 0.1 and passed_ms > tap.passed_ms else {}
+    log.mark(append_ms, passed_ms, since_ms=tap.passed_ms, held=held, feed=tap.name)
+    tap.passed_ms = passed_ms
+
+
+@pytest.mark.parametrize("moves", [0.0, 0.1])
+def test_d4_any_log_of_two_taps_is_derived_alike(moves: float) -> None:
+    """D4: two taps that lag and miss things, beside a group that speaks for itself, with a cut of both sides.
+
+    Groups that move between them may be put aside; so what is written is read after what happened there.
+    """
+    confirmed = unsettled = 0
+    for seed in range(EXAMPLES):
+        dice = Random(seed)
+        log = _log_of_taps(dice, moves)
+        cuts = sorted(dice.sample(range(len(log.records) + 1), k=min(3, len(log.records))))
+        run = _engine(log, cuts)
+        rows_first = not moves and dice.random() < 0.5
+        report = _audit(run, rows_first=rows_first, cut=dice.randrange(len(log.records)))
+        assert report.faults == {}, (seed, report.findings)
+        assert report.confirmed + report.unjudged + report.unsettled >= len(run.written), seed
+        confirmed += report.confirmed
+        unsettled += report.unsettled + report.unjudged
+    assert confirmed > EXAMPLES
+    assert unsettled * (5 if moves else 100) < confirmed
