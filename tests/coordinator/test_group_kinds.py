@@ -1,6 +1,7 @@
 """The three kinds of group and the moves between them: a job started in mid-life neither storms nor misses."""
 
 from coordinator.group_script import play
+from heartwheel.wire.verdicts import Kind, verdict_id
 
 LOADED = "A beat g=7 -> NONE\nB beat g=7 -> NONE\n= Stable 7 A B\n!\n"
 """A group that was met in the middle of its life, at generation 7."""
@@ -98,6 +99,16 @@ def test_member_that_turns_out_to_be_static_is_one_from_then_on() -> None:
 def test_loaded_group_has_a_limit_of_members() -> None:
     """A group never holds more members than `group_max_size`."""
     play("A beat g=7 -> NONE\nB beat g=7 -> GROUP_MAX_SIZE_REACHED\n= Stable 7 A", group_max_size=1)
+
+
+def test_a_loaded_group_may_rebalance_twice_in_a_millisecond_as_it_turns_classic() -> None:
+    """P3: two rebalances of one generation, before and after the first join, are two rows with two ids."""
+    stage = play(LOADED + "A leave -> NONE\nC new -> MEMBER_ID_REQUIRED\nB leave -> NONE")
+    started = [one for one in stage.verdicts if one.kind is Kind.REBALANCE_STARTED]
+    assert [(one.generation_id, one.time_ms, one.loads) for one in started] == [
+        (7, started[0].time_ms, n) for n in (0, 1)
+    ]
+    assert len({verdict_id(one) for one in started}) == 2
 
 
 def test_first_join_makes_a_loaded_group_classic() -> None:

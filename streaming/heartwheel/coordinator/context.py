@@ -91,6 +91,12 @@ class Context(Speaker):
             if member.fingerprint_generation >= 0:
                 member.fingerprint = 0
 
+    def count_load(self) -> None:
+        """Count that what was said of the group in this millisecond may begin again in it."""
+        group = self.group
+        group.loads = 1 + (group.loads if group.loaded_ms == self.now_ms else 0)
+        group.loaded_ms = self.now_ms
+
     def say(self, kind: Kind, reason: str, cause: Cause | None = None, **fields: Any) -> None:
         """Emit a verdict about the group at this moment; `fields` are further fields of `Verdict`."""
         group = self.group

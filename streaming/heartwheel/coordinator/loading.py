@@ -32,8 +32,7 @@ def load(ctx: Context) -> Answer:
     group.unloaded = False
     if group.kind is GroupKind.NEW:
         return Answer.NONE
-    group.loads = 1 + (group.loads if group.loaded_ms == ctx.now_ms else 0)
-    group.loaded_ms = ctx.now_ms
+    ctx.count_load()
     ctx.stop_group_timers()
     group.pending = {}
     if group.kind is GroupKind.CLASSIC:

@@ -124,6 +124,8 @@ def become_classic(ctx: Context) -> None:
     if group.kind is GroupKind.CLASSIC:
         return
     group.taken_over = group.kind is GroupKind.LOADED
+    if group.triggered_generation == group.generation and group.rebalance_started_ms == ctx.now_ms:
+        ctx.count_load()  # the rebalance that it was just asked for is forgotten, and may begin again
     group.kind = GroupKind.CLASSIC
     group.confirmed = False
     group.stored_generation = group.generation

@@ -246,9 +246,7 @@ def _load(run: Run) -> None:
     group.away = False
     if group.kind == NOBODY:
         return
-    if group.read_ms != group.now_ms:
-        group.read_ms, group.reads = group.now_ms, 0
-    group.reads += 1
+    group.note_read()
     run.stop_phase_timers()
     group.pending = {}
     if group.kind == CLASSIC:

@@ -84,5 +84,7 @@ def become_classic(group: Group) -> None:
     if group.kind == CLASSIC:
         return
     group.met_late = group.kind == LOADED
+    if group.rebalance_generation == group.generation and group.phase_ms == group.now_ms:
+        group.note_read()  # a second rebalance of this generation and millisecond is another one
     group.kind, group.confirmed = CLASSIC, False
     write_record(group)

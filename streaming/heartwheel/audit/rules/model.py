@@ -157,6 +157,12 @@ class Group(msgspec.Struct):
         """How many members there are, pending ones included."""
         return len(self.members) + len(self.pending) + (len(self.modern.people) if self.modern is not None else 0)
 
+    def note_read(self) -> None:
+        """Count in this millisecond that its coordinator has read the group anew: what it said may begin again."""
+        if self.read_ms != self.now_ms:
+            self.read_ms, self.reads = self.now_ms, 0
+        self.reads += 1
+
     def holds(self, member_id: str, instance_id: str | None) -> bool:
         """Tell whether a member of this id, or who holds the instance id, is there."""
         if self.modern is not None:
