@@ -699,6 +699,22 @@ MUTANTS: Final = (
         f"{_HEARTBEATS}::test_each_row_says_what_its_own_heartbeat_says",
     ),
     Mutant(
+        "a row spells its heartbeat with the member's id for its group's",
+        f"{_ENGINE}/shard/heartbeats.py",
+        "(group_id, member_id, memoryview",
+        "(member_id, member_id, memoryview",
+        "P3",
+        f"{_HEARTBEATS}::test_a_row_spells_its_heartbeat_as_it_is_encoded",
+    ),
+    Mutant(
+        "among many values none is looked at for a heartbeat at a member epoch",
+        f"{_ENGINE}/wire/requests.py",
+        '    return _HEARTBEAT in b"\\n".join(values)\n',
+        "    return False\n",
+        "P3",
+        f"{_EPOCH_PATHS}::test_known_heartbeats_take_the_fast_path",
+    ),
+    Mutant(
         "packs are taken in the order in which they come",
         f"{_ENGINE}/shard/log.py",
         "        ordered = sorted(packs, key=lambda pack: (pack.partition, int(pack.offset[0])))\n",
