@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from heartwheel.errors import HeartwheelError
-from heartwheel.tap.log_tail import LogTail
+from heartwheel.tap.log_tail import LogTail, Position
 
 Opens = Callable[..., LogTail]
 
@@ -123,3 +124,57 @@ def test_log_that_is_missing_is_named(tmp_path: Path, opened: Opens) -> None:
     with pytest.raises(HeartwheelError, match=r"no\.log cannot be read") as refused:
         opened(tmp_path / "no.log")
     assert "kafka.request.logger" in (refused.value.hint or "")
+
+
+def _compress(path: Path) -> None:
+    """Compress a rotated file as log4j2 does: another file, and the old one is gone."""
+    with gzip.open(f"{path}.gz", "wb") as packed:
+        packed.write(path.read_bytes())
+    path.unlink()
+
+
+def test_rotated_files_that_are_compressed_are_read_on(tmp_path: Path, opened: Opens) -> None:
+    """A tail that is behind by two rotations reads the compressed one between, and its own file but once."""
+    log = tmp_path / "request.log"
+    _append(log, "a1", "a2")
+    tail = opened(log, from_begin=True)
+    assert _texts(tail) == [b"a1", b"a2"]
+    for name, line in (("request.log.1", "b1"), ("request.log.2", "c1")):
+        log.rename(tmp_path / name)
+        _append(log, line)
+    for name in ("request.log.1", "request.log.2"):
+        _compress(tmp_path / name)
+    _append(log, "c2")
+    assert (_texts(tail), tail.lost) == ([b"b1", b"c1", b"c2"], False)
+
+
+def test_a_restart_goes_on_in_the_compressed_file(tmp_path: Path, opened: Opens) -> None:
+    """The file in which a tail stopped was rotated and compressed meanwhile: it goes on at the same line."""
+    log = tmp_path / "request.log"
+    _append(log, "a1", "a2")
+    tail = opened(log, from_begin=True)
+    tail.read()
+    position = Position(tail.position.inode, 3, tail.position.head)
+    tail.close()
+    log.rename(tmp_path / "request.log.1")
+    _append(log, "b1")
+    _compress(tmp_path / "request.log.1")
+    again = opened(log, position)
+    assert (again.lost, _texts(again)) == (False, [b"a2", b"b1"])
+    elsewhere = opened(log, Position(position.inode, 3, "0" * 32))
+    assert elsewhere.lost
+
+
+def test_what_a_zip_or_half_a_gz_holds_is_lost(tmp_path: Path, opened: Opens) -> None:
+    """It says that lines are missing, so that nobody takes them for silence."""
+    log = tmp_path / "request.log"
+    _append(log, "a1")
+    for broken in ("request.log.1.zip", "request.log.1.gz"):
+        tail = opened(log, from_begin=True)
+        tail.read()
+        log.rename(tmp_path / "request.log.0")
+        (tmp_path / broken).write_bytes(gzip.compress(b"x1\n" * 1_000)[:-12])
+        _append(log, "b1")
+        tail.read()
+        assert tail.lost, broken
+        (tmp_path / broken).unlink()

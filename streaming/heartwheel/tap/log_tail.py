@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import os
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import IO, Final, NamedTuple
 
 import msgspec
 
@@ -23,10 +25,12 @@ class Position(msgspec.Struct, frozen=True):
     Args:
         inode: of the file.
         offset: of the next line's first byte.
+        head: digest of the file's first line, by which its compressed copy is known; empty if that is not known.
     """
 
     inode: int
     offset: int
+    head: str = ""
 
 
 class Line(NamedTuple):
@@ -44,7 +48,8 @@ class Line(NamedTuple):
 class LogTail:
     """A log that grows and is rotated: the old file is read to its end, then the next ones.
 
-    A rotated file is looked for beside the log, under names that begin with the log's.
+    A rotated file is looked for beside the log, under names that begin with the log's. One that was compressed
+    meanwhile (`.gz`) is read as it was; what a `.zip` holds counts as lost.
 
     Args:
         path: of the log.
@@ -62,29 +67,38 @@ class LogTail:
         self._path = path
         self._rest = b""
         self.lost = False
-        self._file = self._open(path) if position is None else self._find(position.inode)
+        self._file = self._open(path) if position is None else self._find(position)
         if position is None:
             self._file.seek(0, os.SEEK_SET if from_begin else os.SEEK_END)
         elif not self.lost:
             self._file.seek(position.offset)
         self._at = self._file.tell()
+        self._head = ""
 
     @property
     def position(self) -> Position:
         """Where the next line begins."""
-        return Position(os.fstat(self._file.fileno()).st_ino, self._at)
+        self._head = self._head or _head_of(self._file)
+        return Position(os.fstat(self._file.fileno()).st_ino, self._at, self._head)
 
     def read(self) -> list[Line]:
         """Read the whole lines that are new, some megabytes at most; none if nothing is new."""
         self.lost = False
-        data = self._file.read(READ_BYTES)
+        data = self._read()
         if not data and self._has_moved_on():
-            data = self._file.read(READ_BYTES) or self._next()
+            data = self._read() or self._next()
         return self._cut(data)
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+    def _read(self) -> bytes:
+        try:
+            return self._file.read(READ_BYTES)
+        except (EOFError, gzip.BadGzipFile):
+            self.lost = True  # a compressed file that is not whole
+            return b""
 
     def _cut(self, data: bytes) -> list[Line]:
         *whole, rest = (self._rest + data).split(b"\n")
@@ -113,22 +127,40 @@ class LogTail:
             self.lost = True  # it was cut: what was written before that and not read is gone
             following = self._path
         else:
-            following = _following(self._path, here.st_ino, here.st_mtime_ns)
+            following = self._following(here.st_ino, here.st_mtime_ns)
         self._file.close()
-        self._file, self._rest, self._at = self._open(following), b"", 0
-        return self._file.read(READ_BYTES)
+        self._file, self._rest, self._at, self._head = self._open(following), b"", 0, ""
+        return self._read()
 
-    def _find(self, inode: int) -> BinaryIO:
+    def _following(self, inode: int, changed_ns: int) -> Path:
+        """Return the file that was begun when this one was closed; the log itself if none is between."""
+        head = _head_of(self._file)
+        for each in _files(self._path):
+            status = each.stat()
+            if status.st_ino == inode or status.st_mtime_ns < changed_ns:
+                continue
+            if each.suffix == ".zip":
+                self.lost = True
+            elif each.suffix != ".gz" or not self._is_copy(each, head):
+                return each
+        return self._path
+
+    def _is_copy(self, path: Path, head: str) -> bool:
+        """Tell whether a compressed file is that of which the first line is known."""
+        with self._open(path) as file:
+            return bool(head) and _head_of(file) == head
+
+    def _find(self, position: Position) -> IO[bytes]:
         for path in _files(self._path):
-            if path.stat().st_ino == inode:
+            if path.stat().st_ino == position.inode or (path.suffix == ".gz" and self._is_copy(path, position.head)):
                 return self._open(path)
         self.lost = True
         return self._open(self._path)
 
     @staticmethod
-    def _open(path: Path) -> BinaryIO:
+    def _open(path: Path) -> IO[bytes]:
         try:
-            return path.open("rb")
+            return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
         except OSError as error:
             raise HeartwheelError(
                 f"{path} cannot be read: {error.strerror}",
@@ -142,10 +174,13 @@ def _files(path: Path) -> list[Path]:
     return sorted(found, key=lambda each: each.stat().st_mtime_ns)
 
 
-def _following(path: Path, inode: int, changed_ns: int) -> Path:
-    """Return the file that was begun when another one was closed; the log itself if none is between."""
-    for each in _files(path):
-        status = each.stat()
-        if status.st_ino != inode and status.st_mtime_ns >= changed_ns and not each.name.endswith((".gz", ".zip")):
-            return each
-    return path
+def _head_of(file: IO[bytes]) -> str:
+    """Return a digest of a file's first line, empty if it has no whole one; the file stands where it stood."""
+    at = file.tell()
+    try:
+        file.seek(0)
+        line = file.readline(LINE_BYTES_MAX)
+        file.seek(at)
+    except (EOFError, gzip.BadGzipFile):
+        return ""
+    return hashlib.blake2b(line, digest_size=16).hexdigest() if line.endswith(b"\n") else ""
