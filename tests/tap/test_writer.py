@@ -10,6 +10,8 @@ import pytest
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError, admin_client
 from heartwheel.kafka.readback import read_topic
+from heartwheel.settings.models import CoordinatorSettings
+from heartwheel.tap.broker_rules import broker_rules, differences
 from heartwheel.tap.echo import logger_level
 from heartwheel.tap.writer import Writer
 from heartwheel.wire.passed_on import Mark, encode_mark, read_mark
@@ -54,3 +56,15 @@ def test_level_of_the_request_logger(kafka_broker: EmbeddedKafka) -> None:
     """A broker says at which level its request logger is: here at none that a tap can use."""
     with admin_client(kafka_broker.bootstrap) as admin:
         assert logger_level(admin, 1) not in {"DEBUG", "TRACE"}
+
+
+def test_rules_of_a_real_broker_are_asked_for(kafka_broker: EmbeddedKafka) -> None:
+    """Each rule of `[coordinator]` that Kafka knows by the same name is in its answer, so that it can be compared."""
+    with admin_client(kafka_broker.bootstrap) as admin:
+        rules = broker_rules(admin, 1)
+    assert {"group.initial.rebalance.delay.ms", "group.consumer.session.timeout.ms", "group.max.size"} <= set(rules)
+    same = {
+        name: rules.get(name.replace("_", "."), value) for name, value in CoordinatorSettings().model_dump().items()
+    }
+    assert differences(same, rules) == []
+    assert len(differences({**same, "group_max_size": 3}, rules)) == 1

@@ -6,9 +6,9 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -88,15 +88,15 @@ def tap(
         else:
             stderr().print("no --broker-id: while nobody sends the broker anything, no time passes", markup=False)
         stack.enter_context(stopped_by_signals(running.stop))
-        stack.enter_context(_saying(running, echo))
+        stack.enter_context(_saying(running, echo, settings.coordinator.model_dump()))
         running.run()
 
 
 @contextlib.contextmanager
-def _saying(running: Tap, echo: Echo | None) -> Iterator[None]:
-    """Say now and then how the tap does, and at once when the request logger is not at DEBUG."""
+def _saying(running: Tap, echo: Echo | None, coordinator: Mapping[str, Any]) -> Iterator[None]:
+    """Say now and then how the tap does, and at once what is set otherwise at the broker than it must be."""
     ended = threading.Event()
-    thread = threading.Thread(target=_say, args=(running, echo, ended), name="tap-says", daemon=True)
+    thread = threading.Thread(target=_say, args=(running, echo, coordinator, ended), name="tap-says", daemon=True)
     thread.start()
     try:
         yield
@@ -106,9 +106,15 @@ def _saying(running: Tap, echo: Echo | None) -> Iterator[None]:
         stderr().print(said_of(running.figures), markup=False)
 
 
-def _say(running: Tap, echo: Echo | None, ended: threading.Event) -> None:
-    said_s, warned = time.monotonic(), ""
+def _say(running: Tap, echo: Echo | None, coordinator: Mapping[str, Any], ended: threading.Event) -> None:
+    from heartwheel.tap.broker_rules import differences
+
+    said_s, warned, different = time.monotonic(), "", list[str]()
     while not ended.wait(_LOOK_S):
+        found = [] if echo is None else differences(coordinator, echo.rules)
+        for words in found if found != different else ():
+            stderr().print(f"{words}: verdicts would be by other rules than Kafka's", markup=False)
+        different = found
         warning = "" if echo is None else warning_of(echo.level, echo.trouble)
         if warning != warned and warning:
             stderr().print(warning, markup=False)

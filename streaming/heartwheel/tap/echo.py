@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from heartwheel.kafka.client import admin_client
+from heartwheel.tap.broker_rules import broker_rules
 
 LOGGER: Final = "kafka.request.logger"
 """The broker's logger that a tap reads."""
@@ -37,6 +38,7 @@ class Echo:
     Attributes:
         level: of the request logger, as the broker last said; empty before.
         trouble: why the broker could not be asked last, empty if it could.
+        rules: the broker's settings by their names, as it said when it was reached last; empty before.
     """
 
     def __init__(self, bootstrap: str, broker_id: int, *, properties: Mapping[str, str]) -> None:
@@ -44,6 +46,7 @@ class Echo:
         self._properties = properties
         self.level = ""
         self.trouble = ""
+        self.rules: dict[str, str] = {}
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="tap-echo", daemon=True)
 
@@ -66,6 +69,7 @@ class Echo:
                     doing="ask for the level of the request logger",
                     connect_timeout_ms=_CONNECT_TIMEOUT_MS,
                 ) as admin:
+                    self.rules = broker_rules(admin, self._broker_id)
                     while not self._ending.is_set():
                         self.level = logger_level(admin, self._broker_id)
                         self.trouble = ""

@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import os
 from pathlib import Path
-from typing import IO, Final, NamedTuple
+from typing import IO, Final, NamedTuple, cast
 
 import msgspec
 
@@ -160,7 +160,7 @@ class LogTail:
     @staticmethod
     def _open(path: Path) -> IO[bytes]:
         try:
-            return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+            return cast("IO[bytes]", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
         except OSError as error:
             raise HeartwheelError(
                 f"{path} cannot be read: {error.strerror}",

@@ -1,0 +1,38 @@
+"""What the tapped broker is set to, beside what the job is: the rules must be those of the broker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kafka.admin import ConfigResource, ConfigResourceType
+
+_PREFIX: Final = "group_"
+_OWN: Final = "group_overrides"
+
+
+def broker_rules(admin: Any, broker_id: int) -> dict[str, str]:
+    """Ask a broker for its settings (DescribeConfigs), by their names.
+
+    Args:
+        admin: a client of the cluster.
+        broker_id: which broker.
+    """
+    asked = ConfigResource(ConfigResourceType.BROKER, str(broker_id))
+    found = admin.describe_configs([asked], config_filter="all").get("broker", {}).get(str(broker_id), {})
+    return {name: str(entry["value"]) for name, entry in found.items() if entry and entry.get("value") is not None}
+
+
+def differences(coordinator: Mapping[str, Any], broker: Mapping[str, str]) -> list[str]:
+    """List the rules for which a job is set otherwise than a broker, each in words.
+
+    Args:
+        coordinator: the job's settings of `[coordinator]`, by their names.
+        broker: the broker's, by theirs; what it does not have, as it is of an older release, is not compared.
+    """
+    found = []
+    for name, value in coordinator.items():
+        theirs = broker.get(name.replace("_", "."))
+        if name.startswith(_PREFIX) and name != _OWN and theirs is not None and theirs.lower() != str(value).lower():
+            found.append(f"the broker has {name.replace('_', '.')} {theirs}, and coordinator.{name} is {value}")
+    return found
