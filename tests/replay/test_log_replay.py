@@ -56,6 +56,16 @@ def test_groups_may_come_in_any_order(log: LogBuilder, random: Random, batch: in
     assert run.finish(T0 + LATER) == replay_log(lines, CONFIG, T0 + LATER)
 
 
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_group_whose_times_step_back_is_raised_however_it_is_read(batch: int) -> None:
+    """A member that arrives, and beats at an earlier time within the same batch, is alive from its arrival on."""
+    run = LogReplay(CONFIG, batch_lines=batch)
+    for line in (_beat(T0 - 7, "h"), _beat(T0), _beat(T0 - 7)):
+        run.feed(line)
+    expired = [v for v in run.finish(T0 + LATER) if v.expiry_reason and v.group_id == "g"]
+    assert [v.time_ms for v in expired] == [T0 + 1_000]
+
+
 @given(heartbeat_logs() | beating_logs(), st.data(), st.integers(1, 3))
 @settings(max_examples=200)
 def test_p3_log_cut_anywhere_is_resumed_without_a_trace(log: LogBuilder, data: st.DataObject, shards: int) -> None:

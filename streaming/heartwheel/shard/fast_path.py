@@ -53,6 +53,16 @@ class Alive(NamedTuple):
     clamped: int
 
 
+def stepping_back(log: BatchLog, route: Route) -> Rows:
+    """Name the groups of which a record has an earlier time than the one before it: effective times never have."""
+    if (log.append_ms[1:] >= log.append_ms[:-1]).all():
+        return np.empty(0, np.intp)
+    group = route.group[log.entry]
+    order = np.argsort(group, kind="stable")
+    group, time = group[order], log.append_ms[order]
+    return group[1:][(group[1:] == group[:-1]) & (time[1:] < time[:-1])]
+
+
 def mark_busy(
     log: BatchLog, route: Route, members: Table, groups: Table, member_deadline: Ints, group_deadline: Ints
 ) -> None:

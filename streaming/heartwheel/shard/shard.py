@@ -34,7 +34,7 @@ from heartwheel.shard.admission import Admission
 from heartwheel.shard.arrivals import Arrivals, take_out
 from heartwheel.shard.batch import Batch, BatchResult
 from heartwheel.shard.codec import ShardState, decode_state, encode_state, new_state
-from heartwheel.shard.fast_path import Route, keep_alive, mark_busy
+from heartwheel.shard.fast_path import Route, keep_alive, mark_busy, stepping_back
 from heartwheel.shard.figures import Figures
 from heartwheel.shard.group_runner import GroupRunner
 from heartwheel.shard.group_times import GroupTimes
@@ -52,6 +52,7 @@ from heartwheel.wire.verdicts import Verdict
 from timing_wheel import TIME_MS_MAX
 
 Ints = NDArray[np.int64]
+Rows = NDArray[np.intp]
 
 
 class Shard:
@@ -220,13 +221,14 @@ class Shard:
         Timers fire only as far as a group's own records prove that time has passed; `advance` fires the others.
 
         Args:
-            packs: the records; times may only step back between records of different groups.
+            packs: the records; a group whose times step back is left to the rules, which raise them.
         """
         batch = self._begin()
         log = BatchLog(packs, self._heartbeats)
         batch.counts["records"] += len(log)
         route = self._router.route(log)
-        self._apply_log(log, route, np.full(self._groups.rows, UNKNOWN_MS, np.int64), batch)
+        times = np.full(self._groups.rows, UNKNOWN_MS, np.int64)
+        self._apply_log(log, route, times, batch, by_rules=stepping_back(log, route))
         return self._end(batch, [])
 
     def advance(self, clock_ms: int) -> BatchResult:
@@ -330,12 +332,16 @@ class Shard:
         self._owed.find_forgotten()
         return bool(paid)
 
-    def _apply_log(self, log: BatchLog, route: Route, times: Ints, batch: Batch) -> None:
+    def _apply_log(
+        self, log: BatchLog, route: Route, times: Ints, batch: Batch, *, by_rules: Rows | None = None
+    ) -> None:
         if not self._wheel.clock_ms:
             # A new wheel starts where the log does, so that its first deadlines are filed on fine levels.
             self._wheel.advance(max(0, int(log.append_ms.min())))
         batch.counts["records_astray"] += self._router.count_strays(log, route.group)
         arriving = take_out(log, route, self._groups)
+        if by_rules is not None:
+            route.busy[by_rules] = True
         mark_busy(
             log,
             route,
