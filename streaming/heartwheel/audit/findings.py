@@ -77,7 +77,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         repeated: rows that came again just as they were: at least once is what is promised.
         early: rows and derived verdicts after the clock, or after the time of their group: too early to say.
         unjudged: rows about groups whose beginning is not in the log, or that are older than what is remembered.
-        unsettled: findings about groups with records in several partitions, whose order nothing promises.
+        unsettled: findings about groups whose order nothing promises: with records in several partitions, or of which a
+            feed said something too late.
         ticks: records of the heartbeat topic that were ticks.
         outages: gaps in partitions that were outages, so that every session there began anew.
         clamped: records that were appended, by their own time, before an earlier one of their partition.
