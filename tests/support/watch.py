@@ -66,7 +66,7 @@ class Samples:
             command = command_of(pid)
             # The largest: a process that the JVM forks is its double for a moment.
             jvm = max(jvm, _resident_mib(pid)) if "java" in command.partition(" ")[0] else jvm
-            workers += _resident_mib(pid) if "pyspark.daemon" in command else 0
+            workers += _resident_mib(pid) if "spark.daemon" in command else 0
         self._add(JVM, jvm)
         self._add(WORKERS, workers)
         self._add(DRIVER, _resident_mib(self._job.pid))

@@ -35,6 +35,6 @@ def test_a_broker_with_the_same_rules_differs_in_nothing() -> None:
 def test_each_rule_that_differs_is_named_on_both_sides() -> None:
     """The broker's name and value, and the setting that must be changed."""
     assert _found(group_initial_rebalance_delay_ms="0", group_max_size="50") == [
-        "the broker has group.initial.rebalance.delay.ms 0, and coordinator.group_initial_rebalance_delay_ms is 3000",
+        "the broker has group.initial.rebalance.delay.ms 0, and coordinator.group_initial_rebalance_delay is 3000 ms",
         "the broker has group.max.size 50, and coordinator.group_max_size is 2147483647",
     ]

@@ -60,7 +60,8 @@ def stepping_back(log: BatchLog, route: Route) -> Rows:
     group = route.group[log.entry]
     order = np.argsort(group, kind="stable")
     group, time = group[order], log.append_ms[order]
-    return group[1:][(group[1:] == group[:-1]) & (time[1:] < time[:-1])]
+    found: Rows = group[1:][(group[1:] == group[:-1]) & (time[1:] < time[:-1])]
+    return found
 
 
 def mark_busy(

@@ -34,5 +34,7 @@ def differences(coordinator: Mapping[str, Any], broker: Mapping[str, str]) -> li
     for name, value in coordinator.items():
         theirs = broker.get(name.replace("_", "."))
         if name.startswith(_PREFIX) and name != _OWN and theirs is not None and theirs.lower() != str(value).lower():
-            found.append(f"the broker has {name.replace('_', '.')} {theirs}, and coordinator.{name} is {value}")
+            ours = f"{value} ms" if name.endswith("_ms") else value
+            setting = name.removesuffix("_ms")
+            found.append(f"the broker has {name.replace('_', '.')} {theirs}, and coordinator.{setting} is {ours}")
     return found
