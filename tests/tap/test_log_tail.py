@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -178,3 +179,23 @@ def test_what_a_zip_or_half_a_gz_holds_is_lost(tmp_path: Path, opened: Opens) ->
         tail.read()
         assert tail.lost, broken
         (tmp_path / broken).unlink()
+
+
+@pytest.mark.parametrize("first_lines", [0, 1_000])
+def test_a_damaged_gz_ends_no_tail(tmp_path: Path, opened: Opens, first_lines: int) -> None:
+    """What cannot be unpacked, from its first byte or further on, is lost, and what follows is read."""
+    log = tmp_path / "request.log"
+    _append(log, "a1")
+    tail = opened(log, from_begin=True)
+    tail.read()
+    log.rename(tmp_path / "request.log.0")
+    packer = zlib.compressobj(wbits=31)
+    whole = packer.compress(b"x1\n" * first_lines) + packer.flush(zlib.Z_FULL_FLUSH)
+    (tmp_path / "request.log.1.gz").write_bytes(whole + b"\xff" * 100)
+    _append(log, "b1")
+    lost, texts = False, []
+    for _ in range(4):
+        texts += [line.text for line in tail.read()]
+        lost |= tail.lost
+    assert (lost, texts[-1:]) == (True, [b"b1"])
+    assert opened(log, Position(0, 0, "0" * 32)).lost

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import zlib
 from pathlib import Path
 from typing import IO, Final, NamedTuple, cast
 
@@ -17,6 +18,9 @@ READ_BYTES: Final = 8 << 20
 
 LINE_BYTES_MAX: Final = 64 << 20
 """Longest line that is waited for; a longer one is cut."""
+
+_NOT_WHOLE: Final = (EOFError, gzip.BadGzipFile, zlib.error)
+"""What reading a compressed file raises that was cut off or damaged."""
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -96,8 +100,8 @@ class LogTail:
     def _read(self) -> bytes:
         try:
             return self._file.read(READ_BYTES)
-        except (EOFError, gzip.BadGzipFile):
-            self.lost = True  # a compressed file that is not whole
+        except _NOT_WHOLE:
+            self.lost = True
             return b""
 
     def _cut(self, data: bytes) -> list[Line]:
@@ -181,6 +185,6 @@ def _head_of(file: IO[bytes]) -> str:
         file.seek(0)
         line = file.readline(LINE_BYTES_MAX)
         file.seek(at)
-    except (EOFError, gzip.BadGzipFile):
+    except _NOT_WHOLE:
         return ""
     return hashlib.blake2b(line, digest_size=16).hexdigest() if line.endswith(b"\n") else ""
