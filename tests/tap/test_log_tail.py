@@ -199,3 +199,19 @@ def test_a_damaged_gz_ends_no_tail(tmp_path: Path, opened: Opens, first_lines: i
         lost |= tail.lost
     assert (lost, texts[-1:]) == (True, [b"b1"])
     assert opened(log, Position(0, 0, "0" * 32)).lost
+
+
+@pytest.mark.parametrize("packed", [b"", gzip.compress(b"a1\na2\n")[:12], b"PK"])
+@pytest.mark.parametrize("suffix", ["gz", "zip"])
+def test_a_file_that_is_being_compressed_is_neither_read_again_nor_lost(
+    tmp_path: Path, opened: Opens, suffix: str, packed: bytes
+) -> None:
+    """Compressing begins with the rotation, so a tail comes upon the begin of the copy of what it has just read."""
+    log = tmp_path / "request.log"
+    _append(log, "a1", "a2")
+    tail = opened(log, from_begin=True)
+    assert _texts(tail) == [b"a1", b"a2"]
+    log.rename(tmp_path / "request.log.1")
+    (tmp_path / f"request.log.1.{suffix}").write_bytes(packed)
+    _append(log, "b1")
+    assert ([line.text for line in tail.read()], tail.lost) == ([b"b1"], False)

@@ -19,6 +19,8 @@ READ_BYTES: Final = 8 << 20
 LINE_BYTES_MAX: Final = 64 << 20
 """Longest line that is waited for; a longer one is cut."""
 
+_PACKED: Final = frozenset({".gz", ".zip"})
+
 _NOT_WHOLE: Final = (EOFError, gzip.BadGzipFile, zlib.error)
 """What reading a compressed file raises that was cut off or damaged."""
 
@@ -141,13 +143,18 @@ class LogTail:
         head = _head_of(self._file)
         for each in _files(self._path):
             status = each.stat()
-            if status.st_ino == inode or status.st_mtime_ns < changed_ns:
+            if status.st_ino == inode or status.st_mtime_ns < changed_ns or self._is_unfinished(each):
                 continue
             if each.suffix == ".zip":
                 self.lost = True
             elif each.suffix != ".gz" or not self._is_copy(each, head):
                 return each
         return self._path
+
+    def _is_unfinished(self, path: Path) -> bool:
+        """Tell whether a file is being compressed: until that is done the original is beside it."""
+        original = path.with_suffix("")
+        return path.suffix in _PACKED and original != self._path and original.exists()
 
     def _is_copy(self, path: Path, head: str) -> bool:
         """Tell whether a compressed file is that of which the first line is known."""
