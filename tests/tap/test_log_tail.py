@@ -215,3 +215,14 @@ def test_a_file_that_is_being_compressed_is_neither_read_again_nor_lost(
     (tmp_path / f"request.log.1.{suffix}").write_bytes(packed)
     _append(log, "b1")
     assert ([line.text for line in tail.read()], tail.lost) == ([b"b1"], False)
+
+
+def test_another_file_with_the_inode_of_one_that_is_gone_is_not_taken_for_it(tmp_path: Path, opened: Opens) -> None:
+    """File systems give inodes away again at once: then lines are missing, and nothing is read from amidst."""
+    log = tmp_path / "request.log"
+    _append(log, "a1", "a2")
+    head = opened(log).position.head
+    log.unlink()
+    _append(log, "b1", "b2")
+    again = opened(log, Position(log.stat().st_ino, 3, head))
+    assert (again.lost, _texts(again)) == (True, [b"b1", b"b2"])

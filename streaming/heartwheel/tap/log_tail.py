@@ -31,7 +31,7 @@ class Position(msgspec.Struct, frozen=True):
     Args:
         inode: of the file.
         offset: of the next line's first byte.
-        head: digest of the file's first line, by which its compressed copy is known; empty if that is not known.
+        head: digest of the file's first line, by which it and its copies are known; empty if that is not known.
     """
 
     inode: int
@@ -157,13 +157,17 @@ class LogTail:
         return path.suffix in _PACKED and original != self._path and original.exists()
 
     def _is_copy(self, path: Path, head: str) -> bool:
-        """Tell whether a compressed file is that of which the first line is known."""
+        """Tell whether a file, compressed or not, is that of which the first line is known."""
         with self._open(path) as file:
             return bool(head) and _head_of(file) == head
 
     def _find(self, position: Position) -> IO[bytes]:
         for path in _files(self._path):
-            if path.stat().st_ino == position.inode or (path.suffix == ".gz" and self._is_copy(path, position.head)):
+            is_named = path.stat().st_ino == position.inode
+            # The inode of a file that is gone may be another one's by now, so the first line has to be the same, too.
+            if (is_named and not position.head) or (
+                (is_named or path.suffix == ".gz") and self._is_copy(path, position.head)
+            ):
                 return self._open(path)
         self.lost = True
         return self._open(self._path)
