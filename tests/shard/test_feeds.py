@@ -7,7 +7,9 @@ from itertools import pairwise
 from random import Random
 
 import msgspec
+import pytest
 
+from heartwheel.audit.fed import read_feed_mark
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
@@ -17,6 +19,7 @@ from heartwheel.shard import Shard, ShardLimits
 from heartwheel.spark.packer import Packer, PayloadKind
 from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, Record, by_group, frame_of, read_records
 from heartwheel.wire.events import Event, EventType, Protocol, RejectCause
+from heartwheel.wire.passed_on import HELD_MAX, Mark, encode_mark
 from heartwheel.wire.rejects import Reject
 from heartwheel.wire.verdicts import Kind, Verdict
 from support.heartbeat_logs import EXAMPLES, T0
@@ -139,6 +142,24 @@ def test_time_that_is_far_ahead_is_not_believed() -> None:
     log.pass_on(T0, _beat(session_ms=600_000), T0)
     log.mark(T0, T0 + 10**9)
     assert _expired(log) == []
+
+
+@pytest.mark.parametrize(
+    "held", [{"g": 2**63}, {"g": 2**64}, {"g": -(2**63) - 1}, {"g": -1}, {str(at): T0 for at in range(HELD_MAX + 1)}]
+)
+def test_p6_a_mark_that_holds_back_what_cannot_be_is_refused_by_name(held: dict[str, int]) -> None:
+    """A time that is none, or more groups than a feed may hold back, is a reject, to the audit, too; it ends no job."""
+    log = LogBuilder()
+    log.pass_on(T0, _beat(), T0)
+    log.mark(T0, T0 + 1, held={"g": T0, **{str(at): T0 for at in range(HELD_MAX - 1)}})
+    _run([log.records])
+    log.mark(T0 + 1, T0 + 2, held=held)
+    _, shard = _run([log.records])
+    assert shard.time.feeds[0].passed_ms == T0 + 1
+    rows = Packer("t", 1, feeds=("tap",)).pack(frame_of(log.records), ReadingsBuilder((), OUTAGE_MIN_MS))
+    (rejects,) = [msgspec.json.decode(data, type=list[Reject]) for _, kind, data in rows if kind is PayloadKind.REJECTS]
+    assert [reject.cause for reject in rejects] == [RejectCause.UNKNOWN_TYPE]
+    assert read_feed_mark(encode_mark(Mark("tap", T0, T0, held))) is None
 
 
 def test_group_that_moves_between_brokers_waits_for_both() -> None:

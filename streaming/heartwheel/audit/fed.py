@@ -34,6 +34,7 @@ _FEED: Final = b'"feed"'
 
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 _Moment = Annotated[int, msgspec.Meta(ge=0, le=_TIME_MAX_MS)]
+_Held = Annotated[dict[str, _Moment], msgspec.Meta(max_length=1_000)]
 
 
 class FeedMark(msgspec.Struct, frozen=True):
@@ -49,7 +50,7 @@ class FeedMark(msgspec.Struct, frozen=True):
     feed: _Name
     passed_ms: _Moment
     since_ms: _Moment
-    held: dict[str, int] = {}
+    held: _Held = {}
 
 
 class Said(msgspec.Struct, frozen=True):

@@ -30,6 +30,7 @@ FEED_FIELD: Final = b'"feed"'
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=FEED_CHARS_MAX)]
 _Time = Annotated[int, msgspec.Meta(ge=0, le=_TIME_MS_MAX)]
+_Held = Annotated[dict[str, _Time], msgspec.Meta(max_length=HELD_MAX)]
 
 
 class PassedOn(msgspec.Struct, frozen=True):
@@ -61,7 +62,7 @@ class Mark(msgspec.Struct, frozen=True, tag_field="type", tag="mark"):
     feed: Name
     passed_ms: _Time
     since_ms: _Time
-    held: dict[str, int] = {}
+    held: _Held = {}
 
 
 class _Fed(msgspec.Struct):
