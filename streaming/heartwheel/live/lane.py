@@ -38,7 +38,7 @@ class Lane:
         kafka: where the brokers are.
         partitions: what to read, and from where on.
         on_rows: called with rows in the order of their partition, never with none. What it raises ends the lane.
-        on_link: called when the brokers answer and did not, or do not and did.
+        on_link: called when the brokers answer and did not, or do not and did, and when the lane has failed.
     """
 
     def __init__(
@@ -96,7 +96,9 @@ class Lane:
         except BaseException as error:  # noqa: BLE001 - a thread that ends in silence is the worst of all
             self.failure = error
             _log.exception("the follower of the topics has ended")
-            self._link(linked=False)
+            # Whoever looks at all lanes has to hear of it, also if the brokers did not answer this one just before.
+            self.linked = False
+            self._on_link()
 
     def _follow(self) -> None:
         with reader(
