@@ -55,6 +55,30 @@ def test_a_search_finds_what_a_look_at_all_would_find(history: list[tuple[str, t
         assert len(unpaired) == len(plain)
 
 
+class Moment(int):
+    """A time that counts how often times are compared with it."""
+
+    compared = 0
+
+    def __le__(self, other: int) -> bool:
+        Moment.compared += 1
+        return int(self) <= other
+
+    def __gt__(self, other: int) -> bool:
+        Moment.compared += 1
+        return int(self) > other
+
+
+def test_a_crowd_that_is_back_before_it_is_known_to_be_gone_is_not_searched_through() -> None:
+    """Each of many expirations of one name takes the oldest arrival at once, and not by a look at all of them."""
+    unpaired, many = Unpaired[int](1_000), 1_000
+    for number in range(many):
+        unpaired.add(number, ("a",), T0 + number)
+    Moment.compared = 0
+    assert [unpaired.take_from(("a",), Moment(T0)) for _ in range(many)] == list(range(many))
+    assert many <= Moment.compared <= 2 * many
+
+
 ids = st.sampled_from(["a", "c-" + "0" * 36, "c-" + "1" * 36, "i-" + "2" * 36, "i-", "c-", ""])
 
 

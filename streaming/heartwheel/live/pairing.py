@@ -47,6 +47,10 @@ class Unpaired(Generic[T]):
         """Take out the oldest thing of one of the names since a time; `None` if there is none."""
         found = []
         for named in self._named(names):
+            oldest, oldest_ms = next(iter(named.items()))
+            if oldest_ms >= at_ms:  # all of a crowd that came back, if who is gone is read after who has come
+                found.append(oldest)
+                continue
             for number, thing_ms in reversed(named.items()):
                 if thing_ms < at_ms:
                     break
