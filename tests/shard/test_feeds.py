@@ -7,6 +7,7 @@ from itertools import pairwise
 from random import Random
 
 import msgspec
+import numpy as np
 import pytest
 
 from heartwheel.audit.fed import read_feed_mark
@@ -15,6 +16,7 @@ from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
 from heartwheel.log_time import ReadingsBuilder
 from heartwheel.log_time.feeds import FEED_GONE_MS
+from heartwheel.pack import Bodies, Pack, in_order_of_time
 from heartwheel.shard import Shard, ShardLimits
 from heartwheel.spark.packer import Packer, PayloadKind
 from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, Record, by_group, frame_of, read_records
@@ -250,3 +252,20 @@ def test_verdicts_depend_on_what_happened_alone() -> None:
         batches = [log.records[start:stop] for start, stop in pairwise(bounds)]
         verdicts, _ = _run(batches)
         assert by_group(verdicts) == by_group(_reference(events, end_ms)), seed
+
+
+def test_records_of_a_feed_are_put_in_order_once() -> None:
+    """What a step has put in the order of times, then of offsets, is not made anew by the next one."""
+
+    def pack(at_ms: list[int], offsets: list[int]) -> Pack:
+        names = [b"a", b"b", b"c"]
+        times, places = np.array(at_ms, np.int64), np.array(offsets, np.int64)
+        return Pack(-2, np.arange(3, dtype=np.int64), Bodies.of(names), np.arange(3), times, places)
+
+    ordered = in_order_of_time([pack([3, 1, 3], [5, 6, 4])])
+    assert [ordered.bodies[entry] for entry in ordered.entry.tolist()] == [b"b", b"c", b"a"]
+    assert in_order_of_time([ordered]) is ordered
+    assert in_order_of_time([one := pack([1, 1, 3], [5, 4, 6])]) is not one
+    both = in_order_of_time([ordered, pack([0, 2, 9], [7, 8, 9])])
+    assert (both.append_ms.tolist(), both.offset.tolist()) == ([0, 1, 2, 3, 3, 9], [7, 6, 8, 4, 5, 9])
+    assert [both.bodies[entry] for entry in both.entry.tolist()] == [b"a", b"b", b"b", b"c", b"a", b"c"]
