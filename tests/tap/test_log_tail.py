@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
@@ -226,3 +227,31 @@ def test_another_file_with_the_inode_of_one_that_is_gone_is_not_taken_for_it(tmp
     _append(log, "b1", "b2")
     again = opened(log, Position(log.stat().st_ino, 3, head))
     assert (again.lost, _texts(again)) == (True, [b"b1", b"b2"])
+
+
+def test_files_that_go_while_they_are_looked_at_end_no_tail(
+    tmp_path: Path, opened: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rotation deletes and renames at any moment; what is no rotated file of the tail's own need not be there."""
+    log = tmp_path / "request.log"
+    _append(log, "a1")
+    tail = opened(log, from_begin=True)
+    position = tail.position
+    assert _texts(tail) == [b"a1"]
+    gone, unreadable = tmp_path / "request.log.3", tmp_path / "request.log.4.gz"
+    unreadable.write_bytes(gzip.compress(b"x1\n"))
+    listed, opens = Path.glob, gzip.open
+    monkeypatch.setattr(Path, "glob", lambda folder, pattern: [gone, *listed(folder, pattern)])
+
+    def refuse(path: Path) -> Any:
+        if path == unreadable:
+            raise PermissionError(13, "Permission denied")
+        return opens(path)
+
+    monkeypatch.setattr(gzip, "open", refuse)
+    assert _texts(opened(log, position)) == [b"a1"]
+    assert opened(log, Position(0, 0, "0" * 32)).lost
+    log.rename(tmp_path / "request.log.1")
+    _append(log, "b1")
+    os.utime(unreadable, (1, 1))
+    assert (_texts(tail), tail.lost) == ([b"b1"], False)

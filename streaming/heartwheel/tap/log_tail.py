@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import os
+import stat
 import zlib
 from pathlib import Path
 from typing import IO, Final, NamedTuple, cast
@@ -141,8 +143,7 @@ class LogTail:
     def _following(self, inode: int, changed_ns: int) -> Path:
         """Return the file that was begun when this one was closed; the log itself if none is between."""
         head = _head_of(self._file)
-        for each in _files(self._path):
-            status = each.stat()
+        for each, status in _files(self._path):
             if status.st_ino == inode or status.st_mtime_ns < changed_ns or self._is_unfinished(each):
                 continue
             if each.suffix == ".zip":
@@ -158,12 +159,15 @@ class LogTail:
 
     def _is_copy(self, path: Path, head: str) -> bool:
         """Tell whether a file, compressed or not, is that of which the first line is known."""
-        with self._open(path) as file:
-            return bool(head) and _head_of(file) == head
+        try:
+            with self._open(path) as file:
+                return bool(head) and _head_of(file) == head
+        except HeartwheelError:
+            return False  # it is gone by now, or may not be read: whoever needs it says so
 
     def _find(self, position: Position) -> IO[bytes]:
-        for path in _files(self._path):
-            is_named = path.stat().st_ino == position.inode
+        for path, status in _files(self._path):
+            is_named = status.st_ino == position.inode
             # The inode of a file that is gone may be another one's by now, so the first line has to be the same, too.
             if (is_named and not position.head) or (
                 (is_named or path.suffix == ".gz") and self._is_copy(path, position.head)
@@ -183,10 +187,14 @@ class LogTail:
             ) from error
 
 
-def _files(path: Path) -> list[Path]:
-    """List a log and its rotated files, the oldest first."""
-    found = [each for each in path.parent.glob(f"{path.name}*") if each.is_file()]
-    return sorted(found, key=lambda each: each.stat().st_mtime_ns)
+def _files(path: Path) -> list[tuple[Path, os.stat_result]]:
+    """List a log and its rotated files with what they are, the oldest first."""
+    found = []
+    for each in path.parent.glob(f"{path.name}*"):
+        with contextlib.suppress(FileNotFoundError):  # a rotation renames, compresses and deletes meanwhile
+            if stat.S_ISREG((status := each.stat()).st_mode):
+                found.append((each, status))
+    return sorted(found, key=lambda one: one[1].st_mtime_ns)
 
 
 def _head_of(file: IO[bytes]) -> str:
