@@ -88,7 +88,8 @@ class Derived(msgspec.Struct, frozen=True):
         reason = str(facts["reason"])
         member, generation = facts["member_id"], facts["generation_id"]
         kind = _kind_of_reason(reason, facts.get("group_kind"))
-        return _hash(self.group_id, member, generation, kind, reason, self.time_ms)
+        left = _left(kind, facts["last_seen_ms"])
+        return _hash(self.group_id, member, generation, kind, reason, self.time_ms, *left)
 
 
 def id_of(row: Row) -> str:
@@ -97,7 +98,8 @@ def id_of(row: Row) -> str:
         kind = _kind_of_reason(row.reason, row.group_kind)
         if not kind:
             return ""
-        return _hash(row.group_id, row.member_id, row.generation_id, kind, row.reason, row.deadline_ms)
+        left = _left(kind, row.last_seen_ms)
+        return _hash(row.group_id, row.member_id, row.generation_id, kind, row.reason, row.deadline_ms, *left)
     kind = _kind_of_type(row.type, row.group_kind, row.cause)
     if not kind:
         return ""
@@ -107,6 +109,11 @@ def id_of(row: Row) -> str:
 def _loads(loads: object) -> tuple[object, ...]:
     """Tell what the number of loads adds to an id: nothing, unless there was one in the verdict's millisecond."""
     return (loads,) if loads else ()
+
+
+def _left(kind: str, left_ms: object) -> tuple[object, ...]:
+    """Tell what a return adds to an id: when the member had left, as it may do so twice before time passes."""
+    return (left_ms,) if kind == "member_returned" else ()
 
 
 def _kind_of_reason(reason: str, group_kind: object) -> str:

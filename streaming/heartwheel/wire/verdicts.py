@@ -208,6 +208,9 @@ def verdict_id(verdict: Verdict) -> str:
     if verdict.loads and verdict.expiry_reason is None:
         # A load takes the group back to where it was, and while append times stand still it may start from there again.
         parts = (*parts, verdict.loads)
+    if verdict.kind is Kind.MEMBER_RETURNED:
+        # While append times stand still a static member may be back, leave for a while, and be back in one epoch.
+        parts = (*parts, verdict.last_seen_ms or 0)
     # JSON keeps the boundaries of the parts apart: ("a", "bc") and ("ab", "c") must not collide.
     return hashlib.blake2b(_encode_parts(parts), digest_size=16).hexdigest()
 
