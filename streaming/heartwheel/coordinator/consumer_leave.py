@@ -113,4 +113,6 @@ def fire(ctx: EpochContext, member: EpochMember, name: TimerName) -> None:
         timeout_ms=timer.length_ms,
         renewed_ms=ctx.put_off_by(member, name, timer),
     )
+    # A static member may have been away: what ends its absence is this, and no return after it.
+    ctx.group.left.pop(member.member_id, None)
     fence_member(ctx, member, Cause.MEMBER_EXPIRED)

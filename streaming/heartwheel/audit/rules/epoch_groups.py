@@ -124,6 +124,7 @@ def _fire(run: EpochRun, one: _Due) -> None:
     if what == REVOCATION and person.epoch != clock.epoch:
         return
     run.say_fenced(person, what, clock)
+    run.modern.leavers.pop(member_id, None)
     _follow(run, fence(run, person, "member_expired"))
 
 
