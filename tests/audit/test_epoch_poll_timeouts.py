@@ -73,7 +73,7 @@ def test_the_return_under_the_same_id_tells_it(kind: str, cuts: tuple[int, ...])
 
 @pytest.mark.parametrize("returns_ms", [4_000, 20_000])
 def test_a_static_member_that_comes_back_as_itself(returns_ms: int) -> None:
-    """It leaves for a while (-2) and is back under its id; a second -2 is the same leave. P3: late it is expired, once."""
+    """It leaves for a while (-2) and is back under its id; a second -2 is the same leave. P3: late, it has expired."""
     group = Group()
     group.beat(0, "s", 0, group_instance_id="i", rebalance_timeout_ms=3_000)
     group.beat(2_000, "s", -2, group_instance_id="i")

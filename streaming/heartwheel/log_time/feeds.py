@@ -3,7 +3,7 @@
 For such a group a feed's marks are what the watermark of a partition is for others: all that happened before a mark has
 been read. So a feed is one more *source* of time beside the partitions, one for each partition that it writes to, and
 its times are its own: nothing of it is compared with an append time. A feed that lags or dies stops the time of its
-groups, and of no others.
+groups; groups of other feeds wait for it only once none of their members is heard of any more, as they may have moved.
 
 What a feed has missed is no silence: between its last mark and the `since_ms` of its next one nothing is known, and the
 sessions of its groups start anew, as after an outage.
