@@ -23,7 +23,7 @@ from heartwheel.simulation.silences import falsely_expired
 from heartwheel.simulation.sink import Row, read_reject, read_row
 from heartwheel.simulation.topic import Topic
 from heartwheel.wire.events import RejectCause
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdicts import ExpirationRow, ExpiryReason
 
 _LIMITS: Final = ("the shard holds ", "the group has ")
 """How the details of rejects begin whose records met a limit of the shard: of them only the time reached the rules."""
@@ -138,12 +138,14 @@ class Judge:
     def _check_lateness(self, row: Row, written: SinkRecord) -> Iterator[Problem]:
         """P2 without a look at any clock: what was due by the time that was read before a batch has been written by it.
 
-        So a verdict is in the sink a batch after the record was read that proves its deadline.
+        So a verdict is in the sink a batch after the record was read that proves its deadline. A poll timeout has none:
+        it is known by a record, which may be of the newest millisecond that was read before.
         """
         before_ms = self.checkpoint.state_at(written.batch, written.shard)[2]
         tick_ms = self.plan.tick_ms
         if (
             isinstance(row, ExpirationRow)
+            and row.reason != ExpiryReason.POLL_TIMEOUT
             and row.deadline_ms <= before_ms // tick_ms * tick_ms
             and self.plan.limits.verdicts_max > 1
         ):
