@@ -68,6 +68,7 @@ def test_nothing_is_lost_or_doubled_over_a_restart_of_the_broker(topics: Callabl
         with Follower(settings_of(ours), since_ms=0, on_rows=heard.take, on_link=heard.links.append) as follower:
             send(ours, "expirations", *rows("a", "b"))
             wait_for(lambda: heard.members() == ["a", "b"], "the first rows")
+            wait_for(lambda: heard.links == [True], "answers to all that the follower asks")
             broker.stop()
             wait_for(lambda: heard.links == [True, False], "the follower to notice that the broker is gone")
             assert not follower.linked

@@ -369,7 +369,7 @@ MUTANTS: Final = (
         f"{_ENGINE}/audit/audit.py",
         "            if mark.feed in self.config.feeds:\n",
         "            if mark.feed:\n",
-        "D4",
+        "P1",
         f"{_AUDIT_FEEDS}::test_forged_marks_and_events_move_nothing",
     ),
     Mutant(
@@ -399,8 +399,8 @@ MUTANTS: Final = (
     Mutant(
         "a group that is forgotten and begins again is owed no renewal any more",
         f"{_ENGINE}/shard/owed_renewals.py",
-        "                self._forgotten[group_id] = owed\n",
-        "                pass\n",
+        "                self._forgotten[group_id], found = owed, True\n",
+        "                found = True\n",
         "P1",
         f"{_SHARD_TIME}::test_p3_a_group_that_is_forgotten_and_begins_again_is_renewed_however_it_is_read",
     ),
@@ -701,8 +701,8 @@ MUTANTS: Final = (
     Mutant(
         "a row spells its heartbeat with the member's id for its group's",
         f"{_ENGINE}/shard/heartbeats.py",
-        "(group_id, member_id, memoryview",
-        "(member_id, member_id, memoryview",
+        "(_encode(self.group_id), _encode(self.member_id), rest)",
+        "(_encode(self.member_id), _encode(self.member_id), rest)",
         "P3",
         f"{_HEARTBEATS}::test_a_row_spells_its_heartbeat_as_it_is_encoded",
     ),
