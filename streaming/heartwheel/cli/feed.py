@@ -109,11 +109,11 @@ def _require_topic(settings: Settings) -> None:
 
 
 def _run(settings: Settings, plan: FeedPlan, truth: Path) -> Summary:
-    from heartwheel.coordinator.config import CoordinatorConfig
+    from heartwheel.coordinator.config import coordinator_config
     from heartwheel.feed.feeder import Feeder
 
     kafka = settings.kafka
-    coordinator = CoordinatorConfig(**settings.coordinator.model_dump(by_alias=False))
+    coordinator = coordinator_config(settings.coordinator.model_dump(by_alias=False))
     topic = kafka.topics.heartbeats
     feeder = Feeder(plan, kafka.bootstrap_servers, topic, truth, properties=kafka.client, coordinator=coordinator)
     stop = threading.Event()

@@ -17,7 +17,7 @@ from typing import Any, Final
 from rich.text import Text
 
 from heartwheel.audit.config import AuditConfig
-from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.config import coordinator_config
 from heartwheel.demo.folder import DemoFolder
 from heartwheel.demo.judge import judge_topics
 from heartwheel.demo.lines import RollUp, expiration_line
@@ -66,7 +66,7 @@ class Demo:
         self._settings, self._folder, self._tally, self._screen = settings, folder, tally, screen
         self._audited = audited
         topics = settings.kafka.topics
-        coordinator = CoordinatorConfig(**settings.coordinator.model_dump(by_alias=False))
+        coordinator = coordinator_config(settings.coordinator.model_dump(by_alias=False))
         bootstrap = settings.kafka.bootstrap_servers
         self._feeder = Feeder(plan, bootstrap, topics.heartbeats, folder.truth, coordinator=coordinator)
         self._job = ShownJob(settings, folder, tally, screen, jars=jars, on_decided=self._feed_once, on_news=self._show)
