@@ -139,18 +139,10 @@ def group_document(view: ShardView, group: AnyGroup) -> dict[str, Any]:
     """Describe a group with its members for machines; times are epoch ms, absent ones `None`."""
     from heartwheel.coordinator.model import Group
 
-    members = _member_rows(group)
+    members = [_member_row(member) for member in group.all_members()]
     leader, protocol_name = (group.leader, group.protocol_name) if isinstance(group, Group) else (None, None)
     more = {"clock_ms": view.clock_ms, "leader": leader, "protocol_name": protocol_name}
     return _group_row(view, group) | more | {"members": members}
-
-
-def _member_rows(group: AnyGroup) -> list[dict[str, Any]]:
-    from heartwheel.coordinator.model import Group
-
-    return [
-        _member_row(member) for member in (group.all_members() if isinstance(group, Group) else group.members.values())
-    ]
 
 
 def _member_row(member: Member | EpochMember) -> dict[str, Any]:
@@ -228,7 +220,7 @@ def _show_group(view: ShardView, group: AnyGroup) -> None:
     head = {name: str(value) for name, value in _group_row(view, group).items()}
     stdout().print(_head(head | {"clock": show_time(view.clock_ms)}), "", markup=False)
     table = plain_table("member", "client", "host", "session", "last seen", "deadline", "timer")
-    for member in (members := _member_rows(group)):
+    for member in map(_member_row, group.all_members()):
         table.add_row(
             member["member_id"],
             member["client_id"] or _NEVER,
@@ -239,7 +231,7 @@ def _show_group(view: ShardView, group: AnyGroup) -> None:
             member["timer"],
         )
     stdout().print(table, markup=False)
-    if not members:
+    if not group.all_members():
         stderr().print("the group has no members", markup=False)
 
 

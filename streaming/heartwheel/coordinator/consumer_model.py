@@ -186,6 +186,10 @@ class EpochGroup(msgspec.Struct, omit_defaults=True):
     left: dict[str, Departure] = {}
     forget_deadline_ms: int = NEVER
 
+    def all_members(self) -> list[EpochMember]:
+        """List the members in join order, as `Group.all_members` does."""
+        return [*self.members.values()]
+
     @property
     def target_is_current(self) -> bool:
         """Whether no heartbeat may bring a new target assignment: it is that of the epoch, or a timer will bring it."""

@@ -110,7 +110,7 @@ class Loaded:
         """List the fingerprints that rows will have once the group is stored."""
         if self.machine.is_forgettable():
             return []
-        return [member.fingerprint for member in _members_of(self.group)]
+        return [member.fingerprint for member in self.group.all_members()]
 
     def fire(self, clock_ms: int) -> None:
         """Fire every timer with a deadline at or before the clock (epoch ms), in order, without a machine if it can."""
@@ -256,7 +256,7 @@ class GroupLoader:
         group, gone = loaded.group, loaded.member_rows
         forgotten = loaded.machine.is_forgettable()
         # A member keeps its row, so rows are given back only once the stayers are known.
-        stays = [] if forgotten else [(member, gone.pop(member.member_id, -1)) for member in _members_of(group)]
+        stays = [] if forgotten else [(member, gone.pop(member.member_id, -1)) for member in group.all_members()]
         if gone:
             rows = np.array(list(gone.values()), np.intp)
             batch.fingerprints_dropped |= bool(self._members["fingerprint"][rows].any())
@@ -327,10 +327,6 @@ def group_detail(group: AnyGroup) -> bytes:
         group.pending = {}
     group.last_event_ms = 0
     return _encode(group)
-
-
-def _members_of(group: AnyGroup) -> Iterable[AnyMember]:
-    return group.all_members() if isinstance(group, Group) else group.members.values()
 
 
 def _holder(group: AnyGroup, member: AnyMember) -> dict[str, Any]:
