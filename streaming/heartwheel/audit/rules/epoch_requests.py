@@ -58,9 +58,14 @@ def heartbeat(run: EpochRun, beat: GroupHeartbeat) -> str:
 def _is_back(run: EpochRun, person: Person, beat: GroupHeartbeat, at_first: str) -> None:
     """Say of who left and comes with the same id that it was late to poll: no process but the same one has that id."""
     left_ms, how = run.modern.leavers.pop(beat.sender)
-    patience_ms = person.patience_ms if (beat.rebalance_timeout_ms or 0) < 0 else beat.rebalance_timeout_ms
-    patience_ms = person.patience_ms if patience_ms is None else patience_ms
-    run.say_late_to_poll(person, beat, left_ms=left_ms, how=how, limit_ms=max(patience_ms, 0), stage=at_first)
+    limit_ms = max(_patience_ms(person, beat), 0)
+    run.say_late_to_poll(person, beat, left_ms=left_ms, how=how, limit_ms=limit_ms, stage=at_first)
+
+
+def _patience_ms(person: Person, beat: GroupHeartbeat) -> int:
+    """Tell a member's rebalance timeout from a heartbeat on, ms; -1, as silence, leaves it as it is."""
+    asked_ms = beat.rebalance_timeout_ms
+    return person.patience_ms if asked_ms is None or asked_ms < 0 else asked_ms
 
 
 def is_full(run: EpochRun, member_id: str) -> bool:
@@ -80,8 +85,7 @@ def _stay(run: EpochRun, person: Person, beat: GroupHeartbeat, *, came: bool) ->
         person.earlier, person.epoch = person.epoch, beat.member_epoch
     person.client_id = beat.client_id or person.client_id
     person.client_host = beat.client_host or person.client_host
-    if (beat.rebalance_timeout_ms or 0) > 0 or beat.rebalance_timeout_ms == 0:
-        person.patience_ms = beat.rebalance_timeout_ms or 0
+    person.patience_ms = _patience_ms(person, beat)
     subscribe(run, person, beat, came=came)
     while told is not None and modern.epoch < told:
         next_epoch(run, "metadata_changed")
