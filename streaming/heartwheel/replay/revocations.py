@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
-import numpy as np
 
 from heartwheel.coordinator.consumer_model import EpochGroup, TimerName
+from heartwheel.percentiles import percentile
 from heartwheel.replay.silences import OPEN
 from heartwheel.wire.verdicts import Kind, Verdict
 
@@ -199,10 +199,6 @@ def _scenario(
         rebalance_timeout_ms=timeout_ms,
         fenced=sum(fence_ms is not None for fence_ms in fenced_ms),
         false_fenced=sum(fence_ms is not None and stretch.gave_back for stretch, fence_ms in pairs),
-        free_after_p50_ms=_percentile(free, 50),
-        free_after_p99_ms=_percentile(free, 99),
+        free_after_p50_ms=percentile(free, 0.5) if free else None,
+        free_after_p99_ms=percentile(free, 0.99) if free else None,
     )
-
-
-def _percentile(values: Sequence[int], percent: int) -> int | None:
-    return int(np.percentile(values, percent, method="inverted_cdf")) if values else None
