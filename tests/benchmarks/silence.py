@@ -14,10 +14,9 @@ import contextlib
 import json
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import msgspec
 
@@ -26,6 +25,7 @@ from heartwheel.kafka.client import reader
 from heartwheel.kafka.readback import read_topic
 from heartwheel.wire.job import JobRow
 from kafka import TopicPartition
+from support.background import Background
 from support.bench import say
 from support.job import Job, Topics, ended
 from support.processes import command_of, descendants_of, memory_mib
@@ -187,7 +187,7 @@ def _tell(words: str) -> None:
     sys.stderr.flush()
 
 
-class Memory:
+class Memory(Background):
     """The resident memory of processes and of what the job has started, once a second.
 
     Args:
@@ -195,21 +195,12 @@ class Memory:
     """
 
     def __init__(self, roots: dict[str, int]) -> None:
+        super().__init__(daemon=True)
         self._roots = roots
         self.most_mib: dict[str, int] = {}
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
 
     def _run(self) -> None:
-        while not self._ended.wait(1.0):
+        while not self._over.wait(1.0):
             sums = dict.fromkeys((*self._roots, "JVM", "Python workers"), 0)
             for name, pid in self._roots.items():
                 sums[name] += _resident(pid)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-
 from heartwheel.kafka.sender import Sender
 from heartwheel.wire.events import encode_event
+from support.background import Background
 from support.job import Topics, beats_of
 
 
-class Beating:
+class Beating(Background):
     """Let a group of ten beat once a second for the length of a block.
 
     What a broker that is away does not take is not in the log, so nobody counts on it.
@@ -21,17 +20,9 @@ class Beating:
     """
 
     def __init__(self, topics: Topics, *, session_ms: int, group: str = "steady") -> None:
+        super().__init__()
         self._topics = topics
         self._events = beats_of(group, 10, session_ms=session_ms)
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
 
     def _run(self) -> None:
         sender = Sender(self._topics.bootstrap, self._topics.names["heartbeats"], properties=self._topics.properties)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Final
 
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
+from support.background import Background
 from support.job import Topics
 from support.rawfeed import RawFeed, RawMembers
 
@@ -16,7 +16,7 @@ _RECORDS_PER_BATCH: Final = 50
 _RETRY_S: Final = 0.2
 
 
-class Living:
+class Living(Background):
     """Let members beat every two seconds, evenly spread, for the length of a block.
 
     Args:
@@ -25,16 +25,8 @@ class Living:
     """
 
     def __init__(self, topics: Topics, who: RawMembers) -> None:
+        super().__init__()
         self._topics, self._who = topics, who
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="living")
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
 
     def _run(self) -> None:
         while not self._over.is_set():

@@ -10,9 +10,10 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from heartwheel.percentiles import percentile
+from support.background import Background
 
 ASK_S: Final = 0.25
 """Pause between two rounds of questions."""
@@ -39,7 +40,7 @@ def first_line(reader: subprocess.Popen[str]) -> str:
     return line
 
 
-class Asked:
+class Asked(Background):
     """Ask a dashboard, or a page of metrics, in turns, and keep how long each answer took and how large it was.
 
     Args:
@@ -47,24 +48,15 @@ class Asked:
     """
 
     def __init__(self, addresses: Mapping[str, str]) -> None:
+        super().__init__(daemon=True)
         self._addresses = addresses
         self.took_ms: dict[str, list[float]] = {name: [] for name in addresses}
         self.bytes: dict[str, int] = dict.fromkeys(addresses, 0)
         self.states: list[str] = []
         self.oldest_ms = 0
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
 
     def _run(self) -> None:
-        while not self._ended.wait(ASK_S):
+        while not self._over.wait(ASK_S):
             for name, address in self._addresses.items():
                 began_s = time.perf_counter()
                 body = get(address)
