@@ -40,15 +40,15 @@ $(STAMP): requirements.lock requirements-build.lock pyproject.toml
 	@touch $@
 	@echo 'installed: $(BIN)/heartwheel --help'
 
-# A JVM that finds Spark's classes in an archive starts in half the time. Without one all works as ever, only later.
+# With Spark's classes in an archive a job starts in about six tenths of the time (docs/performance.md). Without one all works as ever, only later.
 CLASSES := $(VENV)/.classes
 $(CLASSES): $(STAMP) streaming/heartwheel/broker/jars.lock
 	@echo "keeping Spark's classes for faster starts, half a minute ..."
 	@$(BIN)/python -m heartwheel.broker.jars spark | xargs $(BIN)/python -m heartwheel.spark.class_archive >/dev/null || \
-	  echo 'without them: a start of the job takes twice as long' >&2
+	  echo 'without them every start of the job takes longer' >&2
 	@touch $@
 
-classes: $(CLASSES) ## have each start of the job take half the time; the first demo and tests do so themselves
+classes: $(CLASSES) ## have each start of the job take six tenths of the time; the first demo and tests do so themselves
 	@:
 
 demo: $(CLASSES) ## a broker, members that die, the job; ARGS="--duration 60s --json demo.json"
