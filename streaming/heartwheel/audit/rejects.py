@@ -128,7 +128,8 @@ class Rejects:
                 elif not self._is_stray(reject):
                     self._state.ledger.add(
                         FindingKind.REJECT_MISSING, topic="heartbeats", partition=partition, offset=offset,
-                        time_ms=reject.append_ms, detail=f"it is to be rejected as {reject.cause}",
+                        group_id=reject.group_id, time_ms=reject.append_ms,
+                        detail=f"it is to be rejected as {reject.cause}",
                     )  # fmt: skip
         for partition, rejects in self._state.open_rejects.items():
             for offset, reject in rejects.items():
@@ -166,6 +167,7 @@ def _note(ledger: Ledger, kind: FindingKind, reject: OpenReject, detail: str) ->
         topic="rejects",
         partition=reject.row_partition,
         offset=reject.row_offset,
+        group_id=reject.group_id,
         time_ms=reject.append_ms,
         detail=detail,
     )

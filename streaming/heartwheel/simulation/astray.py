@@ -23,7 +23,7 @@ class Astray(enum.StrEnum):
     GREW_BEFORE = "grew before the first start"
     """The topic grew in the backlog of a new checkpoint, which does not know how many partitions there were."""
     HEARD_LATE = "heard of too late"
-    """A record in its new partition is stamped before what was decided of it when the growth was heard of."""
+    """A record is stamped before what was decided of the group when the job heard of the record's partition."""
 
 
 class Strays:
@@ -39,7 +39,8 @@ class Strays:
         self._plan = plan
         self._log = log
         self._counts = [plan.partitions, *(plan.grown[1:] if plan.grown else ())]
-        self._unheard_ms = self._decided_unheard(checkpoint) if plan.grown else {}
+        self._planned = checkpoint.offsets
+        self._heard_in = self._first_batch_that_knew(checkpoint) if plan.grown else len(checkpoint.offsets)
 
     def why(self, group_id: str) -> Astray | None:
         """Tell why a group is astray; `None` if it is not."""
@@ -48,19 +49,29 @@ class Strays:
         if len(parts) < 2:
             return None
         if not parts <= set(homes):
-            return Astray.PARTITIONER
+            return Astray.HEARD_LATE if self._is_heard_late(group_id, homes) else Astray.PARTITIONER
         if self._plan.grown is not None and self._plan.grown[0] <= self._plan.start_ms:
             return Astray.GREW_BEFORE
-        moved = (entry for entry in self._log.entries[group_id] if entry.record.partition == homes[-1])
-        return Astray.HEARD_LATE if any(e.time_ms <= self._unheard_ms.get(homes[0], -1) for e in moved) else None
+        return Astray.HEARD_LATE if self._is_heard_late(group_id, homes) else None
 
-    def _decided_unheard(self, checkpoint: Checkpoint) -> dict[int, int]:
-        """Tell up to when each partition had been read by the last batch that had not heard of the growth, epoch ms."""
-        batch = self._heard_in(checkpoint)
-        ends = checkpoint.offsets[batch - 1].ends if batch else {}
-        return {partition: self._log.watermark_ms(partition, end) for partition, end in ends.items()}
+    def _is_heard_late(self, group_id: str, homes: list[int]) -> bool:
+        """Tell whether a batch has decided of a group beyond a record that it could not know to wait for.
 
-    def _heard_in(self, checkpoint: Checkpoint) -> int:
+        After a batch the job waits for the partitions in which it has read of the group, and for those that the group's
+        id hashes to by the counts of partitions that it knows: it has decided as far as all of these go.
+        """
+        unread = self._log.entries[group_id]
+        met: set[int] = set()
+        for batch, planned in enumerate(self._planned):
+            met |= {e.record.partition for e in unread if e.record.offset < planned.ends.get(e.record.partition, 0)}
+            unread = [e for e in unread if e.record.offset >= planned.ends.get(e.record.partition, 0)]
+            known = met | set(homes if batch >= self._heard_in else homes[:1])
+            decided_ms = min(self._log.watermark_ms(part, planned.ends.get(part, 0)) for part in known)
+            if met and any(e.time_ms <= decided_ms for e in unread if e.record.partition not in known):
+                return True
+        return False
+
+    def _first_batch_that_knew(self, checkpoint: Checkpoint) -> int:
         """Number the first batch that knew of the growth: by its process, a record in a new partition, or a tick."""
         old, new = self._counts
         by_process = checkpoint.counts.get(new, len(checkpoint.offsets))

@@ -11,7 +11,8 @@ from heartwheel.simulation.plan import VALUE_BYTES_MAX, Plan
 from heartwheel.simulation.problem import Problem
 from heartwheel.simulation.sink import read_reject, read_row
 from heartwheel.simulation.topic import Topic
-from heartwheel.wire.events import RejectedError, decode_event
+from heartwheel.wire.events import RejectedError
+from heartwheel.wire.requests import decode_request
 
 
 def audited(
@@ -42,7 +43,7 @@ def _group_of(finding: Finding, topic: Topic, checkpoint: Checkpoint) -> str | N
     elif finding.kind is not FindingKind.REJECT_MISSING:
         return None
     try:
-        return decode_event(topic.partitions[partition][offset].record.value, size_max=VALUE_BYTES_MAX).group_id
+        return decode_request(topic.partitions[partition][offset].record.value, size_max=VALUE_BYTES_MAX).group_id
     except RejectedError:
         return None
 

@@ -139,7 +139,8 @@ class Judge:
         """P2 without a look at any clock: what was due by the time that was read before a batch has been written by it.
 
         So a verdict is in the sink a batch after the record was read that proves its deadline. A poll timeout has none:
-        it is known by a record, which may be of the newest millisecond that was read before.
+        it is known by a record, which may be of the newest millisecond that was read before. Nor has a verdict about a
+        group of a partition that the batch before had not heard of: the clock of its shard was that of others.
         """
         before_ms = self.checkpoint.state_at(written.batch, written.shard)[2]
         tick_ms = self.plan.tick_ms
@@ -148,8 +149,15 @@ class Judge:
             and row.reason != ExpiryReason.POLL_TIMEOUT
             and row.deadline_ms <= before_ms // tick_ms * tick_ms
             and self.plan.limits.verdicts_max > 1
+            and not self._is_heard_of(row.group_id, written.batch)
         ):
             yield Problem("P2", f"was due at clock {before_ms} of the batch before: {row}")
+
+    def _is_heard_of(self, group_id: str, batch: int) -> bool:
+        """Tell whether a batch was the first to read of a partition that a group is in."""
+        planned = self.checkpoint.offsets[batch]
+        parts = {entry.record.partition for entry in self.log.entries.get(group_id, ())}
+        return any(planned.ends.get(part) and not planned.starts.get(part) for part in parts)
 
     # -- groups
 
