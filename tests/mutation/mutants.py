@@ -608,6 +608,23 @@ MUTANTS: Final = (
         "P1",
         "tests/spark/test_value_table.py::test_what_is_found_is_what_was_remembered_whatever_the_hashes",
     ),
+    # -- the bounds of frames
+    Mutant(
+        "a long key fills frames that nobody measures",
+        f"{_ENGINE}/spark/query.py",
+        'F.greatest(F.length("value"), F.length("key"))',
+        'F.length("value")',
+        "P6",
+        "tests/spark/test_frames.py::test_p6_a_long_key_or_value_is_refused_by_name",
+    ),
+    Mutant(
+        "after a long record the next one ends the query again",
+        f"{_ENGINE}/spark/job.py",
+        "replace(self.config, long_records=True)",
+        "replace(self.config, long_records=False)",
+        "P6",
+        "tests/spark/test_faults.py::test_records_of_any_length_are_taken_once_one_was_long",
+    ),
     # -- heartbeats without bytes
     Mutant(
         "what a worker has packed in the running batch counts as sent",

@@ -41,6 +41,8 @@ from heartwheel.spark.job import HeartbeatJob
         ("java.lang.IllegalStateException: Incomplete log file", "the offsets in the checkpoint are damaged", 0),
         ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", "a Python worker has died", 3),
         ("heartwheel.shard.heartbeats.UnknownHeartbeatError: the heartbeat at offset 7", "a shard does not know", None),
+        ("[USER_RAISED_EXCEPTION] LongRecordError: the record at offset 7", "a record is longer than most", None),
+        ("No space left on device\nraise_error(LongRecordError: the record at)", "the disk of the checkpoint", None),
         ("java.io.IOException: No space left on device", "the disk of the checkpoint is full", None),
         ("java.lang.IllegalStateException: nobody has seen this before", "the job failed: java.lang.Illegal", 3),
     ],
@@ -60,6 +62,19 @@ def test_all_bytes_are_sent_once_one_was_missing(tmp_path: Path) -> None:
     assert job.config.repeats
     job.heed(explain(RuntimeError("heartwheel.shard.heartbeats.UnknownHeartbeatError: the heartbeat at offset 7")))
     assert not job.config.repeats
+
+
+def test_records_of_any_length_are_taken_once_one_was_long(tmp_path: Path) -> None:
+    """After a long record, and no other fault, frames are bounded by bytes; a person's bound holds from the start."""
+    flags = [f"checkpoint.location={tmp_path / 'checkpoint'}"]
+    job = HeartbeatJob(load_settings(None, {}, flags).settings)
+    job.heed(explain(RuntimeError("No space left on device")))
+    assert not job.config.long_records
+    job.heed(explain(RuntimeError("[USER_RAISED_EXCEPTION] LongRecordError: the record at offset 7")))
+    assert (job.config.long_records, job.config.repeats) == (True, True)
+    for name in ("maxBytesPerBatch=1m", "maxRecordsPerBatch=1000"):
+        theirs = load_settings(None, {}, [*flags, f"spark.conf.spark.sql.execution.arrow.{name}"]).settings
+        assert HeartbeatJob(theirs).config.long_records
 
 
 def test_a_cause_that_only_the_stack_trace_tells_is_found() -> None:

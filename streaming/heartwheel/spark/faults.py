@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from heartwheel.spark.frames import LONG_RECORD_ERROR
+
 
 class Fault(NamedTuple):
     """Explain the end of a query.
@@ -32,7 +34,17 @@ OUT_OF_MEMORY: Final = frozenset({3, 52})
 UNKNOWN_HEARTBEAT: Final = "a shard does not know a heartbeat that came without its bytes"
 """What happened where a heartbeat came so that should not have (`heartwheel.shard.heartbeats`)."""
 
+LONG_RECORD: Final = "a record is longer than most"
+"""What happened where frames of short records were to hold one that is not (`heartwheel.spark.frames`)."""
+
 _KNOWN: Final = (
+    (
+        # As an error says it: the plan of every query has the word, too, and Spark puts the plan beside any error.
+        rf"\[USER_RAISED_EXCEPTION\] {LONG_RECORD_ERROR}",
+        LONG_RECORD,
+        "the batch is read again, and from now on the bytes of all records are counted until the job is started again",
+        _FOR_EVER,
+    ),
     (
         r"UnknownTopicOrPartition|is not present in metadata|UNKNOWN_TOPIC_OR_PARTITION",
         "a topic of the job is missing in Kafka",

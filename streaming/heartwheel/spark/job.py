@@ -12,7 +12,7 @@ from heartwheel.settings import Settings
 from heartwheel.settings.locations import is_local
 from heartwheel.spark import query as queries
 from heartwheel.spark.checkpoint import Manifest, add_count, add_run, open_checkpoint
-from heartwheel.spark.faults import UNKNOWN_HEARTBEAT, Fault
+from heartwheel.spark.faults import LONG_RECORD, UNKNOWN_HEARTBEAT, Fault
 from heartwheel.spark.job_config import JobConfig, StreamConfig, job_config
 from heartwheel.spark.ticker import new_run
 
@@ -94,9 +94,12 @@ class HeartbeatJob:
         return queries.start(spark, replace(self.config, counts=counts), **trigger)
 
     def heed(self, fault: Fault) -> None:
-        """Send all heartbeats with their bytes from now on if one was not known without, as `Job.heed` has it.
+        """Send all heartbeats with their bytes, or take records of any length, from now on, as `Job.heed` has it.
 
-        The next start alone would mend it; but whoever can fill the memory of a shard could do so again and again.
+        Of a heartbeat that was not known without its bytes the next start alone would mend it; but whoever can fill the
+        memory of a shard could do so again and again.
         """
         if fault.message.startswith(UNKNOWN_HEARTBEAT):
             self.config = replace(self.config, repeats=False)
+        if fault.message.startswith(LONG_RECORD):
+            self.config = replace(self.config, long_records=True)

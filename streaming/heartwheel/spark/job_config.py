@@ -12,6 +12,7 @@ from heartwheel.kafka.security import java_properties
 from heartwheel.settings import Settings
 from heartwheel.settings.locations import runs_elsewhere
 from heartwheel.shard.limits import ShardLimits
+from heartwheel.spark.frames import is_bounded_by
 from heartwheel.spark.slots import slots_of
 
 
@@ -82,6 +83,7 @@ class JobConfig(StreamConfig):
         limits: what a shard may hold and write.
         feeds: the feeds whose times are believed.
         repeats: whether heartbeats that shards were given lately may come without their bytes.
+        long_records: whether keys and values may be longer than `heartwheel.spark.frames` takes without counting bytes.
     """
 
     at_risk_count: int = 10
@@ -91,6 +93,7 @@ class JobConfig(StreamConfig):
     limits: ShardLimits = field(default_factory=ShardLimits)
     feeds: tuple[str, ...] = ()
     repeats: bool = True
+    long_records: bool = False
 
 
 def cores_of(master: str) -> int:
@@ -155,4 +158,5 @@ def job_config(settings: Settings, *, shuffle_partitions: int, runs: tuple[str, 
             state_bytes_max=engine.state_bytes_max,
         ),
         feeds=tuple(engine.feeds.split(",")) if engine.feeds else (),
+        long_records=is_bounded_by(settings.spark.conf),
     )

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own idiom
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupStateTimeout
 
+from heartwheel.spark.frames import LONG_RECORD_ERROR, SHORT_BYTES_MAX, bound_frames
 from heartwheel.spark.job_config import JobConfig, StreamConfig
 from heartwheel.spark.packer import pack_batches
 from heartwheel.spark.repeats import BatchOf
@@ -68,6 +69,24 @@ def heartbeats(spark: SparkSession, config: StreamConfig) -> DataFrame:
     )
 
 
+def short_records(records: DataFrame) -> DataFrame:
+    """Refuse a record with a long key or value: whoever reads it fails by `LONG_RECORD_ERROR`, with its place.
+
+    Args:
+        records: with the columns key, value, partition and offset.
+    """
+    # One comparison, and no part of it twice: what occurs twice Spark keeps in a cache, which costs 0.7 us a record.
+    longest = F.greatest(F.length("value"), F.length("key"))
+    place = F.concat_ws(" ", F.lit("offset"), F.col("offset"), F.lit("of partition"), F.col("partition"))
+    words = F.concat(
+        F.lit(f"{LONG_RECORD_ERROR}: the record at "),
+        place,
+        F.lit(f" has a key or a value of more than {SHORT_BYTES_MAX:,} bytes"),
+    )
+    value = F.when(longest > SHORT_BYTES_MAX, F.raise_error(words).cast("binary")).otherwise(F.col("value"))
+    return records.withColumn("value", value)
+
+
 def packs(spark: SparkSession, config: JobConfig) -> DataFrame:
     """Pack the heartbeat topic by shard, before the shuffle.
 
@@ -88,7 +107,11 @@ def packs(spark: SparkSession, config: JobConfig) -> DataFrame:
         feeds=config.feeds,
         query=secrets.token_hex(8) if config.repeats else None,
     )
-    return heartbeats(spark, config).coalesce(config.map_tasks).mapInArrow(pack, PACKED)
+    bound_frames(spark, by_bytes=config.long_records)
+    records = heartbeats(spark, config)
+    if not config.long_records:
+        records = short_records(records)
+    return records.coalesce(config.map_tasks).mapInArrow(pack, PACKED)
 
 
 def verdicts(spark: SparkSession, config: JobConfig) -> DataFrame:

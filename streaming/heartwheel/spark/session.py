@@ -21,6 +21,7 @@ from heartwheel.settings import Settings, holds_secret
 from heartwheel.settings.cluster import cluster_properties
 from heartwheel.settings.locations import is_local, runs_elsewhere
 from heartwheel.settings.secret import HIDDEN_NAMES
+from heartwheel.spark.frames import FRAME_SETTINGS
 from heartwheel.spark.secret_properties import properties_file
 from heartwheel.spark.shipping import ship_code
 
@@ -44,8 +45,7 @@ BASE: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    # Rows of a batch cross to the packer in frames of this size; large ones repeat fewer bodies after the shuffle.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
+    **FRAME_SETTINGS,
     # Each batch writes the whole state of every shard: a hundred of them, Spark's default, would be gigabytes.
     "spark.sql.streaming.minBatchesToRetain": "10",
     # Ticks make every batch one with data, so the batches without data that Spark adds would only double the work.
@@ -57,8 +57,6 @@ BASE: Final[Mapping[str, str]] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.python.worker.faulthandler.enabled": "true",
     "spark.kafka.producer.cache.timeout": "10m",
-    # A frame must stay far below the 2 GiB that a binary column of Arrow can hold, also when all values are large.
-    "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
     # Plans and properties that Spark shows or logs carry the options of the Kafka source, a JAAS line among them.
     "spark.redaction.regex": HIDDEN_NAMES,
     "spark.sql.redaction.options.regex": HIDDEN_NAMES,
