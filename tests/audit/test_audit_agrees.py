@@ -59,6 +59,17 @@ def test_d4_groups_that_go_by_member_epochs_are_derived_alike(log: LogBuilder, d
     _is_clean(report, run)
 
 
+@pytest.mark.parametrize("shown", [102, 103, 2**31 - 1])
+def test_p6_epochs_that_an_answer_shows_are_derived_alike(shown: int) -> None:
+    """P6: however far an answer moves the epoch, the audit derives the very rows, and they are few."""
+    log = LogBuilder()
+    log.group_beat(T0, "g", "a", 0, answer=2)
+    log.group_beat(T0 + 100, "g", "a", 2, answer=shown)
+    run = engine_run(log, clock_ms=_end(log), config=EPOCHS_CONFIG)
+    assert len(run.written) < 110
+    _is_clean(run.audit(), run)
+
+
 @given(group_logs())
 @settings(max_examples=A_THIRD)
 def test_d4_well_informed_members_are_derived_alike(events: list[tuple[int, Event]]) -> None:

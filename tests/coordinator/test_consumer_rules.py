@@ -42,6 +42,9 @@ from heartwheel.coordinator import (
     consumer_target,
 )
 from heartwheel.coordinator.config import GroupOverride
+from heartwheel.coordinator.consumer_target import CATCH_UP_MAX
+from heartwheel.wire.events import RejectedError
+from heartwheel.wire.group_heartbeats import decode_group_heartbeat
 from support.epoch_logs import SESSION_MS, START_MS, EpochLog
 
 RULES = (
@@ -462,3 +465,27 @@ def test_broker_that_fired_late_is_believed(late_ms: int, ends_ms: int) -> None:
     _joined(log, "a")
     log.beat(SESSION_MS + late_ms, "a", 2, error="NONE" if late_ms < 25 else "UNKNOWN_MEMBER_ID")
     assert log.said(20_000, *ENDS) == [("member_expired", "a", ends_ms)]
+
+
+@pytest.mark.parametrize(
+    ("shown", "epochs"),
+    [
+        (2 + CATCH_UP_MAX, [*range(3, 3 + CATCH_UP_MAX)]),
+        (3 + CATCH_UP_MAX, [3 + CATCH_UP_MAX]),
+        (2**31 - 1, [2**31 - 1]),
+    ],
+)
+def test_p6_an_answer_makes_few_rows_whatever_epoch_it_shows(shown: int, epochs: list[int]) -> None:
+    """P6: so many epochs at once are said one by one, as a broker says each, and more of them as one."""
+    log = EpochLog()
+    log.ok(0, "a", 0, 2, subscribed_topics=["t"])
+    log.ok(1_000, "a", 2, shown)
+    assert [v.epoch for v in log.verdicts(1_500) if v.kind.value == "epoch_bumped"] == [2, *epochs]
+
+
+def test_p6_an_answer_with_an_epoch_that_kafka_cannot_have_is_rejected() -> None:
+    """P6: Kafka's protocol carries epochs as INT32."""
+    value = b'{"type":"consumer_heartbeat","group_id":"g","member_id":"a","member_epoch":1,"answer_member_epoch":%d}'
+    assert decode_group_heartbeat(value % (2**31 - 1)).answer_member_epoch == 2**31 - 1
+    with pytest.raises(RejectedError, match="bad_field"):
+        decode_group_heartbeat(value % 2**31)

@@ -894,6 +894,14 @@ MUTANTS: Final = (
         f"{_EPOCH_RULES}::test_previous_epoch_needs_owned_inside_assigned",
     ),
     Mutant(
+        "an answer makes as many rows as the epochs that it claims",
+        f"{_ENGINE}/coordinator/consumer_target.py",
+        "        ctx.group.epoch = epoch - 1\n",
+        "        pass\n",
+        "P6",
+        f"{_EPOCH_RULES}::test_p6_an_answer_makes_few_rows_whatever_epoch_it_shows[103-epochs1]",
+    ),
+    Mutant(
         "an empty group that goes by epochs is never forgotten",
         f"{_ENGINE}/coordinator/consumer_machine.py",
         "            self.forgotten = True\n",

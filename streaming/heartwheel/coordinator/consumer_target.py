@@ -16,6 +16,10 @@ from heartwheel.wire.verdicts import Cause, Kind
 RESOLVE_MS: Final = 25
 """How long a broker takes to look up the topics of a new pattern, ms: 10 to 50 were seen, and no request tells."""
 
+CATCH_UP_MAX: Final = 100
+"""How many epochs that an answer shows at once are said one by one, as a broker says each: more are said as one, so
+that a record, whatever it claims, makes few rows."""
+
 
 def bump_epoch(
     ctx: EpochContext,
@@ -43,6 +47,8 @@ def bump_epoch(
 
 def catch_up_with(ctx: EpochContext, epoch: int) -> None:
     """Move the epoch on to one that an answer shows: the topics have changed, or a share group's state is ready."""
+    if epoch - ctx.group.epoch > CATCH_UP_MAX:
+        ctx.group.epoch = epoch - 1
     while ctx.group.epoch < epoch:
         bump_epoch(ctx, Cause.METADATA_CHANGED)
 

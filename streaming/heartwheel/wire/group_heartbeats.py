@@ -83,7 +83,7 @@ class GroupHeartbeat(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     client_host: str | None = None
     api_version: _Version | None = None
     answer_member_id: str | None = None
-    answer_member_epoch: int | None = None
+    answer_member_epoch: _Epoch | None = None
     assignment: dict[str, tuple[int, ...]] | None = None
 
     @property

@@ -16,6 +16,7 @@ from heartwheel.audit.rules.epoch_run import EpochRun
 from heartwheel.audit.rules.epoch_steps import (
     assign_if_due,
     fits_epoch,
+    follow_answer,
     leaves_classic_members,
     next_epoch,
     reconcile,
@@ -76,7 +77,7 @@ def is_full(run: EpochRun, member_id: str) -> bool:
 
 
 def _stay(run: EpochRun, person: Person, beat: GroupHeartbeat, *, came: bool) -> None:
-    modern, told = run.modern, beat.answer_member_epoch
+    told = beat.answer_member_epoch
     if person.classic_ms:
         person.classic_ms, person.offers = 0, ()
         for what in (REJOIN, RESYNC):
@@ -87,8 +88,8 @@ def _stay(run: EpochRun, person: Person, beat: GroupHeartbeat, *, came: bool) ->
     person.client_host = beat.client_host or person.client_host
     person.patience_ms = _patience_ms(person, beat)
     subscribe(run, person, beat, came=came)
-    while told is not None and modern.epoch < told:
-        next_epoch(run, "metadata_changed")
+    if told is not None:
+        follow_answer(run, told)
     assign_if_due(run, told)
     reconcile(run, person, beat)
     run.start_session(person)

@@ -10,6 +10,9 @@ from heartwheel.audit.rules.epoch_model import CONSUMER, LOOKUP_MS, REVOCATION, 
 from heartwheel.audit.rules.epoch_run import EpochRun
 from heartwheel.wire.group_heartbeats import GroupHeartbeat
 
+SAID_AT_MOST = 100
+"""How many new epochs at once are said one by one; more are said as one."""
+
 
 def next_epoch(run: EpochRun, cause: str, *, joined: tuple[str, ...] = (), removed: tuple[str, ...] = ()) -> None:
     """Move the group's epoch on by one, as somebody came or went, or for another cause."""
@@ -18,6 +21,14 @@ def next_epoch(run: EpochRun, cause: str, *, joined: tuple[str, ...] = (), remov
     what = "streams group epoch" if modern.kind == STREAMS else "group epoch"
     words = f"[GroupId {run.group.group_id}] Bumped {what} to {modern.epoch}."
     run.say_epoch("epoch_bumped", words, cause, joined=joined, removed=removed)
+
+
+def follow_answer(run: EpochRun, told: int) -> None:
+    """Move the epoch to one that an answer shows, for a cause that is in no request."""
+    if told > run.modern.epoch + SAID_AT_MOST:
+        run.modern.epoch = told - 1
+    while told > run.modern.epoch:
+        next_epoch(run, "metadata_changed")
 
 
 def compute_target(run: EpochRun) -> None:
