@@ -21,7 +21,7 @@ from heartwheel.replay.driver import broker_config
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.testing import LogBuilder
 from heartwheel.wire.events import Event, decode_event
-from support.epoch_beats import EPOCHS_CONFIG, epoch_logs, steady_epoch_logs
+from support.epoch_beats import EPOCHS_CONFIG, epoch_logs, mid_life_logs, migrating_logs, steady_epoch_logs
 from support.heartbeat_logs import CONFIG, EXAMPLES, T0, beating_logs, cuts_of, heartbeat_logs
 
 LATER = 30_000
@@ -50,7 +50,7 @@ def test_d4_any_log_any_cut_is_clean(log: LogBuilder, data: st.DataObject) -> No
     _is_clean(report, run)
 
 
-@given(st.one_of(epoch_logs(), steady_epoch_logs()), st.data())
+@given(st.one_of(epoch_logs(), steady_epoch_logs(), migrating_logs(), mid_life_logs()), st.data())
 @settings(max_examples=A_THIRD)
 def test_d4_groups_that_go_by_member_epochs_are_derived_alike(log: LogBuilder, data: st.DataObject) -> None:
     """D4: consumer, share and streams groups, classic members in them and conversions, with a cut of both sides."""

@@ -45,6 +45,7 @@ _AUDIT_FEEDS: Final = "tests/audit/test_audit_feeds.py"
 _EPOCH_POLLS: Final = "tests/audit/test_epoch_poll_timeouts.py"
 _EPOCH_PATHS: Final = "tests/shard/test_epoch_paths.py"
 _EPOCH_RULES: Final = "tests/coordinator/test_consumer_rules.py"
+_MID_LIFE: Final = "tests/coordinator/test_consumer_mid_life.py"
 _MANAGER: Final = "tests/coordinator/test_group_manager.py"
 _HISTORY: Final = "tests/simulation/test_chosen_histories.py::test_chosen_history"
 
@@ -911,7 +912,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a full consumer group lets strangers in",
-        f"{_ENGINE}/coordinator/consumer_heartbeat.py",
+        f"{_ENGINE}/coordinator/consumer_epochs.py",
         "len(group.members) >= ctx.config.max_size(group.type)",
         "len(group.members) > ctx.config.max_size(group.type)",
         "P6",
@@ -924,6 +925,46 @@ MUTANTS: Final = (
         "",
         "P3",
         f"{_MANAGER}::test_downgraded_group_is_there_after_a_load",
+    ),
+    Mutant(
+        "a classic member of a consumer group is not met in mid-life",
+        f"{_ENGINE}/coordinator/consumer_takeover.py",
+        "    return _take_over(ctx, member, event.generation_id)\n",
+        "    return Answer.UNKNOWN_MEMBER_ID\n",
+        "P2",
+        f"{_MID_LIFE}::test_classic_member_of_a_known_consumer_group_is_taken_over",
+    ),
+    Mutant(
+        "who has partitions to give back first is at the target's epoch",
+        f"{_ENGINE}/coordinator/consumer_takeover.py",
+        "    if generation < assumed and (member.epoch_is_known or generation < member.previous_epoch):\n",
+        "    if generation < assumed:\n",
+        "P1",
+        f"{_MID_LIFE}::test_what_a_member_says_after_its_join_tells_its_epoch",
+    ),
+    Mutant(
+        "who beats is ended by a rebalance timeout that nobody knows",
+        f"{_ENGINE}/coordinator/consumer_classic.py",
+        "TimerName.JOIN not in member.timers and member.rebalance_timeout_ms >= 0",
+        "TimerName.JOIN not in member.timers",
+        "P1",
+        f"{_MID_LIFE}::test_member_met_while_it_has_to_join_again_has_its_session_alone",
+    ),
+    Mutant(
+        "a member from before the log moves the epoch as it joins again",
+        f"{_ENGINE}/coordinator/consumer_classic.py",
+        " and not was_there_before(ctx, event)\n    member",
+        "\n    member",
+        "P1",
+        f"{_MID_LIFE}::test_join_under_an_id_of_before_moves_no_epoch",
+    ),
+    Mutant(
+        "a consumer group whose classic members were heard first is upgraded",
+        f"{_ENGINE}/coordinator/manager.py",
+        "if beat.member_epoch == JOIN_EPOCH or group.confirmed:",
+        "if True:",
+        "P3",
+        f"{_MID_LIFE}::test_classic_heartbeats_first_then_the_new_protocol",
     ),
     # -- crowds
     Mutant(

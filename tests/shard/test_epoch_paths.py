@@ -19,7 +19,7 @@ from heartwheel.testing import LogBuilder, by_group, read_records, run_rules, ru
 from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
 from heartwheel.wire.requests import decode_request, fingerprint_of
 from heartwheel.wire.verdicts import Kind, Verdict
-from support.epoch_beats import EPOCHS_CONFIG, epoch_logs, steady_epoch_logs
+from support.epoch_beats import EPOCHS_CONFIG, epoch_logs, mid_life_logs, steady_epoch_logs
 from support.heartbeat_logs import EXAMPLES, T0, cuts_of
 
 LATER = 30_000
@@ -41,6 +41,14 @@ def test_p3_any_log_any_cut_gives_the_verdicts_of_the_rules(log: LogBuilder, dat
 @settings(max_examples=EXAMPLES)
 def test_p3_steady_heartbeats_give_the_verdicts_of_the_rules(log: LogBuilder, data: st.DataObject) -> None:
     """P3 on the fast path: members that say the same again and again, fall silent and come back."""
+    verdicts = run_shard(log, clock_ms=_end(log), cuts=data.draw(cuts_of(log)), config=EPOCHS_CONFIG)
+    assert by_group(verdicts) == by_group(run_rules(log, clock_ms=_end(log), config=EPOCHS_CONFIG))
+
+
+@given(mid_life_logs(), st.data())
+@settings(max_examples=EXAMPLES)
+def test_p3_groups_met_in_mid_life_give_the_verdicts_of_the_rules(log: LogBuilder, data: st.DataObject) -> None:
+    """P3: a consumer group with classic members whose joins are not in the log, cut anywhere."""
     verdicts = run_shard(log, clock_ms=_end(log), cuts=data.draw(cuts_of(log)), config=EPOCHS_CONFIG)
     assert by_group(verdicts) == by_group(run_rules(log, clock_ms=_end(log), config=EPOCHS_CONFIG))
 

@@ -116,6 +116,63 @@ def steady_epoch_logs(draw: st.DrawFn) -> LogBuilder:
 
 
 @st.composite
+def mid_life_logs(draw: st.DrawFn) -> LogBuilder:
+    """Draw a log that begins in the middle of a consumer group's life, at some epoch, with members of both protocols.
+
+    Members speak of an epoch that rises now and then; classic ones join and sync when it has, or fall behind; anybody
+    may leave or come, and who comes first decides what the group is taken for.
+    """
+    log, now, epoch = LogBuilder(), T0, draw(st.integers(1, 120))
+    classic = draw(st.sets(st.integers(0, 3), min_size=1, max_size=3))
+    told = draw(st.booleans())
+    behind = dict.fromkeys(range(4), 0)
+    deeds = st.sampled_from(["beat"] * 6 + ["bump", "join", "sync", "commit", "leave", "first", "other", "other"])
+    others: st.SearchStrategy[Request] = st.one_of(_beats((HeartbeatType.CONSUMER,)), _classic())
+    for member, deed, step in draw(st.lists(st.tuples(st.integers(0, 3), deeds, _steps), min_size=1, max_size=40)):
+        now += step
+        said: dict[str, Any] = {"group_id": "g", "member_id": f"m{member}"}
+        if draw(st.integers(0, 5)) == 0:
+            said["group_instance_id"] = f"i{member}"
+        if deed == "bump":
+            epoch += 1
+            behind = {who: lag + (who in classic) for who, lag in behind.items()}
+        elif deed == "other":
+            log.add(now, draw(others))
+        elif member not in classic:
+            asked = {"leave": -1, "first": 0}.get(deed, epoch)
+            log.add(
+                now,
+                GroupHeartbeat(
+                    type=HeartbeatType.CONSUMER,
+                    member_epoch=asked,
+                    answer_member_epoch=max(asked, epoch) if told else None,
+                    **said,
+                ),
+            )
+        elif deed in ("join", "first"):
+            behind[member] = draw(st.sampled_from([0, 0, behind[member]]))
+            log.add(now, _classic_join(said, first=deed == "first"))
+        elif deed == "leave":
+            log.add(now, Event(type=EventType.LEAVE, **said))
+        else:
+            kind = {"sync": EventType.SYNC, "commit": EventType.COMMIT}.get(deed, EventType.HEARTBEAT)
+            log.add(now, Event(type=kind, generation_id=max(epoch - behind[member], 0), **said))
+    return log
+
+
+def _classic_join(said: dict[str, Any], *, first: bool) -> Event:
+    ids = {"member_id": "", "assigned_member_id": said["member_id"]} if first else {}
+    return Event(
+        type=EventType.JOIN,
+        session_timeout_ms=1_500,
+        rebalance_timeout_ms=1_000,
+        protocol_type="consumer",
+        protocols=(Protocol("range", "x"),),
+        **(said | ids),
+    )
+
+
+@st.composite
 def migrating_logs(draw: st.DrawFn) -> LogBuilder:
     """Draw a log of a consumer group in which some members speak the classic protocol, and beat; some are disturbed."""
     log = LogBuilder()

@@ -11,13 +11,18 @@ from __future__ import annotations
 from heartwheel.coordinator import consumer_messages as messages
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.consumer_context import EpochContext
-from heartwheel.coordinator.consumer_epochs import check_instance
-from heartwheel.coordinator.consumer_heartbeat import is_full, replace_static_member
+from heartwheel.coordinator.consumer_epochs import check_instance, is_full
+from heartwheel.coordinator.consumer_heartbeat import replace_static_member
 from heartwheel.coordinator.consumer_leave import validate_online_downgrade
 from heartwheel.coordinator.consumer_model import ClassicProtocol, EpochMember, TimerName
+from heartwheel.coordinator.consumer_takeover import (
+    take_generation,
+    take_over_classic,
+    was_there_before,
+)
 from heartwheel.coordinator.consumer_target import bump_epoch, catch_up_with, maybe_update_target
 from heartwheel.coordinator.messages import leave_reason
-from heartwheel.wire.events import UNCHECKED_GENERATION, Event, Leaving
+from heartwheel.wire.events import Event, Leaving
 from heartwheel.wire.verdicts import Cause, Kind
 
 
@@ -37,12 +42,13 @@ def join(ctx: EpochContext, event: Event, answered_epoch: int | None) -> Answer:
         and event.group_instance_id is None
         and (event.api_version is None or event.api_version >= 4)
     ):
+        ctx.note_id(event.assigned_member_id or "")
         return Answer.MEMBER_ID_REQUIRED
     member_id = event.member_id or event.assigned_member_id or ""
     if is_full(ctx, event.member_id) and ctx.accepted is None:
         return Answer.GROUP_MAX_SIZE_REACHED
-    replaces = event.group_instance_id is not None and ctx.static_member(event.group_instance_id) is not None
-    is_new = not replaces and member_id not in group.members
+    holder = ctx.static_member(event.group_instance_id)
+    is_new = holder is None and member_id not in group.members and not was_there_before(ctx, event)
     member = _joining_member(ctx, event, member_id)
     if isinstance(member, Answer):
         return member
@@ -60,8 +66,9 @@ def join(ctx: EpochContext, event: Event, answered_epoch: int | None) -> Answer:
     member.previous_epoch = member.epoch
     member.epoch = group.target_epoch if answered_epoch is None else answered_epoch
     member.epoch_is_known = answered_epoch is not None
+    member.unrevoked, member.revoking = False, {}
     ctx.cancel(member, TimerName.JOIN, TimerName.REBALANCE)
-    if replaces and validate_online_downgrade(ctx):
+    if holder is not None and validate_online_downgrade(ctx):
         ctx.downgraded_by, ctx.downgrade_rebalances = member_id, False
         return Answer.NONE
     ctx.arm_session(member)
@@ -82,7 +89,8 @@ def _joining_member(ctx: EpochContext, event: Event, member_id: str) -> EpochMem
             return replace_static_member(ctx, holder, member_id, "classic")
         refusal = check_instance(holder, member_id)
         return holder if refusal is Answer.NONE else refusal
-    if instance_id is not None and event.member_id and ctx.accepted is None:
+    is_strange = instance_id is not None and event.member_id and not was_there_before(ctx, event)
+    if is_strange and ctx.accepted is None:
         return Answer.UNKNOWN_MEMBER_ID
     if holder is None:
         holder = ctx.add(EpochMember(member_id=member_id, group_instance_id=instance_id))
@@ -125,25 +133,27 @@ def _must_rejoin(ctx: EpochContext, member: EpochMember) -> bool:
 
 
 def _schedule_join_timeout_if_absent(ctx: EpochContext, member: EpochMember) -> None:
-    """Give a member its rebalance timeout to join: `scheduleConsumerGroupJoinTimeoutIfAbsent`."""
-    if TimerName.JOIN not in member.timers:
+    """Give a member its rebalance timeout to join: `scheduleConsumerGroupJoinTimeoutIfAbsent`.
+
+    One whose join was not seen has an unknown one, and so all the time that its session gives it.
+    """
+    if TimerName.JOIN not in member.timers and member.rebalance_timeout_ms >= 0:
         ctx.arm(member, TimerName.JOIN, member.rebalance_timeout_ms)
 
 
 def _validate(ctx: EpochContext, event: Event) -> EpochMember | Answer:
     """Find the sender: `validateConsumerGroupMember`, `throwIfMemberDoesNotUseClassicProtocol` and the generation."""
     group, instance_id = ctx.group, event.group_instance_id
-    if instance_id is None:
-        member = group.members.get(event.member_id)
-    else:
-        member = ctx.static_member(instance_id)
+    member = group.members.get(event.member_id) if instance_id is None else ctx.static_member(instance_id)
+    if member is None and event.member_id not in group.members:
+        return take_over_classic(ctx, event)
+    if instance_id is not None:
         refusal = check_instance(member, event.member_id)
         if refusal is not Answer.NONE:
             return refusal
     if member is None or member.classic is None:
         return Answer.UNKNOWN_MEMBER_ID
-    generation = event.generation_id
-    if generation not in (member.epoch, UNCHECKED_GENERATION) and ctx.accepted is None:
+    if not take_generation(ctx, member, event.generation_id) and ctx.accepted is None:
         return Answer.ILLEGAL_GENERATION
     return member
 

@@ -77,10 +77,15 @@ class EpochContext(Speaker):
         """Take a member out; its timers end with it: `cancelTimers`."""
         group = self.group
         del group.members[member.member_id]
-        if group.taken_over:
-            group.gone = [*group.gone, member.member_id][-GONE_MAX:]
+        self.note_id(member.member_id)
         if self._static.get(member.group_instance_id or "") == member.member_id:
             del self._static[member.group_instance_id or ""]
+
+    def note_id(self, member_id: str) -> None:
+        """Note whose id is known to be no member's, in a group of which members may be there that were not seen."""
+        group = self.group
+        if group.taken_over:
+            group.gone = [*group.gone, member_id][-GONE_MAX:]
 
     def remember_departure(self, member: EpochMember, epoch: int) -> None:
         """Note that a member leaves by itself, by a heartbeat at this epoch."""

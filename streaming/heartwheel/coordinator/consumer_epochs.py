@@ -1,4 +1,4 @@
-"""Which requests are refused for their epoch or their instance id.
+"""Which requests are refused: for their epoch, their instance id, or as the group is full.
 
 Read beside `GroupMetadataManager`: every function names the method it mirrors. A refused request changes nothing: it
 keeps nobody alive and removes nobody.
@@ -46,3 +46,12 @@ def check_instance(holder: EpochMember | None, member_id: str) -> Answer:
     if holder is None:
         return Answer.UNKNOWN_MEMBER_ID
     return Answer.NONE if holder.member_id == member_id else Answer.FENCED_INSTANCE_ID
+
+
+def is_full(ctx: EpochContext, member_id: str) -> bool:
+    """Tell whether there is no room for a member: `throwIfConsumerGroupIsFull`, `throwIfShareGroupIsFull`.
+
+    A static member that comes back under another id is a new one to this rule.
+    """
+    group = ctx.group
+    return len(group.members) >= ctx.config.max_size(group.type) and member_id not in group.members

@@ -8,9 +8,10 @@ from __future__ import annotations
 from heartwheel.coordinator import consumer_messages as messages
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.consumer_context import EpochContext
-from heartwheel.coordinator.consumer_epochs import check_epoch, check_instance, check_instance_is_released
+from heartwheel.coordinator.consumer_epochs import check_epoch, check_instance, check_instance_is_released, is_full
 from heartwheel.coordinator.consumer_model import Departure, EpochMember, GroupType, TimerName
 from heartwheel.coordinator.consumer_reconcile import maybe_reconcile
+from heartwheel.coordinator.consumer_takeover import may_be_unseen, meet_by_join, take_over_by_heartbeat
 from heartwheel.coordinator.consumer_target import (
     catch_up_with,
     delay_first_target,
@@ -29,6 +30,7 @@ def heartbeat(ctx: EpochContext, beat: GroupHeartbeat) -> Answer:
     if is_full(ctx, beat.sender) and beat.member_epoch == JOIN_EPOCH and not ctx.accepted:
         return Answer.GROUP_MAX_SIZE_REACHED
     members = len(ctx.group.members)
+    meet_by_join(ctx, beat)
     departure = ctx.group.left.get(beat.sender) if beat.member_epoch == JOIN_EPOCH else None
     state = "" if departure is None else ctx.group.state().value
     static = beat.group_instance_id is not None and ctx.group.type is not GroupType.SHARE
@@ -53,21 +55,12 @@ def heartbeat(ctx: EpochContext, beat: GroupHeartbeat) -> Answer:
     return Answer.NONE
 
 
-def is_full(ctx: EpochContext, member_id: str) -> bool:
-    """Tell whether there is no room for a member: `throwIfConsumerGroupIsFull`, `throwIfShareGroupIsFull`.
-
-    A static member that comes back under another id is a new one to this rule.
-    """
-    group = ctx.group
-    return len(group.members) >= ctx.config.max_size(group.type) and member_id not in group.members
-
-
 def _dynamic_member(ctx: EpochContext, beat: GroupHeartbeat) -> EpochMember | Answer:
     """Find or make a dynamic member: `getOrMaybeSubscribeDynamicConsumerGroupMember`; each epoch 0 logs a join."""
     member = ctx.group.members.get(beat.sender)
     if member is None:
         if beat.member_epoch != JOIN_EPOCH:
-            return _unseen_member(ctx, beat)
+            return take_over_by_heartbeat(ctx, beat)
         member = _add(ctx, beat)
     elif ctx.accepted is None and (refusal := check_epoch(ctx, member, beat)) is not Answer.NONE:
         return refusal
@@ -82,8 +75,8 @@ def _static_member(ctx: EpochContext, beat: GroupHeartbeat) -> EpochMember | Ans
     holder = ctx.static_member(instance_id)
     if beat.member_epoch == JOIN_EPOCH:
         return _join_static(ctx, holder, beat)
-    if holder is None and _may_be_unseen(ctx, beat):
-        return _unseen_member(ctx, beat)
+    if holder is None and may_be_unseen(ctx, beat.sender):
+        return take_over_by_heartbeat(ctx, beat)
     refusal = check_instance(holder, beat.sender)
     if holder is None or refusal is not Answer.NONE:
         return refusal
@@ -166,34 +159,3 @@ def _say_returned(ctx: EpochContext, member: EpochMember, departure: Departure, 
         session_timeout_ms=max(member.rebalance_timeout_ms, 0),
         member_epoch=departure.epoch,
     )
-
-
-def _may_be_unseen(ctx: EpochContext, beat: GroupHeartbeat) -> bool:
-    if ctx.accepted:
-        return True
-    group = ctx.group
-    begins_here = not group.members and group.target_ms < 0 and group.last_event_ms == ctx.now_ms and not group.gone
-    return (begins_here or group.taken_over) and beat.sender not in group.gone
-
-
-def _unseen_member(ctx: EpochContext, beat: GroupHeartbeat) -> EpochMember | Answer:
-    """Stand in for what Kafka would know: a member of a group that was met in the middle of its life."""
-    if not _may_be_unseen(ctx, beat):
-        return Answer.UNKNOWN_MEMBER_ID
-    if is_full(ctx, beat.sender) and not ctx.accepted:
-        return Answer.GROUP_MAX_SIZE_REACHED
-    group = ctx.group
-    if not group.members:
-        group.taken_over = True
-    shown = max(beat.member_epoch, beat.answer_member_epoch or 0)
-    if group.taken_over:
-        group.epoch, group.target_epoch = max(group.epoch, shown), max(group.target_epoch, shown)
-    member = EpochMember(
-        member_id=beat.sender,
-        group_instance_id=beat.group_instance_id,
-        epoch=beat.member_epoch,
-        previous_epoch=beat.member_epoch,
-        topics=tuple(sorted(set(beat.subscribed_topics or ()))),
-        regex=beat.subscribed_regex or "",
-    )
-    return ctx.add(member)

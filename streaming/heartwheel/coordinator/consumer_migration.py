@@ -36,11 +36,50 @@ def convert_to_consumer_group(
     """
     if not group.members:
         return EpochGroup(group.group_id, last_event_ms=now_ms)
+    fresh = _epoch_group(group, group.generation, now_ms)
+    ctx = EpochContext(fresh, config, emit)
+    for upgraded, member in zip(fresh.members.values(), group.members.values(), strict=True):
+        ctx.arm(upgraded, TimerName.SESSION, member.session_timeout_ms)
+    reason = f"Upgrade group {group.group_id} from classic to consumer."
+    ctx.say(Kind.GROUP_UPGRADED, reason, Cause.PROTOCOL_CHANGED, epoch=fresh.epoch)
+    return fresh
+
+
+def recognize_consumer_group(group: Group, config: EpochConfig, epoch: int, now_ms: int) -> EpochGroup:
+    """Take a group for the consumer group that it was all the time: one with classic members, met in mid-life.
+
+    Nothing has happened to it, so nothing is said, and sessions run on as they were. Each member is at an epoch of its
+    own, which its next request tells. Whoever was parked in a join phase, which there was none of, has a whole session.
+
+    Args:
+        group: what it was taken for by the requests of its classic members.
+        config: what holds for groups.
+        epoch: the one that a heartbeat of the new protocol shows.
+        now_ms: when that arrived, epoch ms.
+    """
+    fresh = _epoch_group(group, max(group.generation, epoch), now_ms)
+    fresh.taken_over = True
+    ctx = EpochContext(fresh, config, lambda _: None)
+    for recognized, member in zip(fresh.members.values(), group.members.values(), strict=True):
+        ctx.arm(recognized, TimerName.SESSION, member.session_timeout_ms)
+        if group.kind is GroupKind.LOADED:
+            ctx.postpone(recognized, TimerName.SESSION, member.deadline_ms)
+    return fresh
+
+
+def _epoch_group(group: Group, epoch: int, now_ms: int) -> EpochGroup:
+    """Shape a group as one that goes by epochs, without timers.
+
+    In a group that was met in mid-life a member's epoch is only assumed; and one whose join was not seen has not said
+    how long it may take to join again.
+    """
+    is_seen = group.kind is GroupKind.CLASSIC and group.confirmed
     fresh = EpochGroup(
         group.group_id,
-        epoch=group.generation,
-        target_epoch=group.generation,
+        epoch=epoch,
+        target_epoch=epoch,
         last_event_ms=now_ms,
+        taken_over=not is_seen,
         members={
             member.member_id: EpochMember(
                 member_id=member.member_id,
@@ -49,9 +88,9 @@ def convert_to_consumer_group(
                 client_id=member.client_id,
                 client_host=member.client_host,
                 epoch=group.generation,
-                previous_epoch=group.generation,
-                epoch_is_known=True,
-                rebalance_timeout_ms=member.rebalance_timeout_ms,
+                previous_epoch=group.generation if is_seen else 0,
+                epoch_is_known=is_seen,
+                rebalance_timeout_ms=member.rebalance_timeout_ms if member.protocols else -1,
                 classic=ClassicProtocol(member.session_timeout_ms, member.protocols),
                 last_seen_ms=member.last_seen_ms,
             )
@@ -59,11 +98,6 @@ def convert_to_consumer_group(
         },
     )
     fresh.next_seq = len(fresh.members)
-    ctx = EpochContext(fresh, config, emit)
-    for upgraded, member in zip(fresh.members.values(), group.members.values(), strict=True):
-        ctx.arm(upgraded, TimerName.SESSION, member.session_timeout_ms)
-    reason = f"Upgrade group {group.group_id} from classic to consumer."
-    ctx.say(Kind.GROUP_UPGRADED, reason, Cause.PROTOCOL_CHANGED, epoch=fresh.epoch)
     return fresh
 
 
@@ -87,11 +121,12 @@ def convert_to_classic_group(
         generation=group.epoch,
         protocol_type=CONSUMER_PROTOCOL,
         last_event_ms=group.last_event_ms,
-        confirmed=True,
+        taken_over=group.taken_over,
     )
     ctx = Context(classic, config, emit)
     for member in group.members.values():
         joined_with = member.classic or ClassicProtocol(config.default_session_timeout_ms)
+        rebalance_ms = member.rebalance_timeout_ms
         added = Member(
             member_id=member.member_id,
             seq=ctx.roster.new_seq(),
@@ -99,7 +134,7 @@ def convert_to_classic_group(
             client_id=member.client_id,
             client_host=member.client_host,
             session_timeout_ms=joined_with.session_timeout_ms,
-            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            rebalance_timeout_ms=config.default_rebalance_timeout_ms if rebalance_ms < 0 else rebalance_ms,
             protocols=joined_with.protocols,
             last_seen_ms=member.last_seen_ms,
             stored=True,

@@ -16,7 +16,7 @@ from heartwheel.wire.events import Protocol
 from heartwheel.wire.group_heartbeats import HeartbeatType
 
 GONE_MAX: Final = 1_000
-"""How many members that are no more are remembered of a group that was met in the middle of its life."""
+"""How many ids that are no member's are remembered of a group that was met in the middle of its life."""
 
 LEFT_MAX: Final = 200
 """How many members that left are remembered of a group, so that the return of one is known."""
@@ -90,7 +90,8 @@ class EpochMember(msgspec.Struct, omit_defaults=True):
         previous_epoch: its epoch before, which is accepted too while its answer may have been lost.
         epoch_is_known: the epoch was in an answer; else it is the last one that the member spoke of, and a later one
             is taken for what an answer gave it.
-        rebalance_timeout_ms: how long it may take to give partitions back, ms; -1 if it has not said.
+        rebalance_timeout_ms: how long it may take to give partitions back, of a classic member to join again, ms; -1 if
+            it has not said.
         topics: the topics it subscribes to, sorted.
         regex: the pattern it subscribes to, empty if none.
         assigned: its partitions by the last answer, `None` if not known.
@@ -165,7 +166,8 @@ class EpochGroup(msgspec.Struct, omit_defaults=True):
         last_event_ms: effective time of the last event or timer; effective time never goes back.
         unloaded: its coordinator went away.
         taken_over: the log began in the middle of its life, so members may exist that were not seen yet.
-        gone: the last members of such a group that are known to be no more, at most `GONE_MAX`.
+        gone: the last ids of such a group that are known to be no member's, at most `GONE_MAX`: those of members that
+            are no more, and those that were just handed out to classic members.
         left: the last members that left by themselves and were not heard of since, by id, at most `LEFT_MAX`.
         forget_deadline_ms: when a group without members (or an unloaded one) is forgotten, epoch ms.
     """

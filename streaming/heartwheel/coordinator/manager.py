@@ -15,6 +15,7 @@ from heartwheel.coordinator.consumer_machine import EpochMachine
 from heartwheel.coordinator.consumer_migration import (
     convert_to_classic_group,
     convert_to_consumer_group,
+    recognize_consumer_group,
     validate_online_upgrade,
 )
 from heartwheel.coordinator.consumer_model import TYPE_OF, EpochGroup, GroupType
@@ -159,7 +160,7 @@ class GroupManager:
         machine = self._machine
         if isinstance(machine, GroupMachine):
             return machine.apply(event, now_ms, fingerprint)
-        if not machine.group.members and not machine.group.unloaded and _may_begin(event):
+        if not machine.group.members and not machine.group.unloaded and _may_begin(event, machine.group):
             # An empty group takes the protocol of whom it meets next: `getOrMaybeCreateClassicGroup`.
             machine.group.last_event_ms = now_ms
             fresh = GroupMachine(Group(machine.group.group_id), self._config.coordinator, self._emit, self._renewed_ms)
@@ -207,8 +208,9 @@ class GroupManager:
             return beat.member_epoch == JOIN_EPOCH or bool(beat.accepted)
         if group.kind is GroupKind.PRESENCE or TYPE_OF[beat.type] is not GroupType.CONSUMER:
             return False
-        # A group that was met in the middle of its life may have been a consumer group all the time.
-        if beat.member_epoch != JOIN_EPOCH and group.kind is not GroupKind.LOADED:
+        # A group that was met in the middle of its life may have been a consumer group all the time, and one whose
+        # member a broker accepts at an epoch is one, whatever was missed of it.
+        if beat.member_epoch != JOIN_EPOCH and group.kind is not GroupKind.LOADED and not beat.accepted:
             return False
         return bool(beat.accepted) or validate_online_upgrade(group, self._config)
 
@@ -217,13 +219,22 @@ class GroupManager:
     ) -> EpochMachine:
         if not group.members:
             return EpochMachine(EpochGroup(group.group_id, TYPE_OF[beat.type]), self._config, emit)
-        fresh = convert_to_consumer_group(group, self._config, now_ms, emit)
-        fresh.taken_over = group.kind is GroupKind.LOADED
-        return EpochMachine(fresh, self._config, emit)
+        if beat.member_epoch == JOIN_EPOCH or group.confirmed:
+            return EpochMachine(convert_to_consumer_group(group, self._config, now_ms, emit), self._config, emit)
+        shown = max(beat.member_epoch, beat.answer_member_epoch or 0)
+        return EpochMachine(recognize_consumer_group(group, self._config, shown, now_ms), self._config, emit)
 
 
-def _may_begin(event: Event) -> bool:
-    """Tell whether an event may be the first of a classic or of a presence group."""
+def _may_begin(event: Event, group: EpochGroup) -> bool:
+    """Tell whether an event may be the first of a classic, a loaded or a presence group, in place of an empty one.
+
+    A member that was not seen yet speaks the classic protocol in what was a consumer group: who was last seen of the
+    new protocol has gone, so the group has become a classic one.
+    """
     if event.type is EventType.JOIN:
         return True
-    return event.type is EventType.HEARTBEAT and event.generation_id == UNCHECKED_GENERATION
+    if event.type is EventType.HEARTBEAT and event.generation_id == UNCHECKED_GENERATION:
+        return True
+    may_be_unseen = group.type is GroupType.CONSUMER and group.taken_over and event.member_id not in group.gone
+    speaks_of_one = event.type in (EventType.HEARTBEAT, EventType.SYNC) and event.generation_id != UNCHECKED_GENERATION
+    return may_be_unseen and speaks_of_one

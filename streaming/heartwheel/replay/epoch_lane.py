@@ -17,6 +17,7 @@ from heartwheel.coordinator.consumer_machine import EpochMachine
 from heartwheel.coordinator.consumer_migration import (
     convert_to_classic_group,
     convert_to_consumer_group,
+    recognize_consumer_group,
     validate_online_upgrade,
 )
 from heartwheel.coordinator.consumer_model import TYPE_OF, EpochGroup, GroupType, TimerName
@@ -29,6 +30,7 @@ from heartwheel.wire.verdicts import Kind, Verdict
 
 _ACCEPTED: Final = frozenset({None, "NONE"})
 _HAS_TO_REJOIN: Final = "REBALANCE_IN_PROGRESS"
+_IS_GIVEN_ITS_ID: Final = "MEMBER_ID_REQUIRED"
 
 
 class EpochLine(msgspec.Struct, frozen=True):
@@ -173,15 +175,21 @@ class EpochLane:
 
     def _upgrade(self, beat: GroupHeartbeat, evidence: Evidence) -> bool:
         """Turn a classic group into one of the new protocol, if this heartbeat does so."""
-        lane = self._classic
-        if lane is None or beat.member_epoch != JOIN_EPOCH:
+        lane, accepted = self._classic, evidence.error == "NONE"
+        joins = beat.member_epoch == JOIN_EPOCH
+        if lane is None or beat.member_epoch < JOIN_EPOCH or not (joins or accepted):
             return False
         group = lane.state().group
         if group.members and TYPE_OF[beat.type] is not GroupType.CONSUMER:
             return False
-        if group.members and evidence.error is None and not validate_online_upgrade(group, self._config):
+        if group.members and not accepted and not validate_online_upgrade(group, self._config):
             return False
-        fresh = convert_to_consumer_group(group, self._config, evidence.t_ms, self._emit)
+        if joins or group.confirmed or not group.members:
+            fresh = convert_to_consumer_group(group, self._config, evidence.t_ms, self._emit)
+            fresh.type = TYPE_OF[beat.type]
+        else:
+            shown = max(beat.member_epoch, beat.answer_member_epoch or 0)
+            fresh = recognize_consumer_group(group, self._config, shown, evidence.t_ms)
         self._classic, self._machine = None, EpochMachine(fresh, self._config, self._emit)
         return True
 
@@ -190,6 +198,8 @@ class EpochLane:
             self._classic.feed(Recorded(event, evidence))
             return
         machine, error = self._machine, evidence.error
+        if machine is not None and machine.group.members and error == _IS_GIVEN_ITS_ID:
+            machine.apply_classic(event, evidence.t_ms)
         if machine is None or (error not in _ACCEPTED and error != _HAS_TO_REJOIN):
             return
         if not machine.group.members and event.type is EventType.JOIN:

@@ -7,17 +7,20 @@ Facts of Kafka's `classicGroupJoinToConsumerGroup`, `classicGroupSyncToConsumerG
 
 from __future__ import annotations
 
+import msgspec
+
 from heartwheel.audit.rules import members as who
 from heartwheel.audit.rules.context import Run
+from heartwheel.audit.rules.epoch_late import believe, joins_again, meet_classic, note_stranger
 from heartwheel.audit.rules.epoch_model import CONSUMER, REJOIN, RESYNC, REVOCATION, SESSION, Modern, Person
-from heartwheel.audit.rules.epoch_requests import BACK, REFUSED, is_full, succeed
+from heartwheel.audit.rules.epoch_requests import BACK, REFUSED, succeed
 from heartwheel.audit.rules.epoch_run import EpochRun
-from heartwheel.audit.rules.epoch_steps import assign_if_due, leaves_classic_members, next_epoch
+from heartwheel.audit.rules.epoch_steps import assign_if_due, is_full, leaves_classic_members, next_epoch
 from heartwheel.audit.rules.joins import FULL
 from heartwheel.audit.rules.model import CLASSIC, EMPTY, LOADED, NEVER, NOBODY, STABLE, Group, Member
 from heartwheel.audit.rules.phases import begin, write_record
 from heartwheel.audit.rules.requests import BAD_TIMEOUT
-from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType, Leaving
+from heartwheel.wire.events import Event, EventType, Leaving
 
 _ASKS_FOR_ID = 4
 """The first version of JoinGroup whose sender has to join with its id (KIP-394)."""
@@ -31,9 +34,11 @@ def classic_request(run: EpochRun, event: Event) -> str:
         return _join(run, event)
     if event.type is EventType.LEAVE:
         return _leave(run, event)
-    person = _sender(run, event)
-    if event.type is EventType.COMMIT or person is None:
+    if event.type is EventType.COMMIT:
         return REFUSED
+    person = _sender(run, event)
+    if isinstance(person, str):
+        return person or REFUSED
     _keep_alive(run, event, person)
     return ""
 
@@ -53,16 +58,19 @@ def _keep_alive(run: EpochRun, event: Event, person: Person) -> None:
         _ask_to_rejoin(run, person)
 
 
-def _sender(run: EpochRun, event: Event) -> Person | None:
-    instance_id = event.group_instance_id
-    person = run.modern.people.get(event.member_id) if instance_id is None else run.holder(instance_id)
+def _sender(run: EpochRun, event: Event) -> Person | str:
+    instance_id, people = event.group_instance_id, run.modern.people
+    person = people.get(event.member_id) if instance_id is None else run.holder(instance_id)
+    if person is None and event.member_id not in people:
+        return meet_classic(run, event)
     if person is None or person.member_id != event.member_id or not person.classic_ms:
-        return None
-    return person if event.generation_id in (person.epoch, UNCHECKED_GENERATION) else None
+        return ""
+    return person if believe(run, person, event.generation_id) else ""
 
 
 def _ask_to_rejoin(run: EpochRun, person: Person) -> None:
-    if REJOIN not in person.clocks:
+    """Give somebody the time it has to join again, once; nobody knows it of one whose join is not in the log."""
+    if REJOIN not in person.clocks and person.patience_ms >= 0:
         run.start(person, REJOIN, person.patience_ms)
 
 
@@ -75,6 +83,7 @@ def _why_not(run: EpochRun, event: Event) -> str:
         return BAD_TIMEOUT
     asks_for_id = event.api_version is None or event.api_version >= _ASKS_FOR_ID
     if not event.member_id and event.group_instance_id is None and asks_for_id:
+        note_stranger(run, event.assigned_member_id or "")
         return REFUSED
     return FULL if is_full(run, event.member_id) else ""
 
@@ -83,7 +92,7 @@ def _joining(run: EpochRun, event: Event, old: Person | None, member_id: str) ->
     """Find who joins, or let somebody be a member; of a strange instance id nobody."""
     instance_id = event.group_instance_id
     if old is None:
-        strange = instance_id is not None and event.member_id
+        strange = instance_id is not None and event.member_id and not joins_again(run, event)
         return None if strange else run.enter(Person(member_id, instance_id=instance_id))
     if instance_id is not None and not event.member_id:
         return succeed(run, old, member_id)
@@ -96,7 +105,7 @@ def _join(run: EpochRun, event: Event) -> str:
         return refusal
     member_id = event.member_id or event.assigned_member_id or ""
     old = modern.people.get(member_id) if instance_id is None else run.holder(instance_id)
-    is_new = old is None and member_id not in modern.people
+    is_new = old is None and member_id not in modern.people and not joins_again(run, event)
     person = _joining(run, event, old, member_id)
     if person is None:
         return REFUSED
@@ -108,6 +117,7 @@ def _join(run: EpochRun, event: Event) -> str:
         next_epoch(run, "member_joined", joined=(member_id,))
     assign_if_due(run, None)
     person.earlier, person.epoch, person.proven = person.epoch, modern.target, False
+    person.owes, person.owed = False, {}
     for what in (REJOIN, REVOCATION):
         person.clocks.pop(what, None)
     if instance_id is not None and old is not None and leaves_classic_members(run):
@@ -131,8 +141,12 @@ def _leave(run: EpochRun, event: Event) -> str:
 
 
 def upgraded(group: Group) -> Modern:
-    """Make a consumer group of the members of a classic one, with the generation as the epoch of all."""
-    modern = Modern(epoch=group.generation, target=group.generation, met_late=group.kind == LOADED)
+    """Make a consumer group of the members of a classic one, with the generation as the epoch of all.
+
+    Of a group that is not followed closely the members' epochs are assumed, and so are times of which no join tells.
+    """
+    sure = group.kind == CLASSIC and group.confirmed
+    modern = Modern(epoch=group.generation, target=group.generation, met_late=not sure)
     for member in group.members.values():
         modern.people[member.member_id] = Person(
             member.member_id,
@@ -141,9 +155,9 @@ def upgraded(group: Group) -> Modern:
             client_id=member.client_id,
             client_host=member.client_host,
             epoch=group.generation,
-            earlier=group.generation,
-            proven=True,
-            patience_ms=member.rebalance_ms,
+            earlier=group.generation if sure else 0,
+            proven=sure,
+            patience_ms=member.rebalance_ms if member.protocols else -1,
             classic_ms=member.session_ms,
             offers=member.protocols,
             seen_ms=member.seen_ms,
@@ -161,17 +175,37 @@ def say_upgraded(run: EpochRun) -> None:
     run.say_epoch("group_upgraded", f"Upgrade group {run.group.group_id} from classic to consumer.", "protocol_changed")
 
 
+def carry_on(run: EpochRun, group: Group, shown: int) -> None:
+    """Go on with a group that was a consumer group before, though only classic members of it were heard.
+
+    Args:
+        run: of what was made of it by `upgraded`.
+        group: as it was taken for; only in a loaded one do all sessions run, and they run on.
+        shown: the epoch that a heartbeat of its own protocol shows.
+    """
+    modern, runs_on = run.modern, group.kind == LOADED
+    modern.epoch, modern.target = max(modern.epoch, shown), max(modern.target, shown)
+    for person in modern.people.values():
+        run.start(person, SESSION, person.classic_ms)
+        if runs_on:
+            end_ms = group.members[person.member_id].deadline_ms
+            person.clocks[SESSION] = msgspec.structs.replace(person.clocks[SESSION], end_ms=end_ms)
+            run.file(person)
+
+
 def downgrade(run: Run, *, rebalances: bool) -> None:
     """Make a classic group of a consumer group in which only classic members are left."""
     group, modern = run.group, run.group.modern
     assert modern is not None, "a consumer group has it"  # noqa: S101 - how it is called
     become_classic_shell(group, modern.epoch)
+    group.met_late = modern.met_late
     for person in modern.people.values():
+        patience = person.patience_ms
         member = Member(
             member_id=person.member_id,
             seq=who.take_seq(group),
             session_ms=person.classic_ms,
-            rebalance_ms=person.patience_ms,
+            rebalance_ms=patience if patience >= 0 else run.config.default_rebalance_timeout_ms,
             instance_id=person.instance_id,
             client_id=person.client_id,
             client_host=person.client_host,
@@ -197,7 +231,7 @@ def become_classic_shell(group: Group, generation: int) -> None:
         if name not in ("verdicts", "now_ms", "renewed_ms"):
             setattr(group, name, getattr(fresh, name))
     group.kind, group.state, group.came_from = CLASSIC, STABLE, EMPTY
-    group.generation, group.protocol_type, group.confirmed = generation, "consumer", True
+    group.generation, group.protocol_type = generation, "consumer"
 
 
 def takes(group: Group, kind: str, *, epoch: int, accepted: bool, policy: str) -> bool:
@@ -216,7 +250,9 @@ def takes(group: Group, kind: str, *, epoch: int, accepted: bool, policy: str) -
         return True
     if not group.members:
         return epoch == 0 or accepted
-    if kind != CONSUMER or group.kind not in (CLASSIC, LOADED) or (epoch != 0 and group.kind != LOADED):
+    if kind != CONSUMER or group.kind not in (CLASSIC, LOADED):
+        return False
+    if epoch != 0 and group.kind != LOADED and not accepted:
         return False
     return accepted or (policy in ("bidirectional", "upgrade") and group.protocol_type in (None, "consumer"))
 

@@ -8,6 +8,7 @@ import msgspec
 
 from heartwheel.audit.rules.context import Run
 from heartwheel.audit.rules.epoch_classic import (
+    carry_on,
     classic_request,
     downgrade,
     forget_classic,
@@ -61,8 +62,10 @@ def first_heartbeat(run: Run, beat: GroupHeartbeat) -> str:
     trial = Group(group.group_id, verdicts=group.verdicts, now_ms=group.now_ms)
     trial.modern = upgraded(group) if group.members else Modern(kind=kind)
     epochs = EpochRun(trial, run.config, [])
-    if group.members:
+    if group.members and (beat.member_epoch == 0 or group.confirmed):
         say_upgraded(epochs)
+    elif group.members:
+        carry_on(epochs, group, max(beat.member_epoch, beat.answer_member_epoch or 0))
     answer = heartbeat(epochs, beat)
     if answer:
         return "" if answer == REFUSED else answer

@@ -16,7 +16,7 @@ LOOKUP_MS: Final = 25
 """How long it is taken to last until the topics of a new pattern are known, ms; no request tells."""
 
 PAST_MAX: Final = 1_000
-"""How many of those that left are remembered of a group that was met in the middle of its life."""
+"""How many ids that are nobody's are remembered of a group that was met in the middle of its life."""
 
 LEAVERS_MAX: Final = 200
 """How many of those that left by themselves are remembered, in case they come back."""
@@ -97,7 +97,7 @@ class Modern(msgspec.Struct):
         lookups: patterns, and when their topics are known, epoch ms.
         steps: how many timers and members there were.
         met_late: whether members may be there that were never seen.
-        past: who of such a group is known to have gone, the last of them.
+        past: the last ids of such a group that are known to be no member's: who has gone, or has yet to join.
         leavers: who left by itself and did not come back, the last of them: when (epoch ms), and at which epoch.
     """
 

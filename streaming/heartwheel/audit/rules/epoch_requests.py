@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heartwheel.audit.rules.epoch_late import enter_late, may_have_been_there, note_age
 from heartwheel.audit.rules.epoch_model import (
     AWAY,
     LEAVERS_MAX,
@@ -17,6 +18,7 @@ from heartwheel.audit.rules.epoch_steps import (
     assign_if_due,
     fits_epoch,
     follow_answer,
+    is_full,
     leaves_classic_members,
     next_epoch,
     reconcile,
@@ -45,6 +47,7 @@ def heartbeat(run: EpochRun, beat: GroupHeartbeat) -> str:
     accepted = beat.answer_member_epoch is not None
     if beat.member_epoch == 0 and not accepted and is_full(run, beat.sender):
         return FULL
+    note_age(run, beat)
     by_instance = beat.group_instance_id is not None and modern.kind != SHARE
     before, at_first = len(modern.people), stage_of(modern) if beat.sender in modern.leavers else ""
     person = _by_instance(run, beat, accepted=accepted) if by_instance else _by_id(run, beat, accepted=accepted)
@@ -67,13 +70,6 @@ def _patience_ms(person: Person, beat: GroupHeartbeat) -> int:
     """Tell a member's rebalance timeout from a heartbeat on, ms; -1, as silence, leaves it as it is."""
     asked_ms = beat.rebalance_timeout_ms
     return person.patience_ms if asked_ms is None or asked_ms < 0 else asked_ms
-
-
-def is_full(run: EpochRun, member_id: str) -> bool:
-    """Tell whether a group of this kind may not have one member more."""
-    modern = run.modern
-    most: int = getattr(run.config, f"group_{modern.kind}_max_size")
-    return member_id not in modern.people and len(modern.people) >= most
 
 
 def _stay(run: EpochRun, person: Person, beat: GroupHeartbeat, *, came: bool) -> None:
@@ -148,27 +144,19 @@ def succeed(run: EpochRun, old: Person, new_id: str) -> Person:
 
 
 def _unseen(run: EpochRun, beat: GroupHeartbeat, *, accepted: bool) -> Person | str:
-    """Believe somebody to be a member of a group that was met in the middle of its life."""
-    modern = run.modern
-    first = not modern.people and modern.target_ms < 0 and not modern.past
-    if not accepted and (beat.sender in modern.past or not (first or modern.met_late)):
+    if not accepted and not may_have_been_there(run, beat.sender):
         return REFUSED
     if not accepted and is_full(run, beat.sender):
         return FULL
-    modern.met_late = modern.met_late or not modern.people
-    if modern.met_late:
-        shown = max(beat.member_epoch, beat.answer_member_epoch or 0)
-        modern.epoch, modern.target = max(modern.epoch, shown), max(modern.target, shown)
-    return run.enter(
-        Person(
-            beat.sender,
-            instance_id=beat.group_instance_id,
-            epoch=beat.member_epoch,
-            earlier=beat.member_epoch,
-            topics=tuple(sorted(set(beat.subscribed_topics or ()))),
-            pattern=beat.subscribed_regex or "",
-        )
+    unseen = Person(
+        beat.sender,
+        instance_id=beat.group_instance_id,
+        epoch=beat.member_epoch,
+        earlier=beat.member_epoch,
+        topics=tuple(sorted(set(beat.subscribed_topics or ()))),
+        pattern=beat.subscribed_regex or "",
     )
+    return enter_late(run, unseen, max(beat.member_epoch, beat.answer_member_epoch or 0))
 
 
 def _leave(run: EpochRun, beat: GroupHeartbeat) -> str:

@@ -167,3 +167,10 @@ def leaves_classic_members(run: EpochRun) -> bool:
     if run.modern.kind != CONSUMER or not allowed or not 0 < len(people) <= config.group_max_size:
         return False
     return all(person.classic_ms for person in people.values())
+
+
+def is_full(run: EpochRun, member_id: str) -> bool:
+    """Tell whether a group of this kind may not have one member more."""
+    modern = run.modern
+    most: int = getattr(run.config, f"group_{modern.kind}_max_size")
+    return member_id not in modern.people and len(modern.people) >= most

@@ -10,6 +10,7 @@ from heartwheel.audit.derived import Derived
 from heartwheel.audit.rules import members as who
 from heartwheel.audit.rules.context import Run
 from heartwheel.audit.rules.epoch_groups import fire_due, first_heartbeat, take
+from heartwheel.audit.rules.epoch_model import CONSUMER
 from heartwheel.audit.rules.java import walk
 from heartwheel.audit.rules.joins import join
 from heartwheel.audit.rules.late import become_classic
@@ -93,7 +94,11 @@ def _may_begin(group: Group, event: Event) -> bool:
         return False
     if event.type is EventType.JOIN:
         return True
-    return event.type is EventType.HEARTBEAT and event.generation_id == UNCHECKED_GENERATION
+    if event.generation_id == UNCHECKED_GENERATION:
+        return event.type is EventType.HEARTBEAT
+    # In what was a consumer group somebody speaks the classic protocol who may be its member since before the log.
+    unseen = group.modern.kind == CONSUMER and group.modern.met_late and event.member_id not in group.modern.past
+    return unseen and event.type in (EventType.HEARTBEAT, EventType.SYNC)
 
 
 def _begin_anew(run: Run, event: Event) -> str:
