@@ -308,6 +308,17 @@ def test_leave_of_a_member_met_in_mid_life() -> None:
     ]
 
 
+def test_administrator_removes_members_of_either_protocol() -> None:
+    """`classicGroupLeaveToConsumerGroup` takes out whom it names; if only classic ones stay, the group is classic."""
+    stage = _met()
+    _beat(stage, 1_000, "c", 7)
+    assert stage.event(2_000, EventType.LEAVE, leaving=(Leaving("n"),)) is Answer.NONE
+    assert stage.said(Kind.MEMBER_LEFT, Kind.GROUP_DOWNGRADED, Kind.EPOCH_BUMPED) == [
+        ("member_left", "n", 2_000),
+        ("group_downgraded", None, 2_000),
+    ]
+
+
 def test_downgraded_group_is_followed_to_the_generation_that_it_has() -> None:
     """The epoch may have moved for a cause that is in no request: whoever syncs at a later one is alive."""
     stage = _met()
@@ -340,6 +351,15 @@ def test_classic_member_of_a_group_whose_others_have_all_gone_makes_it_a_loaded_
     group = stage.group
     assert isinstance(group, Group)
     assert (group.kind, list(group.members)) == (GroupKind.LOADED, ["c"])
+
+
+def test_static_classic_member_that_returns_does_not_make_the_group_classic() -> None:
+    """`validateOnlineDowngradeWithReplacedMember`: only the return of one that spoke the new protocol does."""
+    stage = _met()
+    _beat(stage, 1_000, "c", 7, group_instance_id="i")
+    _rejoin(stage, 1_500, "n")
+    stage.join(2_000, "d", group_instance_id="i")
+    assert stage.said(Kind.GROUP_DOWNGRADED) == []
 
 
 # Replays of a broker's request log, which know the answers

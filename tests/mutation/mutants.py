@@ -935,6 +935,14 @@ MUTANTS: Final = (
         f"{_MID_LIFE}::test_classic_member_of_a_known_consumer_group_is_taken_over",
     ),
     Mutant(
+        "an administrator cannot remove members of the newer protocol",
+        f"{_ENGINE}/coordinator/consumer_classic.py",
+        '        if member is None or leaver.member_id not in ("", member.member_id):\n',
+        '        if member is None or member.classic is None or leaver.member_id not in ("", member.member_id):\n',
+        "P2",
+        f"{_MID_LIFE}::test_administrator_removes_members_of_either_protocol",
+    ),
+    Mutant(
         "who has partitions to give back first is at the target's epoch",
         f"{_ENGINE}/coordinator/consumer_takeover.py",
         "    if generation < assumed and (member.epoch_is_known or generation < member.previous_epoch):\n",
@@ -953,8 +961,8 @@ MUTANTS: Final = (
     Mutant(
         "a member from before the log moves the epoch as it joins again",
         f"{_ENGINE}/coordinator/consumer_classic.py",
-        " and not was_there_before(ctx, event)\n    member",
-        "\n    member",
+        "member_id not in group.members and not was_there_before(ctx, event)",
+        "member_id not in group.members",
         "P1",
         f"{_MID_LIFE}::test_join_under_an_id_of_before_moves_no_epoch",
     ),

@@ -13,7 +13,7 @@ from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.consumer_context import EpochContext
 from heartwheel.coordinator.consumer_epochs import check_instance, is_full
 from heartwheel.coordinator.consumer_heartbeat import replace_static_member
-from heartwheel.coordinator.consumer_leave import validate_online_downgrade
+from heartwheel.coordinator.consumer_leave import bump_or_downgrade, validate_online_downgrade
 from heartwheel.coordinator.consumer_model import ClassicProtocol, EpochMember, TimerName
 from heartwheel.coordinator.consumer_takeover import (
     take_generation,
@@ -49,6 +49,7 @@ def join(ctx: EpochContext, event: Event, answered_epoch: int | None) -> Answer:
         return Answer.GROUP_MAX_SIZE_REACHED
     holder = ctx.static_member(event.group_instance_id)
     is_new = holder is None and member_id not in group.members and not was_there_before(ctx, event)
+    ends_new_protocol = holder is not None and holder.classic is None
     member = _joining_member(ctx, event, member_id)
     if isinstance(member, Answer):
         return member
@@ -68,7 +69,7 @@ def join(ctx: EpochContext, event: Event, answered_epoch: int | None) -> Answer:
     member.epoch_is_known = answered_epoch is not None
     member.unrevoked, member.revoking = False, {}
     ctx.cancel(member, TimerName.JOIN, TimerName.REBALANCE)
-    if holder is not None and validate_online_downgrade(ctx):
+    if ends_new_protocol and validate_online_downgrade(ctx):
         ctx.downgraded_by, ctx.downgrade_rebalances = member_id, False
         return Answer.NONE
     ctx.arm_session(member)
@@ -159,20 +160,23 @@ def _validate(ctx: EpochContext, event: Event) -> EpochMember | Answer:
 
 
 def leave(ctx: EpochContext, event: Event) -> Answer:
-    """Handle a LeaveGroup: `classicGroupLeaveToConsumerGroup`; members of the new protocol do not leave by it."""
+    """Handle a LeaveGroup: `classicGroupLeaveToConsumerGroup`, `consumerGroupFenceMembers`.
+
+    Members of the new protocol go by it too: an administrator may remove them so.
+    """
     group = ctx.group
-    gone: list[str] = []
+    gone: list[EpochMember] = []
     alone = Leaving(event.member_id, event.group_instance_id, event.reason)
     for leaver in event.leaving or (alone,):
         instance_id = leaver.group_instance_id
         member = group.members.get(leaver.member_id) if instance_id is None else ctx.static_member(instance_id)
-        if member is None or member.classic is None or leaver.member_id not in ("", member.member_id):
+        if member is None or leaver.member_id not in ("", member.member_id):
             continue
         reason = messages.left_classic(group, member, leave_reason(leaver.reason))
         ctx.say_of(member, Kind.MEMBER_LEFT, reason, Cause.MEMBER_LEFT)
         ctx.remove(member)
-        gone.append(member.member_id)
+        gone.append(member)
     if not gone:
         return Answer.UNKNOWN_MEMBER_ID
-    bump_epoch(ctx, Cause.MEMBER_LEFT, removed=tuple(gone))
+    bump_or_downgrade(ctx, gone, Cause.MEMBER_LEFT)
     return Answer.NONE

@@ -5,6 +5,8 @@ Read beside `GroupMetadataManager`: every function names the method it mirrors.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from heartwheel.coordinator import consumer_messages as messages
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.consumer_context import EpochContext
@@ -58,19 +60,26 @@ def _leave_for_a_while(ctx: EpochContext, member: EpochMember) -> Answer:
 def fence_member(ctx: EpochContext, member: EpochMember, cause: Cause) -> None:
     """Take a member out of the group: `consumerGroupFenceMember`, `shareGroupFenceMember`, `streamsGroupFenceMember`.
 
-    All its timers end with it (`cancelTimers`). If only classic members stay, a consumer group becomes a classic group
-    again, and then its epoch does not move.
+    All its timers end with it (`cancelTimers`).
     """
-    group = ctx.group
     ctx.remove(member)
+    bump_or_downgrade(ctx, [member], cause)
+
+
+def bump_or_downgrade(ctx: EpochContext, gone: Sequence[EpochMember], cause: Cause) -> None:
+    """Move the epoch on as members have gone: `consumerGroupFenceMembers`.
+
+    If only classic members stay, a consumer group becomes a classic group again, and then its epoch does not move.
+    """
     if validate_online_downgrade(ctx):
-        ctx.downgraded_by = member.member_id
+        ctx.downgraded_by = gone[-1].member_id
         return
-    bump_epoch(ctx, cause, silently=group.type is not GroupType.CONSUMER, removed=(member.member_id,))
+    silently = ctx.group.type is not GroupType.CONSUMER
+    bump_epoch(ctx, cause, silently=silently, removed=tuple(member.member_id for member in gone))
 
 
 def validate_online_downgrade(ctx: EpochContext) -> bool:
-    """Tell whether who stays makes a classic group: `validateOnlineDowngradeWithFencedMember`."""
+    """Tell whether who stays makes a classic group: `validateOnlineDowngradeWithFencedMembers` and its twin."""
     group, config = ctx.group, ctx.config
     if group.type is not GroupType.CONSUMER or not config.downgrade or not group.members:
         return False

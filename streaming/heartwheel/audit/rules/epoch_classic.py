@@ -106,6 +106,7 @@ def _join(run: EpochRun, event: Event) -> str:
     member_id = event.member_id or event.assigned_member_id or ""
     old = modern.people.get(member_id) if instance_id is None else run.holder(instance_id)
     is_new = old is None and member_id not in modern.people and not joins_again(run, event)
+    was_modern = instance_id is not None and old is not None and not old.classic_ms
     person = _joining(run, event, old, member_id)
     if person is None:
         return REFUSED
@@ -120,7 +121,7 @@ def _join(run: EpochRun, event: Event) -> str:
     person.owes, person.owed = False, {}
     for what in (REJOIN, REVOCATION):
         person.clocks.pop(what, None)
-    if instance_id is not None and old is not None and leaves_classic_members(run):
+    if was_modern and leaves_classic_members(run):
         return f"{BACK} at once"
     run.start_session(person)
     run.start(person, RESYNC, person.patience_ms)
@@ -128,16 +129,20 @@ def _join(run: EpochRun, event: Event) -> str:
 
 
 def _leave(run: EpochRun, event: Event) -> str:
+    """Take out whom a LeaveGroup names, of either protocol: an administrator removes members by it."""
     gone: list[str] = []
     for leaver in event.leaving or (Leaving(event.member_id, event.group_instance_id),):
         instance_id = leaver.group_instance_id
         person = run.modern.people.get(leaver.member_id) if instance_id is None else run.holder(instance_id)
-        if person is not None and person.classic_ms and leaver.member_id in ("", person.member_id):
+        if person is not None and leaver.member_id in ("", person.member_id):
             run.drop(person)
             gone.append(person.member_id)
-    if gone:
-        next_epoch(run, "member_left", removed=tuple(gone))
-    return "" if gone else REFUSED
+    if not gone:
+        return REFUSED
+    if leaves_classic_members(run):
+        return BACK
+    next_epoch(run, "member_left", removed=tuple(gone))
+    return ""
 
 
 def upgraded(group: Group) -> Modern:
