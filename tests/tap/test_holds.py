@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from heartwheel.explain.facts import Fact, Said
 from heartwheel.tap.holds import Hold, Holds
 from heartwheel.tap.request_log import RequestLog
 from heartwheel.tap.settling import SETTLE_MS
-from support.request_lines import T0, heartbeat, join
+from support.request_lines import T0, heartbeat, join, line
 
 _REBALANCE_IN_PROGRESS, _MEMBER_ID_REQUIRED = 27, 79
 
@@ -49,6 +51,23 @@ def test_heartbeat_of_before_ends_no_hold() -> None:
     assert holds.held(T0 + 60_000 - 10) == {"g": T0 - 5}
     _note(holds, heartbeat(T0 + 70, "m2", took_ms=1))
     assert holds.held(T0 + 70) == {}
+
+
+def _consumer_heartbeat(logged_ms: int, epoch: int, error: int = 0) -> str:
+    request = {"groupId": "g", "memberId": "n1", "memberEpoch": epoch}
+    return line(logged_ms, 68, request, {"errorCode": error, "memberId": "n1", "memberEpoch": epoch}, version=1)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "error", "ends"),
+    [(3, 0, True), (0, 0, False), (-1, 0, False), (3, 69, False)],
+    ids=["accepted", "joins", "leaves", "group id not found"],
+)
+def test_in_a_consumer_group_no_join_waits(epoch: int, error: int, *, ends: bool) -> None:
+    """A classic member in it is told to join again, and answered at once: nothing is parked, so nobody need wait."""
+    holds = Holds()
+    _note(holds, heartbeat(T0, error=_REBALANCE_IN_PROGRESS), _consumer_heartbeat(T0 + 1_000, epoch, error))
+    assert holds.held(T0 + 1_000) == ({} if ends else {"g": T0 - 1})
 
 
 def test_coordinators_own_word_begins_and_ends_a_hold() -> None:

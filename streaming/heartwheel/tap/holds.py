@@ -3,7 +3,8 @@
 A classic join is logged when it is answered, and that is when the join phase ends: up to the rebalance timeout later.
 Meanwhile its member is silent in the log, and alive. So from the first sign of a join phase on the group's time is held
 at that sign, until a sign that the phase is over: a join, sync or heartbeat that was accepted later, or, where the
-coordinator's own log is read beside it, that log's word. Without such a sign (everybody may have died) it ends with the
+coordinator's own log is read beside it, that log's word. In a consumer group no join waits, so there a heartbeat of the
+newer protocol is such a sign, too. Without such a sign (everybody may have died) it ends with the
 rebalance timeout, for no join waits longer.
 """
 
@@ -18,7 +19,7 @@ from heartwheel.tap.request_log import Answered
 from heartwheel.tap.requests import MEMBER_ID_REQUIRED, NO_ERROR, REBALANCE_IN_PROGRESS, error_of, group_of
 from heartwheel.tap.settling import SETTLE_MS
 
-_JOIN, _HEARTBEAT, _SYNC = 11, 12, 14
+_JOIN, _HEARTBEAT, _SYNC, _CONSUMER_HEARTBEAT = 11, 12, 14, 68
 _CLASSIC: Final = frozenset({_JOIN, _HEARTBEAT, _SYNC})
 
 _DEFAULT_REBALANCE_MS: Final = 300_000
@@ -57,10 +58,13 @@ class Holds:
         self._timeouts_ms: dict[str, int] = {}
 
     def note(self, answered: Answered) -> None:
-        """Take in a request of the classic protocol."""
+        """Take in a request of the classic protocol, or a heartbeat of a consumer group, which may have its members."""
+        group_id, error = group_of(answered), error_of(answered)
+        if answered.api == _CONSUMER_HEARTBEAT and error == NO_ERROR and answered.request.get("memberEpoch", 0) > 0:
+            # Above epoch 0 a broker accepts it in a consumer group alone.
+            self._end(group_id, answered.logged_ms, answered.arrived_ms)
         if answered.api not in _CLASSIC:
             return
-        group_id, error = group_of(answered), error_of(answered)
         if answered.api == _JOIN:
             self._note_timeout(group_id, int(answered.request.get("rebalanceTimeoutMs") or 0))
         if error in (REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED):
