@@ -97,6 +97,25 @@ def test_an_expired_member_starts_no_session_before_it_joins_again() -> None:
     assert _counts(answer.recorded, *answer.scenarios) == [(2, 1, 2), (2, 1, 2), (1, 0, 1)]
 
 
+@pytest.mark.parametrize("classic_first", [True, False])
+def test_classic_members_that_are_met_in_mid_life_are_asked_about(*, classic_first: bool) -> None:
+    """Their heartbeats, joins and syncs start a session each, and each expiration is an epoch of the consumer group."""
+    log = EpochLog(group_consumer_session_timeout_ms=600_000, default_session_timeout_ms=600_000)
+    log.ok(100 if classic_first else 0, "n", 7, 7)
+    for at_ms in (50, 3_000, 13_000, 16_000):
+        log.line(at_ms, type="heartbeat", member_id="paused", generation_id=7, error="NONE", api_version=4)
+    log.line(60, type="heartbeat", member_id="dead", generation_id=7, error="NONE", api_version=4)
+    log.line(19_000, type="join", member_id="paused", error="NONE", response_generation_id=7, api_version=9)
+    log.lines[-1] |= {"session_timeout_ms": 600_000, "protocol_type": "consumer", "protocols": [{"name": "range"}]}
+    log.line(22_000, type="sync", member_id="paused", generation_id=7, error="NONE", api_version=5)
+    log.ok(23_000, "n", 7, 7)
+    log.lines.sort(key=lambda line: line["t_ms"])
+    answer = _ask(log, [9_999, 10_001, 24_000], 24_000)
+    # `n` is silent for 23 s, `paused` for 10 s at the most, `dead` for ever.
+    assert _counts(answer.recorded, *answer.scenarios) == [(0, 0, 0), (3, 2, 3), (2, 1, 2), (0, 0, 0)]
+    assert answer.members == 3
+
+
 def test_only_members_of_the_kind_are_asked_about() -> None:
     """The broker's setting for consumer groups changes nothing for a share group, nor for a worker."""
     log = EpochLog()
