@@ -10,7 +10,7 @@ from coordinator.group_stage import T0, Stage
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.consumer_model import EpochGroup
 from heartwheel.coordinator.model import Group, GroupKind, GroupState
-from heartwheel.wire.events import EventType
+from heartwheel.wire.events import EventType, Protocol
 from heartwheel.wire.verdicts import Kind
 
 
@@ -128,3 +128,64 @@ def test_static_classic_member_that_returns_moves_no_epoch() -> None:
     stage.join(2_000, "d", group_instance_id="i")
     assert stage.said(Kind.EPOCH_BUMPED) == epochs
     assert list(stage.group.members) == ["n", "d"]
+
+
+@pytest.mark.parametrize(
+    ("protocol_type", "offers", "answer"),
+    [
+        ("consumer", ("range",), Answer.NONE),
+        ("consumer", ("sticky", "range"), Answer.NONE),
+        ("consumer", ("sticky",), Answer.INCONSISTENT_GROUP_PROTOCOL),
+        ("consumer", (), Answer.INCONSISTENT_GROUP_PROTOCOL),
+        ("connect", ("range",), Answer.INCONSISTENT_GROUP_PROTOCOL),
+        (None, (), Answer.NONE),
+    ],
+)
+def test_classic_join_of_a_consumer_group_has_a_protocol_in_common(
+    protocol_type: str | None, offers: tuple[str, ...], answer: Answer
+) -> None:
+    """`throwIfClassicProtocolIsNotSupported`; a source that knows nothing of protocols says nothing of them."""
+    stage = Stage()
+    stage.classic()
+    stage.beat(1_000, "n", 0)
+    protocols = tuple(Protocol(name, "x") for name in offers)
+    assert stage.join(2_000, "d", protocol_type=protocol_type, protocols=protocols) is answer
+    assert list(stage.group.members) == (["c", "n", "d"] if answer is Answer.NONE else ["c", "n"])
+
+
+@pytest.mark.parametrize(
+    ("protocol_type", "name", "version", "answer"),
+    [
+        ("consumer", "range", 5, Answer.NONE),
+        (None, None, 4, Answer.NONE),
+        (None, None, 5, Answer.INCONSISTENT_GROUP_PROTOCOL),
+        ("consumer", "sticky", 5, Answer.INCONSISTENT_GROUP_PROTOCOL),
+        ("connect", "range", 5, Answer.INCONSISTENT_GROUP_PROTOCOL),
+    ],
+)
+def test_sync_names_the_protocol_of_its_join(
+    protocol_type: str | None, name: str | None, version: int, answer: Answer
+) -> None:
+    """`throwIfClassicProtocolUnmatched`: another one is refused, and the sync timer runs on."""
+    stage = Stage(group_consumer_session_timeout_ms=100_000)
+    stage.beat(0, "n", 0, answer_member_epoch=2)
+    stage.join(1_000, "c")
+    synced = stage.event(
+        1_100,
+        EventType.SYNC,
+        "c",
+        generation_id=3,
+        protocol_type=protocol_type,
+        protocol_name=name,
+        api_version=version,
+    )
+    assert synced is answer
+    stage.manager.advance(T0 + 4_000)
+    assert len(stage.said(Kind.CLASSIC_MEMBER_SYNC_TIMEOUT)) == (answer is not Answer.NONE)
+
+
+def test_full_consumer_group_hands_out_no_ids() -> None:
+    """`throwIfConsumerGroupIsFull` comes before MEMBER_ID_REQUIRED."""
+    stage = Stage(group_consumer_max_size=1)
+    stage.beat(0, "n", 0, answer_member_epoch=2)
+    assert stage.join(1_000, "c", api_version=9) is Answer.GROUP_MAX_SIZE_REACHED

@@ -943,6 +943,14 @@ MUTANTS: Final = (
         f"{_MID_LIFE}::test_administrator_removes_members_of_either_protocol",
     ),
     Mutant(
+        "a sync of another protocol is taken",
+        f"{_ENGINE}/coordinator/consumer_classic.py",
+        "event.protocol_name in (None, answered)",
+        "True",
+        "P2",
+        f"{_MANAGER}::test_sync_names_the_protocol_of_its_join",
+    ),
+    Mutant(
         "who has partitions to give back first is at the target's epoch",
         f"{_ENGINE}/coordinator/consumer_takeover.py",
         "    if generation < assumed and (member.epoch_is_known or generation < member.previous_epoch):\n",

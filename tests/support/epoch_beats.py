@@ -29,6 +29,7 @@ EPOCHS_CONFIG = replace(
 )
 """Small timeouts, so that a short log meets every timer."""
 
+_STICKY = Protocol("sticky", "y")
 _members = st.sampled_from(["a", "b", "c", "d"])
 _groups = st.sampled_from(["g", "h"])
 _partitions = st.sampled_from([None, None, {}, {"t": (0, 1)}, {"t": (0,)}])
@@ -62,12 +63,16 @@ def _classic(draw: st.DrawFn) -> Event:
     fields: dict[str, Any] = {"type": kind, "group_id": draw(_groups), "member_id": draw(_members)}
     if kind in {EventType.HEARTBEAT, EventType.SYNC, EventType.COMMIT}:
         fields["generation_id"] = draw(st.sampled_from([-1, 1, 2, 3, 4]))
+    if kind is EventType.SYNC:
+        fields["protocol_type"] = draw(st.sampled_from([None, None, "consumer", "consumer", "connect"]))
+        fields["protocol_name"] = draw(st.sampled_from([None, None, "range", "range", "sticky"]))
+        fields["api_version"] = draw(st.sampled_from([None, None, 4, 5]))
     if kind is EventType.JOIN:
         fields |= {
             "session_timeout_ms": 1_500,
             "rebalance_timeout_ms": 1_000,
-            "protocol_type": draw(st.sampled_from(["consumer", "consumer", "connect"])),
-            "protocols": (Protocol("range", "x"),),
+            "protocol_type": draw(st.sampled_from(["consumer", "consumer", "consumer", "connect", None])),
+            "protocols": draw(st.sampled_from([(Protocol("range", "x"),)] * 3 + [(), (_STICKY, Protocol("range"))])),
         }
         if draw(st.booleans()):
             fields |= {"assigned_member_id": fields["member_id"], "member_id": "", "api_version": 3}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from heartwheel.coordinator import consumer_messages as messages
 from heartwheel.coordinator.answer import Answer
+from heartwheel.coordinator.classic_sync import lacks_protocol
 from heartwheel.coordinator.consumer_context import EpochContext
 from heartwheel.coordinator.consumer_epochs import check_instance, is_full
 from heartwheel.coordinator.consumer_heartbeat import replace_static_member
@@ -22,7 +23,7 @@ from heartwheel.coordinator.consumer_takeover import (
 )
 from heartwheel.coordinator.consumer_target import bump_epoch, catch_up_with, maybe_update_target
 from heartwheel.coordinator.messages import leave_reason
-from heartwheel.wire.events import Event, Leaving
+from heartwheel.wire.events import CONSUMER_PROTOCOL, Event, Leaving
 from heartwheel.wire.verdicts import Cause, Kind
 
 
@@ -35,18 +36,13 @@ def join(ctx: EpochContext, event: Event, answered_epoch: int | None) -> Answer:
         answered_epoch: the generation that it was answered with, if known.
     """
     group = ctx.group
-    if not ctx.config.coordinator.accepts_session_timeout(_session_ms(ctx, event)) and ctx.accepted is None:
-        return Answer.INVALID_SESSION_TIMEOUT
-    if (
-        not event.member_id
-        and event.group_instance_id is None
-        and (event.api_version is None or event.api_version >= 4)
-    ):
+    refusal = _validate_join(ctx, event) if ctx.accepted is None else Answer.NONE
+    if refusal is not Answer.NONE:
+        return refusal
+    if _requires_known_member_id(event):
         ctx.note_id(event.assigned_member_id or "")
         return Answer.MEMBER_ID_REQUIRED
     member_id = event.member_id or event.assigned_member_id or ""
-    if is_full(ctx, event.member_id) and ctx.accepted is None:
-        return Answer.GROUP_MAX_SIZE_REACHED
     holder = ctx.static_member(event.group_instance_id)
     is_new = holder is None and member_id not in group.members and not was_there_before(ctx, event)
     ends_new_protocol = holder is not None and holder.classic is None
@@ -78,6 +74,36 @@ def join(ctx: EpochContext, event: Event, answered_epoch: int | None) -> Answer:
     return Answer.NONE
 
 
+def _validate_join(ctx: EpochContext, event: Event) -> Answer:
+    """Check a join whose answer is not known, in the order in which Kafka does."""
+    if not ctx.config.coordinator.accepts_session_timeout(_session_ms(ctx, event)):
+        return Answer.INVALID_SESSION_TIMEOUT
+    if is_full(ctx, event.member_id):
+        return Answer.GROUP_MAX_SIZE_REACHED
+    return Answer.NONE if _supports_protocols(ctx, event) else Answer.INCONSISTENT_GROUP_PROTOCOL
+
+
+def _supports_protocols(ctx: EpochContext, event: Event) -> bool:
+    """Tell whether a join offers what all classic members do: `throwIfClassicProtocolIsNotSupported`.
+
+    Beyond Kafka, as in a classic group: a join that says nothing of protocols is accepted, and members whose join was
+    not seen stand in nobody's way.
+    """
+    if event.protocol_type is None and not event.protocols:
+        return True
+    members = ctx.group.members.values()
+    offers = [member.classic.protocols for member in members if member.classic is not None and member.classic.protocols]
+    common = {protocol.name for protocol in event.protocols}
+    common.intersection_update(*({protocol.name for protocol in offer} for offer in offers))
+    return event.protocol_type == CONSUMER_PROTOCOL and bool(common)
+
+
+def _requires_known_member_id(event: Event) -> bool:
+    """Tell whether a member has to join again with its id first: `JoinGroupRequest.requiresKnownMemberId`."""
+    is_new = not event.member_id and event.group_instance_id is None
+    return is_new and (event.api_version is None or event.api_version >= 4)
+
+
 def _session_ms(ctx: EpochContext, event: Event) -> int:
     return event.session_timeout_ms or ctx.config.coordinator.default_session_timeout_ms
 
@@ -101,6 +127,8 @@ def _joining_member(ctx: EpochContext, event: Event, member_id: str) -> EpochMem
 
 def sync(ctx: EpochContext, event: Event) -> Answer:
     """Handle a SyncGroup: `classicGroupSyncToConsumerGroup`."""
+    if ctx.accepted is None and not _names_its_protocol(ctx, event):
+        return Answer.INCONSISTENT_GROUP_PROTOCOL
     member = _validate(ctx, event)
     if isinstance(member, Answer):
         return member
@@ -110,6 +138,15 @@ def sync(ctx: EpochContext, event: Event) -> Answer:
     ctx.cancel(member, TimerName.SYNC)
     ctx.arm_session(member)
     return Answer.NONE
+
+
+def _names_its_protocol(ctx: EpochContext, event: Event) -> bool:
+    """Tell whether a sync names the protocol that its join was answered with: `throwIfClassicProtocolUnmatched`."""
+    member = ctx.group.members.get(event.member_id)
+    offers = member.classic.protocols if member is not None and member.classic is not None else ()
+    answered = offers[0].name if offers else event.protocol_name
+    fits = event.protocol_type in (None, CONSUMER_PROTOCOL) and event.protocol_name in (None, answered)
+    return fits and not lacks_protocol(event)
 
 
 def heartbeat(ctx: EpochContext, event: Event) -> Answer:

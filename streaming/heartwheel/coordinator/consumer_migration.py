@@ -15,10 +15,8 @@ from heartwheel.coordinator.consumer_messages import downgrade
 from heartwheel.coordinator.consumer_model import ClassicProtocol, EpochGroup, EpochMember, TimerName
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.model import Group, GroupKind, GroupState, Member
+from heartwheel.wire.events import CONSUMER_PROTOCOL
 from heartwheel.wire.verdicts import Cause, Kind, Verdict
-
-CONSUMER_PROTOCOL = "consumer"
-"""The protocol type of consumers: `ConsumerProtocol.PROTOCOL_TYPE`."""
 
 
 def validate_online_upgrade(group: Group, config: EpochConfig) -> bool:

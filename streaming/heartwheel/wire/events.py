@@ -35,6 +35,9 @@ DETAIL_CHARS_MAX: Final = 500
 PROTOCOLS_MAX: Final = 64
 """Most protocols that one join may offer."""
 
+CONSUMER_PROTOCOL: Final = "consumer"
+"""The protocol type of consumers: `ConsumerProtocol.PROTOCOL_TYPE`."""
+
 UNCHECKED_GENERATION: Final = -1
 """The generation of a request that asks for no generation check, as Kafka's `-1`."""
 

@@ -25,6 +25,9 @@ from heartwheel.wire.events import Event, EventType, Leaving
 _ASKS_FOR_ID = 4
 """The first version of JoinGroup whose sender has to join with its id (KIP-394)."""
 
+_HAS_TO_NAME = 5
+"""The first version of SyncGroup that has to name the protocol and its type (KIP-559)."""
+
 
 def classic_request(run: EpochRun, event: Event) -> str:
     """Apply a request of the classic protocol; the answers are those of `epoch_requests.heartbeat`."""
@@ -34,7 +37,7 @@ def classic_request(run: EpochRun, event: Event) -> str:
         return _join(run, event)
     if event.type is EventType.LEAVE:
         return _leave(run, event)
-    if event.type is EventType.COMMIT:
+    if event.type is EventType.COMMIT or (event.type is EventType.SYNC and not _keeps_to_protocol(run, event)):
         return REFUSED
     person = _sender(run, event)
     if isinstance(person, str):
@@ -81,11 +84,38 @@ def _session_of(run: EpochRun, event: Event) -> int:
 def _why_not(run: EpochRun, event: Event) -> str:
     if not run.allows_session(_session_of(run, event)):
         return BAD_TIMEOUT
+    if is_full(run, event.member_id):
+        return FULL
+    if not _has_common_protocol(run, event):
+        return REFUSED
     asks_for_id = event.api_version is None or event.api_version >= _ASKS_FOR_ID
     if not event.member_id and event.group_instance_id is None and asks_for_id:
         note_stranger(run, event.assigned_member_id or "")
         return REFUSED
-    return FULL if is_full(run, event.member_id) else ""
+    return ""
+
+
+def _has_common_protocol(run: EpochRun, event: Event) -> bool:
+    """Tell whether all classic members can agree; who says nothing of it is left out, heartwheel's own rule."""
+    if not event.protocols and event.protocol_type is None:
+        return True
+    if event.protocol_type != CONSUMER:
+        return False
+    spoken = [dict(person.offers) for person in run.modern.people.values() if person.classic_ms and person.offers]
+    return any(all(protocol.name in offers for offers in spoken) for protocol in event.protocols)
+
+
+def _keeps_to_protocol(run: EpochRun, event: Event) -> bool:
+    """Tell whether a sync names what its sender's join came to: the first protocol that it offered."""
+    has_to_name = event.api_version is not None and event.api_version >= _HAS_TO_NAME
+    if has_to_name and (event.protocol_type is None or event.protocol_name is None):
+        return False
+    if event.protocol_type is not None and event.protocol_type != CONSUMER:
+        return False
+    sender = run.modern.people.get(event.member_id)
+    if event.protocol_name is None or sender is None or not sender.classic_ms or not sender.offers:
+        return True
+    return event.protocol_name == sender.offers[0][0]
 
 
 def _joining(run: EpochRun, event: Event, old: Person | None, member_id: str) -> Person | None:
