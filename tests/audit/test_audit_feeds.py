@@ -88,6 +88,38 @@ def test_a_feed_that_lags_dies_and_comes_back() -> None:
     assert _is_confirmed(_engine(log)) == [("dead", SESSION_MS), ("late", 95_000 + SESSION_MS)]
 
 
+@pytest.mark.parametrize("agreed", [0, 2])
+@pytest.mark.parametrize("cut", [True, False])
+def test_p1_a_rebalance_in_what_a_feed_missed_expires_nobody(agreed: int, *, cut: bool) -> None:
+    """P1: after a gap a later generation is that of a rebalance that was missed, unless a member agreed since.
+
+    Also by heartbeats that are known, which no rule looks at.
+    """
+    log = LogBuilder()
+    joined: dict[str, Any] = {"group_id": "g", "protocol_type": "consumer", "api_version": 3}
+    offer: dict[str, Any] = {
+        "session_timeout_ms": SESSION_MS,
+        "rebalance_timeout_ms": 2_000,
+        "protocols": (Protocol("range"),),
+    }
+    log.pass_on(T0, Event(type=EventType.JOIN, assigned_member_id="a", **joined, **offer), T0, feed="one")
+    sync = Event(type=EventType.SYNC, member_id="a", generation_id=1, group_id="g")
+    log.pass_on(T0 + 100, sync, T0 + 100, feed="one")
+    for at_ms in (1_000, 2_000, 3_000):
+        log.pass_on(T0 + at_ms, Event(group_id="g", member_id="a", generation_id=1), T0 + at_ms, feed="one")
+    log.mark(T0 + 3_000, T0 + 3_000, feed="one")
+    back_ms = T0 + 60_000
+    log.mark(back_ms, back_ms, since_ms=back_ms, feed="one")
+    for number in range(12):
+        at_ms = back_ms + 1_000 * (number + 1)
+        beat = Event(group_id="g", member_id="a", generation_id=1 if number < agreed else 4)
+        log.pass_on(at_ms, beat, at_ms, feed="one")
+        log.mark(at_ms, at_ms, since_ms=back_ms, feed="one")
+    run = _engine(log, cuts=range(1, len(log.records)) if cut else ())
+    expired = [(member, at_ms + T0 - back_ms) for member, at_ms in _is_confirmed(run)]
+    assert expired == ([("a", 1_000 * agreed + SESSION_MS)] if agreed else [])
+
+
 def test_a_held_group_waits_and_no_other_does() -> None:
     """A group that a mark holds back stands still until a later mark lets it go."""
     log = LogBuilder()

@@ -15,6 +15,16 @@ def test_every_member_has_a_whole_session_after_an_outage() -> None:
     assert [member.last_seen_ms for member in stage.group.members.values()] == seen_ms
 
 
+def test_p1_a_rebalance_that_an_outage_hides_expires_nobody() -> None:
+    """P1: a later generation is a mistake while a group is followed closely, and after an outage a missed rebalance."""
+    stage = play(STABLE_AB + "+1000\nA beat g=2 -> NONE\nA beat g=4 -> ILLEGAL_GENERATION")
+    stage.machine.renew(stage.now_ms, stage.now_ms + 20_000)
+    stage.run("+20000\nA beat g=4 -> NONE\nB beat g=4 -> NONE\nA beat g=5 -> NONE\n= Stable 5 A B")
+    closely = play(STABLE_AB)
+    closely.machine.renew(closely.now_ms, closely.now_ms + 20_000)
+    closely.run("+20000\nA beat g=2 -> NONE\nA beat g=4 -> ILLEGAL_GENERATION")
+
+
 def test_a_renewal_shortens_nothing() -> None:
     """A shorter outage of another partition leaves alone what a longer one has put off further."""
     stage = play(STABLE_AB)

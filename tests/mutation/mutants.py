@@ -951,6 +951,22 @@ MUTANTS: Final = (
         f"{_MANAGER}::test_sync_names_the_protocol_of_its_join",
     ),
     Mutant(
+        "an outage hides no rebalance",
+        f"{_ENGINE}/coordinator/takeover.py",
+        "    if not group.confirmed or group.confirmed_after_ms >= renewed_ms:\n",
+        "    if True:\n",
+        "P1",
+        "tests/coordinator/test_renewal.py::test_p1_a_rebalance_that_an_outage_hides_expires_nobody",
+    ),
+    Mutant(
+        "a heartbeat that no rule looks at confirms no group after an outage",
+        f"{_ENGINE}/coordinator/takeover.py",
+        "    group.confirmed = any(_agrees(group, member, renewed_ms) for member in group.members.values())\n",
+        "    group.confirmed = False\n",
+        "P3",
+        "tests/audit/test_audit_feeds.py::test_p1_a_rebalance_in_what_a_feed_missed_expires_nobody",
+    ),
+    Mutant(
         "who has partitions to give back first is at the target's epoch",
         f"{_ENGINE}/coordinator/consumer_takeover.py",
         "    if generation < assumed and (member.epoch_is_known or generation < member.previous_epoch):\n",

@@ -23,7 +23,14 @@ from heartwheel.coordinator.answer import KEEPS_ALIVE, Answer
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.context import Conditions, Context
 from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState, Member
-from heartwheel.coordinator.takeover import become_classic, catch_up, is_behind, is_unseen_member, take_over
+from heartwheel.coordinator.takeover import (
+    become_classic,
+    catch_up,
+    doubt_after_outage,
+    is_behind,
+    is_unseen_member,
+    take_over,
+)
 from heartwheel.coordinator.timers import GroupTimer
 from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType
 from heartwheel.wire.verdicts import Verdict
@@ -55,6 +62,7 @@ class GroupMachine:
         self.clamped = 0
         """How many events had an append time before the group's effective time, and were counted as at that time."""
         self._ctx = Context(group, config, emit, renewed_ms)
+        doubt_after_outage(group, renewed_ms)
 
     @property
     def conditions(self) -> Conditions:
@@ -116,6 +124,7 @@ class GroupMachine:
         """
         self.advance(before_ms)
         self._ctx.renewed_ms = max(self._ctx.renewed_ms, after_ms)
+        doubt_after_outage(self.group, self._ctx.renewed_ms)
         return self._ctx.renew_timers(after_ms)
 
     def next_deadline_ms(self) -> int:
@@ -249,7 +258,8 @@ class GroupMachine:
             take_over(self._ctx, event)
         answer = self._classic_request(event, fingerprint)
         agreed = answer in KEEPS_ALIVE or answer is Answer.PARKED
-        group.confirmed = agreed and event.generation_id != UNCHECKED_GENERATION
+        if agreed and event.generation_id != UNCHECKED_GENERATION:
+            group.confirmed, group.confirmed_after_ms = True, self._ctx.renewed_ms
         return answer
 
     def _first_request(self, event: Event, fingerprint: int) -> Answer:
