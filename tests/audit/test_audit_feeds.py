@@ -166,6 +166,26 @@ def test_what_a_feed_that_was_gone_says_late_is_put_aside() -> None:
         assert (report.faults, report.unjudged + report.unsettled > 0) == ({}, True)
 
 
+@pytest.mark.parametrize("back_first", [False, True])
+def test_a_group_that_another_broker_has_loaded_goes_by_its_load(*, back_first: bool) -> None:
+    """What the feed of its old broker missed meanwhile puts nothing off that the new coordinator has decided."""
+    log, back_ms = LogBuilder(), T0 + 20_000
+    for member in ("dead", "alive"):
+        log.pass_on(T0, _beat(member), T0, feed="one")
+    for feed in FEEDS:
+        log.mark(T0 + 100, T0 + 100, feed=feed)
+    if back_first:
+        log.mark(back_ms, back_ms, since_ms=back_ms - 500, feed="one")
+    log.pass_on(T0 + 5_000, Event(group_id="g", type=EventType.LOAD), T0 + 5_000, feed="two")
+    for second in range(6, 22):
+        log.pass_on(T0 + 5_000, _beat("alive"), T0 + second * 1_000, feed="two")
+    log.mark(T0 + 21_500, T0 + 21_500, feed="two")
+    if not back_first:
+        log.mark(back_ms, back_ms, since_ms=back_ms - 500, feed="one")
+    log.mark(back_ms + 2_000, back_ms + 1_500, since_ms=back_ms - 500, feed="one")
+    assert _is_confirmed(_engine(log)) == [("dead", 5_000 + SESSION_MS)]
+
+
 def test_nobody_is_expired_who_may_have_moved_to_a_broker_whose_tap_is_behind() -> None:
     """A group of which nothing is heard any more waits for every tap; while it is heard of, for its own alone."""
     log = LogBuilder()

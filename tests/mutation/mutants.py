@@ -350,6 +350,14 @@ MUTANTS: Final = (
         f"{_AUDIT_FEEDS}::test_nobody_is_expired_who_may_have_moved_to_a_broker_whose_tap_is_behind",
     ),
     Mutant(
+        "what a broker's tap has missed renews the sessions of groups that another broker has loaded meanwhile",
+        f"{_ENGINE}/shard/group_runner.py",
+        "                machine.go_back_to_load(append_ms)\n",
+        "                pass\n",
+        "P2",
+        "tests/shard/test_feeds.py::test_new_coordinator_ends_the_sessions_that_it_gave",
+    ),
+    Mutant(
         "a feed that is new is not waited for",
         f"{_ENGINE}/log_time/log_time.py",
         "written_ms=part.watermark_ms if part else UNKNOWN_MS",

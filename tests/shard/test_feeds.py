@@ -195,6 +195,29 @@ def test_group_that_moves_to_a_new_feed_waits_for_its_first_mark() -> None:
     assert _expired(log, feeds) == [("a", T0 + 5_000 + SESSION_MS)]
 
 
+@pytest.mark.parametrize("back_first", [False, True])
+def test_new_coordinator_ends_the_sessions_that_it_gave(*, back_first: bool) -> None:
+    """A broker dies and comes back: whom the other one has loaded meanwhile goes by its load, not by the gap's end."""
+    log, back_ms = LogBuilder(), T0 + 20_000
+    for member in ("dead", "alive"):
+        log.pass_on(T0, _beat(member), T0, feed="one")
+    for feed in ("one", "two"):
+        log.mark(T0 + 100, T0 + 100, feed=feed)
+    if back_first:
+        log.mark(back_ms, back_ms, since_ms=back_ms - 500, feed="one")
+    log.pass_on(T0 + 5_000, Event(group_id="g", type=EventType.LOAD), T0 + 5_000, feed="two")
+    for second in range(6, 22):
+        log.pass_on(T0 + 5_000, _beat("alive"), T0 + second * 1_000, feed="two")
+    log.mark(T0 + 21_500, T0 + 21_500, feed="two")
+    if not back_first:
+        log.mark(back_ms, back_ms, since_ms=back_ms - 500, feed="one")
+    log.mark(back_ms + 2_000, back_ms + 1_500, since_ms=back_ms - 500, feed="one")
+    for cut in range(len(log.records)):
+        verdicts, _ = _run([log.records[:cut], log.records[cut:]], ("one", "two"))
+        expired = [(v.member_id, v.time_ms) for v in verdicts if v.kind is Kind.MEMBER_EXPIRED]
+        assert expired == [("dead", T0 + 5_000 + SESSION_MS)], cut
+
+
 def _script(dice: Random) -> list[tuple[int, Event]]:
     now, events = T0, []
     for _ in range(dice.randint(1, 40)):

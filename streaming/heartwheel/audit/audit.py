@@ -31,7 +31,7 @@ from heartwheel.audit.snapshot import new_state, read_snapshot, write_snapshot
 from heartwheel.audit.state import Begin, Held, OpenReject, OpenRow, Waiting
 from heartwheel.audit.ticks import read_tick
 from heartwheel.audit.timeline import Timeline
-from heartwheel.wire.events import RejectedError
+from heartwheel.wire.events import EventType, RejectedError
 from heartwheel.wire.group_heartbeats import GroupHeartbeat
 from heartwheel.wire.requests import Request, decode_request, fingerprint_of
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
@@ -293,6 +293,9 @@ class Audit:
         """Apply a record that nothing can come before."""
         state, group, part, offset = self._state, held.group, place.partition, place.offset
         partition = self._timeline.partition_of(part)
+        if part < 0 and event.type is EventType.LOAD and group.now_ms == group.renewed_ms:
+            # Its coordinator gives whole sessions from now on, whatever the feed of the one before has missed.
+            group.now_ms = min(group.now_ms, place.time_ms)
         if next_deadline_ms(group) <= place.time_ms:
             # Those are gone whose time has come, before it is asked whether there was room, and so may the group be.
             self._advance(held, place.time_ms)

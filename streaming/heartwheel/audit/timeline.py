@@ -232,14 +232,14 @@ class Timeline:
         source.behind_ms = max(others, default=-1)
 
     def _is_too_late(self, held: Held, place: Waiting) -> bool:
-        """Tell whether a group's time may be beyond an event, and not because its feed had missed something then."""
+        """Tell whether a group's time may be beyond an event, and not as a feed of it had missed something then."""
         source, time_ms = self._source(place.partition), place.time_ms
         now_ms = max(held.group.now_ms, held.newest_ms)
         if self._is_gone(source.number):
             self._note_behind(source)
-        number, from_ms, to_ms = held.missed
-        comes_with_it = number == source.number and from_ms < time_ms and now_ms == to_ms
-        return time_ms < source.behind_ms or (time_ms < now_ms and not comes_with_it)
+        _, from_ms, to_ms = held.missed
+        falls_into_it = from_ms < time_ms and now_ms == to_ms
+        return time_ms < source.behind_ms or (time_ms < now_ms and not falls_into_it)
 
     def _living(self, held: Held) -> list[Source]:
         """List the feeds of a group's partition that are not gone."""

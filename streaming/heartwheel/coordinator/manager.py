@@ -106,6 +106,19 @@ class GroupManager:
         self._renewed_ms = max(self._renewed_ms, after_ms)
         return self._machine.renew(before_ms, after_ms)
 
+    def go_back_to_load(self, at_ms: int) -> None:
+        """Let a load count at its own time, though a renewal has put the group's time beyond it.
+
+        A feed that missed something renews the sessions of its groups at the end of that. One that another broker has
+        loaded meanwhile has whole sessions from its load on, and that broker's feed missed nothing.
+
+        Args:
+            at_ms: when the group was loaded, by the feed that passes it on, epoch ms.
+        """
+        group = self.group
+        if group.last_event_ms == self.renewed_ms:
+            group.last_event_ms = min(group.last_event_ms, at_ms)
+
     @property
     def renewed_ms(self) -> int:
         """End of the newest outage that has renewed the sessions of the group as it is, epoch ms; -1 if none has."""

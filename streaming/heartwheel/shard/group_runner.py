@@ -22,7 +22,7 @@ from heartwheel.shard.renewal import renew_sessions
 from heartwheel.shard.router import Router
 from heartwheel.shard.rules_path import KINDS, GroupLoader, Loaded
 from heartwheel.shard.tables import FREE, Table
-from heartwheel.wire.events import Event
+from heartwheel.wire.events import Event, EventType
 from timing_wheel import TimingWheel
 
 Ints = NDArray[np.int64]
@@ -119,6 +119,8 @@ class GroupRunner:
             strict=True,
         ):
             event = log.event(entry)
+            if isinstance(event, Event) and event.type is EventType.LOAD and log.entry_partition[entry] < 0:
+                machine.go_back_to_load(append_ms)
             if admission.is_full(size) and machine.is_stranger(event):
                 # Who is gone by now makes room, wherever the batches are cut (`test_p6_the_gone_make_room_at_any_cut`).
                 machine.advance(append_ms)
