@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,12 +13,16 @@ NODE_ID = 2
 
 
 @contextmanager
-def second_broker(first: EmbeddedKafka, folder: Path) -> Iterator[EmbeddedKafka]:
+def second_broker(
+    first: EmbeddedKafka, folder: Path, *, config: Mapping[str, str] | None = None, request_log: bool = False
+) -> Iterator[EmbeddedKafka]:
     """Run a broker that joins the cluster of another one, whose controller it asks.
 
     Args:
         first: one that runs.
         folder: for its data.
+        config: broker properties beside those that make it the second one.
+        request_log: whether it writes down every request, for a tap.
     """
     port = free_port()
     listener = f"PLAINTEXT://{HOST}:{port}"
@@ -27,14 +31,15 @@ def second_broker(first: EmbeddedKafka, folder: Path) -> Iterator[EmbeddedKafka]
     data = folder / "data"
     data.mkdir(parents=True)
     (data / "meta.properties").write_text(f"version=1\ncluster.id={cluster}\nnode.id={NODE_ID}\n")
-    config = {
+    own = {
         "process.roles": "broker",
         "node.id": str(NODE_ID),
         "controller.quorum.voters": voters,
         "listeners": listener,
         "advertised.listeners": listener,
     }
-    with EmbeddedKafka(folder, port=port, config=config, heap="256m") as broker:
+    settings = {**(config or {}), **own}
+    with EmbeddedKafka(folder, port=port, config=settings, heap="256m", request_log=request_log) as broker:
         yield broker
 
 

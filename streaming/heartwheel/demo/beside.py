@@ -135,6 +135,11 @@ class Beside:
         removals = (self._engine_decided(row.group_id, name, LEFT, row.time_ms, known_ms) for name in members if name)
         return [removal for removal in removals if removal is not None]
 
+    @property
+    def removals(self) -> list[Removal]:
+        """All that either side has decided, member by member."""
+        return [removal for removals in self._removals.values() for removal in removals]
+
     def agreement(self, *, from_ms: int, to_ms: int) -> Agreement:
         """Hold both sides against each other.
 
@@ -143,10 +148,7 @@ class Beside:
             to_ms: until when, epoch ms.
         """
         counted = [
-            removal
-            for removals in self._removals.values()
-            for removal in removals
-            if from_ms <= (removal.kafka_ms or removal.deadline_ms or 0) <= to_ms
+            removal for removal in self.removals if from_ms <= (removal.kafka_ms or removal.deadline_ms or 0) <= to_ms
         ]
         known_to_both = [removal for removal in counted if removal.is_known_to_both]
         both = [removal for removal in known_to_both if abs(removal.apart_ms) <= APART_MS_MAX]

@@ -1,0 +1,62 @@
+"""Kafka's word and the engine's on the same groups: the logs of all brokers beside the topics of a job."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.demo.beside import Agreement, Beside
+from heartwheel.explain.run import explain_logs
+from heartwheel.explain.scan import Scanned
+from heartwheel.wall_clock import wall_ms
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from support.job import Job
+
+
+class BothSides:
+    """Read what both sides have decided of some groups.
+
+    Args:
+        brokers: all that may coordinate them.
+        job: the engine.
+        groups: whose removals count.
+    """
+
+    def __init__(self, brokers: Sequence[EmbeddedKafka], job: Job, groups: Iterable[str]) -> None:
+        self._logs = [str(broker.log_file) for broker in brokers]
+        self._job, self._groups = job, frozenset(groups)
+
+    def removed_by_kafka(self) -> set[str]:
+        """Name the members whom a coordinator has thrown out, or who left."""
+        return {removal.member_id for removal in self._read().removals if removal.kafka is not None}
+
+    def removed_by_engine(self) -> set[str]:
+        """Name the members whom the engine has thrown out, or who left."""
+        return {removal.member_id for removal in self._read().removals if removal.heartwheel is not None}
+
+    def removed_by_both(self) -> set[str]:
+        """Name the members of whom both say so."""
+        return {removal.member_id for removal in self._read().removals if removal.is_known_to_both}
+
+    def agreement(self) -> Agreement:
+        """Hold both sides against each other."""
+        return self._read().agreement(from_ms=0, to_ms=wall_ms())
+
+    def passed_on_ms(self) -> int:
+        """Tell up to when the job knows everything of every feed, epoch ms; -1 before it does."""
+        newest = {row["shard"]: row["feeds"] for row in self._job.topics.rows("status")}
+        return min((passed_ms for feeds in newest.values() for passed_ms in feeds.values()), default=-1)
+
+    def _read(self) -> Beside:
+        beside = Beside(self._groups)
+        for event in explain_logs(self._logs, Scanned(), stdin=io.BytesIO()):
+            beside.add_event(event)
+        topics = self._job.topics
+        for record in topics.read("expirations"):
+            beside.add_expiration(msgspec.json.decode(record.value or b"", type=ExpirationRow), record.append_ms)
+        for record in topics.read("triggers"):
+            beside.add_trigger(msgspec.json.decode(record.value or b"", type=TriggerRow), record.append_ms)
+        return beside
