@@ -31,7 +31,7 @@ def line(
         client: the client's id.
     """
     names = {8: "OFFSET_COMMIT", 11: "JOIN_GROUP", 12: "HEARTBEAT", 13: "LEAVE_GROUP", 14: "SYNC_GROUP"}
-    names |= {1: "FETCH", 68: "CONSUMER_GROUP_HEARTBEAT", 76: "SHARE_GROUP_HEARTBEAT"}
+    names |= {1: "FETCH", 68: "CONSUMER_GROUP_HEARTBEAT", 76: "SHARE_GROUP_HEARTBEAT", 88: "STREAMS_GROUP_HEARTBEAT"}
     said = {
         "isForwarded": False,
         "requestHeader": {

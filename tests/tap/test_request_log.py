@@ -108,6 +108,22 @@ def test_heartbeats_of_the_newer_protocols() -> None:
     assert share.type is HeartbeatType.SHARE
 
 
+def test_tasks_of_a_streams_member_are_told_apart_by_their_kind() -> None:
+    """An active task that becomes a standby task is taken away; tasks that nobody speaks of are as before."""
+    task = [{"subtopologyId": "0", "partitions": [0, 1]}]
+    request = {"groupId": "g", "memberId": "m", "memberEpoch": 3, "instanceId": None, "rebalanceTimeoutMs": -1}
+    none: dict[str, Any] = {"activeTasks": None, "standbyTasks": None, "warmupTasks": None}
+    answer = {"errorCode": 0, "memberId": "m", "memberEpoch": 3}
+    moved = {"activeTasks": [], "standbyTasks": task, "warmupTasks": []}
+    event = _event(line(T0, 88, request | none | {"activeTasks": task}, answer | moved))
+    assert isinstance(event, GroupHeartbeat)
+    assert (event.type, event.answer_member_epoch) == (HeartbeatType.STREAMS, 3)
+    assert (event.owned, event.assignment) == ({"activeTasks/0": (0, 1)}, {"standbyTasks/0": (0, 1)})
+    quiet = _event(line(T0, 88, request | none, answer | none))
+    assert isinstance(quiet, GroupHeartbeat)
+    assert (quiet.owned, quiet.assignment) == (None, None)
+
+
 def test_times_without_lines_part_what_was_read() -> None:
     """Lines are parted where nothing was logged for long, wherever that is among them."""
     log = RequestLog()

@@ -78,7 +78,7 @@ def locked_jars(set_name: str) -> list[Jar]:
     """List the jars of one set of the packaged lock.
 
     Args:
-        set_name: `broker`, `image`, `spark` or `tools`.
+        set_name: `broker`, `image`, `spark`, `streams` or `tools`.
 
     Raises:
         JarError: if the lock knows no such set.
@@ -105,7 +105,7 @@ def fetch_jars(
     """Bring one set of jars into the cache, if it is not there, and verify every byte of it.
 
     Args:
-        set_name: `broker`, `image`, `spark` or `tools`.
+        set_name: `broker`, `image`, `spark`, `streams` or `tools`.
         cache_dir: the cache; `default_cache_dir()` if absent. Several processes may share it.
         offline: ask no network.
         progress: called with how many bytes of the set are here.

@@ -41,6 +41,8 @@ _ELSEWHERE: Final = frozenset({ERRORS[14], ERRORS[15], ERRORS[16]})
 
 _HEARTBEATS: Final = {68: HeartbeatType.CONSUMER, 76: HeartbeatType.SHARE, 88: HeartbeatType.STREAMS}
 
+_TASKS: Final = ("activeTasks", "standbyTasks", "warmupTasks")
+
 
 def error_of(answered: Answered) -> str:
     """Return the answer's error by Kafka's name."""
@@ -170,6 +172,7 @@ def _group_heartbeat(answered: Answered) -> GroupHeartbeat | None:
     request, answer = answered.request, answered.answer
     if not (request.get("memberId") or answer.get("memberId")):
         return None
+    is_streams = _HEARTBEATS[answered.api] is HeartbeatType.STREAMS
     return GroupHeartbeat(
         type=_HEARTBEATS[answered.api],
         group_id=request["groupId"],
@@ -177,7 +180,7 @@ def _group_heartbeat(answered: Answered) -> GroupHeartbeat | None:
         member_id=request.get("memberId") or "",
         group_instance_id=request.get("instanceId"),
         rebalance_timeout_ms=request.get("rebalanceTimeoutMs"),
-        owned=_partitions(request.get("topicPartitions")),
+        owned=_tasks(request) if is_streams else _partitions(request.get("topicPartitions")),
         subscribed_topics=_names(request.get("subscribedTopicNames")),
         subscribed_regex=request.get("subscribedTopicRegex"),
         client_id=answered.client_id,
@@ -185,12 +188,23 @@ def _group_heartbeat(answered: Answered) -> GroupHeartbeat | None:
         api_version=answered.version,
         answer_member_id=answer.get("memberId"),
         answer_member_epoch=answer.get("memberEpoch"),
-        assignment=_partitions((answer.get("assignment") or {}).get("topicPartitions")),
+        assignment=_tasks(answer)
+        if is_streams
+        else _partitions((answer.get("assignment") or {}).get("topicPartitions")),
     )
 
 
 def _names(names: list[str] | None) -> tuple[str, ...] | None:
     return None if names is None else tuple(names)
+
+
+def _tasks(said: Mapping[str, Any]) -> dict[str, tuple[int, ...]] | None:
+    """Return a streams member's tasks by kind and subtopology: one that becomes a standby task is given back first."""
+    if all(said.get(kind) is None for kind in _TASKS):
+        return None
+    return {
+        f"{kind}/{task['subtopologyId']}": tuple(task["partitions"]) for kind in _TASKS for task in said.get(kind) or ()
+    }
 
 
 def _partitions(topics: list[dict[str, Any]] | None) -> dict[str, tuple[int, ...]] | None:

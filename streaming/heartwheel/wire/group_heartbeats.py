@@ -31,7 +31,7 @@ HEARTBEAT_BYTES_MAX: Final = 128 << 10
 Ten thousand partitions take half of it."""
 
 Partitions = Mapping[str, tuple[int, ...]]
-"""Partitions by topic id (of a streams group: by subtopology)."""
+"""Partitions by topic id (of a streams group: by the kind of task and the subtopology)."""
 
 
 class HeartbeatType(enum.StrEnum):
