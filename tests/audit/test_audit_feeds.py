@@ -186,6 +186,20 @@ def test_a_group_that_another_broker_has_loaded_goes_by_its_load(*, back_first: 
     assert _is_confirmed(_engine(log)) == [("dead", 5_000 + SESSION_MS)]
 
 
+def test_a_group_whose_broker_is_gone_for_good_goes_by_the_load_of_another() -> None:
+    """Nobody runs out between the last mark of the broker that is gone and the load; later everybody may."""
+    log, loaded_ms = LogBuilder(), T0 + 9_000
+    for member, at_ms in (("early", T0 - SESSION_MS), ("dead", T0), ("alive", T0)):
+        log.pass_on(T0, _beat(member), at_ms, feed="one")
+    for feed in FEEDS:
+        log.mark(T0 + 100, T0 + 100, feed=feed)
+    log.pass_on(loaded_ms, Event(group_id="g", type=EventType.LOAD), loaded_ms, feed="two")
+    for at_ms in range(T0 + 10_000, T0 + GONE_AFTER_MS + 20_000, 5_000):
+        log.pass_on(at_ms, _beat("alive"), at_ms, feed="two")
+        log.mark(at_ms, at_ms + 1, feed="two")
+    assert _is_confirmed(_engine(log)) == [("dead", 9_000 + SESSION_MS), ("early", 0)]
+
+
 def test_nobody_is_expired_who_may_have_moved_to_a_broker_whose_tap_is_behind() -> None:
     """A group of which nothing is heard any more waits for every tap; while it is heard of, for its own alone."""
     log = LogBuilder()

@@ -358,6 +358,14 @@ MUTANTS: Final = (
         "tests/shard/test_feeds.py::test_new_coordinator_ends_the_sessions_that_it_gave",
     ),
     Mutant(
+        "members of a broker that is gone for good run out before another one loads their group",
+        f"{_ENGINE}/shard/group_runner.py",
+        "        if known_ms < at_ms:\n",
+        "        if False:\n",
+        "P1",
+        "tests/shard/test_feeds.py::test_broker_that_is_gone_for_good_leaves_nobody_behind",
+    ),
+    Mutant(
         "a feed that is new is not waited for",
         f"{_ENGINE}/log_time/log_time.py",
         "written_ms=part.watermark_ms if part else UNKNOWN_MS",

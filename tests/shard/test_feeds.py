@@ -218,6 +218,49 @@ def test_new_coordinator_ends_the_sessions_that_it_gave(*, back_first: bool) -> 
         assert expired == [("dead", T0 + 5_000 + SESSION_MS)], cut
 
 
+def test_broker_that_is_gone_for_good_leaves_nobody_behind() -> None:
+    """Another broker loads the group later than its sessions are long: they are whole again, as Kafka's are.
+
+    Who had run out before the first broker was heard of last was expired by it.
+    """
+    log, loaded_ms = LogBuilder(), T0 + 9_000
+    for member, at_ms in (("early", T0 - SESSION_MS), ("dead", T0), ("alive", T0)):
+        log.pass_on(T0, _beat(member), at_ms, feed="one")
+    for feed in ("one", "two"):
+        log.mark(T0 + 100, T0 + 100, feed=feed)
+    log.pass_on(loaded_ms, Event(group_id="g", type=EventType.LOAD), loaded_ms, feed="two")
+    for at_ms in range(T0 + 10_000, T0 + FEED_GONE_MS + 20_000, 5_000):
+        log.pass_on(at_ms, _beat("alive"), at_ms, feed="two")
+        log.mark(at_ms, at_ms + 1, feed="two")
+    for cut in range(len(log.records)):
+        verdicts, _ = _run([log.records[:cut], log.records[cut:]], ("one", "two"))
+        expired = [(v.member_id, v.time_ms) for v in verdicts if v.kind is Kind.MEMBER_EXPIRED]
+        assert expired == [("early", T0), ("dead", loaded_ms + SESSION_MS)], cut
+
+
+def test_group_that_moves_on_forgets_brokers_that_it_has_left() -> None:
+    """What counts is the coordinator before: one that was left earlier, and is gone, puts nothing off."""
+    log = LogBuilder()
+    feeds = ("one", "two", "three")
+    log.pass_on(T0, _beat("a"), T0, feed="one")
+    for feed in feeds:
+        log.mark(T0 + 100, T0 + 100, feed=feed)
+    log.pass_on(T0 + 200, Event(group_id="g", type=EventType.LOAD), T0 + 200, feed="two")
+    log.pass_on(T0 + 1_000, _beat("dead"), T0 + 1_000, feed="two")
+    for at_ms in range(T0 + 1_000, T0 + 2 * FEED_GONE_MS, 5_000):
+        log.pass_on(at_ms, _beat("alive"), at_ms, feed="two")
+        for feed in feeds[1:]:
+            log.mark(at_ms, at_ms + 1, feed=feed)
+    first = [("a", T0 + 200 + SESSION_MS), ("dead", T0 + 1_000 + SESSION_MS)]
+    assert _expired(log, feeds) == first
+    last_ms = T0 + 2 * FEED_GONE_MS
+    log.pass_on(last_ms, _beat("late"), last_ms - SESSION_MS - 1, feed="two")
+    log.pass_on(last_ms, Event(group_id="g", type=EventType.LOAD), last_ms, feed="three")
+    for feed in feeds[1:]:
+        log.mark(last_ms + 1, last_ms + 1, feed=feed)
+    assert _expired(log, feeds) == [*first, ("late", last_ms - 1)]
+
+
 def _script(dice: Random) -> list[tuple[int, Event]]:
     now, events = T0, []
     for _ in range(dice.randint(1, 40)):

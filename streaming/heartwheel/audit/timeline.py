@@ -203,6 +203,10 @@ class Timeline:
         numbers = {*self._parts(held), *(source.number for source in self._living(held))}
         return min(self._decided_ms(number, group_id) for number in numbers)
 
+    def passed_on_ms(self, number: int, group_id: str) -> int:
+        """Tell up to when a source has passed on everything of a group, epoch ms."""
+        return self._decided_ms(number, group_id)
+
     def least_ms(self) -> int:
         """Tell up to when everything is known of every partition, epoch ms."""
         read = [part.decided_ms for part in self._state.partitions.values() if part.watermark_ms >= 0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -31,6 +32,9 @@ Rows = NDArray[np.intp]
 _NEW: Final = KINDS.index(GroupKind.NEW)
 _GROUPS_AT_ONCE: Final = 256
 """How many due groups are run before the limit of verdicts is looked at again."""
+
+
+PassedOn = Callable[[int, str], int]
 
 
 class GroupRunner:
@@ -67,13 +71,14 @@ class GroupRunner:
         self._heartbeats = heartbeats
         self._group_times = group_times
 
-    def apply(self, log: BatchLog, route: Route, times: Ints, batch: Batch) -> None:
+    def apply(self, log: BatchLog, route: Route, times: Ints, passed_on: PassedOn, batch: Batch) -> None:
         """Apply the records of every busy group, and fire its timers up to its own time.
 
         Args:
             log: the records.
             route: where they go, and which groups are busy.
             times: int64 (groups,), epoch ms.
+            passed_on: tells up to when a feed's source has passed on everything of a group, by its id, epoch ms.
             batch: what comes of it.
         """
         group = route.group[log.entry]
@@ -88,7 +93,7 @@ class GroupRunner:
         done = []
         for loaded in self._loader.load(rows[rows >= 0]):
             self._heartbeats.load(loaded.said)
-            self._apply_records(log, log.in_order(spans[loaded.row]), loaded, batch)
+            self._apply_records(log, log.in_order(spans[loaded.row]), loaded, passed_on, batch)
             batch.counts["records_clamped"] += loaded.machine.clamped
             loaded.machine.advance(int(times[loaded.row]))
             done.append(loaded)
@@ -105,7 +110,7 @@ class GroupRunner:
             if isinstance(log.event(entry), Event):  # others always have their bytes
                 self._heartbeats.keep(fingerprint, log.body(entry))
 
-    def _apply_records(self, log: BatchLog, records: Rows, loaded: Loaded, batch: Batch) -> None:
+    def _apply_records(self, log: BatchLog, records: Rows, loaded: Loaded, passed_on: PassedOn, batch: Batch) -> None:
         machine, admission = loaded.machine, batch.admission
         answers: Counter[Answer] = Counter()
         entries = log.entry[records]
@@ -121,6 +126,7 @@ class GroupRunner:
             event = log.event(entry)
             if isinstance(event, Event) and event.type is EventType.LOAD and log.entry_partition[entry] < 0:
                 machine.go_back_to_load(append_ms)
+                _take_over(loaded, heard or [], int(log.entry_partition[entry]), append_ms, passed_on)
             if admission.is_full(size) and machine.is_stranger(event):
                 # Who is gone by now makes room, wherever the batches are cut (`test_p6_the_gone_make_room_at_any_cut`).
                 machine.advance(append_ms)
@@ -210,3 +216,26 @@ class GroupRunner:
             self._heartbeats.keep_lost(one.said, one.kept_fingerprints())
         if self._loader.store(loaded):
             self._router.forget()
+
+
+def _take_over(loaded: Loaded, heard: list[int], source: int, at_ms: int, passed_on: PassedOn) -> None:
+    """Let a group go over to the coordinator that loads it.
+
+    What the one before has decided since its feed was heard of last nobody knows, if that is not waited for any more:
+    so nobody runs out in that time.
+
+    Args:
+        loaded: the group.
+        heard: the sources it was heard from, whose newest coordinator's is the last.
+        source: the new coordinator's.
+        at_ms: when it was loaded, epoch ms.
+        passed_on: as in `GroupRunner.apply`.
+    """
+    before = heard[-1] if heard else source
+    if before != source and before < 0:
+        known_ms = passed_on(before, loaded.machine.group.group_id)
+        if known_ms < at_ms:
+            loaded.machine.renew(known_ms, at_ms)
+    if source in heard:
+        heard.remove(source)
+        heard.append(source)

@@ -88,6 +88,17 @@ class GroupTimes:
         """Return the partitions a group was heard from, to be changed in place; `None` if it was seen in one alone."""
         return self._heard[row] if self._groups["elsewhere"][row] else None
 
+    def passed_on(self, source: int, group_id: str, time: LogTime, decided: Ints) -> int:
+        """Tell up to when a feed has passed on everything of a group, epoch ms.
+
+        Args:
+            source: the feed's.
+            group_id: of the group.
+            time: of the partitions.
+            decided: int64 (sources,), up to where each is decided, epoch ms.
+        """
+        return min(int(decided[source]), time.feed(source).held.get(group_id, TIME_MS_MAX))
+
     def were_heard(self, rows: Rows, partition: int) -> NDArray[np.bool_]:
         """Tell which of some groups (intp (n,)) that were seen in a partition were heard from there, too."""
         several = self._groups["elsewhere"][rows] != 0

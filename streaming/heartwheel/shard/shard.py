@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -228,7 +229,7 @@ class Shard:
         batch.counts["records"] += len(log)
         route = self._router.route(log)
         times = np.full(self._groups.rows, UNKNOWN_MS, np.int64)
-        self._apply_log(log, route, times, batch, by_rules=stepping_back(log, route))
+        self._apply_log(log, route, times, times, batch, by_rules=stepping_back(log, route))
         return self._end(batch, [])
 
     def advance(self, clock_ms: int) -> BatchResult:
@@ -305,7 +306,7 @@ class Shard:
                 log = BatchLog(packs, self._heartbeats)
                 route = self._router.route(log)
             if len(log):
-                self._apply_log(log, route, self._times(reached), batch)
+                self._apply_log(log, route, self._times(reached), reached, batch)
         self._runner.fire(int(reached.max(initial=0)), self._times(reached), batch)
         forgotten = self._owed.find_forgotten()
         if late:
@@ -333,7 +334,7 @@ class Shard:
         return bool(paid)
 
     def _apply_log(
-        self, log: BatchLog, route: Route, times: Ints, batch: Batch, *, by_rules: Rows | None = None
+        self, log: BatchLog, route: Route, times: Ints, reached: Ints, batch: Batch, *, by_rules: Rows | None = None
     ) -> None:
         if not self._wheel.clock_ms:
             # A new wheel starts where the log does, so that its first deadlines are filed on fine levels.
@@ -358,7 +359,8 @@ class Shard:
         self._group_times.hear(log, route)
         batch.counts["records_fast"] += alive.records
         batch.counts["records_clamped"] += alive.clamped
-        self._runner.apply(log, route, times, batch)
+        passed_on = partial(self._group_times.passed_on, time=self.time, decided=reached)
+        self._runner.apply(log, route, times, passed_on, batch)
 
 
 def _ascending(packs: list[Pack]) -> list[Pack]:
