@@ -200,6 +200,18 @@ def test_a_group_whose_broker_is_gone_for_good_goes_by_the_load_of_another() -> 
     assert _is_confirmed(_engine(log)) == [("dead", 9_000 + SESSION_MS), ("early", 0)]
 
 
+def test_an_unload_after_the_load_elsewhere_stops_nothing() -> None:
+    """The old coordinator may say that it has let a group go when the new one has loaded it already."""
+    log = LogBuilder()
+    log.pass_on(T0, _beat(), T0, feed="one")
+    log.mark(T0, T0, feed="two")
+    log.pass_on(T0 + 2_000, Event(group_id="g", type=EventType.UNLOAD), T0 + 1_012, feed="one")
+    log.pass_on(T0 + 2_000, Event(group_id="g", type=EventType.LOAD), T0 + 1_000, feed="two")
+    for feed in FEEDS:
+        log.mark(T0 + 8_000, T0 + 8_000, feed=feed)
+    assert _is_confirmed(_engine(log)) == [("a", 1_000 + SESSION_MS)]
+
+
 def test_nobody_is_expired_who_may_have_moved_to_a_broker_whose_tap_is_behind() -> None:
     """A group of which nothing is heard any more waits for every tap; while it is heard of, for its own alone."""
     log = LogBuilder()

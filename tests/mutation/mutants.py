@@ -352,8 +352,8 @@ MUTANTS: Final = (
     Mutant(
         "what a broker's tap has missed renews the sessions of groups that another broker has loaded meanwhile",
         f"{_ENGINE}/shard/group_runner.py",
-        "                machine.go_back_to_load(append_ms)\n",
-        "                pass\n",
+        "    loaded.machine.go_back_to_load(at_ms)\n",
+        "",
         "P2",
         "tests/shard/test_feeds.py::test_new_coordinator_ends_the_sessions_that_it_gave",
     ),
@@ -364,6 +364,14 @@ MUTANTS: Final = (
         "        if False:\n",
         "P1",
         "tests/shard/test_feeds.py::test_broker_that_is_gone_for_good_leaves_nobody_behind",
+    ),
+    Mutant(
+        "a broker that lets a group go stops the timers that another one has started",
+        f"{_ENGINE}/shard/group_runner.py",
+        "        return before == source\n",
+        "        return True\n",
+        "P2",
+        "tests/shard/test_feeds.py::test_old_coordinator_may_let_go_after_the_new_one_has_loaded",
     ),
     Mutant(
         "a feed that is new is not waited for",

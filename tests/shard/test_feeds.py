@@ -238,6 +238,25 @@ def test_broker_that_is_gone_for_good_leaves_nobody_behind() -> None:
         assert expired == [("early", T0), ("dead", loaded_ms + SESSION_MS)], cut
 
 
+def test_old_coordinator_may_let_go_after_the_new_one_has_loaded() -> None:
+    """An unload that is logged a little after the load elsewhere stops no timer; one before it does, until the load."""
+    for unloaded_ms in (T0 + 990, T0 + 1_012):
+        log = LogBuilder()
+        for member in ("dead", "alive"):
+            log.pass_on(T0, _beat(member), T0, feed="one")
+        log.mark(T0, T0, feed="two")
+        log.pass_on(T0 + 2_000, Event(group_id="g", type=EventType.UNLOAD), unloaded_ms, feed="one")
+        log.pass_on(T0 + 2_000, Event(group_id="g", type=EventType.LOAD), T0 + 1_000, feed="two")
+        for at_ms in range(T0 + 1_500, T0 + 8_000, 1_000):
+            log.pass_on(T0 + 8_000, _beat("alive"), at_ms, feed="two")
+        for feed in ("one", "two"):
+            log.mark(T0 + 8_000, T0 + 8_000, feed=feed)
+        for cut in range(len(log.records)):
+            verdicts, _ = _run([log.records[:cut], log.records[cut:]], ("one", "two"))
+            expired = [(v.member_id, v.time_ms) for v in verdicts if v.kind is Kind.MEMBER_EXPIRED]
+            assert expired == [("dead", T0 + 1_000 + SESSION_MS)], (unloaded_ms, cut)
+
+
 def test_group_that_moves_on_forgets_brokers_that_it_has_left() -> None:
     """What counts is the coordinator before: one that was left earlier, and is gone, puts nothing off."""
     log = LogBuilder()

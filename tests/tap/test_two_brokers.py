@@ -6,6 +6,7 @@ on where the one before has ended.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
@@ -53,7 +54,7 @@ def _partition_of(group: str) -> int:
     code = 0
     for letter in group:
         code = (31 * code + ord(letter)) & 0xFFFFFFFF
-    return (code & 0x7FFFFFFF) % len(LEADERS)
+    return abs(code - (code >> 31 << 32)) % len(LEADERS)
 
 
 def _group_in(partition: int, name: str) -> str:
@@ -150,6 +151,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
                 stack.callback(member.end)
         for member in (each for group in members.values() for each in group):
             member.wait_joined()
+        told = first.log_file.read_text() + second.log_file.read_text()
+        for group in CAST:
+            pattern = rf"topic={OFFSETS} partition={_partition_of(group)}\] .*{group}\b"
+            assert re.search(pattern, told), f"{group} is coordinated elsewhere"
         job.until_live()
         yield World((first, second), job, taps, members, BothSides((first, second), job, CAST), set())
 

@@ -293,8 +293,8 @@ class Audit:
         """Apply a record that nothing can come before."""
         state, group, part, offset = self._state, held.group, place.partition, place.offset
         partition = self._timeline.partition_of(part)
-        if part < 0 and event.type is EventType.LOAD:
-            self._take_over(held, part, place.time_ms)
+        if part < 0 and held.seen and not self._moves(held, part, place.time_ms, event):
+            return
         if next_deadline_ms(group) <= place.time_ms:
             # Those are gone whose time has come, before it is asked whether there was room, and so may the group be.
             self._advance(held, place.time_ms)
@@ -313,15 +313,20 @@ class Audit:
         elif part not in held.seen:
             held.seen.append(part)
 
-    def _take_over(self, held: Held, part: int, time_ms: int) -> None:
-        """Let a group go over to the broker that has loaded it: whole sessions from now on, whatever was before.
+    def _moves(self, held: Held, part: int, time_ms: int, event: Request) -> bool:
+        """Let a group go over to the broker that has loaded it, if that is what a feed says; tell if that counts.
 
-        The broker before may be gone, and its feed: then nobody has run out since that was heard of last.
+        It has whole sessions from then on, whatever was before. The broker before may be gone, and its feed: then
+        nobody has run out since that was heard of last. If it says after the load that it lets go, that is nothing.
         """
         group, seen = held.group, held.seen
+        if event.type is EventType.UNLOAD:
+            return seen[-1] == part
+        if event.type is not EventType.LOAD:
+            return True
         if group.now_ms == group.renewed_ms:
             group.now_ms = min(group.now_ms, time_ms)
-        if seen and part != seen[-1] < 0:
+        if part != seen[-1] < 0:
             known_ms = self._timeline.passed_on_ms(seen[-1], group.group_id)
             if known_ms < time_ms:
                 self._advance(held, known_ms)
@@ -329,6 +334,7 @@ class Audit:
         if part in seen:
             seen.remove(part)
             seen.append(part)
+        return True
 
     def _renew(self, held: Held, outage: Outage) -> None:
         if outage.partition in held.seen:

@@ -24,6 +24,7 @@ from heartwheel.shard.router import Router
 from heartwheel.shard.rules_path import KINDS, GroupLoader, Loaded
 from heartwheel.shard.tables import FREE, Table
 from heartwheel.wire.events import Event, EventType
+from heartwheel.wire.requests import Request
 from timing_wheel import TimingWheel
 
 Ints = NDArray[np.int64]
@@ -124,9 +125,9 @@ class GroupRunner:
             strict=True,
         ):
             event = log.event(entry)
-            if isinstance(event, Event) and event.type is EventType.LOAD and log.entry_partition[entry] < 0:
-                machine.go_back_to_load(append_ms)
-                _take_over(loaded, heard or [], int(log.entry_partition[entry]), append_ms, passed_on)
+            source = int(log.entry_partition[entry])
+            if heard and source < 0 and not _moves(event, append_ms, source, loaded, heard, passed_on):
+                continue
             if admission.is_full(size) and machine.is_stranger(event):
                 # Who is gone by now makes room, wherever the batches are cut (`test_p6_the_gone_make_room_at_any_cut`).
                 machine.advance(append_ms)
@@ -138,8 +139,8 @@ class GroupRunner:
                 machine.advance(append_ms)
                 if machine.is_forgettable():
                     heard.clear()  # it begins anew
-                if (partition := int(log.entry_partition[entry])) not in heard:
-                    heard.append(partition)
+                if source not in heard:
+                    heard.append(source)
             answer = machine.apply(event, append_ms, mark)
             if mark and isinstance(event, Event):
                 loaded.heard[mark] = event
@@ -218,20 +219,27 @@ class GroupRunner:
             self._router.forget()
 
 
-def _take_over(loaded: Loaded, heard: list[int], source: int, at_ms: int, passed_on: PassedOn) -> None:
-    """Let a group go over to the coordinator that loads it.
+def _moves(event: Request, at_ms: int, source: int, loaded: Loaded, heard: list[int], passed_on: PassedOn) -> bool:
+    """Let a group go from one coordinator to another, if that is what an event of a feed says; tell if it counts.
 
-    What the one before has decided since its feed was heard of last nobody knows, if that is not waited for any more:
-    so nobody runs out in that time.
+    The one before may say that it has let the group go when it is loaded elsewhere already: that stops nothing. What it
+    has decided since its feed was heard of last nobody knows, if that is not waited for any more: so nobody runs out in
+    that time.
 
     Args:
+        event: of a feed.
+        at_ms: its time, epoch ms.
+        source: the feed's.
         loaded: the group.
         heard: the sources it was heard from, whose newest coordinator's is the last.
-        source: the new coordinator's.
-        at_ms: when it was loaded, epoch ms.
         passed_on: as in `GroupRunner.apply`.
     """
-    before = heard[-1] if heard else source
+    before = heard[-1]
+    if event.type is EventType.UNLOAD:
+        return before == source
+    if event.type is not EventType.LOAD:
+        return True
+    loaded.machine.go_back_to_load(at_ms)
     if before != source and before < 0:
         known_ms = passed_on(before, loaded.machine.group.group_id)
         if known_ms < at_ms:
@@ -239,3 +247,4 @@ def _take_over(loaded: Loaded, heard: list[int], source: int, at_ms: int, passed
     if source in heard:
         heard.remove(source)
         heard.append(source)
+    return True
