@@ -55,9 +55,9 @@ def tap(
 ) -> None:
     """Pass on what real groups send to a broker, until SIGTERM or Ctrl-C: heartbeats, joins, syncs, leaves, commits.
 
-    The broker's request logger must be at DEBUG, which costs it about 14 us of CPU a heartbeat and up to a kilobyte of
-    log a request: docs/tap.md says how to switch it on and off at run time. The job must trust the feed (engine.feeds).
-    One tap reads one broker; each has a feed and a folder of its own.
+    The broker's request logger must be at DEBUG, which costs it CPU and a kilobyte of log or more for each request, not
+    for heartbeats alone: docs/tap.md says how much, and how to switch it on and off at run time. The job must trust the
+    feed (engine.feeds). One tap reads one broker; each has a feed and a folder of its own.
 
     For example:
 

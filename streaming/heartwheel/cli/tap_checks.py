@@ -12,11 +12,6 @@ if TYPE_CHECKING:
 
 NAME: Final = "request log"
 
-COST: Final = (
-    "each of their requests costs 10 to 14 us of CPU more, a fetch of 100 partitions 92 us, and 0.7 to 1.1 kB of log"
-)
-"""What the request logger costs a broker; docs/tap.md has the figures."""
-
 _OFF_HINT: Final = (
     "if nobody taps them: kafka-configs.sh --alter --entity-type broker-loggers --entity-name ID "
     "--add-config kafka.request.logger=INFO"
@@ -46,12 +41,15 @@ def rate_request_logs(levels: Mapping[int, str], *, feeds: str) -> Check:
         levels: by the broker's id.
         feeds: those that the job trusts, with commas between them.
     """
+    from heartwheel.tap.cost import cost_in_words
+
+    cost = cost_in_words()
     logging = sorted(broker for broker, level in levels.items() if level in {"DEBUG", "TRACE"})
     named = ", ".join(map(str, logging))
     if logging and feeds:
-        return Check(NAME, Status.OK, f"on at {named}, for taps: {COST}")
+        return Check(NAME, Status.OK, f"on at {named}, for taps: {cost}")
     if logging:
-        return Check(NAME, Status.WARN, f"on at {named}, though no feed is trusted: {COST}", _OFF_HINT)
+        return Check(NAME, Status.WARN, f"on at {named}, though no feed is trusted: {cost}", _OFF_HINT)
     if feeds:
         return Check(NAME, Status.WARN, f"off at every broker, and {feeds} may be taps on one", _ON_HINT)
     return Check(NAME, Status.OK, "off at every broker, as nobody taps them")
