@@ -36,7 +36,7 @@ class Pack(NamedTuple):
             heartbeats, come without.
         entry: intp (records,), which distinct value a record has; int32 on its way to be encoded.
         append_ms: int64 (records,), the records' effective append times, epoch ms: ascending.
-        offset: int64 (records,), the records' offsets.
+        offset: int64 (records,), the records' offsets: ascending, but for those of a feed that wait.
     """
 
     partition: int
@@ -108,14 +108,18 @@ def encode_packs(
     start = int(ends_at[0])
     body = memoryview(b"") if data is None else memoryview(data)[start : int(ends_at[-1])]
     pack = Pack(partition, fingerprints, Bodies(body, ends_at[1:] - start), entry, append_ms, offset)
+    return encode_cut(pack)
+
+
+def encode_cut(pack: Pack) -> list[bytes]:
+    """Encode a pack, cut where append times or offsets span more than 32 bits."""
     return [encode_pack(part) for part in _cut(pack)]
 
 
 def _cut(pack: Pack) -> list[Pack]:
     """Cut a pack until its append times and offsets span less than 32 bits."""
     records = len(pack.entry)
-    span_ms = int(pack.append_ms.max()) - int(pack.append_ms.min())
-    if records < 2 or max(span_ms, int(pack.offset[-1]) - int(pack.offset[0])) <= _SPAN_MAX:
+    if records < 2 or max(int(np.ptp(pack.append_ms)), int(np.ptp(pack.offset))) <= _SPAN_MAX:
         return [pack]
     early = np.arange(records) < records // 2
     # Each half has the values of its own records only, for whoever reads a pack takes it that every value has a record.
@@ -124,7 +128,8 @@ def _cut(pack: Pack) -> list[Pack]:
 
 def encode_pack(pack: Pack) -> bytes:
     """Encode one pack; append times and offsets must span less than 32 bits."""
-    base_ms, base_offset = int(pack.append_ms.min()), int(pack.offset[0])
+    # What a feed passes on is ordered by its times, and its offsets are not.
+    base_ms, base_offset = int(pack.append_ms.min()), int(pack.offset.min())
     body, ends = pack.bodies.raw
     return b"".join(
         (

@@ -280,6 +280,32 @@ def test_group_that_moves_on_forgets_brokers_that_it_has_left() -> None:
     assert _expired(log, feeds) == [*first, ("late", last_ms - 1)]
 
 
+def test_p4_what_waits_of_a_feed_keeps_its_place() -> None:
+    """Of one millisecond the log's order counts, also where the records waited in the state for their mark."""
+    log = LogBuilder()
+    log.mark(T0, T0)
+    log.pass_on(T0, _beat("a"), T0 + 3_000)
+    log.pass_on(T0, _beat("b"), T0 + 1_000)
+    log.pass_on(T0, Event(type=EventType.LEAVE, group_id="g", member_id="a"), T0 + 3_000)
+    log.mark(T0 + 3_000, T0 + 4_000)
+    at_once, _ = _run([log.records])
+    apart, shard = _run([log.records[:3], log.records[3:]])
+    assert by_group(apart) == by_group(at_once)
+    assert shard.member_count == 1
+
+
+def test_p6_a_feed_that_tells_of_long_ago_ends_no_job() -> None:
+    """Times of records that wait may be further apart than a pack spans."""
+    log = LogBuilder()
+    log.pass_on(T0, _beat("a"), T0)
+    log.pass_on(T0, _beat("b"), 0)
+    _, shard = _run([log.records, []])
+    assert shard.waiting_count == 2
+    log.mark(T0, T0 + 1)
+    verdicts, _ = _run([log.records[:2], log.records[2:]])
+    assert [v.time_ms for v in verdicts if v.kind is Kind.MEMBER_EXPIRED] == [SESSION_MS]
+
+
 def _script(dice: Random) -> list[tuple[int, Event]]:
     now, events = T0, []
     for _ in range(dice.randint(1, 40)):

@@ -29,7 +29,7 @@ import msgspec
 import numpy as np
 
 from heartwheel.log_time import LogTime, Outage
-from heartwheel.pack import Pack, decode_pack, encode_pack
+from heartwheel.pack import Pack, decode_pack, encode_cut
 from heartwheel.shard.arrays import read_columns, write_columns
 from heartwheel.shard.frame import (
     CorruptBlobError,
@@ -179,7 +179,7 @@ def decode_state(blob: str) -> ShardState:
 
 
 def _write_waiting(packs: list[Pack]) -> bytes:
-    return msgspec.msgpack.encode([encode_pack(pack) for pack in packs]) if packs else b""
+    return msgspec.msgpack.encode([part for pack in packs for part in encode_cut(pack)]) if packs else b""
 
 
 def _read_waiting(section: bytes) -> list[Pack]:
