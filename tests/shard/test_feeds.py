@@ -280,6 +280,33 @@ def test_group_that_moves_on_forgets_brokers_that_it_has_left() -> None:
     assert _expired(log, feeds) == [*first, ("late", last_ms - 1)]
 
 
+def test_p1_what_a_gone_feed_had_written_counts() -> None:
+    """A feed dies between what it wrote and its mark: once it is waited for no longer, what it wrote is not lost."""
+    log = LogBuilder()
+    feeds = ("one", "two")
+    for feed in feeds:
+        log.pass_on(T0, _beat(), T0 + feeds.index(feed), feed=feed)
+        log.mark(T0, T0 + 10, feed=feed)
+    log.pass_on(T0, _beat(), T0 + 5_000, feed="two")
+    log.mark(T0 + FEED_GONE_MS, T0 + 30_000, feed="one")
+    assert _expired(log, feeds) == []
+    log.mark(T0 + FEED_GONE_MS + 1, T0 + 30_000, feed="one")
+    assert _expired(log, feeds) == [("a", T0 + 5_000 + SESSION_MS)]
+
+
+def test_p5_a_gone_feed_holds_nobody_back() -> None:
+    """A feed dies while it holds a group back that another feed has, too: once it is gone the group goes on."""
+    log = LogBuilder()
+    log.pass_on(T0, _beat(), T0, feed="two")
+    log.mark(T0, T0 + 200, held={"g": T0 + 100}, feed="two")
+    log.pass_on(T0 + 5_000, _beat(), T0 + 5_000, feed="one")
+    feeds = ("one", "two")
+    log.mark(T0 + FEED_GONE_MS, T0 + 30_000, feed="one")
+    assert _expired(log, feeds) == []
+    log.mark(T0 + FEED_GONE_MS + 1, T0 + 30_000, feed="one")
+    assert _expired(log, feeds) == [("a", T0 + 5_000 + SESSION_MS)]
+
+
 def test_p4_what_waits_of_a_feed_keeps_its_place() -> None:
     """Of one millisecond the log's order counts, also where the records waited in the state for their mark."""
     log = LogBuilder()

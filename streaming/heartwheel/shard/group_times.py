@@ -131,7 +131,7 @@ class GroupTimes:
             home = np.where(homeless, first, self._groups["id_hash"] % count)
             times = np.minimum(times, decided[home])
         for row, found in self.elsewhere().items():
-            sources = self._awaited(row, found, time)
+            sources = self._awaited(row, time)
             times[row] = decided[sources].min() if sources[0] < 0 else min(times[row], decided[found].min())
         for row, held in self._held(time).items():
             times[row] = min(times[row], held)
@@ -180,7 +180,10 @@ class GroupTimes:
         # Where a group's record comes from another partition than its first, both have been noted: `note`.
         for entry in known[self._groups["elsewhere"][rows] != 0].tolist():
             row = int(group[entry])
-            for other in self._awaited(row, self._elsewhere[row], time):
+            awaited = self._awaited(row, time)
+            if own[entry] not in awaited:
+                until[entry] = TIME_MS_MAX  # its feed is gone: no mark of it will say that nothing more comes before
+            for other in awaited:
                 if other != own[entry]:
                     until[entry] = min(until[entry], decided[other] - (other < own[entry]))
         for row, held in self._held(time).items():
@@ -225,9 +228,10 @@ class GroupTimes:
             found[at] &= bool(beyond[self._elsewhere[int(rows[at])]].all())
         return found
 
-    def _awaited(self, row: int, elsewhere: list[int], time: LogTime) -> list[int]:
+    def _awaited(self, row: int, time: LogTime) -> list[int]:
         """Return the sources that a group is read from; of its feeds those that are gone only if all of them are."""
-        sources = [int(self._groups["partition"][row]), *elsewhere]
+        more = self._elsewhere[row] if self._groups["elsewhere"][row] else []
+        sources = [int(self._groups["partition"][row]), *more]
         return [each for each in sources if not self._is_gone(each, time)] or sources
 
     def _held(self, time: LogTime) -> dict[int, int]:
@@ -239,13 +243,9 @@ class GroupTimes:
                 id_hash = murmur2(group_id.encode("utf-8", "surrogatepass")) & 0x7FFFFFFF
                 rows = np.flatnonzero((groups["id_hash"] == id_hash) & (groups["state"] >= 0))
                 for row, known in zip(rows.tolist(), groups.text.ids(rows), strict=True):
-                    if known == group_id and FIRST_SOURCE - at in self._sources(row):
+                    if known == group_id and FIRST_SOURCE - at in self._awaited(row, time):
                         found[row] = min(held_ms, found.get(row, held_ms))
         return found
-
-    def _sources(self, row: int) -> list[int]:
-        more = self._elsewhere[row] if self._groups["elsewhere"][row] else []
-        return [int(self._groups["partition"][row]), *more]
 
     @staticmethod
     def _is_gone(source: int, time: LogTime) -> bool:
