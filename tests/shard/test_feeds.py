@@ -21,7 +21,7 @@ from heartwheel.shard import Shard, ShardLimits
 from heartwheel.spark.packer import Packer, PayloadKind
 from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, Record, by_group, frame_of, read_records
 from heartwheel.wire.events import Event, EventType, Protocol, RejectCause
-from heartwheel.wire.passed_on import HELD_MAX, Mark, encode_mark
+from heartwheel.wire.passed_on import AHEAD_MS_MAX, HELD_MAX, Mark, encode_mark
 from heartwheel.wire.rejects import Reject
 from heartwheel.wire.verdicts import Kind, Verdict
 from support.heartbeat_logs import EXAMPLES, T0
@@ -305,6 +305,18 @@ def test_p5_a_gone_feed_holds_nobody_back() -> None:
     assert _expired(log, feeds) == []
     log.mark(T0 + FEED_GONE_MS + 1, T0 + 30_000, feed="one")
     assert _expired(log, feeds) == [("a", T0 + 5_000 + SESSION_MS)]
+
+
+def test_p3_how_far_ahead_a_feed_is_does_not_depend_on_the_cut() -> None:
+    """A time is believed so far beyond its own record's append time, not beyond what the batch has shown before it."""
+    log = LogBuilder()
+    log.tick(T0 + 4_000)
+    log.pass_on(T0, _beat(), T0 + 10**9)
+    log.mark(T0 + 10_000, T0 + 10**9)
+    at_once, _ = _run([log.records])
+    apart, _ = _run([[record] for record in log.records])
+    assert at_once == apart
+    assert [v.time_ms for v in at_once if v.kind is Kind.MEMBER_EXPIRED] == [T0 + AHEAD_MS_MAX + SESSION_MS]
 
 
 def test_p4_what_waits_of_a_feed_keeps_its_place() -> None:

@@ -118,7 +118,7 @@ class Audit:
             state.counts["ticks"] = state.counts.get("ticks", 0) + 1
         elif event is None and value is not None and (mark := self._mark_of(value)) is not None:
             if mark.feed in self.config.feeds:
-                timeline.mark(mark, partition, time_ms)
+                timeline.mark(mark, partition, time_ms, append_ms)
         elif event is not None or (event := self._decode(value, append_ms, partition, offset)) is not None:
             self._put(event, value, append_ms, Waiting(time_ms, partition, offset))
         timeline.go_on(partition)
@@ -268,7 +268,7 @@ class Audit:
                 return
             counts = self._state.counts
             counts["passed_on"] = counts.get("passed_on", 0) + 1
-            at_ms = min(said.at_ms or 0, place.time_ms + AHEAD_MAX_MS)
+            at_ms = min(said.at_ms or 0, append_ms + AHEAD_MAX_MS)
             place = Waiting(at_ms, self._timeline.source(said.feed, partition).number, offset)
         self._timeline.put(self._held(event.group_id, partition, self._now_ms), place, event)
 

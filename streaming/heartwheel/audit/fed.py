@@ -90,19 +90,20 @@ class Source(msgspec.Struct):
         """Tell up to when all events of a group have been read, epoch ms."""
         return min(self.passed_ms, self.held.get(group_id, self.passed_ms))
 
-    def read(self, mark: FeedMark, time_ms: int) -> list[Outage]:
+    def read(self, mark: FeedMark, time_ms: int, append_ms: int) -> list[Outage]:
         """Take a mark.
 
         Args:
             mark: what it says.
             time_ms: its effective append time, epoch ms.
+            append_ms: its own, epoch ms: the mark is believed so far beyond it.
 
         Returns:
             What the feed has missed before it, if anything: for its groups that is as an outage is for others. For one
             that was held back it began where that was.
         """
         self.written_ms = time_ms
-        passed_ms = min(mark.passed_ms, time_ms + AHEAD_MAX_MS)
+        passed_ms = min(mark.passed_ms, append_ms + AHEAD_MAX_MS)
         known_ms, held = self.passed_ms, self.held
         if passed_ms < known_ms:
             return []

@@ -93,18 +93,19 @@ class Timeline:
         sources.append(source)
         return source
 
-    def mark(self, mark: FeedMark, partition: int, time_ms: int) -> None:
+    def mark(self, mark: FeedMark, partition: int, time_ms: int, append_ms: int) -> None:
         """Take a mark of a feed that is believed, and run the feed's groups as far as it lets them.
 
         Args:
             mark: what it says.
             partition: where it is.
             time_ms: its effective append time, epoch ms.
+            append_ms: its own, epoch ms.
         """
         source = self.source(mark.feed, partition)
         if self._is_gone(source.number):
             self._note_behind(source)
-        if missed := source.read(mark, time_ms):
+        if missed := source.read(mark, time_ms, append_ms):
             self._place_outages(missed, "missed_by_feeds")
         ready = []
         while source.due and source.due[0][0] <= source.passed_ms:

@@ -78,15 +78,16 @@ class FeedTime(msgspec.Struct, array_like=True):
         ]
 
 
-def note_mark(marks: list[FeedMark], mark: Mark, at_ms: int) -> None:
+def note_mark(marks: list[FeedMark], mark: Mark, at_ms: int, append_ms: int) -> None:
     """Add a mark to those that were read before it; one that follows the last without a gap continues it.
 
     Args:
         marks: in the order of the log.
         mark: the next one.
         at_ms: its effective append time, epoch ms.
+        append_ms: its own, beyond which it is believed by so much; the other may depend on where batches are cut.
     """
-    passed_ms = min(mark.passed_ms, at_ms + AHEAD_MS_MAX)
+    passed_ms = min(mark.passed_ms, append_ms + AHEAD_MS_MAX)
     since_ms = min(mark.since_ms, passed_ms)
     last = next((each for each in reversed(marks) if each.feed == mark.feed), None)
     if last is None or since_ms > last.passed_ms:

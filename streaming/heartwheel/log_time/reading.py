@@ -113,15 +113,16 @@ class ReadingsBuilder:
         reading.last_append_ms = int(append_ms[-1])
         return effective
 
-    def mark(self, partition: int, mark: Mark, at_ms: int) -> None:
+    def mark(self, partition: int, mark: Mark, at_ms: int, append_ms: int) -> None:
         """Take in a feed's mark, which stands in a partition that was read.
 
         Args:
             partition: of the heartbeat topic.
             mark: of a feed whose times are believed.
             at_ms: its effective time, epoch ms.
+            append_ms: its own append time, epoch ms.
         """
-        note_mark(self._readings[partition].marks, mark, at_ms)
+        note_mark(self._readings[partition].marks, mark, at_ms, append_ms)
 
     def _find_gaps(self, reading: Reading, before: Ints, effective: Ints, known: list[tuple[int, TickSeen]]) -> None:
         """Keep the gaps among the next records that may be outages, and close open ones by their first tick."""

@@ -113,7 +113,9 @@ class Packer:
         effective_ms = readings.add(partition, int(offset[0]), append_ms, tick_rows.tolist(), ticks)
         for row, value in zip(tick_rows.tolist(), said, strict=True):
             if (mark := read_mark(value)) is not None and mark.feed in self._decoder.feeds:
-                readings.mark(partition, mark, int(effective_ms[row]))
+                readings.mark(partition, mark, int(effective_ms[row]), int(append_ms[row]))
+        if decoded.passed_on:
+            yield from self._passed_on(partition, decoded, append_ms[whole], offset[whole])
         yield from self._by_shard(partition, decoded, effective_ms[whole], offset[whole])
         bad = np.flatnonzero(shard == BAD)
         if len(bad):
@@ -138,7 +140,6 @@ class Packer:
         shard = decoded.shard
         record_shard = shard[decoded.entry]
         if decoded.passed_on:
-            yield from self._passed_on(partition, decoded, append_ms, offset)
             record_shard[np.isin(decoded.entry, list(decoded.passed_on))] = TICK
             shard = shard.copy()
             shard[list(decoded.passed_on)] = TICK
@@ -175,7 +176,11 @@ class Packer:
     def _passed_on(
         self, partition: int, decoded: Decoded, append_ms: NDArray[np.int64], offset: NDArray[np.int64]
     ) -> Iterator[PackedRow]:
-        """Pack the records of feeds, with the times that they say, apart by shard and feed."""
+        """Pack the records of feeds, with the times that they say, apart by shard and feed.
+
+        How far ahead a time is goes by the record's own append time: the effective one depends on where batches are cut
+        (`test_p3_how_far_ahead_a_feed_is_does_not_depend_on_the_cut`).
+        """
         parts: dict[tuple[int, str], list[int]] = {}
         for record in np.flatnonzero(np.isin(decoded.entry, list(decoded.passed_on))).tolist():
             entry = int(decoded.entry[record])
