@@ -212,6 +212,71 @@ def test_an_unload_after_the_load_elsewhere_stops_nothing() -> None:
     assert _is_confirmed(_engine(log)) == [("a", 1_000 + SESSION_MS)]
 
 
+def _is_put_aside(log: LogBuilder, cuts: Sequence[int]) -> None:
+    """Audit what a job wrote that read all at once, and what one said instead whose batches ended elsewhere."""
+    at_once, in_parts = _engine(log), _engine(log, cuts)
+    assert [each.row.id for each in at_once.written] != [each.row.id for each in in_parts.written]
+    for run in (at_once, in_parts):
+        report = _audit(run)
+        assert (report.faults, report.unjudged + report.unsettled > 0) == ({}, True)
+
+
+def test_what_is_said_late_of_a_group_that_was_forgotten_is_put_aside() -> None:
+    """Nobody is left in it, and its feed had told all: what it says then may be of before, or of a group begun anew."""
+    log, gone_ms = LogBuilder(), T0 + 10_000 + CONFIG.empty_group_retention_ms
+    log.pass_on(T0, _beat(), T0, feed="one")
+    log.mark(gone_ms, gone_ms, feed="one")
+    log.pass_on(gone_ms, _beat("b"), T0 + 5_000, feed="one")
+    log.mark(gone_ms + 1, gone_ms + 1, feed="one")
+    _is_put_aside(log, (2,))
+
+
+def test_what_is_written_of_a_group_stays_put_aside_once_nobody_is_left_in_it() -> None:
+    """Rows may be read long after: that a feed spoke of the group too late is not forgotten with its last member."""
+    log, end_ms = LogBuilder(), T0 + 10_000 + CONFIG.empty_group_retention_ms
+    log.pass_on(T0, _beat(), T0, feed="one")
+    log.mark(T0, T0 + 2_000, feed="one")
+    log.pass_on(T0, _beat("b"), T0 - 1_000, feed="one")
+    log.mark(end_ms, end_ms, feed="one")
+    _is_put_aside(log, (2,))
+
+
+def test_a_group_of_two_feeds_that_begins_anew_is_put_aside() -> None:
+    """What was forgotten of it is that the other feed had told of it, too, and that is not waited for by a new one."""
+    log = LogBuilder()
+    for feed in FEEDS:
+        log.mark(T0, T0, feed=feed)
+    log.pass_on(T0, Event(type=EventType.UNLOAD, group_id="g"), T0, feed="one")
+    log.pass_on(T0, Event(type=EventType.LOAD, group_id="g"), T0 + 1, feed="two")
+    for feed in FEEDS:
+        log.mark(T0, T0 + 100, feed=feed)
+    log.pass_on(T0 + 2_000, _beat(), T0 + 2_000, feed="one")
+    log.mark(T0 + 3_000, T0 + 3_000, feed="one")
+    log.pass_on(T0 + 4_000, _beat("b"), T0 + 1_000, feed="two")
+    for feed in FEEDS:
+        log.mark(T0 + 30_000, T0 + 30_000, feed=feed)
+    _is_put_aside(log, (6, 8))
+
+
+def test_what_two_feeds_tell_of_one_millisecond_is_put_aside() -> None:
+    """Also where the one is applied when the other comes: which of them is the first, nothing says."""
+    log = LogBuilder()
+    for feed in FEEDS:
+        log.mark(T0, T0, feed=feed)
+    for feed in FEEDS:
+        log.pass_on(T0, _beat(feed), T0 + FEEDS.index(feed), feed=feed)
+    for feed in FEEDS:
+        log.mark(T0, T0 + 2, feed=feed)
+    log.pass_on(T0, _beat("x"), T0 + 1_000, feed="two")
+    for feed in FEEDS:
+        log.mark(T0, T0 + 1_000, feed=feed)
+    log.pass_on(T0, _beat("y"), T0 + 1_000, feed="one")
+    for feed in FEEDS:
+        log.mark(T0 + 30_000, T0 + 30_000, feed=feed)
+    report = _audit(_engine(log))
+    assert (report.faults, report.unjudged + report.unsettled > 0) == ({}, True)
+
+
 def test_nobody_is_expired_who_may_have_moved_to_a_broker_whose_tap_is_behind() -> None:
     """A group of which nothing is heard any more waits for every tap; while it is heard of, for its own alone."""
     log = LogBuilder()

@@ -57,6 +57,7 @@ class Held(msgspec.Struct):
         waiting: (time, 0, partition, offset, value) of records, (begin, 1, partition, end, nothing) of outages, which
             something unread may come before, as a heap; epoch ms.
         newest_ms: time of the newest event that was applied of those that feeds pass on, epoch ms.
+        newest_from: the source of that event.
         missed: the source of what a feed of it has missed last, and its begin and end, epoch ms.
         unknown: whether it may have begun before the log does.
         places: where its newest confirmed row is, by topic.
@@ -70,6 +71,7 @@ class Held(msgspec.Struct):
     filed: dict[int, int] = {}
     waiting: list[tuple[int, int, int, int, bytes]] = []
     newest_ms: int = -1
+    newest_from: int = -1
     missed: tuple[int, int, int] = (-1, -1, -1)
     unknown: bool = False
     places: dict[str, Place] = {}

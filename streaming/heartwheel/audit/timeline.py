@@ -153,10 +153,11 @@ class Timeline:
 
     def _wait(self, held: Held, place: Waiting, event: Request) -> None:
         entry = (place.time_ms, _RECORD, place.partition, place.offset, encode_request(event))
+        applied = (held.newest_ms, _RECORD, held.newest_from)
         if (
             len(held.parts) > 1
             and place.partition < 0
-            and any(other[0] == entry[0] and other[2] != entry[2] for other in held.waiting)
+            and any(other[0] == entry[0] and other[2] != entry[2] for other in (*held.waiting, applied))
         ):
             held.unknown = True  # two brokers in one millisecond: nothing says which was first
         if place.partition < 0 and self._is_too_late(held, place):
@@ -240,6 +241,9 @@ class Timeline:
         """Tell whether a group's time may be beyond an event, and not as a feed of it had missed something then."""
         source, time_ms = self._source(place.partition), place.time_ms
         now_ms = max(held.group.now_ms, held.newest_ms)
+        if now_ms <= 0:
+            # What is forgotten may have come as far as the feed had.
+            now_ms = source.passed_of(held.group.group_id)
         if self._is_gone(source.number):
             self._note_behind(source)
         _, from_ms, to_ms = held.missed
@@ -304,12 +308,22 @@ class Timeline:
                 self._advance(held, time_ms)
                 self._renew(held, Outage(time_ms, number, partition))
             else:
-                held.newest_ms = max(held.newest_ms, time_ms if partition < 0 else -1)
+                if partition < 0:
+                    self._note_fed(held, time_ms, partition)
                 self._use(held, Waiting(time_ms, partition, number), decode_accepted_request(value))
         now_ms = self.time_of(held)
         if next_deadline_ms(held.group) <= now_ms:
             self._advance(held, now_ms)
         self.file(held)
+
+    def _note_fed(self, held: Held, time_ms: int, source: int) -> None:
+        """Note an event that a feed passes on, before it is applied."""
+        if len(held.parts) > 1 and held.newest_ms >= 0:
+            self._advance(held, time_ms)
+            if is_gone(held.group):
+                held.unknown = True  # it was forgotten, and which feeds had told of it, too; not so in any batch
+        if time_ms >= held.newest_ms:
+            held.newest_ms, held.newest_from = time_ms, source
 
     def _blocking(self, held: Held) -> tuple[int, int] | None:
         """Name what the first of a group waits for: a partition, and how far it has to come, epoch ms."""
@@ -340,6 +354,8 @@ class Timeline:
                 # Another feed may still tell what came before.
                 self._file_under(held, behind[0].number, held.newest_ms + 1)
                 return
+            if held.parts[0] < 0 and held.unknown:
+                return  # what is written of it is put aside, also once there is nobody left in it
             del self._state.groups[held.group.group_id]
 
     def _file_under(self, held: Held, partition: int, moment_ms: int) -> None:
