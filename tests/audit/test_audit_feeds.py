@@ -258,6 +258,43 @@ def test_a_group_of_two_feeds_that_begins_anew_is_put_aside() -> None:
     _is_put_aside(log, (6, 8))
 
 
+def _rejected(log: LogBuilder, place: int, cause: str) -> Report:
+    """Audit a job that has rejected one record, and has written nothing else."""
+    audit = Audit(audit_config(CONFIG, feeds=FEEDS, examples_max=1_000, judge_rejects=True, tick_ms=1))
+    audit.rejected(0, log.records[place].offset, cause, append_ms=log.records[place].append_ms)
+    for record in log.records:
+        audit.event(record.append_ms, record.partition, record.offset, record.value)
+    return audit.finish()
+
+
+def test_a_reject_of_a_record_that_waits_for_its_mark_is_too_early_to_judge() -> None:
+    """The job may have had to refuse it as soon as it read it; whether rightly, the feed's mark is to show."""
+    log = LogBuilder()
+    log.mark(T0, T0, feed="one")
+    log.pass_on(T0, _beat(), T0 + 1_000, feed="one")
+    assert _rejected(log, 1, "shard_full").faults == {}
+    log.mark(T0 + 2_000, T0 + 2_000, feed="one")
+    assert {kind.value for kind in _rejected(log, 1, "bad_field").faults} >= {"reject_forged"}
+
+
+def test_the_cause_of_a_reject_is_put_aside_where_a_feed_spoke_too_late() -> None:
+    """Who was in the group by then depends on where batches ended, and so does by which cause a record is rejected."""
+    log = LogBuilder()
+    too_short = Event(type=EventType.JOIN, group_id="g", assigned_member_id="short", session_timeout_ms=10)
+    log.pass_on(T0, _beat(), T0 + 1_000, feed="one")
+    log.pass_on(T0, too_short, T0 + 1_001, feed="one")
+    log.mark(T0 + 2_000, T0 + 2_000, feed="one")
+    assert {kind.value for kind in _rejected(log, 1, "bad_field").faults} >= {"reject_forged"}
+    late = LogBuilder()
+    late.pass_on(T0, _beat(), T0 + 1_000, feed="one")
+    late.mark(T0, T0 + 1_000, feed="one")
+    late.pass_on(T0, _beat("b"), T0, feed="one")
+    late.pass_on(T0, too_short, T0 + 1_001, feed="one")
+    late.mark(T0 + 2_000, T0 + 2_000, feed="one")
+    report = _rejected(late, 3, "bad_field")
+    assert ("reject_forged" in {kind.value for kind in report.faults}, report.unsettled > 0) == (False, True)
+
+
 def test_what_two_feeds_tell_of_one_millisecond_is_put_aside() -> None:
     """Also where the one is applied when the other comes: which of them is the first, nothing says."""
     log = LogBuilder()

@@ -60,7 +60,7 @@ class Rejects:
             state.counts["skipped"] = state.counts.get("skipped", 0) + (known is None)
         expected = state.expected_rejects.get(partition, {}).pop(offset, None)
         if expected is not None:
-            self._settle(partition, offset, expected.cause, reject)
+            self._settle(partition, offset, expected.cause, reject, expected.group_id)
         elif key_of(partition, offset) not in state.settled_rejects:
             state.open_rejects.setdefault(partition, {}).setdefault(offset, reject)
 
@@ -100,15 +100,16 @@ class Rejects:
         """Expect a record to be on the rejects topic."""
         reject = self._state.open_rejects.get(partition, {}).pop(offset, None)
         if reject is not None:
-            self._settle(partition, offset, cause, reject)
+            self._settle(partition, offset, cause, reject, group_id)
         elif self._config.judge_rejects:
             self._state.expected_rejects.setdefault(partition, {})[offset] = OpenReject(
                 cause, append_ms, group_id=group_id
             )
 
-    def _settle(self, partition: int, offset: int, cause: str, reject: OpenReject) -> None:
+    def _settle(self, partition: int, offset: int, cause: str, reject: OpenReject, group_id: str | None = None) -> None:
         self._state.settled_rejects.add(key_of(partition, offset))
-        if reject.cause not in (cause, SKIPPED):
+        named = msgspec.structs.replace(reject, group_id=group_id or reject.group_id)
+        if reject.cause not in (cause, SKIPPED) and not self._is_stray(named):
             words = f"heartbeats {partition}@{offset}: it says {reject.cause}, the log {cause}"
             _note(self._state.ledger, FindingKind.REJECT_FORGED, reject, words)
 
@@ -120,7 +121,12 @@ class Rejects:
             early: takes the append times of what is too early to say.
         """
         clock_ms = NEVER if clock_ms is None else clock_ms
-        waiting = {entry[2:4] for held in self._state.groups.values() for entry in held.waiting}
+        sources = {source.number: source.partition for source in self._state.sources}
+        waiting = {
+            (sources.get(entry[2], entry[2]), entry[3])
+            for held in self._state.groups.values()
+            for entry in held.waiting
+        }
         for partition, expected in self._state.expected_rejects.items():
             for offset, reject in expected.items():
                 if reject.append_ms > clock_ms:
