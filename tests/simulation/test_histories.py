@@ -13,6 +13,8 @@ import pytest
 from heartwheel.simulation import simulate, survey
 from heartwheel.simulation.astray import Astray
 from heartwheel.simulation.faults import Step
+from heartwheel.simulation.fed_partition import Aside
+from heartwheel.simulation.feed_plan import Woe
 from heartwheel.wire.events import RejectCause
 from heartwheel.wire.verdicts import TRIGGER_TYPES, Cause, ExpiryReason
 
@@ -36,8 +38,8 @@ _NEVER_THERE: Final = {
 }
 """Reasons that need a longer history, or members that say why they go, which no simulation has."""
 
-_NEVER_REJECTED: Final = {RejectCause.DUPLICATE_OPERATION, RejectCause.UNTRUSTED_FEED}
-"""Causes that need operations, or records of a tap: no simulated job has either."""
+_NEVER_REJECTED: Final = {RejectCause.DUPLICATE_OPERATION}
+"""Causes that need operations, which no simulated job has."""
 
 _CONVERSIONS: Final = ("group_upgraded", "group_downgraded")
 """Rarer than other rows of the triggers topic: only a group with members of both protocols has them."""
@@ -74,6 +76,13 @@ _AT_LEAST: Final = {
         "downtime short",
         "written again",
         "topic grows",
+        *(f"fault feed {woe}" for woe in (Woe.LAGS, Woe.MISSES)),
+        *(f"fault {what}" for what in ("forged feed", "mark lost")),
+        *(f"fed group {what}" for what in ("heard by two feeds", "judged")),
+        *(f"feed {what}" for what in ("hears of a parked join or sync", "holds a group back", "tells of a move")),
+        "fed verdicts",
+        "group moves to another feed",
+        "passed on",
     ],
     5: [
         *(f"crash {step}" for step in Step),
@@ -87,8 +96,19 @@ _AT_LEAST: Final = {
         *(f"group astray, {why}" for why in Astray if why is not Astray.HEARD_LATE),
         "job starts at the end",
         "member batch leave",
+        *(
+            f"fault feed {what}"
+            for what in ("breaks its word", "repeats", "repeats an event", "repeats what it wrote before")
+        ),
+        "fault usurped feed",
+        f"fed group put aside, {Aside.LATE}",
     ],
-    1: ["epochs answered GROUP_MAX_SIZE_REACHED"],
+    1: [
+        "epochs answered GROUP_MAX_SIZE_REACHED",
+        f"fault feed {Woe.FALLS_SILENT}",
+        "fault marks go back",
+        f"fed group put aside, {Aside.BEGUN_ANEW}",
+    ],
 }
 """What five hundred histories must have met, and how often at least: a simulator that never crashes proves nothing."""
 

@@ -67,6 +67,7 @@ def _report(plan: Plan, topic: Topic, checkpoint: Checkpoint, runs: tuple[str, .
             tick_ms=plan.tick_ms,
             outage_min_ms=plan.outage_min_ms,
             runs=runs,
+            feeds=plan.passed_on.names,
         )
     )
     for place, written in enumerate(checkpoint.sink):

@@ -85,8 +85,7 @@ class _Membership:
 
     def _do_something(self, generation: int) -> Generator[int, None, bool | None]:
         """Do something else than beat; it returns what a stage does if the membership is over, else `None`."""
-        topic, now_ms = self._feeder.topic, self._feeder.now_ms
-        append_ms = topic.clock_ms(topic.partition_of(self._group, now_ms), now_ms)
+        append_ms = self._feeder.clock_ms(self._group)
         deed = self._dice.choice(("die", "leave", "edge", "edge", "stale", "rejoin", "pause"))
         if deed == "edge":
             yield self._feeder.until_append(self._group, append_ms + self._group.session_ms + self._feeder.edge())

@@ -72,9 +72,9 @@ class _Membership:
             yield self._feeder.grain(self._who.group.session_ms * self._dice.uniform(0.1, 0.9))
 
     def _misbehave(self, deed: str) -> Iterator[int]:
-        topic, now_ms, group = self._feeder.topic, self._feeder.now_ms, self._who.group
+        group = self._who.group
         if deed == "edge":
-            append_ms = topic.clock_ms(topic.partition_of(group, now_ms), now_ms)
+            append_ms = self._feeder.clock_ms(group)
             yield self._feeder.until_append(group, append_ms + group.session_ms + self._feeder.edge())
             self._beat(gives_back=True)
         elif deed == "stale":

@@ -107,11 +107,15 @@ class Feeder:
 
     def until_append(self, group: GroupPlan, append_ms: int) -> int:
         """Tell how long to wait so that a record is stamped with a time, or the first one after it."""
-        partition = self.topic.partition_of(group, self.now_ms)
         at_ms = self.now_ms + 1
-        while (missing := append_ms - self.topic.clock_ms(partition, at_ms)) > 0 and at_ms < self.plan.feed_ms:
+        while (missing := append_ms - self.clock_ms(group, at_ms)) > 0 and at_ms < self.plan.feed_ms:
             at_ms += missing
         return at_ms - self.now_ms
+
+    def clock_ms(self, group: GroupPlan, true_ms: int | None = None) -> int:
+        """Tell what a record of a group is stamped with, epoch ms; now, if no true time is given."""
+        partition = self.topic.partition_of(group, self.now_ms)
+        return self.topic.clock_ms(partition, self.now_ms if true_ms is None else true_ms)
 
     def edge(self) -> int:
         """Choose a time just before a deadline, on it, or just after, ms."""
@@ -130,7 +134,7 @@ class Feeder:
     def any_group(self, group: GroupPlan) -> AnyGroup:
         """Look at a group as its coordinator has it now."""
         machine = self._machine(group)
-        machine.advance(self.topic.clock_ms(self.topic.partition_of(group, self.now_ms), self.now_ms))
+        machine.advance(self.clock_ms(group))
         return machine.group
 
     def member(self, group: GroupPlan, member_id: str) -> Member | None:
@@ -138,20 +142,25 @@ class Feeder:
         return self.group(group).members.get(member_id)
 
     def _machine(self, group: GroupPlan) -> GroupManager:
-        group_id, topic = group.group_id, self.topic
+        group_id = group.group_id
         if group_id not in self._machines:
             ignore: Callable[[object], None] = _ignore
             self._machines[group_id] = GroupManager(
                 Group(group_id=group_id), EpochConfig(self.plan.coordinator), ignore
             )
-        machine, partition = self._machines[group_id], topic.partition_of(group, self.now_ms)
+        self._renew(group)
+        return self._machines[group_id]
+
+    def _renew(self, group: GroupPlan) -> None:
+        """Let a coordinator that was away give everybody a whole session when it is back."""
+        group_id, topic, partition = group.group_id, self.topic, self.topic.partition_of(group, self.now_ms)
         for outage in self.plan.outages:
-            # A coordinator that was away gives everybody a whole session when it is back.
             over = self._renewed.get(group_id, 0) < outage.to_ms <= self.now_ms
             if over and outage.partition in (-1, partition):
                 self._renewed[group_id] = outage.to_ms
-                machine.renew(topic.clock_ms(partition, outage.from_ms), topic.clock_ms(partition, outage.to_ms))
-        return machine
+                self._machines[group_id].renew(
+                    topic.clock_ms(partition, outage.from_ms), topic.clock_ms(partition, outage.to_ms)
+                )
 
     def _encode(self, event: Request) -> bytes:
         """Write an event as different producers do: as short as can be, or with a field that nobody knows."""

@@ -77,6 +77,7 @@ def config_of(plan: Plan) -> JobConfig:
         wheel_size=plan.wheel_size,
         coordinator=plan.coordinator,
         limits=plan.limits,
+        feeds=plan.passed_on.names,
     )
 
 
@@ -332,7 +333,11 @@ class Job:
         """Make a worker; some remember few values, so that they forget some."""
         remembered = self._worker_dice.choice((8, 4_096))
         return Packer(
-            "consumer-heartbeats", self._plan.shards, value_bytes_max=VALUE_BYTES_MAX, remembered_max=remembered
+            "consumer-heartbeats",
+            self._plan.shards,
+            value_bytes_max=VALUE_BYTES_MAX,
+            remembered_max=remembered,
+            feeds=self._plan.passed_on.names,
         )
 
 

@@ -16,6 +16,8 @@ from heartwheel.partitioner import shard_of
 from heartwheel.shard.shard import Shard
 from heartwheel.simulation.astray import Astray, Strays
 from heartwheel.simulation.checkpoint import Checkpoint, SinkRecord
+from heartwheel.simulation.fed_log import FedLog
+from heartwheel.simulation.fed_partition import Aside
 from heartwheel.simulation.oracle import Expected, Log, Place, expect
 from heartwheel.simulation.plan import Plan
 from heartwheel.simulation.problem import Problem
@@ -57,6 +59,7 @@ class Judge:
             (reject.partition, reject.offset) for reject, _ in self.rejects if reject.detail.startswith(_LIMITS)
         }
         self.log = Log(plan, topic, checkpoint, runs)
+        self.fed = FedLog(plan, topic, checkpoint)
         self.said: dict[str, list[Said]] = defaultdict(list)
         self.seen: Counter[str] = Counter()
         self.astray: set[str] = set()
@@ -73,6 +76,8 @@ class Judge:
         self.seen["outage renews"] += len(self.log.outages)
         strays = Strays(self.plan, self.log, self.checkpoint)
         for group_id in sorted({*self.log.entries, *self.said}):
+            if group_id in self.fed:
+                continue
             parts = {entry.record.partition for entry in self.log.entries.get(group_id, ())}
             self.seen["group in two partitions"] += len(parts) > 1
             if (why := strays.why(group_id)) is not None:
@@ -85,6 +90,8 @@ class Judge:
             yield from self._compare(group_id, expected)
             yield from _compare_state(expected, states.get(group_id))
             yield from self._check_silences(group_id)
+        for group_id in sorted(self.fed):
+            yield from self._judge_fed(group_id, states.get(group_id))
         yield from self._check_rejects()
 
     def _states(self, shard: int) -> dict[str, AnyGroup]:
@@ -142,6 +149,8 @@ class Judge:
         it is known by a record, which may be of the newest millisecond that was read before. Nor has a verdict about a
         group of a partition that the batch before had not heard of: the clock of its shard was that of others.
         """
+        if row.group_id in self.fed:
+            return
         before_ms = self.checkpoint.state_at(written.batch, written.shard)[2]
         tick_ms = self.plan.tick_ms
         if (
@@ -173,10 +182,40 @@ class Judge:
         elif len(said) < expected.surely:
             yield Problem("P5", f"{group_id}: missed {wanted[len(said)]}")
 
+    def _judge_fed(self, group_id: str, state: AnyGroup | None) -> Iterator[Problem]:
+        """Judge a group that feeds pass on: by their marks, and by no append time."""
+        self.seen["fed group heard by two feeds"] += self.fed.feeds_of(group_id) > 1
+        expected = self.fed.expect(group_id, self.refused)
+        why = self.fed.why_aside(group_id)
+        if why is not Aside.BEGUN_ANEW:
+            yield from self._check_marks(group_id)
+        if why is not None:
+            self.seen[f"fed group put aside, {why}"] += 1
+            return
+        self.seen["fed group judged"] += 1
+        self.seen["fed verdicts"] += expected.surely
+        yield from self._compare(group_id, expected)
+        yield from _compare_state(expected, state)
+        yield from self._check_silences(group_id)
+
+    def _check_marks(self, group_id: str) -> Iterator[Problem]:
+        """Nobody is expired before the marks have come so far, and whoever is due is expired once they have."""
+        tick_ms, prompt = self.plan.tick_ms, self.plan.limits.verdicts_max > 1 and not self.fed.why_aside(group_id)
+        for row, written in self.said[group_id]:
+            if not isinstance(row, ExpirationRow) or row.reason == ExpiryReason.POLL_TIMEOUT:
+                continue
+            at_most_ms = self.fed.reach(group_id, written.batch).at_most
+            if row.deadline_ms > at_most_ms:
+                yield Problem("P1", f"the feeds' marks had come to {at_most_ms} when it was written: {row}")
+            before_ms = self.fed.reach(group_id, written.batch - 1).surely
+            if prompt and row.deadline_ms <= before_ms // tick_ms * tick_ms:
+                yield Problem("P2", f"was due by marks at {before_ms}, which the batch before had read: {row}")
+
     def _check_silences(self, group_id: str) -> Iterator[Problem]:
         """Look for the living among the expired, without asking the rules."""
         rows = [one.row for one in self.said[group_id]]
-        for row in falsely_expired(self.plan, group_id, self.log.entries.get(group_id, []), self.refused, rows):
+        entries = self.fed.entries(group_id) if group_id in self.fed else self.log.entries.get(group_id, [])
+        for row in falsely_expired(self.plan, group_id, entries, self.refused, rows):
             yield Problem("P1", f"{group_id}: there is a heartbeat between {row.last_seen_ms} and the end of {row}")
 
     # -- rejects

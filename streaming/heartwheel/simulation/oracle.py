@@ -87,6 +87,8 @@ class Log:
         self.entries: dict[str, list[Entry]] = defaultdict(list)
         for log in self._read.values():
             for time_ms, record, _ in log:
+                if plan.passed_on.feeds and is_of_a_feed(record.value):
+                    continue  # it has a time of its own: `heartwheel.simulation.fed_log`
                 try:
                     request = decode_request(record.value, size_max=VALUE_BYTES_MAX)
                 except RejectedError:
@@ -160,6 +162,11 @@ def _effective(log: list[Record], runs: tuple[str, ...]) -> list[_Read]:
     return read
 
 
+def is_of_a_feed(value: bytes | None) -> bool:
+    """Tell whether a record names a feed, whoever wrote it."""
+    return value is not None and b'"feed"' in value
+
+
 def _tick_of(value: bytes | None, runs: tuple[str, ...]) -> dict[str, int | str] | None:
     """Read a tick of the job's own; nobody else writes its runs."""
     if value is None or not value.startswith(b'{"type":"tick"'):
@@ -200,13 +207,13 @@ def expect(plan: Plan, log: Log, group_id: str, refused: set[Place]) -> Expected
         if machine.is_forgettable():
             seen.clear()
     machine.advance(clock_ms // plan.tick_ms * plan.tick_ms)
-    surely = len(_rows(plan, group_id, verdicts))
+    surely = len(rows_of(plan, group_id, verdicts))
     group = machine.group if machine.next_deadline_ms() > clock_ms else None
     machine.advance(clock_ms)
-    return Expected(_rows(plan, group_id, verdicts), surely, group)
+    return Expected(rows_of(plan, group_id, verdicts), surely, group)
 
 
-def _rows(plan: Plan, group_id: str, verdicts: list[Verdict]) -> list[Row]:
+def rows_of(plan: Plan, group_id: str, verdicts: list[Verdict]) -> list[Row]:
     """Shape verdicts as rows."""
     shard = shard_of(group_id, plan.shards)
     return [row_of(verdict, shard=shard, detected_ms=0) for verdict in verdicts if topic_of(verdict) is not None]

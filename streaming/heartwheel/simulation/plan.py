@@ -9,6 +9,7 @@ from typing import Final
 from heartwheel.coordinator.config import CoordinatorConfig, GroupOverride
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.simulation.clocks import Clock
+from heartwheel.simulation.feed_plan import FeedsPlan, draw_feeds
 
 VALUE_BYTES_MAX: Final = 1_500
 """Longest value that the simulated job accepts, bytes: small, so that a record over it is cheap to make."""
@@ -108,6 +109,7 @@ class Plan:
         liar: whether somebody else ticks, too, and lies.
         grain_ms: waits are multiples of it; coarse grains make things happen at the same millisecond.
         groups: who sends.
+        passed_on: the feeds, and whom they pass on.
         unrest: how likely a member does something else than beat, a beat.
         garbage: how many broken records there are.
         duplicates: how likely a record is appended twice.
@@ -143,6 +145,7 @@ class Plan:
     liar: bool
     grain_ms: int
     groups: tuple[GroupPlan, ...]
+    passed_on: FeedsPlan
     unrest: float
     garbage: int
     duplicates: float
@@ -188,6 +191,7 @@ def draw_plan(seed: int) -> Plan:
         liar=dice.random() < 0.2,
         grain_ms=dice.choice((1, 1, 50, 100)),
         groups=_draw_groups(dice, partitions) + _draw_epoch_groups(seed),
+        passed_on=draw_feeds(seed, feed_ms),
         unrest=dice.choice((0.02, 0.1, 0.25)),
         garbage=dice.choice((0, 0, 2, 6)),
         duplicates=dice.choice((0.0, 0.0, 0.03)),

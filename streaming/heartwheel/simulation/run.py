@@ -74,7 +74,8 @@ def _finish(job: Job, plan: Plan) -> None:
     ends += [one.to_ms for one in plan.transactions]
     ends += [one.to_ms for one in plan.troubles]
     hindered_ms = max(ends, default=0)
-    job.finish(_LAST_TIMERS_MS + 2 * behind_ms + max(0, hindered_ms - job.now_ms))
+    wait_ms = _LAST_TIMERS_MS + 2 * behind_ms + max(0, hindered_ms - job.now_ms)
+    job.finish(max(wait_ms, plan.passed_on.until_ms - job.now_ms))
     for _ in range(_SETTLED_AFTER):
         if not job.defers():
             return

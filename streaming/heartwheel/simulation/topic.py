@@ -22,11 +22,19 @@ class Landed(NamedTuple):
 
 
 class _Sent(NamedTuple):
-    """Hold what a member sent: when it lands (true time, ms), what it says, and why it is broken, if it is."""
+    """Hold what a member sent.
+
+    Args:
+        landed_ms: when it lands, true ms.
+        value: what it says.
+        cause: why it is broken, if it is.
+        idle: whether it is no more than a tick is: a sign that time passes.
+    """
 
     landed_ms: int
     value: bytes | None
     cause: str
+    idle: bool
 
 
 class Topic:
@@ -71,7 +79,7 @@ class Topic:
         found = (outage for outage in self._plan.outages if outage.partition in (-1, partition))
         return next((outage for outage in found if outage.from_ms <= true_ms < outage.to_ms), None)
 
-    def send(self, partition: int, value: bytes | None, true_ms: int, *, cause: str = "") -> int:
+    def send(self, partition: int, value: bytes | None, true_ms: int, *, cause: str = "", idle: bool = False) -> int:
         """Send a record; while its partition cannot be written it lands as soon as it can. Returns its append time.
 
         Args:
@@ -79,10 +87,11 @@ class Topic:
             value: what it says.
             true_ms: when; true time never goes back between calls.
             cause: why it is broken, if it is.
+            idle: whether it is no more than a tick is: a sign that time passes.
         """
         outage = self.outage_at(partition, true_ms)
         landed_ms = true_ms if outage is None else outage.to_ms
-        self._sent[partition].append(_Sent(landed_ms, value, cause))
+        self._sent[partition].append(_Sent(landed_ms, value, cause, idle))
         return self.clock_ms(partition, landed_ms)
 
     def append(self, partition: int, value: bytes | None, true_ms: int) -> None:
@@ -104,7 +113,7 @@ class Topic:
         return ends
 
     def is_left(self, read: dict[int, int]) -> bool:
-        """Tell whether any record but ticks of the job's has landed behind what was read of each partition."""
+        """Tell whether any record has landed behind what was read of each partition, but ticks and their like."""
         return any(end > read.get(partition, 0) for partition, end in enumerate(self._members_end))
 
     def records(self, starts: dict[int, int], ends: dict[int, int]) -> list[list[Record]]:
@@ -118,12 +127,13 @@ class Topic:
         """Let land what was sent."""
         log, sent = self.partitions[partition], self._sent[partition]
         while self._filled[partition] < len(sent) and sent[self._filled[partition]].landed_ms <= true_ms:
-            landed_ms, value, cause = sent[self._filled[partition]]
+            landed_ms, value, cause, idle = sent[self._filled[partition]]
             if cause:
                 self.garbage[partition, len(log)] = cause
             log.append(Landed(landed_ms, Record(self.clock_ms(partition, landed_ms), value, partition, len(log))))
             self._filled[partition] += 1
-            self._members_end[partition] = len(log)
+            if not idle:
+                self._members_end[partition] = len(log)
 
 
 def _landed_ms(landed: Landed) -> int:

@@ -76,5 +76,4 @@ def _beat(feeder: Feeder, who: Who, life: int, session_ms: int) -> int:
         client_host=f"/10.0.0.{who.number}",
     )
     feeder.send(group, event, stray=stray)
-    partition = feeder.topic.partition_of(group, feeder.now_ms)
-    return feeder.topic.clock_ms(partition, feeder.now_ms)
+    return feeder.clock_ms(group)

@@ -1,0 +1,116 @@
+"""What must and must not be said of groups that feeds pass on, by the words of docs/tap.md and docs/events.md alone.
+
+The whole log is there at once. Of each feed it says when every event happened, up to where its marks came, and what it
+has missed; so the rules are run over a group's events in the order in which they happened, and never beyond the marks.
+
+What a feed says of a time that its marks had promised to be over may have come too late for the job, or not: that
+depends on where its batches ended. Such groups are put aside, but for one thing: nobody of them is expired before the
+marks have come so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from heartwheel.coordinator.consumer_config import EpochConfig
+from heartwheel.coordinator.manager import GroupManager
+from heartwheel.coordinator.model import Group
+from heartwheel.simulation.checkpoint import Checkpoint
+from heartwheel.simulation.fed_partition import NOWHERE, Aside, FedPartition, Followed, Missed, Reach
+from heartwheel.simulation.oracle import Entry, Expected, Place, rows_of
+from heartwheel.simulation.plan import Plan
+from heartwheel.simulation.topic import Topic
+from heartwheel.wire.verdicts import Verdict
+
+
+class FedLog:
+    """Know what feeds have said in a history, as far as the job has read it.
+
+    Args:
+        plan: the history's parameters.
+        topic: the heartbeats.
+        checkpoint: after the job has ended.
+    """
+
+    def __init__(self, plan: Plan, topic: Topic, checkpoint: Checkpoint) -> None:
+        self._plan = plan
+        self._groups: dict[str, Followed] = {}
+        starts = checkpoint.offsets[0].starts if checkpoint.offsets else {}
+        for log in topic.records(starts, checkpoint.read) if plan.passed_on.feeds else ():
+            if log:
+                ends = [planned.ends.get(log[0].partition, 0) for planned in checkpoint.offsets]
+                self._groups |= FedPartition(plan, log, ends).groups
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._groups)
+
+    def __contains__(self, group_id: str) -> bool:
+        return group_id in self._groups
+
+    def why_aside(self, group_id: str) -> Aside | None:
+        """Tell why nothing is promised of a group; `None` if all is. It has been found by `expect` alone in part."""
+        return self._groups[group_id].aside
+
+    def reach(self, group_id: str, batch: int) -> Reach:
+        """Tell how far a group had come with the end of a batch; before the first batch nowhere."""
+        reached = self._groups[group_id].reached
+        return reached[batch] if 0 <= batch < len(reached) else NOWHERE
+
+    def feeds_of(self, group_id: str) -> int:
+        """Count the feeds that told of a group."""
+        return len(self._groups[group_id].feeds)
+
+    def entries(self, group_id: str) -> list[Entry]:
+        """List a group's events in the order in which they happened."""
+        entries = (entry for entry, _ in self._groups[group_id].entries)
+        return sorted(entries, key=lambda entry: (entry.time_ms, entry.record.offset))
+
+    def expect(self, group_id: str, refused: set[Place]) -> Expected:
+        """Run the rules over a group.
+
+        Args:
+            group_id: the group.
+            refused: records that met a limit of the shard: they tell what time it is, and nothing else.
+        """
+        plan, followed = self._plan, self._groups[group_id]
+        reach = followed.reached[-1]
+        verdicts: list[Verdict] = []
+        machine = GroupManager(Group(group_id=group_id), EpochConfig(plan.coordinator), verdicts.append)
+        heard: set[str] = set()
+        for number, (moment_ms, feed, step) in enumerate(_steps(group_id, followed, reach.records)):
+            machine.advance(moment_ms)
+            if machine.is_forgettable():
+                heard.clear()
+                if number and len(followed.feeds) > 1:
+                    followed.aside = followed.aside or Aside.BEGUN_ANEW
+            if isinstance(step, Missed):
+                if feed in heard:
+                    machine.renew(moment_ms, step.to_ms)
+                    # What was heard just before the end of a gap comes with it, and takes nobody's session back.
+                    machine.group.last_event_ms = max(machine.group.last_event_ms, step.to_ms)
+                continue
+            if (step.record.partition, step.record.offset) not in refused:
+                machine.apply(step.request, moment_ms)
+                heard.add(feed)
+            if machine.is_forgettable():
+                heard.clear()
+        machine.advance(reach.surely // plan.tick_ms * plan.tick_ms)
+        surely = len(rows_of(plan, group_id, verdicts))
+        group = machine.group if machine.next_deadline_ms() > reach.at_most else None
+        machine.advance(reach.at_most)
+        return Expected(rows_of(plan, group_id, verdicts), surely, group)
+
+
+def _steps(group_id: str, group: Followed, until_ms: int) -> list[tuple[int, str, Entry | Missed]]:
+    """List what happened to a group up to a moment, in order: when, by which feed, what.
+
+    What a feed missed begins after all that it had heard by then.
+    """
+    steps: list[tuple[int, int, int, str, Entry | Missed]] = [
+        (entry.time_ms, 0, entry.record.offset, feed, entry) for entry, feed in group.entries
+    ]
+    steps += [
+        (gap.began_ms(group_id), 1, at, gap.feed, gap) for at, gap in enumerate(group.missed) if gap.feed in group.feeds
+    ]
+    ordered = sorted(steps, key=lambda step: step[:3])
+    return [(at_ms, feed, step) for at_ms, _, _, feed, step in ordered if at_ms <= until_ms]

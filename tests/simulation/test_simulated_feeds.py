@@ -1,0 +1,139 @@
+"""Feeds in the simulated world: what they write, and what the oracle reads from it by itself."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from heartwheel.coordinator.answer import Answer
+from heartwheel.simulation import draw_plan, simulate
+from heartwheel.simulation.clocks import EPOCH_MS, Clock
+from heartwheel.simulation.fed_partition import NOWHERE, Aside, FedPartition, Followed, Missed, Reach
+from heartwheel.simulation.feed_plan import FeedPlan, FeedsPlan, Trouble, Woe
+from heartwheel.simulation.passing_on import Write, passed_on
+from heartwheel.simulation.plan import Plan
+from heartwheel.simulation.story import Story
+from heartwheel.simulation.tapped import Heard
+from heartwheel.testing import LogBuilder
+from heartwheel.wire.events import Event
+from heartwheel.wire.passed_on import read_mark, read_passed_on
+
+T0 = EPOCH_MS
+
+
+def _plan(*names: str, **changes: Any) -> Plan:
+    """Make a plan with feeds in which nothing goes wrong, but for what a test asks for."""
+    calm: dict[str, Any] = {
+        "clock": Clock(),
+        "start_ms": 0,
+        "until_ms": 3_000,
+        "turn_ms": 500,
+        "settle_ms": 0,
+        "troubles": (),
+        "lost_marks": 0.0,
+        "repeats": 0.0,
+        "untimely": 0.0,
+        "shuffles": False,
+        "holds": True,
+        "refused": False,
+    }
+    feeds = FeedsPlan(feeds=tuple(FeedPlan(name=name, **calm | changes) for name in names))
+    return dataclasses.replace(draw_plan(2), partitions=1, shards=1, feed_ms=3_000, passed_on=feeds)
+
+
+def _heard(true_ms: int, member: str = "a", *, answered_ms: int | None = None) -> Heard:
+    event, answer = Event(group_id="g", member_id=member), Answer.NONE if answered_ms is None else Answer.PARKED
+    return Heard(true_ms, T0 + true_ms, 0, "g", event, answer, true_ms if answered_ms is None else answered_ms)
+
+
+def _times(writes: list[Write]) -> list[int]:
+    """List when what was passed on happened, ms after the begin, in the order in which it was written."""
+    said = [read_passed_on(write.value) for write in writes if read_mark(write.value) is None]
+    return [each.at_ms - T0 for each in said if each is not None]
+
+
+def test_a_quarter_of_the_seeds_has_feeds() -> None:
+    """Those that tests name for something else have none."""
+    assert 200 < sum(bool(draw_plan(seed).passed_on.feeds) for seed in range(1_000)) < 260
+    assert not any(draw_plan(seed).passed_on.feeds for seed in (0, 1, 3, 7, 15, 24, 39, 57, 78, 419, 428))
+
+
+def test_one_seed_with_feeds_is_one_history() -> None:
+    """A seed gives the same history to the letter each time."""
+    assert draw_plan(8).passed_on.feeds
+    assert simulate(8, keep_lines=True) == simulate(8, keep_lines=True)
+
+
+def test_a_feed_keeps_its_word() -> None:
+    """What happened before a mark stands before it; a group of which a join waits for its answer is held back at it."""
+    writes = passed_on(_plan("one"), [_heard(100), _heard(200, answered_ms=1_700), _heard(900)], Story())
+    passed_ms = -1
+    for write in writes:
+        said, mark = read_passed_on(write.value), read_mark(write.value)
+        if mark is not None:
+            passed_ms = min(mark.passed_ms, mark.held.get("g", mark.passed_ms))
+        elif said is not None:
+            assert said.at_ms >= passed_ms
+    assert _times(writes) == [100, 900, 200]
+
+
+def test_what_befalls_a_feed() -> None:
+    """A feed that lags passes on everything; one that misses something says so; one that repeats writes it twice."""
+    heard = [_heard(true_ms) for true_ms in (100, 1_200, 2_300)]
+    for woe, times in ((Woe.LAGS, {100, 1_200, 2_300}), (Woe.MISSES, {100, 2_300}), (Woe.FALLS_SILENT, {100})):
+        writes = passed_on(_plan("one", troubles=(Trouble(1_100, 2_000, woe),)), heard, Story())
+        assert set(_times(writes)) == times
+        gaps = {mark.since_ms - T0 for write in writes if (mark := read_mark(write.value)) is not None}
+        assert gaps == ({0, 2_000} if woe is Woe.MISSES else {0})
+    plan = _plan("one", repeats=1.0)
+    assert _times(passed_on(plan, heard[:1], Story())) == [100, 100]
+
+
+def _followed(log: LogBuilder, ends: list[int], *names: str) -> Followed:
+    return FedPartition(_plan(*names), log.records, ends).groups["g"]
+
+
+def test_the_oracle_goes_by_the_marks() -> None:
+    """How far a group comes with each batch: by its own feed, by the others once it is silent, back by what is held."""
+    log = LogBuilder()
+    for feed in ("one", "two"):
+        log.mark(T0, T0, feed=feed)
+    log.pass_on(T0, Event(group_id="g", member_id="a"), T0 + 500, feed="one")
+    log.mark(T0, T0 + 1_000, feed="one")
+    log.mark(T0, T0 + 800, feed="two")
+    log.mark(T0, T0 + 2_000, held={"g": T0 + 600}, feed="one")
+    reached = _followed(log, [2, 3, 4, 5, 6], "one", "two").reached
+    assert reached[0] == NOWHERE
+    assert reached[1:4] == [
+        Reach(T0, T0, T0),
+        Reach(T0 + 1_000, T0 + 500, T0 + 500),
+        Reach(T0 + 1_000, *[T0 + 800] * 2),
+    ]
+    assert reached[4] == reached[3]
+
+
+def test_the_oracle_knows_what_was_missed() -> None:
+    """Between the last mark and a later begin nothing is known, of a group that was held back from where it was."""
+    log = LogBuilder()
+    log.pass_on(T0, Event(group_id="g", member_id="a"), T0, feed="one")
+    log.mark(T0, T0 + 1_000, held={"g": T0 + 300}, feed="one")
+    log.mark(T0 + 9_000, T0 + 9_000, since_ms=T0 + 8_000, feed="one")
+    (gap,) = _followed(log, [3], "one").missed
+    assert gap == Missed("one", T0 + 1_000, T0 + 8_000, {"g": T0 + 300})
+    assert (gap.began_ms("g"), gap.began_ms("h")) == (T0 + 300, T0 + 1_000)
+
+
+def test_the_oracle_puts_aside_what_nothing_promises() -> None:
+    """What comes behind its mark, and what two feeds tell of one millisecond; not what a stranger says."""
+    log = LogBuilder()
+    for feed in ("one", "two", "stranger"):
+        log.mark(T0, T0 + 1_000, feed=feed)
+    log.pass_on(T0, Event(group_id="g", member_id="a"), T0 + 1_500, feed="one")
+    log.pass_on(T0, Event(group_id="g", member_id="a"), T0, feed="stranger")
+    assert _followed(log, [], "one", "two").aside is None
+    log.pass_on(T0, Event(group_id="g", member_id="b"), T0 + 1_500, feed="two")
+    assert _followed(log, [], "one", "two").aside is Aside.TIED
+    for feed in ("one", "two"):
+        log.mark(T0, T0 + 3_000, feed=feed)
+    log.pass_on(T0, Event(group_id="g", member_id="a"), T0 + 2_000, feed="one")
+    assert _followed(log, [], "one", "two").aside is Aside.LATE
