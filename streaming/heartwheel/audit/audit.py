@@ -59,7 +59,14 @@ class Audit:
     def __init__(self, config: AuditConfig | None = None, *, snapshot: bytes | None = None) -> None:
         self.config = config or AuditConfig()
         self._state = new_state(self.config) if snapshot is None else read_snapshot(snapshot, self.config)
-        self._timeline = Timeline(self._state, self.config, use=self._use, renew=self._renew, advance=self._advance)
+        self._timeline = Timeline(
+            self._state,
+            self.config,
+            use=self._use,
+            renew=self._renew,
+            moves=self._moves,
+            advance=self._advance,
+        )
         self._matcher = Matcher(self._state, self.config, self._timeline.is_stray)
         self._rejects = Rejects(self._state, self.config, self._timeline.is_stray)
         self._known: dict[bytes, Request] = {}
@@ -293,8 +300,6 @@ class Audit:
         """Apply a record that nothing can come before."""
         state, group, part, offset = self._state, held.group, place.partition, place.offset
         partition = self._timeline.partition_of(part)
-        if part < 0 and held.seen and not self._moves(held, part, place.time_ms, event):
-            return
         if next_deadline_ms(group) <= place.time_ms:
             # Those are gone whose time has come, before it is asked whether there was room, and so may the group be.
             self._advance(held, place.time_ms)

@@ -39,6 +39,7 @@ class Timeline:
         config: what the audited job was set to.
         use: applies a record to its group.
         renew: applies an outage to a group.
+        moves: lets a group go over to another source if an event of that says so; tells whether the event counts.
         advance: runs a group's timers up to a moment.
     """
 
@@ -49,12 +50,14 @@ class Timeline:
         *,
         use: Callable[[Held, Waiting, Request], None],
         renew: Callable[[Held, Outage], None],
+        moves: Callable[[Held, int, int, Request], bool],
         advance: Callable[[Held, int], None],
     ) -> None:
         self._state = state
         self._config = config
         self._use = use
         self._renew = renew
+        self._moves = moves
         self._advance = advance
 
     # What is read
@@ -308,9 +311,13 @@ class Timeline:
                 self._advance(held, time_ms)
                 self._renew(held, Outage(time_ms, number, partition))
             else:
+                event = decode_accepted_request(value)
+                # First where it moves, for from then on it is another source that ends its sessions.
+                counts = partition >= 0 or not held.seen or self._moves(held, partition, time_ms, event)
                 if partition < 0:
                     self._note_fed(held, time_ms, partition)
-                self._use(held, Waiting(time_ms, partition, number), decode_accepted_request(value))
+                if counts:
+                    self._use(held, Waiting(time_ms, partition, number), event)
         now_ms = self.time_of(held)
         if next_deadline_ms(held.group) <= now_ms:
             self._advance(held, now_ms)
