@@ -20,6 +20,7 @@ from heartwheel.simulation.fed_partition import NOWHERE, Aside, FedPartition, Fo
 from heartwheel.simulation.oracle import Entry, Expected, Place, rows_of
 from heartwheel.simulation.plan import Plan
 from heartwheel.simulation.topic import Topic
+from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.verdicts import Verdict
 
 
@@ -76,8 +77,9 @@ class FedLog:
         reach = followed.reached[-1]
         verdicts: list[Verdict] = []
         machine = GroupManager(Group(group_id=group_id), EpochConfig(plan.coordinator), verdicts.append)
-        heard: set[str] = set()
+        heard: list[str] = []
         for number, (moment_ms, feed, step) in enumerate(_steps(group_id, followed, reach.records)):
+            counts = not isinstance(step, Entry) or _moves(machine, heard, followed, step, feed)
             machine.advance(moment_ms)
             if machine.is_forgettable():
                 heard.clear()
@@ -89,9 +91,10 @@ class FedLog:
                     # What was heard just before the end of a gap comes with it, and takes nobody's session back.
                     machine.group.last_event_ms = max(machine.group.last_event_ms, step.to_ms)
                 continue
-            if (step.record.partition, step.record.offset) not in refused:
+            if counts and (step.record.partition, step.record.offset) not in refused:
                 machine.apply(step.request, moment_ms)
-                heard.add(feed)
+                if feed not in heard:
+                    heard.append(feed)
             if machine.is_forgettable():
                 heard.clear()
         machine.advance(reach.surely // plan.tick_ms * plan.tick_ms)
@@ -101,16 +104,46 @@ class FedLog:
         return Expected(rows_of(plan, group_id, verdicts), surely, group)
 
 
+def _moves(machine: GroupManager, heard: list[str], followed: Followed, entry: Entry, feed: str) -> bool:
+    """Let a group go over to the broker that loads it; tell whether an event counts, as an unload elsewhere does not.
+
+    Args:
+        machine: the group's.
+        heard: the feeds that it was heard from, that of its newest coordinator at the end; changed in place.
+        followed: the group.
+        entry: the event.
+        feed: which one tells of it.
+    """
+    kind = entry.request.type if isinstance(entry.request, Event) else None
+    if not heard or kind not in (EventType.LOAD, EventType.UNLOAD):
+        return True
+    before, at_ms = heard[-1], entry.time_ms
+    if kind is EventType.UNLOAD:
+        return before == feed
+    machine.go_back_to_load(at_ms)
+    # Who ran out since a feed that is gone was heard of last, nobody knows: they have whole sessions from the load on.
+    if before != feed and (known_ms := followed.passed_ms.get(before, at_ms)) < at_ms:
+        machine.renew(known_ms, at_ms)
+    if feed in heard:
+        heard.remove(feed)
+        heard.append(feed)
+    return True
+
+
 def _steps(group_id: str, group: Followed, until_ms: int) -> list[tuple[int, str, Entry | Missed]]:
     """List what happened to a group up to a moment, in order: when, by which feed, what.
 
-    What a feed missed begins after all that it had heard by then.
+    What a feed missed begins after all that it had heard by then. A group that it held back begins to miss earlier; if
+    nothing is left of it by then, what begins meanwhile misses as much as any other.
     """
     steps: list[tuple[int, int, int, str, Entry | Missed]] = [
         (entry.time_ms, 0, entry.record.offset, feed, entry) for entry, feed in group.entries
     ]
     steps += [
-        (gap.began_ms(group_id), 1, at, gap.feed, gap) for at, gap in enumerate(group.missed) if gap.feed in group.feeds
+        (began_ms, 1, at, gap.feed, gap)
+        for at, gap in enumerate(group.missed)
+        if gap.feed in group.feeds
+        for began_ms in {gap.began_ms(group_id), gap.from_ms}
     ]
     ordered = sorted(steps, key=lambda step: step[:3])
     return [(at_ms, feed, step) for at_ms, _, _, feed, step in ordered if at_ms <= until_ms]

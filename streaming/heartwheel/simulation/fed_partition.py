@@ -81,6 +81,7 @@ class Followed:
         entries: its events and the feed that each is of, in the order of the log.
         furthest: how far it can have come, wherever batches end.
         reached: how far it came with each batch.
+        passed_ms: up to when each feed has passed on all of it in the end, epoch ms.
         aside: why nothing is promised of it.
     """
 
@@ -90,6 +91,7 @@ class Followed:
     entries: list[tuple[Entry, str]] = field(default_factory=list)
     furthest: Reach = NOWHERE
     reached: list[Reach] = field(default_factory=list)
+    passed_ms: dict[str, int] = field(default_factory=dict)
     aside: Aside | None = None
 
 
@@ -133,6 +135,8 @@ class FedPartition:
             self._read(record)
         for last in range(batch, len(ends)):
             self._end_batch(last)
+        for group_id, group in self.groups.items():
+            group.passed_ms = {name: self._feeds[name].passed_of(group_id) for name in group.feeds}
 
     def _read(self, record: Record) -> None:
         said = _said(record.value)
