@@ -22,7 +22,10 @@ def test_p1_a_rebalance_that_an_outage_hides_expires_nobody() -> None:
     stage.run("+20000\nA beat g=4 -> NONE\nB beat g=4 -> NONE\nA beat g=5 -> NONE\n= Stable 5 A B")
     closely = play(STABLE_AB)
     closely.machine.renew(closely.now_ms, closely.now_ms + 20_000)
-    closely.run("+20000\nA beat g=2 -> NONE\nA beat g=4 -> ILLEGAL_GENERATION")
+    closely.run("+20001\nA beat g=2 -> NONE\nA beat g=4 -> ILLEGAL_GENERATION")
+    joined = play(STABLE_AB)
+    joined.machine.renew(joined.now_ms, joined.now_ms + 20_000)
+    joined.run("+20001\nA join -> PARKED\nB join -> PARKED\nA beat g=7 -> NONE\n= Stable 7 A B")
 
 
 def test_a_renewal_shortens_nothing() -> None:

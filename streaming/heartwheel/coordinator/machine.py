@@ -23,14 +23,7 @@ from heartwheel.coordinator.answer import KEEPS_ALIVE, Answer
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.context import Conditions, Context
 from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState, Member
-from heartwheel.coordinator.takeover import (
-    become_classic,
-    catch_up,
-    doubt_after_outage,
-    is_behind,
-    is_unseen_member,
-    take_over,
-)
+from heartwheel.coordinator.takeover import become_classic, catch_up, is_behind, is_unseen_member, take_over
 from heartwheel.coordinator.timers import GroupTimer
 from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType
 from heartwheel.wire.verdicts import Verdict
@@ -62,7 +55,6 @@ class GroupMachine:
         self.clamped = 0
         """How many events had an append time before the group's effective time, and were counted as at that time."""
         self._ctx = Context(group, config, emit, renewed_ms)
-        doubt_after_outage(group, renewed_ms)
 
     @property
     def conditions(self) -> Conditions:
@@ -124,7 +116,6 @@ class GroupMachine:
         """
         self.advance(before_ms)
         self._ctx.renewed_ms = max(self._ctx.renewed_ms, after_ms)
-        doubt_after_outage(self.group, self._ctx.renewed_ms)
         return self._ctx.renew_timers(after_ms)
 
     def next_deadline_ms(self) -> int:
@@ -232,7 +223,7 @@ class GroupMachine:
         if event.type is EventType.SYNC and classic_sync.lacks_protocol(event):
             return Answer.INCONSISTENT_GROUP_PROTOCOL
         if group.kind is GroupKind.CLASSIC:
-            if group.confirmed:
+            if group.confirmed and not is_behind(group, event, self._ctx.renewed_ms):
                 return self._classic_request(event, fingerprint)
             return self._unconfirmed_request(event, fingerprint)
         if group.kind is GroupKind.NEW:
@@ -249,17 +240,16 @@ class GroupMachine:
         return classic_heartbeat.commit(self._ctx, event)
 
     def _unconfirmed_request(self, event: Event, fingerprint: int) -> Answer:
-        """Handle a request of a classic group that may be older than its first join that was seen."""
+        """Handle a request of a classic group that may be older than its first join that was seen, or have gone on."""
         group = self.group
-        if is_behind(group, event):
+        if is_behind(group, event, self._ctx.renewed_ms):
             catch_up(self._ctx, event.generation_id)
             return loaded.request(self._ctx, event, fingerprint)
         if is_unseen_member(group, event):
             take_over(self._ctx, event)
         answer = self._classic_request(event, fingerprint)
         agreed = answer in KEEPS_ALIVE or answer is Answer.PARKED
-        if agreed and event.generation_id != UNCHECKED_GENERATION:
-            group.confirmed, group.confirmed_after_ms = True, self._ctx.renewed_ms
+        group.confirmed = agreed and event.generation_id != UNCHECKED_GENERATION
         return answer
 
     def _first_request(self, event: Event, fingerprint: int) -> Answer:

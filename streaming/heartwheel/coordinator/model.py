@@ -145,8 +145,7 @@ class Group(msgspec.Struct, omit_defaults=True):
         partition: the partition of the heartbeat topic it was last seen in, `-1` if none; kept for the shard.
         unloaded: its coordinator went away: no timer runs and no request counts until it is loaded again.
         confirmed: a request at the group's own generation was accepted since it became classic, so its beginning was
-            seen, or caught up with. An outage puts it in doubt again.
-        confirmed_after_ms: end of the newest outage that it was confirmed after, epoch ms; -1 if there was none.
+            seen, or caught up with.
         taken_over: members may exist that were not seen yet, because the job started in the middle of its life.
         triggered_generation: the generation at which a loaded group was last asked to rebalance.
         stored_generation: generation of the record that a coordinator would read at a load.
@@ -188,7 +187,6 @@ class Group(msgspec.Struct, omit_defaults=True):
     partition: int = -1
     unloaded: bool = False
     confirmed: bool = False
-    confirmed_after_ms: int = -1
     taken_over: bool = False
     triggered_generation: int = -1
     stored_generation: int = 0

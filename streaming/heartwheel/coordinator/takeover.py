@@ -67,35 +67,31 @@ def remember_heartbeat(ctx: Context, event: Event, member: Member, fingerprint: 
     member.fingerprint_generation = event.generation_id
 
 
-def doubt_after_outage(group: Group, renewed_ms: int) -> None:
-    """Let a group be confirmed again after an outage, in which a rebalance may have been missed.
-
-    Any member that agrees with the generation does so, also by a heartbeat that no rule has looked at since.
-
-    Args:
-        group: changed in place.
-        renewed_ms: end of the newest outage that has renewed its sessions, epoch ms; -1 if there was none.
-    """
-    if not group.confirmed or group.confirmed_after_ms >= renewed_ms:
-        return
-    group.confirmed = any(_agrees(group, member, renewed_ms) for member in group.members.values())
-    group.confirmed_after_ms = renewed_ms if group.confirmed else -1
-
-
-def _agrees(group: Group, member: Member, since_ms: int) -> bool:
-    """Tell whether a member has sent a heartbeat at the group's generation since then that needed no rule."""
-    speaks_of_it = member.fingerprint != 0 and member.fingerprint_generation == group.generation
-    return speaks_of_it and member.last_seen_ms >= since_ms
-
-
-def is_behind(group: Group, event: Event) -> bool:
+def is_behind(group: Group, event: Event, renewed_ms: int = -1) -> bool:
     """Return whether a request proves that a rebalance was missed: it knows a later generation.
 
-    Once a classic group was seen to agree with its members, such a request is a mistake, as it is for Kafka.
+    Once a classic group was seen to agree with its members, such a request is a mistake, as it is for Kafka; but an
+    outage may have hidden a rebalance, as long as no member has agreed since.
+
+    Args:
+        group: the group.
+        event: the request.
+        renewed_ms: end of the newest outage that has renewed the group's sessions, epoch ms; -1 if there was none.
     """
     if event.generation_id <= group.generation:
         return False
-    return group.kind is not GroupKind.CLASSIC or not group.confirmed
+    if group.kind is not GroupKind.CLASSIC or not group.confirmed:
+        return True
+    return renewed_ms >= 0 and not any(_agrees(member, renewed_ms) for member in group.members.values())
+
+
+def _agrees(member: Member, since_ms: int) -> bool:
+    """Tell whether a member has spoken of the group's generation since a moment.
+
+    Who waits in a phase of a rebalance has only joined. By what a member is, not by what it has sent: a heartbeat that
+    no rule looks at counts as any other (`test_p1_a_rebalance_in_what_a_feed_missed_expires_nobody`).
+    """
+    return member.last_seen_ms > since_ms and not (member.awaiting_join or member.pending_sync)
 
 
 def catch_up(ctx: Context, generation: int) -> None:
@@ -148,7 +144,7 @@ def become_classic(ctx: Context) -> None:
     if group.triggered_generation == group.generation and group.rebalance_started_ms == ctx.now_ms:
         ctx.count_load()  # the rebalance that it was just asked for is forgotten, and may begin again
     group.kind = GroupKind.CLASSIC
-    group.confirmed, group.confirmed_after_ms = False, -1
+    group.confirmed = False
     group.stored_generation = group.generation
     group.departed = {}
     for member in group.members.values():

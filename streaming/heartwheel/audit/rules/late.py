@@ -48,8 +48,15 @@ def _record(group: Group, member: Member) -> None:
 
 
 def is_ahead(group: Group, event: Event) -> bool:
-    """Tell whether an event proves that a rebalance was missed; of a group that is followed closely it does not."""
-    return event.generation_id > group.generation and not (group.kind == CLASSIC and group.confirmed)
+    """Tell whether an event proves that a rebalance was missed; of a group that is followed closely it does not.
+
+    A group is not followed closely before somebody has agreed with its generation, nor since an outage before somebody
+    has done so again.
+    """
+    if event.generation_id <= group.generation or group.kind != CLASSIC or not group.confirmed:
+        return event.generation_id > group.generation
+    heard = [one for one in group.members.values() if one.seen_ms > group.renewed_ms]
+    return group.renewed_ms >= 0 and all(one.joining or one.member_id in group.unsynced for one in heard)
 
 
 def catch_up(run: Run, event: Event) -> None:

@@ -21,7 +21,6 @@ def renew(group: Group, from_ms: int) -> None:
         from_ms: end of the outage, epoch ms.
     """
     group.renewed_ms = max(group.renewed_ms, from_ms)
-    group.confirmed = False  # whoever is heard next says whether a rebalance was missed
     if group.modern is not None:
         renew_people(group, from_ms)
         return

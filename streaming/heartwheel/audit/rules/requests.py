@@ -50,7 +50,7 @@ def request(run: Run, event: Event) -> str:
         return _of_loaded(run, event)
     if group.kind == NOBODY:
         return _first(run, event)
-    if not group.confirmed and is_ahead(group, event):
+    if is_ahead(group, event):
         catch_up(run, event)
         return _of_loaded(run, event)
     _of_classic(run, event)
