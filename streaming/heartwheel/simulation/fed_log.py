@@ -84,7 +84,7 @@ class FedLog:
             if machine.is_forgettable():
                 heard.clear()
                 if number and len(followed.feeds) > 1:
-                    followed.aside = followed.aside or Aside.BEGUN_ANEW
+                    followed.aside = Aside.BEGUN_ANEW  # of which less is promised than of one with another reason
             if isinstance(step, Missed):
                 if feed in heard:
                     machine.renew(moment_ms, step.to_ms)
