@@ -218,6 +218,20 @@ def test_new_coordinator_ends_the_sessions_that_it_gave(*, back_first: bool) -> 
         assert expired == [("dead", T0 + 5_000 + SESSION_MS)], cut
 
 
+def test_load_in_what_its_own_feed_missed_shortens_nothing() -> None:
+    """A broker loads a group once more: what was sent to it until the gap's end nobody knows."""
+    log = LogBuilder()
+    log.pass_on(T0, _beat(), T0, feed="one")
+    for feed in ("one", "two"):
+        log.mark(T0 + 100, T0 + 100, feed=feed)
+    log.pass_on(T0 + 1_000, Event(group_id="g", type=EventType.LOAD), T0 + 1_000, feed="two")
+    log.mark(T0 + 1_500, T0 + 1_500, feed="two")
+    log.pass_on(T0 + 20_000, Event(group_id="g", type=EventType.LOAD), T0 + 5_000, feed="two")
+    for feed in ("one", "two"):
+        log.mark(T0 + 40_000, T0 + 40_000, since_ms=T0 + 20_000, feed=feed)
+    assert _expired(log, ("one", "two")) == [("a", T0 + 20_000 + SESSION_MS)]
+
+
 def test_broker_that_is_gone_for_good_leaves_nobody_behind() -> None:
     """Another broker loads the group later than its sessions are long: they are whole again, as Kafka's are.
 

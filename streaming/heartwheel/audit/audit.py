@@ -327,11 +327,11 @@ class Audit:
         group, seen = held.group, held.seen
         if event.type is EventType.UNLOAD:
             return seen[-1] == part
-        if event.type is not EventType.LOAD:
+        if event.type is not EventType.LOAD or part == seen[-1]:
             return True
         if group.now_ms == group.renewed_ms:
             group.now_ms = min(group.now_ms, time_ms)
-        if part != seen[-1] < 0:
+        if seen[-1] < 0:
             known_ms = self._timeline.passed_on_ms(seen[-1], group.group_id)
             if known_ms < time_ms:
                 self._advance(held, known_ms)

@@ -237,10 +237,10 @@ def _moves(event: Request, at_ms: int, source: int, loaded: Loaded, heard: list[
     before = heard[-1]
     if event.type is EventType.UNLOAD:
         return before == source
-    if event.type is not EventType.LOAD:
-        return True
+    if event.type is not EventType.LOAD or before == source:
+        return True  # what the feed of a broker that loads a group once more has missed may still be heartbeats
     loaded.machine.go_back_to_load(at_ms)
-    if before != source and before < 0:
+    if before < 0:
         known_ms = passed_on(before, loaded.machine.group.group_id)
         if known_ms < at_ms:
             loaded.machine.renew(known_ms, at_ms)

@@ -115,14 +115,14 @@ def _moves(machine: GroupManager, heard: list[str], followed: Followed, entry: E
         feed: which one tells of it.
     """
     kind = entry.request.type if isinstance(entry.request, Event) else None
-    if not heard or kind not in (EventType.LOAD, EventType.UNLOAD):
+    before, at_ms = heard[-1] if heard else feed, entry.time_ms
+    if before == feed or kind not in (EventType.LOAD, EventType.UNLOAD):
         return True
-    before, at_ms = heard[-1], entry.time_ms
     if kind is EventType.UNLOAD:
-        return before == feed
+        return False
     machine.go_back_to_load(at_ms)
     # Who ran out since a feed that is gone was heard of last, nobody knows: they have whole sessions from the load on.
-    if before != feed and (known_ms := followed.passed_ms.get(before, at_ms)) < at_ms:
+    if (known_ms := followed.passed_ms.get(before, at_ms)) < at_ms:
         machine.renew(known_ms, at_ms)
     if feed in heard:
         heard.remove(feed)
