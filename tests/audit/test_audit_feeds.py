@@ -241,6 +241,22 @@ def test_what_is_written_of_a_group_stays_put_aside_once_nobody_is_left_in_it() 
     _is_put_aside(log, (2,))
 
 
+def test_what_another_feed_tells_of_a_group_before_it_was_forgotten_is_put_aside() -> None:
+    """A gap of the feed that told of a group brings it up to the gap's begin, however far another feed has come."""
+    log, retention_ms = LogBuilder(), CONFIG.empty_group_retention_ms
+    log.pass_on(T0, _beat(), T0, feed="one")
+    for feed in FEEDS:
+        log.mark(T0 + 1_000, T0 + 1_000, feed=feed)
+    end_ms = T0 + SESSION_MS + retention_ms
+    log.mark(end_ms, end_ms - 5_000, feed="two")
+    log.mark(end_ms, end_ms + 3_000, feed="one")
+    log.mark(end_ms, end_ms + 10_000, since_ms=end_ms + 10_000, feed="one")
+    log.pass_on(end_ms, _beat("b"), end_ms - 1_000, feed="two")
+    for feed in FEEDS:
+        log.mark(end_ms + 20_000, end_ms + 20_000, feed=feed)
+    _is_put_aside(log, (6,))
+
+
 def test_a_group_of_two_feeds_that_begins_anew_is_put_aside() -> None:
     """What was forgotten of it is that the other feed had told of it, too, and that is not waited for by a new one."""
     log = LogBuilder()

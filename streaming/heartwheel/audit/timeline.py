@@ -305,6 +305,7 @@ class Timeline:
 
     def _run(self, held: Held) -> None:
         """Apply what nothing can come before, and run the timers as far as the group's time has come."""
+        was_there = not is_gone(held.group)
         while held.waiting and self._blocking(held) is None:
             time_ms, kind, partition, number, value = heapq.heappop(held.waiting)
             if kind == _OUTAGE:
@@ -321,6 +322,9 @@ class Timeline:
         now_ms = self.time_of(held)
         if next_deadline_ms(held.group) <= now_ms:
             self._advance(held, now_ms)
+        if was_there and held.parts[0] < 0 and is_gone(held.group):
+            # It was forgotten by then; what another feed tells of before comes too late for it.
+            held.newest_ms = max(held.newest_ms, now_ms)
         self.file(held)
 
     def _note_fed(self, held: Held, time_ms: int, source: int) -> None:
