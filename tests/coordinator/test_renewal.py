@@ -28,6 +28,15 @@ def test_p1_a_rebalance_that_an_outage_hides_expires_nobody() -> None:
     joined.run("+20001\nA join -> PARKED\nB join -> PARKED\nA beat g=7 -> NONE\n= Stable 7 A B")
 
 
+def test_p3_a_group_that_an_outage_has_moved_on_is_stored_with_its_protocol() -> None:
+    """P3: what its coordinator would read at a load has the protocol that its members have agreed on."""
+    stage = play(STABLE_AB)
+    stage.machine.renew(stage.now_ms, stage.now_ms + 20_000)
+    stage.run("+20000\nA beat g=7 -> NONE\nC first -> PARKED")
+    group = stage.machine.group
+    assert (group.stored_generation, group.stored_protocol_name) == (7, "range")
+
+
 def test_a_renewal_shortens_nothing() -> None:
     """A shorter outage of another partition leaves alone what a longer one has put off further."""
     stage = play(STABLE_AB)

@@ -145,7 +145,8 @@ def become_classic(ctx: Context) -> None:
         ctx.count_load()  # the rebalance that it was just asked for is forgotten, and may begin again
     group.kind = GroupKind.CLASSIC
     group.confirmed = False
-    group.stored_generation = group.generation
+    group.stored_generation, group.stored_protocol_name = group.generation, group.protocol_name
+    group.stored_leader = group.leader
     group.departed = {}
     for member in group.members.values():
         member.stored = True
