@@ -232,6 +232,17 @@ def test_load_in_what_its_own_feed_missed_shortens_nothing() -> None:
     assert _expired(log, ("one", "two")) == [("a", T0 + 20_000 + SESSION_MS)]
 
 
+def test_group_that_is_forgotten_amidst_a_gap_begins_anew_like_one_never_seen() -> None:
+    """What its feed has missed is over for it: a record from before the gap's end counts at its own time."""
+    log = LogBuilder()
+    forgotten_ms = T0 + SESSION_MS + RULES.empty_group_retention_ms
+    log.pass_on(T0, _beat(), T0)
+    log.mark(forgotten_ms, forgotten_ms - 500)
+    log.pass_on(forgotten_ms + 5_000, _beat("b"), forgotten_ms + 1_000)
+    log.mark(forgotten_ms + 60_000, forgotten_ms + 60_000, since_ms=forgotten_ms + 5_000)
+    assert _expired(log, ("tap",)) == [("a", T0 + SESSION_MS), ("b", forgotten_ms + 1_000 + SESSION_MS)]
+
+
 def test_broker_that_is_gone_for_good_leaves_nobody_behind() -> None:
     """Another broker loads the group later than its sessions are long: they are whole again, as Kafka's are.
 

@@ -135,8 +135,10 @@ class GroupRunner:
                 if admission.is_full(size):
                     admission.refuse_stranger(log, record)
                     continue
-            if heard is not None:
+            if heard is not None or source < 0:
+                # First, as a group that is forgotten by then has no time, also not that of what its feed has missed.
                 machine.advance(append_ms)
+            if heard is not None:
                 if machine.is_forgettable():
                     heard.clear()  # it begins anew
                 if source not in heard:

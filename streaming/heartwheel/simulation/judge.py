@@ -65,6 +65,8 @@ class Judge:
         self.astray: set[str] = set()
         """Groups whose records have no promised order; known once the problems were listed."""
         self._copies: dict[str, Row] = {}
+        self._contradictions: dict[str, list[Problem]] = defaultdict(list)
+        """Of groups that feeds pass on; whether they are promised not to be is known later."""
 
     def problems(self) -> Iterator[Problem]:
         """List every broken promise."""
@@ -124,7 +126,11 @@ class Judge:
                 self.said[row.group_id].append(Said(row, written))
                 yield from self._check_lateness(row, written)
             elif _content(first) != _content(row):
-                yield Problem("P3", f"one id, two contents: {first} and {row}")
+                problem = Problem("P3", f"one id, two contents: {first} and {row}")
+                if row.group_id in self.fed:
+                    self._contradictions[row.group_id].append(problem)
+                else:
+                    yield problem
             else:
                 self.seen["written again"] += 1
 
@@ -192,6 +198,7 @@ class Judge:
         if why is not None:
             self.seen[f"fed group put aside, {why}"] += 1
             return
+        yield from self._contradictions[group_id]
         self.seen["fed group judged"] += 1
         self.seen["fed verdicts"] += expected.surely
         yield from self._compare(group_id, expected)
