@@ -188,10 +188,11 @@ def test_group_that_moves_to_a_new_feed_waits_for_its_first_mark() -> None:
     log.mark(T0 + 8_000, T0 + 8_000, feed="one")
     feeds = ("one", "two")
     assert _expired(log, feeds) == []
-    log.mark(T0 + 8_100, T0 + 8_000, feed="two")
+    log.mark(T0 + 12_000, T0 + 12_000, feed="one")
     assert _expired(log, feeds) == []
-    for feed in feeds:
-        log.mark(T0 + 12_000, T0 + 11_500, feed=feed)
+    log.mark(T0 + 12_100, T0 + 8_000, feed="two")
+    assert _expired(log, feeds) == []
+    log.mark(T0 + 12_200, T0 + 11_500, feed="two")
     assert _expired(log, feeds) == [("a", T0 + 5_000 + SESSION_MS)]
 
 
