@@ -197,6 +197,7 @@ class Judge:
             yield from self._check_marks(group_id)
         if why is not None:
             self.seen[f"fed group put aside, {why}"] += 1
+            self.astray.add(group_id)
             return
         yield from self._contradictions[group_id]
         self.seen["fed group judged"] += 1
