@@ -1,14 +1,13 @@
-"""Packs: how many records travel through the shuffle as one.
+"""Packs: records of one partition and one shard as one, each distinct value once.
 
 The map side turns an Arrow batch of Kafka records into one pack a shard: each distinct value once, and for every record
 a reference to it, its append time and its offset. A member's heartbeats are mostly the same bytes, so a backlog shrinks
-to a few bytes a record before the shuffle, which is the dearest part of the way. Heartbeats that a shard was given
-lately come without their bytes (`heartwheel.shard.heartbeats`). The same format keeps the records that wait in a
-shard's state for their time, with all their bytes.
+to a few bytes a record before the shuffle, which is the dearest part of the way; `heartwheel.sent_pack` has how packs
+travel. Heartbeats that a shard was given lately come without their bytes (`heartwheel.shard.heartbeats`).
 
-Layout, little endian: the header, then `fingerprint` int64 per distinct value, `body_end` int64 per value that comes
-with its bytes, `entry` uint32, `delay` uint32 (ms after `base_ms`) and `step` uint32 (after `base_offset`) per record,
-then the bodies end to end.
+Here is how records are kept that wait in a shard's state for their time, with all their bytes. Layout, little endian:
+the header, then `fingerprint` int64 and `body_end` int64 per distinct value, `entry` uint32, `delay` uint32 (ms after
+`base_ms`) and `step` uint32 (after `base_offset`) per record, then the bodies end to end.
 """
 
 from __future__ import annotations
@@ -17,9 +16,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Self
 
-import msgspec
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 _HEADER: Final = struct.Struct("<iiiiqqq")
@@ -48,11 +45,16 @@ class Pack(NamedTuple):
 
 
 class Bodies:
-    """Give the distinct values of a pack by index, without cutting up those that nobody asks for."""
+    """Give the distinct values of a pack by index, without cutting up those that nobody asks for.
+
+    Args:
+        buffer: the values end to end.
+        ends: int64 (values,), where each ends.
+    """
 
     __slots__ = ("_buffer", "_ends")
 
-    def __init__(self, buffer: memoryview, ends: NDArray[np.int64]) -> None:
+    def __init__(self, buffer: bytes | memoryview, ends: NDArray[np.int64]) -> None:
         self._buffer = buffer
         self._ends = ends
 
@@ -60,13 +62,13 @@ class Bodies:
     def of(cls, values: Sequence[bytes]) -> Self:
         """Put values end to end."""
         ends = np.cumsum([len(value) for value in values], dtype=np.int64)
-        return cls(memoryview(b"".join(values)), ends)
+        return cls(b"".join(values), ends)
 
     def __len__(self) -> int:
         return len(self._ends)
 
     @property
-    def raw(self) -> tuple[memoryview, NDArray[np.int64]]:
+    def raw(self) -> tuple[bytes | memoryview, NDArray[np.int64]]:
         """The values end to end, and where each ends."""
         return self._buffer, self._ends
 
@@ -76,39 +78,15 @@ class Bodies:
         Args:
             indices: intp (n,).
         """
-        values = bytes(self._buffer)  # slices of bytes cost half of those of a view
-        starts = np.where(indices > 0, self._ends[indices - 1], 0)
-        return [values[start:end] for start, end in zip(starts.tolist(), self._ends[indices].tolist(), strict=True)]
+        buffer, all_ends = self.raw
+        values = bytes(buffer)  # slices of bytes cost half of those of a view
+        starts = np.where(indices > 0, all_ends[indices - 1], 0)
+        return [values[start:end] for start, end in zip(starts.tolist(), all_ends[indices].tolist(), strict=True)]
 
     def __getitem__(self, index: int) -> bytes:
-        start = self._ends[index - 1] if index else 0
-        return bytes(self._buffer[start : self._ends[index]])
-
-
-def encode_packs(
-    partition: int,
-    fingerprints: NDArray[np.int64],
-    bodies: pa.Array,
-    entry: NDArray[np.signedinteger],
-    append_ms: NDArray[np.int64],
-    offset: NDArray[np.int64],
-) -> list[bytes]:
-    """Encode the records of one shard, cut where append times or offsets span more than 32 bits.
-
-    Args:
-        partition: the partition of the heartbeat topic.
-        fingerprints: int64 (entries,).
-        bodies: large binary array, the values of the first of the entries.
-        entry: (records,) indices into the two above.
-        append_ms: int64 (records,) epoch ms.
-        offset: int64 (records,), ascending.
-    """
-    _, ends, data = bodies.buffers()
-    ends_at = np.frombuffer(ends, np.int64)[bodies.offset : bodies.offset + len(bodies) + 1]
-    start = int(ends_at[0])
-    body = memoryview(b"") if data is None else memoryview(data)[start : int(ends_at[-1])]
-    pack = Pack(partition, fingerprints, Bodies(body, ends_at[1:] - start), entry, append_ms, offset)
-    return encode_cut(pack)
+        buffer, ends = self.raw
+        start = ends[index - 1] if index else 0
+        return bytes(buffer[start : ends[index]])
 
 
 def encode_cut(pack: Pack) -> list[bytes]:
@@ -144,17 +122,6 @@ def encode_pack(pack: Pack) -> bytes:
             body,
         )
     )
-
-
-def encode_fed(feed: str, pack: bytes) -> bytes:
-    """Encode a pack of records that a feed has passed on."""
-    return msgspec.msgpack.encode((feed, pack))
-
-
-def decode_fed(payload: bytes) -> tuple[str, Pack]:
-    """Decode what `encode_fed` made: the feed's name, and its records with the times that they say."""
-    feed, pack = msgspec.msgpack.decode(payload, type=tuple[str, bytes])
-    return feed, decode_pack(pack)
 
 
 def select(pack: Pack, records: NDArray[np.bool_]) -> Pack:
@@ -208,7 +175,7 @@ def _is_in_order(pack: Pack) -> bool:
 
 
 def decode_pack(payload: bytes) -> Pack:
-    """Decode what `encode_packs` made."""
+    """Decode what `encode_cut` made."""
     partition, records, entries, with_bytes, base_ms, base_offset, size = _HEADER.unpack_from(payload)
     at = _HEADER.size
 

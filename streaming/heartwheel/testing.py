@@ -28,7 +28,8 @@ from heartwheel.coordinator.consumer_config import EpochConfig
 from heartwheel.coordinator.manager import GroupManager
 from heartwheel.coordinator.model import Group
 from heartwheel.log_time import Reading, ReadingsBuilder, encode_readings
-from heartwheel.pack import Pack, decode_fed, decode_pack
+from heartwheel.pack import Pack
+from heartwheel.sent_pack import decode_fed, decode_sent
 from heartwheel.shard.limits import ShardLimits
 from heartwheel.shard.shard import Shard
 from heartwheel.spark.packer import Packer, PayloadKind
@@ -190,7 +191,7 @@ def read_records(
     for part in by_partition.values():
         for start in range(0, len(part), frame_max):
             rows = list(packer.pack(frame_of(part[start : start + frame_max]), readings))
-            packs += [decode_pack(data) for s, kind, data in rows if s == shard and kind is PayloadKind.RECORDS]
+            packs += [decode_sent(data) for s, kind, data in rows if s == shard and kind is PayloadKind.RECORDS]
             passed_on += [decode_fed(data) for s, kind, data in rows if s == shard and kind is PayloadKind.PASSED_ON]
     read = readings.readings()
     if clock_ms is not None:

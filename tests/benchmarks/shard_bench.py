@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.log_time import Reading, ReadingsBuilder, encode_readings
-from heartwheel.pack import decode_pack
+from heartwheel.sent_pack import decode_sent
 from heartwheel.shard import Shard, ShardLimits
 from heartwheel.shard.status import status_of
 from heartwheel.spark.job_config import JobConfig
@@ -188,7 +188,7 @@ class Scene:
             return result
 
         reading = Reading(0, 1 << 60, self._now_ms, self._now_ms, self._now_ms)
-        packs = step("read packs", lambda: [decode_pack(payload) for payload in payloads])
+        packs = step("read packs", lambda: [decode_sent(payload) for payload in payloads])
         shard = step("decode state", lambda: Shard(coordinator=COORDINATOR, limits=LIMITS, blob=self._state.blob))
         outcome = step("apply", lambda: shard.apply(packs, [reading]))
         blob = step("encode state", shard.encode)

@@ -18,7 +18,7 @@ import pytest
 
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.log_time import Reading, ReadingsBuilder, encode_readings
-from heartwheel.pack import decode_pack
+from heartwheel.sent_pack import decode_sent
 from heartwheel.shard import ShardLimits
 from heartwheel.spark.job_config import JobConfig, StreamConfig
 from heartwheel.spark.packer import Packer, PayloadKind
@@ -118,7 +118,7 @@ def _pack(records: Sequence[tuple[bytes | None, bytes | None]]) -> Packed:
         if kind is PayloadKind.REJECTS:
             packed.rejects.update((each.offset, each) for each in msgspec.json.decode(payload, type=list[Reject]))
         else:
-            pack = decode_pack(payload)
+            pack = decode_sent(payload)
             for offset, entry in zip(pack.offset.tolist(), pack.entry.tolist(), strict=True):
                 packed.accepted[offset] = (pack.bodies[entry], int(pack.fingerprints[entry]))
     packed.rows.append((PayloadKind.READINGS, encode_readings(readings.readings())))

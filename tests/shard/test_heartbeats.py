@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.log_time import Reading, ReadingsBuilder
-from heartwheel.pack import Pack, decode_pack
+from heartwheel.pack import Pack
+from heartwheel.sent_pack import decode_sent
 from heartwheel.shard import ShardLimits, heartbeats
 from heartwheel.shard.heartbeats import REMEMBERED_BATCHES, Heartbeats, Said, UnknownHeartbeatError, rest_of, rests_of
 from heartwheel.shard.log import BatchLog
@@ -51,7 +52,7 @@ class Job:
         packer, readings = self.packers[worker], ReadingsBuilder((RUN,), 3_000)
         packer.begin(BatchOf(f"query {self.query}", self.number))
         rows = list(packer.pack(frame_of(records), readings)) if records else []
-        return [decode_pack(data) for _, kind, data in rows if kind is PayloadKind.RECORDS], readings.readings()
+        return [decode_sent(data) for _, kind, data in rows if kind is PayloadKind.RECORDS], readings.readings()
 
     def batch(self, records: Sequence[Record], worker: int = 0) -> None:
         """Run a batch whose records one worker has packed."""

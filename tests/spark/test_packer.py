@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heartwheel.log_time import ReadingsBuilder
-from heartwheel.pack import Pack, decode_pack
+from heartwheel.pack import Pack
 from heartwheel.partitioner import shard_of
+from heartwheel.sent_pack import decode_sent
 from heartwheel.shard.log import BatchLog
 from heartwheel.spark.packer import Packer, PayloadKind
 from heartwheel.testing import LogBuilder, frame_of
@@ -34,7 +35,7 @@ def _pack(packer: Packer, log: LogBuilder) -> tuple[dict[int, list[Pack]], list[
         if kind is PayloadKind.REJECTS:
             rejects += msgspec.json.decode(payload, type=list[Reject])
         else:
-            packs[shard].append(decode_pack(payload))
+            packs[shard].append(decode_sent(payload))
     return packs, rejects
 
 
@@ -164,16 +165,6 @@ def test_bad_records_are_set_aside_by_cause(value: bytes | None, cause: str) -> 
     assert (reject.value_base64, reject.value_bytes) == (kept, None if value is None else len(value))
 
 
-def test_spans_over_32_bits_are_cut() -> None:
-    """Append times or offsets that lie further apart than 32 bits go into packs of their own, still in order."""
-    log = LogBuilder()
-    for t in (0, 2**33, 2**33 + 1, 2**35):
-        log.add(t, _event(1, 1))
-    packs, _ = _pack(Packer("t", 1), log)
-    assert len(packs[0]) > 1
-    assert BatchLog(packs[0]).append_ms.tolist() == [0, 2**33, 2**33 + 1, 2**35]
-
-
 def test_a_duplicate_key_counts_by_its_last_value() -> None:
     """JSON with a key twice is read as every common parser does."""
     log = LogBuilder()
@@ -181,15 +172,6 @@ def test_a_duplicate_key_counts_by_its_last_value() -> None:
     packs, _ = _pack(Packer("t", 1), log)
     assert BatchLog(packs[0]).event(0).group_id == "b"
     assert encode_request(BatchLog(packs[0]).event(0)) == b'{"group_id":"b","member_id":"m"}'
-
-
-def test_a_cut_pack_has_no_value_without_a_record() -> None:
-    """Each half of a pack that is cut carries the values of its own records only; the fast path reads every value."""
-    log = LogBuilder()
-    for t, member in ((0, 1), (1, 1), (2**33, 2), (2**33 + 1, 2)):
-        log.add(t, _event(1, member))
-    packs, _ = _pack(Packer("t", 1), log)
-    assert [(len(pack.bodies), sorted(set(pack.entry.tolist()))) for pack in packs[0]] == [(1, [0]), (1, [0])]
 
 
 @pytest.mark.parametrize(
@@ -208,7 +190,7 @@ def test_ticks_are_passed_over(value: bytes) -> None:
     log.add(9, value)
     readings, packer = ReadingsBuilder(("r",), 3_000), Packer("t", 1)
     rows = list(packer.pack(frame_of(log.records), readings))
-    assert [(kind, decode_pack(payload).offset.tolist()) for _, kind, payload in rows] == [(PayloadKind.RECORDS, [0])]
+    assert [(kind, decode_sent(payload).offset.tolist()) for _, kind, payload in rows] == [(PayloadKind.RECORDS, [0])]
     (reading,) = readings.readings()
     assert (reading.first_ms, reading.last_ms) == (5, 9)
     assert len(packer._decoder._table) == 1

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 
 from heartwheel.log_time import ReadingsBuilder, encode_readings
-from heartwheel.pack import Pack, decode_pack
+from heartwheel.pack import Pack
+from heartwheel.sent_pack import decode_sent
 from heartwheel.simulation.checkpoint import Checkpoint, Planned, SinkRecord
 from heartwheel.simulation.faults import Crash, Faults, Step
 from heartwheel.simulation.plan import VALUE_BYTES_MAX, Plan
@@ -242,7 +243,7 @@ class Job:
             readings, rows = self._packed_by_anybody(self._frames(records))
             for shard, kind, payload in rows:
                 packed[shard].append((kind, payload))
-                if kind is PayloadKind.RECORDS and _lacks_bytes(decode_pack(payload)):
+                if kind is PayloadKind.RECORDS and _lacks_bytes(decode_sent(payload)):
                     self._story.mark("heartbeat without bytes")
             if found := readings.readings():
                 for payloads in packed.values():

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heartwheel.log_time import ReadingsBuilder, encode_readings
-from heartwheel.pack import encode_fed, encode_packs
+from heartwheel.sent_pack import encode_fed, encode_sent
 from heartwheel.spark.decoder import BAD, REMEMBERED_MAX, TICK, Decoded, Decoder, require_trusted
 from heartwheel.spark.repeats import BatchOf
 from heartwheel.wire.events import RejectedError
@@ -163,15 +163,15 @@ class Packer:
             entries, records = slice(*entry_cuts[s : s + 2]), slice(*record_cuts[s : s + 2])
             if records.start == records.stop:
                 continue
-            for payload in encode_packs(
+            payload = encode_sent(
                 partition,
                 marks[entries],
                 bodies[body_cuts[s] : body_cuts[s + 1]],
                 entry[records] - np.int32(entries.start),
                 append_ms[records],
                 offset[records],
-            ):
-                yield s, PayloadKind.RECORDS, payload
+            )
+            yield s, PayloadKind.RECORDS, payload
 
     def _passed_on(
         self, partition: int, decoded: Decoded, append_ms: NDArray[np.int64], offset: NDArray[np.int64]
@@ -188,15 +188,15 @@ class Packer:
         for (shard, feed), records in parts.items():
             mine, rank = np.unique(decoded.entry[records], return_inverse=True)
             at_ms = np.array([decoded.passed_on[entry].at_ms for entry in decoded.entry[records].tolist()], np.int64)
-            for payload in encode_packs(
+            payload = encode_sent(
                 partition,
                 decoded.marks[mine],
                 decoded.bodies.take(pa.array(mine)),
                 rank.astype(np.intp),
                 np.minimum(at_ms, append_ms[records] + AHEAD_MS_MAX),
                 offset[records],
-            ):
-                yield shard, PayloadKind.PASSED_ON, encode_fed(feed, payload)
+            )
+            yield shard, PayloadKind.PASSED_ON, encode_fed(feed, payload)
 
     def _rejects(self, partition: int, batch: pa.RecordBatch, rows: list[int]) -> list[Reject]:
         rejects, room = [], REJECTS_BYTES_MAX

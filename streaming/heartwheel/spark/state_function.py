@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.log_time import Outage, OutageKind, Reading, decode_readings
-from heartwheel.pack import decode_fed, decode_pack
+from heartwheel.sent_pack import decode_fed, decode_sent
 from heartwheel.shard.admission import Refusal
 from heartwheel.shard.batch import BatchResult
 from heartwheel.shard.shard import Shard
@@ -167,7 +167,7 @@ def advance_columns(
         counts=config.counts_in(batch),
         blob=before.blob,
     )
-    packs = [decode_pack(payload) for payload in payloads]
+    packs = [decode_sent(payload) for payload in payloads]
     outcome = shard.apply(packs, readings, [decode_fed(payload) for payload in passed_on])
     rejects += (_refused(config, refusal) for refusal in outcome.refused)
     counts = Counter(f"rejected_{reject.cause}" for reject in rejects)
