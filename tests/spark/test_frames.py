@@ -1,4 +1,4 @@
-"""P6: the frames that workers get are bounded, whatever the records are like, and nothing is lost for it."""
+"""P6: what workers get at once is bounded, whatever the records are like, and nothing is lost for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.broker.jars import fetch_jars
 from heartwheel.settings import load_settings
 from heartwheel.spark.faults import LONG_RECORD, explain
-from heartwheel.spark.frames import RECORDS_MAX, SHORT_BYTES_MAX, bound_frames
+from heartwheel.spark.frames import BATCH_RECORDS_MAX, SHORT_BYTES_MAX, bound_batches
 from heartwheel.spark.query import short_records
 from heartwheel.spark.session import end_session, session_conf, start_session
 from heartwheel.wire.events import Event, encode_event
@@ -39,8 +39,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     end_session(session, 60)
 
 
-def _frames(spark: SparkSession, records: int, value_bytes: int) -> list[Row]:
-    """Return the sizes of the frames in which so many records come."""
+def _batches(spark: SparkSession, records: int, value_bytes: int) -> list[Row]:
+    """Return the sizes of the Arrow batches in which so many records come."""
 
     def sizes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # here, so that it travels by value
         for batch in batches:
@@ -50,15 +50,15 @@ def _frames(spark: SparkSession, records: int, value_bytes: int) -> list[Row]:
     return values.mapInArrow(sizes, "records bigint, bytes bigint").collect()
 
 
-def test_p6_frames_are_bounded_by_bytes_or_by_the_number_of_short_records(spark: SparkSession) -> None:
-    """P6: by bytes a frame holds 64 MiB and one record more; else so many records, which are short."""
+def test_p6_batches_are_bounded_by_bytes_or_by_the_number_of_short_records(spark: SparkSession) -> None:
+    """P6: by bytes an Arrow batch holds 64 MiB and one record more; else so many records, which are short."""
     for by_bytes in (True, False, True):
-        bound_frames(spark, by_bytes=by_bytes)
-        short = _frames(spark, RECORDS_MAX + 7, 100)
-        assert [frame.records for frame in short] == [RECORDS_MAX, 7]
-        long = _frames(spark, 200, MIB)
-        assert sum(frame.records for frame in long) == 200
-        assert max(frame.bytes for frame in long) < 70 * MIB if by_bytes else len(long) == 1
+        bound_batches(spark, by_bytes=by_bytes)
+        short = _batches(spark, BATCH_RECORDS_MAX + 7, 100)
+        assert [batch.records for batch in short] == [BATCH_RECORDS_MAX, 7]
+        long = _batches(spark, 200, MIB)
+        assert sum(batch.records for batch in long) == 200
+        assert max(batch.bytes for batch in long) < 70 * MIB if by_bytes else len(long) == 1
 
 
 def _read(spark: SparkSession, key: Any, value: Any) -> list[Row]:
@@ -82,7 +82,7 @@ def test_p6_a_long_key_or_value_is_refused_by_name(spark: SparkSession, long: st
         _read(spark, **record)
     fault = explain(refused.value)
     assert fault.message.startswith(LONG_RECORD)
-    assert "the record at offset 41 of partition 3 has a key or a value of more than 1,024 bytes" in fault.message
+    assert "the record at offset 41 of partition 3 has a key or a value of more than 32,768 bytes" in fault.message
     assert fault.tries_max is None
 
 
@@ -107,7 +107,7 @@ def test_f_a_long_record_is_read_again_and_judged_as_any_other(
         job.wait_for(lambda: len(made.expired()) == 3, "who sends short ones to be expired")
         assert LONG_RECORD not in job.log
         made.send([_long_beat(f"long-m{i}", 1_500) for i in range(3)], key=b"long")
-        made.send([b"g" * 900_000], key=b"k" * 2_000)
+        made.send([b"g" * 900_000], key=b"k" * 40_000)
         job.wait_for(lambda: len(made.expired()) == 6, "who sends long ones to be expired")
         made.send([_long_beat(f"long-m{i}", 1_500) for i in range(3)], key=b"long")
         job.wait_for(lambda: len(made.expired()) == 9, "who sends long ones to be expired again")

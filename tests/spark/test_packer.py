@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import base64
 from collections import defaultdict
+from itertools import pairwise
+from unittest import mock
 
 import msgspec
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +19,8 @@ from heartwheel.pack import Pack
 from heartwheel.partitioner import shard_of
 from heartwheel.sent_pack import decode_sent
 from heartwheel.shard.log import BatchLog
+from heartwheel.spark import frames
+from heartwheel.spark.frames import FRAME_BYTES_MAX, FRAME_RECORDS_MAX
 from heartwheel.spark.packer import Packer, PayloadKind
 from heartwheel.testing import LogBuilder, frame_of
 from heartwheel.wire.events import Event, EventType, TickError, decode_event, fingerprint
@@ -196,3 +202,17 @@ def test_ticks_are_passed_over(value: bytes) -> None:
     assert len(packer._decoder._table) == 1
     with pytest.raises(TickError):
         decode_event(value)
+
+
+@pytest.mark.parametrize("frame_bytes", [FRAME_BYTES_MAX, 4_000])
+@given(sizes=st.lists(st.integers(0, 40_000), max_size=12))
+def test_arrow_batches_are_joined_to_frames(sizes: list[int], frame_bytes: int) -> None:
+    """Nothing is lost or moved, frames are bounded by records and bytes, and no two could have been one."""
+    ends = np.cumsum([0, *sizes])
+    batches = [pa.RecordBatch.from_pydict({"n": np.arange(a, b)}) for a, b in pairwise(ends.tolist())]
+    with mock.patch.object(frames, "FRAME_BYTES_MAX", frame_bytes):
+        joined = list(frames.frames_of(batches))
+    assert [n for frame in joined for n in frame.column("n").to_pylist()] == list(range(sum(sizes)))
+    most = max([FRAME_RECORDS_MAX if frame_bytes == FRAME_BYTES_MAX else frame_bytes // 8, *sizes])
+    assert all(len(frame) <= most for frame in joined)
+    assert len(joined) <= 1 + 2 * sum(sizes) / min(FRAME_RECORDS_MAX, frame_bytes // 8)

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from heartwheel.operations import PackedRecord, Packet, decode_operation
 from heartwheel.partitioner import shard_of
+from heartwheel.spark.frames import frames_of
 from heartwheel.spark.packer import PackedRow, PayloadKind, by_partition, packed_batch
 from heartwheel.wire.events import RejectedError
 from heartwheel.wire.rejects import Reject, make_reject
@@ -101,7 +102,7 @@ def pack_operations(
         packer: with as many shards as there are slots.
         slots: the grouping key of each shard.
     """
-    for batch in batches:
-        rows = list(packer.pack(batch))
+    for frame in frames_of(batches):
+        rows = list(packer.pack(frame))
         if rows:
             yield packed_batch(rows, slots)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from heartwheel.log_time import ReadingsBuilder, encode_readings
 from heartwheel.sent_pack import encode_fed, encode_sent
 from heartwheel.spark.decoder import BAD, REMEMBERED_MAX, TICK, Decoded, Decoder, require_trusted
+from heartwheel.spark.frames import frames_of
 from heartwheel.spark.repeats import BatchOf
 from heartwheel.wire.events import RejectedError
 from heartwheel.wire.passed_on import AHEAD_MS_MAX, read_mark
@@ -265,8 +266,8 @@ def pack_batches(
     packer = _packers.setdefault(key, Packer(topic, len(slots), value_bytes_max=value_bytes_max, feeds=feeds))
     packer.begin(batch_of)
     readings = ReadingsBuilder(runs, outage_min_ms)
-    for batch in batches:
-        rows = list(packer.pack(batch, readings))
+    for frame in frames_of(batches):
+        rows = list(packer.pack(frame, readings))
         if rows:
             yield packed_batch(rows, slots)
     yield from last_batch(readings, slots)

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own idiom
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupStateTimeout
 
-from heartwheel.spark.frames import LONG_RECORD_ERROR, SHORT_BYTES_MAX, bound_frames
+from heartwheel.spark.frames import LONG_RECORD_ERROR, SHORT_BYTES_MAX, bound_batches
 from heartwheel.spark.job_config import JobConfig, StreamConfig
 from heartwheel.spark.packer import pack_batches
 from heartwheel.spark.repeats import BatchOf
@@ -107,7 +107,7 @@ def packs(spark: SparkSession, config: JobConfig) -> DataFrame:
         feeds=config.feeds,
         query=secrets.token_hex(8) if config.repeats else None,
     )
-    bound_frames(spark, by_bytes=config.long_records)
+    bound_batches(spark, by_bytes=config.long_records)
     records = heartbeats(spark, config)
     if not config.long_records:
         records = short_records(records)
