@@ -1058,7 +1058,7 @@ MUTANTS: Final = (
     Mutant(
         "a crowd falls silent in the order of its joins alone",
         f"{_ENGINE}/coordinator/departures.py",
-        "    due.sort(key=_order)\n",
+        "    due.sort(key=_ORDER)\n",
         "",
         "P3",
         f"{_CROWDS}::test_a_crowd_falls_silent_in_the_order_of_its_deadlines",

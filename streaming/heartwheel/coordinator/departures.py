@@ -8,6 +8,7 @@ members go in the order of their deadlines, and of their joins where those are e
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Final
 
 from heartwheel.coordinator import messages
@@ -16,6 +17,8 @@ from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState, Me
 from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind, Verdict
 
 _KINDS: Final = (GroupKind.LOADED, GroupKind.PRESENCE)
+
+_ORDER: Final = attrgetter("deadline_ms", "seq")
 
 Emit = Callable[[Verdict], None]
 
@@ -43,15 +46,11 @@ def expire_at_once(group: Group, clock_ms: int, config: CoordinatorConfig, emit:
         return False
     if group.leader is not None and any(member.member_id == group.leader for member in due):
         return False
-    due.sort(key=_order)
+    due.sort(key=_ORDER)
     _Departures(group, emit, renewed_ms).expire(due)
     if not group.members:
         group.forget_deadline_ms = group.last_event_ms + config.empty_group_retention_ms
     return True
-
-
-def _order(member: Member) -> tuple[int, int]:
-    return member.deadline_ms, member.seq
 
 
 class _Departures:

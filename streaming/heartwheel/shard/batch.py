@@ -41,6 +41,6 @@ class Batch(NamedTuple):
 
     def result(self, outages: list[Outage]) -> BatchResult:
         """Count the verdicts by their kind, and copy what the next batch begins anew."""
-        for verdict in self.verdicts:
-            self.counts[f"verdict_{verdict.kind}"] += 1
+        kinds = Counter(verdict.kind for verdict in self.verdicts)
+        self.counts.update({f"verdict_{kind}": n for kind, n in kinds.items()})
         return BatchResult(list(self.verdicts), self.admission.refused, outages, self.counts)

@@ -31,8 +31,12 @@ Ints = NDArray[np.int64]
 Rows = NDArray[np.intp]
 
 _NEW: Final = KINDS.index(GroupKind.NEW)
-_GROUPS_AT_ONCE: Final = 256
-"""How many due groups are run before the limit of verdicts is looked at again."""
+_MEMBERS_AT_ONCE: Final = 4096
+"""Of about how many members due groups are run before the limit of verdicts is looked at again.
+
+Their memory is used again by those after them. A group counts as some members more than it has.
+"""
+_MEMBERS_FOR_A_GROUP: Final = 16
 
 
 PassedOn = Callable[[int, str], int]
@@ -170,15 +174,22 @@ class GroupRunner:
         owner = owner[deadlines[due] <= times[owner]]
         _, first = np.unique(owner, return_index=True)
         rows = owner[np.sort(first)]
-        for start in range(0, len(rows), _GROUPS_AT_ONCE):
+        left = len(rows)
+        for part in self._some_at_once(rows):
             if len(batch.verdicts) >= self._verdicts_max:
-                batch.counts["groups_deferred"] += len(rows) - start
+                batch.counts["groups_deferred"] += left
                 return
             done = []
-            for loaded in self._loader.load(np.sort(rows[start : start + _GROUPS_AT_ONCE])):
+            for loaded in self._loader.load(np.sort(part)):
                 loaded.fire(int(times[loaded.row]))
                 done.append(loaded)
             self._store(done)
+            left -= len(part)
+
+    def _some_at_once(self, rows: Rows) -> list[Rows]:
+        sizes = np.bincount(self._members["group"] + 1, minlength=self._groups.rows + 1)[1:]  # the first are free rows
+        turns = np.cumsum(sizes[rows] + _MEMBERS_FOR_A_GROUP) // _MEMBERS_AT_ONCE
+        return np.split(rows, np.flatnonzero(np.diff(turns)) + 1)
 
     def renew(self, rows: Rows, outage: Outage, batch: Batch) -> None:
         """Start the sessions of groups anew: each right after its last record before the outage.

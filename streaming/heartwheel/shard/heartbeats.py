@@ -26,7 +26,7 @@ Fingerprints stand for what a heartbeat says here as they do on the fast path.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -44,7 +44,7 @@ class UnknownHeartbeatError(HeartwheelError):
     """Tell that a heartbeat came without its bytes, and that its shard does not know what it says."""
 
 
-class Said(NamedTuple):
+class Said(msgspec.Struct, frozen=True, gc=False):
     """The heartbeat of a member, as its row has it.
 
     Args:
@@ -64,7 +64,7 @@ class Said(NamedTuple):
 
     def value(self) -> bytes:
         """Spell it again, as `encode_event` spells the event: the ids stand first, and are put into the rest."""
-        rest = bytes(memoryview(self.rest)[len(_NO_IDS) :])
+        rest = bytes(self.rest)[len(_NO_IDS) :]
         return b'{"group_id":%b,"member_id":%b%b' % (_encode(self.group_id), _encode(self.member_id), rest)
 
 
@@ -87,7 +87,7 @@ def _without_ids(event: Event) -> Event:
     return msgspec.structs.replace(event, group_id="", member_id="")
 
 
-class Kept(NamedTuple):
+class Kept(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A heartbeat that no row has.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -63,6 +64,8 @@ _decode_epoch_member = msgspec.json.Decoder(EpochMember).decode
 _decode_epoch_group = msgspec.json.Decoder(EpochGroup).decode
 decode_group = msgspec.json.Decoder(Group).decode
 """Decode what `group_detail` wrote: a group without its name and its members."""
+
+_SEQ: Final = attrgetter("seq")
 
 Rows = NDArray[np.intp]
 AnyMember = Member | EpochMember
@@ -185,7 +188,7 @@ class GroupLoader:
             group.group_id = group_id
             group.last_event_ms = seen[i]
             here = slice(starts[i], stops[i])
-            for member in sorted(members[here], key=_seq):
+            for member in sorted(members[here], key=_SEQ):
                 _holder(group, member)[member.member_id] = member
             ids = (text[0] for text in texts[here])
             member_rows_of = dict(zip(ids, rows_of[here], strict=True))
@@ -382,7 +385,3 @@ def _heartbeat(loaded: Loaded, fingerprint: int) -> msgspec.Raw:
         return said.rest
     event = loaded.heard.get(fingerprint)
     return UNSAID if event is None else rest_of(event)
-
-
-def _seq(member: AnyMember) -> int:
-    return member.seq
