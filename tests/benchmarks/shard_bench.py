@@ -30,7 +30,7 @@ from heartwheel.shard.status import status_of
 from heartwheel.spark.job_config import JobConfig
 from heartwheel.spark.packer import Packer, PayloadKind
 from heartwheel.spark.schema import NEW_STATE, StateRow
-from heartwheel.spark.state_function import advance_shard
+from heartwheel.spark.state_function import advance_shard, state_function
 from heartwheel.testing import Record, frame_of
 from heartwheel.wire.events import Event, encode_event
 
@@ -40,7 +40,12 @@ BEAT_MS = 3_000
 LIMITS = ShardLimits(members_max=10_000_000, verdicts_max=10_000_000)
 COORDINATOR = CoordinatorConfig()
 JOB = JobConfig(
-    checkpoint="", kafka_options={}, source="beats", topics={"heartbeats": "beats"}, slots=(0,), limits=LIMITS
+    checkpoint="",
+    kafka_options={},
+    source="beats",
+    topics={name: name for name in ("heartbeats", "expirations", "triggers", "status", "rejects")},
+    slots=(0,),
+    limits=LIMITS,
 )
 
 
@@ -126,7 +131,8 @@ class Scene:
         ]
         self._packer = Packer("beats", 1)
         self._now_ms = T0
-        self._state = NEW_STATE
+        self.get = NEW_STATE
+        self._function = state_function(JOB, advance_shard, lambda: None)
 
     def _beat(self) -> list[bytes]:
         """Let every member beat once, and return the packs."""
@@ -154,10 +160,25 @@ class Scene:
             columns=["kind", "payload"],
         )
         start = time.process_time()
-        self._state, output = advance_shard(JOB, 0, self._state, [frame], batch_ms=self._now_ms)
+        (output,) = self._function((0,), [frame], self)
         table = pa.RecordBatch.from_pandas(output, preserve_index=False)
         spent = time.process_time() - start
-        return spent, table.num_rows
+        # In a checkout from before a row had many records, each has one.
+        values = table["vals"].flatten() if "vals" in table.schema.names else table["value"]
+        return spent, len(values)
+
+    @property
+    def exists(self) -> bool:
+        """Whether the state was ever updated; this and what follows is what the state function sees of Spark."""
+        return self.get is not NEW_STATE
+
+    def update(self, row: StateRow) -> None:
+        """Take the new state."""
+        self.get = row
+
+    def getCurrentProcessingTimeMs(self) -> int:  # noqa: N802 - Spark's own name
+        """Return the timestamp of the batch, epoch ms."""
+        return self._now_ms
 
     def _readings(self) -> bytes:
         return encode_readings([Reading(0, 1 << 60, self._now_ms, self._now_ms, self._now_ms)])
@@ -168,14 +189,14 @@ class Scene:
         for _ in range(7):
             payloads = self._beat()
             took, blob = self._live_batch(payloads)
-            self._state = StateRow(*self._state[:5], blob)
+            self.get = StateRow(*self.get[:5], blob)
             for step, spent in took.items():
                 steps.setdefault(step, []).append(spent * 1e3)
         medians = {f"live batch: {step}, ms": statistics.median(times) for step, times in steps.items()}
         return {
             **medians,
             "live batch: all, ms": sum(medians.values()),
-            "state, bytes a member": len(self._state.blob) / self._members,
+            "state, bytes a member": len(self.get.blob) / self._members,
         }
 
     def _live_batch(self, payloads: list[bytes]) -> tuple[dict[str, float], str]:
@@ -189,7 +210,7 @@ class Scene:
 
         reading = Reading(0, 1 << 60, self._now_ms, self._now_ms, self._now_ms)
         packs = step("read packs", lambda: [decode_sent(payload) for payload in payloads])
-        shard = step("decode state", lambda: Shard(coordinator=COORDINATOR, limits=LIMITS, blob=self._state.blob))
+        shard = step("decode state", lambda: Shard(coordinator=COORDINATOR, limits=LIMITS, blob=self.get.blob))
         outcome = step("apply", lambda: shard.apply(packs, [reading]))
         blob = step("encode state", shard.encode)
         step(

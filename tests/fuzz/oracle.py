@@ -21,6 +21,7 @@ from heartwheel.log_time import Reading, ReadingsBuilder, encode_readings
 from heartwheel.sent_pack import decode_sent
 from heartwheel.shard import ShardLimits
 from heartwheel.spark.job_config import JobConfig, StreamConfig
+from heartwheel.spark.output import Output, frame_of_output
 from heartwheel.spark.packer import Packer, PayloadKind
 from heartwheel.spark.schema import NEW_STATE, StateRow
 from heartwheel.spark.state_function import AdvanceOne, advance_shard
@@ -176,23 +177,24 @@ def advance_twice(
     rows: Sequence[tuple[PayloadKind, bytes]],
     *,
     batch_ms: int,
-) -> tuple[StateRow, pd.DataFrame]:
+) -> tuple[StateRow, Output]:
     """Advance a shard by what was packed for it: done again, it gives the same state and rows."""
     frame = pd.DataFrame(rows, columns=["kind", "payload"])
     state, output = advance(config, shard, before, [frame], batch_ms=batch_ms)
     again, same = advance(config, shard, before, [frame], batch_ms=batch_ms)
     assert state == again
-    assert output.equals(same)
+    assert output == same
     assert state[5].isascii()
     return state, output
 
 
-def check_output(output: pd.DataFrame) -> list[tuple[str, dict[str, Any]]]:
-    """Rows out are UTF-8 and JSON, short enough for Kafka, and their headers are plain."""
-    table = pa.Table.from_pandas(output)  # lone surrogates would not pass
-    assert table.num_rows == len(output)
+def check_output(output: Output) -> list[tuple[str, dict[str, Any]]]:
+    """Records out are UTF-8 and JSON, short enough for Kafka, and their headers are plain; Arrow takes them all."""
+    frame = frame_of_output(output, {record.topic: record.topic for record in output.records})
+    table = pa.Table.from_pandas(frame)  # lone surrogates would not pass
+    assert len(pa.compute.list_flatten(table["vals"])) == len(output.records)
     rows = []
-    for topic, key, value, row_id, kind in output[["topic", "key", "value", "id", "type"]].itertuples(index=False):
+    for topic, key, value, row_id, kind, _ in output.records:
         encoded = value.encode()
         assert len(key.encode()) + len(encoded) < ROW_BYTES_MAX
         assert (row_id + kind).isascii()

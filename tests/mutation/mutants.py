@@ -514,8 +514,9 @@ MUTANTS: Final = (
     Mutant(
         "an id depends on the batch that decided",
         f"{_ENGINE}/spark/state_function.py",
-        "detected_ms=status.batch_ms)\n",
-        "detected_ms=status.batch_ms)\n        row.id += str(status.batch_ms)\n",
+        "detected_ms=status.batch_ms) for verdict in part]\n",
+        "detected_ms=status.batch_ms) for verdict in part]\n"
+        "        for row in rows:\n            row.id += str(status.batch_ms)\n",
         "P3",
         f"{_HISTORY}[id of the batch]",
     ),
@@ -807,7 +808,7 @@ MUTANTS: Final = (
     Mutant(
         "rejects are dropped",
         f"{_ENGINE}/spark/state_function.py",
-        "    records += (reject_row(reject)[:_RECORD_COLUMNS] for reject in rejects)\n",
+        "    records += map(reject_record, rejects)\n",
         "",
         "P6",
         f"{_STATE_FUNCTION}::test_p6_a_full_shard_refuses_by_name",

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pandas as pd
@@ -76,8 +76,7 @@ class Batches:
         packed += self._packer.pack(frame_of(records)) if records else []
         frames = [pd.DataFrame([row[1:] for row in packed], columns=["kind", "payload"])]
         self.state, output = advance_operations(self.config, 0, self.state, frames, batch_ms=T0 + at_ms)
-        every = cast("list[dict[str, Any]]", output.to_dict("records"))
-        rows = [row for row in every if row["topic"] is not None]
+        rows = [record._asdict() for record in output.records]
         self.rows += rows
         return rows
 

@@ -60,8 +60,8 @@ class Shard:
         tick = Record(self._now_ms, encode_tick(Tick()), 0, len(self.sent))
         frame = arrivals([*records, tick], self._packer)
         self.state, output = advance_shard(self.config, 0, self.state, [frame], batch_ms=self._now_ms)
-        for row in output.to_dict("records"):
-            self.rows[row["topic"]].append(msgspec.json.decode(row["value"]))
+        for record in output.records:
+            self.rows[record.topic].append(msgspec.json.decode(record.value))
         self._now_ms += 1_000
 
     def until_silent(self) -> list[str]:

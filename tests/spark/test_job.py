@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -49,6 +50,28 @@ def test_f9_i2_members_expire_on_a_topic_that_stays_silent(engine_topics: Topics
         # Without any record the clock goes on, so that whoever comes next is judged as well.
         job.until_clock(_now_ms())
         assert job.stop() == 0
+    _check_headers(engine_topics, "expirations", "member.expired", "deadline_ms")
+    _check_headers(engine_topics, "triggers", "group_empty", "time_ms")
+    _check_headers(engine_topics, "status", "shard.status", "batch_ms")
+
+
+def _check_headers(topics: Topics, name: str, kind: str, time_field: str) -> None:
+    """A record is a CloudEvent in binary mode, in the words and in the order that readers know."""
+    records = [(record, msgspec.json.decode(record.value or b"")) for record in topics.read(name)]
+    record, row = next((record, row) for record, row in records if row.get("type", kind) == kind)
+    assert record.headers == [
+        ("ce_specversion", b"1.0"),
+        ("ce_id", str(row.get("id", f"{row.get('shard')}/{row.get('batch_ms')}")).encode()),
+        ("ce_source", b"/heartwheel"),
+        ("ce_type", f"heartwheel.{kind}.v1".encode()),
+        ("ce_time", _rfc3339(row[time_field])),
+        ("content-type", b"application/json"),
+    ]
+
+
+def _rfc3339(time_ms: int) -> bytes:
+    at = datetime.fromtimestamp(time_ms // 1000, UTC)
+    return f"{at:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03}Z".encode()
 
 
 def test_p1_p5_a_topic_that_grew_while_the_job_was_down_is_read_in_order(engine_topics: Topics, tmp_path: Path) -> None:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import itertools
 import random
-from typing import Any, cast
+from typing import Any
 
 import msgspec
-import pandas as pd
 import pytest
 
 from heartwheel.coordinator.config import CoordinatorConfig
@@ -18,6 +17,7 @@ from heartwheel.partitioner import murmur2
 from heartwheel.shard import CorruptBlobError, OldBlobVersionError, ShardLimits, UnknownBlobVersionError
 from heartwheel.shard.frame import encode_frame
 from heartwheel.spark.job_config import JobConfig
+from heartwheel.spark.output import Output
 from heartwheel.spark.packer import Packer
 from heartwheel.spark.schema import NEW_STATE, STATE_VERSION, StateRow
 from heartwheel.spark.state_function import StateVersionError, advance_shard
@@ -61,14 +61,14 @@ class Simulation:
         """Plan and run one batch of what is in the log at `now_ms`; the driver's clock may show another time.
 
         Returns:
-            The rows written, by name of the column.
+            The records written, by name of their parts.
         """
         end = sum(record.append_ms <= now_ms for record in self.log.records)
         end = end if most is None else min(end, self.read + most)
         row, output = self._call(end, now_ms if clock_ms is None else clock_ms)
         self.state, self.read = row, end
         self.batches += 1
-        rows = cast("list[dict[str, Any]]", output.to_dict("records"))
+        rows = [record._asdict() for record in output.records]
         self.rows += rows
         return rows
 
@@ -76,9 +76,9 @@ class Simulation:
         """Run one batch whose commit is lost."""
         end = sum(record.append_ms <= now_ms for record in self.log.records)
         _, output = self._call(end, now_ms)
-        return cast("list[dict[str, Any]]", output.to_dict("records"))
+        return [record._asdict() for record in output.records]
 
-    def _call(self, end: int, batch_ms: int) -> tuple[StateRow, pd.DataFrame]:
+    def _call(self, end: int, batch_ms: int) -> tuple[StateRow, Output]:
         frame = arrivals(self.log.records[self.read : end], self._packer)
         return advance_shard(self.config, 0, self.state, [frame], batch_ms=batch_ms, batch=self.batches)
 

@@ -96,9 +96,9 @@ def _advance(
         columns=["kind", "payload"],
     )
     state, output = advance_shard(job, shard, state, [frame], batch_ms=now_ms)
-    columns = (output[name] for name in ("topic", "key", "value", "id", "type"))
-    rows = zip(*columns, strict=True)
-    return state, [Row(topic, key, value, _headers(id_, kind)) for topic, key, value, id_, kind in rows]
+    return state, [
+        Row(record.topic, record.key, record.value, _headers(record.id, record.type)) for record in output.records
+    ]
 
 
 def _headers(id_: str, kind: str) -> tuple[tuple[bytes, bytes], ...]:

@@ -10,8 +10,9 @@ import pandas as pd
 from heartwheel.operations import Ended, OperationLimits, OperationShard, Refused, outcome_row
 from heartwheel.operations_job.packer import decode_packet
 from heartwheel.spark.job_config import StreamConfig
-from heartwheel.spark.schema import STATE_VERSION, OutputRow, StateRow
-from heartwheel.spark.state_function import json_text, reject_row, require_known_version, split
+from heartwheel.spark.output import Figures, Output, Record, json_text, reject_record
+from heartwheel.spark.schema import STATE_VERSION, StateRow
+from heartwheel.spark.state_function import require_known_version, split
 from heartwheel.wire.rejects import Reject, make_reject
 
 
@@ -34,7 +35,7 @@ def advance_operations(
     *,
     batch_ms: int,
     batch: int | None = None,
-) -> tuple[StateRow, pd.DataFrame]:
+) -> tuple[StateRow, Output]:
     """Advance one shard by one batch, by the time that the log proves (`heartwheel.operations.log`).
 
     The state row is the heartbeat job's: `members` counts the operations that wait, `groups` those that are remembered.
@@ -61,20 +62,17 @@ def advance_operations(
         for refused in result.refused
         if not refused.everywhere or refused.entry.partition % config.shards == shard_index
     )
-    rows = [_outcome(ended, shard_index, batch_ms) for ended in result.ended]
-    rows += map(reject_row, rejects)
+    records = [_outcome(ended, shard_index, batch_ms) for ended in result.ended]
+    records += map(reject_record, rejects)
     counts = result.counts
-    rows.append(
-        OutputRow(
-            *(None, "", "", "", "", batch_ms),
-            members=shard.waiting_count,
-            groups=shard.remembered_count,
-            records=counts["records"],
-            expired=counts["expired"],
-            triggers=counts["completed"],
-            rejected=len(rejects),
-            behind_ms=max(0, batch_ms - shard.clock_ms) if shard.clock_ms >= 0 else 0,
-        )
+    figures = Figures(
+        members=shard.waiting_count,
+        groups=shard.remembered_count,
+        records=counts["records"],
+        expired=counts["expired"],
+        triggers=counts["completed"],
+        rejected=len(rejects),
+        behind_ms=max(0, batch_ms - shard.clock_ms) if shard.clock_ms >= 0 else 0,
     )
     row = StateRow(
         STATE_VERSION,
@@ -84,13 +82,13 @@ def advance_operations(
         shard.remembered_count,
         shard.encode(),
     )
-    return row, pd.DataFrame(rows, columns=list(OutputRow._fields))
+    return row, Output(records, figures)
 
 
-def _outcome(ended: Ended, shard_index: int, batch_ms: int) -> OutputRow:
+def _outcome(ended: Ended, shard_index: int, batch_ms: int) -> Record:
     row = outcome_row(ended, shard=shard_index, detected_ms=batch_ms)
     kind = f"heartwheel.operation.{row.outcome}.v1"
-    return OutputRow("outcomes", row.operation_id, json_text(row), row.id, kind, row.time_ms)
+    return Record("outcomes", row.operation_id, json_text(row), row.id, kind, row.time_ms)
 
 
 def _refused(config: OperationsConfig, refused: Refused) -> Reject:

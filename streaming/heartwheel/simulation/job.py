@@ -27,7 +27,7 @@ from heartwheel.spark.packer import PackedRow, Packer, PayloadKind
 from heartwheel.spark.repeats import BatchOf
 from heartwheel.spark.schema import NEW_STATE, StateRow
 from heartwheel.spark.slots import slots_of
-from heartwheel.spark.state_function import StateFunction, advance_columns, state_function
+from heartwheel.spark.state_function import StateFunction, advance_shard, state_function
 from heartwheel.testing import Record, frame_of
 
 if TYPE_CHECKING:
@@ -275,13 +275,13 @@ class Job:
         return self._call(shard, payloads, planned)
 
     def _call(self, shard: int, payloads: Payloads, planned: Planned) -> tuple[StateRow, Rows]:
-        # Columns are all that is looked at, of what goes in and of what comes out; frames of pandas of them take long.
+        # Of what goes in only the columns are looked at; a frame of pandas takes long.
         kinds, values = zip(*payloads, strict=True) if payloads else ((), ())
         frame = cast("pd.DataFrame", {"kind": kinds, "payload": values})
         state = _GroupState(self.checkpoint.state(shard), planned.batch_ms)
         rows: Rows = []
-        for output in self._function((self._config.slots[shard],), [frame], state):
-            rows += zip(output["topic"], output["value"], strict=True)
+        for records in self._function((self._config.slots[shard],), [frame], state):
+            rows += ((record.topic, record.value) for record in records)
         return state.get, rows
 
     def _interleaved(self, rows: dict[int, Rows]) -> list[tuple[int, tuple[str, str]]]:
@@ -324,7 +324,9 @@ class Job:
         )
         if (self._config.tick_ms, self._config.wheel_size) != (plan.tick_ms, plan.wheel_size):
             self._story.mark("another wheel")
-        return state_function(self._config, advance_columns, lambda: self.checkpoint.commits)
+        return state_function(
+            self._config, advance_shard, lambda: self.checkpoint.commits, shape=lambda output, _: output.records
+        )
 
     def _new_workers(self) -> list[Packer]:
         """Make the map side of a new process: a few workers, none of which knows what the others have sent."""

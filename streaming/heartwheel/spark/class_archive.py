@@ -20,13 +20,13 @@ from typing import Any, Final
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own idiom
 
 from heartwheel.private import private_folder
 from heartwheel.settings import Settings, load_settings
 from heartwheel.spark import query as queries
 from heartwheel.spark.job_config import job_config
-from heartwheel.spark.schema import NEW_STATE, PACKED, OutputRow
+from heartwheel.spark.output import NO_FIGURES, Output, Record, frame_of_output
+from heartwheel.spark.schema import NEW_STATE, PACKED
 from heartwheel.spark.session import archive_file, end_session, session_conf, start_session
 
 _BATCHES: Final = 3
@@ -81,9 +81,7 @@ def _train(spark: SparkSession, settings: Settings) -> None:
     config = job_config(settings, shuffle_partitions=2)
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 8).load()
     packed = source.coalesce(2).mapInArrow(_pack, PACKED)
-    rows = queries.records(
-        queries.observed(queries.advanced(packed, _advance)).where(F.col("topic").isNotNull()), config
-    )
+    rows = queries.records(queries.observed(queries.advanced(packed, _advance)))
     query = (
         rows.writeStream.format("noop")
         .option("checkpointLocation", config.checkpoint)
@@ -109,7 +107,7 @@ def _advance(_: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: Any) -> 
     for _frame in frames:
         pass
     state.update(NEW_STATE)
-    yield pd.DataFrame([OutputRow("status", "key", "{}", "id", "type", 0)], columns=list(OutputRow._fields))
+    yield frame_of_output(Output([Record("status", "key", "{}", "id", "type", 0)], NO_FIGURES), {"status": "status"})
 
 
 if __name__ == "__main__":

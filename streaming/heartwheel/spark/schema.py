@@ -18,13 +18,13 @@ PACKED: Final = "slot int, kind int, payload binary"
 """One pack, one list of rejects or the readings of a task on their way to a shard (`packer.PayloadKind`)."""
 
 OUTPUT: Final = (
-    "topic string, key string, value string, id string, type string, time_ms long, "
-    "members int, groups int, records long, expired int, triggers int, rejected int, held int, "
+    "topics array<string>, keys array<string>, vals array<string>, ids array<string>, types array<string>, "
+    "times array<string>, members int, groups int, records long, expired int, triggers int, rejected int, held int, "
     "behind_ms long, standing int, outage_ms long, renewed long, waiting long"
 )
-"""One record for an output topic, by the topic's logical name.
+"""Some records for output topics, an array for each of their parts; then figures for the progress line.
 
-The columns after `time_ms` are figures for the progress line; they are set in the row of the status topic only.
+A row for each record would cost Python and the JVM more than the record does, so there are many in one (`output.rows`).
 """
 
 
@@ -50,47 +50,3 @@ class StateRow(NamedTuple):
 
 NEW_STATE: Final = StateRow(STATE_VERSION, -1, -1, 0, 0, "")
 """The state row of a shard that was never called."""
-
-
-class OutputRow(NamedTuple):
-    """One output record, in the order of `OUTPUT`.
-
-    Args:
-        topic: its logical name; `None` for a row that only carries figures.
-        key: of the record.
-        value: JSON.
-        id: of the event.
-        type: of the event.
-        time_ms: when what it tells of happened, epoch ms.
-        members: figures, for the progress line alone.
-        groups: likewise.
-        records: likewise.
-        expired: likewise.
-        triggers: likewise.
-        rejected: likewise.
-        held: likewise.
-        behind_ms: likewise.
-        standing: likewise.
-        outage_ms: likewise.
-        renewed: likewise.
-        waiting: likewise.
-    """
-
-    topic: str | None
-    key: str
-    value: str
-    id: str
-    type: str
-    time_ms: int
-    members: int = 0
-    groups: int = 0
-    records: int = 0
-    expired: int = 0
-    triggers: int = 0
-    rejected: int = 0
-    held: int = 0
-    behind_ms: int = 0
-    standing: int = 0
-    outage_ms: int = 0
-    renewed: int = 0
-    waiting: int = 0

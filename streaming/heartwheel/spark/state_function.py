@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.log_time import Outage, OutageKind, Reading, decode_readings
@@ -20,23 +18,22 @@ from heartwheel.shard.shard import Shard
 from heartwheel.shard.status import status_of
 from heartwheel.spark.collector import no_cycle_collection
 from heartwheel.spark.job_config import JobConfig, StreamConfig
+from heartwheel.spark.output import Figures, Output, Record, frame_of_output, json_text, json_texts, reject_record
 from heartwheel.spark.packer import PayloadKind
 from heartwheel.spark.progress import BACKLOG_MS
 from heartwheel.spark.running_batch import running_batch
-from heartwheel.spark.schema import NEW_STATE, STATE_VERSION, OutputRow, StateRow
+from heartwheel.spark.schema import NEW_STATE, STATE_VERSION, StateRow
 from heartwheel.wire.rejects import Reject, make_reject
 from heartwheel.wire.status import StatusRow
-from heartwheel.wire.verdicts import TRIGGER_TYPES, ExpirationRow, row_of, topic_of
+from heartwheel.wire.verdicts import TRIGGER_TYPES, ExpirationRow, Topic, Verdict, row_of, topic_of
 
 _TRIGGER_EVENTS: Final = {kind: f"heartwheel.{kind}.v1" for kind in TRIGGER_TYPES.values()}
+_EXPIRED: Final = "heartwheel.member.expired.v1"
+_ROWS_AT_ONCE: Final = 256
+"""How many verdicts are encoded together."""
 
-_RECORD_COLUMNS: Final = OutputRow._fields.index("time_ms") + 1
-
-_encode = msgspec.json.Encoder().encode
-
-StateFunction = Callable[[tuple[Any, ...], Iterable[pd.DataFrame], Any], Iterator[pd.DataFrame]]
-AdvanceOne = Callable[..., tuple[StateRow, Any]]
-Columns = dict[str, NDArray[Any]]
+StateFunction = Callable[[tuple[Any, ...], Iterable[pd.DataFrame], Any], Iterator[Any]]
+AdvanceOne = Callable[..., tuple[StateRow, Output]]
 
 
 class StateVersionError(HeartwheelError):
@@ -44,7 +41,10 @@ class StateVersionError(HeartwheelError):
 
 
 def state_function(
-    config: StreamConfig, advance_one: AdvanceOne, batch_number: Callable[[], int | None] = running_batch
+    config: StreamConfig,
+    advance_one: AdvanceOne,
+    batch_number: Callable[[], int | None] = running_batch,
+    shape: Callable[[Output, Mapping[str, str]], Any] = frame_of_output,
 ) -> StateFunction:
     """Make the function for `applyInPandasWithState`.
 
@@ -52,6 +52,7 @@ def state_function(
         config: the job's.
         advance_one: advances one shard of the job by one batch, with the parameters of `advance_shard`.
         batch_number: tells the number of the batch that runs, as Spark does.
+        shape: makes of what a shard writes, and of the names of the topics, what the function gives.
     """
     shard_of_slot = {slot: shard for shard, slot in enumerate(config.slots)}
 
@@ -61,7 +62,7 @@ def state_function(
         before = StateRow(*state.get) if state.exists else NEW_STATE
         row, output = advance_one(config, shard_index, before, frames, batch_ms=batch_ms, batch=batch_number())
         state.update(row)
-        yield output
+        yield shape(output, config.topics)
 
     return advance
 
@@ -124,21 +125,7 @@ def advance_shard(
     *,
     batch_ms: int,
     batch: int | None = None,
-) -> tuple[StateRow, pd.DataFrame]:
-    """Advance one shard by one batch, as `advance_columns` does, and make a frame of what it gives."""
-    row, columns = advance_columns(config, shard_index, before, frames, batch_ms=batch_ms, batch=batch)
-    return row, pd.DataFrame(columns, copy=False)
-
-
-def advance_columns(
-    config: JobConfig,
-    shard_index: int,
-    before: StateRow,
-    frames: Iterable[pd.DataFrame],
-    *,
-    batch_ms: int,
-    batch: int | None = None,
-) -> tuple[StateRow, Columns]:
+) -> tuple[StateRow, Output]:
     """Advance one shard by one batch.
 
     What is due follows from the append times of what was read (`heartwheel.log_time`). The driver's clock is looked at
@@ -210,29 +197,22 @@ def _refused(config: JobConfig, refusal: Refusal) -> Reject:
     )
 
 
-def _output(outcome: BatchResult, rejects: list[Reject], status: StatusRow, *, standing: int) -> Columns:
-    records: list[tuple[Any, ...]] = []
-    expired = triggers = 0
-    for verdict in outcome.verdicts:
-        topic = topic_of(verdict)
-        if topic is None:
-            continue
-        row = row_of(verdict, shard=status.shard, detected_ms=status.batch_ms)
-        if isinstance(row, ExpirationRow):
-            expired += 1
-            kind = "heartwheel.member.expired.v1"
-        else:
-            triggers += 1
-            kind = _TRIGGER_EVENTS[row.type]
-        records.append((str(topic), row.group_id, json_text(row), row.id, kind, verdict.time_ms))
-    records += (reject_row(reject)[:_RECORD_COLUMNS] for reject in rejects)
-    figures = OutputRow(
-        "status",
-        str(status.shard),
-        json_text(status),
-        f"{status.shard}/{status.batch_ms}",
-        "heartwheel.shard.status.v1",
-        status.batch_ms,
+def _output(outcome: BatchResult, rejects: list[Reject], status: StatusRow, *, standing: int) -> Output:
+    records = _verdict_records(outcome.verdicts, status)
+    expired = sum(record.topic == Topic.EXPIRATIONS for record in records)
+    triggers = len(records) - expired
+    records += map(reject_record, rejects)
+    records.append(
+        Record(
+            "status",
+            str(status.shard),
+            json_text(status),
+            f"{status.shard}/{status.batch_ms}",
+            "heartwheel.shard.status.v1",
+            status.batch_ms,
+        )
+    )
+    figures = Figures(
         members=status.members,
         groups=status.groups,
         records=status.counts.get("records", 0) + len(rejects) - len(outcome.refused),
@@ -246,36 +226,27 @@ def _output(outcome: BatchResult, rejects: list[Reject], status: StatusRow, *, s
         renewed=outcome.counts["sessions_renewed"],
         waiting=status.waiting,
     )
-    return _columns(records, figures)
+    return Output(records, figures)
 
 
-def _columns(records: list[tuple[Any, ...]], figures: OutputRow) -> Columns:
-    """Shape output records by columns, ten times as fast as by rows; the last row alone carries figures."""
-    columns: Columns = {}
-    for place, values in enumerate(zip(*records, figures[:_RECORD_COLUMNS], strict=True)):
-        column = np.empty(len(values), object if isinstance(values[-1], str) else np.int64)
-        column[:] = values
-        columns[OutputRow._fields[place]] = column
-    for name, value in zip(OutputRow._fields[_RECORD_COLUMNS:], figures[_RECORD_COLUMNS:], strict=True):
-        columns[name] = np.zeros(len(records) + 1, np.int64)
-        columns[name][-1] = value
-    return columns
+def _verdict_records(verdicts: Iterable[Verdict], status: StatusRow) -> list[Record]:
+    """Shape those verdicts as records that are written to a topic."""
+    written = [verdict for verdict in verdicts if topic_of(verdict) is not None]
+    records: list[Record] = []
+    # Some at a time: what a part of them has taken in memory, the next one uses again.
+    for start in range(0, len(written), _ROWS_AT_ONCE):
+        part = written[start : start + _ROWS_AT_ONCE]
+        rows = [row_of(verdict, shard=status.shard, detected_ms=status.batch_ms) for verdict in part]
+        records += [
+            Record(Topic.EXPIRATIONS, row.group_id, value, row.id, _EXPIRED, row.deadline_ms)
+            if isinstance(row, ExpirationRow)
+            else Record(Topic.TRIGGERS, row.group_id, value, row.id, _TRIGGER_EVENTS[row.type], row.time_ms)
+            for row, value in zip(rows, json_texts(rows), strict=True)
+        ]
+    return records
 
 
 def _longest_ms(outages: Iterable[Outage]) -> int:
     """Return how long the longest outage of Kafka was, ms; what a feed has missed is none."""
     kafkas = (each for each in outages if each.kind is not OutageKind.NOT_PASSED_ON)
     return max((outage.after_ms - outage.before_ms for outage in kafkas), default=0)
-
-
-def reject_row(reject: Reject) -> OutputRow:
-    """Shape a reject as a row of `OUTPUT`."""
-    place = f"{reject.topic}-{reject.partition}"
-    record_id = f"{place}@{reject.offset}"
-    kind = "heartwheel.record.rejected.v1"
-    return OutputRow("rejects", place, json_text(reject), record_id, kind, reject.append_ms)
-
-
-def json_text(row: msgspec.Struct) -> str:
-    """Encode the value of an output record."""
-    return _encode(row).decode()

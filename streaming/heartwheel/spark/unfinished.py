@@ -17,6 +17,7 @@ from heartwheel.spark import query as queries
 from heartwheel.spark.checkpoint_store import CheckpointStore, open_store
 from heartwheel.spark.faults import Fault
 from heartwheel.spark.job import Job
+from heartwheel.spark.output import reject_record, rows
 from heartwheel.spark.planned_batch import READ_AHEAD_MAX, PlannedBatch, is_finished, planned_batch
 from heartwheel.spark.schema import OUTPUT
 from heartwheel.spark.skip import SkipRequest, finish, prepare, read_singly
@@ -29,7 +30,6 @@ from heartwheel.spark.starts import (
     words_on,
     write_starts,
 )
-from heartwheel.spark.state_function import reject_row
 
 _NEVER = 0
 
@@ -99,9 +99,9 @@ class Unfinished:
                 query = self._job.start(spark, partitions=partitions, once=True)
             watch(query)
         if is_finished(store, request.batch):  # else the job was asked to stop
-            rows = spark.createDataFrame([reject_row(reject) for reject in request.rejects()], OUTPUT)
             config = self._job.config
-            records = queries.records(rows, config).write.format("kafka")
+            rejects = rows([reject_record(reject) for reject in request.rejects()], config.topics)
+            records = queries.records(spark.createDataFrame(rejects, OUTPUT)).write.format("kafka")
             records.options(**queries.SINK_OPTIONS, **config.kafka_options).save()
             finish(store, request)
             self._request = None

@@ -30,7 +30,7 @@ def _advance(real: Any, folder: Path, *arguments: Any, **named: Any) -> Any:
         while hold.exists():
             time.sleep(0.01)
     if (folder / "bloat").exists():
-        output.loc[0, "value"] = "x" * BLOAT_BYTES
+        output.records[0] = output.records[0]._replace(value="x" * BLOAT_BYTES)
     return row, output
 
 
@@ -39,7 +39,7 @@ def _concerns(hold: Path, output: Any) -> bool:
         group = hold.read_text()
     except FileNotFoundError:
         return False
-    return not group or bool(((output["topic"] == "expirations") & (output["key"] == group)).any())
+    return not group or any(record.topic == "expirations" and record.key == group for record in output.records)
 
 
 class _NeverAnswered:
