@@ -156,7 +156,7 @@ class Scene:
 
     def _advance(self, payloads: list[bytes]) -> tuple[float, int]:
         frame = pd.DataFrame(
-            [*((PayloadKind.RECORDS, payload) for payload in payloads), (PayloadKind.READINGS, self._readings())],
+            [*((PayloadKind.RECORDS, payload) for payload in payloads), (PayloadKind.READINGS, self.readings())],
             columns=["kind", "payload"],
         )
         start = time.process_time()
@@ -180,7 +180,8 @@ class Scene:
         """Return the timestamp of the batch, epoch ms."""
         return self._now_ms
 
-    def _readings(self) -> bytes:
+    def readings(self) -> bytes:
+        """Say that everything up to now has been read."""
         return encode_readings([Reading(0, 1 << 60, self._now_ms, self._now_ms, self._now_ms)])
 
     def live(self) -> dict[str, float]:
@@ -222,9 +223,14 @@ class Scene:
         assert outcome.counts["records_fast"] == self._members, "every heartbeat is known"
         return took, blob
 
+    def pass_time(self, time_ms: int) -> int:
+        """Let time pass, ms; gives the time then, epoch ms."""
+        self._now_ms += time_ms
+        return self._now_ms
+
     def mass_expiry(self) -> dict[str, float]:
         """Let all members fall silent at once."""
-        self._now_ms += 2 * SESSION_MS
+        self.pass_time(2 * SESSION_MS)
         spent, rows = self._advance([])
         return {"mass expiry, us a verdict": spent / rows * 1e6, "mass expiry, rows": float(rows)}
 
