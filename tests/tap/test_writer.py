@@ -15,6 +15,7 @@ from heartwheel.tap.broker_rules import broker_rules, differences
 from heartwheel.tap.echo import logger_level
 from heartwheel.tap.writer import Writer
 from heartwheel.wire.passed_on import Mark, encode_mark, read_mark
+from support.job import wait_for
 
 pytestmark = pytest.mark.kafka
 
@@ -44,6 +45,28 @@ def test_what_was_written_is_found_again(kafka_broker: EmbeddedKafka, topics: Ca
     records = list(read_topic(kafka_broker.bootstrap, topic))
     assert {(record.key or b"").decode(): record.partition for record in records if record.key} == home
     assert sorted(record.partition for record in records if read_mark(record.value)) == sorted(marks)
+
+
+def test_partitions_that_are_added_are_heard_of_soon(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
+    """Groups that go to a new partition wait for the tap's first mark there: it is no five minutes in coming."""
+    topic = topics("growing")
+    with admin_client(kafka_broker.bootstrap) as admin:
+        admin.create_topics({topic: {"num_partitions": 1, "replication_factor": 1}})
+        writer = Writer(kafka_broker.bootstrap, topic, {})
+        try:
+            assert writer.partitions == 1
+            admin.create_partitions({topic: 3})
+
+            def has_heard() -> bool:
+                writer.count_partitions()
+                return writer.partitions == 3
+
+            wait_for(has_heard, "the tap to hear of the new partitions")
+            writer.write_marks({number: encode_mark(Mark("tap", 7, 1)) for number in range(writer.partitions)})
+        finally:
+            writer.close()
+    records = list(read_topic(kafka_broker.bootstrap, topic))
+    assert sorted(record.partition for record in records if read_mark(record.value)) == [0, 1, 2]
 
 
 def test_topic_that_is_missing_is_named(kafka_broker: EmbeddedKafka) -> None:

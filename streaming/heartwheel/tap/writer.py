@@ -17,6 +17,9 @@ from kafka import KafkaProducer, TopicPartition
 
 _DELIVERY_TIMEOUT_MS: Final = 10_000
 _BATCH_BYTES: Final = 128 << 10
+_METADATA_AGE_MS: Final = 2_000
+"""How often it is asked how many partitions there are, ms: groups that go to a new one wait for the tap's first mark
+there."""
 
 
 class Writer:
@@ -50,7 +53,7 @@ class Writer:
                 delivery_timeout_ms=_DELIVERY_TIMEOUT_MS,
                 batch_size=_BATCH_BYTES,
                 allow_auto_create_topics=False,
-                **client_settings(properties),
+                **({"metadata_max_age_ms": _METADATA_AGE_MS} | client_settings(properties)),
             )
             self.partitions = 0
             self.count_partitions()
