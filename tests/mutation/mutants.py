@@ -42,6 +42,8 @@ _AUDIT_OUTAGES: Final = "tests/audit/test_audit_outages.py"
 _BRAKE: Final = "tests/spark/test_brake.py"
 _RENEWAL: Final = "tests/coordinator/test_renewal.py"
 _AUDIT_FEEDS: Final = "tests/audit/test_audit_feeds.py"
+_AUDIT_GROWING: Final = "tests/audit/test_audit_feeds_of_a_growing_topic.py"
+_GROWING: Final = "tests/shard/test_feeds_of_a_growing_topic.py"
 _EPOCH_POLLS: Final = "tests/audit/test_epoch_poll_timeouts.py"
 _EPOCH_PATHS: Final = "tests/shard/test_epoch_paths.py"
 _EPOCH_RULES: Final = "tests/coordinator/test_consumer_rules.py"
@@ -128,8 +130,8 @@ MUTANTS: Final = (
     Mutant(
         "a group does not wait for another partition that it was seen in",
         f"{_ENGINE}/shard/group_times.py",
-        "if sources[0] < 0 else min(times[row], decided[found].min())\n",
-        "if sources[0] < 0 else times[row]\n",
+        "if first[row] < 0 else min(times[row], decided[found].min())\n",
+        "if first[row] < 0 else times[row]\n",
         "P1",
         f"{_SHARD_TIME}::test_p3_groups_in_several_partitions_are_merged_however_they_are_read",
     ),
@@ -368,7 +370,7 @@ MUTANTS: Final = (
     Mutant(
         "a broker that lets a group go stops the timers that another one has started",
         f"{_ENGINE}/shard/group_runner.py",
-        "        return before == source\n",
+        "        return goes_on\n",
         "        return True\n",
         "P2",
         "tests/shard/test_feeds.py::test_old_coordinator_may_let_go_after_the_new_one_has_loaded",
@@ -391,7 +393,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a feed that is gone is waited for",
-        f"{_ENGINE}/shard/group_times.py",
+        f"{_ENGINE}/shard/fed_sources.py",
         "part.watermark_ms - feed.written_ms > FEED_GONE_MS",
         "part.watermark_ms < feed.written_ms",
         "P5",
@@ -412,6 +414,86 @@ MUTANTS: Final = (
         "",
         "P4",
         f"{_AUDIT_FEEDS}::test_d4_any_log_of_two_taps_is_derived_alike",
+    ),
+    Mutant(
+        "a group of a feed is not waited for in the partition that it goes to as the topic grows",
+        f"{_ENGINE}/shard/group_times.py",
+        "        return awaited(sources, self._homes(row, time) if sources[0] < 0 else (), time)",
+        "        return awaited(sources, (), time)",
+        "P1",
+        f"{_GROWING}::test_p1_a_new_partition_is_waited_for_where_its_feed_goes_on",
+    ),
+    Mutant(
+        "a group of a feed is not waited for in the partition that it was in before the topic grew",
+        f"{_ENGINE}/shard/group_times.py",
+        "        return sorted({id_hash % count for count in (time.count, *time.former)})",
+        "        return [id_hash % time.count]",
+        "P1",
+        f"{_GROWING}::test_p1_a_former_partition_is_waited_for_where_its_feed_was",
+    ),
+    Mutant(
+        "records of a feed are applied before what its marks in another partition have come to",
+        f"{_ENGINE}/shard/group_times.py",
+        '        several = known[(self._groups["elsewhere"][rows] != 0) | self._may_be_moving(rows, time)]',
+        '        several = known[self._groups["elsewhere"][rows] != 0]',
+        "P1",
+        f"{_GROWING}::test_p1_a_former_partition_is_waited_for_where_its_feed_was",
+    ),
+    Mutant(
+        "a feed that never writes to a new partition holds its groups for ever",
+        f"{_ENGINE}/log_time/log_time.py",
+        "part.watermark_ms <= min(self.grown_ms + MOVED_MS_MAX, newest_ms + FEED_GONE_MS)",
+        "part.watermark_ms <= newest_ms + FEED_GONE_MS",
+        "P2",
+        f"{_GROWING}::test_p2_a_feed_that_never_writes_to_a_new_partition_holds_its_groups_for_a_time",
+    ),
+    Mutant(
+        "a feed that has left a partition holds its groups for ever",
+        f"{_ENGINE}/shard/fed_sources.py",
+        "        if newest_ms - time.feed(source).written_ms <= FEED_GONE_MS or not is_gone(source, time)",
+        "        if True",
+        "P2",
+        f"{_GROWING}::test_p2_a_feed_that_has_left_a_partition_is_not_waited_for_there",
+    ),
+    Mutant(
+        "a feed is gone for a group as soon as one of its partitions has been read so far",
+        f"{_ENGINE}/shard/fed_sources.py",
+        "    return [] if all(is_gone(source, time) for source in met) else met",
+        "    return [source for source in met if not is_gone(source, time)]",
+        "P5",
+        f"{_GROWING}::test_p5_a_dead_feed_is_waited_for_in_both_partitions_or_in_neither",
+    ),
+    Mutant(
+        "a group may run on before every feed has come so far in the partition that it goes to",
+        f"{_ENGINE}/shard/group_times.py",
+        "                reached[row] = known[partitions]",
+        "                pass",
+        "P1",
+        f"{_GROWING}::test_p1_who_may_have_moved_to_a_broker_whose_feed_is_behind_in_the_new_partition_is_alive",
+    ),
+    Mutant(
+        "a feed that goes on in a new partition is taken for another coordinator's",
+        f"{_ENGINE}/shard/fed_sources.py",
+        "        return self._time.feed(source).feed == self._time.feed(other).feed",
+        "        return source == other",
+        "P1",
+        f"{_GROWING}::test_p1_a_feed_that_goes_on_in_a_new_partition_is_no_other_coordinator",
+    ),
+    Mutant(
+        "the audit does not wait for a feed where it is yet to write",
+        f"{_ENGINE}/audit/fed_sources.py",
+        "        if any(self._watermark_ms(place) <= last_ms for place in places - met):\n",
+        "        if False:\n",
+        "P1",
+        f"{_AUDIT_GROWING}::test_d4_a_new_partition_is_waited_for_where_its_feed_goes_on",
+    ),
+    Mutant(
+        "the audit does not wait for a feed in the partition that its group has gone from",
+        f"{_ENGINE}/audit/timeline.py",
+        "        counts = (*self._state.former, self._state.named)\n",
+        "        counts = (self._state.named,)\n",
+        "P1",
+        f"{_AUDIT_GROWING}::test_d4_a_former_partition_is_waited_for_where_its_feed_was",
     ),
     Mutant(
         "the audit believes marks of any feed",

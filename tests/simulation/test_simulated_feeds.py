@@ -8,6 +8,7 @@ from typing import Any
 from heartwheel.coordinator.answer import Answer
 from heartwheel.simulation import draw_plan, simulate
 from heartwheel.simulation.clocks import EPOCH_MS, Clock
+from heartwheel.simulation.fed_moving import MovingGroup
 from heartwheel.simulation.fed_partition import NOWHERE, Aside, FedPartition, Followed, Missed, Reach
 from heartwheel.simulation.feed_plan import FeedPlan, FeedsPlan, Trouble, Woe
 from heartwheel.simulation.passing_on import Write, passed_on
@@ -17,6 +18,7 @@ from heartwheel.simulation.tapped import Heard
 from heartwheel.testing import LogBuilder
 from heartwheel.wire.events import Event
 from heartwheel.wire.passed_on import read_mark, read_passed_on
+from support.fed_growth import MOVING, parts
 
 T0 = EPOCH_MS
 
@@ -87,6 +89,57 @@ def test_what_befalls_a_feed() -> None:
         assert gaps == ({0, 2_000} if woe is Woe.MISSES else {0})
     plan = _plan("one", repeats=1.0)
     assert _times(passed_on(plan, heard[:1], Story())) == [100, 100]
+
+
+def _grown(plan: Plan, *, start_ms: int = 0) -> Plan:
+    return dataclasses.replace(plan, partitions=1, grown=(1_000, 2), start_ms=start_ms)
+
+
+def test_a_feed_goes_on_in_a_partition_that_is_added() -> None:
+    """Once it has heard of the growth it tells there of the groups that go there, and writes marks everywhere."""
+    heard = [dataclasses.replace(_heard(true_ms), group_id=MOVING) for true_ms in (100, 1_100, 2_100)]
+    writes = passed_on(_grown(_plan("one", metadata_age_ms=700)), heard, Story())
+    marks = [(write.true_ms, write.partition) for write in writes if read_mark(write.value) is not None]
+    assert {partition for true_ms, partition in marks if true_ms < 1_700} == {0}
+    assert {partition for true_ms, partition in marks if true_ms >= 1_700} == {0, 1}
+    told = [(write.true_ms, write.partition) for write in writes if read_mark(write.value) is None]
+    assert [partition for _, partition in told] == [int(true_ms >= 1_700) for true_ms, _ in told]
+    assert {partition for _, partition in told} == {0, 1}
+
+
+def _moving(log: LogBuilder, ends: list[tuple[int, int]], heard_in: int, *, is_foreseen: bool = True) -> Followed:
+    """Follow the group through batches that end at an offset in each partition."""
+    logs = parts(log.records)
+    plan = _grown(_plan("one"))
+    found = {at: FedPartition(plan, records, [end[at] for end in ends]) for at, records in enumerate(logs)}
+    homes = [{0, 1} if batch >= heard_in else {0} for batch in range(len(ends))]
+    return MovingGroup(MOVING, found, homes, is_foreseen=is_foreseen).followed
+
+
+def _told_in_both() -> LogBuilder:
+    log = LogBuilder()
+    for partition, at_ms in ((0, 500), (1, 1_500)):
+        log.pass_on(T0 + at_ms, Event(group_id=MOVING, member_id="a"), T0 + at_ms, feed="one", partition=partition)
+        log.mark(T0 + at_ms + 100, T0 + at_ms + 100, feed="one", partition=0)
+    log.mark(T0 + 1_600, T0 + 1_600, feed="one", partition=1, held={MOVING: T0 + 1_550})
+    return log
+
+
+def test_the_oracle_waits_for_a_feed_in_every_partition_of_a_group() -> None:
+    """Until the growth is known the marks of the one count, then those of both, and what is held back in either."""
+    reached = _moving(_told_in_both(), [(2, 0), (2, 1), (3, 1), (3, 2)], heard_in=1).reached
+    assert [reach.at_most - T0 for reach in reached] == [600, 600, 600, 1_550]
+    assert [reach.surely - T0 for reach in reached] == [600, 600, 600, 1_549]
+
+
+def test_the_oracle_puts_aside_what_a_growth_makes_late() -> None:
+    """What was written to the new partition before the job knew of it, and what a new checkpoint cannot know."""
+    log = _told_in_both()
+    assert _moving(log, [(2, 0), (3, 2)], heard_in=1).aside is None
+    assert _moving(log, [(3, 0), (3, 2)], heard_in=1).aside is Aside.LATE
+    assert _moving(log, [(3, 2)], heard_in=0, is_foreseen=False).aside is Aside.UNFORESEEN
+    log.pass_on(T0 + 1_700, Event(group_id=MOVING, member_id="b"), T0 + 500, feed="one", partition=1)
+    assert _moving(log, [(3, 3)], heard_in=0).aside is not None
 
 
 def _followed(log: LogBuilder, ends: list[int], *names: str) -> Followed:

@@ -316,7 +316,9 @@ class Audit:
         if is_gone(group):
             held.seen.clear()
         elif part not in held.seen:
-            held.seen.append(part)
+            # In a new partition a feed that has told of the group goes on with it, and is no other coordinator's.
+            turns = [at for at, each in enumerate(held.seen) if self._timeline.fed.is_same(each, part)]
+            held.seen.insert(turns[0] if turns else len(held.seen), part)
 
     def _moves(self, held: Held, part: int, time_ms: int, event: Request) -> bool:
         """Let a group go over to the broker that has loaded it, if that is what a feed says; tell if that counts.
@@ -325,20 +327,20 @@ class Audit:
         nobody has run out since that was heard of last. If it says after the load that it lets go, that is nothing.
         """
         group, seen = held.group, held.seen
+        stays = self._timeline.fed.is_same(seen[-1], part)
         if event.type is EventType.UNLOAD:
-            return seen[-1] == part
-        if event.type is not EventType.LOAD or part == seen[-1]:
+            return stays
+        if event.type is not EventType.LOAD or stays:
             return True
         if group.now_ms == group.renewed_ms:
             group.now_ms = min(group.now_ms, time_ms)
         if seen[-1] < 0:
-            known_ms = self._timeline.passed_on_ms(seen[-1], group.group_id)
+            known_ms = self._timeline.passed_on_ms(seen, group.group_id)
             if known_ms < time_ms:
                 self._advance(held, known_ms)
                 renew(group, time_ms)
-        if part in seen:
-            seen.remove(part)
-            seen.append(part)
+        of_it = [each for each in seen if self._timeline.fed.is_same(each, part)]
+        held.seen = [*(each for each in seen if each not in of_it), *of_it]
         return True
 
     def _renew(self, held: Held, outage: Outage) -> None:

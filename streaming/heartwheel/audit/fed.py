@@ -5,6 +5,10 @@ writes to. Its times are its own. An event of it counts at the time that it says
 earlier time has been written. So a group that a feed passes on is read up to the feed's mark, whatever append times
 there are.
 
+The marks of a partition vouch for what the feed wrote there, and for nothing in another one. A group whose id hashes
+to another partition since its topic has grown will be told of there. So its time is that of the feed's marks in both,
+and until the feed has written into the new one, none.
+
 A source counts from -2 downwards in the order in which they are met, where a partition counts from 0: each list of
 places where a group is read from has the one or the other.
 """
@@ -28,6 +32,12 @@ AHEAD_MAX_MS: Final = 60_000
 
 GONE_AFTER_MS: Final = 60_000
 """A group that several feeds have waits for no feed whose last mark is older than that in its partition, ms."""
+
+HEARS_WITHIN_MS: Final = 600_000
+"""How long after a topic has grown a feed may take to hear of it, ms: as long as any producer."""
+
+UNMET: Final = -1
+"""The number of no source: of a feed that is yet to write to a partition that its groups may be told of in."""
 
 _TIME_MAX_MS: Final = 2**53
 _FEED: Final = b'"feed"'

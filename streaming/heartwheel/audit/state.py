@@ -124,6 +124,9 @@ class State(msgspec.Struct):
         partitions: the time of each.
         sources: the time of each feed in each partition, in the order in which they were met.
         partition_counts: how many partitions the topic had, ever more of them.
+        named: how many the newest tick names that names more than those before.
+        former: how many were named before that, while feeds may be yet to hear of the growth.
+        grown_ms: when the newest partition was heard of, or first read, epoch ms.
         derived: verdicts that are not written yet, by id.
         twins: further verdicts with an id that another one has.
         open_rows: rows that are not derived yet, by id.
@@ -156,6 +159,9 @@ class State(msgspec.Struct):
     partitions: dict[int, Partition] = {}
     sources: list[Source] = []
     partition_counts: list[int] = msgspec.field(default_factory=lambda: [0])
+    named: int = 0
+    former: list[int] = []
+    grown_ms: int = -1
     derived: dict[str, Derived] = {}
     twins: dict[str, list[Derived]] = {}
     open_rows: dict[str, list[OpenRow]] = {}

@@ -7,9 +7,10 @@ hashes to. The *time of a group* is the least of theirs.
 An outage of a partition stands right after its begin: what ended before has fired, and every timer that runs then
 starts anew at its end, before any later record of the group, in whichever partition that is.
 
-A group that feeds pass on is read from their sources in place of partitions (`heartwheel.audit.fed`). Of several one
-that has written no mark for long is waited for no more. What a feed has missed is an outage to its groups, after which
-their time goes on from its end.
+A group that feeds pass on is read from their sources in place of partitions (`heartwheel.audit.fed`), in the partitions
+where it was told of and in the one that its id hashes to. Of several feeds one that has written no mark for long is
+waited for no more, and none where it has long ceased to write. What a feed has missed is an outage to its groups, after
+which their time goes on from its end.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import heapq
 from collections.abc import Callable
 
 from heartwheel.audit.config import AuditConfig
-from heartwheel.audit.fed import GONE_AFTER_MS, FeedMark, Source
+from heartwheel.audit.fed import GONE_AFTER_MS, HEARS_WITHIN_MS, UNMET, FeedMark, Source
+from heartwheel.audit.fed_sources import FIRST_SOURCE, FedSources
 from heartwheel.audit.partitions import Outage, Partition, home_of
 from heartwheel.audit.rules.groups import is_gone, next_deadline_ms
 from heartwheel.audit.rules.model import NEVER
@@ -28,7 +30,6 @@ from heartwheel.wire.requests import Request, decode_accepted_request, encode_re
 
 _RECORD, _OUTAGE = range(2)
 _ANY_HOME = 2**31
-_FIRST_SOURCE = -2
 
 
 class Timeline:
@@ -41,6 +42,9 @@ class Timeline:
         renew: applies an outage to a group.
         moves: lets a group go over to another source if an event of that says so; tells whether the event counts.
         advance: runs a group's timers up to a moment.
+
+    Attributes:
+        fed: the sources of feeds.
     """
 
     def __init__(
@@ -54,6 +58,7 @@ class Timeline:
         advance: Callable[[Held, int], None],
     ) -> None:
         self._state = state
+        self.fed = FedSources(state)
         self._config = config
         self._use = use
         self._renew = renew
@@ -72,14 +77,21 @@ class Timeline:
         """
         config, state = self.config, self._state
         part = self._partition(partition)
+        is_new = part.watermark_ms < 0
         if append_ms < part.watermark_ms:
             state.counts["clamped"] = state.counts.get("clamped", 0) + 1
         runs = config.runs
         outages = part.read(append_ms, tick, runs=runs, outage_min_ms=config.outage_min_ms)
         believed = tick is not None and tick.run and (not runs or tick.run in runs)
-        count = max(state.partition_counts[-1], partition + 1, tick.partitions if tick and believed else 0)
+        named = tick.partitions if tick and believed else 0
+        count = max(state.partition_counts[-1], partition + 1, named)
         if count > state.partition_counts[-1]:
             state.partition_counts.append(count)
+            is_new = True
+        if is_new:
+            state.grown_ms = max(state.grown_ms, part.watermark_ms)
+        if named:
+            self.fed.note_growth(named, self.least_ms())
         if outages:
             self._place_outages(outages)
         return part.watermark_ms
@@ -91,9 +103,13 @@ class Timeline:
             if (known.feed, known.partition) == (feed, partition):
                 return known
         written_ms = self._partition(partition).watermark_ms
-        source = Source(_FIRST_SOURCE - len(sources), feed, partition, written_ms=written_ms)
+        source = Source(FIRST_SOURCE - len(sources), feed, partition, written_ms=written_ms)
         self._note_behind(source)
         sources.append(source)
+        for held in list(self._state.groups.values()):
+            # Those that have waited for the feed to come here wait for its marks from now on.
+            if held.parts and held.parts[0] < 0 and partition in self._places(held):
+                self._run(held)
         return source
 
     def mark(self, mark: FeedMark, partition: int, time_ms: int, append_ms: int) -> None:
@@ -106,7 +122,7 @@ class Timeline:
             append_ms: its own, epoch ms.
         """
         source = self.source(mark.feed, partition)
-        if self._is_gone(source.number):
+        if self.fed.is_gone(source.number):
             self._note_behind(source)
         if missed := source.read(mark, time_ms, append_ms):
             self._place_outages(missed, "missed_by_feeds")
@@ -123,7 +139,7 @@ class Timeline:
 
     def partition_of(self, number: int) -> int:
         """Name the partition of the heartbeat topic that a partition or a source is."""
-        return number if number >= 0 else self._source(number).partition
+        return number if number >= 0 else self.fed.source(number).partition
 
     def is_fed(self, group_id: str) -> bool:
         """Tell whether a group is one that feeds pass on."""
@@ -190,7 +206,7 @@ class Timeline:
         now_ms = min(self._decided_ms(part, held.group.group_id) for part in self._parts(held))
         if held.parts and held.parts[0] < 0:
             # Nothing was heard of it since: it may have moved to a broker whose feed is behind.
-            everywhere = min((source.passed_ms for source in self._living(held)), default=NEVER)
+            everywhere = min((self._decided_ms(number) for number in self._living(held)), default=NEVER)
             now_ms = min(now_ms, max(held.group.now_ms, everywhere))
         return now_ms
 
@@ -205,12 +221,13 @@ class Timeline:
     def passed_by_all_ms(self, group_id: str) -> int:
         """Tell up to when nothing of a group that feeds pass on can come any more from any of them, epoch ms."""
         held = self._state.groups[group_id]
-        numbers = {*self._parts(held), *(source.number for source in self._living(held))}
+        numbers = {*self._parts(held), *self._living(held)}
         return min(self._decided_ms(number, group_id) for number in numbers)
 
-    def passed_on_ms(self, number: int, group_id: str) -> int:
-        """Tell up to when a source has passed on everything of a group, epoch ms."""
-        return self._decided_ms(number, group_id)
+    def passed_on_ms(self, seen: list[int], group_id: str) -> int:
+        """Tell up to when the feed of the last of some sources has passed on everything of a group, epoch ms."""
+        mine = [number for number in seen if self.fed.is_same(number, seen[-1])]
+        return min(self._decided_ms(number, group_id) for number in mine)
 
     def least_ms(self) -> int:
         """Tell up to when everything is known of every partition, epoch ms."""
@@ -242,40 +259,33 @@ class Timeline:
 
     def _is_too_late(self, held: Held, place: Waiting) -> bool:
         """Tell whether a group's time may be beyond an event, and not as a feed of it had missed something then."""
-        source, time_ms = self._source(place.partition), place.time_ms
+        source, time_ms = self.fed.source(place.partition), place.time_ms
         now_ms = max(held.group.now_ms, held.newest_ms)
         if now_ms <= 0:
             # What is forgotten may have come as far as the feed had.
             now_ms = source.passed_of(held.group.group_id)
-        if self._is_gone(source.number):
+        if self.fed.is_gone(source.number):
             self._note_behind(source)
         _, from_ms, to_ms = held.missed
         falls_into_it = from_ms < time_ms and now_ms == to_ms
         return time_ms < source.behind_ms or (time_ms < now_ms and not falls_into_it)
 
-    def _living(self, held: Held) -> list[Source]:
-        """List the feeds of a group's partition that are not gone."""
-        partition = self.partition_of(held.parts[0])
-        return [
-            source
-            for source in self._state.sources
-            if source.partition == partition and not self._is_gone(source.number)
-        ]
+    def _living(self, held: Held) -> list[int]:
+        """List the sources of all feeds of a group's partitions that are not gone, `UNMET` for one yet to write."""
+        places = self._places(held)
+        names = dict.fromkeys(source.feed for source in self._state.sources if source.partition in places)
+        return [number for name in names for number in self.fed.of_feed(name, places)]
 
-    def _source(self, number: int) -> Source:
-        return self._state.sources[_FIRST_SOURCE - number]
-
-    def _is_gone(self, number: int) -> bool:
-        """Tell whether a source is that of a feed which has written no mark for long."""
-        if number >= 0:
-            return False
-        source = self._source(number)
-        part = self._state.partitions.get(source.partition)
-        return part is not None and part.watermark_ms - source.written_ms > GONE_AFTER_MS
+    def _places(self, held: Held) -> set[int]:
+        """List the partitions in which a group that feeds pass on may be told of."""
+        # Where a record shows that there are more before a tick does, what the ticks name is the count before.
+        counts = (*self._state.former, self._state.named)
+        homes = {self._home(held), *(held.hash % count for count in counts if count)}
+        return homes.union(self.partition_of(number) for number in held.parts)
 
     def _decided_ms(self, partition: int, group_id: str = "") -> int:
-        if partition < 0:
-            return self._source(partition).passed_of(group_id)
+        if partition < UNMET:
+            return self.fed.source(partition).passed_of(group_id)
         part = self._state.partitions.get(partition)
         return -1 if part is None else part.decided_ms
 
@@ -286,7 +296,11 @@ class Timeline:
 
     def _parts(self, held: Held) -> list[int]:
         if held.parts and held.parts[0] < 0:
-            return [part for part in held.parts if not self._is_gone(part)] or held.parts
+            places = self._places(held)
+            feeds = self.fed.names(held.parts)
+            living = [part for part in held.parts if part >= 0]
+            living += [number for feed in feeds for number in self.fed.of_feed(feed, places)]
+            return living or [source.number for feed in feeds for source in self.fed.written_by(feed, places)]
         home = self._home(held)
         return held.parts if home in held.parts else [*held.parts, home]
 
@@ -329,7 +343,7 @@ class Timeline:
 
     def _note_fed(self, held: Held, time_ms: int, source: int) -> None:
         """Note an event that a feed passes on, before it is applied."""
-        if len(held.parts) > 1 and held.newest_ms >= 0:
+        if len(self.fed.names(held.parts)) > 1 and held.newest_ms >= 0:
             self._advance(held, time_ms)
             if is_gone(held.group):
                 held.unknown = True  # it was forgotten, and which feeds had told of it, too; not so in any batch
@@ -356,25 +370,35 @@ class Timeline:
         if deadline != NEVER:
             parts = self._parts(held)
             if parts[0] < 0:
-                parts = [*parts, *(source.number for source in self._living(held))]
+                parts = [*parts, *self._living(held)]
             last = min(parts, key=lambda part: self._decided_ms(part, held.group.group_id))
             self._file_under(held, last, deadline)
         elif not held.waiting and is_gone(held.group) and len(held.parts) == 1:
-            behind = [source for source in self._living(held) if source.passed_ms <= held.newest_ms]
-            if held.parts[0] < 0 and behind:
+            fed = held.parts[0] < 0
+            behind = [each for each in self._living(held) if self._decided_ms(each) <= held.newest_ms] if fed else ()
+            if behind:
                 # Another feed may still tell what came before.
-                self._file_under(held, behind[0].number, held.newest_ms + 1)
+                self._file_under(held, behind[0], held.newest_ms + 1)
                 return
             if held.parts[0] < 0 and held.unknown:
                 return  # what is written of it is put aside, also once there is nobody left in it
             del self._state.groups[held.group.group_id]
 
     def _file_under(self, held: Held, partition: int, moment_ms: int) -> None:
-        if moment_ms < held.filed.get(partition, NEVER):
+        if partition == UNMET:
+            # Once the feed comes there it runs the group; else as soon as it is plain that it never will.
+            written_ms = [source.written_ms + GONE_AFTER_MS for source in self._state.sources]
+            for place in self._places(held):
+                for last_ms in (self._state.grown_ms + HEARS_WITHIN_MS, *written_ms):
+                    if last_ms >= self._partition(place).watermark_ms:
+                        self._file_under(held, place, last_ms + 1)
+        elif moment_ms < held.filed.get(partition, NEVER):
             held.filed[partition] = moment_ms
-            due = self._partition(partition).due if partition >= 0 else self._source(partition).due
+            due = self._partition(partition).due if partition >= 0 else self.fed.source(partition).due
             heapq.heappush(due, (moment_ms, held.group.group_id))
-        if partition < 0 and len(self._state.sources) > 1 and not self._is_gone(partition):
-            # Once this feed is gone the group goes on without it.
-            source = self._source(partition)
-            self._file_under(held, source.partition, source.written_ms + GONE_AFTER_MS + 1)
+        if partition < 0 and len(self._state.sources) > 1:
+            # Once a feed is gone, in every partition where it is waited for, the group goes on without it.
+            for number in {partition, *self._parts(held), *self._living(held)}:
+                if number < UNMET and not self.fed.is_gone(number):
+                    source = self.fed.source(number)
+                    self._file_under(held, source.partition, source.written_ms + GONE_AFTER_MS + 1)

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from heartwheel.log_time.feeds import FIRST_SOURCE, FeedTime
+from heartwheel.log_time.feeds import FEED_GONE_MS, FIRST_SOURCE, FeedTime
 from heartwheel.log_time.outage import (
     Gap,
     Outage,
@@ -83,12 +83,29 @@ class LogTime(msgspec.Struct):
 
         A new one is waited for, as one is that has just written a mark: what it passes on is to come in order, too.
         """
-        for at, known in enumerate(self.feeds):
-            if known.feed == feed and known.partition == partition:
-                return FIRST_SOURCE - at
+        known = self.known_source(feed, partition)
+        if known is not None:
+            return known
         part = self.partitions.get(partition)
         self.feeds = [*self.feeds, FeedTime(feed, partition, written_ms=part.watermark_ms if part else UNKNOWN_MS)]
         return FIRST_SOURCE - len(self.feeds) + 1
+
+    def known_source(self, feed: str, partition: int) -> int | None:
+        """Return the number of the source that a feed is in a partition; `None` if nothing of it was read there."""
+        for at, known in enumerate(self.feeds):
+            if known.feed == feed and known.partition == partition:
+                return FIRST_SOURCE - at
+        return None
+
+    def may_be_new_to(self, partition: int, newest_ms: int) -> bool:
+        """Tell whether a feed may be yet to hear of a partition, or to be read there.
+
+        Args:
+            partition: where nothing of it was read.
+            newest_ms: effective append time of its last mark elsewhere, epoch ms: it is gone for good a while after it.
+        """
+        part = self.partitions.get(partition)
+        return part is None or part.watermark_ms <= min(self.grown_ms + MOVED_MS_MAX, newest_ms + FEED_GONE_MS)
 
     def feed(self, source: int) -> FeedTime:
         """Return what is known of a feed's source."""

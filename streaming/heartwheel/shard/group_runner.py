@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -14,6 +13,7 @@ from heartwheel.coordinator.model import GroupKind
 from heartwheel.log_time import Outage, OutageKind
 from heartwheel.shard.batch import Batch
 from heartwheel.shard.fast_path import Route
+from heartwheel.shard.fed_sources import PassedOn
 from heartwheel.shard.group_times import GroupTimes
 from heartwheel.shard.handles import groups_of
 from heartwheel.shard.heartbeats import Heartbeats
@@ -37,9 +37,6 @@ _MEMBERS_AT_ONCE: Final = 4096
 Their memory is used again by those after them. A group counts as some members more than it has.
 """
 _MEMBERS_FOR_A_GROUP: Final = 16
-
-
-PassedOn = Callable[[int, str], int]
 
 
 class GroupRunner:
@@ -83,7 +80,7 @@ class GroupRunner:
             log: the records.
             route: where they go, and which groups are busy.
             times: int64 (groups,), epoch ms.
-            passed_on: tells up to when a feed's source has passed on everything of a group, by its id, epoch ms.
+            passed_on: tells what the feeds have passed on.
             batch: what comes of it.
         """
         group = route.group[log.entry]
@@ -145,8 +142,7 @@ class GroupRunner:
             if heard is not None:
                 if machine.is_forgettable():
                     heard.clear()  # it begins anew
-                if source not in heard:
-                    heard.append(source)
+                passed_on.hear(heard, source)
             answer = machine.apply(event, append_ms, mark)
             if mark and isinstance(event, Event):
                 loaded.heard[mark] = event
@@ -247,17 +243,15 @@ def _moves(event: Request, at_ms: int, source: int, loaded: Loaded, heard: list[
         heard: the sources it was heard from, whose newest coordinator's is the last.
         passed_on: as in `GroupRunner.apply`.
     """
-    before = heard[-1]
+    before, goes_on = heard[-1], passed_on.is_one_feed(heard[-1], source)
     if event.type is EventType.UNLOAD:
-        return before == source
-    if event.type is not EventType.LOAD or before == source:
+        return goes_on
+    if event.type is not EventType.LOAD or goes_on:
         return True  # what the feed of a broker that loads a group once more has missed may still be heartbeats
     loaded.machine.go_back_to_load(at_ms)
     if before < 0:
-        known_ms = passed_on(before, loaded.machine.group.group_id)
+        known_ms = passed_on.until_ms(heard, loaded.machine.group.group_id)
         if known_ms < at_ms:
             loaded.machine.renew(known_ms, at_ms)
-    if source in heard:
-        heard.remove(source)
-        heard.append(source)
+    heard.sort(key=lambda each: passed_on.is_one_feed(each, source))
     return True

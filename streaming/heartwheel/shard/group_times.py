@@ -8,9 +8,10 @@ An outage renews the sessions of the groups that were *heard* from its partition
 there was applied to since they began. One that waits, or that came before the group was forgotten, is no evidence.
 
 A group whose events a feed passes on is read from that feed in place of a partition (`heartwheel.log_time.feeds`): what
-is a partition here is a *source*, and the times of all sources are indexed by their numbers. A group of which nothing
-at all was heard since a moment may have moved to another broker, whose feed is behind. So its timers run beyond that
-moment only as far as every feed has come.
+is a partition here is a *source*, and the times of all sources are indexed by their numbers. Which ones it is read from
+while its topic grows is in `heartwheel.shard.fed_sources`. A group of which nothing at all was heard since a moment may
+have moved to another broker, whose feed is behind. So its timers run beyond that moment only as far as every feed has
+come.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.log_time import LogTime
-from heartwheel.log_time.feeds import FEED_GONE_MS, FIRST_SOURCE
+from heartwheel.log_time.feeds import FIRST_SOURCE
 from heartwheel.log_time.log_time import MOVED_MS_MAX, UNKNOWN_MS
 from heartwheel.partitioner import murmur2
 from heartwheel.shard.fast_path import Route
+from heartwheel.shard.fed_sources import awaited, is_gone, living_of
 from heartwheel.shard.log import BatchLog
 from heartwheel.shard.tables import Table
 from timing_wheel import TIME_MS_MAX
@@ -88,17 +90,6 @@ class GroupTimes:
         """Return the partitions a group was heard from, to be changed in place; `None` if it was seen in one alone."""
         return self._heard[row] if self._groups["elsewhere"][row] else None
 
-    def passed_on(self, source: int, group_id: str, time: LogTime, decided: Ints) -> int:
-        """Tell up to when a feed has passed on everything of a group, epoch ms.
-
-        Args:
-            source: the feed's.
-            group_id: of the group.
-            time: of the partitions.
-            decided: int64 (sources,), up to where each is decided, epoch ms.
-        """
-        return min(int(decided[source]), time.feed(source).held.get(group_id, TIME_MS_MAX))
-
     def were_heard(self, rows: Rows, partition: int) -> NDArray[np.bool_]:
         """Tell which of some groups (intp (n,)) that were seen in a partition were heard from there, too."""
         several = self._groups["elsewhere"][rows] != 0
@@ -132,20 +123,31 @@ class GroupTimes:
             times = np.minimum(times, decided[home])
         for row, found in self.elsewhere().items():
             sources = self._awaited(row, time)
-            times[row] = decided[sources].min() if sources[0] < 0 else min(times[row], decided[found].min())
+            times[row] = decided[sources].min() if first[row] < 0 else min(times[row], decided[found].min())
+        moving = np.flatnonzero(self._may_be_moving(np.arange(len(first)), time))
+        for row, sources in self._all_awaited(moving, time).items():
+            times[row] = decided[sources].min()
         for row, held in self._held(time).items():
             times[row] = min(times[row], held)
         fed = np.flatnonzero(first < 0) if len(time.feeds) > 1 else ()
         if len(fed):
-            reached = self._reached_by_all(time, decided)[FIRST_SOURCE - first[fed]]
-            times[fed] = np.minimum(times[fed], np.maximum(self._groups["seen_ms"][fed], reached))
+            reached = np.full(len(first), UNKNOWN_MS, np.int64)
+            reached[fed] = self._reached_by_all(time, decided)[FIRST_SOURCE - first[fed]]
+            known: dict[tuple[int, ...], int] = {}
+            for row in moving.tolist():
+                homes = {*self._homes(row, time), *(time.partition_of(each) for each in self._sources(row))}
+                partitions = tuple(sorted(homes))
+                if partitions not in known:
+                    known[partitions] = _reached_in_all(partitions, time, decided)
+                reached[row] = known[partitions]
+            times[fed] = np.minimum(times[fed], np.maximum(self._groups["seen_ms"][fed], reached[fed]))
         return times
 
     def _reached_by_all(self, time: LogTime, decided: Ints) -> Ints:
         """Tell for each feed's source how far all feeds of its partition have come that are not gone, epoch ms."""
         least: dict[int, int] = {}
         for at, feed in enumerate(time.feeds):
-            if not self._is_gone(FIRST_SOURCE - at, time):
+            if not is_gone(FIRST_SOURCE - at, time):
                 passed_ms = int(decided[FIRST_SOURCE - at])
                 least[feed.partition] = min(passed_ms, least.get(feed.partition, passed_ms))
         return np.array([least.get(feed.partition, TIME_MS_MAX) for feed in time.feeds], np.int64)
@@ -178,12 +180,13 @@ class GroupTimes:
             waits = (home != mine) & ~homeless
             until[known] = np.where(waits, np.minimum(until[known], decided[home] - (home < mine)), until[known])
         # Where a group's record comes from another partition than its first, both have been noted: `note`.
-        for entry in known[self._groups["elsewhere"][rows] != 0].tolist():
-            row = int(group[entry])
-            awaited = self._awaited(row, time)
-            if own[entry] not in awaited:
+        several = known[(self._groups["elsewhere"][rows] != 0) | self._may_be_moving(rows, time)]
+        sources = self._all_awaited(np.unique(group[several]), time)
+        for entry in several.tolist():
+            others = sources[int(group[entry])]
+            if own[entry] not in others:
                 until[entry] = TIME_MS_MAX  # its feed is gone: no mark of it will say that nothing more comes before
-            for other in awaited:
+            for other in others:
                 if other != own[entry]:
                     until[entry] = min(until[entry], decided[other] - (other < own[entry]))
         for row, held in self._held(time).items():
@@ -198,6 +201,7 @@ class GroupTimes:
         homeless = self._homeless(time, groups["seen_ms"])
         for count in (time.count, *time.former):
             at_home &= homeless | (groups["id_hash"] % count == first)
+        at_home &= ~self._may_be_moving(np.arange(len(first)), time)
         # One more than groups, read by entries of no group, which none has a say of either.
         only = np.append(np.where(at_home, first, -1), -1)
         return np.flatnonzero((only[group] != own) & (group >= 0))
@@ -217,7 +221,7 @@ class GroupTimes:
         beyond = decided > moment_ms
         beyond[partition] = True
         for at in range(len(time.feeds)):
-            beyond[FIRST_SOURCE - at] |= self._is_gone(FIRST_SOURCE - at, time)
+            beyond[FIRST_SOURCE - at] |= is_gone(FIRST_SOURCE - at, time)
         groups = self._groups
         first = groups["partition"][rows]
         found: NDArray[np.bool_] = beyond[first]
@@ -226,13 +230,46 @@ class GroupTimes:
             found &= homeless | beyond[groups["id_hash"][rows] % count]
         for at in np.flatnonzero(groups["elsewhere"][rows]).tolist():
             found[at] &= bool(beyond[self._elsewhere[int(rows[at])]].all())
+        for at in np.flatnonzero(self._may_be_moving(rows, time)).tolist():
+            found[at] &= bool(beyond[self._awaited(int(rows[at]), time)].all())
         return found
+
+    def _sources(self, row: int) -> list[int]:
+        """Return the sources that a group was seen in."""
+        more = self._elsewhere[row] if self._groups["elsewhere"][row] else []
+        return [int(self._groups["partition"][row]), *more]
+
+    def _homes(self, row: int, time: LogTime) -> list[int]:
+        """Return the partitions that a group's id hashes to, by each count of them that may still be in use."""
+        id_hash = int(self._groups["id_hash"][row])
+        return sorted({id_hash % count for count in (time.count, *time.former)})
 
     def _awaited(self, row: int, time: LogTime) -> list[int]:
         """Return the sources that a group is read from; of its feeds those that are gone only if all of them are."""
-        more = self._elsewhere[row] if self._groups["elsewhere"][row] else []
-        sources = [int(self._groups["partition"][row]), *more]
-        return [each for each in sources if not self._is_gone(each, time)] or sources
+        sources = self._sources(row)
+        return awaited(sources, self._homes(row, time) if sources[0] < 0 else (), time)
+
+    def _all_awaited(self, rows: Rows, time: LogTime) -> dict[int, list[int]]:
+        """Return what `_awaited` does for each of some groups, intp (n,); most of them are in the same sources."""
+        known: dict[tuple[tuple[int, ...], ...], list[int]] = {}
+        found = {}
+        for row in rows.tolist():
+            key = (tuple(self._sources(row)), tuple(self._homes(row, time)))
+            if key not in known:
+                known[key] = self._awaited(row, time)
+            found[row] = known[key]
+        return found
+
+    def _may_be_moving(self, rows: Rows, time: LogTime) -> NDArray[np.bool_]:
+        """Tell of which groups (intp (n,)) feeds may tell in another partition than that of their first source."""
+        if not time.feeds:
+            return np.zeros(len(rows), np.bool_)
+        first = self._groups["partition"][rows]
+        moving: NDArray[np.bool_] = (first < 0) & (self._groups["state"][rows] >= 0)
+        at = np.array([feed.partition for feed in time.feeds])[np.where(moving, FIRST_SOURCE - first, 0)]
+        homes = [self._groups["id_hash"][rows] % count for count in (time.count, *time.former)]
+        moving &= np.any([home != at for home in homes], axis=0)
+        return moving
 
     def _held(self, time: LogTime) -> dict[int, int]:
         """Return the groups that a feed holds back, by their row, with the time that each is held at, epoch ms."""
@@ -248,14 +285,13 @@ class GroupTimes:
         return found
 
     @staticmethod
-    def _is_gone(source: int, time: LogTime) -> bool:
-        if source >= 0:
-            return False
-        feed = time.feed(source)
-        part = time.partitions.get(feed.partition)
-        return part is not None and part.watermark_ms - feed.written_ms > FEED_GONE_MS
-
-    @staticmethod
     def _homeless(time: LogTime, seen_ms: Ints) -> NDArray[np.bool_]:
         """Tell which groups are written to another partition than their id says, long after the topic has grown."""
         return seen_ms >= time.grown_ms + MOVED_MS_MAX
+
+
+def _reached_in_all(partitions: tuple[int, ...], time: LogTime, decided: Ints) -> int:
+    """Tell how far all feeds have come in every one of some partitions, epoch ms."""
+    names = dict.fromkeys(feed.feed for feed in time.feeds if feed.partition in partitions)
+    sources = [source for name in names for source in living_of(name, (), partitions, time)]
+    return int(decided[sources].min()) if sources else TIME_MS_MAX

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +35,7 @@ from heartwheel.shard.arrivals import Arrivals, take_out
 from heartwheel.shard.batch import Batch, BatchResult
 from heartwheel.shard.codec import ShardState, decode_state, encode_state, new_state
 from heartwheel.shard.fast_path import Route, keep_alive, mark_busy, stepping_back
+from heartwheel.shard.fed_sources import PassedOn
 from heartwheel.shard.figures import Figures
 from heartwheel.shard.group_runner import GroupRunner
 from heartwheel.shard.group_times import GroupTimes
@@ -359,8 +359,7 @@ class Shard:
         self._group_times.hear(log, route)
         batch.counts["records_fast"] += alive.records
         batch.counts["records_clamped"] += alive.clamped
-        passed_on = partial(self._group_times.passed_on, time=self.time, decided=reached)
-        self._runner.apply(log, route, times, passed_on, batch)
+        self._runner.apply(log, route, times, PassedOn(self.time, reached), batch)
 
 
 def _ascending(packs: list[Pack]) -> list[Pack]:

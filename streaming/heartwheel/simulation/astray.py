@@ -33,6 +33,9 @@ class Strays:
         plan: the history's parameters.
         log: as far as the job has read it.
         checkpoint: after the job has ended.
+
+    Attributes:
+        heard_in: the first batch that knew of the topic's growth.
     """
 
     def __init__(self, plan: Plan, log: Log, checkpoint: Checkpoint) -> None:
@@ -40,7 +43,7 @@ class Strays:
         self._log = log
         self._counts = [plan.partitions, *(plan.grown[1:] if plan.grown else ())]
         self._planned = checkpoint.offsets
-        self._heard_in = self._first_batch_that_knew(checkpoint) if plan.grown else len(checkpoint.offsets)
+        self.heard_in = self._first_batch_that_knew(checkpoint) if plan.grown else len(checkpoint.offsets)
 
     def why(self, group_id: str) -> Astray | None:
         """Tell why a group is astray; `None` if it is not."""
@@ -65,7 +68,7 @@ class Strays:
         for batch, planned in enumerate(self._planned):
             met |= {e.record.partition for e in unread if e.record.offset < planned.ends.get(e.record.partition, 0)}
             unread = [e for e in unread if e.record.offset >= planned.ends.get(e.record.partition, 0)]
-            known = met | set(homes if batch >= self._heard_in else homes[:1])
+            known = met | set(homes if batch >= self.heard_in else homes[:1])
             decided_ms = min(self._log.watermark_ms(part, planned.ends.get(part, 0)) for part in known)
             if met and any(e.time_ms <= decided_ms for e in unread if e.record.partition not in known):
                 return True

@@ -15,13 +15,17 @@ from collections.abc import Iterator
 from heartwheel.coordinator.consumer_config import EpochConfig
 from heartwheel.coordinator.manager import GroupManager
 from heartwheel.coordinator.model import Group
+from heartwheel.partitioner import partition_of
 from heartwheel.simulation.checkpoint import Checkpoint
+from heartwheel.simulation.fed_moving import MovingGroup
 from heartwheel.simulation.fed_partition import NOWHERE, Aside, FedPartition, Followed, Missed, Reach
 from heartwheel.simulation.oracle import Entry, Expected, Place, rows_of
 from heartwheel.simulation.plan import Plan
 from heartwheel.simulation.topic import Topic
 from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.verdicts import Verdict
+
+_Source = tuple[str, int]
 
 
 class FedLog:
@@ -31,16 +35,35 @@ class FedLog:
         plan: the history's parameters.
         topic: the heartbeats.
         checkpoint: after the job has ended.
+        heard_in: the first batch that knew of the topic's growth.
     """
 
-    def __init__(self, plan: Plan, topic: Topic, checkpoint: Checkpoint) -> None:
+    def __init__(self, plan: Plan, topic: Topic, checkpoint: Checkpoint, heard_in: int) -> None:
         self._plan = plan
         self._groups: dict[str, Followed] = {}
         starts = checkpoint.offsets[0].starts if checkpoint.offsets else {}
+        parts = {}
         for log in topic.records(starts, checkpoint.read) if plan.passed_on.feeds else ():
             if log:
                 ends = [planned.ends.get(log[0].partition, 0) for planned in checkpoint.offsets]
-                self._groups |= FedPartition(plan, log, ends).groups
+                part = parts[log[0].partition] = FedPartition(plan, log, ends)
+                self._groups |= part.groups
+        if plan.grown is not None:
+            for group_id in self._groups:
+                self._follow_on(group_id, parts, heard_in, len(checkpoint.offsets))
+
+    def _follow_on(self, group_id: str, parts: dict[int, FedPartition], heard_in: int, batches: int) -> None:
+        """Follow a group that may have gone from one partition to another as the topic grew."""
+        plan = self._plan
+        assert plan.grown is not None, "the topic has grown"  # noqa: S101 - of others no group moves
+        old, new = (partition_of(group_id.encode(), count) for count in (plan.partitions, plan.grown[1]))
+        if old == new:
+            return
+        foreseen = plan.grown[0] > plan.start_ms
+        after = {old, new} if foreseen else {new}
+        homes = [after if batch >= heard_in else {old} for batch in range(batches)]
+        mine = {number: part for number, part in parts.items() if number in (old, new)}
+        self._groups[group_id] = MovingGroup(group_id, mine, homes, is_foreseen=foreseen).followed
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._groups)
@@ -56,6 +79,10 @@ class FedLog:
         """Tell how far a group had come with the end of a batch; before the first batch nowhere."""
         reached = self._groups[group_id].reached
         return reached[batch] if 0 <= batch < len(reached) else NOWHERE
+
+    def is_moving(self, group_id: str) -> bool:
+        """Tell whether a group's id hashes to another partition since the topic has grown."""
+        return self._groups[group_id].several
 
     def feeds_of(self, group_id: str) -> int:
         """Count the feeds that told of a group."""
@@ -77,24 +104,26 @@ class FedLog:
         reach = followed.reached[-1]
         verdicts: list[Verdict] = []
         machine = GroupManager(Group(group_id=group_id), EpochConfig(plan.coordinator), verdicts.append)
-        heard: list[str] = []
-        for number, (moment_ms, feed, step) in enumerate(_steps(group_id, followed, reach.records)):
-            counts = not isinstance(step, Entry) or _moves(machine, heard, followed, step, feed)
+        heard: list[_Source] = []
+        for number, (moment_ms, source, step) in enumerate(_steps(group_id, followed, reach.records)):
+            counts = not isinstance(step, Entry) or _moves(machine, heard, followed, step, source)
             machine.advance(moment_ms)
             if machine.is_forgettable():
                 heard.clear()
                 if number and len(followed.feeds) > 1:
                     followed.aside = Aside.BEGUN_ANEW  # of which less is promised than of one with another reason
             if isinstance(step, Missed):
-                if feed in heard:
+                if source in heard:
                     machine.renew(moment_ms, step.to_ms)
                     # What was heard just before the end of a gap comes with it, and takes nobody's session back.
                     machine.group.last_event_ms = max(machine.group.last_event_ms, step.to_ms)
                 continue
             if counts and (step.record.partition, step.record.offset) not in refused:
                 machine.apply(step.request, moment_ms)
-                if feed not in heard:
-                    heard.append(feed)
+                if source not in heard:
+                    # A feed that goes on in another partition is no other one, and keeps its turn.
+                    turns = [at for at, (feed, _) in enumerate(heard) if feed == source[0]]
+                    heard.insert(turns[0] if turns else len(heard), source)
             if machine.is_forgettable():
                 heard.clear()
         machine.advance(reach.surely // plan.tick_ms * plan.tick_ms)
@@ -104,18 +133,19 @@ class FedLog:
         return Expected(rows_of(plan, group_id, verdicts), surely, group)
 
 
-def _moves(machine: GroupManager, heard: list[str], followed: Followed, entry: Entry, feed: str) -> bool:
+def _moves(machine: GroupManager, heard: list[_Source], followed: Followed, entry: Entry, source: _Source) -> bool:
     """Let a group go over to the broker that loads it; tell whether an event counts, as an unload elsewhere does not.
 
     Args:
         machine: the group's.
-        heard: the feeds that it was heard from, that of its newest coordinator at the end; changed in place.
+        heard: where it was heard from, the feed of its newest coordinator at the end; changed in place.
         followed: the group.
         entry: the event.
-        feed: which one tells of it.
+        source: which feed tells of it, and in which partition.
     """
     kind = entry.request.type if isinstance(entry.request, Event) else None
-    before, at_ms = heard[-1] if heard else feed, entry.time_ms
+    feed, at_ms = source[0], entry.time_ms
+    before = heard[-1][0] if heard else feed
     if before == feed or kind not in (EventType.LOAD, EventType.UNLOAD):
         return True
     if kind is EventType.UNLOAD:
@@ -124,26 +154,29 @@ def _moves(machine: GroupManager, heard: list[str], followed: Followed, entry: E
     # Who ran out since a feed that is gone was heard of last, nobody knows: they have whole sessions from the load on.
     if (known_ms := followed.passed_ms.get(before, at_ms)) < at_ms:
         machine.renew(known_ms, at_ms)
-    if feed in heard:
-        heard.remove(feed)
-        heard.append(feed)
+    heard.sort(key=lambda each: each[0] == feed)
     return True
 
 
-def _steps(group_id: str, group: Followed, until_ms: int) -> list[tuple[int, str, Entry | Missed]]:
-    """List what happened to a group up to a moment, in order: when, by which feed, what.
+def _steps(group_id: str, group: Followed, until_ms: int) -> list[tuple[int, _Source, Entry | Missed]]:
+    """List what happened to a group up to a moment, in order: when, by which feed in which partition, what.
 
     What a feed missed begins after all that it had heard by then. A group that it held back begins to miss earlier; if
     nothing is left of it by then, what begins meanwhile misses as much as any other.
     """
-    steps: list[tuple[int, int, int, str, Entry | Missed]] = [
-        (entry.time_ms, 0, entry.record.offset, feed, entry) for entry, feed in group.entries
+    steps: list[tuple[int, int, int, _Source, Entry | Missed]] = [
+        (entry.time_ms, 0, entry.record.offset, (feed, entry.record.partition), entry) for entry, feed in group.entries
     ]
     steps += [
-        (began_ms, 1, at, gap.feed, gap)
+        (began_ms, 1, at, (gap.feed, gap.partition), gap)
         for at, gap in enumerate(group.missed)
         if gap.feed in group.feeds
         for began_ms in {gap.began_ms(group_id), gap.from_ms}
     ]
     ordered = sorted(steps, key=lambda step: step[:3])
-    return [(at_ms, feed, step) for at_ms, _, _, feed, step in ordered if at_ms <= until_ms]
+    # In another partition something may still come of the very millisecond in which a gap begins.
+    return [
+        (at_ms, source, step)
+        for at_ms, kind, _, source, step in ordered
+        if at_ms <= until_ms - (kind == 1 and group.several)
+    ]

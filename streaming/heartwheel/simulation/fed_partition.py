@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import json
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +19,7 @@ from heartwheel.testing import Record
 from heartwheel.wire.events import RejectedError
 from heartwheel.wire.requests import decode_request
 
-_MINUTE_MS: Final = 60_000
+MINUTE_MS: Final = 60_000
 """How far a feed's times may be ahead of the append time, and how long another feed is waited for, ms."""
 
 _FOREVER_MS: Final = 2**62
@@ -34,6 +35,8 @@ class Aside(enum.StrEnum):
     BEGUN_ANEW = "begun anew"
     """Nothing was left of it, and with that it was forgotten which feeds had told of it: what begins then does not wait
     for all of them."""
+    UNFORESEEN = "grew before the first start"
+    """The topic grew in the backlog of a new checkpoint, which does not know how many partitions there were."""
 
 
 class Reach(NamedTuple):
@@ -58,12 +61,16 @@ NOWHERE: Final = Reach(-1, -1, -1)
 
 
 class Missed(NamedTuple):
-    """Hold what a feed has missed: from when to when it heard nothing, epoch ms; of groups it held back, longer."""
+    """Hold what a feed has missed: from when to when it heard nothing, epoch ms; of groups it held back, longer.
+
+    Its marks of one partition say so; those of another one may have been lost.
+    """
 
     feed: str
     from_ms: int
     to_ms: int
     held: dict[str, int]
+    partition: int = 0
 
     def began_ms(self, group_id: str) -> int:
         """Tell since when nothing is known of a group."""
@@ -83,6 +90,7 @@ class Followed:
         reached: how far it came with each batch.
         passed_ms: up to when each feed has passed on all of it in the end, epoch ms.
         aside: why nothing is promised of it.
+        several: whether it is read from several partitions.
     """
 
     shard: int
@@ -93,10 +101,11 @@ class Followed:
     reached: list[Reach] = field(default_factory=list)
     passed_ms: dict[str, int] = field(default_factory=dict)
     aside: Aside | None = None
+    several: bool = False
 
 
 @dataclass
-class _Feed:
+class FeedSeen:
     """Follow a feed; times are epoch ms, -1 before the first mark."""
 
     written_ms: int
@@ -106,7 +115,24 @@ class _Feed:
     """The shards that have met it: all of them once it has written a mark."""
 
     def passed_of(self, group_id: str) -> int:
+        """Tell up to when it has passed on everything of a group, epoch ms."""
         return min(self.passed_ms, self.held.get(group_id, self.passed_ms))
+
+
+class BatchEnd(NamedTuple):
+    """Hold what was read of a partition with the end of a batch.
+
+    Args:
+        offset: of the next record.
+        now_ms: its time, epoch ms.
+        feeds: those that were met there.
+        missed: what they had missed by then.
+    """
+
+    offset: int
+    now_ms: int
+    feeds: dict[str, FeedSeen]
+    missed: list[Missed]
 
 
 class FedPartition:
@@ -119,22 +145,26 @@ class FedPartition:
 
     Attributes:
         groups: those that feeds told of.
+        missed: what feeds have missed, in the order of the log.
+        batches: how far it was read with each batch.
     """
 
     def __init__(self, plan: Plan, log: list[Record], ends: list[int]) -> None:
         self.groups: dict[str, Followed] = {}
         self._plan = plan
-        self._feeds: dict[str, _Feed] = {}
-        self._missed: list[Missed] = []
+        self._feeds: dict[str, FeedSeen] = {}
+        self.missed: list[Missed] = []
+        self.batches: list[BatchEnd] = []
+        self._number = log[0].partition if log else 0
         self._now_ms = 0
         batch = 0
         for record in log:
             while batch < len(ends) and ends[batch] <= record.offset:
-                self._end_batch(batch)
+                self._end_batch(batch, ends[batch])
                 batch += 1
             self._read(record)
         for last in range(batch, len(ends)):
-            self._end_batch(last)
+            self._end_batch(last, ends[last])
         for group_id, group in self.groups.items():
             group.passed_ms = {name: self._feeds[name].passed_of(group_id) for name in group.feeds}
 
@@ -150,7 +180,7 @@ class FedPartition:
             if said.get("type") == "mark":
                 self._take_mark(feed, said, record.append_ms)
             elif _is_moment(said.get("at_ms")):
-                self._take_event(record, feed, min(said["at_ms"], record.append_ms + _MINUTE_MS))
+                self._take_event(record, feed, min(said["at_ms"], record.append_ms + MINUTE_MS))
         self._go_on()
 
     def _take_event(self, record: Record, name: str, time_ms: int) -> None:
@@ -161,8 +191,8 @@ class FedPartition:
         group_id = request.group_id
         group = self.groups.get(group_id)
         if group is None:
-            group = self.groups[group_id] = Followed(shard_of(group_id, self._plan.shards), self._missed)
-        self._feeds.setdefault(name, _Feed(self._now_ms)).known_to.add(group.shard)
+            group = self.groups[group_id] = Followed(shard_of(group_id, self._plan.shards), self.missed)
+        self._feeds.setdefault(name, FeedSeen(self._now_ms)).known_to.add(group.shard)
         if time_ms < group.furthest.records and not self._comes_with_a_gap(name, group_id, time_ms):
             group.aside = Aside.LATE
         elif any(entry.time_ms == time_ms and feed != name for entry, feed in group.entries):
@@ -177,29 +207,30 @@ class FedPartition:
             gap.feed == name
             and gap.began_ms(group_id) < time_ms
             and self.groups[group_id].furthest.records == gap.to_ms
-            for gap in self._missed
+            for gap in self.missed
         )
 
     def _take_mark(self, name: str, said: dict[str, Any], append_ms: int) -> None:
         held = said.get("held", {})
         if not all(map(_is_moment, (said.get("passed_ms"), said.get("since_ms"), *held.values()))):
             return
-        feed = self._feeds.setdefault(name, _Feed(self._now_ms))
+        feed = self._feeds.setdefault(name, FeedSeen(self._now_ms))
         feed.known_to = set(range(self._plan.shards))
         feed.written_ms = self._now_ms
-        passed_ms = min(said["passed_ms"], append_ms + _MINUTE_MS)
+        passed_ms = min(said["passed_ms"], append_ms + MINUTE_MS)
         if passed_ms < feed.passed_ms:
             return
         since_ms = min(said["since_ms"], passed_ms)
         if 0 <= feed.passed_ms < since_ms:
-            self._missed.append(Missed(name, feed.passed_ms, since_ms, feed.held))
+            self.missed.append(Missed(name, feed.passed_ms, since_ms, feed.held, self._number))
         feed.passed_ms, feed.held = passed_ms, held
 
     def _go_on(self) -> None:
         for group_id, group in self.groups.items():
             group.furthest = group.furthest.or_further(self._reach(group_id, group))
 
-    def _end_batch(self, batch: int) -> None:
+    def _end_batch(self, batch: int, offset: int) -> None:
+        self.batches.append(BatchEnd(offset, self._now_ms, deepcopy(self._feeds), list(self.missed)))
         for group_id, group in self.groups.items():
             group.reached += [NOWHERE] * (batch - len(group.reached))
             before = group.reached[-1] if group.reached else NOWHERE
@@ -207,7 +238,7 @@ class FedPartition:
 
     def _reach(self, group_id: str, group: Followed) -> Reach:
         """Tell how far a group comes if a batch ends here."""
-        living = {name: feed for name, feed in self._feeds.items() if self._now_ms - feed.written_ms <= _MINUTE_MS}
+        living = {name: feed for name, feed in self._feeds.items() if self._now_ms - feed.written_ms <= MINUTE_MS}
         awaited = [living[name] for name in group.feeds if name in living]
         awaited = awaited or [self._feeds[name] for name in group.feeds]
         read_ms = min(feed.passed_of(group_id) for feed in awaited)

@@ -6,7 +6,7 @@ Drawn from dice of its own, for some of the seeds: a history without feeds is wh
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
@@ -61,6 +61,7 @@ class FeedPlan:
         shuffles: whether what it heard between two marks is passed on in any order.
         holds: whether its marks hold back groups of which a join or sync waits for its answer.
         refused: whether it passes on what the coordinator has refused.
+        metadata_age_ms: how long it takes to hear that the topic has grown.
     """
 
     name: str
@@ -76,6 +77,7 @@ class FeedPlan:
     shuffles: bool
     holds: bool
     refused: bool
+    metadata_age_ms: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +158,14 @@ def draw_feeds(seed: int, feed_ms: int) -> FeedsPlan:
     silent_ms = max((one.to_ms for each in troubles for one in each if one.woe is Woe.FALLS_SILENT), default=0)
     until_ms = max(feed_ms + _LAST_TIMERS_MS, silent_ms + SILENCE_MS if silent_ms else 0)
     ahead_ms = dice.choice((0, 0, 0, -2_500, 400, 40_000))
-    feeds = tuple(_draw_feed(dice, number, feed_ms, until_ms, ahead_ms, troubles[number]) for number in range(count))
+    # Dice of their own, so that histories in which the topic does not grow are what they were.
+    ages_ms = Random(f"feeds of a topic that grows {seed}").choices((0, 60, 400, 1_500), k=count)
+    feeds = tuple(
+        replace(
+            _draw_feed(dice, number, feed_ms, until_ms, ahead_ms, troubles[number]), metadata_age_ms=ages_ms[number]
+        )
+        for number in range(count)
+    )
     # Of the second group nobody moves, so that often one waits for a feed that none of its members is heard by.
     groups = tuple(_draw_group(dice, feed_ms, count, moves=not number) for number in range(dice.choice((1, 1, 2))))
     return FeedsPlan(

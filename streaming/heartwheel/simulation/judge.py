@@ -59,7 +59,8 @@ class Judge:
             (reject.partition, reject.offset) for reject, _ in self.rejects if reject.detail.startswith(_LIMITS)
         }
         self.log = Log(plan, topic, checkpoint, runs)
-        self.fed = FedLog(plan, topic, checkpoint)
+        self._strays = Strays(plan, self.log, checkpoint)
+        self.fed = FedLog(plan, topic, checkpoint, self._strays.heard_in)
         self.said: dict[str, list[Said]] = defaultdict(list)
         self.seen: Counter[str] = Counter()
         self.astray: set[str] = set()
@@ -76,13 +77,12 @@ class Judge:
             states |= self._states(shard)
             yield from self._check_clock(shard)
         self.seen["outage renews"] += len(self.log.outages)
-        strays = Strays(self.plan, self.log, self.checkpoint)
         for group_id in sorted({*self.log.entries, *self.said}):
             if group_id in self.fed:
                 continue
             parts = {entry.record.partition for entry in self.log.entries.get(group_id, ())}
             self.seen["group in two partitions"] += len(parts) > 1
-            if (why := strays.why(group_id)) is not None:
+            if (why := self._strays.why(group_id)) is not None:
                 self.seen[f"group astray, {why}"] += 1
                 self.astray.add(group_id)
                 if why is Astray.PARTITIONER:
@@ -193,14 +193,17 @@ class Judge:
         self.seen["fed group heard by two feeds"] += self.fed.feeds_of(group_id) > 1
         expected = self.fed.expect(group_id, self.refused)
         why = self.fed.why_aside(group_id)
-        if why is not Aside.BEGUN_ANEW:
+        if why not in (Aside.BEGUN_ANEW, Aside.UNFORESEEN):
             yield from self._check_marks(group_id)
         if why is not None:
             self.seen[f"fed group put aside, {why}"] += 1
             self.astray.add(group_id)
             return
         yield from self._contradictions[group_id]
+        if self.fed.is_moving(group_id) and self.plan.partitions not in self.log.named:
+            self.astray.add(group_id)  # by the log alone, as the audit goes, there was no former partition to wait for
         self.seen["fed group judged"] += 1
+        self.seen["fed group judged beside a growth"] += self.fed.is_moving(group_id)
         self.seen["fed verdicts"] += expected.surely
         yield from self._compare(group_id, expected)
         yield from _compare_state(expected, state)

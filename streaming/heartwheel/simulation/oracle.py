@@ -82,6 +82,8 @@ class Log:
         starts = checkpoint.offsets[0].starts if checkpoint.offsets else {}
         self._read = {log[0].partition: _effective(log, runs) for log in topic.records(starts, checkpoint.read) if log}
         named = [int(read.tick["partitions"]) for log in self._read.values() for read in log if read.tick]
+        self.named = frozenset(named)
+        """How many partitions ticks name."""
         self._count = max([*named, *(partition + 1 for partition in self._read)], default=1)
         self.outages = sorted(gone for partition in self._read for gone in self._outages(partition))
         self.entries: dict[str, list[Entry]] = defaultdict(list)

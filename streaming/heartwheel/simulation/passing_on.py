@@ -129,7 +129,10 @@ class _Feed:
         value = encode_request(one.event)[:-1] + b"," + _encode(said)[1:]
         self._story.mark("passed on")
         self._story.say(now_ms, "feed {} passes on {} of {}", self._feed.name, one.event, said.at_ms)
-        return Write(now_ms, partition_of(one.group_id.encode(), self._plan.partitions), value)
+        home = partition_of(one.group_id.encode(), self._partitions_at(now_ms))
+        if home != partition_of(one.group_id.encode(), self._plan.partitions):
+            self._story.mark("passed on in a new partition")
+        return Write(now_ms, home, value)
 
     def _mark(self, now_ms: int) -> Iterator[Write]:
         """Write how far it has come into every partition; one or another may be lost."""
@@ -138,15 +141,15 @@ class _Feed:
 
     def _marks(self, now_ms: int, passed_ms: int) -> Iterator[Write]:
         passed_ms = max(passed_ms, self._since_ms)
-        held = self._held()
-        for partition in range(self._plan.partitions):
-            mine = {name: at_ms for name, at_ms in held.items() if self._home(name) == partition}
-            if mine:
+        held, partitions = self._held(), self._partitions_at(now_ms)
+        for partition in range(partitions):
+            here = {name: at_ms for name, at_ms in held.items() if partition_of(name.encode(), partitions) == partition}
+            if here:
                 self._story.mark("feed holds a group back")
             if self._dice.random() < self._feed.lost_marks:
                 self._story.mark("fault mark lost")
                 continue
-            mark = Mark(feed=self._feed.name, passed_ms=passed_ms, since_ms=min(self._since_ms, passed_ms), held=mine)
+            mark = Mark(feed=self._feed.name, passed_ms=passed_ms, since_ms=min(self._since_ms, passed_ms), held=here)
             self._story.say(now_ms, "{} in partition {}", mark, partition)
             yield Write(now_ms, partition, encode_mark(mark), idle=now_ms > self._plan.feed_ms + _BUSY_MS)
 
@@ -158,8 +161,10 @@ class _Feed:
                 held[one.group_id] = min(at_ms, held.get(one.group_id, at_ms))
         return held
 
-    def _home(self, group_id: str) -> int:
-        return partition_of(group_id.encode(), self._plan.partitions)
+    def _partitions_at(self, now_ms: int) -> int:
+        """Tell how many partitions it knows of."""
+        plan, heard_ms = self._plan, now_ms - self._feed.metadata_age_ms
+        return plan.grown[1] if plan.grown is not None and plan.grown[0] <= heard_ms else plan.partitions
 
     # -- what befalls it
 
