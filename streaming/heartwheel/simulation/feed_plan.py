@@ -11,6 +11,7 @@ from random import Random
 from typing import Final
 
 from heartwheel.simulation.clocks import Clock
+from heartwheel.simulation.group_plan import GroupPlan
 
 SILENCE_MS: Final = 62_000
 """How long a history goes on after the last mark of a feed that died for good, ms: until nobody waits for it."""
@@ -85,28 +86,12 @@ class FedGroup:
     """Say what a group is like that feeds pass on.
 
     Args:
-        group_id: its name.
-        kind: as that of a `GroupPlan`.
-        members: how many there are at most.
-        session_ms: their session timeout.
-        beat_ms: how often they beat.
-        rebalance_ms: their rebalance timeout.
-        static: whether they have instance ids.
-        answers: whether its records tell what was answered, if it goes by member epochs.
-        reloads: whether its coordinator goes away and comes back.
+        group: who is in it, and how they behave.
         moves: (from when on, true ms, which feed hears it), in order; the first from 0 on.
         told: whether the feeds tell of its moves, as those do that read the coordinator's own log, too.
     """
 
-    group_id: str
-    kind: str
-    members: int
-    session_ms: int
-    beat_ms: int
-    rebalance_ms: int
-    static: bool
-    answers: bool
-    reloads: bool
+    group: GroupPlan
     moves: tuple[tuple[int, int], ...]
     told: bool
 
@@ -170,7 +155,7 @@ def draw_feeds(seed: int, feed_ms: int) -> FeedsPlan:
     groups = tuple(_draw_group(dice, feed_ms, count, moves=not number) for number in range(dice.choice((1, 1, 2))))
     return FeedsPlan(
         feeds=feeds,
-        groups=groups if len({group.group_id for group in groups}) == len(groups) else groups[:1],
+        groups=groups if len({fed.group.group_id for fed in groups}) == len(groups) else groups[:1],
         forgeries=dice.choice((0, 0, 4)),
         usurped=dice.random() < 0.2,
     )
@@ -219,7 +204,7 @@ def _draw_group(dice: Random, feed_ms: int, feeds: int, *, moves: bool) -> FedGr
         for from_ms in sorted(dice.sample(range(300, feed_ms), k=dice.choice((0, 1, 1, 2)))):
             at = 1 - at
             heard_by.append((from_ms, at))
-    return FedGroup(
+    group = GroupPlan(
         group_id=f"fed-{dice.randrange(100)}",
         kind=kind,
         members=dice.randint(1, 3),
@@ -229,6 +214,5 @@ def _draw_group(dice: Random, feed_ms: int, feeds: int, *, moves: bool) -> FedGr
         static=dice.random() < 0.3,
         answers=dice.random() < 0.6,
         reloads=dice.random() < 0.1,
-        moves=tuple(heard_by),
-        told=dice.random() < 0.4,
     )
+    return FedGroup(group=group, moves=tuple(heard_by), told=dice.random() < 0.4)

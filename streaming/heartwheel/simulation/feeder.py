@@ -18,7 +18,8 @@ from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.consumer_config import EpochConfig
 from heartwheel.coordinator.manager import AnyGroup, GroupManager
 from heartwheel.coordinator.model import Group, Member
-from heartwheel.simulation.plan import GroupPlan, Plan
+from heartwheel.simulation.group_plan import GroupPlan
+from heartwheel.simulation.plan import Plan
 from heartwheel.simulation.story import Story
 from heartwheel.simulation.topic import Topic
 from heartwheel.wire.requests import Request, encode_request

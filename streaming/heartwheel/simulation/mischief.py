@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from heartwheel.simulation.feeder import Feeder, Walk
-from heartwheel.simulation.plan import VALUE_BYTES_MAX, GroupPlan
+from heartwheel.simulation.group_plan import GroupPlan
+from heartwheel.simulation.plan import VALUE_BYTES_MAX
 from heartwheel.wire.events import Event, EventType, Leaving, RejectCause
 from heartwheel.wire.tick import Tick, encode_tick
 

@@ -16,9 +16,9 @@ import msgspec
 
 from heartwheel.coordinator.answer import Answer
 from heartwheel.partitioner import partition_of
-from heartwheel.simulation.feed_plan import FedGroup, FeedPlan, Trouble, Woe
+from heartwheel.simulation.feed_plan import FeedPlan, Trouble, Woe
 from heartwheel.simulation.feeder import Feeder, Walk
-from heartwheel.simulation.plan import GroupPlan, Plan
+from heartwheel.simulation.plan import Plan
 from heartwheel.simulation.story import Story
 from heartwheel.simulation.tapped import Heard
 from heartwheel.wire.events import RejectCause
@@ -213,7 +213,7 @@ def _forgeries(plan: Plan, story: Story) -> Iterator[Write]:
         return
     dice, name = Random(f"forger {plan.seed}"), plan.passed_on.names[0]
     # Its victims may have been there before, or not; they speak for themselves otherwise.
-    victims = [*(group.group_id for group in plan.passed_on.groups), *(group.group_id for group in plan.groups)]
+    victims = [*(fed.group.group_id for fed in plan.passed_on.groups), *(group.group_id for group in plan.groups)]
     forge: list[tuple[str, Callable[[int, str], bytes]]] = [
         ("", lambda at_ms, _: encode_mark(Mark(STRANGER, at_ms + 50_000, 0))),
         (RejectCause.UNTRUSTED_FEED, lambda at_ms, group_id: _event(group_id, feed=STRANGER, at_ms=at_ms)),
@@ -243,9 +243,3 @@ def bring(feeder: Feeder, writes: list[Write]) -> Walk:
             yield write.true_ms - now_ms
             now_ms = write.true_ms
         feeder.topic.send(write.partition, write.value, write.true_ms, cause=write.cause, idle=write.idle)
-
-
-def group_plans(plan: Plan) -> list[GroupPlan]:
-    """List what the groups that feeds pass on are like, as those who walk in them know it."""
-    names = GroupPlan.__dataclass_fields__.keys() & FedGroup.__dataclass_fields__.keys()
-    return [GroupPlan(stray=False, **{name: getattr(fed, name) for name in names}) for fed in plan.passed_on.groups]

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from heartwheel.simulation.consumers import consumer
 from heartwheel.simulation.epoch_members import epoch_member
 from heartwheel.simulation.feeder import Feeder, Walk
+from heartwheel.simulation.group_plan import GroupPlan
 from heartwheel.simulation.mischief import bouncer, liar, mover, too_short, vandal
-from heartwheel.simulation.passing_on import bring, group_plans, passed_on
-from heartwheel.simulation.plan import GroupPlan, Plan
+from heartwheel.simulation.passing_on import bring, passed_on
+from heartwheel.simulation.plan import Plan
 from heartwheel.simulation.story import Story
 from heartwheel.simulation.tapped import Heard, TappedFeeder, moves_between_brokers
 from heartwheel.simulation.topic import Topic
@@ -42,13 +43,13 @@ def feed(plan: Plan, story: Story) -> Feeder:
 def _heard(plan: Plan, topic: Topic, story: Story) -> list[Heard]:
     """Let the members walk whom feeds hear."""
     tapped = TappedFeeder(plan, topic, story)
-    for fed, group in zip(plan.passed_on.groups, group_plans(plan), strict=True):
-        _populate(tapped, group, stands_still=False)
+    for fed in plan.passed_on.groups:
+        _populate(tapped, fed.group, stands_still=False)
         story.mark("group passed on")
         if len(fed.moves) > 1:
             story.mark("group moves to another feed")
         if fed.told:
-            tapped.start(moves_between_brokers(tapped, group, fed))
+            tapped.start(moves_between_brokers(tapped, fed))
     return tapped.finish()
 
 

@@ -14,7 +14,8 @@ from heartwheel.coordinator.manager import AnyGroup
 from heartwheel.coordinator.model import Group
 from heartwheel.simulation.feed_plan import FedGroup
 from heartwheel.simulation.feeder import Feeder, Walk
-from heartwheel.simulation.plan import GroupPlan, Plan
+from heartwheel.simulation.group_plan import GroupPlan
+from heartwheel.simulation.plan import Plan
 from heartwheel.simulation.story import Story
 from heartwheel.simulation.topic import Topic
 from heartwheel.wire.events import Event, EventType
@@ -57,7 +58,7 @@ class TappedFeeder(Feeder):
         super().__init__(plan, topic, story)
         self.dice = Random(f"tapped {plan.seed}")
         self.heard: list[Heard] = []
-        self._groups = {group.group_id: group for group in plan.passed_on.groups}
+        self._groups = {fed.group.group_id: fed for fed in plan.passed_on.groups}
         self._parked: list[Heard] = []
 
     def send(self, group: GroupPlan, event: Request, *, stray: bool = False) -> Answer:  # noqa: ARG002 - as its base
@@ -125,11 +126,11 @@ def _sender(event: Request) -> str:
     return event.member_id or (event.assigned_member_id or "" if isinstance(event, Event) else "")
 
 
-def moves_between_brokers(feeder: Feeder, group: GroupPlan, fed: FedGroup) -> Walk:
+def moves_between_brokers(feeder: Feeder, fed: FedGroup) -> Walk:
     """Walk as a coordinator that moves to another broker, where both brokers' own logs tell of it."""
     for from_ms, _ in fed.moves[1:]:
         feeder.story.mark("feed tells of a move")
         yield max(1, from_ms - 1 - feeder.now_ms)
-        feeder.send(group, Event(type=EventType.UNLOAD, group_id=group.group_id))
+        feeder.send(fed.group, Event(type=EventType.UNLOAD, group_id=fed.group.group_id))
         yield feeder.dice.choice((1, 40, 300))
-        feeder.send(group, Event(type=EventType.LOAD, group_id=group.group_id))
+        feeder.send(fed.group, Event(type=EventType.LOAD, group_id=fed.group.group_id))

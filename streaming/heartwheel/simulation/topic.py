@@ -10,7 +10,8 @@ from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 from heartwheel.partitioner import java_hash, partition_of
-from heartwheel.simulation.plan import GroupPlan, Outage, Plan
+from heartwheel.simulation.group_plan import GroupPlan
+from heartwheel.simulation.plan import Outage, Plan
 from heartwheel.testing import Record
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from heartwheel.simulation.feeder import Feeder, Walk
-from heartwheel.simulation.plan import GroupPlan
+from heartwheel.simulation.group_plan import GroupPlan
 from heartwheel.wire.events import Event, EventType
 
 
