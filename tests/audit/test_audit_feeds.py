@@ -20,11 +20,11 @@ from heartwheel.shard.shard import Shard
 from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, read_records
 from heartwheel.wire.events import Event, EventType, Protocol
 from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
+from support.fed_logs import LOADED_MS, SESSION_MS, broker_that_comes_back
 from support.heartbeat_logs import EXAMPLES, T0
 
 CONFIG = CoordinatorConfig(group_min_session_timeout_ms=200, group_initial_rebalance_delay_ms=0)
 FEEDS = ("one", "two")
-SESSION_MS = 6_000
 
 
 def _beat(member: str = "a", group: str = "g") -> Event:
@@ -169,21 +169,8 @@ def test_what_a_feed_that_was_gone_says_late_is_put_aside() -> None:
 @pytest.mark.parametrize("back_first", [False, True])
 def test_a_group_that_another_broker_has_loaded_goes_by_its_load(*, back_first: bool) -> None:
     """What the feed of its old broker missed meanwhile puts nothing off that the new coordinator has decided."""
-    log, back_ms = LogBuilder(), T0 + 20_000
-    for member in ("dead", "alive"):
-        log.pass_on(T0, _beat(member), T0, feed="one")
-    for feed in FEEDS:
-        log.mark(T0 + 100, T0 + 100, feed=feed)
-    if back_first:
-        log.mark(back_ms, back_ms, since_ms=back_ms - 500, feed="one")
-    log.pass_on(T0 + 5_000, Event(group_id="g", type=EventType.LOAD), T0 + 5_000, feed="two")
-    for second in range(6, 22):
-        log.pass_on(T0 + 5_000, _beat("alive"), T0 + second * 1_000, feed="two")
-    log.mark(T0 + 21_500, T0 + 21_500, feed="two")
-    if not back_first:
-        log.mark(back_ms, back_ms, since_ms=back_ms - 500, feed="one")
-    log.mark(back_ms + 2_000, back_ms + 1_500, since_ms=back_ms - 500, feed="one")
-    assert _is_confirmed(_engine(log)) == [("dead", 5_000 + SESSION_MS)]
+    log = broker_that_comes_back(back_first=back_first)
+    assert _is_confirmed(_engine(log)) == [("dead", LOADED_MS + SESSION_MS)]
 
 
 def test_a_group_whose_broker_is_gone_for_good_goes_by_the_load_of_another() -> None:

@@ -24,10 +24,10 @@ from heartwheel.wire.events import Event, EventType, Protocol, RejectCause
 from heartwheel.wire.passed_on import AHEAD_MS_MAX, HELD_MAX, Mark, encode_mark
 from heartwheel.wire.rejects import Reject
 from heartwheel.wire.verdicts import Kind, Verdict
+from support.fed_logs import LOADED_MS, SESSION_MS, broker_that_comes_back
 from support.heartbeat_logs import EXAMPLES, T0
 
 RULES = CoordinatorConfig(group_min_session_timeout_ms=200, group_initial_rebalance_delay_ms=0)
-SESSION_MS = 6_000
 
 
 def _beat(member: str = "a", group: str = "g", session_ms: int = SESSION_MS) -> Event:
@@ -199,24 +199,11 @@ def test_group_that_moves_to_a_new_feed_waits_for_its_first_mark() -> None:
 @pytest.mark.parametrize("back_first", [False, True])
 def test_new_coordinator_ends_the_sessions_that_it_gave(*, back_first: bool) -> None:
     """A broker dies and comes back: whom the other one has loaded meanwhile goes by its load, not by the gap's end."""
-    log, back_ms = LogBuilder(), T0 + 20_000
-    for member in ("dead", "alive"):
-        log.pass_on(T0, _beat(member), T0, feed="one")
-    for feed in ("one", "two"):
-        log.mark(T0 + 100, T0 + 100, feed=feed)
-    if back_first:
-        log.mark(back_ms, back_ms, since_ms=back_ms - 500, feed="one")
-    log.pass_on(T0 + 5_000, Event(group_id="g", type=EventType.LOAD), T0 + 5_000, feed="two")
-    for second in range(6, 22):
-        log.pass_on(T0 + 5_000, _beat("alive"), T0 + second * 1_000, feed="two")
-    log.mark(T0 + 21_500, T0 + 21_500, feed="two")
-    if not back_first:
-        log.mark(back_ms, back_ms, since_ms=back_ms - 500, feed="one")
-    log.mark(back_ms + 2_000, back_ms + 1_500, since_ms=back_ms - 500, feed="one")
+    log = broker_that_comes_back(back_first=back_first)
     for cut in range(len(log.records)):
         verdicts, _ = _run([log.records[:cut], log.records[cut:]], ("one", "two"))
         expired = [(v.member_id, v.time_ms) for v in verdicts if v.kind is Kind.MEMBER_EXPIRED]
-        assert expired == [("dead", T0 + 5_000 + SESSION_MS)], cut
+        assert expired == [("dead", T0 + LOADED_MS + SESSION_MS)], cut
 
 
 def test_load_in_what_its_own_feed_missed_shortens_nothing() -> None:

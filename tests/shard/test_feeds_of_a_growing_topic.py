@@ -14,7 +14,8 @@ from heartwheel.shard import Shard, ShardLimits
 from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, Record, read_records
 from heartwheel.wire.events import EventType
 from heartwheel.wire.verdicts import Kind
-from support.fed_growth import GROWN_MS, HEARD_MS, MOVING, SESSION_MS, beat, beats, load, parts, write
+from support.fed_growth import GROWN_MS, HEARD_MS, MOVING, beat, beats, load, parts, write
+from support.fed_logs import SESSION_MS
 from support.heartbeat_logs import EXAMPLES, T0
 
 RULES = CoordinatorConfig(group_min_session_timeout_ms=200, group_initial_rebalance_delay_ms=0)

@@ -8,12 +8,12 @@ from typing import Final
 from heartwheel.partitioner import murmur2
 from heartwheel.testing import LogBuilder, Record
 from heartwheel.wire.events import Event, EventType
+from support.fed_logs import SESSION_MS
 from support.heartbeat_logs import T0
 
 MOVING: Final = next(name for name in map(str, range(99)) if (murmur2(name.encode()) & 0x7FFFFFFF) % 2 == 1)
 """The id of a group that goes to the new partition."""
 
-SESSION_MS: Final = 6_000
 GROWN_MS: Final = 10_000
 """When the topic grows, ms after `T0`."""
 
