@@ -27,21 +27,23 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from benchmarks.job_bench import warm_up
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.broker.jars import fetch_jars
 from heartwheel.spark import query as queries
 from heartwheel.spark.job_config import JobConfig
+from heartwheel.spark.session import end_session
 from support.bench import Session, run_of, say
 from support.rawfeed import RawMembers
 from timing_wheel import TimingWheel
 
 SESSION_MS: Final = 600_000
 STORES: Final = "org.apache.spark.sql.execution.streaming.state."
-_CONF: Final = {"spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem"}
-"""RocksDB's snapshots go through Hadoop's own local file system; ours has another one (`heartwheel.spark.session`)."""
+_FOR_ROCKSDB: Final = {"spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem"}
+"""RocksDB's snapshots go through Hadoop's own local file system; all else has ours (`heartwheel.spark.session`)."""
 
 _GENERATED: Final = {"spark.sql.codegen.factoryMode": "FALLBACK", "spark.sql.codegen.wholeStage": "true"}
-"""Spark's own defaults, where a job of ours generates no code."""
+"""Spark's own defaults. A job of ours generates no code, which small batches pay for; a drain by hand may."""
 
 TIMER: Final = Path(__file__).with_name("system_timer.scala")
 OUT: Final = StructType([StructField("key", StringType()), StructField("deadline_ms", LongType())])
@@ -56,9 +58,7 @@ def main() -> None:
     parser.add_argument("--timers", type=int, default=1_000_000, help="timers of Kafka's wheel and of ours")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="heartwheel-rivals-") as folder, EmbeddedKafka(heap="512m") as broker:
-        session = Session(broker, Path(folder), records_max=1_500_000, conf=_CONF)
-        jobs = measure(session, chosen.members, chosen.records, chosen.limit)
-        session.close()
+        jobs = measure(broker, Path(folder), chosen)
     say(f"{chosen.members:,} members, heartbeats/s", jobs)
     wheels = beside_kafka(chosen.timers)
     for name, figures in wheels.items():
@@ -66,26 +66,42 @@ def main() -> None:
     sys.stdout.write(json.dumps({"members": chosen.members, "heartbeats/s": jobs, "wheels": wheels}) + "\n")
 
 
-def measure(session: Session, members: int, records: int, limit_s: int) -> dict[str, Any]:
-    """Feed one topic and let all read it, ours before and after the others."""
+def measure(broker: EmbeddedKafka, folder: Path, chosen: argparse.Namespace) -> dict[str, Any]:
+    """Feed one topic and let all read it, ours first, in JVMs that have read much before."""
+    session = Session(broker, folder, records_max=1_500_000)
+    warm_up(session)
     with session.topics(shards=8) as config:
-        who = RawMembers(members=members, generation_id=1, session_timeout_ms=SESSION_MS)
+        who = RawMembers(members=chosen.members, generation_id=1, session_timeout_ms=SESSION_MS)
         session.feed(config, who, rounds=1)
         session.drain(config)
-        session.feed(config, who, records=records)
+        session.feed(config, who, records=chosen.records)
         figures: dict[str, Any] = {"source alone": session.source(config).per_s}
-        figures["heartwheel, into Kafka"] = ours = session.drain(config).per_s
-        for name, value in _GENERATED.items():  # what rivals read in one go is where generated code pays
-            session.spark.conf.set(name, value)
-        for name, (store, changelog, make) in RIVALS.items():
+        figures["heartwheel, into Kafka"] = session.drain(config).per_s
+        generate_code(session)
+        session.feed(config, who, records=chosen.records)
+        figures["source alone, generated code"] = session.source(config).per_s
+        figures["heartwheel, into Kafka, generated code"] = ours = session.drain(config).per_s
+        for store, rivals in RIVALS.items():
+            if "RocksDB" in store:
+                end_session(session.spark, 60)
+                session = Session(broker, folder / store, records_max=1_500_000, conf=_FOR_ROCKSDB)
+                generate_code(session)
+                figures["source alone, for RocksDB"] = session.source(config).per_s
             session.spark.conf.set("spark.sql.streaming.stateStore.providerClass", STORES + store)
-            session.spark.conf.set(
-                "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", str(changelog).lower()
-            )
-            figures[name] = limited(session, make(session, config), limit_s)
-            figures[f"heartwheel / {name.partition(',')[0]}"] = round(ours / max(1, figures[name]), 1)
-        figures["source alone, again"] = session.source(config).per_s
+            for name, (changelog, make) in rivals.items():
+                session.spark.conf.set(
+                    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", str(changelog).lower()
+                )
+                figures[name] = limited(session, make(session, config), chosen.limit)
+                figures[f"heartwheel / {name.partition(',')[0]}"] = round(ours / max(1, figures[name]), 1)
+    session.close()
     return figures
+
+
+def generate_code(session: Session) -> None:
+    """Let Spark generate code, as it does by default."""
+    for name, value in _GENERATED.items():
+        session.spark.conf.set(name, value)
 
 
 def limited(session: Session, frame: DataFrame, limit_s: int) -> int:
@@ -173,13 +189,17 @@ def with_state_processor(session: Session, config: JobConfig) -> DataFrame:
     )
 
 
-RIVALS: Final[dict[str, tuple[str, bool, Callable[[Session, JobConfig], DataFrame]]]] = {
-    "session_window": ("HDFSBackedStateStoreProvider", False, session_window),
-    "session_window on RocksDB, changelog": ("RocksDBStateStoreProvider", True, session_window),
-    "transformWithState": ("RocksDBStateStoreProvider", False, with_state_processor),
-    "applyInPandasWithState a member": ("HDFSBackedStateStoreProvider", False, with_pandas_state),
+RIVALS: Final[dict[str, dict[str, tuple[bool, Callable[[Session, JobConfig], DataFrame]]]]] = {
+    "HDFSBackedStateStoreProvider": {
+        "session_window": (False, session_window),
+        "applyInPandasWithState a member": (False, with_pandas_state),
+    },
+    "RocksDBStateStoreProvider": {
+        "session_window on RocksDB, changelog": (True, session_window),
+        "transformWithState": (False, with_state_processor),
+    },
 }
-"""State store, whether it writes a changelog, and the frame."""
+"""By state store: whether it writes a changelog, and the frame."""
 
 
 def beside_kafka(timers: int) -> dict[str, dict[str, float]]:
