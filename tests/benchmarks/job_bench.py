@@ -41,10 +41,12 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1_500_000, help="most heartbeats a batch while draining")
     parser.add_argument("--steady", type=int, default=60, help="seconds of steady load; 0 leaves it out")
     parser.add_argument("--rate", type=int, default=33_000, help="heartbeats a second of the steady load")
+    parser.add_argument("--conf", action="append", default=[], help="a further setting of Spark, name=value")
     arguments = parser.parse_args()
     report: dict[str, Any] = {"drain": [], "steady": None}
     with tempfile.TemporaryDirectory(prefix="heartwheel-bench-") as folder, EmbeddedKafka(heap="512m") as broker:
-        session = Session(broker, Path(folder), records_max=arguments.batch)
+        conf = dict(setting.split("=", 1) for setting in arguments.conf)
+        session = Session(broker, Path(folder), records_max=arguments.batch, conf=conf)
         warm_up(session)
         for members in arguments.members:
             row = drain(session, members, arguments.records)

@@ -12,6 +12,7 @@ Topics and checkpoint of a row are removed with it.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 import tempfile
@@ -66,7 +67,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="10 and 100 thousand members, and fewer heartbeats")
     parser.add_argument("--members", type=int, nargs="*", help="sizes (default: 10 thousand to 3 million)")
-    parser.add_argument("--records", type=int, help="heartbeats of each drain (default: 6 million)")
+    parser.add_argument("--records", type=int, help="least heartbeats of each drain (default: 6 million)")
     parser.add_argument("--live", type=int, help="seconds of each live load; 0 leaves it out (default: 30)")
     parser.add_argument(
         "--shapes", type=int, help="members of the drains by shape; 0 leaves it out (default: 1 million)"
@@ -183,18 +184,21 @@ def _cell(value: Any) -> str:
 
 
 def size(session: Session, members: int, shards: int, records: int, live_s: int) -> dict[str, Any]:
-    """Measure one number of members."""
+    """Measure one number of members, in batches as docs/cluster.md sets them, over a backlog of 18 s at least."""
     run = new_run()
     who = RawMembers(members=members, generation_id=1, session_timeout_ms=600_000)
     per_batch = max(1, min(4_000, members // 100))
-    with session.topics(shards=shards, runs=(run,)) as config, session.fed(config, who, per_batch=per_batch) as feed:
+    with session.topics(shards=shards, runs=(run,)) as made, session.fed(made, who, per_batch=per_batch) as feed:
+        # Every batch reads and writes the whole state, so it is to bring each member more than once.
+        config = dataclasses.replace(made, records_max=max(made.records_max, members * 8 // 5))
         feed.run(rounds=1)
         first = session.drain(config)
-        feed.run(records=records)
+        feed.run(records=max(records, 6 * members))
         source = session.source(config)
         usage = Usage()
         drained = session.drain(config)
         row = _costs(drained, usage) | {"first contact, members/s": first.per_s}
+        row |= {"heartbeats": drained.records, "most a batch": config.records_max}
         row["drain / source"] = round(drained.per_s / source.per_s, 2) if source.per_s else 0
         state, written = state_bytes(config.checkpoint)
         row |= {

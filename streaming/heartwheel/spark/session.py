@@ -52,7 +52,7 @@ BASE: Final[Mapping[str, str]] = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.adaptive.enabled": "false",
     # Every task of every batch writes the Java of its projections anew, only to find that text in the cache of what is
-    # compiled: most of what the JVM spent on a small batch. Interpreted they cost a record 0.1 to 0.2 us more.
+    # compiled: most of what the JVM spent on a small batch. Interpreted they cost a record 0.2 to 0.4 us more.
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
     "spark.python.worker.faulthandler.enabled": "true",
