@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 
 from heartwheel.pack import Bodies, Pack
 
-_HEADER: Final = struct.Struct("<iiiiqqqq4c")
+_HEADER: Final = struct.Struct("<iiiiqqqq3c5x")
+"""Filled up to a multiple of eight bytes, so that what comes after it is aligned."""
+
 _CODEC: Final = "zstd"
 _COMPRESSED_FROM: Final = 1024
 """Shorter blocks are sent as they are: zstd takes its time however short one is."""
@@ -99,7 +101,6 @@ def encode_sent(
         _COUNTS_UP if counts_up else _type_of(entries),
         _type_of(times),
         _type_of(offsets),
-        b"\0",
     )
     columns = (np.ascontiguousarray(fingerprints, "<i8"), entries, times, offsets)
     return b"".join((header, *(column.data for column in columns), block))

@@ -24,7 +24,7 @@ BATCH_RECORDS_MAX: Final = 2_048
 """Most records of an Arrow batch."""
 
 SHORT_BYTES_MAX: Final = 32 << 10
-"""Longest key, and longest value, in Arrow batches that only the number of their records bounds: 128 MiB of either."""
+"""Longest key, and longest value, in Arrow batches that only the number of their records bounds: 128 MiB in all."""
 
 FRAME_RECORDS_MAX: Final = 65_536
 """Most records of a frame."""
