@@ -14,7 +14,7 @@ from heartwheel.shard import Shard, ShardLimits
 from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, Record, read_records
 from heartwheel.wire.events import EventType
 from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
-from support.fed_growth import GROWN_MS, MOVING, beat, beats, load, parts, write
+from support.fed_growth import GROWN_MS, beat, beats, held_back, load, parts, write
 from support.fed_logs import SESSION_MS
 from support.heartbeat_logs import T0
 
@@ -75,11 +75,7 @@ def test_d4_a_former_partition_is_waited_for_where_its_feed_was() -> None:
 
 def test_d4_what_a_feed_holds_back_in_the_new_partition_is_held_back() -> None:
     """D4: a hold goes with its group: the marks of the old partition do not tell of it any more."""
-    log = write(LogBuilder(), beats(9_000), until_ms=11_000)
-    for at_ms in range(12_000, 30_000, 1_000):
-        log.mark(T0 + at_ms, T0 + at_ms)
-        log.tick(T0 + at_ms, partition=1, partitions=2)
-        log.mark(T0 + at_ms, T0 + at_ms, partition=1, held={MOVING: T0 + 11_000})
+    log = held_back(LogBuilder())
     assert _expired(log) == _expired(log, _old_first(log)) == []
     for partition in (0, 1):
         log.mark(T0 + 30_000, T0 + 30_000, partition=partition)

@@ -14,7 +14,7 @@ from heartwheel.shard import Shard, ShardLimits
 from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, Record, read_records
 from heartwheel.wire.events import EventType
 from heartwheel.wire.verdicts import Kind
-from support.fed_growth import GROWN_MS, HEARD_MS, MOVING, beat, beats, load, parts, write
+from support.fed_growth import GROWN_MS, HEARD_MS, beat, beats, held_back, load, parts, write
 from support.fed_logs import SESSION_MS
 from support.heartbeat_logs import EXAMPLES, T0
 
@@ -71,11 +71,7 @@ def test_p3_a_growth_is_told_alike_however_its_partitions_are_read(seed: int) ->
 
 def test_p1_what_a_feed_holds_back_in_the_new_partition_is_held_back() -> None:
     """P1: a hold goes with its group: the marks of the old partition do not tell of it any more."""
-    log = write(LogBuilder(), beats(9_000), until_ms=11_000)
-    for at_ms in range(12_000, 30_000, 1_000):
-        log.mark(T0 + at_ms, T0 + at_ms)
-        log.tick(T0 + at_ms, partition=1, partitions=2)
-        log.mark(T0 + at_ms, T0 + at_ms, partition=1, held={MOVING: T0 + 11_000})
+    log = held_back(LogBuilder())
     old, new = parts(log.records)
     assert _expired(log.records) == _expired(old) == _expired(old, new) == []
     log.mark(T0 + 30_000, T0 + 30_000)

@@ -68,6 +68,20 @@ def write(
     return log
 
 
+def held_back(log: LogBuilder) -> LogBuilder:
+    """Write of a member that beats until 9 s, and that its feed holds back at 11 s in its marks of the new partition.
+
+    Args:
+        log: written to, until 29 s.
+    """
+    write(log, beats(9_000), until_ms=11_000)
+    for at_ms in range(12_000, 30_000, 1_000):
+        log.mark(T0 + at_ms, T0 + at_ms)
+        log.tick(T0 + at_ms, partition=1, partitions=2)
+        log.mark(T0 + at_ms, T0 + at_ms, partition=1, held={MOVING: T0 + 11_000})
+    return log
+
+
 def beats(until_ms: int, from_ms: int = 0, member: str = "a") -> dict[int, Event]:
     """Make heartbeats every three seconds, by when they happen, ms after `T0`."""
     return {at_ms: beat(member) for at_ms in range(from_ms, until_ms + 1, 3_000)}

@@ -146,7 +146,7 @@ class FedPartition:
     Attributes:
         groups: those that feeds told of.
         missed: what feeds have missed, in the order of the log.
-        batches: how far it was read with each batch.
+        batches: how far it was read with each batch, where the topic has grown.
     """
 
     def __init__(self, plan: Plan, log: list[Record], ends: list[int]) -> None:
@@ -230,7 +230,8 @@ class FedPartition:
             group.furthest = group.furthest.or_further(self._reach(group_id, group))
 
     def _end_batch(self, batch: int, offset: int) -> None:
-        self.batches.append(BatchEnd(offset, self._now_ms, deepcopy(self._feeds), list(self.missed)))
+        if self._plan.grown is not None:
+            self.batches.append(BatchEnd(offset, self._now_ms, deepcopy(self._feeds), list(self.missed)))
         for group_id, group in self.groups.items():
             group.reached += [NOWHERE] * (batch - len(group.reached))
             before = group.reached[-1] if group.reached else NOWHERE
