@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +16,7 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 from heartwheel.spark.frames import LONG_RECORD_ERROR, SHORT_BYTES_MAX, bound_batches
 from heartwheel.spark.job_config import JobConfig, StreamConfig
 from heartwheel.spark.packer import pack_batches
+from heartwheel.spark.planned_batch import READ_AHEAD_MAX
 from heartwheel.spark.repeats import BatchOf
 from heartwheel.spark.running_batch import running_batch
 from heartwheel.spark.schema import OUTPUT, PACKED, STATE_SCHEMA
@@ -25,7 +26,6 @@ SOURCE_OPTIONS: Mapping[str, str] = {
     "kafka.isolation.level": "read_committed",
     "kafka.max.partition.fetch.bytes": str(8 << 20),
     "kafka.fetch.max.bytes": str(64 << 20),
-    "kafka.max.poll.records": "5000",
     # At the end of a batch's range the consumer asks for what comes next, and the broker holds that answer back for
     # half a second by default: the next batch on that consumer would wait for it (measured with
     # tests/benchmarks/job_bench.py: 0.91 against 0.65 s a batch at 33 thousand heartbeats a second).
@@ -33,6 +33,13 @@ SOURCE_OPTIONS: Mapping[str, str] = {
     "groupIdPrefix": "heartwheel",
 }
 """What the Kafka source is always given; `[kafka.client]` of the configuration comes on top."""
+
+POLL_RECORDS_MIN: Final = 5_000
+"""How many records a consumer gives at once where a topic has many partitions, or nobody knows how many."""
+
+UNPACKED_RECORDS_MAX: Final = 160_000
+"""How many records Spark's consumers may keep unpacked together, one consumer a partition, while a poll can be larger
+than `POLL_RECORDS_MIN`."""
 
 SINK_OPTIONS: Mapping[str, str] = {
     "kafka.acks": "all",
@@ -52,6 +59,7 @@ def heartbeats(spark: SparkSession, config: StreamConfig) -> DataFrame:
     """
     options = {
         **SOURCE_OPTIONS,
+        "kafka.max.poll.records": str(poll_records(config)),
         **config.kafka_options,
         "subscribe": config.source,
         "startingOffsets": config.starting_offsets,
@@ -67,6 +75,21 @@ def heartbeats(spark: SparkSession, config: StreamConfig) -> DataFrame:
         "offset",
         F.unix_millis("timestamp").alias("append_ms"),
     )
+
+
+def poll_records(config: StreamConfig) -> int:
+    """Say how many records a consumer gives at once.
+
+    For each poll Spark also asks Kafka twice where the partition begins and ends, and the task waits: so the more the
+    better. But what a batch leaves of a poll its consumer keeps.
+
+    Args:
+        config: the job's.
+    """
+    if not config.counts:
+        return POLL_RECORDS_MIN
+    partitions, _ = config.counts[-1]
+    return max(POLL_RECORDS_MIN, min(READ_AHEAD_MAX, UNPACKED_RECORDS_MAX // partitions))
 
 
 def short_records(records: DataFrame) -> DataFrame:
