@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from heartwheel.spark.checkpoint_store import CheckpointStore, open_store
-from heartwheel.spark.planned_batch import offsets_in, planned_batch
+from heartwheel.spark.planned_batch import READ_AHEAD_MAX, offsets_in, planned_batch
 from heartwheel.spark.skip import OFFSETS_MAX, SKIP, Skip, SkipError, SkipRequest, ask, finish, prepare, read_request
 from support.planned import TOPIC, finish_plan, plan_text, write_plan
 
@@ -116,7 +116,7 @@ def test_what_is_unpacked_ahead_of_the_plan_is_passed_over_too(store: Checkpoint
     ("first", "last", "words"),
     [
         (9, 9, "partition 1 offsets 9 to 9 are not in what is planned and not finished: batch 7"),
-        (5_030, 5_030, "not in what is planned"),
+        (30 + READ_AHEAD_MAX, 30 + READ_AHEAD_MAX, "not in what is planned"),
         (17, 16, "are not between 1 and 10,000 offsets"),
         (17, 17 + OFFSETS_MAX, "are not between 1 and 10,000 offsets"),
     ],
