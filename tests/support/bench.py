@@ -105,8 +105,7 @@ class Session:
         config = job_config(self.settings(shards=shards, **names), shuffle_partitions=self._shuffle, runs=runs)
         checkpoint = str(self.folder / f"checkpoint-{self._runs}")
         try:
-            counts = ((partitions, 0),)
-            yield dataclasses.replace(config, checkpoint=checkpoint, records_max=self._records_max, counts=counts)
+            yield dataclasses.replace(config, checkpoint=checkpoint, records_max=self._records_max)
         finally:
             shutil.rmtree(checkpoint, ignore_errors=True)
             remove_topics(self.broker.bootstrap, names.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +26,9 @@ SOURCE_OPTIONS: Mapping[str, str] = {
     "kafka.isolation.level": "read_committed",
     "kafka.max.partition.fetch.bytes": str(8 << 20),
     "kafka.fetch.max.bytes": str(64 << 20),
+    # What a batch leaves of a poll its consumer keeps unpacked, one consumer a partition: more at once would be faster,
+    # and let few bytes of the log fill the memory of the job (docs/performance.md).
+    "kafka.max.poll.records": str(READ_AHEAD_MAX),
     # At the end of a batch's range the consumer asks for what comes next, and the broker holds that answer back for
     # half a second by default: the next batch on that consumer would wait for it (measured with
     # tests/benchmarks/job_bench.py: 0.91 against 0.65 s a batch at 33 thousand heartbeats a second).
@@ -33,13 +36,6 @@ SOURCE_OPTIONS: Mapping[str, str] = {
     "groupIdPrefix": "heartwheel",
 }
 """What the Kafka source is always given; `[kafka.client]` of the configuration comes on top."""
-
-POLL_RECORDS_MIN: Final = 5_000
-"""How many records a consumer gives at once where a topic has many partitions, or nobody knows how many."""
-
-UNPACKED_RECORDS_MAX: Final = 160_000
-"""How many records Spark's consumers may keep unpacked together, one consumer a partition, while a poll can be larger
-than `POLL_RECORDS_MIN`."""
 
 SINK_OPTIONS: Mapping[str, str] = {
     "kafka.acks": "all",
@@ -59,7 +55,6 @@ def heartbeats(spark: SparkSession, config: StreamConfig) -> DataFrame:
     """
     options = {
         **SOURCE_OPTIONS,
-        "kafka.max.poll.records": str(poll_records(config)),
         **config.kafka_options,
         "subscribe": config.source,
         "startingOffsets": config.starting_offsets,
@@ -75,21 +70,6 @@ def heartbeats(spark: SparkSession, config: StreamConfig) -> DataFrame:
         "offset",
         F.unix_millis("timestamp").alias("append_ms"),
     )
-
-
-def poll_records(config: StreamConfig) -> int:
-    """Say how many records a consumer gives at once.
-
-    For each poll Spark also asks Kafka twice where the partition begins and ends, and the task waits: so the more the
-    better. But what a batch leaves of a poll its consumer keeps.
-
-    Args:
-        config: the job's.
-    """
-    if not config.counts:
-        return POLL_RECORDS_MIN
-    partitions, _ = config.counts[-1]
-    return max(POLL_RECORDS_MIN, min(READ_AHEAD_MAX, UNPACKED_RECORDS_MAX // partitions))
 
 
 def short_records(records: DataFrame) -> DataFrame:
