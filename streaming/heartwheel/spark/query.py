@@ -78,7 +78,8 @@ def short_records(records: DataFrame) -> DataFrame:
     Args:
         records: with the columns key, value, partition and offset.
     """
-    # One comparison, and no part of it twice: what occurs twice Spark keeps in a cache, which costs 0.7 us a record.
+    # One comparison, and no part of it twice: where no code is generated, what occurs twice is kept in a cache, which
+    # costs 0.7 us a record.
     longest = F.greatest(F.length("value"), F.length("key"))
     place = F.concat_ws(" ", F.lit("offset"), F.col("offset"), F.lit("of partition"), F.col("partition"))
     words = F.concat(
@@ -162,8 +163,8 @@ def observed(frame: DataFrame) -> DataFrame:
 
 def records(frame: DataFrame) -> DataFrame:
     """Take rows of `OUTPUT` apart into Kafka records: CloudEvents 1.0 in binary mode, attributes in headers."""
-    # Cast as whole arrays: whatever reads a single element of an array, `arrays_zip` too, finds out about its type anew
-    # each time, which costs more than all else here. What a cast has made is read without that.
+    # Cast as whole arrays: where no code is generated, whatever reads a single element of an array, `arrays_zip` too,
+    # finds out about its type anew each time, which costs more than all else here. What a cast has made is not read so.
     parts = (
         F.col(name).cast("array<binary>").alias(name) for name in ("topics", "keys", "vals", "ids", "types", "times")
     )
