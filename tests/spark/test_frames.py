@@ -82,7 +82,7 @@ def test_p6_a_long_key_or_value_is_refused_by_name(spark: SparkSession, long: st
         _read(spark, **record)
     fault = explain(refused.value)
     assert fault.message.startswith(LONG_RECORD)
-    assert "the record at offset 41 of partition 3 has a key or a value of more than 32,768 bytes" in fault.message
+    assert "the record at offset 41 of partition 3 has a key or a value of more than 8,192 bytes" in fault.message
     assert fault.tries_max is None
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 BATCH_RECORDS_MAX: Final = 2_048
 """Most records of an Arrow batch."""
 
-SHORT_BYTES_MAX: Final = 32 << 10
-"""Longest key, and longest value, in Arrow batches that only the number of their records bounds: 128 MiB in all."""
+SHORT_BYTES_MAX: Final = 8 << 10
+"""Longest key, and longest value, in Arrow batches that only the number of their records bounds: 32 MiB in all."""
 
 FRAME_RECORDS_MAX: Final = 65_536
 """Most records of a frame."""

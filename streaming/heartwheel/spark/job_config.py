@@ -37,6 +37,7 @@ class StreamConfig:
         counts: how many partitions the topic had at the starts on this checkpoint, ever more, and each time from which
             batch on that was known.
         value_bytes_max: longest value that is decoded, bytes.
+        long_records: whether keys and values may be longer than `heartwheel.spark.frames` takes without counting bytes.
     """
 
     checkpoint: str
@@ -54,6 +55,7 @@ class StreamConfig:
     records_max: int = 1_000_000
     counts: tuple[tuple[int, int], ...] = ()
     value_bytes_max: int = 1 << 20
+    long_records: bool = True
 
     def counts_in(self, batch: int | None) -> tuple[int, ...]:
         """Tell how many partitions were known when a batch was first run, and how many before, ascending.
@@ -83,7 +85,6 @@ class JobConfig(StreamConfig):
         limits: what a shard may hold and write.
         feeds: the feeds whose times are believed.
         repeats: whether heartbeats that shards were given lately may come without their bytes.
-        long_records: whether keys and values may be longer than `heartwheel.spark.frames` takes without counting bytes.
     """
 
     at_risk_count: int = 10

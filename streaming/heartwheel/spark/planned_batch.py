@@ -20,9 +20,9 @@ OFFSETS: Final = "offsets"
 _COMMITS: Final = "commits"
 _SOURCES_MAX: Final = 8
 
-READ_AHEAD_MAX: Final = 5_000
-"""How many records behind a batch's end Kafka's consumer may unpack with its last ones: `kafka.max.poll.records` of
-the source (`heartwheel.spark.query`)."""
+READ_AHEAD_MAX: Final = 20_000
+"""How many records behind a batch's end Kafka's consumer may unpack with its last ones: the most of a poll, by
+`kafka.max.poll.records` of the source (`heartwheel.spark.query`)."""
 
 
 class PlannedBatch(NamedTuple):

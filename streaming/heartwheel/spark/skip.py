@@ -209,8 +209,9 @@ def finish(store: CheckpointStore, request: SkipRequest) -> None:
 def read_singly(job: Any) -> Iterator[None]:
     """Let a job that is started in a block read one record at a time.
 
-    Kafka's consumer decodes what it returns from a poll, up to 5,000 records: the records behind the end of the batch
-    would be among them. It costs about a millisecond a record, so it is done only where some are read before that end.
+    Kafka's consumer decodes what it returns from a poll, up to `READ_AHEAD_MAX` records: those behind the end of the
+    batch would be among them. It costs about a millisecond a record, so it is done only where some are read before that
+    end.
     """
     config = job.config
     options = {**config.kafka_options, "kafka.max.poll.records": "1"}

@@ -32,6 +32,9 @@ PROBES_MAX: Final = 32
 """How many slots are looked at for a value; at most half of them are taken, so that hardly any value needs ten."""
 
 _SLOT_BITS_MIN: Final = 12
+_COMPARED_AT_ONCE: Final = 1024
+"""How many values are fetched and compared together: so many fit into a core's cache."""
+
 _FREE: Final = 0
 
 
@@ -112,7 +115,10 @@ class ValueTable:
         if not len(hits):
             return codes
         asked = values if len(hits) == len(codes) else values.take(pa.array(hits))
-        same = pc.equal(self.values().take(pa.array(codes[hits])), asked).to_numpy(zero_copy_only=False)
+        held, found, same = self.values(), pa.array(codes[hits]), np.empty(len(hits), np.bool_)
+        for start in range(0, len(hits), _COMPARED_AT_ONCE):
+            here = slice(start, start + _COMPARED_AT_ONCE)
+            same[here] = pc.equal(held.take(found[here]), asked[here]).to_numpy(zero_copy_only=False)
         codes[hits[~same]] = UNKNOWN
         self._used[codes[hits[same]]] = True
         return codes
