@@ -46,6 +46,7 @@ STORES: Final = "org.apache.spark.sql.execution.streaming.state."
 _FOR_ROCKSDB: Final = {"spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem"}
 """RocksDB's snapshots go through Hadoop's own local file system; all else has ours (`heartwheel.spark.session`)."""
 
+BOOTSTRAP: Final = "kafka.bootstrap.servers"
 TIMER: Final = Path(__file__).with_name("system_timer.scala")
 OUT: Final = StructType([StructField("key", StringType()), StructField("deadline_ms", LongType())])
 
@@ -134,17 +135,39 @@ def limited(session: Session, frame: DataFrame, limit_s: int) -> int:
 
 
 def keyed(session: Session, config: JobConfig, records_max: int) -> DataFrame:
-    """Read group and member of each heartbeat in the JVM, as one key."""
+    """Read group and member of each heartbeat in the JVM, as one key, with the consumers' properties of our job."""
+    return with_key(queries.heartbeats(session.spark, dataclasses.replace(config, records_max=records_max)))
+
+
+def keyed_plainly(session: Session, config: JobConfig) -> DataFrame:
+    """Read the same with consumers as Spark has them by itself: polls of 500 records."""
+    given = queries.source_options(dataclasses.replace(config, records_max=RECORDS_MAX))
+    plain = {name: value for name, value in given.items() if name == BOOTSTRAP or not name.startswith("kafka.")}
+    source = session.spark.readStream.format("kafka").options(**plain).load()
+    return with_key(source.select("value", F.unix_millis("timestamp").alias("append_ms")))
+
+
+def with_key(source: DataFrame) -> DataFrame:
+    """Read group and member of each heartbeat, as one key."""
     parts = F.from_json(F.col("value").cast("string"), "group_id string, member_id string").alias("parts")
-    source = queries.heartbeats(session.spark, dataclasses.replace(config, records_max=records_max))
     return source.select(parts, "append_ms").select(
         F.concat_ws("/", "parts.group_id", "parts.member_id").alias("key"), "append_ms"
     )
 
 
 def session_window(session: Session, config: JobConfig) -> DataFrame:
-    """Spark's own sessions: a window a member, closed by the watermark."""
-    rows = keyed(session, config, RECORDS_MAX).select("key", F.timestamp_millis("append_ms").alias("at"))
+    """Spark's own sessions, a window a member, with its best settings."""
+    return sessions(keyed(session, config, RECORDS_MAX))
+
+
+def plain_session_window(session: Session, config: JobConfig) -> DataFrame:
+    """Spark's own sessions as people write them first."""
+    return sessions(keyed_plainly(session, config))
+
+
+def sessions(keyed: DataFrame) -> DataFrame:
+    """A window a member, closed by the watermark."""
+    rows = keyed.select("key", F.timestamp_millis("append_ms").alias("at"))
     window = F.session_window("at", f"{SESSION_MS // 1000} seconds")
     return rows.withWatermark("at", "1 second").groupBy(window, "key").agg(F.count("*").alias("heartbeats"))
 
@@ -207,6 +230,7 @@ def with_state_processor(session: Session, config: JobConfig) -> DataFrame:
 RIVALS: Final[dict[str, dict[str, tuple[bool, Callable[[Session, JobConfig], DataFrame]]]]] = {
     "HDFSBackedStateStoreProvider": {
         "session_window": (False, session_window),
+        "session_window, consumers by Spark": (False, plain_session_window),
         "applyInPandasWithState a member": (False, with_pandas_state),
     },
     "RocksDBStateStoreProvider": {
