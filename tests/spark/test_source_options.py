@@ -17,7 +17,7 @@ def _settings(*flags: str) -> Settings:
     return load_settings(None, {}, list(flags)).settings
 
 
-def test_p6_a_poll_of_short_records_is_160_mib_at_most() -> None:
+def test_p6_a_poll_of_short_records_has_160_mib_of_values_at_most() -> None:
     """P6: a job begins with polls of many records, as none of them may be long."""
     assert source_options(job_config(_settings(), shuffle_partitions=1))[POLL] == str(READ_AHEAD_MAX)
     assert READ_AHEAD_MAX * SHORT_BYTES_MAX <= 160 << 20

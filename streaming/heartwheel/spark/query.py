@@ -40,8 +40,9 @@ LONG_POLL_MAX: Final = 5_000
 """Most records of a poll where any of them may be long; else it is `READ_AHEAD_MAX`.
 
 With each poll Spark asks Kafka twice for the bounds of the partition, so fewer polls make a drain a tenth faster. But
-what a batch leaves of a poll its consumer keeps unpacked, one consumer a partition: of short records that is 160 MiB at
-most (`test_p6_a_poll_of_short_records_is_160_mib_at_most`).
+what a batch leaves of a poll its consumer keeps unpacked, one consumer a partition: of short records that is 160 MiB of
+values at most, and as much of keys (`test_p6_a_poll_of_short_records_has_160_mib_of_values_at_most`). A long one is
+found only after its poll was unpacked, which the 8 MiB of a fetch, as they are in the log, and its records bound.
 """
 
 SINK_OPTIONS: Mapping[str, str] = {
