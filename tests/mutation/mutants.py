@@ -740,7 +740,23 @@ MUTANTS: Final = (
         "P1",
         "tests/spark/test_value_table.py::test_what_is_found_is_what_was_remembered_whatever_the_hashes",
     ),
+    Mutant(
+        "of many values that the table finds only some are compared",
+        f"{_ENGINE}/spark/value_table.py",
+        "same[here] = pc.equal(held.take(found[here]), asked[here]).to_numpy(zero_copy_only=False)\n",
+        "same[here] = pc.equal(held.take(found[here]), asked[here]).to_numpy(zero_copy_only=False) | (start > 0)\n",
+        "P1",
+        "tests/spark/test_value_table.py::test_every_one_of_many_is_compared",
+    ),
     # -- the bounds of frames
+    Mutant(
+        "records of any length come in polls for short ones",
+        f"{_ENGINE}/spark/query.py",
+        "LONG_POLL_MAX if config.long_records else READ_AHEAD_MAX",
+        "READ_AHEAD_MAX",
+        "P6",
+        "tests/spark/test_source_options.py::test_p6_who_takes_long_records_polls_fewer",
+    ),
     Mutant(
         "a long key fills frames that nobody measures",
         f"{_ENGINE}/spark/query.py",

@@ -64,6 +64,16 @@ def test_all_are_found_again_after_the_table_has_grown() -> None:
     assert all(_known(table, values))
 
 
+def test_every_one_of_many_is_compared() -> None:
+    """Of five thousand that are looked up together, each that has only the hash of a held value is told from it."""
+    values = [b"value %d" % i for i in range(5000)]
+    table = ValueTable(entries_max=5000, bytes_max=1 << 20)
+    _add(table, values)
+    others = {7, 1023, 1024, 2500, 4999}
+    asked = [b"other %d" % i if i in others else value for i, value in enumerate(values)]
+    assert {i for i, known in enumerate(_known(table, asked, _hashes(values))) if not known} == others
+
+
 def test_twice_the_bound_is_still_half_found() -> None:
     """A working set of twice the bound, read in a cycle, is half found in every round: it does not drive itself out."""
     values = [b"value %d" % i for i in range(2000)]
