@@ -119,14 +119,16 @@ def test_topics_are_audited_in_step_and_carried_on(
     state = str(tmp_path / "state")
     first = _audit(there, capsys, "--state", state)
     assert (first["ok"], first["confirmed"], first["events"]) == (True, len(written), len(log.records))
-    clock_ms = _let_time_pass(there, end_ms + SESSION_MS)
+    clock_ms = _let_time_pass(there, end_ms + SESSION_MS + AuditConfig().tick_ms)
     rest = _tell(there, _log_of(there), clock_ms, written)
     last = _audit(there, capsys, "--state", state)
     events = last["events"] - last["ticks"]
     assert (last["ok"], last["confirmed"], events) == (True, len(written) + len(rest), len(log.records))
     assert _audit(there, capsys)["confirmed"] == last["confirmed"]
 
-    stolen = msgspec.structs.replace(_expirations(there)[0], id="0" * 32)
+    expired = _expirations(there)
+    assert len(expired) == len(beats)
+    stolen = msgspec.structs.replace(expired[0], id="0" * 32)
     _send(there, "expirations", [(stolen.group_id, msgspec.json.encode(stolen)), ("g0", b"{}")])
     found = _audit(there, capsys, "--state", state)
     assert found["faults"] == {"forged": 2}
