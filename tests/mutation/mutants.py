@@ -752,10 +752,18 @@ MUTANTS: Final = (
     Mutant(
         "records of any length come in polls for short ones",
         f"{_ENGINE}/spark/query.py",
-        "LONG_POLL_MAX if config.long_records else READ_AHEAD_MAX",
-        "READ_AHEAD_MAX",
+        "if config.long_records or not config.counts:",
+        "if not config.counts:",
         "P6",
         "tests/spark/test_source_options.py::test_p6_who_takes_long_records_polls_fewer",
+    ),
+    Mutant(
+        "consumers of many partitions keep as much of a poll each as those of few",
+        f"{_ENGINE}/spark/query.py",
+        "max(POLL_MIN, min(READ_AHEAD_MAX, UNPACKED_MAX // partitions))",
+        "READ_AHEAD_MAX",
+        "P6",
+        "tests/spark/test_source_options.py::test_p6_the_more_partitions_the_fewer_records_a_poll",
     ),
     Mutant(
         "a long key fills frames that nobody measures",

@@ -36,14 +36,12 @@ SOURCE_OPTIONS: Mapping[str, str] = {
 }
 """What the Kafka source is always given; `[kafka.client]` of the configuration comes on top."""
 
-LONG_POLL_MAX: Final = 5_000
-"""Most records of a poll where any of them may be long; else it is `READ_AHEAD_MAX`.
+POLL_MIN: Final = 5_000
+"""Most records of a poll where any of them may be long, or where there are many partitions; see `poll_records`."""
 
-With each poll Spark asks Kafka twice for the bounds of the partition, so fewer polls make a drain a tenth faster. But
-what a batch leaves of a poll its consumer keeps unpacked, one consumer a partition: of short records that is 160 MiB of
-values at most, and as much of keys (`test_p6_a_poll_of_short_records_has_160_mib_of_values_at_most`). A long one is
-found only after its poll was unpacked, which the 8 MiB of a fetch, as they are in the log, and its records bound.
-"""
+UNPACKED_MAX: Final = 160_000
+"""How many records the consumers of all partitions may keep unpacked with larger polls than that, 56 MB of short ones
+of 150 bytes."""
 
 SINK_OPTIONS: Mapping[str, str] = {
     "kafka.acks": "all",
@@ -54,6 +52,24 @@ SINK_OPTIONS: Mapping[str, str] = {
 """What the Kafka sink is always given."""
 
 
+def poll_records(config: StreamConfig) -> int:
+    """Say how many records a consumer gives at once.
+
+    With each poll Spark asks Kafka twice for the bounds of the partition, so fewer polls make a drain a tenth faster.
+    But what a batch leaves of a poll its consumer keeps unpacked, one consumer a partition: of short records that is
+    160 MiB of values at most, and as much of keys (`test_p6_a_poll_of_short_records_has_160_mib_of_values_at_most`). A
+    long one is found only after its poll was unpacked, which the 8 MiB of a fetch, as they are in the log, and its
+    records bound.
+
+    Args:
+        config: the job's; one that does not know how many partitions there are gets the smallest polls.
+    """
+    if config.long_records or not config.counts:
+        return POLL_MIN
+    partitions, _ = config.counts[-1]
+    return max(POLL_MIN, min(READ_AHEAD_MAX, UNPACKED_MAX // partitions))
+
+
 def source_options(config: StreamConfig) -> dict[str, str]:
     """Give the options with which a job reads its topic.
 
@@ -62,7 +78,7 @@ def source_options(config: StreamConfig) -> dict[str, str]:
     """
     return {
         **SOURCE_OPTIONS,
-        "kafka.max.poll.records": str(LONG_POLL_MAX if config.long_records else READ_AHEAD_MAX),
+        "kafka.max.poll.records": str(poll_records(config)),
         **config.kafka_options,
         "subscribe": config.source,
         "startingOffsets": config.starting_offsets,
