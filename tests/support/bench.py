@@ -105,7 +105,9 @@ class Session:
         config = job_config(self.settings(shards=shards, **names), shuffle_partitions=self._shuffle, runs=runs)
         checkpoint = str(self.folder / f"checkpoint-{self._runs}")
         try:
-            yield dataclasses.replace(config, checkpoint=checkpoint, records_max=self._records_max)
+            yield dataclasses.replace(
+                config, checkpoint=checkpoint, records_max=self._records_max, counts=((partitions, 0),)
+            )
         finally:
             shutil.rmtree(checkpoint, ignore_errors=True)
             remove_topics(self.broker.bootstrap, names.values())
@@ -124,6 +126,15 @@ class Session:
     def drain(self, config: JobConfig) -> Run:
         """Run the job over all that is in its topic."""
         return finished(queries.start(self.spark, config, availableNow=True))
+
+    def drain_again(self, config: JobConfig) -> Run:
+        """Run the job over all that its checkpoint has not read, from a copy of it: it can be done once more."""
+        self._runs += 1
+        copy = shutil.copytree(config.checkpoint, self.folder / f"checkpoint-{self._runs}")
+        try:
+            return self.drain(dataclasses.replace(config, checkpoint=str(copy)))
+        finally:
+            shutil.rmtree(copy)
 
     def pass_through(self, frame: DataFrame) -> Run:
         """Run a frame into a sink that does nothing."""
