@@ -9,7 +9,7 @@ import pytest
 from heartwheel.operations_job.job import operations_config
 from heartwheel.settings import Settings, load_settings
 from heartwheel.spark.frames import SHORT_BYTES_MAX
-from heartwheel.spark.job_config import JobConfig, job_config
+from heartwheel.spark.job_config import StreamConfig, job_config
 from heartwheel.spark.planned_batch import READ_AHEAD_MAX
 from heartwheel.spark.query import POLL_MIN, UNPACKED_MAX, source_options
 
@@ -21,10 +21,13 @@ def _settings(*flags: str) -> Settings:
     return load_settings(None, {}, list(flags)).settings
 
 
-def _job(*counts: int, flags: tuple[str, ...] = ()) -> JobConfig:
-    """Configure a job whose topic had so many partitions at each of its starts."""
-    config = job_config(_settings(*flags), shuffle_partitions=1)
+def _counted(config: StreamConfig, *counts: int) -> StreamConfig:
+    """Let the topic of a job have had so many partitions at each of its starts."""
     return replace(config, counts=tuple((count, batch) for batch, count in enumerate(counts)))
+
+
+def _job(*counts: int, flags: tuple[str, ...] = ()) -> StreamConfig:
+    return _counted(job_config(_settings(*flags), shuffle_partitions=1), *counts)
 
 
 def test_p6_a_poll_of_short_records_has_160_mib_of_values_at_most() -> None:
@@ -49,6 +52,5 @@ def test_p6_a_topic_that_grew_has_its_newest_count() -> None:
 def test_p6_who_takes_long_records_polls_fewer() -> None:
     """P6: a job that counts the bytes of all records from the start, and the job of operations."""
     assert source_options(_job(8, flags=(COUNTED,)))[POLL] == str(POLL_MIN)
-    assert source_options(replace(operations_config(_settings(), shuffle_partitions=1), counts=((8, 0),)))[POLL] == str(
-        POLL_MIN
-    )
+    operations = _counted(operations_config(_settings(), shuffle_partitions=1), 8)
+    assert source_options(operations)[POLL] == str(POLL_MIN)
