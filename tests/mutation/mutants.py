@@ -352,6 +352,22 @@ MUTANTS: Final = (
         f"{_AUDIT_FEEDS}::test_nobody_is_expired_who_may_have_moved_to_a_broker_whose_tap_is_behind",
     ),
     Mutant(
+        "a broker that is back before a gap is over was not restarted",
+        f"{_ENGINE}/tap/gaps.py",
+        "if pause is None and silent_ms > PAUSE_MS and",
+        "if pause is None and silent_ms > GAP_MS and",
+        "P1",
+        "tests/tap/test_tap.py::test_short_restart_is_no_silence",
+    ),
+    Mutant(
+        "a connection that has outlived a pause says nothing",
+        f"{_ENGINE}/tap/gaps.py",
+        "outlived = not self._known.keys().isdisjoint(used)",
+        "outlived = False",
+        "P2",
+        "tests/tap/test_tap.py::test_busy_broker_was_not_restarted",
+    ),
+    Mutant(
         "what a broker's tap has missed renews the sessions of groups that another broker has loaded meanwhile",
         f"{_ENGINE}/shard/group_runner.py",
         "    loaded.machine.go_back_to_load(at_ms)\n",

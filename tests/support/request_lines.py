@@ -18,6 +18,7 @@ def line(
     took_ms: float = 1.0,
     version: int = 4,
     client: str = "py",
+    connection: str = "127.0.0.1:9092-10.0.0.7:58408-0-4",
 ) -> str:
     """Write a line of the request logger in Kafka's own layout.
 
@@ -29,6 +30,7 @@ def line(
         took_ms: how long the request took, ms.
         version: of the request.
         client: the client's id.
+        connection: by which it came, as the broker names it.
     """
     names = {8: "OFFSET_COMMIT", 11: "JOIN_GROUP", 12: "HEARTBEAT", 13: "LEAVE_GROUP", 14: "SYNC_GROUP"}
     names |= {1: "FETCH", 68: "CONSUMER_GROUP_HEARTBEAT", 76: "SHARE_GROUP_HEARTBEAT", 88: "STREAMS_GROUP_HEARTBEAT"}
@@ -43,13 +45,18 @@ def line(
         },
         "request": request,
         "response": answer,
-        "connection": "127.0.0.1:9092-10.0.0.7:58408-0-4",
+        "connection": connection,
         "totalTimeMs": took_ms,
         "securityProtocol": "PLAINTEXT",
     }
     stamp = datetime.fromtimestamp(logged_ms / 1000, UTC)
     time = f"{stamp:%Y-%m-%d %H:%M:%S},{logged_ms % 1000:03d}"
     return f"[{time}] DEBUG Completed request:{json.dumps(said, separators=(',', ':'))} (kafka.request.logger)"
+
+
+def fetch(logged_ms: int, **more: Any) -> str:
+    """Write a request that is about no group."""
+    return line(logged_ms, 1, {"topics": []}, {"errorCode": 0}, **more)
 
 
 def heartbeat(logged_ms: int, member: str = "m1", error: int = 0, generation: int = 1, **more: Any) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from kafka.errors import KafkaTimeoutError
 
 from heartwheel.settings import Settings
+from heartwheel.tap.positions import Positions, PositionsFolder
 from heartwheel.tap.tap import Tap, TapPlan
 from heartwheel.wire.passed_on import Mark, read_mark, read_passed_on
 from support.job import wait_for
@@ -116,6 +117,12 @@ class TapScene:
         prefix = "INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=0]"
         with self.own.open("a") as file:
             file.write(f"[{stamp:%Y-%m-%d %H:%M:%S},{at_ms % 1000:03d}] {prefix} {text} (o.a.k.GroupMetadataManager)\n")
+
+    def kept(self) -> Positions:
+        """Read the positions that a tap has kept."""
+        found = PositionsFolder(self._root / "positions").load("tap")
+        assert found is not None
+        return found
 
     def run(self, seen: Callable[[], object]) -> Tap:
         """Run a tap until something is seen, and stop it in order."""

@@ -9,9 +9,10 @@ import pytest
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import EngineSettings, Settings
+from heartwheel.tap.gaps import GAP_MS, PAUSE_MS, RESTART_MS
 from heartwheel.tap.settling import SETTLE_MS
-from heartwheel.tap.tap import GAP_MS, require_trusted
-from support.request_lines import T0, heartbeat, join, line
+from heartwheel.tap.tap import require_trusted
+from support.request_lines import T0, fetch, heartbeat, join, line
 from support.tap_scene import TapScene
 
 
@@ -38,8 +39,7 @@ def test_mark_stands_behind_what_was_passed_on(scene: TapScene) -> None:
 def test_other_requests_move_the_mark(scene: TapScene) -> None:
     """Where all members are silent the lines of other requests, such as the echo's, let time pass."""
     scene.write(heartbeat(T0))
-    fetches = [line(T0 + step * 500, 1, {"topics": []}, {"errorCode": 0}) for step in range(1, 20)]
-    scene.write(*fetches)
+    scene.write(*(fetch(T0 + step * 500) for step in range(1, 20)))
     scene.run(lambda: _passed(scene) == T0 + 9_500 - SETTLE_MS)
     assert len(scene.topic.ids) == 1
 
@@ -76,6 +76,65 @@ def test_time_without_lines_is_no_silence(scene: TapScene) -> None:
     assert since[0] <= T0
     assert since[-1] == T0 + 2 * GAP_MS + 1
     assert tap.figures.gaps == 1
+
+
+def _restarted(at_ms: int) -> list[str]:
+    """Write what a broker logs that was restarted while members were away: all by connections that are new."""
+    fetches = [fetch(at_ms + step * 500, connection="127.0.0.1:9092-10.0.0.7:40001-0-0") for step in range(7)]
+    return [*fetches[:2], heartbeat(at_ms + 700, connection="127.0.0.1:9092-10.0.0.7:40002-1-0"), *fetches[2:]]
+
+
+def test_short_restart_is_no_silence(scene: TapScene) -> None:
+    """However soon a broker is back, its coordinator begins every session anew: from the first that it answers on."""
+    back_ms = T0 + 300 + PAUSE_MS + 1
+    scene.write(fetch(T0), heartbeat(T0 + 300), *_restarted(back_ms))
+    tap = scene.run(lambda: _passed(scene) > back_ms)
+    before, since = scene.topic.marks[-2], scene.topic.marks[-1]
+    assert (before.passed_ms, since.since_ms, since.passed_ms > since.since_ms) == (T0 + 301, back_ms + 699, True)
+    assert tap.figures.gaps == 1
+
+
+def test_restart_that_a_tap_was_stopped_in_is_found_by_the_next(scene: TapScene) -> None:
+    """What is in doubt is kept with the positions, and so is by which connections it is told."""
+    back_ms = T0 + 300 + PAUSE_MS + 1
+    lines = _restarted(back_ms)
+    scene.write(fetch(T0), heartbeat(T0 + 300))
+    scene.run(lambda: _passed(scene) >= 0)
+    scene.write(lines[0])
+    scene.run(lambda: scene.kept().pause is not None)
+    scene.write(*lines[1:])
+    scene.run(lambda: _passed(scene) > back_ms)
+    assert scene.topic.marks[-1].since_ms == back_ms + 699
+
+
+def test_restart_after_which_nobody_comes_is_over_in_time(scene: TapScene) -> None:
+    """If all members are dead, their sessions begin anew when a connection from before has been waited for."""
+    back_ms = T0 + 300 + GAP_MS + 1
+    scene.write(fetch(T0), heartbeat(T0 + 300), *(each for each in _restarted(back_ms) if "HEARTBEAT" not in each))
+    scene.run(lambda: _passed(scene) > T0 + 301)
+    assert scene.topic.marks[-1].since_ms == back_ms + RESTART_MS
+
+
+def test_busy_broker_was_not_restarted(scene: TapScene) -> None:
+    """A connection that outlives a pause says that the broker is the same, and silence in it is silence."""
+    back_ms = T0 + 300 + PAUSE_MS + 1
+    scene.write(fetch(T0), heartbeat(T0 + 300), *_restarted(back_ms), fetch(back_ms + 3_100))
+    tap = scene.run(lambda: _passed(scene) == back_ms + 3_100 - SETTLE_MS)
+    assert {mark.since_ms for mark in scene.topic.marks} == {T0}
+    assert tap.figures.gaps == 0
+
+
+def test_nothing_is_certain_until_a_pause_is_explained(scene: TapScene) -> None:
+    """Marks stand still at the pause, as what came before it may have to wait for a session that begins behind it."""
+    back_ms = T0 + 300 + PAUSE_MS + 1
+    scene.write(fetch(T0), heartbeat(T0 + 300))
+    scene.run(lambda: _passed(scene) >= 0)
+    scene.write(*_restarted(back_ms)[:4])
+    scene.run(lambda: len(scene.topic.ids) == 2)
+    assert _passed(scene) <= T0 + 301
+    scene.write(fetch(back_ms + 1_600))
+    scene.run(lambda: _passed(scene) > back_ms)
+    assert {mark.since_ms for mark in scene.topic.marks} == {T0}
 
 
 def test_first_log_that_is_gone_is_a_gap(scene: TapScene) -> None:

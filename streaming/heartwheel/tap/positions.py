@@ -13,6 +13,7 @@ import msgspec
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.private import private_folder
+from heartwheel.tap.gaps import Pause
 from heartwheel.tap.holds import Hold
 from heartwheel.tap.log_tail import Position
 
@@ -33,6 +34,8 @@ class Positions(msgspec.Struct):
         since_ms: since when it has missed nothing, epoch ms; -1 if it has read no line.
         newest_ms: time of the newest line it has read, epoch ms; likewise.
         holds: of groups, as they were then.
+        connections: to the broker, those that were used last.
+        pause: after which it is not known yet whether the broker was restarted.
     """
 
     feed: str
@@ -42,6 +45,8 @@ class Positions(msgspec.Struct):
     since_ms: int = -1
     newest_ms: int = -1
     holds: dict[str, Hold] = {}
+    connections: list[str] = []
+    pause: Pause | None = None
 
 
 class PositionsFolder:

@@ -62,9 +62,14 @@ def group_of(answered: Answered) -> str:
     return str(answered.request.get("groupId") or "")
 
 
+def is_elsewhere(answered: Answered) -> bool:
+    """Tell whether the broker did not coordinate the group, or had not loaded it yet."""
+    return error_of(answered) in _ELSEWHERE
+
+
 def event_of(answered: Answered) -> Event | GroupHeartbeat | None:
     """Return what a request was, if it had any effect on its group; else `None`."""
-    if not group_of(answered) or error_of(answered) in _ELSEWHERE:
+    if not group_of(answered) or is_elsewhere(answered):
         return None
     if answered.api in _HEARTBEATS:
         return _group_heartbeat(answered) if error_of(answered) == NO_ERROR else None

@@ -18,21 +18,18 @@ from heartwheel.explain.facts import Fact, Said
 from heartwheel.explain.layouts import Layout
 from heartwheel.explain.scan import FactReader, Scanned
 from heartwheel.settings import Settings
+from heartwheel.tap.gaps import PAUSE_MS, Gap, Gaps
 from heartwheel.tap.holds import Holds
 from heartwheel.tap.log_tail import Line, LogTail, Position
 from heartwheel.tap.phases import Phases
 from heartwheel.tap.positions import Positions, PositionsFolder
 from heartwheel.tap.request_log import Answered, RequestLog
-from heartwheel.tap.requests import event_of, group_of
+from heartwheel.tap.requests import event_of, group_of, is_elsewhere
 from heartwheel.tap.settling import Settling
 from heartwheel.tap.writer import Writer
 from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.group_heartbeats import GroupHeartbeat
 from heartwheel.wire.passed_on import HELD_MAX, Mark, PassedOn, encode_mark
-
-GAP_MS: Final = 2_500
-"""From how long on a time without any line is one of which nothing is known, ms: the broker was away, or its logger was
-switched off. The echo brings a line several times as often."""
 
 _SAVE_S: Final = 1.0
 _IDLE_S: Final = 0.05
@@ -175,6 +172,7 @@ class Life:
         self._plan, self._figures = tap.plan, tap.figures
         self._log, self._already = tap.requests, already
         self._holds = Holds(known.holds if known else None)
+        self._gaps = Gaps(known.connections, known.pause) if known else Gaps()
         self._newest_ms = known.newest_ms if known else -1
         self._since_ms = known.since_ms if known else -1
         self._marked_ms = -1
@@ -200,14 +198,14 @@ class Life:
             self._miss()
         # The coordinator's own log is read after the request log, so what it says is at least as new.
         self._facts.extend(self._read_facts())
-        for run in self._log.runs(lines, GAP_MS) or [lines]:
+        for run in self._log.runs(lines, PAUSE_MS) or [lines]:
             self._pass_on(run)
         if time.monotonic() - self._saved_s >= _SAVE_S:
             self._save()
         return len(lines)
 
     def _pass_on(self, lines: list[Line]) -> None:
-        """Pass on lines without a gap between them, and what the coordinator's own log said meanwhile."""
+        """Pass on lines without a pause between them, and what the coordinator's own log said meanwhile."""
         self._note_time(lines)
         events = [event for line in lines if (event := self._event(line)) is not None]
         while self._facts and self._facts[0].time_ms <= self._newest_ms:
@@ -229,6 +227,8 @@ class Life:
         if answered is None:
             return None
         self._holds.note(answered)
+        if not is_elsewhere(answered):
+            self._gaps.note_answer(answered.arrived_ms)
         if answered.api in _AT_ONCE:
             self._settling.note(answered.logged_ms, answered.logged_ms - answered.arrived_ms)
         if not self._is_of_its_kind(answered):
@@ -273,26 +273,34 @@ class Life:
         if first_ms is None or last_ms is None:
             return
         if self._since_ms < 0:
-            self._since_ms = first_ms
-        elif first_ms - self._newest_ms > GAP_MS:
-            self._write_marks(self._newest_ms + 1)  # nothing more will come of the time before
-            self._since_ms = first_ms
-            self._figures.gaps += 1
-            self._tap.said(
-                f"no line for {(first_ms - self._newest_ms) / 1000:.1f} s: what happened meanwhile is not known, "
-                "and every session starts anew"
-            )
+            self._since_ms, self._newest_ms = first_ms, max(self._newest_ms, first_ms)
+        if (gap := self._gaps.note(lines, self._newest_ms, first_ms)) is not None:
+            self._pass_over(gap)
         self._newest_ms = max(self._newest_ms, last_ms)
+
+    def _pass_over(self, gap: Gap) -> None:
+        """Say of what time nothing is known; nothing more will come of the time before it."""
+        self._write_marks(gap.before_ms + 1)
+        self._since_ms = gap.since_ms
+        self._figures.gaps += 1
+        away = f"{(gap.since_ms - gap.before_ms) / 1000:.1f} s"
+        if gap.is_restart:
+            self._tap.said(f"the broker was restarted, and is back after {away}: every session starts anew")
+        else:
+            self._tap.said(f"no line for {away}: what happened meanwhile is not known, and every session starts anew")
 
     def _miss(self) -> None:
         """Say that lines are gone: what was known ends before, and begins anew with the next line."""
         self._figures.gaps += 1
         self._since_ms = -1
+        self._gaps.forget()
         self._tap.said("the log that was to be read on is gone: what it said is not known")
 
     def _mark(self) -> None:
         """Write how far everything has been passed on, if that is further than before."""
-        if self._since_ms < 0:
+        if (gap := self._gaps.settle(self._newest_ms)) is not None:
+            self._pass_over(gap)
+        if self._since_ms < 0 or self._gaps.pause is not None:
             return
         self._write_marks(max(self._newest_ms - self._settling.settle_ms, self._since_ms))
 
@@ -327,6 +335,8 @@ class Life:
                 since_ms=self._since_ms,
                 newest_ms=self._newest_ms,
                 holds=self._holds.groups,
+                connections=self._gaps.connections,
+                pause=self._gaps.pause,
             )
         )
 
