@@ -360,6 +360,14 @@ MUTANTS: Final = (
         "tests/tap/test_tap.py::test_short_restart_is_no_silence",
     ),
     Mutant(
+        "a restarted coordinator that still loads a group expires its members",
+        f"{_ENGINE}/tap/tap.py",
+        "            self._gaps.note_loading(answered.arrived_ms)\n",
+        "            pass\n",
+        "P1",
+        "tests/tap/test_tap.py::test_sessions_begin_no_sooner_than_groups_are_loaded",
+    ),
+    Mutant(
         "a connection that has outlived a pause says nothing",
         f"{_ENGINE}/tap/gaps.py",
         "outlived = not self._known.keys().isdisjoint(used)",

@@ -9,7 +9,7 @@ import pytest
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import EngineSettings, Settings
-from heartwheel.tap.gaps import GAP_MS, PAUSE_MS, RESTART_MS
+from heartwheel.tap.gaps import GAP_MS, LOADING_MS_MAX, PAUSE_MS, RESTART_MS
 from heartwheel.tap.settling import SETTLE_MS
 from heartwheel.tap.tap import require_trusted
 from support.request_lines import T0, fetch, heartbeat, join, line
@@ -78,10 +78,14 @@ def test_time_without_lines_is_no_silence(scene: TapScene) -> None:
     assert tap.figures.gaps == 1
 
 
+_NEW = "127.0.0.1:9092-10.0.0.7:40002-1-0"
+"""A connection that is not that of other lines."""
+
+
 def _restarted(at_ms: int) -> list[str]:
     """Write what a broker logs that was restarted while members were away: all by connections that are new."""
     fetches = [fetch(at_ms + step * 500, connection="127.0.0.1:9092-10.0.0.7:40001-0-0") for step in range(7)]
-    return [*fetches[:2], heartbeat(at_ms + 700, connection="127.0.0.1:9092-10.0.0.7:40002-1-0"), *fetches[2:]]
+    return [*fetches[:2], heartbeat(at_ms + 700, connection=_NEW), *fetches[2:]]
 
 
 def test_short_restart_is_no_silence(scene: TapScene) -> None:
@@ -113,6 +117,46 @@ def test_restart_after_which_nobody_comes_is_over_in_time(scene: TapScene) -> No
     scene.write(fetch(T0), heartbeat(T0 + 300), *(each for each in _restarted(back_ms) if "HEARTBEAT" not in each))
     scene.run(lambda: _passed(scene) > T0 + 301)
     assert scene.topic.marks[-1].since_ms == back_ms + RESTART_MS
+
+
+def test_sessions_begin_no_sooner_than_groups_are_loaded(scene: TapScene) -> None:
+    """As long as the coordinator says that it loads a group it expires nobody of it, so marks wait for the end."""
+    back_ms = T0 + 300 + PAUSE_MS + 1
+    loading = [heartbeat(back_ms + at_ms, error=14, connection=_NEW) for at_ms in range(0, 8_000, 500)]
+    loaded = [heartbeat(back_ms + at_ms, connection=_NEW) for at_ms in range(8_000, 8_000 + RESTART_MS, 500)]
+    scene.write(fetch(T0), heartbeat(T0 + 300), *loading, *loaded)
+    scene.run(lambda: _passed(scene) > back_ms)
+    assert scene.topic.marks[-1].since_ms == back_ms + 7_999
+
+
+def test_load_without_end_holds_nobody_for_ever(scene: TapScene) -> None:
+    """A coordinator that never has loaded some group does not stop the time of all others."""
+    back_ms = T0 + 300 + PAUSE_MS + 1
+    loading = [heartbeat(back_ms + at_ms, error=14, connection=_NEW) for at_ms in range(0, LOADING_MS_MAX + 1, 500)]
+    scene.write(fetch(T0), heartbeat(T0 + 300), *loading)
+    scene.run(lambda: _passed(scene) > back_ms)
+    assert scene.topic.marks[-1].since_ms == back_ms + LOADING_MS_MAX - 1
+
+
+def test_new_connections_after_every_pause_stop_no_time(scene: TapScene) -> None:
+    """Where clients come and go, and no echo is there, every pause may have been a restart, and marks go on."""
+    visits = [
+        fetch(T0 + 300 + 1_200 * n, connection=f"127.0.0.1:9092-10.0.0.7:{41_000 + n}-0-{n}") for n in range(1, 9)
+    ]
+    scene.write(fetch(T0), heartbeat(T0 + 300), *visits)
+    tap = scene.run(lambda: _passed(scene) > T0 + 5_000)
+    assert tap.figures.gaps >= 1
+
+
+def test_gap_that_comes_while_a_pause_is_in_doubt_is_part_of_it(scene: TapScene) -> None:
+    """A broker that goes away again before it was known again has told nothing: one gap, from the first pause."""
+    back_ms = T0 + 300 + PAUSE_MS + 1
+    again_ms = back_ms + GAP_MS + 101
+    scene.write(fetch(T0), heartbeat(T0 + 300), fetch(back_ms, connection=_NEW), fetch(back_ms + 100, connection=_NEW))
+    scene.write(*_restarted(again_ms))
+    tap = scene.run(lambda: _passed(scene) > again_ms)
+    assert (scene.topic.marks[-2].passed_ms, scene.topic.marks[-1].since_ms) == (T0 + 301, again_ms + 699)
+    assert tap.figures.gaps == 1
 
 
 def test_busy_broker_was_not_restarted(scene: TapScene) -> None:

@@ -26,6 +26,9 @@ PAUSE_MS: Final = 1_000
 RESTART_MS: Final = 2_500
 """How long after a pause a connection from before it is waited for, ms; the echo's is used several times as often."""
 
+LOADING_MS_MAX: Final = 60_000
+"""How long after a restart the coordinator's word that it still loads groups is heeded, ms."""
+
 CONNECTIONS_MAX: Final = 256
 """Of how many connections, those that were used last, it is remembered that they were there."""
 
@@ -42,11 +45,13 @@ class Pause(msgspec.Struct):
         before_ms: time of the last line before it, epoch ms.
         from_ms: time of the first line after it, epoch ms.
         answered_ms: when the first request came that the coordinator has answered since, epoch ms; -1 before.
+        loading_ms: when the last request came to which it said that it loads the group, epoch ms; -1 before.
     """
 
     before_ms: int
     from_ms: int
     answered_ms: int = -1
+    loading_ms: int = -1
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -102,8 +107,8 @@ class Gaps:
         outlived = not self._known.keys().isdisjoint(used)
         if pause is None and silent_ms > PAUSE_MS and self._known and used and not outlived:
             self.pause, self._fresh = Pause(before_ms, first_ms), {}
-        elif pause is not None and not outlived and silent_ms > PAUSE_MS:
-            pause.from_ms, pause.answered_ms = first_ms, -1
+        elif pause is not None and not outlived and silent_ms > GAP_MS:
+            pause.from_ms, pause.answered_ms, pause.loading_ms = first_ms, -1, -1
         if self.pause is not None and not outlived:
             self._fresh.update(used)
             return None
@@ -122,22 +127,32 @@ class Gaps:
             arrived_ms: when the request came, epoch ms.
         """
         pause = self.pause
-        if pause is not None and arrived_ms >= pause.from_ms:
+        if pause is not None and pause.from_ms <= arrived_ms <= _settled_ms(pause):
             pause.answered_ms = arrived_ms if pause.answered_ms < 0 else min(arrived_ms, pause.answered_ms)
 
+    def note_loading(self, arrived_ms: int) -> None:
+        """Take in that the coordinator answered a request with `COORDINATOR_LOAD_IN_PROGRESS`.
+
+        Args:
+            arrived_ms: when the request came, epoch ms.
+        """
+        pause = self.pause
+        if pause is not None and arrived_ms <= _settled_ms(pause):
+            pause.loading_ms = max(pause.loading_ms, arrived_ms)
+
     def settle(self, newest_ms: int) -> Gap | None:
-        """Return the gap of a restart, if no connection has outlived the pause by now.
+        """Return the gap of a restart, if no connection has outlived the pause by now, and groups have been loaded.
 
         Args:
             newest_ms: time of the newest line, epoch ms.
         """
         pause = self.pause
-        if pause is None or newest_ms - pause.from_ms < RESTART_MS:
+        if pause is None or newest_ms < _settled_ms(pause):
             return None
         self.pause, self._known, fresh = None, {}, self._fresh
         self._learn(fresh)
-        since_ms = pause.answered_ms if pause.answered_ms >= 0 else pause.from_ms + RESTART_MS
-        return Gap(pause.before_ms, since_ms, is_restart=True)
+        begun_ms = pause.answered_ms if pause.answered_ms >= 0 else pause.from_ms + RESTART_MS
+        return Gap(pause.before_ms, max(begun_ms, pause.loading_ms), is_restart=True)
 
     def _learn(self, used: Iterable[str]) -> None:
         for name in used:
@@ -145,6 +160,11 @@ class Gaps:
             self._known[name] = None
         for name in list(self._known)[:-CONNECTIONS_MAX]:
             del self._known[name]
+
+
+def _settled_ms(pause: Pause) -> int:
+    """Return when a pause was a restart, if nothing else is said until then, epoch ms."""
+    return min(max(pause.from_ms, pause.loading_ms) + RESTART_MS, pause.from_ms + LOADING_MS_MAX)
 
 
 def connection_of(line: bytes) -> str:

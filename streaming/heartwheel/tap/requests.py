@@ -36,7 +36,9 @@ ERRORS: Final[Mapping[int, str]] = {
 REBALANCE_IN_PROGRESS: Final = ERRORS[27]
 MEMBER_ID_REQUIRED: Final = ERRORS[79]
 
-_ELSEWHERE: Final = frozenset({ERRORS[14], ERRORS[15], ERRORS[16]})
+LOAD_IN_PROGRESS: Final = ERRORS[14]
+
+_ELSEWHERE: Final = frozenset({LOAD_IN_PROGRESS, ERRORS[15], ERRORS[16]})
 """Answers of a broker that does not coordinate the group now; what was parked there is forgotten with its load."""
 
 _HEARTBEATS: Final = {68: HeartbeatType.CONSUMER, 76: HeartbeatType.SHARE, 88: HeartbeatType.STREAMS}
