@@ -67,8 +67,8 @@ def _run_demo(root: Path, *more: str, until: Callable[[str], bool] | None = None
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """Run a demo that ends by itself."""
-    return _run_demo(tmp_path_factory.mktemp("finished"), "--duration", "10s")
+    """Run a demo that ends by itself, in a folder with spaces in its path."""
+    return _run_demo(tmp_path_factory.mktemp("a demo that ends"), "--duration", "10s")
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from heartwheel.settings import load_settings
@@ -25,6 +26,18 @@ def test_a_local_jvm_takes_the_archive_that_was_made_for_it(tmp_path: Path) -> N
     assert len(list((tmp_path / "classes").iterdir())) == 2
     assert f"-XX:SharedArchiveFile={archive_file(ours)}" in _options(ours)
     assert "SharedArchiveFile" not in _options(ours, "spark.master=yarn")
+
+
+def test_paths_with_spaces_stay_whole(tmp_path: Path) -> None:
+    """Spark cuts the options of a JVM at spaces; in a folder of such a name no job would start."""
+    log = tmp_path / 'a "b" \\ c' / "spark.log"
+    ours = [tmp_path / "d e" / "jars" / "one.jar"]
+    archive_file(ours).parent.mkdir(parents=True)
+    archive_file(ours).touch()
+    options = session_conf(load_settings().settings, ours, shuffle_partitions=2, log_file=log)[
+        "spark.driver.extraJavaOptions"
+    ]
+    assert {f"-Dheartwheel.log.file={log}", f"-XX:SharedArchiveFile={archive_file(ours)}"} <= set(shlex.split(options))
 
 
 def test_jars_that_a_person_adds_come_to_ours() -> None:

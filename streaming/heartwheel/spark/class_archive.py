@@ -27,7 +27,7 @@ from heartwheel.spark import query as queries
 from heartwheel.spark.job_config import job_config
 from heartwheel.spark.output import NO_FIGURES, Output, Record, frame_of_output
 from heartwheel.spark.schema import NEW_STATE, PACKED
-from heartwheel.spark.session import archive_file, end_session, session_conf, start_session
+from heartwheel.spark.session import archive_file, end_session, jvm_option, session_conf, start_session
 
 _BATCHES: Final = 3
 _PATIENCE_S: Final = 600
@@ -62,7 +62,7 @@ def make_archive(jars: Sequence[Path]) -> Path:
             None, {}, ["spark.master=local[2]", f"checkpoint.location={folder}/checkpoint"]
         ).settings
         conf = session_conf(settings, jars, shuffle_partitions=2, archive=False)
-        conf["spark.driver.extraJavaOptions"] += f" -XX:ArchiveClassesAtExit={made} -Xlog:cds*=off"
+        conf["spark.driver.extraJavaOptions"] += f" {jvm_option(f'-XX:ArchiveClassesAtExit={made}')} -Xlog:cds*=off"
         log = Path(folder) / "spark.log"
         spark = start_session(conf, log_file=log)
         _train(spark, settings)

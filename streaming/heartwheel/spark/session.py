@@ -84,6 +84,18 @@ def archive_file(jars: Sequence[Path]) -> Path:
     return jars[0].parent.with_name("classes") / f"{hashlib.sha256(names.encode()).hexdigest()[:16]}.jsa"
 
 
+def jvm_option(option: str) -> str:
+    """Write one option of a JVM so that Spark, which cuts options at spaces, passes it on whole.
+
+    Args:
+        option: a path in it may have spaces.
+    """
+    if not any(char.isspace() or char in "\"'\\" for char in option):
+        return option
+    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
 def session_conf(
     settings: Settings,
     jars: Sequence[Path],
@@ -115,7 +127,7 @@ def session_conf(
     if archive and jars and not runs_elsewhere(spark.master) and archive_file(jars).exists():
         # One that does not fit is passed over by the JVM, without the warnings that it would print.
         options += [f"-XX:SharedArchiveFile={archive_file(jars)}", "-Xlog:cds*=off"]
-    conf[_JVM_OPTIONS] = " ".join(options)
+    conf[_JVM_OPTIONS] = " ".join(map(jvm_option, options))
     if runs_elsewhere(spark.master):
         conf[_PYTHON] = spark.executor_python
         conf |= cluster_properties(settings)
