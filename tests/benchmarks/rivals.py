@@ -2,8 +2,9 @@
 
 Each rival has the settings that were the fastest for it here, and writes what it expires to a sink that does nothing,
 which is kinder than Kafka; heartwheel writes to Kafka. All read the same heartbeats of one topic, in turns, three
-times, as a JVM is at its fastest only after minutes, each time for at most `--limit` seconds; the fastest time counts.
-A rate is by the time of the batches. Tables on stderr, JSON on stdout.
+times, as a JVM is at its fastest only after minutes, each time for at most `--limit` seconds; the fastest time counts,
+and heartwheel is held against it in the same JVM. A rate is by the time of the batches. Tables on stderr, JSON on
+stdout.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -45,8 +46,13 @@ RECORDS_MAX: Final = 6_000_000
 is not slower."""
 
 TURNS: Final = 3
+OURS: Final = "heartwheel, into Kafka"
 
 STORES: Final = "org.apache.spark.sql.execution.streaming.state."
+HDFS: Final = "HDFSBackedStateStoreProvider"
+ROCKSDB: Final = "RocksDBStateStoreProvider"
+PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
+CHANGELOG: Final = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _FOR_ROCKSDB: Final = {"spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem"}
 """RocksDB's snapshots go through Hadoop's own local file system; all else has ours (`heartwheel.spark.session`)."""
 
@@ -65,7 +71,6 @@ def main() -> None:
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="heartwheel-rivals-") as folder, EmbeddedKafka(heap="512m") as broker:
         jobs = measure(broker, Path(folder), chosen)
-    say(f"{chosen.members:,} members, heartbeats/s", jobs)
     wheels = beside_kafka(chosen.timers)
     for name, figures in wheels.items():
         say(f"{chosen.timers:,} timers, {name}, a second", figures)
@@ -73,7 +78,8 @@ def main() -> None:
 
 
 def measure(broker: EmbeddedKafka, folder: Path, chosen: argparse.Namespace) -> dict[str, Any]:
-    """Feed one topic and let all read it in turns, in JVMs that have read much before."""
+    """Feed one topic, and let heartwheel and its rivals read it in turns, in JVMs that have read much before."""
+    figures: dict[str, Any] = {}
     session = Session(broker, folder, records_max=RECORDS_MAX)
     warm_up(session)
     with session.topics(shards=8) as config:
@@ -81,43 +87,39 @@ def measure(broker: EmbeddedKafka, folder: Path, chosen: argparse.Namespace) -> 
         session.feed(config, who, rounds=1)
         session.drain(config)
         session.feed(config, who, records=chosen.records)
-        figures = fastest(
-            {
-                "heartwheel, into Kafka": lambda: session.drain_again(config).per_s,
-                "source alone": lambda: session.source(config).per_s,
-                **rivals_in(session, config, "HDFSBackedStateStoreProvider", chosen.limit),
-            }
-        )
-        end_session(session.spark, 60)
-        other = Session(broker, folder / "rocksdb", records_max=RECORDS_MAX, conf=_FOR_ROCKSDB)
-        figures |= fastest(
-            {
-                "source alone, for RocksDB": lambda: other.source(config).per_s,
-                **rivals_in(other, config, "RocksDBStateStoreProvider", chosen.limit),
-            }
-        )
-    other.close()
-    ours = figures["heartwheel, into Kafka"]
-    ratios = {name: round(ours / max(1, figures[name]), 1) for rivals in RIVALS.values() for name in rivals}
-    return {**figures, **{f"heartwheel / {name}": ratio for name, ratio in ratios.items()}}
+        for name, (conf, rivals) in JVMS.items():
+            if conf:
+                end_session(session.spark, 60)
+                session = Session(broker, folder / name, records_max=RECORDS_MAX, conf=conf)
+            figures[name] = beside(session, config, rivals, chosen.limit)
+            say(f"{chosen.members:,} members, the JVM of {name}, heartbeats/s", figures[name])
+    session.close()
+    return figures
 
 
-def fastest(rates: Mapping[str, Callable[[], int]]) -> dict[str, int]:
-    """Measure rates in turns, and give the highest one of each: a JVM compiles meanwhile what it runs."""
-    turns = [{name: rate() for name, rate in rates.items()} for _ in range(TURNS)]
-    return {name: max(turn[name] for turn in turns) for name in rates}
+def beside(session: Session, config: JobConfig, rivals: Mapping[str, Rival], limit_s: int) -> dict[str, Any]:
+    """Measure heartwheel, the source and some rivals in one JVM, in turns, as it compiles meanwhile what it runs."""
+    measured: dict[str, Callable[[], int]] = {
+        OURS: lambda: session.drain_again(config).per_s,
+        "source alone": lambda: session.source(config).per_s,
+        **{name: partial(rate_of, rival, session, config, limit_s) for name, rival in rivals.items()},
+    }
+    turns = [{name: rate() for name, rate in measured.items()} for _ in range(TURNS)]
+    rates = {name: max(turn[name] for turn in turns) for name in measured}
+    ratios = {f"heartwheel / {name}": round(rates[OURS] / rates[name], 1) for name in rivals if rates[name]}
+    return {**rates, **ratios}
 
 
-def rivals_in(session: Session, config: JobConfig, store: str, limit_s: int) -> dict[str, Callable[[], int]]:
-    """Give what measures the rivals that are fastest in a state store."""
-
-    def rate(make: Callable[[Session, JobConfig], DataFrame], *, changelog: bool) -> int:
-        prefix = "spark.sql.streaming.stateStore"
-        session.spark.conf.set(f"{prefix}.providerClass", STORES + store)
-        session.spark.conf.set(f"{prefix}.rocksdb.changelogCheckpointing.enabled", str(changelog).lower())
-        return limited(session, make(session, config), limit_s)
-
-    return {name: partial(rate, make, changelog=changelog) for name, (changelog, make) in RIVALS[store].items()}
+def rate_of(rival: Rival, session: Session, config: JobConfig, limit_s: int) -> int:
+    """Measure a rival with its state store, heartbeats a second; whoever comes next has Spark's own again."""
+    store = {PROVIDER: STORES + rival.store, CHANGELOG: str(rival.changelog).lower()}
+    for name, value in store.items():
+        session.spark.conf.set(name, value)
+    try:
+        return limited(session, rival.frame(session, config), limit_s)
+    finally:
+        for name in store:
+            session.spark.conf.unset(name)
 
 
 def limited(session: Session, frame: DataFrame, limit_s: int) -> int:
@@ -186,7 +188,7 @@ def with_pandas_state(session: Session, config: JobConfig) -> DataFrame:
         state.setTimeoutDuration(SESSION_MS)
         yield pd.DataFrame({"key": [], "deadline_ms": []})
 
-    grouped = keyed(session, config, 100_000).groupBy("key")
+    grouped = keyed(session, config, 50_000).groupBy("key")
     return grouped.applyInPandasWithState(beat, OUT, "last long", "append", GroupStateTimeout.ProcessingTimeTimeout)
 
 
@@ -227,18 +229,38 @@ def with_state_processor(session: Session, config: JobConfig) -> DataFrame:
     )
 
 
-RIVALS: Final[dict[str, dict[str, tuple[bool, Callable[[Session, JobConfig], DataFrame]]]]] = {
-    "HDFSBackedStateStoreProvider": {
-        "session_window": (False, session_window),
-        "session_window, consumers by Spark": (False, plain_session_window),
-        "applyInPandasWithState a member": (False, with_pandas_state),
-    },
-    "RocksDBStateStoreProvider": {
-        "session_window on RocksDB, changelog": (True, session_window),
-        "transformWithState": (False, with_state_processor),
-    },
+class Rival(NamedTuple):
+    """What else Spark has.
+
+    Args:
+        frame: makes its expirations.
+        store: the state store with which it is fastest.
+        changelog: whether RocksDB writes one, in place of whole files.
+    """
+
+    frame: Callable[[Session, JobConfig], DataFrame]
+    store: str = HDFS
+    changelog: bool = False
+
+
+JVMS: Final[Mapping[str, tuple[Mapping[str, str], Mapping[str, Rival]]]] = {
+    "memory": (
+        {},
+        {
+            "session_window": Rival(session_window),
+            "session_window, consumers by Spark": Rival(plain_session_window),
+        },
+    ),
+    "rocksdb": (_FOR_ROCKSDB, {"session_window, changelog": Rival(session_window, ROCKSDB, changelog=True)}),
+    "python": (
+        _FOR_ROCKSDB,
+        {
+            "applyInPandasWithState": Rival(with_pandas_state),
+            "transformWithState on RocksDB": Rival(with_state_processor, ROCKSDB),
+        },
+    ),
 }
-"""By state store: whether it writes a changelog, and the frame."""
+"""Settings of Spark, and rivals, by JVM: after rivals with a state a member in Python all others are slower in one."""
 
 
 def beside_kafka(timers: int) -> dict[str, dict[str, float]]:
