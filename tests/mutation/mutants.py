@@ -361,8 +361,8 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a restarted coordinator that still loads a group expires its members",
-        f"{_ENGINE}/tap/tap.py",
-        "            self._gaps.note_loading(answered.arrived_ms)\n",
+        f"{_ENGINE}/tap/gaps.py",
+        "            pause.loading_ms = max(pause.loading_ms, arrived_ms)\n",
         "            pass\n",
         "P1",
         "tests/tap/test_tap.py::test_sessions_begin_no_sooner_than_groups_are_loaded",

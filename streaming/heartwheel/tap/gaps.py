@@ -15,6 +15,8 @@ from typing import Final
 import msgspec
 
 from heartwheel.tap.log_tail import Line
+from heartwheel.tap.request_log import Answered
+from heartwheel.tap.requests import LOAD_IN_PROGRESS, error_of, is_elsewhere
 
 GAP_MS: Final = 2_500
 """From how long on a time without any line is one of which nothing is known, ms: the broker was away, or its logger was
@@ -120,25 +122,15 @@ class Gaps:
             return Gap(pause.before_ms, pause.from_ms)
         return None
 
-    def note_answer(self, arrived_ms: int) -> None:
-        """Take in that a request was answered by the coordinator, which has loaded its group by then.
-
-        Args:
-            arrived_ms: when the request came, epoch ms.
-        """
-        pause = self.pause
-        if pause is not None and pause.from_ms <= arrived_ms <= _settled_ms(pause):
-            pause.answered_ms = arrived_ms if pause.answered_ms < 0 else min(arrived_ms, pause.answered_ms)
-
-    def note_loading(self, arrived_ms: int) -> None:
-        """Take in that the coordinator answered a request with `COORDINATOR_LOAD_IN_PROGRESS`.
-
-        Args:
-            arrived_ms: when the request came, epoch ms.
-        """
-        pause = self.pause
-        if pause is not None and arrived_ms <= _settled_ms(pause):
+    def note_request(self, answered: Answered) -> None:
+        """Take in what the coordinator answered, if that matters now: by then it had loaded the group, or had not."""
+        pause, arrived_ms = self.pause, answered.arrived_ms
+        if pause is None or arrived_ms > _settled_ms(pause):
+            return
+        if error_of(answered) == LOAD_IN_PROGRESS:
             pause.loading_ms = max(pause.loading_ms, arrived_ms)
+        elif arrived_ms >= pause.from_ms and not is_elsewhere(answered):
+            pause.answered_ms = arrived_ms if pause.answered_ms < 0 else min(arrived_ms, pause.answered_ms)
 
     def settle(self, newest_ms: int) -> Gap | None:
         """Return the gap of a restart, if no connection has outlived the pause by now, and groups have been loaded.

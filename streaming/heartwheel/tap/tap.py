@@ -24,7 +24,7 @@ from heartwheel.tap.log_tail import Line, LogTail, Position
 from heartwheel.tap.phases import Phases
 from heartwheel.tap.positions import Positions, PositionsFolder
 from heartwheel.tap.request_log import Answered, RequestLog
-from heartwheel.tap.requests import LOAD_IN_PROGRESS, error_of, event_of, group_of, is_elsewhere
+from heartwheel.tap.requests import event_of, group_of
 from heartwheel.tap.settling import Settling
 from heartwheel.tap.writer import Writer
 from heartwheel.wire.events import Event, EventType
@@ -227,10 +227,7 @@ class Life:
         if answered is None:
             return None
         self._holds.note(answered)
-        if error_of(answered) == LOAD_IN_PROGRESS:
-            self._gaps.note_loading(answered.arrived_ms)
-        elif not is_elsewhere(answered):
-            self._gaps.note_answer(answered.arrived_ms)
+        self._gaps.note_request(answered)
         if answered.api in _AT_ONCE:
             self._settling.note(answered.logged_ms, answered.logged_ms - answered.arrived_ms)
         if not self._is_of_its_kind(answered):
