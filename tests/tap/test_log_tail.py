@@ -202,7 +202,7 @@ def test_a_damaged_gz_ends_no_tail(tmp_path: Path, opened: Opens, first_lines: i
     assert opened(log, Position(0, 0, "0" * 32)).lost
 
 
-@pytest.mark.parametrize("packed", [b"", gzip.compress(b"a1\na2\n")[:12], b"PK"])
+@pytest.mark.parametrize("packed", [b"", gzip.compress(b"a1\na2\n")[:12], b"PK"], ids=["empty", "begun", "zip"])
 @pytest.mark.parametrize("suffix", ["gz", "zip"])
 def test_a_file_that_is_being_compressed_is_neither_read_again_nor_lost(
     tmp_path: Path, opened: Opens, suffix: str, packed: bytes
