@@ -11,6 +11,7 @@ bytes each time, as real ones mostly are.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 import tempfile
@@ -31,6 +32,9 @@ from support.rawfeed import RawMembers
 
 SESSION_MS = 10_000
 
+BATCH_MIN = 1_500_000
+"""Most heartbeats a batch where members are few."""
+
 Costed = tuple[Run, dict[str, float]]
 """A run, and what a record cost whom, us of one core."""
 
@@ -41,8 +45,10 @@ def main() -> None:
     parser.add_argument(
         "--members", type=int, nargs="*", default=[100_000, 1_000_000], help="live members of each drain"
     )
-    parser.add_argument("--records", type=int, default=6_000_000, help="heartbeats of each drain")
-    parser.add_argument("--batch", type=int, default=1_500_000, help="most heartbeats a batch while draining")
+    parser.add_argument("--records", type=int, help="heartbeats of each drain; left out, four batches")
+    parser.add_argument(
+        "--batch", type=int, help="most heartbeats a batch; left out, six of each member, 1.5 million at least"
+    )
     parser.add_argument("--turns", type=int, default=1, help="how often each drain is done; the fastest time counts")
     parser.add_argument("--steady", type=int, default=60, help="seconds of steady load; 0 leaves it out")
     parser.add_argument("--rate", type=int, default=33_000, help="heartbeats a second of the steady load")
@@ -51,10 +57,11 @@ def main() -> None:
     report: dict[str, Any] = {"drain": [], "steady": None}
     with tempfile.TemporaryDirectory(prefix="heartwheel-bench-") as folder, EmbeddedKafka(heap="512m") as broker:
         conf = dict(setting.split("=", 1) for setting in arguments.conf)
-        session = Session(broker, Path(folder), records_max=arguments.batch, conf=conf)
+        session = Session(broker, Path(folder), records_max=BATCH_MIN, conf=conf)
         warm_up(session)
         for members in arguments.members:
-            row = drain(session, members, arguments.records, arguments.turns)
+            batch = arguments.batch or max(BATCH_MIN, 6 * members)
+            row = drain(session, members, batch=batch, records=arguments.records or 4 * batch, turns=arguments.turns)
             report["drain"].append(row)
             say(f"drain with {members:,} live members", row)
         if arguments.steady:
@@ -71,9 +78,10 @@ def warm_up(session: Session) -> None:
         session.drain(config)
 
 
-def drain(session: Session, members: int, records: int, turns: int) -> dict[str, Any]:
+def drain(session: Session, members: int, *, batch: int, records: int, turns: int) -> dict[str, Any]:
     """Register the members, then drain a backlog of their heartbeats: as often as is said, in turns with its parts."""
-    with session.topics(shards=max(8, members // 60_000)) as config:
+    with session.topics(shards=max(8, members // 60_000)) as made:
+        config = dataclasses.replace(made, records_max=batch)
         who = RawMembers(members=members, generation_id=1, session_timeout_ms=600_000)
         session.feed(config, who, rounds=1)
         first = session.drain(config)
@@ -82,6 +90,7 @@ def drain(session: Session, members: int, records: int, turns: int) -> dict[str,
         sources = (*sources, costed(partial(session.source, config)))
     (source, by_source), (packed, by_packed), (drained, by_drain) = map(fastest, (sources, packs, drains))
     return {
+        "heartbeats, most a batch": batch,
         "first contact, members/s": first.per_s,
         "raw feed, heartbeats/s": round(fed),
         "source, heartbeats/s": source.per_s,

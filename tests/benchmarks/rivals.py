@@ -67,6 +67,7 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=100_000)
     parser.add_argument("--records", type=int, default=24_000_000)
     parser.add_argument("--limit", type=int, default=60, help="most seconds of each rival")
+    parser.add_argument("--jvms", nargs="*", choices=JVMS, default=list(JVMS), help="whose rivals; all if left out")
     parser.add_argument("--timers", type=int, default=1_000_000, help="timers of Kafka's wheel and of ours")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="heartwheel-rivals-") as folder, EmbeddedKafka(heap="512m") as broker:
@@ -87,7 +88,8 @@ def measure(broker: EmbeddedKafka, folder: Path, chosen: argparse.Namespace) -> 
         session.feed(config, who, rounds=1)
         session.drain(config)
         session.feed(config, who, records=chosen.records)
-        for name, (conf, rivals) in JVMS.items():
+        for name in chosen.jvms:
+            conf, rivals = JVMS[name]
             if conf:
                 end_session(session.spark, 60)
                 session = Session(broker, folder / name, records_max=RECORDS_MAX, conf=conf)
