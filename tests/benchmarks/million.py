@@ -51,7 +51,7 @@ def main() -> None:
     flags = (f"engine.trigger_interval={chosen.trigger}", *chosen.set)
     with tempfile.TemporaryDirectory(prefix="heartwheel-million-") as folder, EmbeddedKafka(heap="1g") as broker:
         kept = {"spark.sql.streaming.numRecentProgressUpdates": str(10 * chosen.seconds)}
-        session = Session(broker, Path(folder), records_max=3_000_000, flags=flags, conf=kept)
+        session = Session(broker, Path(folder), records_max=6_000_000, flags=flags, conf=kept)
         report = measure(session, chosen)
         session.close()
     sys.stdout.write(json.dumps(report) + "\n")
