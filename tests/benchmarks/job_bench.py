@@ -11,7 +11,6 @@ bytes each time, as real ones mostly are.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import sys
 import tempfile
@@ -27,13 +26,10 @@ from heartwheel.percentiles import percentile
 from heartwheel.spark import query as queries
 from heartwheel.spark.job_config import JobConfig
 from heartwheel.spark.ticker import Ticker, new_run
-from support.bench import Run, Session, Usage, lateness_of, say, until
+from support.bench import RECORDS_MAX, Run, Session, Usage, lateness_of, records_max_of, say, until
 from support.rawfeed import RawMembers
 
 SESSION_MS = 10_000
-
-BATCH_MIN = 1_500_000
-"""Most heartbeats a batch where members are few."""
 
 Costed = tuple[Run, dict[str, float]]
 """A run, and what a record cost whom, us of one core."""
@@ -57,10 +53,10 @@ def main() -> None:
     report: dict[str, Any] = {"drain": [], "steady": None}
     with tempfile.TemporaryDirectory(prefix="heartwheel-bench-") as folder, EmbeddedKafka(heap="512m") as broker:
         conf = dict(setting.split("=", 1) for setting in arguments.conf)
-        session = Session(broker, Path(folder), records_max=BATCH_MIN, conf=conf)
+        session = Session(broker, Path(folder), records_max=RECORDS_MAX, conf=conf)
         warm_up(session)
         for members in arguments.members:
-            batch = arguments.batch or max(BATCH_MIN, 6 * members)
+            batch = arguments.batch or records_max_of(members)
             row = drain(session, members, batch=batch, records=arguments.records or 4 * batch, turns=arguments.turns)
             report["drain"].append(row)
             say(f"drain with {members:,} live members", row)
@@ -80,8 +76,7 @@ def warm_up(session: Session) -> None:
 
 def drain(session: Session, members: int, *, batch: int, records: int, turns: int) -> dict[str, Any]:
     """Register the members, then drain a backlog of their heartbeats: as often as is said, in turns with its parts."""
-    with session.topics(shards=max(8, members // 60_000)) as made:
-        config = dataclasses.replace(made, records_max=batch)
+    with session.topics(shards=max(8, members // 60_000), records_max=batch) as config:
         who = RawMembers(members=members, generation_id=1, session_timeout_ms=600_000)
         session.feed(config, who, rounds=1)
         first = session.drain(config)

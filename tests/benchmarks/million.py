@@ -28,7 +28,7 @@ from heartwheel.spark import query as queries
 from heartwheel.spark.job_config import JobConfig
 from heartwheel.spark.ticker import Ticker, new_run
 from kafka import TopicPartition
-from support.bench import Session, Usage, resident_mib, say, until
+from support.bench import Session, Usage, records_max_of, resident_mib, say, until
 from support.rawfeed import RawMembers
 
 SESSION_MS: Final = 30_000
@@ -51,7 +51,7 @@ def main() -> None:
     flags = (f"engine.trigger_interval={chosen.trigger}", *chosen.set)
     with tempfile.TemporaryDirectory(prefix="heartwheel-million-") as folder, EmbeddedKafka(heap="1g") as broker:
         kept = {"spark.sql.streaming.numRecentProgressUpdates": str(10 * chosen.seconds)}
-        session = Session(broker, Path(folder), records_max=6_000_000, flags=flags, conf=kept)
+        session = Session(broker, Path(folder), records_max=records_max_of(chosen.members), flags=flags, conf=kept)
         report = measure(session, chosen)
         session.close()
     sys.stdout.write(json.dumps(report) + "\n")

@@ -12,7 +12,6 @@ Topics and checkpoint of a row are removed with it.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import sys
 import tempfile
@@ -28,7 +27,7 @@ from heartwheel.percentiles import percentile
 from heartwheel.spark import query as queries
 from heartwheel.spark.job_config import JobConfig
 from heartwheel.spark.ticker import Ticker, new_run
-from support.bench import Run, Session, Usage, resident_mib, say, state_bytes
+from support.bench import RECORDS_MAX, Run, Session, Usage, resident_mib, say, state_bytes
 from support.rawfeed import RawFeed, RawMembers
 
 BEAT_S: Final = 3
@@ -133,7 +132,7 @@ class Rows:
 
     def _ready(self) -> Session:
         if self._session is None:
-            self._session = Session(self._broker, self._folder, records_max=1_500_000)
+            self._session = Session(self._broker, self._folder, records_max=RECORDS_MAX)
             size(self._session, 10_000, 8, 500_000, 0)  # JVM and workers have then seen everything once
         return self._session
 
@@ -188,9 +187,9 @@ def size(session: Session, members: int, shards: int, records: int, live_s: int)
     run = new_run()
     who = RawMembers(members=members, generation_id=1, session_timeout_ms=600_000)
     per_batch = max(1, min(4_000, members // 100))
-    with session.topics(shards=shards, runs=(run,)) as made, session.fed(made, who, per_batch=per_batch) as feed:
-        # Every batch reads and writes the whole state, so it is to bring each member more than once.
-        config = dataclasses.replace(made, records_max=max(made.records_max, members * 8 // 5))
+    # Every batch reads and writes the whole state, so it is to bring each member more than once.
+    topics = session.topics(shards=shards, runs=(run,), records_max=max(RECORDS_MAX, members * 8 // 5))
+    with topics as config, session.fed(config, who, per_batch=per_batch) as feed:
         feed.run(rounds=1)
         first = session.drain(config)
         feed.run(records=max(records, 6 * members))

@@ -32,6 +32,9 @@ from support.rawfeed import RawFeed, RawMembers
 
 PARTITIONS: Final = 4
 
+RECORDS_MAX: Final = 1_500_000
+"""Most heartbeats of a batch, where members are few."""
+
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -95,8 +98,17 @@ class Session:
         return load_settings(None, {}, flags).settings
 
     @contextmanager
-    def topics(self, *, shards: int, partitions: int = PARTITIONS, runs: tuple[str, ...] = ()) -> Iterator[JobConfig]:
-        """Make topics, and give the configuration of a job on them with a checkpoint of its own; gone afterwards."""
+    def topics(
+        self, *, shards: int, partitions: int = PARTITIONS, runs: tuple[str, ...] = (), records_max: int | None = None
+    ) -> Iterator[JobConfig]:
+        """Make topics, and give the configuration of a job on them with a checkpoint of its own; gone afterwards.
+
+        Args:
+            shards: of the job.
+            partitions: of the heartbeat topic.
+            runs: the known runs of the ticker.
+            records_max: most heartbeats a batch; those of the session if left out.
+        """
         self._runs += 1
         kinds = ("heartbeats", "expirations", "triggers", "status", "rejects", "job")
         names = {name: f"{name}-{self._runs}" for name in kinds}
@@ -105,9 +117,8 @@ class Session:
         config = job_config(self.settings(shards=shards, **names), shuffle_partitions=self._shuffle, runs=runs)
         checkpoint = str(self.folder / f"checkpoint-{self._runs}")
         try:
-            yield dataclasses.replace(
-                config, checkpoint=checkpoint, records_max=self._records_max, counts=((partitions, 0),)
-            )
+            records_max = self._records_max if records_max is None else records_max
+            yield dataclasses.replace(config, checkpoint=checkpoint, records_max=records_max, counts=((partitions, 0),))
         finally:
             shutil.rmtree(checkpoint, ignore_errors=True)
             remove_topics(self.broker.bootstrap, names.values())
@@ -150,6 +161,11 @@ class Session:
     def source(self, config: JobConfig) -> Run:
         """Read the topic into a sink that does nothing: no job on this machine can be faster."""
         return self.pass_through(queries.heartbeats(self.spark, config))
+
+
+def records_max_of(members: int) -> int:
+    """Say how many heartbeats a batch may have: six of each member, as docs/cluster.md advises where they are many."""
+    return max(RECORDS_MAX, 6 * members)
 
 
 def finished(query: StreamingQuery, *, seconds: int = 1_200) -> Run:
