@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from heartwheel.cli.app import run
-from heartwheel.explain.compare import Held, compare
+from heartwheel.explain.compare import Held, compare, tolerance_of
 from heartwheel.explain.run import explain_logs
 from heartwheel.explain.scan import Scanned
 from heartwheel.wire.explained import ExplainedEvent
@@ -26,6 +26,7 @@ OUT = [
     ("billing", "billing-1-9dc4f5d8-72b0-4bfe-a270-7cf1dbcf96e7", 1795313546153, "poll_timeout"),
     ("video", "video-2-f482236e-168b-492e-ae66-7dd04e232ce3", 1795313546166, "session_timeout"),
 ]
+AGREE = {"agree": 4, "too_early": 0, "too_late": 0, "different_reason": 0, "only_here": 0, "only_there": 0}
 FROM_MS, TO_MS = 1795313500000, 1795313580000
 
 
@@ -42,9 +43,11 @@ def test_what_both_tell_agrees() -> None:
     """Each expiration of the log meets the engine's own, with how far apart their times are."""
     rows = [_row(group, member, at_ms + 40, reason) for group, member, at_ms, reason in OUT]
     groups = {row.group_id for row in rows}
-    report = compare([*rows, *rows], _events(), groups=groups, from_ms=FROM_MS, to_ms=TO_MS, apart_ms_max=5_000)
+    report = compare(
+        [*rows, *rows], _events(), groups=groups, from_ms=FROM_MS, to_ms=TO_MS, tolerance_ms=1_000, pair_ms_max=5_000
+    )
     assert report.ok
-    assert report.counts == {"agree": 4, "different_reason": 0, "only_here": 0, "only_there": 0}
+    assert report.counts == AGREE
     assert [row.apart_ms for row in report.rows] == [40] * 4
     assert report.rows[1].evidence == f"{LOG}:926"
 
@@ -58,7 +61,9 @@ def test_what_one_tells_alone_is_named() -> None:
         _row(*video),
     ]
     groups = {"search", "orders", "billing", "video"}
-    report = compare(rows, _events(), groups=groups, from_ms=FROM_MS, to_ms=TO_MS, apart_ms_max=5_000)
+    report = compare(
+        rows, _events(), groups=groups, from_ms=FROM_MS, to_ms=TO_MS, tolerance_ms=1_000, pair_ms_max=5_000
+    )
     assert not report.ok
     assert [(row.held, row.group_id) for row in report.rows] == [
         (Held.DIFFERENT_REASON, "search"),
@@ -69,12 +74,50 @@ def test_what_one_tells_alone_is_named() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("apart_ms", "held"),
+    [
+        (-23_221, Held.TOO_EARLY),
+        (-1_001, Held.TOO_EARLY),
+        (-1_000, Held.AGREE),
+        (1_000, Held.AGREE),
+        (1_001, Held.TOO_LATE),
+        (23_221, Held.TOO_LATE),
+    ],
+)
+def test_one_expiration_at_two_times_is_no_agreement(apart_ms: int, held: Held) -> None:
+    """A verdict seconds before the coordinator's expires a living member; beyond the tolerance it is named."""
+    group, member, at_ms, reason = OUT[1]
+    rows = [_row(group, member, at_ms + apart_ms, reason)]
+    report = compare(
+        rows, _events(), groups={group}, from_ms=FROM_MS - 60_000, to_ms=TO_MS + 60_000, tolerance_ms=1_000
+    )
+    assert [(row.held, row.apart_ms) for row in report.rows] == [(held, apart_ms)]
+    assert report.ok is (held is Held.AGREE)
+
+
+def test_tolerance_follows_from_the_configuration() -> None:
+    """A coarser wheel, or ticks that are further apart, make the engine's time coarser."""
+    fine = tolerance_of(wheel_tick_ms=25, tick_interval_ms=200)
+    assert tolerance_of(wheel_tick_ms=125, tick_interval_ms=2_000) - fine == 1_900
+
+
+def test_a_window_that_ends_before_it_begins_is_not_fine() -> None:
+    """Where no time is covered by both sides nothing was compared, which is no agreement."""
+    report = compare([], _events(), groups={"video"}, from_ms=TO_MS, to_ms=TO_MS - 1, tolerance_ms=1_000)
+    assert not report.ok
+
+
 def test_only_what_both_can_know_is_compared() -> None:
     """Groups that the engine does not know are counted apart, and what lies at the edge of the log may be yet to come."""
-    report = compare([], _events(), groups={"video"}, from_ms=FROM_MS, to_ms=TO_MS, apart_ms_max=5_000)
+    report = compare(
+        [], _events(), groups={"video"}, from_ms=FROM_MS, to_ms=TO_MS, tolerance_ms=1_000, pair_ms_max=5_000
+    )
     assert (report.counts["only_there"], report.other_groups) == (1, 3)
-    late = compare([], _events(), groups={"video"}, from_ms=FROM_MS, to_ms=OUT[3][2] + 100, apart_ms_max=5_000)
-    assert late.rows == []
+    late = compare(
+        [], _events(), groups={"video"}, from_ms=FROM_MS, to_ms=OUT[3][2] + 100, tolerance_ms=1_000, pair_ms_max=5_000
+    )
+    assert (late.rows, late.unsettled) == ([], 1)
 
 
 def test_the_command_reads_files_and_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +141,14 @@ def test_the_command_reads_files_and_logs(tmp_path: Path, capsys: pytest.Capture
     assert (code, report["counts"]["agree"]) == (1, 4)
     assert [row["member_id"] for row in report["rows"] if row["held"] == "only_here"] == ["false"]
     code, report = audit([begin, *rows])
-    assert (code, report["counts"]) == (0, {"agree": 4, "different_reason": 0, "only_here": 0, "only_there": 0})
+    assert (code, report["counts"]) == (0, AGREE)
+    early = [begin, _row(*OUT[0][:2], OUT[0][2] - 3_000, OUT[0][3]), *rows[1:]]
+    code, report = audit(early)
+    assert (code, report["counts"]["too_early"], report["counts"]["agree"]) == (1, 1, 3)
+    (tmp_path / "gone").write_bytes(msgspec.json.encode(_row("orders", "later", TO_MS + 3_600_000, "session_timeout")))
+    files = ["--expirations", str(tmp_path / "gone"), "--triggers", str(tmp_path / "changes")]
+    assert run(["audit", "--broker-log", str(log), *files]) == 1
+    assert "nothing to compare: the logs end at" in capsys.readouterr().err
     (tmp_path / "empty.log").write_text("nothing\n")
     assert run(["audit", "--broker-log", str(tmp_path / "empty.log")]) == 1
     assert "no line of a group coordinator" in capsys.readouterr().err

@@ -76,6 +76,13 @@ def audit(
     utc_offset: Annotated[
         str, typer.Option(metavar="+HH:MM", help="With --broker-log: the zone of its times that name none.")
     ] = "+00:00",
+    tolerance: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="With --broker-log: how far apart times that agree may be, or by the configuration.",
+        ),
+    ] = None,
     bootstrap_servers: BootstrapFlag = None,
     config: ConfigFile = None,
     set_: SetFlags = None,
@@ -89,8 +96,8 @@ def audit(
     It judges up to the clock that the job's own status rows prove. With --state each run carries on where the last one
     stopped, so that heartbeats may be deleted in between.
 
-    With --broker-log the expirations are held against what Kafka's own coordinator has logged instead, for engines that
-    are fed with the heartbeats of real groups: which agree, which are only here, which only there, and how far apart.
+    With --broker-log the expirations are compared with what Kafka's own coordinator has logged, for engines that are
+    fed with the heartbeats of real groups: which agree, which are too early or too late, only here, or only there.
 
     For example:
 
@@ -112,6 +119,7 @@ def audit(
             expirations=expirations,
             triggers=triggers,
             utc_offset_ms=parsed_offset_ms(utc_offset),
+            tolerance_ms=None if tolerance is None else _duration(tolerance, "--tolerance"),
             examples=examples,
             as_json=json,
         )

@@ -28,10 +28,11 @@ def audit_broker_log(
     expirations: Path | None,
     triggers: Path | None,
     utc_offset_ms: int,
+    tolerance_ms: int | None,
     examples: int,
     as_json: bool,
 ) -> bool:
-    """Hold the engine's expirations against a broker's log, and show what comes of it.
+    """Compare the engine's expirations with a broker's log, and show the result.
 
     Args:
         logs: of all brokers that may have coordinated the groups; `-` is the standard input.
@@ -39,6 +40,7 @@ def audit_broker_log(
         expirations: a file of rows in place of the topic.
         triggers: likewise.
         utc_offset_ms: how far times without a zone are ahead of UTC in the log, ms.
+        tolerance_ms: how far apart two times that agree may be, ms; `None` takes it from the settings.
         examples: most that are shown of those that agree.
         as_json: whether to print JSON.
 
@@ -46,9 +48,9 @@ def audit_broker_log(
         Whether both tell the same.
 
     Raises:
-        HeartwheelError: a log or a file cannot be read, or has nothing of groups in it.
+        HeartwheelError: a log or a file cannot be read, or has nothing of groups in it; or no time is covered by both.
     """
-    from heartwheel.explain.compare import compare
+    from heartwheel.explain.compare import compare, tolerance_of
     from heartwheel.explain.run import explain_logs
     from heartwheel.explain.scan import Scanned
     from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
@@ -63,12 +65,22 @@ def audit_broker_log(
     changed: list[TriggerRow] = list(_rows(settings, topics.triggers, triggers, TriggerRow))
     rows: list[ExpirationRow | TriggerRow] = [*expired, *changed]
     begin_ms = min((row.detected_ms for row in rows), default=scanned.first_ms)
+    if begin_ms > scanned.last_ms:
+        ends, begins = _clock(scanned.last_ms), _clock(begin_ms)
+        raise HeartwheelError(
+            f"nothing to compare: the logs end at {ends}, the engine's first row is of {begins}",
+            hint="give logs that go on for longer; if their times name no zone, --utc-offset says which it is",
+        )
+    if tolerance_ms is None:
+        engine, wheel = settings.engine, settings.wheel
+        tolerance_ms = tolerance_of(wheel_tick_ms=wheel.tick_ms, tick_interval_ms=engine.tick_interval_ms)
     report = compare(
         expired,
         events,
         groups={row.group_id for row in rows},
         from_ms=max(scanned.first_ms, begin_ms),
         to_ms=scanned.last_ms,
+        tolerance_ms=tolerance_ms,
     )
     _show(report, examples=examples, as_json=as_json)
     return report.ok
@@ -129,8 +141,11 @@ def _show(report: BrokerReport, *, examples: int, as_json: bool) -> None:
                 row.evidence or "",
             )
         stdout().print(table, markup=False)
-    words = f"from {_clock(report.from_ms)} to {_clock(report.to_ms)}, as far as both are known"
-    stderr().print(words, markup=False)
+    words = f"from {_clock(report.from_ms)} to {_clock(report.to_ms)}, which both cover"
+    stderr().print(f"{words}; times within {report.tolerance_ms} ms agree", markup=False)
+    if report.unsettled:
+        words = "not compared, as the other side may tell them before or after this time"
+        stderr().print(f"{report.unsettled} near an end {words}", markup=False)
 
 
 def _side(name: str | None, at_ms: int | None) -> str:
