@@ -43,6 +43,8 @@ class GroupEntry:
         """The group as a status row has listed it last."""
         self.listed_shard = 0
         self.expirations: deque[Expiration] = deque()
+        self.last_expiration: Expiration | None = None
+        """The one that was out of the group last; kept when the others are too old."""
         self.version = 0
         """Rises with every change; see `GroupIndex.version`."""
 
@@ -53,6 +55,12 @@ class GroupEntry:
         if newest is None:
             return None if self.listed is None else self.listed_shard
         return newest.shard
+
+    def expired(self, expiration: Expiration) -> None:
+        """Add an expiration."""
+        self.expirations.append(expiration)
+        if self.last_expiration is None or expiration.out_ms >= self.last_expiration.out_ms:
+            self.last_expiration = expiration
 
     def triggered(self, row: TriggerRow) -> None:
         """Add a row of the triggers topic."""
@@ -158,7 +166,7 @@ class GroupIndex:
 
         Topics are read apart, so the arrival may have been read before the expiration.
         """
-        self.touch(expiration.group_id).expirations.append(expiration)
+        self.touch(expiration.group_id).expired(expiration)
         names = names_gone(expiration)
         arrival = self._arrivals.take_from(names, expiration.deadline_ms)
         if arrival is None:

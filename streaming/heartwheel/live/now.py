@@ -20,6 +20,7 @@ from heartwheel.live.states import ShownKind, state_of
 from heartwheel.live.storms import Offender, Storm, StormRule
 from heartwheel.live.ticks import STEP_MS
 from heartwheel.live.totals import totals_of
+from heartwheel.live.trouble import GroupsInTrouble, groups_in_trouble
 from heartwheel.live.wheel import shards_of
 from heartwheel.wire.job import JobRow
 
@@ -93,6 +94,7 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
         rejects_by_cause: likewise, by cause.
         strays: groups with records in more than one partition, and how many.
         storms: groups that rebalance again and again, the worst first.
+        trouble: groups that have lost their members, storm, flap, or poll too late, the worst first.
         canary: figures of the canary, if one runs.
         window: what stretch of time is shown.
         job: the newest row of the job, if any.
@@ -120,6 +122,7 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
     rejects_by_cause: dict[str, int]
     strays: dict[str, int]
     storms: list[StormLine]
+    trouble: GroupsInTrouble
     canary: CanaryFigures | None
     window: Window
     job: JobRow | None
@@ -193,6 +196,7 @@ def now_of(picture: Picture, view: View, *, now_ms: int) -> Now:
             rejects_by_cause=dict(picture.rejects),
             strays=dict(strays),
             storms=[_storm_line(group_id, storm) for group_id, storm in stormy[:_STORMS_MAX]],
+            trouble=groups_in_trouble(picture, view.storm, now_ms=now_ms, canary=view.show_canary),
             canary=view.canary,
             window=_window(picture, now_ms, count_expirations(picture, canary=True)),
             job=job,

@@ -24,6 +24,7 @@ export interface Now {
   rejects_by_cause: Record<string, number>;
   strays: Record<string, number>;
   storms: StormLine[];
+  trouble: GroupsInTrouble;
   canary: CanaryFigures | null;
   window: Window;
   job: JobRow | null;
@@ -73,6 +74,31 @@ export interface Offender {
   member_id: string;
   count: number;
 }
+
+/** The groups in trouble. */
+export interface GroupsInTrouble {
+  count: number;
+  sentence: string;
+  groups: TroubledGroup[];
+}
+
+/** A group in trouble, and what is wrong with it, the worst first. */
+export interface TroubledGroup {
+  group_id: string;
+  troubles: Trouble[];
+}
+
+/** One thing that is wrong with a group. */
+export interface Trouble {
+  kind: TroubleKind;
+  words: string;
+  count: number;
+  since_ms?: number | null;
+  offenders?: Offender[];
+}
+
+/** What is wrong with a group, the worst first. */
+export type TroubleKind = "empty" | "flapping" | "late_polls" | "storm";
 
 /** What a canary has measured; `expected` is the sum of `known`, `missed`, `void` and `pending`. */
 export interface CanaryFigures {

@@ -1,0 +1,177 @@
+"""Groups in trouble: without members, in a storm of rebalances, with members that keep failing or poll too late.
+
+It is about the groups and not about the engine: an engine that is healthy reports groups that are not.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from heartwheel.live.expiration import Expiration
+from heartwheel.live.group_index import GroupEntry
+from heartwheel.live.phrases import ago, count, setting
+from heartwheel.live.picture import Picture
+from heartwheel.live.states import ShownState, state_of
+from heartwheel.live.storms import Offender, StormRule, offenders_of, storm_of
+from heartwheel.wire.verdicts import ExpiryReason
+
+WINDOW_MS: Final = 900_000
+"""For how long expirations count, ms: three poll intervals of the default length."""
+
+FLAPS_MIN: Final = 3
+"""So many expirations of one worker in that time are flapping."""
+
+LATE_POLLS_MIN: Final = 2
+"""So many late polls in one group in that time are trouble: one may be a single slow record."""
+
+TROUBLED_MAX: Final = 50
+"""Most groups that are named."""
+
+_LATE_POLLS: Final = frozenset(
+    {ExpiryReason.POLL_TIMEOUT, ExpiryReason.REBALANCE_TIMEOUT, ExpiryReason.REVOCATION_TIMEOUT}
+)
+"""The timers that only a member that is slow between two polls runs into."""
+
+
+class TroubleKind(enum.StrEnum):
+    """What is wrong with a group, the worst first."""
+
+    EMPTY = "empty"
+    STORM = "storm"
+    FLAPPING = "flapping"
+    LATE_POLLS = "late_polls"
+
+
+class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is wrong with a group.
+
+    Args:
+        kind: what it is.
+        words: the same for people, without the group's name.
+        count: of an empty group its expired members that are not back, of a storm its rebalances, of flapping the
+            expirations of the worst member, of late polls their number.
+        since_ms: since when the group is empty, epoch ms; `None` of the other kinds.
+        offenders: who was expired more than once, the worst first.
+    """
+
+    kind: TroubleKind
+    words: str
+    count: int
+    since_ms: int | None = None
+    offenders: list[Offender] = []
+
+
+class TroubledGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """A group in trouble, and what is wrong with it, the worst first."""
+
+    group_id: str
+    troubles: list[Trouble]
+
+
+class GroupsInTrouble(msgspec.Struct, frozen=True, kw_only=True):
+    """The groups in trouble.
+
+    Args:
+        count: how many there are.
+        sentence: the same for people.
+        groups: the worst first, at most `TROUBLED_MAX`.
+    """
+
+    count: int
+    sentence: str
+    groups: list[TroubledGroup]
+
+
+def groups_in_trouble(picture: Picture, rule: StormRule, *, now_ms: int, canary: bool = False) -> GroupsInTrouble:
+    """Return the groups that are in trouble; hold the picture's lock meanwhile.
+
+    Args:
+        picture: what the topics say.
+        rule: what a storm is.
+        now_ms: wall clock, epoch ms.
+        canary: whether the canary's own groups count.
+    """
+    found = [
+        TroubledGroup(group_id=name, troubles=troubles)
+        for name, entry in picture.groups.entries.items()
+        if (canary or not picture.is_canary(name)) and (troubles := list(troubles_of(entry, rule, now_ms=now_ms)))
+    ]
+    kinds = list(TroubleKind)
+    found.sort(key=lambda each: (kinds.index(each.troubles[0].kind), -each.troubles[0].count, each.group_id))
+    number = count(len(found), "group") if found else "No group"
+    return GroupsInTrouble(count=len(found), sentence=f"{number} in trouble", groups=found[:TROUBLED_MAX])
+
+
+def troubles_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Iterator[Trouble]:
+    """Return what is wrong with a group, the worst first.
+
+    Args:
+        entry: what is known of it.
+        rule: what a storm is.
+        now_ms: wall clock, epoch ms.
+    """
+    late = [each for each in entry.expirations if each.deadline_ms >= now_ms - WINDOW_MS]
+    for trouble in (_empty(entry, rule, now_ms), _storm(entry, rule, now_ms), _flapping(late), _late_polls(late)):
+        if trouble is not None:
+            yield trouble
+
+
+def _empty(entry: GroupEntry, rule: StormRule, now_ms: int) -> Trouble | None:
+    """Find that a group lost its last members by expiry; one that all have left is meant to be empty."""
+    newest, last = entry.newest, entry.last_expiration
+    if newest is None or last is None or state_of(entry) is not ShownState.EMPTY:
+        return None
+    if last.returned_ms is not None or newest.time_ms - last.out_ms > rule.window_ms:
+        return None
+    missing = max(1, sum(each.returned_ms is None for each in entry.expirations))
+    return Trouble(
+        kind=TroubleKind.EMPTY,
+        words=f"no members for {ago(newest.time_ms, now_ms)}; {count(missing, 'expired member')} not back",
+        count=missing,
+        since_ms=newest.time_ms,
+    )
+
+
+def _storm(entry: GroupEntry, rule: StormRule, now_ms: int) -> Trouble | None:
+    if len(entry.triggers) < rule.rebalances:
+        return None
+    storm = storm_of(entry.triggers, entry.expirations, rule, now_ms=now_ms)
+    if storm is None:
+        return None
+    return Trouble(
+        kind=TroubleKind.STORM,
+        words=f"{count(storm.count, 'rebalance')} in {setting(storm.window_ms)}, "
+        f"the first by: {storm.first_cause.replace('_', ' ')}",
+        count=storm.count,
+        offenders=storm.offenders,
+    )
+
+
+def _flapping(late: Sequence[Expiration]) -> Trouble | None:
+    flapping = [each for each in offenders_of(late) if each.count >= FLAPS_MIN]
+    if not flapping:
+        return None
+    worst = flapping[0]
+    more = f" and {count(len(flapping) - 1, 'other')}" if len(flapping) > 1 else ""
+    return Trouble(
+        kind=TroubleKind.FLAPPING,
+        words=f"{worst.member_id} expired {count(worst.count, 'time')} in {setting(WINDOW_MS)}{more}",
+        count=worst.count,
+        offenders=flapping,
+    )
+
+
+def _late_polls(late: Sequence[Expiration]) -> Trouble | None:
+    slow = [each for each in late if each.reason in _LATE_POLLS]
+    if len(slow) < LATE_POLLS_MIN:
+        return None
+    return Trouble(
+        kind=TroubleKind.LATE_POLLS,
+        words=f"{count(len(slow), 'member')} did not poll in time in {setting(WINDOW_MS)}",
+        count=len(slow),
+        offenders=offenders_of(slow),
+    )
