@@ -32,6 +32,7 @@ class Arrivals:
         """Take that a member is there: one that was out is back."""
         self._watch.groups.remember(member_id, group)
         self._watch.name_unnamed(member_id, group)
+        group.roster.came(member_id)
         member = group.member(member_id)
         out = member.out
         if out is not None and out.returned_ms is None:
@@ -58,6 +59,7 @@ class Arrivals:
             return
         event = self._watch.out(fact, group, Happened.REPLACED, "static_replaced", causes=False)
         event.new_member_id = fact.new_member_id or None
+        group.roster.replaced(fact.member_id, fact.new_member_id)
         event.returned_ms, event.returned_as = fact.time_ms, fact.new_member_id or None
         if fact.new_member_id:
             new = group.member(fact.new_member_id)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from heartwheel.explain.facts import Fact
+from heartwheel.explain.roster import Roster
 from heartwheel.wire.explained import ExplainedEvent, Happened
 
 GROUPS_MAX: Final = 50_000
@@ -118,6 +119,7 @@ class WatchedGroup:
         self.broker_id: int | None = None
         self.loaded_ms: int | None = None
         self.unloaded: Fact | None = None
+        self.roster = Roster()
         self.open: OpenRebalance | None = None
         self.bumped: ExplainedEvent | None = None
         self.emptied: ExplainedEvent | None = None

@@ -104,7 +104,9 @@ def _rebalance(event: ExplainedEvent) -> str:
     number = event.generation_id if event.generation_id is not None else event.epoch
     name = "generation" if event.generation_id is not None else "epoch"
     took = f" took {length(event.duration_ms)}" if event.duration_ms is not None else ""
-    size = f", {count(event.member_count, 'member')}" if event.member_count else ""
+    size = "" if event.member_count is None else f", {count(event.member_count, 'member')}"
+    if event.kind is Happened.GROUP_EMPTY or event.member_count == 0:
+        size = ", no member is left"
     waited = f"; waited for {', '.join(event.blocked_by[:3])}" if event.blocked_by else ""
     why = _CAUSE.get(event.reason, event.reason.replace("_", " "))
     if event.caused_by:

@@ -27,6 +27,7 @@ class Moves:
         group.group_type = fact.protocol or group.group_type
         group.loaded_ms, group.open, group.unloaded = fact.time_ms, None, None
         group.broker_id = fact.broker_id
+        group.roster.loaded(fact.size)
         if fact.number is not None:
             group.generation = fact.number
         if before == fact.broker_id or (before is None and self._is_starting(fact)):

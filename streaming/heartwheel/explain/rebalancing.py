@@ -106,6 +106,9 @@ class Rebalancing:
         members = list(dict.fromkeys(member_id for _, _, member_id in causes))
         event = self._watch.event(fact, group, Happened.REBALANCE, cause)
         event.epoch, event.started_ms, event.caused_by = fact.number, fact.time_ms, members
+        if fact.number == 1:
+            group.roster.begun()
+        event.member_count = group.roster.size
         group.generation, group.bumped = fact.number, event
         for out in group.unsettled:
             out.rebalance_generation = fact.number

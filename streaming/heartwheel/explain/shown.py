@@ -8,10 +8,10 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.live.expiration import FROM_A_LOG, LoggedExpiration
+from heartwheel.live.expiration import FROM_A_LOG, LoggedExpiration, LoggedTrigger
 from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.wire.explained import ExplainedEvent, Happened
-from heartwheel.wire.verdicts import ExpiryReason, TriggerRow
+from heartwheel.wire.verdicts import EPOCH_KINDS, ExpiryReason, TriggerRow
 
 REASONS: Final = {
     Happened.EXPIRED: ExpiryReason.SESSION_TIMEOUT,
@@ -37,7 +37,8 @@ def rows_of_log(events: Iterable[ExplainedEvent]) -> Iterator[TopicRow]:
         if event.kind in REASONS:
             yield _topic_row(Source.EXPIRATIONS, event, _expiration(event))
         elif event.kind in {Happened.REBALANCE, Happened.GROUP_EMPTY}:
-            yield _topic_row(Source.TRIGGERS, event, _begun(event))
+            if event.started_ms is not None and event.group_type not in EPOCH_KINDS:
+                yield _topic_row(Source.TRIGGERS, event, _begun(event, event.started_ms))
             yield _topic_row(Source.TRIGGERS, event, _ended(event))
 
 
@@ -46,9 +47,7 @@ def _topic_row(source: Source, event: ExplainedEvent, row: LoggedExpiration | Tr
 
 
 def _expiration(event: ExplainedEvent) -> LoggedExpiration:
-    limit_ms = event.session_timeout_ms
-    if event.kind not in {Happened.EXPIRED, Happened.PENDING_EXPIRED}:
-        limit_ms = event.rebalance_timeout_ms or event.duration_ms
+    of_session = event.kind in {Happened.EXPIRED, Happened.PENDING_EXPIRED}
     said = f"The broker's log says so: {event.evidence.file}, line {event.evidence.line}."
     return LoggedExpiration(
         id=_id(event, "expired"),
@@ -59,22 +58,22 @@ def _expiration(event: ExplainedEvent) -> LoggedExpiration:
         client_host=event.client_host,
         generation_id=_generation(event),
         reason=REASONS[event.kind].value,
-        last_seen_ms=event.time_ms - (limit_ms or 0),
-        session_timeout_ms=limit_ms or 0,
+        last_seen_ms=None,
+        session_timeout_ms=event.session_timeout_ms if of_session else event.rebalance_timeout_ms,
         deadline_ms=event.time_ms,
         detected_ms=event.time_ms,
-        lateness_ms=0,
+        lateness_ms=None,
         group_state="",
         shard=FROM_A_LOG,
+        group_kind=event.group_type or None,
         returned_ms=event.returned_ms,
         explanation=(*event.explanation, said),
         evidence=f"{event.evidence.file}:{event.evidence.line}",
     )
 
 
-def _begun(event: ExplainedEvent) -> TriggerRow:
-    started_ms = event.time_ms if event.started_ms is None else event.started_ms
-    joined = event.caused_by if event.reason in {"member_joined", "static_member_updated"} else []
+def _begun(event: ExplainedEvent, started_ms: int) -> TriggerRow:
+    joined = _joined(event)
     return msgspec.structs.replace(
         _ended(event),
         id=_id(event, "begun"),
@@ -91,10 +90,18 @@ def _begun(event: ExplainedEvent) -> TriggerRow:
     )
 
 
-def _ended(event: ExplainedEvent) -> TriggerRow:
-    return TriggerRow(
+def _joined(event: ExplainedEvent) -> list[str]:
+    return event.caused_by if event.reason in {"member_joined", "static_member_updated"} else []
+
+
+def _ended(event: ExplainedEvent) -> LoggedTrigger:
+    of_epoch = event.group_type in EPOCH_KINDS
+    joined = _joined(event) if of_epoch else []
+    removed = event.caused_by if of_epoch and not joined else event.blocked_by
+    kind = "group_empty" if event.kind is Happened.GROUP_EMPTY else "rebalance_completed"
+    return LoggedTrigger(
         id=_id(event, "ended"),
-        type="group_empty" if event.kind is Happened.GROUP_EMPTY else "rebalance_completed",
+        type="epoch_bumped" if of_epoch else kind,
         group_id=event.group_id,
         generation_id=_generation(event),
         reason=event.reason_text or event.reason.replace("_", " "),
@@ -104,12 +111,15 @@ def _ended(event: ExplainedEvent) -> TriggerRow:
         awaiting=(),
         awaiting_count=0,
         leader="" if event.group_type == "classic" else None,
-        member_count=event.member_count or 0,
-        removed=tuple(event.blocked_by),
-        removed_count=len(event.blocked_by),
+        member_count=event.member_count,
+        removed=tuple(removed),
+        removed_count=len(removed),
+        joined=tuple(joined),
+        joined_count=len(joined),
         duration_ms=event.duration_ms,
         detected_ms=event.time_ms,
         shard=FROM_A_LOG,
+        group_kind=event.group_type or None,
     )
 
 

@@ -71,6 +71,8 @@ class Watch:
         if kind in KICKS or kind is Happened.POLL_TIMEOUT:
             event.times_out = group.count_out(member.name)
         member.out = event
+        if kind not in {Happened.TEMPORARILY_LEFT, Happened.REPLACED}:
+            group.roster.went(member.member_id)
         if causes:
             group.unsettled.append(event)
             cause = "member_left" if kind in {Happened.LEFT, Happened.POLL_TIMEOUT} else "member_expired"

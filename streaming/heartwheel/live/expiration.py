@@ -6,13 +6,19 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 
 class Expiration(ExpirationRow, kw_only=True):
     """An expiration as the picture keeps and shows it: all fields of the topic's row, and these.
 
+    A broker's log names when a member was out, which is `deadline_ms` then, and little else: what is not in the log is
+    `None`.
+
     Args:
+        last_seen_ms: when it last kept its session alive, epoch ms.
+        session_timeout_ms: the length of the timer that ran out, ms.
+        lateness_ms: how long after the deadline the engine decided, ms.
         seq: rises by arrival; the newest has the highest.
         append_ms: when it was in Kafka, epoch ms.
         known_late_ms: how long after the deadline that was, ms.
@@ -22,25 +28,40 @@ class Expiration(ExpirationRow, kw_only=True):
         offset: likewise.
         explanation: sentences of whoever reported it, in place of those of `heartwheel.live.why`.
         evidence: file and line of the broker's log that tells it; `None` if the engine has decided it.
+        advice: the setting to change or the place to look at, in a sentence; empty if `explanation` is.
     """
 
+    last_seen_ms: int | None  # type: ignore[assignment] # the engine knows it, a broker's log may not
+    session_timeout_ms: int | None  # type: ignore[assignment] # likewise
+    lateness_ms: int | None  # type: ignore[assignment] # likewise
     seq: int
     append_ms: int
-    known_late_ms: int
-    silent_ms: int
+    known_late_ms: int | None
+    silent_ms: int | None
     returned_ms: int | None = None
     partition: int
     offset: int
     explanation: tuple[str, ...] = ()
     evidence: str | None = None
+    advice: str = ""
 
 
 class LoggedExpiration(ExpirationRow, kw_only=True):
-    """Hold an expiration that a broker's log tells; `shard` is `FROM_A_LOG`. See `Expiration` for the other fields."""
+    """An expiration as a broker's log tells it; `shard` is `FROM_A_LOG`. `Expiration` describes the fields."""
 
+    last_seen_ms: int | None  # type: ignore[assignment] # a broker's log may not tell it
+    session_timeout_ms: int | None  # type: ignore[assignment] # likewise
+    lateness_ms: int | None  # type: ignore[assignment] # likewise
     returned_ms: int | None = None
     explanation: tuple[str, ...] = ()
     evidence: str | None = None
+    advice: str = ""
+
+
+class LoggedTrigger(TriggerRow, kw_only=True):
+    """A row of the triggers topic as a broker's log tells it: `member_count` is `None` where the log does not."""
+
+    member_count: int | None  # type: ignore[assignment] # a broker's log may not tell it
 
 
 FROM_A_LOG: Final = -1
@@ -61,8 +82,8 @@ def expiration_of(row: ExpirationRow, *, seq: int, append_ms: int, partition: in
         **msgspec.structs.asdict(row),
         seq=seq,
         append_ms=append_ms,
-        known_late_ms=append_ms - row.deadline_ms,
-        silent_ms=row.detected_ms - row.last_seen_ms,
+        known_late_ms=None if row.shard == FROM_A_LOG else append_ms - row.deadline_ms,
+        silent_ms=None if row.shard == FROM_A_LOG else row.detected_ms - row.last_seen_ms,
         partition=partition,
         offset=offset,
     )

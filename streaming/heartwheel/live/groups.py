@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from heartwheel.live.changes import cause_words
-from heartwheel.live.expiration import Expiration
+from heartwheel.live.expiration import FROM_A_LOG, Expiration
 from heartwheel.live.group_index import GroupEntry
 from heartwheel.live.picture import Picture
 from heartwheel.live.states import ShownState, kind_of, state_of, words_of
@@ -155,10 +155,10 @@ def group_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Group:
     return Group(
         group_id=entry.group_id,
         state=state,
-        state_words=words_of(state, kind),
+        state_words=words_of(state, kind, logged=entry.shard == FROM_A_LOG),
         kind=kind,
         generation_id=newest.generation_id if newest else -1,
-        members=None if entry.newest is None and entry.listed is None else members_of(entry),
+        members=members_of(entry),
         last=_last(entry),
         blocked=_blocked(entry),
         storm=storm_of(entry.triggers, entry.expirations, rule, now_ms=now_ms),
@@ -186,11 +186,11 @@ def _last(entry: GroupEntry) -> LastChange | None:
     )
 
 
-def members_of(entry: GroupEntry) -> int:
-    """Return how many members a group has, 0 if that is not known."""
+def members_of(entry: GroupEntry) -> int | None:
+    """Return how many members a group has, `None` if that is not known."""
     if entry.newest is not None:
         return entry.newest.member_count
-    return 0 if entry.listed is None else entry.listed.members
+    return None if entry.listed is None else entry.listed.members
 
 
 _TO_DO: Final = {ShownState.COMPLETING_REBALANCE: "sync", ShownState.RECONCILING: "reconcile"}

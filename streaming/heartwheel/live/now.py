@@ -156,7 +156,7 @@ def now_of(picture: Picture, view: View, *, now_ms: int) -> Now:
         rows = tuple(picture.status.values())
         job, shards = picture.job, shards_of(picture)
         kept = [row for row in picture.window.rows if view.show_canary or not picture.is_canary(row.group_id)]
-        lateness = lateness_of([row.known_late_ms for row in kept], objective_ms(job))
+        lateness = lateness_of([row.known_late_ms for row in kept if row.known_late_ms is not None], objective_ms(job))
         strays: Counter[str] = Counter()
         for row in rows:
             strays.update(row.strays)

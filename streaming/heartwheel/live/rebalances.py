@@ -29,7 +29,7 @@ class Rebalance(msgspec.Struct, frozen=True, kw_only=True):
         cause: why it began, for machines.
         reason: the same in Kafka's own words.
         blocked_by: members that it waited for until they were taken out.
-        members: members after it.
+        members: members after it; `None` if a broker's log does not tell.
         empty: whether nobody was left.
     """
 
@@ -40,16 +40,16 @@ class Rebalance(msgspec.Struct, frozen=True, kw_only=True):
     cause: str
     reason: str
     blocked_by: list[str]
-    members: int
+    members: int | None
     empty: bool
 
 
 class Day(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold what a day has cost: the day in UTC as `2026-11-22`, how many rebalances, and their time, ms."""
+    """What a day has cost: the day in UTC as `2026-11-22`, how many rebalances, and their time, ms, if it is known."""
 
     day: str
     rebalances: int
-    lost_ms: int
+    lost_ms: int | None
 
 
 class GroupRebalances(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,16 +58,18 @@ class GroupRebalances(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         group_id: its name.
         rebalances: how many there are in the window.
-        lost_ms: how long they took together, ms.
-        longest_ms: the longest, ms.
+        lost_ms: how long those took together whose length is known, ms; `None` if that of none is.
+        longest_ms: the longest of them, ms; likewise.
+        unmeasured: of how many the length is not known: they run, or began before what was read.
         days: what each day has cost, the newest first.
         rows: the newest of them, the oldest first.
     """
 
     group_id: str
     rebalances: int
-    lost_ms: int
-    longest_ms: int
+    lost_ms: int | None
+    longest_ms: int | None
+    unmeasured: int
     days: list[Day]
     rows: list[Rebalance]
 
@@ -109,7 +111,7 @@ def list_rebalances(
             and text.casefold() in entry.group_id.casefold()
         ]
         found = [one for entry in entries if (one := rebalances_of(entry)) is not None]
-    found.sort(key=lambda each: (-each.lost_ms, -each.rebalances, each.group_id))
+    found.sort(key=lambda each: (-(each.lost_ms or 0), -each.rebalances, each.group_id))
     shown = found[:limit]
     starts = [each.rows[0].started_ms for each in shown]
     ends = [each.rows[-1].ended_ms or each.rows[-1].started_ms for each in shown]
@@ -123,19 +125,28 @@ def rebalances_of(entry: GroupEntry) -> GroupRebalances | None:
     rows = list(_rebalances(entry))
     if not rows:
         return None
-    days: dict[str, tuple[int, int]] = {}
+    lengths = [row.duration_ms for row in rows]
+    known = [ms for ms in lengths if ms is not None]
+    days: dict[str, list[int | None]] = {}
     for row in rows:
         day = f"{datetime.fromtimestamp(row.started_ms / 1000, UTC):%Y-%m-%d}"
-        number, lost_ms = days.get(day, (0, 0))
-        days[day] = number + 1, lost_ms + (row.duration_ms or 0)
+        days.setdefault(day, []).append(row.duration_ms)
     return GroupRebalances(
         group_id=entry.group_id,
         rebalances=len(rows),
-        lost_ms=sum(row.duration_ms or 0 for row in rows),
-        longest_ms=max(row.duration_ms or 0 for row in rows),
-        days=[Day(day=day, rebalances=days[day][0], lost_ms=days[day][1]) for day in sorted(days, reverse=True)],
+        lost_ms=_sum_known(lengths),
+        longest_ms=max(known, default=None),
+        unmeasured=len(rows) - len(known),
+        days=[
+            Day(day=day, rebalances=len(ms), lost_ms=_sum_known(ms)) for day, ms in sorted(days.items(), reverse=True)
+        ],
         rows=rows[-ROWS_MAX:],
     )
+
+
+def _sum_known(lengths_ms: list[int | None]) -> int | None:
+    known = [ms for ms in lengths_ms if ms is not None]
+    return sum(known) if known else None
 
 
 def _rebalances(entry: GroupEntry) -> Iterator[Rebalance]:

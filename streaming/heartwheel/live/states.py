@@ -6,6 +6,7 @@ import enum
 from collections.abc import Mapping
 from typing import Final
 
+from heartwheel.live.expiration import FROM_A_LOG
 from heartwheel.live.group_index import GroupEntry
 from heartwheel.wire.verdicts import EPOCH_KINDS
 
@@ -72,8 +73,17 @@ _STATES: Final = {state.value: state for state in ShownState}
 _KINDS: Final = {kind.value: kind for kind in ShownKind}
 
 
-def words_of(state: ShownState, kind: ShownKind | None) -> str:
-    """Return what the state of a group of some kind means."""
+LOGGED_EPOCH_WORDS: Final = (
+    "A broker's log names who comes to a group of this type and who goes. It does not say whether each member has its "
+    "part of the newest epoch."
+)
+"""What `Unknown` means of a group that goes by member epochs and is known from a broker's log."""
+
+
+def words_of(state: ShownState, kind: ShownKind | None, *, logged: bool = False) -> str:
+    """Return what the state of a group of some kind means; `logged` if it is known from a broker's log."""
+    if logged and state is ShownState.UNKNOWN and kind in EPOCH_KINDS:
+        return LOGGED_EPOCH_WORDS
     if state is ShownState.STABLE and kind is ShownKind.PRESENCE:
         return PRESENCE_WORDS
     if state is ShownState.STABLE and kind in EPOCH_KINDS:
@@ -91,8 +101,10 @@ def state_of(entry: GroupEntry) -> ShownState:
         return _named(entry.standing.state)
     if entry.newest is None:
         return _named(entry.listed.state) if entry.listed is not None else ShownState.UNKNOWN
-    if entry.newest.type == "epoch_bumped" and not entry.newest.member_count:
+    if entry.newest.type == "epoch_bumped" and entry.newest.member_count == 0:
         return ShownState.EMPTY
+    if entry.newest.type == "epoch_bumped" and entry.newest.shard == FROM_A_LOG:
+        return ShownState.UNKNOWN
     return ShownState.COMPLETING_REBALANCE if entry.is_fresh else STATE_OF_TYPE[entry.newest.type]
 
 

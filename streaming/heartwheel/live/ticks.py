@@ -40,10 +40,12 @@ class Ticks:
         self._ticks: OrderedDict[int, Tick] = OrderedDict()
         self._random = random.Random(0)  # noqa: S311 - draws samples, guards nothing
 
-    def add_expiration(self, append_ms: int, known_late_ms: int) -> None:
-        """Count an expiration, and how long after its deadline it was known."""
+    def add_expiration(self, append_ms: int, known_late_ms: int | None) -> None:
+        """Count an expiration, and how long after its deadline it was known, if that is known."""
         tick = self._at(append_ms)
         tick.expirations += 1
+        if known_late_ms is None:
+            return
         if len(tick.lateness_ms) < SAMPLES_MAX:
             tick.lateness_ms.append(known_late_ms)
         elif (place := self._random.randrange(tick.expirations)) < SAMPLES_MAX:

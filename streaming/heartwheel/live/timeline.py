@@ -55,7 +55,8 @@ def timeline_of(entry: GroupEntry) -> list[TimelineLine]:
 
 def _expired(each: Expiration) -> TimelineLine:
     reason = each.reason.replace("_", " ")
-    text = f"{each.member_id} expired: {reason}, silent for {length(each.silent_ms)}"
+    silent = "" if each.silent_ms is None else f", silent for {length(each.silent_ms)}"
+    text = f"{each.member_id} expired: {reason}{silent}"
     shown = TimelineLine(time_ms=each.deadline_ms, kind="expired", text=text)
     return cast("TimelineLine", msgspec.structs.asdict(each) | shown)
 
@@ -71,18 +72,24 @@ def _words(row: TriggerRow) -> str:
     if row.type in _OF_EPOCHS:
         named = row.joined_count or row.removed_count
         who = f"{_who(row)}: {cause}" if named else f"The group: {cause}"
-        return f"{who}, {count(row.member_count, 'member')} there, epoch {row.generation_id}"
+        return f"{who}{_there(row)}, epoch {row.generation_id}"
     if row.type == "rebalance_completed" and not row.is_rebalance:
-        return f"{_who(row)}: {cause}, {count(row.member_count, 'member')} there, generation {row.generation_id}"
+        return f"{_who(row)}: {cause}{_there(row)}, generation {row.generation_id}"
     if row.type == "rebalance_triggered":
         waiting = f", waiting for {count(row.awaiting_count, 'member')}" if row.awaiting_count else ""
         return f"Rebalance of generation {row.generation_id} begins: {cause}{waiting}"
     if row.type == "rebalance_completed":
         took = f" after {length(row.duration_ms)}" if row.duration_ms else ""
-        return f"Generation {row.generation_id} begins with {count(row.member_count, 'member')}{took}: {cause}"
+        size = "" if row.member_count is None else f" with {count(row.member_count, 'member')}"
+        return f"Generation {row.generation_id} begins{size}{took}: {cause}"
     if not row.is_rebalance:
         return f"{_who(row)}: {cause}, generation {row.generation_id}"
     return f"Nobody is left at generation {row.generation_id}: {cause}"
+
+
+def _there(row: TriggerRow) -> str:
+    """Return how many members there are then, if that is known."""
+    return "" if row.member_count is None else f", {count(row.member_count, 'member')} there"
 
 
 def _who(row: TriggerRow) -> str:

@@ -133,8 +133,8 @@ def expired_cells(row: Expiration, *, cut: bool = True) -> list[Text]:
     return [
         Text(clock(row.append_ms)),
         Text(row.reason.removesuffix("_timeout").replace("_", " "), "" if back else "red"),
-        Text(length(row.silent_ms), justify="right"),
-        Text(length(row.known_late_ms), justify="right"),
+        Text(_length(row.silent_ms), justify="right"),
+        Text(_length(row.known_late_ms), justify="right"),
         Text(short(row.group_id, cells_max=GROUP_CELLS if cut else _UNCUT)),
         Text(short(row.member_id, cells_max=MEMBER_CELLS if cut else _UNCUT)),
         Text(back or "no", "green" if back else ""),
@@ -207,3 +207,7 @@ def _waits_for(group: Group, now_ms: int) -> Text:
     names = ", ".join(short(name, cells_max=30) for name in blocked.awaiting[:2])
     more = blocked.awaiting_count - min(2, len(blocked.awaiting))
     return Text(f"{names}{f' and {more} more' if more > 0 else ''}{left}", "yellow")
+
+
+def _length(duration_ms: int | None) -> str:
+    return "-" if duration_ms is None else length(duration_ms)

@@ -117,5 +117,5 @@ def _canary(picture: Picture) -> CanaryLine | None:
     if not rows:
         return None
     return CanaryLine(
-        expirations=len(rows), newest_ms=rows[-1].append_ms, lateness_ms_max=max(row.known_late_ms for row in rows)
+        expirations=len(rows), newest_ms=rows[-1].append_ms, lateness_ms_max=max(row.known_late_ms or 0 for row in rows)
     )

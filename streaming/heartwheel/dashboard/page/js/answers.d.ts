@@ -229,11 +229,11 @@ export interface Expiration {
   client_host: string | null;
   generation_id: number;
   reason: string;
-  last_seen_ms: number;
-  session_timeout_ms: number;
+  last_seen_ms: number | null;
+  session_timeout_ms: number | null;
   deadline_ms: number;
   detected_ms: number;
-  lateness_ms: number;
+  lateness_ms: number | null;
   group_state: string;
   shard: number;
   renewed_ms?: number | null;
@@ -241,13 +241,14 @@ export interface Expiration {
   member_epoch?: number | null;
   seq: number;
   append_ms: number;
-  known_late_ms: number;
-  silent_ms: number;
+  known_late_ms: number | null;
+  silent_ms: number | null;
   returned_ms?: number | null;
   partition: number;
   offset: number;
   explanation?: string[];
   evidence?: string | null;
+  advice?: string;
 }
 
 /** An expiration with its explanation: all its fields, and these. */
@@ -260,11 +261,11 @@ export interface ExpirationDetail {
   client_host: string | null;
   generation_id: number;
   reason: string;
-  last_seen_ms: number;
-  session_timeout_ms: number;
+  last_seen_ms: number | null;
+  session_timeout_ms: number | null;
   deadline_ms: number;
   detected_ms: number;
-  lateness_ms: number;
+  lateness_ms: number | null;
   group_state: string;
   shard: number;
   renewed_ms?: number | null;
@@ -272,13 +273,14 @@ export interface ExpirationDetail {
   member_epoch?: number | null;
   seq: number;
   append_ms: number;
-  known_late_ms: number;
-  silent_ms: number;
+  known_late_ms: number | null;
+  silent_ms: number | null;
   returned_ms?: number | null;
   partition: number;
   offset: number;
   explanation?: string[];
   evidence?: string | null;
+  advice?: string;
   why: string[];
   trigger: TriggerRow | null;
   again: number;
@@ -452,17 +454,18 @@ export interface RebalancePage {
 export interface GroupRebalances {
   group_id: string;
   rebalances: number;
-  lost_ms: number;
-  longest_ms: number;
+  lost_ms: number | null;
+  longest_ms: number | null;
+  unmeasured: number;
   days: Day[];
   rows: Rebalance[];
 }
 
-/** Hold what a day has cost: the day in UTC as `2026-11-22`, how many rebalances, and their time, ms. */
+/** What a day has cost: the day in UTC as `2026-11-22`, how many rebalances, and their time, ms, if it is known. */
 export interface Day {
   day: string;
   rebalances: number;
-  lost_ms: number;
+  lost_ms: number | null;
 }
 
 /** Hold one rebalance. */
@@ -474,7 +477,7 @@ export interface Rebalance {
   cause: string;
   reason: string;
   blocked_by: string[];
-  members: number;
+  members: number | null;
   empty: boolean;
 }
 

@@ -71,7 +71,7 @@ function verdict(last, { why, returned_ms: returned }) {
   const back = returned
     ? tag({
         icon: "enter",
-        label: `Came back ${duration(Math.max(0, returned - last.deadline_ms))} after its deadline`,
+        label: `Came back ${duration(Math.max(0, returned - last.deadline_ms))} ${isLogged(last) ? "later" : "after its deadline"}`,
         tone: "good",
       })
     : tag({ icon: "door", label: "Has not come back", tone: "calm" });
@@ -95,7 +95,7 @@ function verdict(last, { why, returned_ms: returned }) {
       ["Who", whoIs(last)],
       [
         goesByEpochs(last.group_kind) ? "Group epoch" : "Generation",
-        last.generation_id < 0 ? "none (presence)" : last.generation_id,
+        last.generation_id < 0 ? (isLogged(last) ? "not in the log" : "none (presence)") : last.generation_id,
       ],
       ["Member epoch", last.member_epoch ?? null],
       ...(isLogged(last) ? logged(last) : decided(last)),
@@ -137,8 +137,8 @@ const logged = (last) => [
 function course(last, returned) {
   /** @type {([name: string, ms: number, note: string] | null)[]} */
   const steps = [
-    ["Last seen", last.last_seen_ms, ""],
-    ["Deadline", last.deadline_ms, `${duration(last.deadline_ms - last.last_seen_ms)} later`],
+    last.last_seen_ms === null ? null : ["Last seen", last.last_seen_ms, ""],
+    ["Deadline", last.deadline_ms, last.last_seen_ms === null ? "" : `${duration(last.deadline_ms - last.last_seen_ms)} later`],
     ["Decided", last.detected_ms, `${duration(last.lateness_ms)} after the deadline`],
     ["In Kafka", last.append_ms, `${duration(last.known_late_ms)} after the deadline`],
     returned ? ["Back", returned, `${duration(returned - last.deadline_ms)} after the deadline`] : null,

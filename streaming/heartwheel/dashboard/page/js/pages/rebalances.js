@@ -93,7 +93,7 @@ class View {
  * @param {number} to
  */
 function section(group, from, to) {
-  const { group_id: id, rebalances, lost_ms: lost, longest_ms: longest, days, rows } = group;
+  const { group_id: id, days, rows } = group;
   return h(
     "section",
     { class: "panel rebalances" },
@@ -101,11 +101,7 @@ function section(group, from, to) {
       "div",
       { class: "panel-head" },
       h("h2", {}, h("a", { class: "mono wrap", href: groupHref(id) }, id)),
-      h(
-        "span",
-        { class: "soft" },
-        `${counted(rebalances, "rebalance")}, ${duration(lost)} in all, the longest ${duration(longest)}`,
-      ),
+      h("span", { class: "soft" }, cost(group)),
     ),
     strip(group, from, Math.max(to, from + 1)),
     h("p", { class: "strip-ends soft small" }, h("span", {}, clock(from)), h("span", {}, clock(to))),
@@ -115,11 +111,19 @@ function section(group, from, to) {
       "Lost a day (UTC): ",
       days
         .slice(0, 7)
-        .map(({ day, lost_ms: ms, rebalances: n }) => `${day}: ${duration(ms)} in ${counted(n, "rebalance")}`)
+        .map(({ day, lost_ms: ms, rebalances: n }) => `${day}: ${ms === null ? "unknown" : duration(ms)} in ${counted(n, "rebalance")}`)
         .join("; "),
     ),
     list(id, longestOf(rows)),
   );
+}
+
+/** @param {GroupRebalances} group */
+function cost({ rebalances, lost_ms: lost, longest_ms: longest, unmeasured }) {
+  const all = counted(rebalances, "rebalance");
+  if (lost === null || longest === null) return `${all}; how long is not known`;
+  const but = unmeasured ? `, and ${count(unmeasured)} of unknown length` : "";
+  return `${all}, ${duration(lost)} in all, the longest ${duration(longest)}${but}`;
 }
 
 /**
