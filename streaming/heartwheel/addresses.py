@@ -28,3 +28,20 @@ def parse_networks(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Net
         return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
     except ValueError as error:
         raise ValueError(f"must be addresses or networks with commas between them: {error}") from None
+
+
+def network_of(address: str) -> str:
+    """Return the network that the limits of one address count: of IPv6 the /64, as one host has all of its addresses.
+
+    Args:
+        address: an IP address; anything else stands for itself. An IPv4 address within IPv6 counts as IPv4.
+    """
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network((parsed, 64), strict=False))

@@ -25,7 +25,8 @@ from heartwheel.dashboard.downloads import DOWNLOADS_MAX, ROWS_A_PIECE
 from heartwheel.dashboard.hub import Hub
 from heartwheel.dashboard.ring import Frame
 from heartwheel.dashboard.stream import PIECE_BYTES_MAX, REPLAY_BYTES_MAX, Listener
-from heartwheel.http_server.connections import PROGRESS_BYTES, Connection, Connections, Limits, Stage, within
+from heartwheel.http_server.connection import PROGRESS_BYTES, Connection, Limits, Stage
+from heartwheel.http_server.connections import Connections, within
 from heartwheel.http_server.open_files import raise_limit
 from heartwheel.live.now import View
 from heartwheel.live.picture import Picture

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from heartwheel.http_server.connections import Limits
+from heartwheel.http_server.connection import Limits
 from heartwheel.http_server.tls import tls_context
 from support.certificates import Authority
 from support.dashboard_server import dashboard

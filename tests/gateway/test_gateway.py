@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -277,6 +278,33 @@ def test_pace_is_held_in_the_long_run() -> None:
     assert pace.take("a", 30, 2.0) == 0
     assert pace.take("a", 1, 3.9) > 0
     assert pace.take("a", 1, 4.2) == 0
+
+
+def test_pace_counts_a_network_of_ipv6_as_one() -> None:
+    """Who has a /64 has one bucket; IPv4 addresses within IPv6 have one each."""
+    pace = Pace(1)
+    assert pace.take("2001:db8::1", 1, 0.0) == 0
+    assert pace.take("2001:db8::2", 1, 0.0) > 0
+    assert [pace.take(f"::ffff:192.0.2.{number}", 1, 0.0) for number in range(3)] == [0, 0, 0]
+
+
+def test_the_gateway_counts_all_bodies(kafka: SenderDouble) -> None:
+    """Bodies that wait for Kafka count against the budget of all: more of them hear 503, a single beat does not."""
+    line = b'{"group_id":"g","member_id":"m"}'
+    body = line + b"\n" * (40_000 - len(line))
+    kafka.answers = "hangs"
+    with serving("bodies_bytes_max=64KiB", "body_bytes_max=64KiB", "timeout=20s") as client:
+        with ThreadPoolExecutor(2) as threads:
+            waiting = threads.submit(client.post, "/beat", content=body)
+            wait_for(lambda: kafka.events, "the first body to wait for Kafka")
+            refused = client.post("/beat", content=body)
+            single = threads.submit(client.post, "/beat/g/single")
+            wait_for(lambda: len(kafka.events) == 2, "the single beat to wait for Kafka")
+            kafka.answers = "acknowledged"
+            assert (waiting.result().status_code, single.result().status_code) == (202, 202)
+        assert (refused.status_code, set(refused.json())) == (503, {"error", "hint"})
+        assert refused.headers["retry-after"]
+        assert client.post("/beat", content=body).status_code == 202
 
 
 def test_tls_is_spoken(kafka: SenderDouble, tmp_path: Path) -> None:

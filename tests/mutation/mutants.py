@@ -49,6 +49,7 @@ _EPOCH_PATHS: Final = "tests/shard/test_epoch_paths.py"
 _EPOCH_RULES: Final = "tests/coordinator/test_consumer_rules.py"
 _MID_LIFE: Final = "tests/coordinator/test_consumer_mid_life.py"
 _MANAGER: Final = "tests/coordinator/test_group_manager.py"
+_BODIES: Final = "tests/http_server/test_bodies.py"
 _HISTORY: Final = "tests/simulation/test_chosen_histories.py::test_chosen_history"
 
 
@@ -1201,5 +1202,22 @@ MUTANTS: Final = (
         "if member.deadline_ms < clock_ms]",
         "P2",
         f"{_CROWDS}::test_a_silence_is_noticed_at_the_end_of_its_tick",
+    ),
+    # -- what connections may cost
+    Mutant(
+        "a body that trickles keeps its place",
+        f"{_ENGINE}/http_server/connection.py",
+        "if connection.stage is not Stage.ANSWERING:",
+        "if connection.stage is Stage.WAITING:",
+        "P6",
+        f"{_BODIES}::test_the_body_with_the_oldest_progress_gives_way",
+    ),
+    Mutant(
+        "bodies are counted, and never too many",
+        f"{_ENGINE}/http_server/protocol.py",
+        "if not self._connections.hold(self._connection, len(data), now):",
+        "if self._connections.hold(self._connection, len(data), now) is None:",
+        "P6",
+        f"{_BODIES}::test_all_bodies_have_one_budget",
     ),
 )

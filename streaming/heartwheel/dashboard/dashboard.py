@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from heartwheel.canary.canary import Canary
 from heartwheel.dashboard.app import create_app
 from heartwheel.dashboard.files import read_files
-from heartwheel.http_server.connections import Limits
+from heartwheel.http_server.connection import Limits
 from heartwheel.http_server.served import Served
 from heartwheel.http_server.server import HttpServer
 from heartwheel.live.follower import Follower

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Collection, Sequence
@@ -16,6 +15,7 @@ from heartwheel.gateway.pace import Pace
 from heartwheel.gateway.publisher import Publisher
 from heartwheel.gateway.requests import Record, Sessions, record_of_path, records_of_body
 from heartwheel.gateway.tokens import Tokens, may
+from heartwheel.http_server.bodies import read_body
 from heartwheel.http_server.connections import Network
 from heartwheel.http_server.guard import PATH_BYTES_MAX, QUERY_BYTES_MAX
 from heartwheel.http_server.hosts import Hosts, host_of
@@ -152,7 +152,9 @@ class GatewayApp:
             if scope["method"] != "POST":
                 raise RequestError(405, "POST a body here", "or beat at /beat/GROUP/MEMBER")
             lines = "ndjson" in header(scope, "content-type")
-            body = await self._body(receive)
+            longest = self._bounds.body_bytes
+            hint = "send less at once, or raise gateway.body_bytes_max"
+            body = await read_body(scope, receive, what="body", bytes_max=longest, timeout_s=BODY_S, hint=hint)
             records = records_of_body(body, self._sessions, lines=lines, records_max=self._bounds.records)
         else:
             records = [record_of_path(path, scope["query_string"], self._sessions, host=client)]
@@ -205,23 +207,6 @@ class GatewayApp:
                 401, "no token that is known", "send Authorization: Bearer TOKEN, of gateway.access_file"
             )
         return groups
-
-    async def _body(self, receive: Receive) -> bytes:
-        parts, size, more = list[bytes](), 0, True
-        try:
-            async with asyncio.timeout(BODY_S):
-                while more:
-                    message = await receive()
-                    if message["type"] != "http.request":
-                        raise RequestError(400, "the request was not sent to its end", "send it again")
-                    parts.append(message.get("body", b""))
-                    size, more = size + len(parts[-1]), message.get("more_body", False)
-                    if size > self._bounds.body_bytes:
-                        error = f"the body is longer than {self._bounds.body_bytes} bytes"
-                        raise RequestError(413, error, "send less at once, or raise gateway.body_bytes_max")
-        except TimeoutError:
-            raise RequestError(408, f"the body took longer than {BODY_S:.0f} s", "send it again") from None
-        return b"".join(parts)
 
 
 def _allow(groups: frozenset[str], records: Sequence[Record]) -> None:

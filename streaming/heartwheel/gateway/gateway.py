@@ -13,7 +13,7 @@ from heartwheel.gateway.pace import Pace
 from heartwheel.gateway.publisher import Publisher
 from heartwheel.gateway.requests import Sessions
 from heartwheel.gateway.tokens import Tokens, TokensFileError
-from heartwheel.http_server.connections import Limits
+from heartwheel.http_server.connection import Limits
 from heartwheel.http_server.hosts import hosts_for
 from heartwheel.http_server.served import Served
 from heartwheel.http_server.server import HttpServer
@@ -81,7 +81,11 @@ class Gateway(Served):
             host=wanted.host,
             port=wanted.port,
             tls=tls,
-            limits=Limits(connections=wanted.connections_max, per_address=wanted.connections_per_address_max),
+            limits=Limits(
+                connections=wanted.connections_max,
+                per_address=wanted.connections_per_address_max,
+                body_bytes=wanted.bodies_bytes_max,
+            ),
             exempt=proxies,
             what="gateway",
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
+from heartwheel.addresses import network_of
+
 _CLIENTS_MAX: Final = 10_000
 
 
@@ -25,13 +27,14 @@ class Pace:
         More than a bucket holds at once is taken from a full one, on credit.
 
         Args:
-            client: its address.
+            client: its address; of IPv6 its /64 counts.
             records: how many it sends.
             now_s: the time, seconds of a monotonic clock.
 
         Returns:
             0 if it may send them, else after how many seconds it may; then nothing was taken.
         """
+        client = network_of(client)
         left, since_s = self._buckets.get(client, (float(self._per_second), now_s))
         left = min(float(self._per_second), left + (now_s - since_s) * self._per_second)
         short = min(records, self._per_second) - left

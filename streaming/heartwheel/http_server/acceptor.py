@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from heartwheel.http_server.connections import Connection, Connections
+from heartwheel.http_server.connection import Connection
+from heartwheel.http_server.connections import Connections
 
 SWEEP_S: Final = 0.5
 """How often connections are looked at that are silent or do not read."""

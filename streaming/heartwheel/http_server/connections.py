@@ -1,109 +1,59 @@
-"""Which connections may stay: caps, a reserve for probes, deadlines for silence and for readers that do not read."""
+"""Which connections may stay: caps, a reserve for probes, one budget for bodies, and deadlines."""
 
 from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Collection, Iterator
-from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final
+
+from heartwheel.addresses import network_of
+from heartwheel.http_server.connection import STALLED_S, Connection, Limits, Pool, Stage
 
 PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 """Paths that are answered on the reserve, too."""
 
-PROGRESS_BYTES: Final = 32 << 10
-"""How much of what waits to be sent a reader must take within `Limits.send_s`."""
-
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
-
-class Limits(NamedTuple):
-    """Bounds of what connections may cost.
-
-    Args:
-        connections: most of them at once, the reserve not counted.
-        per_address: most of one address.
-        reserve: connections beyond these caps, on which only `PROBES` are answered.
-        request_s: how long a connection may take until it has sent its first request, or the next one.
-        send_s: how long a reader may take nothing, or less than `PROGRESS_BYTES`.
-        buffered_bytes: most that may wait to be sent, of all connections; beyond it only probes are answered.
-    """
-
-    connections: int = 512
-    per_address: int = 128
-    reserve: int = 32
-    request_s: float = 10.0
-    send_s: float = 20.0
-    buffered_bytes: int = 64 << 20
-
-
-class Stage(Enum):
-    """What a connection is doing."""
-
-    WAITING = "waiting"
-    ANSWERING = "answering"
-
-
-class Connection:
-    """One connection, and how far it is.
-
-    Args:
-        address: of the other end.
-        reserved: whether it is beyond the caps.
-        end: breaks it at once.
-        now: the time, seconds of a monotonic clock.
-    """
-
-    def __init__(self, address: str, *, reserved: bool, end: Callable[[], None], now: float) -> None:
-        self.address, self.reserved, self.end = address, reserved, end
-        self.stage, self.since = Stage.WAITING, now
-        self.unsent_bytes: Callable[[], int] = int
-        self._unsent, self._taken, self._mark_s = 0, 0, now
-
-    def enter(self, stage: Stage, now: float) -> None:
-        """Note what it does from now on."""
-        self.stage, self.since = stage, now
-
-    def look(self, now: float) -> None:
-        """Note how much the reader has taken."""
-        unsent = self.unsent_bytes()
-        self._taken += max(0, self._unsent - unsent)
-        self._unsent = unsent
-        if not unsent or self._taken >= PROGRESS_BYTES:
-            self._taken, self._mark_s = 0, now
-
-    def is_overdue(self, limits: Limits, now: float) -> bool:
-        """Return whether it was silent for too long, or does not read what it is sent."""
-        self.look(now)
-        if self._unsent:
-            return now - self._mark_s > limits.send_s
-        return self.stage is Stage.WAITING and now - self.since > limits.request_s
 
 
 class Connections:
     """The open connections: who may connect, and whom that costs the place.
 
-    Whoever has sent no request yet, or waits between two, gives way to a newcomer, the oldest first: those who hold
-    connections without using them keep nobody out. Where all are in use, newcomers get the reserve.
+    A connection that has sent no whole request yet, or waits between two, gives way to a newcomer, the one with the
+    oldest progress first: those who hold connections without using them keep nobody out. Where all are in use,
+    newcomers get the reserve.
 
     Args:
         limits: see there.
-        exempt: addresses of proxies, for which the cap of one address does not count.
+        exempt: addresses of proxies, for which the caps of one address do not count.
     """
 
     def __init__(self, limits: Limits, exempt: Collection[Network] = ()) -> None:
         self.limits, self._exempt = limits, tuple(exempt)
-        self._all: dict[Connection, None] = {}  # in the order they came
+        self._everybody, self._ordinary, self._spare = Pool(), Pool(), Pool()
+        self._places: dict[str, Pool] = {}
+        self._body_bytes = 0
 
     def __len__(self) -> int:
-        return len(self._all)
+        return len(self._everybody)
 
     def __iter__(self) -> Iterator[Connection]:
-        return iter(list(self._all))
+        return iter(list(self._everybody.members))
 
     @property
     def unsent_bytes(self) -> int:
         """How much waits to be sent, of all connections."""
-        return sum(each.unsent_bytes() for each in self._all)
+        total = 0
+        for each in list(self._everybody.sending):
+            unsent = each.unsent_bytes()
+            total += unsent
+            if not unsent and each.stage is not Stage.ANSWERING:
+                del self._everybody.sending[each]
+        return total
+
+    @property
+    def body_bytes(self) -> int:
+        """How much is held of requests that are not answered yet, of all connections."""
+        return self._body_bytes
 
     def admit(self, address: str, end: Callable[[], None], now: float) -> Connection | None:
         """Take a new connection, or refuse it with `None`.
@@ -113,37 +63,75 @@ class Connections:
             end: breaks the connection at once.
             now: the time, seconds of a monotonic clock.
         """
-        limits = self.limits
-        ordinary = [each for each in self._all if not each.reserved]
-        ours = [each for each in ordinary if each.address == address]
+        limits, place = self.limits, network_of(address)
+        ours = self._places.get(place)
         reserved = False
-        if len(ours) >= limits.per_address and not self._is_exempt(address):
+        if ours is not None and len(ours) >= limits.per_address and not self._is_exempt(address):
             reserved = not self._evict(ours)
-        elif len(ordinary) >= limits.connections:
-            reserved = not self._evict(ordinary)
-        if reserved:
-            spare = [each for each in self._all if each.reserved]
-            if len(spare) >= limits.reserve and not self._evict(spare):
-                return None
-        connection = Connection(address, reserved=reserved, end=end, now=now)
-        self._all[connection] = None
-        return connection
+        elif len(self._ordinary) >= limits.connections:
+            reserved = not self._evict(self._ordinary)
+        if reserved and len(self._spare) >= limits.reserve and not self._evict(self._spare):
+            return None
+        shared = (self._spare,) if reserved else (self._ordinary, self._places.setdefault(place, Pool()))
+        return Connection(address, reserved=reserved, end=end, now=now, pools=(self._everybody, *shared))
 
     def forget(self, connection: Connection) -> None:
         """Forget a connection that has ended."""
-        self._all.pop(connection, None)
+        self.release(connection)
+        connection.leave()
+        place = network_of(connection.address)
+        if not self._places.get(place, True):
+            del self._places[place]
+
+    def hold(self, connection: Connection, size: int, now: float) -> bool:
+        """Count bytes of a request that have come; where there is no room, bodies that stall give way.
+
+        Returns:
+            Whether there is room for them; else nothing is held of the connection any more.
+        """
+        before = connection.body_bytes
+        connection.received_bytes += size
+        self._body_bytes += connection.body_bytes - before
+        while self._body_bytes > self.limits.body_bytes and connection.body_bytes:
+            stalled = self._stalled(self._everybody, now)
+            if stalled is None or stalled is connection:
+                self.release(connection)
+                return False
+            self._end(stalled)
+        return True
+
+    def release(self, connection: Connection, kept: int = 0) -> None:
+        """Note that a request was answered.
+
+        Args:
+            connection: where it came.
+            kept: how many bytes are held of the next request, which came with it.
+        """
+        before = connection.body_bytes
+        connection.received_bytes = kept
+        self._body_bytes += connection.body_bytes - before
 
     def end_overdue(self, now: float) -> None:
-        """Break the connections that are silent, or whose readers do not read."""
+        """Break the connections that are silent, that stall beside many others, or whose readers do not read."""
         for connection in self:
             if connection.is_overdue(self.limits, now):
                 self._end(connection)
+        for pool in list(self._places.values()):
+            while len(pool.reading) > self.limits.reading_per_address and (stalled := self._stalled(pool, now)):
+                if self._is_exempt(stalled.address):
+                    break
+                self._end(stalled)
 
-    def _evict(self, among: list[Connection]) -> bool:
-        waiting = [each for each in among if each.stage is Stage.WAITING]
-        if not waiting:
+    def _stalled(self, pool: Pool, now: float) -> Connection | None:
+        """Return the connection whose body has stalled for the longest; `None` if none has."""
+        slowest = next(iter(pool.reading), None)
+        return slowest if slowest is not None and now - slowest.since >= STALLED_S else None
+
+    def _evict(self, among: Pool) -> bool:
+        oldest = next(iter(among.yielding), None)
+        if oldest is None:
             return False
-        self._end(min(waiting, key=lambda each: each.since))
+        self._end(oldest)
         return True
 
     def _end(self, connection: Connection) -> None:

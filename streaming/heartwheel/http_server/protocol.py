@@ -8,12 +8,13 @@ import time
 from typing import Any, Final
 
 import h11
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from heartwheel.http_server.connections import PROBES, Connection, Connections, Stage
+from heartwheel.http_server.connection import FREE_BYTES, Connection, Stage
+from heartwheel.http_server.connections import PROBES, Connections
 from heartwheel.http_server.guard import SECURITY_HEADERS, secured
-from heartwheel.http_server.problems import problem_response
+from heartwheel.http_server.problems import RequestError, problem_response
 
 RETRY_S: Final = 5
 """How long those should wait who are turned away because all is in use, seconds."""
@@ -40,6 +41,7 @@ class LimitedProtocol(H11Protocol):
         self._probes = PROBES | {base_path + path for path in PROBES}
         self._inner: ASGIApp = self.app
         self.app = self._answer
+        self._no_room = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, and let what waits to be sent be counted."""
@@ -54,16 +56,35 @@ class LimitedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read; a part of a request does not count as one."""
+        """Read, if there is room; a part of a request does not count as one."""
+        now = time.monotonic()
+        if not self._connections.hold(self._connection, len(data), now):
+            if self._stage() is Stage.WAITING:
+                super().data_received(data[:FREE_BYTES])  # the head, so that the application can answer it
+            self._turn_away()
+            return
         super().data_received(data)
-        if self._connection.stage is Stage.WAITING and self._is_answering():
-            self._connection.enter(Stage.ANSWERING, time.monotonic())
+        if self.conn.our_state is h11.DONE:
+            # What is left of a request that was answered already is dropped as it comes.
+            self._connections.release(self._connection)
+        stage = self._stage()
+        if stage is not self._connection.stage:
+            self._connection.enter(stage, now)
+        elif stage is Stage.READING:
+            self._connection.read(len(data), now)
 
     def on_response_complete(self) -> None:
         """Wait for the next request, unless it is there already."""
+        self._connections.release(self._connection, kept=len(self.conn.trailing_data[0]))
         super().on_response_complete()
-        stage = Stage.ANSWERING if self._is_answering() else Stage.WAITING
-        self._connection.enter(stage, time.monotonic())
+        self._connection.enter(self._stage(), time.monotonic())
+
+    def shutdown(self) -> None:
+        """Answer what is there, and wait for no body any more."""
+        if self._connection.stage is Stage.READING:
+            self.transport.abort()
+        else:
+            super().shutdown()
 
     def resume_writing(self) -> None:
         """Note that the reader reads."""
@@ -72,24 +93,58 @@ class LimitedProtocol(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no HTTP, with the headers that every answer has, and without a line in the log for each."""
+        self._send_plain(400, b"Bad Request", msg)
+
+    def _send_plain(self, status: int, reason: bytes, msg: str) -> None:
         headers = [("content-type", "text/plain; charset=utf-8"), ("connection", "close"), *SECURITY_HEADERS.items()]
         try:
-            head = self.conn.send(h11.Response(status_code=400, headers=headers, reason=b"Bad Request"))
+            head = self.conn.send(h11.Response(status_code=status, headers=headers, reason=reason))
             body = self.conn.send(h11.Data(data=msg.encode("ascii")))
             self.transport.write((head or b"") + (body or b"") + (self.conn.send(h11.EndOfMessage()) or b""))
         except h11.LocalProtocolError:
             pass  # an answer was on its way already
         self.transport.close()
 
-    def _is_answering(self) -> bool:
-        return self.cycle is not None and not self.cycle.response_complete
+    def _stage(self) -> Stage:
+        if self.cycle is None or self.cycle.response_complete:
+            return Stage.WAITING
+        return Stage.READING if self.cycle.more_body else Stage.ANSWERING
+
+    def _turn_away(self) -> None:
+        """Take no more of a connection for which there is no room; an application that waits for a body is told."""
+        self.flow.pause_reading()
+        if self._stage() is Stage.WAITING:
+            self._send_plain(503, b"Service Unavailable", "Too many requests are on their way.")
+            return
+        self.cycle.keep_alive = False
+        if self.cycle.more_body:
+            self._no_room = True
+            self.cycle.body = bytearray()
+            self.cycle.message_event.set()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self._inner if scope["path"] in self._probes else self._refusal() or self._inner
-        await app(scope, receive, send)
+        async def receive_with_room() -> Message:
+            message = await receive()
+            if self._no_room:
+                hint = "send it again in a moment"
+                raise RequestError(503, "the bodies of too many requests are on their way", hint, retry_s=RETRY_S)
+            return message
 
-    def _refusal(self) -> ASGIApp | None:
+        app = self._inner if scope["path"] in self._probes else self._refusal(scope) or self._inner
+        try:
+            await app(scope, receive_with_room, send)
+        except asyncio.CancelledError:
+            # The server ends, and its grace is over: uvicorn would log a traceback for each.
+            self.cycle.disconnected = True
+            self.transport.abort()
+
+    def _refusal(self, scope: Scope) -> ASGIApp | None:
         headers = {"retry-after": str(RETRY_S), "connection": "close"}
+        if {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}:
+            # RFC 9112, 6.1: perhaps somebody on the way takes the one, and saw the end of the request elsewhere.
+            hint = "send one of them"
+            error = "the request has Content-Length and Transfer-Encoding"
+            return secured(problem_response(400, error, hint, {"connection": "close"}))
         if self._connection.reserved:
             hint = "close some pages, or raise dashboard.connections_max or dashboard.connections_per_address_max"
             return secured(problem_response(503, "all connections are in use", hint, headers))

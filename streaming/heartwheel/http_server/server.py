@@ -16,7 +16,8 @@ from starlette.types import ASGIApp
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.http_server.acceptor import Acceptor
-from heartwheel.http_server.connections import Connection, Connections, Limits, Network
+from heartwheel.http_server.connection import Connection, Limits
+from heartwheel.http_server.connections import Connections, Network
 from heartwheel.http_server.open_files import raise_limit
 from heartwheel.http_server.protocol import LimitedProtocol
 

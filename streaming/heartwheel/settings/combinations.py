@@ -10,7 +10,7 @@ from heartwheel.group_settings import OVERRIDES, least_of, split_override
 from heartwheel.settings.cluster import client_secrets, lacks_secret, turned_off
 from heartwheel.settings.locations import is_local, runs_elsewhere
 from heartwheel.settings.models import Settings
-from heartwheel.settings.units import format_duration
+from heartwheel.settings.units import format_duration, format_size
 
 
 class Rule(NamedTuple):
@@ -181,6 +181,13 @@ RULES: Final = (
         lambda s: s.gateway.records_per_request_max > s.gateway.waiting_records_max,
         lambda s: f"is more than the {s.gateway.waiting_records_max} records that may wait",
         "such a request could never be accepted; raise gateway.waiting_records_max",
+    ),
+    Rule(
+        "gateway.body_bytes_max",
+        ("gateway.bodies_bytes_max",),
+        lambda s: s.gateway.body_bytes_max > s.gateway.bodies_bytes_max,
+        lambda s: f"is more than the {format_size(s.gateway.bodies_bytes_max)} that all bodies together may have",
+        "such a body could never be accepted; raise gateway.bodies_bytes_max",
     ),
     Rule(
         "engine.members_per_group_max",

@@ -411,6 +411,7 @@ class GatewaySettings(Section):
         trusted_proxies: addresses and networks of proxies, with commas; `X-Forwarded-For` of theirs is believed.
         timeout_ms: how long Kafka may take to acknowledge.
         body_bytes_max: longest body.
+        bodies_bytes_max: most bytes of all bodies that are not answered yet.
         records_per_request_max: most records of one body.
         records_per_second_max: most records of one address in the long run, and at once.
         waiting_records_max: most records that wait for Kafka.
@@ -427,7 +428,8 @@ class GatewaySettings(Section):
     tls_key: str = ""
     trusted_proxies: Annotated[str, AfterValidator(_networks), Field(max_length=4_096)] = ""
     timeout_ms: Annotated[DurationMs, Field(ge=100, le=60_000)] = 5_000
-    body_bytes_max: Annotated[SizeBytes, Field(ge=1_024, le=2**26)] = 4 * 2**20
+    body_bytes_max: Annotated[SizeBytes, Field(ge=1_024, le=2**26)] = 256 * 2**10
+    bodies_bytes_max: Annotated[SizeBytes, Field(ge=2**16, le=2**32)] = 64 * 2**20
     records_per_request_max: Annotated[int, Field(ge=1, le=1_000_000)] = 20_000
     records_per_second_max: Annotated[int, Field(ge=1, le=10_000_000)] = 20_000
     waiting_records_max: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final
+
+from heartwheel.addresses import network_of
 
 WINDOW_S: Final = 300.0
 """How long a failed login counts, seconds."""
@@ -71,14 +72,5 @@ class Attempts:
 
 
 def _keys(address: str, user: str) -> list[tuple[Key, int]]:
-    place = _place_of(address)
+    place = network_of(address)
     return [(("both", place, user), OF_ONE_MAX), (("address", place), OF_ADDRESS_MAX), (("user", user), OF_USER_MAX)]
-
-
-def _place_of(address: str) -> str:
-    """Return the network that an address stands for: who has an IPv6 address has as many as they like."""
-    try:
-        parsed = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    return str(ipaddress.ip_network((parsed, 64), strict=False)) if parsed.version == 6 else str(parsed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import Final
 from urllib.parse import parse_qs, quote, urlsplit
@@ -13,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from heartwheel.dashboard.login.login import Login, Looker
 from heartwheel.dashboard.login.page import login_page
 from heartwheel.dashboard.login.sessions import COOKIE
+from heartwheel.http_server.bodies import read_body
 from heartwheel.http_server.paths import raw_path
 from heartwheel.http_server.peers import client_of, header, is_same_origin, is_secure
 from heartwheel.http_server.problems import RequestError, problem_response
@@ -77,7 +77,10 @@ class Gate:
             return HTMLResponse(login_page(self._base, _inside(wanted)), headers=_NO_STORE)
         if not is_same_origin(scope):
             return problem_response(403, "this form was sent by another site", "open the dashboard itself and log in")
-        fields = await _read_form(receive)
+        body = await read_body(
+            scope, receive, what="form", bytes_max=_FORM_BYTES_MAX, timeout_s=_FORM_S, hint="shorten it"
+        )
+        fields = _fields_of(body)
         return self._log_out(scope) if scope["path"] == LOGOUT else await self._log_in(scope, fields)
 
     async def _log_in(self, scope: Scope, fields: dict[str, str]) -> Response:
@@ -160,26 +163,12 @@ def _inside(wanted: str) -> str:
     return quote(wanted, safe="/?&=%:@!$'()*+,;~-._")
 
 
-async def _read_form(receive: Receive) -> dict[str, str]:
-    """Read the fields of a form; of one that comes twice the first.
+def _fields_of(body: bytes) -> dict[str, str]:
+    """Parse a form; of a field that comes twice the first counts.
 
     Raises:
-        RequestError: 413, if it is too long; 400, if it does not come to its end.
+        RequestError: 400, if it cannot be read.
     """
-    body = bytearray()
-    try:
-        async with asyncio.timeout(_FORM_S):
-            while True:
-                message = await receive()
-                if message["type"] != "http.request":
-                    raise RequestError(400, "the form did not come to its end", "send it again")
-                body += message.get("body", b"")
-                if len(body) > _FORM_BYTES_MAX:
-                    raise RequestError(413, f"the form is longer than {_FORM_BYTES_MAX} bytes", "shorten it")
-                if not message.get("more_body", False):
-                    break
-    except TimeoutError:
-        raise RequestError(400, "the form did not come to its end", "send it again") from None
     try:
         found = parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=10)
     except ValueError:
