@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from heartwheel.explain.local_zone import parse_zone
 from heartwheel.explain.scan import Scanned
 from support.broker_logs import REAL, expectations, explained, judge
 
@@ -166,9 +167,9 @@ def test_times_by_the_second_are_said_to_be(layout: str) -> None:
 def test_time_zones_without_a_name_are_given() -> None:
     """A layout without a zone is that of `--utc-offset`; one with its own is not moved by it."""
     ahead = "\n".join(f"[{entry.stamp(hours=5)}] INFO {entry.message} ({entry.logger})" for entry in _entries())
-    assert judge(explained(ahead, utc_offset_ms=5 * 3_600_000), expectations()) == []
+    assert judge(explained(ahead, zone=parse_zone("+05:00")), expectations()) == []
     named = "\n".join(LAYOUTS["log4j2 ISO8601 with T and offset"](entry) for entry in _entries())
-    assert judge(explained(named, utc_offset_ms=5 * 3_600_000), expectations()) == []
+    assert judge(explained(named, zone=parse_zone("+05:00")), expectations()) == []
 
 
 def _cloudwatch(entries: list[Entry]) -> dict[str, object]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from heartwheel.explain.history import History
 from heartwheel.explain.layouts import Layout
+from heartwheel.explain.local_zone import LocalZone
 from heartwheel.explain.opened_log import decoded
 from heartwheel.explain.order import in_order
 from heartwheel.explain.scan import FactReader, Scanned, scan
@@ -32,11 +33,13 @@ OUT: Final = {
 """Kinds in which a membership ended."""
 
 
-def explained(*logs: bytes | str, utc_offset_ms: int = 0, scanned: Scanned | None = None) -> list[ExplainedEvent]:
+def explained(
+    *logs: bytes | str, zone: LocalZone | None = None, scanned: Scanned | None = None
+) -> list[ExplainedEvent]:
     """Explain logs that are given by their text; `log0`, `log1` and so on are their names."""
     names = [f"log{number}" for number in range(len(logs))]
     counts = scanned or Scanned()
-    layout = Layout(utc_offset_ms)
+    layout = Layout(zone)
 
     def facts() -> Iterable[Any]:
         for number, log in enumerate(logs):

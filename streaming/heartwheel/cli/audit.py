@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from heartwheel.cli.audit_broker_log import audit_broker_log, parsed_offset_ms
+from heartwheel.cli.audit_broker_log import audit_broker_log, parsed_zone
 from heartwheel.cli.console import (
     AsJson,
     BootstrapFlag,
@@ -74,7 +74,7 @@ def audit(
         typer.Option(metavar="FILE", help="Hold it against this log of a broker instead; can be repeated, - is stdin."),
     ] = None,
     utc_offset: Annotated[
-        str, typer.Option(metavar="+HH:MM", help="With --broker-log: the zone of its times that name none.")
+        str, typer.Option(metavar="ZONE", help="With --broker-log: the zone of its times that name none.")
     ] = "+00:00",
     tolerance: Annotated[
         str | None,
@@ -118,7 +118,7 @@ def audit(
             settings,
             expirations=expirations,
             triggers=triggers,
-            utc_offset_ms=parsed_offset_ms(utc_offset),
+            zone=parsed_zone(utc_offset),
             tolerance_ms=None if tolerance is None else _duration(tolerance, "--tolerance"),
             examples=examples,
             as_json=json,

@@ -15,6 +15,7 @@ from heartwheel.errors import HeartwheelError
 
 if TYPE_CHECKING:
     from heartwheel.explain.compare import BrokerReport
+    from heartwheel.explain.local_zone import LocalZone
     from heartwheel.settings import Settings
     from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
@@ -27,7 +28,7 @@ def audit_broker_log(
     *,
     expirations: Path | None,
     triggers: Path | None,
-    utc_offset_ms: int,
+    zone: LocalZone,
     tolerance_ms: int | None,
     examples: int,
     as_json: bool,
@@ -39,7 +40,7 @@ def audit_broker_log(
         settings: where Kafka is and what the topics are called.
         expirations: a file of rows in place of the topic.
         triggers: likewise.
-        utc_offset_ms: how far times without a zone are ahead of UTC in the log, ms.
+        zone: that of times that name none in the log.
         tolerance_ms: how far apart two times that agree may be, ms; `None` takes it from the settings.
         examples: most that are shown of those that agree.
         as_json: whether to print JSON.
@@ -56,7 +57,7 @@ def audit_broker_log(
     from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
     scanned = Scanned()
-    events = list(explain_logs(logs, scanned, stdin=sys.stdin.buffer, utc_offset_ms=utc_offset_ms))
+    events = list(explain_logs(logs, scanned, stdin=sys.stdin.buffer, zone=zone))
     if scanned.first_ms is None or scanned.last_ms is None:
         hint = "give the logs of all brokers; heartwheel explain shows what is in them"
         raise HeartwheelError(f"no line of a group coordinator in {', '.join(logs)}", hint=hint)
@@ -156,11 +157,11 @@ def _clock(at_ms: int) -> str:
     return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}.{at_ms % 1000:03d}Z"
 
 
-def parsed_offset_ms(text: str) -> int:
-    """Read `--utc-offset`, ms."""
-    from heartwheel.explain.times import parse_utc_offset_ms
+def parsed_zone(text: str) -> LocalZone:
+    """Return the zone that `--utc-offset` names."""
+    from heartwheel.explain.local_zone import parse_zone
 
     try:
-        return parse_utc_offset_ms(text)
+        return parse_zone(text)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--utc-offset") from None

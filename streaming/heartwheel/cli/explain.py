@@ -15,17 +15,27 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.text import Text
 
+from heartwheel.cli.audit_broker_log import parsed_zone
 from heartwheel.cli.console import load, stderr, stdout
-from heartwheel.cli.explain_output import printer, say_what_was_read, show_summary, show_unknown, show_verdicts
+from heartwheel.cli.explain_output import (
+    printer,
+    say_what_was_read,
+    say_zone,
+    show_summary,
+    show_unknown,
+    show_verdicts,
+)
 from heartwheel.errors import HeartwheelError
 from heartwheel.wall_clock import wall_ms
 
 if TYPE_CHECKING:
-    from heartwheel.explain.run import Wanted
+    from heartwheel.explain.local_zone import LocalZone
     from heartwheel.explain.scan import Scanned
+    from heartwheel.explain.wanted import Wanted
     from heartwheel.wire.explained import ExplainedEvent
 
 _STDIN: Final = "-"
+_HINT: Final = "the broker may log at WARN: kafka.coordinator.group and org.apache.kafka.coordinator.group need INFO"
 _PROGRESS_FROM_BYTES: Final = 32 << 20
 _EVENTS_AT_ONCE: Final = 1_000
 _AGO: Final = re.compile(r"^(\d+)(s|m|min|h|d)$")
@@ -35,24 +45,32 @@ _UNIT_MS: Final = {"s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 
 def explain(
     *,
     files: Annotated[list[str], typer.Argument(metavar="FILE..", help="Logs of brokers, also gzipped; - reads stdin.")],
-    group: Annotated[str | None, typer.Option(metavar="ID", help="Only this group.")] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Only this group, or those of a pattern: 'pay*'; can be repeated."),
+    ] = None,
     member: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only this member, by member, client or instance id.")
+        list[str] | None,
+        typer.Option(metavar="ID", help="Only this member, by member, client or instance id; likewise."),
     ] = None,
     since: Annotated[
         str | None, typer.Option(metavar="TIME", help="Only from this time on: 2026-11-22T02:12, or 15m ago.")
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Only before this time.")] = None,
     utc_offset: Annotated[
-        str, typer.Option(metavar="+HH:MM", help="The time zone of times that name none, as the broker's own layout.")
-    ] = "+00:00",
+        str | None,
+        typer.Option(
+            metavar="ZONE", help="The zone of times that name none: +01:00, or Europe/Berlin. Else they stay."
+        ),
+    ] = None,
     summary: Annotated[bool, typer.Option("--summary", help="A table of the groups, and no events.")] = False,
     unknown: Annotated[
         bool, typer.Option("--unknown", help="Show what looks like a coordinator's line and is not understood.")
     ] = False,
     follow: Annotated[bool, typer.Option("--follow", help="Go on as the logs grow, until Ctrl-C.")] = False,
     fail_on_expired: Annotated[
-        bool, typer.Option("--fail-on-expired", help="Exit with 1 if a coordinator threw a member out.")
+        bool,
+        typer.Option("--fail-on-expired", help="Exit with 1 if a coordinator threw a member out, or nothing was read."),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")] = False,
     page: Annotated[bool, typer.Option("--page", help="Show it in a browser, until Ctrl-C.")] = False,
@@ -83,23 +101,26 @@ def explain(
         kubectl logs -f kafka-0 | heartwheel explain --page --follow -
     """
     from heartwheel.explain.lines import Lines
-    from heartwheel.explain.run import Wanted
+    from heartwheel.explain.local_zone import LocalZone
     from heartwheel.explain.scan import Scanned
     from heartwheel.explain.summary import Summary
+    from heartwheel.explain.wanted import Wanted
 
-    offset_ms = _offset(utc_offset)
-    wanted = Wanted(group, member, _time(since, "--since", offset_ms), _time(until, "--until", offset_ms))
+    zone = LocalZone() if utc_offset is None else parsed_zone(utc_offset)
+    times = _time(since, "--since", zone), _time(until, "--until", zone)
+    zone.used = 0
+    wanted = Wanted(group or (), member or (), *times)
     if page:
-        _show_page(files, wanted, offset_ms, follow=follow, host=host, port=port, open_browser=open_)
+        _show_page(files, wanted, zone, follow=follow, host=host, port=port, open_browser=open_)
         return
     scanned, sums, lines = Scanned(), Summary(), Lines()
     show = printer(json=json, silent=summary or unknown, lines=lines)
     kicked = False
     try:
-        for event in _events(files, scanned, offset_ms, follow=follow):
+        for event in _events(files, scanned, zone, follow=follow):
             if wanted.takes(event):
                 sums.add(event)
-                kicked = kicked or event.kind in _kicks()
+                kicked |= event.kind in _kicks()
                 show(event)
     except KeyboardInterrupt:
         if not follow:
@@ -111,14 +132,16 @@ def explain(
     elif not json:
         show_verdicts(sums)
     say_what_was_read(scanned, files, unknown=unknown)
-    if fail_on_expired and kicked:
-        raise typer.Exit(1)
+    say_zone(files, zone)
+    _check(wanted, scanned, follow=follow)
+    if fail_on_expired:
+        _fail(scanned, kicked=kicked)
 
 
 def _show_page(
     files: list[str],
     wanted: Wanted,
-    offset_ms: int,
+    zone: LocalZone,
     *,
     follow: bool,
     host: str | None,
@@ -139,21 +162,35 @@ def _show_page(
         if open_browser:
             typer.launch(shown.url)
         if follow:
-            for events in follow_logs(
-                files, scanned, stdin=stdin, utc_offset_ms=offset_ms, go_on=lambda: not over.is_set()
-            ):
+            for events in follow_logs(files, scanned, stdin=stdin, zone=zone, go_on=lambda: not over.is_set()):
                 shown.take([event for event in events if wanted.takes(event)], scanned, follows=True)
         else:
-            found = explain_logs(files, scanned, stdin=stdin, utc_offset_ms=offset_ms)
+            found = explain_logs(files, scanned, stdin=stdin, zone=zone)
             while some := list(islice((event for event in found if wanted.takes(event)), _EVENTS_AT_ONCE)):
                 shown.take(some, scanned)
                 if over.is_set():
                     return
             shown.take([], scanned)
         say_what_was_read(scanned, files, unknown=False)
+        say_zone(files, zone)
         while not over.wait(1.0):
             if not shown.running:
                 raise HeartwheelError("the page has ended by itself", hint="the lines above may tell why")
+
+
+def _check(wanted: Wanted, scanned: Scanned, *, follow: bool) -> None:
+    """Raise an error for a group or member that the whole of a log does not have."""
+    missing = wanted.missing(scanned.groups) if scanned.coordinator_lines and not follow else None
+    if missing is not None:
+        raise missing
+
+
+def _fail(scanned: Scanned, *, kicked: bool) -> None:
+    """End with 1 if a member was thrown out, or if the log cannot show that none was."""
+    if not scanned.coordinator_lines:
+        raise HeartwheelError("no line of a group coordinator was read, so the log cannot show it", hint=_HINT)
+    if kicked:
+        raise typer.Exit(1)
 
 
 def _kicks() -> frozenset[str]:
@@ -162,30 +199,21 @@ def _kicks() -> frozenset[str]:
     return KICKS
 
 
-def _events(files: list[str], scanned: Scanned, offset_ms: int, *, follow: bool) -> Iterator[ExplainedEvent]:
+def _events(files: list[str], scanned: Scanned, zone: LocalZone, *, follow: bool) -> Iterator[ExplainedEvent]:
     from heartwheel.explain.run import explain_logs, follow_logs
 
     stdin = sys.stdin.buffer
     if follow:
-        for events in follow_logs(files, scanned, stdin=stdin, utc_offset_ms=offset_ms):
+        for events in follow_logs(files, scanned, stdin=stdin, zone=zone):
             yield from events
             if events:
                 sys.stdout.flush()
         return
     with _progress(files) as advance:
-        yield from explain_logs(files, scanned, stdin=stdin, utc_offset_ms=offset_ms, progress=advance)
+        yield from explain_logs(files, scanned, stdin=stdin, zone=zone, progress=advance)
 
 
-def _offset(text: str) -> int:
-    from heartwheel.explain.times import parse_utc_offset_ms
-
-    try:
-        return parse_utc_offset_ms(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--utc-offset") from None
-
-
-def _time(text: str | None, option: str, offset_ms: int) -> int | None:
+def _time(text: str | None, option: str, zone: LocalZone) -> int | None:
     from heartwheel.explain.times import number_ms
 
     if text is None:
@@ -199,8 +227,9 @@ def _time(text: str | None, option: str, offset_ms: int) -> int | None:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise typer.BadParameter(f"{text} is no time such as 2026-11-22T02:12 or 15m", param_hint=option) from None
-    bare = moment.tzinfo is None
-    return int(moment.replace(tzinfo=UTC if bare else moment.tzinfo).timestamp() * 1000) - (offset_ms if bare else 0)
+    if moment.tzinfo is not None:
+        return int(moment.timestamp() * 1000)
+    return zone.utc_ms(int(moment.replace(tzinfo=UTC).timestamp() * 1000))
 
 
 @contextmanager

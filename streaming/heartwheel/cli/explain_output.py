@@ -8,10 +8,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import typer
+from rich.text import Text
 
 from heartwheel.cli.console import plain_table, stderr, stdout
+from heartwheel.plain import plain
 
 if TYPE_CHECKING:
+    from heartwheel.explain.local_zone import LocalZone
     from heartwheel.explain.scan import Scanned
     from heartwheel.explain.summary import GroupSummary, Summary
     from heartwheel.wire.explained import ExplainedEvent
@@ -45,8 +48,6 @@ def printer(*, json: bool, silent: bool, lines: object) -> Callable[[ExplainedEv
 
 def show_verdicts(sums: Summary) -> None:
     """Print in a sentence or two what became of each group."""
-    from heartwheel.plain import plain
-
     groups = sums.groups()
     if groups:
         typer.echo("")
@@ -56,7 +57,7 @@ def show_verdicts(sums: Summary) -> None:
 
 def show_summary(sums: Summary, *, json: bool) -> None:
     """Print a table of the groups, or one JSON document a line."""
-    from heartwheel.plain import plain, plain_json
+    from heartwheel.plain import plain_json
 
     groups = sums.groups()
     if json:
@@ -107,7 +108,7 @@ def _lengths(group: GroupSummary) -> tuple[str, str]:
 
 def show_unknown(scanned: Scanned, *, json: bool) -> None:
     """Print the shapes of the coordinator's lines that are not known, the most frequent first."""
-    from heartwheel.plain import plain, plain_json
+    from heartwheel.plain import plain_json
 
     for shape, number in scanned.unknown.most_common():
         text, file, line = scanned.unknown_example[shape]
@@ -144,6 +145,25 @@ def say_what_was_read(scanned: Scanned, files: list[str], *, unknown: bool) -> N
         say.print(
             f"{scanned.unknown_lines:,} lines of coordinators were not understood: --unknown shows them", markup=False
         )
+
+
+def say_zone(files: list[str], zone: LocalZone) -> None:
+    """Say on stderr in which zone times are, where the log does not, and if that is probably another one."""
+    from heartwheel.explain.clock_check import zone_doubt
+    from heartwheel.wall_clock import wall_ms
+
+    if not zone.used:
+        return
+    say = stderr()
+    if zone.is_assumed:
+        words = (
+            "times without Z are as the log has them, which names no zone: --utc-offset Europe/Berlin makes them UTC"
+        )
+        say.print(words, markup=False)
+    for name in files:
+        doubt = zone_doubt(name, zone, now_ms=wall_ms())
+        if doubt:
+            say.print(Text.assemble(("warning: ", "bold yellow"), plain(doubt)))
 
 
 def _iso(time_ms: int) -> str:

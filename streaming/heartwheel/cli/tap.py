@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from heartwheel.cli.audit_broker_log import parsed_offset_ms
+from heartwheel.cli.audit_broker_log import parsed_zone
 from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load, stderr
 from heartwheel.cli.signals import stopped_by_signals
 from heartwheel.wall_clock import wall_ms
@@ -47,7 +47,7 @@ def tap(
         bool, typer.Option("--from-begin", help="A new tap reads what the log holds already; else what comes.")
     ] = False,
     utc_offset: Annotated[
-        str, typer.Option(metavar="+HH:MM", help="How far the logs' times are ahead of UTC, if they do not say.")
+        str, typer.Option(metavar="ZONE", help="How far the logs' times are ahead of UTC, if they do not say.")
     ] = "+00:00",
     bootstrap_servers: BootstrapFlag = None,
     config: ConfigFile = None,
@@ -76,7 +76,7 @@ def tap(
         request_log=request_log,
         positions=positions,
         broker_log=broker_log,
-        utc_offset_ms=parsed_offset_ms(utc_offset),
+        zone=parsed_zone(utc_offset),
         from_begin=from_begin,
     )
     running = Tap(settings, plan, said=lambda words: stderr().print(words, markup=False))

@@ -44,6 +44,7 @@ class Fact(msgspec.Struct, kw_only=True, array_like=True, omit_defaults=True):
         line: number of the line, from 1.
         time_ms: epoch ms.
         coarse: whether that is by the second only.
+        zone_assumed: whether the line names no time zone, and nobody else has.
         said: what it says.
         broker_id: who wrote it.
         group_id: about which group; empty where the line does not say.
@@ -85,6 +86,7 @@ class Fact(msgspec.Struct, kw_only=True, array_like=True, omit_defaults=True):
     words: str = ""
     static: bool = False
     state: str = ""
+    zone_assumed: bool = False
 
     def same_as(self, other: Fact) -> bool:
         """Tell whether another line says the same at the same time: a line that was given twice."""

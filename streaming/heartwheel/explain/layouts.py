@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from heartwheel.explain.local_zone import LocalZone
 from heartwheel.explain.times import Stamp, choose, number_ms, stamps_in
 from heartwheel.wall_clock import wall_ms
 
@@ -65,14 +66,14 @@ class Layout:
     """Find messages and times in lines.
 
     Args:
-        utc_offset_ms: how far times without a zone are ahead of UTC, ms.
+        zone: that of times that name none.
         now_ms: epoch ms, to guess the year where a layout leaves it out; the present if absent.
         needle: what every message has in it, at its begin.
     """
 
-    def __init__(self, utc_offset_ms: int = 0, *, now_ms: int | None = None, needle: str = NEEDLE) -> None:
+    def __init__(self, zone: LocalZone | None = None, *, now_ms: int | None = None, needle: str = NEEDLE) -> None:
         self._needle = needle
-        self._offset_ms = utc_offset_ms
+        self.zone = zone or LocalZone()
         self._now_ms = wall_ms() if now_ms is None else now_ms
 
     def read(self, line: bytes, before: bytes = b"", after: bytes = b"") -> Iterator[Message]:
@@ -159,8 +160,8 @@ class Layout:
             return outer
         stamps = stamps_in(head) or stamps_in(tail)
         if outer is None:
-            return choose(stamps, self._offset_ms, now_ms=self._now_ms)
-        return choose([Stamp(outer[0], zoned=True, coarse=True, at=-1), *stamps], 0, now_ms=self._now_ms)
+            return choose(stamps, self.zone, now_ms=self._now_ms)
+        return choose([Stamp(outer[0], zoned=True, coarse=True, at=-1), *stamps], self.zone, now_ms=self._now_ms)
 
     def _time_of(self, value: dict[str, Any]) -> tuple[int, bool] | None:
         instant = value.get("instant")
@@ -181,7 +182,7 @@ class Layout:
         if isinstance(value, str):
             stamps = stamps_in(value)
             if stamps:
-                return choose(stamps, self._offset_ms, now_ms=self._now_ms)
+                return choose(stamps, self.zone, now_ms=self._now_ms)
             try:
                 value = float(value) if "." in value else int(value)
             except ValueError:

@@ -63,11 +63,12 @@ class Lines:
 
 
 def clock(event: ExplainedEvent) -> str:
-    """Write an event's time, in UTC; by the second if the log has no more."""
+    """Write an event's time, in UTC; by the second if the log has no more, and without Z if it names no zone."""
     moment = datetime.fromtimestamp(event.time_ms / 1000, UTC)
+    zone = " " if event.zone_assumed else "Z"
     if event.time_error_ms:
-        return f"{moment:%Y-%m-%d %H:%M:%S}  +-1s"
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{event.time_ms % 1000:03d}Z"
+        return f"{moment:%Y-%m-%d %H:%M:%S}{zone} +-1s"
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{event.time_ms % 1000:03d}{zone}"
 
 
 def what(event: ExplainedEvent) -> str:

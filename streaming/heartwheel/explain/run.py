@@ -3,46 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from heartwheel.explain.facts import Fact
 from heartwheel.explain.follow import follow
 from heartwheel.explain.history import History
 from heartwheel.explain.layouts import Layout
+from heartwheel.explain.local_zone import LocalZone
 from heartwheel.explain.opened_log import open_log
 from heartwheel.explain.order import in_order
 from heartwheel.explain.scan import FactReader, Scanned, scan
 from heartwheel.wire.explained import ExplainedEvent
-
-
-class Wanted(NamedTuple):
-    """Say which events are wanted.
-
-    Args:
-        group: the id of a group; all if absent.
-        member: a member id, client id or instance id; all if absent.
-        since_ms: the first time, epoch ms.
-        until_ms: the time after the last, epoch ms.
-    """
-
-    group: str | None = None
-    member: str | None = None
-    since_ms: int | None = None
-    until_ms: int | None = None
-
-    def takes(self, event: ExplainedEvent) -> bool:
-        """Tell whether an event is wanted."""
-        if self.group is not None and event.group_id != self.group:
-            return False
-        if self.since_ms is not None and event.time_ms < self.since_ms:
-            return False
-        if self.until_ms is not None and event.time_ms >= self.until_ms:
-            return False
-        return self.member is None or self._names(event)
-
-    def _names(self, event: ExplainedEvent) -> bool:
-        ids = (event.member_id, event.client_id, event.group_instance_id, event.new_member_id, event.returned_as)
-        return self.member in ids or self.member in event.blocked_by or self.member in event.caused_by
 
 
 def explain_logs(
@@ -50,7 +21,7 @@ def explain_logs(
     scanned: Scanned,
     *,
     stdin: BinaryIO,
-    utc_offset_ms: int = 0,
+    zone: LocalZone | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[ExplainedEvent]:
     """Explain whole logs.
@@ -59,7 +30,7 @@ def explain_logs(
         names: of the logs; `-` is the standard input.
         scanned: where to count.
         stdin: what `-` stands for.
-        utc_offset_ms: how far times without a zone are ahead of UTC, ms.
+        zone: that of times that name none; UTC if absent.
         progress: called with how many bytes were read.
 
     Returns:
@@ -68,7 +39,7 @@ def explain_logs(
     Raises:
         HeartwheelError: if a log cannot be read.
     """
-    return History(names).explain(in_order(_facts(names, scanned, stdin, Layout(utc_offset_ms), progress)))
+    return History(names).explain(in_order(_facts(names, scanned, stdin, Layout(zone), progress)))
 
 
 def follow_logs(
@@ -76,7 +47,7 @@ def follow_logs(
     scanned: Scanned,
     *,
     stdin: BinaryIO,
-    utc_offset_ms: int = 0,
+    zone: LocalZone | None = None,
     go_on: Callable[[], bool] = lambda: True,
 ) -> Iterator[list[ExplainedEvent]]:
     """Explain logs as they grow.
@@ -87,7 +58,7 @@ def follow_logs(
         names: of the logs; `-` is the standard input.
         scanned: where to count.
         stdin: what `-` stands for.
-        utc_offset_ms: how far times without a zone are ahead of UTC, ms.
+        zone: that of times that name none; UTC if absent.
         go_on: asked before each look whether to go on.
 
     Returns:
@@ -97,7 +68,7 @@ def follow_logs(
         HeartwheelError: if a log cannot be read.
     """
     history = History(names, hold_ms=0)
-    layout = Layout(utc_offset_ms)
+    layout = Layout(zone)
     readers = [FactReader(name, number, layout, scanned) for number, name in enumerate(names)]
     for facts in follow(names, readers, scanned, stdin=stdin, go_on=go_on):
         yield [event for fact in facts for event in history.add(fact)]

@@ -19,6 +19,9 @@ from heartwheel.explain.texts import read
 LINE_BYTES_MAX: Final = 64 << 20
 """Longest line that is read, bytes; a longer one is counted and left out."""
 
+GROUPS_MAX: Final = 50_000
+"""Most groups whose names are noted."""
+
 UNKNOWN_MAX: Final = 1_000
 """Most different unknown texts that are kept."""
 
@@ -50,6 +53,8 @@ class Scanned:
         self.too_long = 0
         self.unknown: Counter[str] = Counter()
         self.unknown_example: dict[str, tuple[str, str, int]] = {}
+        self.groups: dict[str, None] = {}
+        """The groups that lines of coordinators name, the first ones."""
         self.first_ms: int | None = None
         self.last_ms: int | None = None
 
@@ -65,6 +70,11 @@ class Scanned:
             shape = "(others)"
         self.unknown[shape] += 1
         self.unknown_example.setdefault(shape, (text, file, line))
+
+    def note_group(self, group_id: str) -> None:
+        """Note that a line names a group."""
+        if group_id and len(self.groups) < GROUPS_MAX:
+            self.groups[group_id] = None
 
     def note_time(self, time_ms: int) -> None:
         """Widen the time that the coordinator's lines span."""
@@ -86,6 +96,7 @@ class FactReader:
         self.name, self.number = name, number
         self._layout, self._scanned = layout, scanned
         self._last_ms: int | None = None
+        self._zone_assumed = False
         self._risen: dict[int, int] = {}
 
     def facts(self, line: bytes, number: int, before: bytes = b"", after: bytes = b"") -> Iterator[Fact]:
@@ -97,7 +108,8 @@ class FactReader:
             before: what is before it.
             after: what is after it.
         """
-        scanned = self._scanned
+        scanned, zone = self._scanned, self._layout.zone
+        unzoned = zone.used
         for message in self._layout.read(line, before, after):
             scanned.coordinator_lines += 1
             fact = read(message.text)
@@ -111,12 +123,17 @@ class FactReader:
                 if self._last_ms is None:
                     continue
                 time_ms = self._last_ms
+            else:
+                self._zone_assumed = zone.is_assumed and zone.used > unzoned
+            unzoned = zone.used
             self._last_ms = time_ms
             scanned.note_time(time_ms)
+            scanned.note_group(fact.group_id)
             if fact.said is Said.NOTHING:
                 continue
             scanned.coarse += message.coarse
             fact.file, fact.line, fact.time_ms, fact.coarse = self.number, number, time_ms, message.coarse
+            fact.zone_assumed = self._zone_assumed
             fact.order_ms = self._order(fact.broker_id, time_ms)
             yield fact
 

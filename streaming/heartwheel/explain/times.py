@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 _MONTHS: Final = {
     name: number
@@ -53,6 +53,14 @@ class Stamp(NamedTuple):
     year_known: bool = True
 
 
+class Zone(Protocol):
+    """The zone of times that name none."""
+
+    def utc_ms(self, local_ms: int) -> int:
+        """Turn a local time, epoch ms as if it were UTC, into UTC."""
+        ...
+
+
 def stamps_in(text: str) -> list[Stamp]:
     """Find the times in a text, the first one first; a bare epoch number or a syslog time only where no other is."""
     found = [_of(match) for pattern in (_DATED, _NAMED) for match in pattern.finditer(text)]
@@ -63,7 +71,7 @@ def stamps_in(text: str) -> list[Stamp]:
     return sorted((stamp for stamp in found if stamp is not None), key=lambda stamp: stamp.at)
 
 
-def choose(stamps: list[Stamp], utc_offset_ms: int, *, now_ms: int) -> tuple[int, bool] | None:
+def choose(stamps: list[Stamp], zone: Zone, *, now_ms: int) -> tuple[int, bool] | None:
     """Choose the time of a line.
 
     The first time with a zone counts, for it is the one of whoever carried the line (CRI, Docker, CloudWatch). Else the
@@ -71,7 +79,7 @@ def choose(stamps: list[Stamp], utc_offset_ms: int, *, now_ms: int) -> tuple[int
 
     Args:
         stamps: the times before the message, in their order.
-        utc_offset_ms: how far times without a zone are ahead of UTC, ms.
+        zone: that of times that name none.
         now_ms: epoch ms, to guess the year that a syslog time leaves out.
 
     Returns:
@@ -87,7 +95,7 @@ def choose(stamps: list[Stamp], utc_offset_ms: int, *, now_ms: int) -> tuple[int
     if inner.coarse:
         inner = next((stamp for stamp in known if not stamp.coarse), inner)
     time_ms = inner.time_ms if inner.year_known else _with_year(inner.time_ms, now_ms)
-    return time_ms - utc_offset_ms, inner.coarse
+    return zone.utc_ms(time_ms), inner.coarse
 
 
 def number_ms(value: float) -> int | None:

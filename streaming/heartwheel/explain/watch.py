@@ -106,6 +106,7 @@ class Watch:
             group_instance_id=(member.group_instance_id or None) if member else None,
             time_ms=fact.time_ms,
             time_error_ms=1_000 if fact.coarse else 0,
+            zone_assumed=fact.zone_assumed,
             reason=reason,
             generation_id=group.generation if classic else None,
             epoch=None if classic else group.generation,

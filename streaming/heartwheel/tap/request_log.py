@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from heartwheel.explain.layouts import Layout
+from heartwheel.explain.local_zone import LocalZone
 from heartwheel.tap.log_tail import Line
 
 NEEDLE: Final = "Completed request:"
@@ -82,7 +83,7 @@ class RequestLog:
     """Read the lines of a request log.
 
     Args:
-        utc_offset_ms: how far times without a zone are ahead of UTC in the log, ms.
+        zone: that of times that name none; UTC if absent.
 
     Attributes:
         newest_ms: when the newest line was logged, epoch ms; -1 before the first one.
@@ -90,8 +91,8 @@ class RequestLog:
         unreadable: how many lines of group requests could not be read.
     """
 
-    def __init__(self, utc_offset_ms: int = 0) -> None:
-        self._layout = Layout(utc_offset_ms, needle=NEEDLE)
+    def __init__(self, zone: LocalZone | None = None) -> None:
+        self._layout = Layout(zone, needle=NEEDLE)
         self.newest_ms = -1
         self.lines = 0
         self.unreadable = 0

@@ -16,6 +16,7 @@ from kafka.errors import KafkaError
 from heartwheel.errors import HeartwheelError
 from heartwheel.explain.facts import Fact, Said
 from heartwheel.explain.layouts import Layout
+from heartwheel.explain.local_zone import LocalZone
 from heartwheel.explain.scan import FactReader, Scanned
 from heartwheel.settings import Settings
 from heartwheel.tap.gaps import PAUSE_MS, Gap, Gaps
@@ -50,7 +51,7 @@ class TapPlan(msgspec.Struct, frozen=True):
         request_log: the broker's request log.
         positions: the folder that its positions are kept in.
         broker_log: the broker's own log, if it is read beside it.
-        utc_offset_ms: how far times without a zone are ahead of UTC in both logs, ms.
+        zone: that of times that name none in both logs; UTC if absent.
         from_begin: whether a new tap begins at the begin of the request log; else at its end.
     """
 
@@ -58,7 +59,7 @@ class TapPlan(msgspec.Struct, frozen=True):
     request_log: Path
     positions: Path
     broker_log: Path | None = None
-    utc_offset_ms: int = 0
+    zone: LocalZone | None = None
     from_begin: bool = False
 
 
@@ -107,8 +108,8 @@ class Tap:
         self._open_writer = open_writer
         self._kafka, self.plan, self.said = settings.kafka, plan, said
         self.folder = PositionsFolder(plan.positions)
-        self.requests = RequestLog(plan.utc_offset_ms)
-        self.facts = FactReader(str(plan.broker_log), 0, Layout(plan.utc_offset_ms), Scanned())
+        self.requests = RequestLog(plan.zone)
+        self.facts = FactReader(str(plan.broker_log), 0, Layout(plan.zone), Scanned())
         self.classic: dict[str, None] = {}
         self.figures = Figures()
         self.ending = threading.Event()

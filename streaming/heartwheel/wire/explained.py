@@ -65,6 +65,7 @@ class ExplainedEvent(msgspec.Struct, kw_only=True, omit_defaults=True):
         new_member_id: of `replaced` the member that took over, where the log names it.
         time_ms: when; of a rebalance when it was done; epoch ms.
         time_error_ms: 1000 if the log has times by the second only; else 0.
+        zone_assumed: whether the log names no time zone and none was given, so that times are as if it were UTC.
         reason: for machines: the timer or the cause.
         reason_text: the broker's or the client's own words.
         certainty: `certain` if the log says it, `likely` if it follows from what the member did next.
@@ -98,6 +99,7 @@ class ExplainedEvent(msgspec.Struct, kw_only=True, omit_defaults=True):
     new_member_id: str | None = None
     time_ms: int
     time_error_ms: int = 0
+    zone_assumed: bool = False
     reason: str
     reason_text: str = ""
     certainty: str = "certain"

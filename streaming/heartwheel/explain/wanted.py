@@ -1,0 +1,88 @@
+"""Which events are wanted, and whether the log has what was asked for at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from difflib import get_close_matches
+from fnmatch import translate
+from typing import Final
+
+from heartwheel.errors import HeartwheelError
+from heartwheel.wire.explained import ExplainedEvent
+
+_NAMES_MAX: Final = 20_000
+_NAMED_MAX: Final = 8
+
+
+class Wanted:
+    """Which events are wanted.
+
+    Args:
+        groups: ids of groups, with `*`, `?` and `[...]` as in a shell; all if there are none.
+        members: member ids, client ids or instance ids, likewise.
+        since_ms: the first time, epoch ms.
+        until_ms: the time after the last, epoch ms.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[str] = (),
+        members: Sequence[str] = (),
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+    ) -> None:
+        self.groups, self.members = tuple(groups), tuple(members)
+        self._since_ms, self._until_ms = since_ms, until_ms
+        self._group_patterns = [_pattern(each) for each in groups]
+        self._member_patterns = [_pattern(each) for each in members]
+        self._names: dict[str, None] = {}
+
+    def takes(self, event: ExplainedEvent) -> bool:
+        """Return whether an event is wanted."""
+        if self._group_patterns and not _matches(event.group_id, self._group_patterns):
+            return False
+        if self._member_patterns and not self._is_about_one(event):
+            return False
+        if self._since_ms is not None and event.time_ms < self._since_ms:
+            return False
+        return self._until_ms is None or event.time_ms < self._until_ms
+
+    def missing(self, groups: Collection[str]) -> HeartwheelError | None:
+        """Return an error if a group or member that was asked for is nowhere in the log, at whatever time.
+
+        Args:
+            groups: those that the log names.
+        """
+        for name, pattern in zip(self.groups, self._group_patterns, strict=True):
+            if not any(pattern.fullmatch(group) for group in groups):
+                return HeartwheelError(f"no group {name!r} in this log", hint=_hint("group", name, groups))
+        for name, pattern in zip(self.members, self._member_patterns, strict=True):
+            if not any(pattern.fullmatch(each) for each in self._names):
+                return HeartwheelError(f"no member {name!r} in this log", hint=_hint("member", name, self._names))
+        return None
+
+    def _is_about_one(self, event: ExplainedEvent) -> bool:
+        names = (event.member_id, event.client_id, event.group_instance_id, event.new_member_id, event.returned_as)
+        found = [each for each in (*names, *event.blocked_by, *event.caused_by) if each]
+        if len(self._names) < _NAMES_MAX:
+            self._names.update(dict.fromkeys(found))
+        return any(_matches(each, self._member_patterns) for each in found)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(f"{re.escape(text)}|{translate(text)}")
+
+
+def _matches(name: str, patterns: Iterable[re.Pattern[str]]) -> bool:
+    return any(pattern.fullmatch(name) for pattern in patterns)
+
+
+def _hint(what: str, name: str, known: Collection[str]) -> str:
+    """Name what there is, the most alike first."""
+    if not known:
+        return f"it names no {what}"
+    near = get_close_matches(name, known, _NAMED_MAX, cutoff=0.4)
+    shown = list(dict.fromkeys([*near, *sorted(known)]))[:_NAMED_MAX]
+    more = f" and {len(known) - len(shown):,} more" if len(known) > len(shown) else ""
+    return f"it has {len(known):,} {what}{'' if len(known) == 1 else 's'}: {', '.join(shown)}{more}"
