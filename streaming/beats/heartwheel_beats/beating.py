@@ -22,10 +22,13 @@ _BEATS_PER_SESSION: Final = 4
 _RETRY_S: Final = 1.0
 _LOOK_S: Final = 0.2
 _TIMEOUT_S_MAX: Final = 5.0
+_UNDER_WAY_S: Final = 0.5
+_LEAVE_S: Final = 1.0
 
 _log: Final = logging.getLogger("heartwheel_beats")
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 class Beats:
@@ -135,8 +138,6 @@ class Beats:
         """
         if not self._end():
             return
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(2 * _TIMEOUT_S_MAX)
         self._leave(reason)
 
     def __enter__(self) -> Self:
@@ -156,7 +157,7 @@ class Beats:
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
-        await asyncio.to_thread(self._leave, "done" if kind is None else f"ended with {kind.__name__}")
+        await _in_thread(lambda: self._leave("done" if kind is None else f"ended with {kind.__name__}"))
 
     def __call__(self, function: F) -> F:
         """Let a function or a coroutine function beat while it runs; every call is a member with beats of its own."""
@@ -206,7 +207,7 @@ class Beats:
 
     async def _beat_from_loop(self) -> None:
         while self.beating:  # noqa: ASYNC110 - it waits for time to pass, and for nothing else
-            await asyncio.sleep(await asyncio.to_thread(self._beat))
+            await asyncio.sleep(await _in_thread(self._beat))
 
     def _beat(self) -> float:
         """Send a heartbeat if one is due, and tell after how many seconds to come again."""
@@ -235,17 +236,18 @@ class Beats:
             else:
                 self._wake.wait(_RETRY_S)
 
-    def _send(self, value: bytes, *, last: bool = False) -> bool:
+    def _send(self, value: bytes) -> bool:
         with self._sending:
-            if not (last or self.beating):
-                return True
-            try:
-                self._sender.send(self.member.key, value)
-            except Exception as error:  # noqa: BLE001 - a thread that ends at a mistake would expire a worker that lives
-                self._note_lost(error)
-                if not isinstance(error, LostError):
-                    self._sender.close()
-                return False
+            return self._send_alone(value) if self.beating else True
+
+    def _send_alone(self, value: bytes) -> bool:
+        try:
+            self._sender.send(self.member.key, value)
+        except Exception as error:  # noqa: BLE001 - a thread that ends at a mistake would expire a worker that lives
+            self._note_lost(error)
+            if not isinstance(error, LostError):
+                self._sender.close()
+            return False
         self.acknowledged += 1
         self._last_s = time.monotonic()
         if self._out:
@@ -260,9 +262,21 @@ class Beats:
             _log.warning("a beat of member %s of %s was lost: %s", self.member.member_id, self.member.group_id, error)
 
     def _leave(self, reason: str) -> None:
+        """Leave, if that takes no longer than a worker may be kept from its end."""
         reason = f"{reason}, after {self._held}" if self._held else reason
-        self._send(self.member.leave(reason), last=True)
-        self._sender.close()
+        # A beat that is under way must not arrive after the leave.
+        if not self._sending.acquire(timeout=_UNDER_WAY_S):
+            words = "member %s of %s did not leave: its last beat has no answer yet"
+            _log.warning(words, self.member.member_id, self.member.group_id)
+            return
+        try:
+            usual_s = getattr(self._sender, "timeout_s", None)
+            if usual_s is not None:
+                self._sender.timeout_s = min(usual_s, _LEAVE_S)  # type: ignore[attr-defined]  # not all senders have it
+            self._send_alone(self.member.leave(reason))
+            self._sender.close()
+        finally:
+            self._sending.release()
 
     def _forked(self) -> None:
         """Become nobody in a child: it must neither beat nor leave for its parent."""
@@ -270,6 +284,32 @@ class Beats:
         self._sending, self._wake = threading.Lock(), threading.Event()
         atexit.unregister(self._at_exit)
         self._sender.abandon()
+
+
+async def _in_thread(function: Callable[[], T]) -> T:
+    """Await a function that runs in a daemon thread: an event loop, and the process, end without waiting for it."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: Exception | None) -> None:
+        if done.done():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(result)  # type: ignore[arg-type]  # without an error there is one
+
+    def run() -> None:
+        result, failed = None, None
+        try:
+            result = function()
+        except Exception as error:  # noqa: BLE001 - it is raised where it is awaited
+            failed = error
+        with contextlib.suppress(RuntimeError):  # the loop is closed already
+            loop.call_soon_threadsafe(settle, result, failed)
+
+    threading.Thread(target=run, name="beats-of-a-loop", daemon=True).start()
+    return await done
 
 
 _open: weakref.WeakSet[Beats] = weakref.WeakSet()

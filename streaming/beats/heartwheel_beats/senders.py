@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
+from heartwheel_beats.timed import Deadline, TimedConnection, TimedTlsConnection
+
 DEFAULT_TO: Final = "http://127.0.0.1:8486"
 """Where beats go if nothing else is said: a gateway on this machine."""
 
@@ -30,7 +32,11 @@ class LostError(BeatsError):
 
 
 class Sender(Protocol):
-    """Send records, one at a time."""
+    """Send records, one at a time.
+
+    A sender may have an attribute `timeout_s`: how long one record may take, seconds. It is lowered for the last record
+    of a member.
+    """
 
     def send(self, key: bytes, value: bytes) -> None:
         """Send one record and wait until Kafka has it.
@@ -74,7 +80,7 @@ class HttpSender:
     Args:
         url: of the gateway; a path in it is kept.
         token: sent as `Authorization: Bearer`.
-        timeout_s: for each step of a request, seconds.
+        timeout_s: for one record as a whole, seconds; looking up the gateway's name is bounded by the system alone.
 
     Raises:
         BeatsError: the address names no host.
@@ -94,31 +100,32 @@ class HttpSender:
             if not (token.isascii() and token.isprintable()):
                 raise BeatsError("the token must be printable ASCII")
             self._headers["authorization"] = f"Bearer {token}"
-        self._connection: http.client.HTTPConnection
+        self.timeout_s = timeout_s
+        self._connection: TimedConnection | TimedTlsConnection
         if parts.scheme == "https":
-            context = ssl.create_default_context()
-            self._connection = http.client.HTTPSConnection(host, port, timeout=timeout_s, context=context)
+            self._connection = TimedTlsConnection(host, port, context=ssl.create_default_context())
         else:
-            self._connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
+            self._connection = TimedConnection(host, port)
 
     def send(self, key: bytes, value: bytes) -> None:  # noqa: ARG002 - the gateway reads the group from the record
         """Post one record; a connection that the gateway has closed meanwhile is opened again, once.
 
         Raises:
-            LostError: the answer was not 202, or there was none.
+            LostError: the answer was not 202, or there was none in time.
         """
+        self._connection.deadline = Deadline(self.timeout_s)
         fresh = self._connection.sock is None
         try:
             self._post(value)
         except (http.client.HTTPException, OSError) as error:
             self._connection.close()
             if fresh or isinstance(error, TimeoutError):
-                raise LostError(_words(error)) from error
+                raise LostError(self._words(error)) from error
             try:
                 self._post(value)
             except (http.client.HTTPException, OSError) as again:
                 self._connection.close()
-                raise LostError(_words(again)) from again
+                raise LostError(self._words(again)) from again
 
     def close(self) -> None:
         """Close the connection."""
@@ -127,12 +134,16 @@ class HttpSender:
     abandon = close
 
     def _post(self, value: bytes) -> None:
+        self._connection.set_timeout()
         self._connection.request("POST", self._path, value, self._headers)
         answer = self._connection.getresponse()
         words = answer.read(_ANSWER_BYTES_MAX)
         if answer.status != _ACCEPTED:
             self._connection.close()
             raise LostError(f"the gateway answered {answer.status}: {words.decode('utf-8', 'replace')[:300]}")
+
+    def _words(self, error: Exception) -> str:
+        return f"no answer within {self.timeout_s:g} s" if isinstance(error, TimeoutError) else _words(error)
 
 
 class KafkaSender:
@@ -161,7 +172,7 @@ class KafkaSender:
         except ImportError:
             raise BeatsError("kafka-python is not installed: pip install 'heartwheel-beats[kafka]'") from None
         self._make, self._error = kafka.KafkaProducer, kafka.errors.KafkaError
-        self._topic, self._timeout_s = topic, timeout_s
+        self._topic, self.timeout_s = topic, timeout_s
         timeout_ms = int(timeout_s * 1000)
         self._settings = {
             "bootstrap_servers": bootstrap.split(","),
@@ -186,7 +197,7 @@ class KafkaSender:
         try:
             if self._producer is None:
                 self._producer = self._make(**self._settings)
-            self._producer.send(self._topic, value, key).get(self._timeout_s)
+            self._producer.send(self._topic, value, key).get(self.timeout_s)
         except (self._error, OSError) as error:
             self.close()
             raise LostError(_words(error)) from error
@@ -196,7 +207,7 @@ class KafkaSender:
         producer, self._producer = self._producer, None
         if producer is not None:
             try:
-                producer.close(timeout=1)
+                producer.close(timeout=min(1.0, self.timeout_s))
             except self._error:
                 producer._sender.force_close()  # noqa: SLF001 - there is no public way to say it
 
