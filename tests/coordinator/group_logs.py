@@ -84,12 +84,21 @@ _leaves = st.builds(
     member_id=_MEMBERS,
     leaving=st.lists(st.builds(Leaving, _MEMBERS, _INSTANCES), max_size=2).map(tuple),
 )
+_failures = st.builds(
+    Event,
+    type=st.just(EventType.LEAVE),
+    group_id=st.just("g"),
+    member_id=_MEMBERS,
+    group_instance_id=_INSTANCES,
+    session_timeout_ms=st.sampled_from([None, None, 500, 1]),
+    failure=st.sampled_from(["", "exit code 3"]),
+)
 _moves = st.sampled_from([EventType.UNLOAD, EventType.LOAD]).map(lambda kind: Event(type=kind, group_id="g"))
 
 
 def events(*, moves: bool = True) -> st.SearchStrategy[Event]:
     """Make one event; `moves` are those of the source's coordinator."""
-    usual = st.one_of(_joins(), _joins(), _requests(), _requests(), _requests(), _leaves)
+    usual = st.one_of(_joins(), _joins(), _requests(), _requests(), _requests(), st.one_of(_leaves, _failures))
     return st.one_of(usual, usual, _moves) if moves else usual
 
 

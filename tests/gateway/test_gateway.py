@@ -91,6 +91,16 @@ def test_a_bare_address_is_enough(kafka: SenderDouble, method: str) -> None:
     assert kafka.keys == [b"or/ders"] * 2
 
 
+def test_a_failure_is_told_with_curl(kafka: SenderDouble) -> None:
+    """`/leave/GROUP/MEMBER?failure=...` says how a worker failed, and as much of it as a first beat would have said."""
+    with serving() as client:
+        assert client.post("/leave/orders/a?failure=exit+code+3&session=10s").status_code == 202
+        assert client.post("/leave/orders/a?failure=" + "x" * 1_025).status_code == 400
+    (event,) = kafka.events
+    assert (event.type, event.member_id, event.failure) == (EventType.LEAVE, "a", "exit code 3")
+    assert (event.session_timeout_ms, event.client_id, event.client_host) == (10_000, "gateway", "/127.0.0.1")
+
+
 def test_many_at_once(kafka: SenderDouble) -> None:
     """One object as on the topic, or one a line, with and without the type of NDJSON; blank lines do not count."""
     one = '{\n "group_id": "orders", "member_id": "a"\n}'

@@ -67,6 +67,16 @@ def test_members_seen_last_come_first() -> None:
     assert [(each.member_id, each.last_seen_ms, each.beats) for each in seen] == [("b", 5, 1), ("m", 5, 2), ("a", 3, 1)]
 
 
+def test_a_failure_is_shown_as_one() -> None:
+    """A leave with a failure is a failure and no polite leave, with its words; the next beat takes it back."""
+    leave = Event(type=EventType.LEAVE, group_id="g", member_id="m", failure="exit code 3")
+    (seen,) = members_seen([*beats(1), Beat(2, leave)])
+    assert (seen.left, seen.failed) == (None, "exit code 3")
+    assert [each.failure for each in member_history("m", [Beat(2, leave)], None, lambda: "").events] == ["exit code 3"]
+    (back,) = members_seen([Beat(2, leave), *beats(3)])
+    assert (back.left, back.failed) == (None, None)
+
+
 def settings_of(topics: Topics) -> Settings:
     """Point the settings at a test's topics."""
     settings = Settings()

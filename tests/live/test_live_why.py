@@ -17,6 +17,7 @@ WORDS = {
     ExpiryReason.PENDING_TIMEOUT: ["handed a member id", "session.timeout.ms", "restarts in a loop"],
     ExpiryReason.POLL_TIMEOUT: ["took itself out", "max.poll.interval.ms", "max.poll.records"],
     ExpiryReason.REVOCATION_TIMEOUT: ["give them up", "max.poll.interval.ms", "rebalance listener"],
+    ExpiryReason.WORKER_FAILED: ["It failed", "6.0 s after its last heartbeat", "SIGKILL", "--ok-exit"],
     ExpiryReason.NEW_MEMBER_TIMEOUT: ["new in its group", "join phase", "max.poll.interval.ms"],
 }
 
@@ -44,6 +45,21 @@ def test_a_deadline_that_an_outage_put_off_is_explained() -> None:
 def test_a_reason_of_a_newer_release_is_named() -> None:
     """A reason that is not known is said as it is, not hidden."""
     assert "bored_timeout" in why(expired("g", "m", reason="bored_timeout"))[0]
+
+
+def test_a_failure_is_said_first() -> None:
+    """How it failed comes first, in the words of whoever watched it, and one that never beat was never heard."""
+    row = expired("g", "m", reason=ExpiryReason.WORKER_FAILED, failure="ended by SIGKILL, exit code 137")
+    assert why(row)[0] == ("It failed: ended by SIGKILL, exit code 137. That was said 6.0 s after its last heartbeat.")
+    unheard = msgspec.structs.replace(row, failure="", last_seen_ms=row.deadline_ms)
+    assert why(unheard)[0] == "It failed; nobody said how. It had sent no heartbeat before that."
+
+
+def test_a_worker_has_settings_of_its_own() -> None:
+    """A plain worker is told how it names its session, and nothing of Kafka's settings for consumers."""
+    text = " ".join(why(expired("g", "m", group_kind="presence")))
+    assert all(word in text for word in ("?session=30s", "--session", "session_timeout_ms", "is 6 s"))
+    assert "session.timeout.ms" not in text.replace("session_timeout_ms", "")
 
 
 @pytest.mark.parametrize(

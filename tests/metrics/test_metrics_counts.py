@@ -48,6 +48,14 @@ def test_p3_a_verdict_counts_once() -> None:
     assert value(of, "heartwheel_rebalance_duration_seconds_count") == 1
 
 
+def test_failures_are_counted_by_their_reason() -> None:
+    """A worker that failed is counted apart from those that fell silent, and stands at zero before."""
+    of = metrics()
+    assert value(of, "heartwheel_expirations_total", reason="worker_failed") == 0
+    of.apply(topic_rows(expired("orders", "a", reason="worker_failed", failure="exit code 3")))
+    assert value(of, "heartwheel_expirations_total", reason="worker_failed") == 1
+
+
 def test_what_was_before_the_start_is_not_counted() -> None:
     """A dashboard reads the last hour when it starts, which Prometheus must not take for the last second."""
     of = Metrics(Settings(), since_ms=T0 + 5_000)

@@ -1178,6 +1178,23 @@ MUTANTS: Final = (
         "P3",
         f"{_MID_LIFE}::test_classic_heartbeats_first_then_the_new_protocol",
     ),
+    # -- workers that fail
+    Mutant(
+        "a worker that fails before its first beat is nobody",
+        f"{_ENGINE}/coordinator/presence.py",
+        "    if member is Answer.UNKNOWN_MEMBER_ID and event.member_id:\n",
+        "    if False:\n",
+        "P3",
+        "tests/audit/test_worker_failures.py::test_a_worker_that_failed_before_its_first_beat",
+    ),
+    Mutant(
+        "a failure is a polite leave",
+        f"{_ENGINE}/coordinator/presence.py",
+        "    if event.failure is not None:\n",
+        "    if False:\n",
+        "P3",
+        "tests/audit/test_worker_failures.py::test_a_failure_is_an_expiration",
+    ),
     # -- crowds
     Mutant(
         "a static member comes in with a crowd as if it were new",

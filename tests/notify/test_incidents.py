@@ -144,6 +144,21 @@ def test_a_poll_timeout_is_named() -> None:
     assert lines == ["5 opened g: 1 member expired (poll timeout): slow at /10.0.0.7"]
 
 
+def test_a_failed_worker_is_named_with_its_failure() -> None:
+    """A crash reads as one, with the exit code, the signal or the check; among timeouts it is counted by its reason."""
+    killed = gone("a", reason="worker_failed", failure="ended by SIGKILL")
+    turns = [(0, killed), (10, gone("b", reason="worker_failed", failure="exit code <3>")), (70, back("a"))]
+    assert lines_of(Incidents(RULES), turns, until_s=65) == [
+        "5 opened g: 1 worker failed: a at /10.0.0.7 (ended by SIGKILL)",
+        (
+            "65 updated g: 1 more failed, 2 in all (worker failed): b at /10.0.0.7 (exit code &lt;3&gt;), "
+            "a at /10.0.0.7 (ended by SIGKILL)"
+        ),
+    ]
+    mixed = lines_of(Incidents(RULES), [(0, killed), (1, gone("c"))], until_s=5)
+    assert mixed[0].startswith("5 opened g: 2 members expired (1 worker failed, 1 session timeout): c at ")
+
+
 def test_everything_is_told_in_the_end() -> None:
     """After the last message of an incident nothing is left of it."""
     incidents = Incidents(RULES)

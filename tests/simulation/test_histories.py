@@ -50,7 +50,21 @@ _AT_LEAST: Final = {
         *(f"epoch member {deed}" for deed in ("away", "die", "edge", "keep", "leave", "pause", "rejoin", "stale")),
         *(f"epochs answered {answer}" for answer in ("NONE", "FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID")),
         *(f"pause deadline {edge:+}" for edge in (-1, 0, 1)),
-        *(f"member {deed}" for deed in ("busy", "die", "leave", "pause", "return", "return static", "rejoin", "stale")),
+        *(
+            f"member {deed}"
+            for deed in (
+                "busy",
+                "die",
+                "fail",
+                "fail unheard",
+                "leave",
+                "pause",
+                "return",
+                "return static",
+                "rejoin",
+                "stale",
+            )
+        ),
         *(f"expired {reason}" for reason in ExpiryReason if reason not in _NEVER_THERE),
         *(name for name in TRIGGER_TYPES.values() if name not in _CONVERSIONS),
         *(f"driver clock {how}" for how in ("right", "behind", "drifts", "steps back", "steps forward")),

@@ -57,7 +57,10 @@ def _events(draw: st.DrawFn, kinds: tuple[EventType, ...]) -> Event:
             fields |= {"member_id": "", "assigned_member_id": member, "api_version": draw(_versions)}
     if kind in {EventType.JOIN, EventType.HEARTBEAT, EventType.LEAVE} and draw(st.integers(0, 4)) == 0:
         fields["group_instance_id"] = draw(st.sampled_from(["i1", "i2"]))
-    if kind is EventType.LEAVE and draw(st.booleans()):
+    how = draw(st.integers(0, 2)) if kind is EventType.LEAVE else 0
+    if how == 2:
+        fields |= {"failure": draw(st.sampled_from(["", "exit code 3"]))}
+    elif how:
         fields |= {
             "member_id": "",
             "leaving": tuple(Leaving(m) for m in draw(st.lists(_members, min_size=1, max_size=3))),

@@ -33,6 +33,7 @@ KIND_OF_REASON: Final = {
     "rebalance_timeout": "member_removed_at_join",
     "sync_timeout": "sync_timeout",
     "poll_timeout": "member_left",
+    "worker_failed": "member_failed",
 }
 """What was decided, by the reason that a row of the expirations topic gives."""
 

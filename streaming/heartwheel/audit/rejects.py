@@ -81,7 +81,7 @@ class Rejects:
     def _is_possible(self, reject: OpenReject, event: Request, group: Group | None) -> bool:
         if group is None or is_gone(group):
             return reject.cause == SHARD_FULL  # a shard that is full of groups refuses whatever is about another one
-        if event.member_epoch < 0 if isinstance(event, GroupHeartbeat) else event.type in _BRING_NOBODY:
+        if _brings_nobody(event):
             return False
         member_id = event.sender if isinstance(event, GroupHeartbeat) else event.member_id or event.assigned_member_id
         if group.holds(member_id or "", event.group_instance_id):
@@ -177,3 +177,10 @@ def _note(ledger: Ledger, kind: FindingKind, reject: OpenReject, detail: str) ->
         time_ms=reject.append_ms,
         detail=detail,
     )
+
+
+def _brings_nobody(event: Request) -> bool:
+    """Tell whether a request makes nobody a member; a worker may fail before it was ever heard of."""
+    if isinstance(event, GroupHeartbeat):
+        return event.member_epoch < 0
+    return event.type in _BRING_NOBODY and event.failure is None

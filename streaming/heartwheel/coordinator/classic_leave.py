@@ -39,7 +39,7 @@ def remove_leavers(ctx: Context, event: Event) -> Departures:
     alone = Leaving(event.member_id, event.group_instance_id, event.reason)
     departures = Departures()
     for leaver in event.leaving or (alone,):
-        member = _find_leaver(ctx, leaver)
+        member = find_leaver(ctx, leaver)
         if isinstance(member, Answer):
             departures.answer = member
             continue
@@ -51,7 +51,7 @@ def remove_leavers(ctx: Context, event: Event) -> Departures:
     return departures
 
 
-def _find_leaver(ctx: Context, leaver: Leaving) -> Member | Answer:
+def find_leaver(ctx: Context, leaver: Leaving) -> Member | Answer:
     """Find a leaver by its member id or (an administrator's way) by its instance id alone; else say what is wrong."""
     group, member_id = ctx.group, leaver.member_id
     if not member_id:

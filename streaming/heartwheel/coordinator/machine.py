@@ -211,7 +211,7 @@ class GroupMachine:
 
     def _leave(self, event: Event) -> Answer:
         kind = self.group.kind
-        if kind is GroupKind.PRESENCE:
+        if kind is GroupKind.PRESENCE or (kind is GroupKind.NEW and event.failure is not None):
             return presence.leave(self._ctx, event)
         if kind is GroupKind.LOADED:
             return loaded.leave(self._ctx, event)

@@ -30,7 +30,7 @@ AnyGroup = Group | EpochGroup
 """What is known of a group, of whatever kind."""
 
 _BRING_NOBODY: Final = frozenset({EventType.LEAVE, EventType.LOAD, EventType.UNLOAD})
-"""Events that a full shard and a full group take as ever: who leaves makes room."""
+"""Events that a full shard and a full group take as ever: who leaves makes room. A worker that failed may be new."""
 
 
 class GroupManager:
@@ -135,7 +135,7 @@ class GroupManager:
     def is_stranger(self, request: Request) -> bool:
         """Tell whether a request may bring a member that the group does not hold yet."""
         if isinstance(request, Event):
-            if request.type in _BRING_NOBODY:
+            if request.type in _BRING_NOBODY and request.failure is None:
                 return False
             member_id = request.member_id or request.assigned_member_id or ""
         else:

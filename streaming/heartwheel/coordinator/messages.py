@@ -80,6 +80,11 @@ def removing_failed(member_id: str) -> str:
     return f"removing member {member_id} on heartbeat expiration."
 
 
+def worker_failed(member_id: str, failure: str) -> str:
+    """Return in our own words that a worker failed, and how if that was said."""
+    return f"Worker {member_id} failed: {failure}" if failure else f"Worker {member_id} failed"
+
+
 def removed_at_join(group_id: str, member_ids: Iterable[str]) -> str:
     """Return who was removed because it did not join again in time."""
     return f"Group {group_id} removed dynamic members who haven't joined: [{', '.join(member_ids)}]"

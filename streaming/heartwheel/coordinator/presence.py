@@ -1,7 +1,7 @@
 """Presence groups: workers that know no protocol and only say that they are there.
 
-A first heartbeat is an arrival, silence or a leave is a departure. Each changes the generation at once, as the epoch of
-a KIP-848 group does: there is no join phase to wait for.
+A first heartbeat is an arrival, silence, a leave or a failure is a departure. Each changes the generation at once, as
+the epoch of a KIP-848 group does: there is no join phase to wait for.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from heartwheel.coordinator import messages
 from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.classic_expiry import say_expired
-from heartwheel.coordinator.classic_leave import remove_leavers
+from heartwheel.coordinator.classic_leave import find_leaver, remove_leavers
 from heartwheel.coordinator.classic_rebalance import become_empty
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.loaded import request as loaded_request
 from heartwheel.coordinator.model import GroupKind, Member
 from heartwheel.coordinator.takeover import is_behind, remember_heartbeat, take_over
-from heartwheel.wire.events import Event, EventType
-from heartwheel.wire.verdicts import Cause, Kind
+from heartwheel.wire.events import Event, EventType, Leaving
+from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind
 
 
 def request(ctx: Context, event: Event, fingerprint: int) -> Answer:
@@ -77,11 +77,51 @@ def _arrive(ctx: Context, event: Event) -> Member:
 
 def leave(ctx: Context, event: Event) -> Answer:
     """Handle a leave, of one worker or of many: one new generation for all that were there."""
+    if event.failure is not None:
+        return _fail(ctx, event, event.failure)
     departures = remove_leavers(ctx, event)
     if departures.members:
         gone = tuple(member.member_id for member in departures.members)
         _depart(ctx, messages.leaving(departures.named), Cause.MEMBER_LEFT, gone)
     return departures.answer
+
+
+def _fail(ctx: Context, event: Event, failure: str) -> Answer:
+    """Take a worker out that failed; one that failed before it was heard of arrives first."""
+    member = find_leaver(ctx, Leaving(event.member_id, event.group_instance_id))
+    if member is Answer.UNKNOWN_MEMBER_ID and event.member_id:
+        answer = request(ctx, _first_beat(event), 0)
+        if answer is not Answer.NONE:
+            return answer
+        ctx.group.kind = GroupKind.PRESENCE
+        member = ctx.group.members[event.member_id]
+    if isinstance(member, Answer):
+        return member
+    ctx.roster.remove(member.member_id)
+    words = messages.worker_failed(member.member_id, failure)
+    ctx.say_expired(
+        member,
+        Kind.MEMBER_FAILED,
+        words,
+        Cause.MEMBER_EXPIRED,
+        expiry_reason=ExpiryReason.WORKER_FAILED,
+        failure=failure,
+        session_timeout_ms=member.session_timeout_ms,
+    )
+    _depart(ctx, words, Cause.MEMBER_EXPIRED, (member.member_id,))
+    return Answer.NONE
+
+
+def _first_beat(event: Event) -> Event:
+    """Return the heartbeat that a worker would have sent before it failed."""
+    return Event(
+        group_id=event.group_id,
+        member_id=event.member_id,
+        group_instance_id=event.group_instance_id,
+        session_timeout_ms=event.session_timeout_ms,
+        client_id=event.client_id,
+        client_host=event.client_host,
+    )
 
 
 def fire_member(ctx: Context, member: Member) -> None:

@@ -14,7 +14,7 @@ _FAULTS_MAX: Final = 10
 _VALUE_BYTES_MAX: Final = 64 << 10
 _KINDS: Final[Mapping[str, tuple[EventType, frozenset[str]]]] = {
     "beat": (EventType.HEARTBEAT, frozenset({"session"})),
-    "leave": (EventType.LEAVE, frozenset({"reason"})),
+    "leave": (EventType.LEAVE, frozenset({"failure", "reason", "session"})),
 }
 _NOT_OF_WORKERS: Final = frozenset({EventType.LOAD, EventType.UNLOAD})
 
@@ -34,7 +34,7 @@ class Sessions(NamedTuple):
 
 
 def record_of_path(path: bytes, query: bytes, sessions: Sessions, *, host: str) -> Record:
-    """Make the record that `/beat/GROUP/MEMBER?session=30s` or `/leave/GROUP/MEMBER?reason=...` asks for.
+    """Make the record that `/beat/GROUP/MEMBER?session=30s` or `/leave/GROUP/MEMBER?failure=...` asks for.
 
     Args:
         path: percent-encoded.
@@ -58,14 +58,18 @@ def record_of_path(path: bytes, query: bytes, sessions: Sessions, *, host: str) 
     if unknown := given.keys() - known:
         hint = f"{parts[1].decode()} knows {', '.join(sorted(known))}"
         raise RequestError(400, f"parameter {min(unknown)[:100]!r} is not known", hint)
+    failure = given.get("failure")
+    # Who fails before its first beat arrives with its failure: `heartwheel.coordinator.presence`.
+    arrives = type_ is EventType.HEARTBEAT or failure is not None
     event = Event(
         type=type_,
         group_id=group,
         member_id=member,
         session_timeout_ms=_session_ms(given.get("session")),
         reason=given.get("reason"),
-        client_id="gateway" if type_ is EventType.HEARTBEAT else None,
-        client_host=f"/{host}" if type_ is EventType.HEARTBEAT else None,
+        failure=failure,
+        client_id="gateway" if arrives else None,
+        client_host=f"/{host}" if arrives else None,
     )
     return _checked(encode_event(event), sessions)
 

@@ -44,13 +44,14 @@ class HistoryBusyError(HeartwheelError):
 class HistoryEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event of a member: when it was appended, epoch ms, its type, the generation that it names or -1.
 
-    A join or a leave may have a `reason`, in the client's own words.
+    A join or a leave may have a `reason`, in the client's own words; a leave of a worker that failed tells how.
     """
 
     at_ms: int
     type: EventType
     generation_id: int
     reason: str | None = None
+    failure: str | None = None
 
 
 class Gap(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,12 +91,14 @@ class MemberSeen(msgspec.Struct, frozen=True, kw_only=True):
     """A member that sent something lately: its id, when it did last (epoch ms), how many events were read.
 
     Of one whose last event is its leave, `left` is the reason that it gave, in the client's own words; empty if none.
+    Of one that failed, `failed` tells how.
     """
 
     member_id: str
     last_seen_ms: int
     beats: int
     left: str | None = None
+    failed: str | None = None
 
 
 class GroupTail(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,7 +220,12 @@ def member_history(
         if is_about(event, member_id):
             found += 1
             reason = _reason(event, member_id)
-            events.append(HistoryEvent(at_ms=at_ms, type=event.type, generation_id=event.generation_id, reason=reason))
+            failure = event.failure if event.type is EventType.LEAVE else None
+            events.append(
+                HistoryEvent(
+                    at_ms=at_ms, type=event.type, generation_id=event.generation_id, reason=reason, failure=failure
+                )
+            )
             if newest is None:
                 timeout_ms = event.session_timeout_ms or timeout_ms
     notes = [cut()] if cut() else []
@@ -247,16 +255,20 @@ def members_seen(beats: Iterable[Beat]) -> list[MemberSeen]:
     last_ms: dict[str, int] = {}
     counts: dict[str, int] = {}
     left: dict[str, str | None] = {}
+    failed: dict[str, str | None] = {}
     for at_ms, event in beats:
         member_id = event.member_id or event.assigned_member_id
         for each in (member_id, *(leaver.member_id for leaver in event.leaving)):
             if each:
                 last_ms[each] = at_ms
                 counts[each] = counts.get(each, 0) + 1
-                left[each] = (_reason(event, each) or "") if event.type is EventType.LEAVE else None
+                leaves = event.type is EventType.LEAVE
+                failed[each] = event.failure if leaves else None
+                left[each] = (_reason(event, each) or "") if leaves and event.failure is None else None
     ordered = sorted(last_ms, key=lambda member_id: (-last_ms[member_id], member_id))
     return [
-        MemberSeen(member_id=each, last_seen_ms=last_ms[each], beats=counts[each], left=left[each]) for each in ordered
+        MemberSeen(member_id=each, last_seen_ms=last_ms[each], beats=counts[each], left=left[each], failed=failed[each])
+        for each in ordered
     ]
 
 

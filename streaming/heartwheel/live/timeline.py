@@ -11,7 +11,7 @@ from heartwheel.live.changes import cause_words
 from heartwheel.live.expiration import Expiration
 from heartwheel.live.group_index import GroupEntry
 from heartwheel.live.phrases import count, length
-from heartwheel.wire.verdicts import TriggerRow
+from heartwheel.wire.verdicts import ExpiryReason, TriggerRow
 
 TIMELINE_MAX: Final = 200
 """Most lines of a timeline."""
@@ -54,11 +54,18 @@ def timeline_of(entry: GroupEntry) -> list[TimelineLine]:
 
 
 def _expired(each: Expiration) -> TimelineLine:
-    reason = each.reason.replace("_", " ")
-    silent = "" if each.silent_ms is None else f", silent for {length(each.silent_ms)}"
-    text = f"{each.member_id} expired: {reason}{silent}"
+    if each.reason == ExpiryReason.WORKER_FAILED:
+        text = f"{each.member_id} failed: {each.failure or 'nobody said how'}"
+    else:
+        text = _silenced(each)
     shown = TimelineLine(time_ms=each.deadline_ms, kind="expired", text=text)
     return cast("TimelineLine", msgspec.structs.asdict(each) | shown)
+
+
+def _silenced(each: Expiration) -> str:
+    reason = each.reason.replace("_", " ")
+    silent = "" if each.silent_ms is None else f", silent for {length(each.silent_ms)}"
+    return f"{each.member_id} expired: {reason}{silent}"
 
 
 def _changed(row: TriggerRow) -> TimelineLine:

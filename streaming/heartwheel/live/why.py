@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from heartwheel.live.phrases import length, setting
+from heartwheel.plain import plain
 from heartwheel.wire.group_heartbeats import LEAVE_STATIC_EPOCH
-from heartwheel.wire.verdicts import EPOCH_KINDS, ExpirationRow, ExpiryReason
+from heartwheel.wire.verdicts import EPOCH_KINDS, PRESENCE, ExpirationRow, ExpiryReason
 
 
 def why(row: ExpirationRow) -> list[str]:
@@ -25,6 +26,8 @@ def why(row: ExpirationRow) -> list[str]:
     tell = _TELL.get(row.reason)
     if tell is None:
         return [f"The engine gave the reason {row.reason}, which this release does not know."]
+    if row.reason == ExpiryReason.WORKER_FAILED:
+        return [*tell(row), f"The engine knew it {length(row.lateness_ms)} after that."]
     return [*tell(row), *_renewed(row), _known(row)]
 
 
@@ -33,11 +36,14 @@ def advice(reason: str, group_type: str = "classic") -> list[str]:
 
     Args:
         reason: which timer it was, as `ExpiryReason` names it.
-        group_type: classic, or consumer, share or streams, whose session timeout is the broker's.
+        group_type: classic; consumer, share or streams, whose session timeout is the broker's; or presence, whose
+            members name it in each heartbeat.
 
     Returns:
         Two sentences or none: what is likely, and which setting to change.
     """
+    if reason == ExpiryReason.SESSION_TIMEOUT and group_type == PRESENCE:
+        return [_ADVICE[reason][0], _WORKER_SESSION]
     if reason == ExpiryReason.SESSION_TIMEOUT and group_type not in {"classic", ""}:
         return [_ADVICE[reason][0], _GROUP_SESSION.format(group_type=group_type)]
     return list(_ADVICE.get(reason, ()))
@@ -63,11 +69,14 @@ def _session(row: ExpirationRow) -> list[str]:
     silent_ms = row.detected_ms - row.last_seen_ms
     if row.group_kind in EPOCH_KINDS:
         return [*_epoch_session(row, silent_ms), *advice(ExpiryReason.SESSION_TIMEOUT, row.group_kind or "")]
+    silent = f"No heartbeat of it reached the broker for {length(silent_ms)}; its session timeout is"
+    if row.group_kind == PRESENCE:
+        return [
+            f"{silent} {setting(row.session_timeout_ms)}: it named that, or it is coordinator.default_session_timeout.",
+            *advice(ExpiryReason.SESSION_TIMEOUT, PRESENCE),
+        ]
     return [
-        (
-            f"No heartbeat of it reached the broker for {length(silent_ms)}; its session timeout is "
-            f"{setting(row.session_timeout_ms)} (session.timeout.ms)."
-        ),
+        f"{silent} {setting(row.session_timeout_ms)} (session.timeout.ms).",
         *advice(ExpiryReason.SESSION_TIMEOUT),
     ]
 
@@ -150,6 +159,18 @@ def _revocation(row: ExpirationRow) -> list[str]:
     ]
 
 
+def _failed(row: ExpirationRow) -> list[str]:
+    how = f"It failed: {plain(row.failure).rstrip('.')}." if row.failure else "It failed; nobody said how."
+    return [f"{how} {_heard(row)}", *advice(ExpiryReason.WORKER_FAILED)]
+
+
+def _heard(row: ExpirationRow) -> str:
+    silent_ms = row.deadline_ms - row.last_seen_ms
+    if not silent_ms:
+        return "It had sent no heartbeat before that."
+    return f"That was said {length(silent_ms)} after its last heartbeat."
+
+
 _ALIVE_BUT_SLOW: Final = (
     "It heartbeats from another thread, so it may be alive: what it does between two polls took too long."
 )
@@ -160,6 +181,10 @@ _FASTER: Final = (
 _GROUP_SESSION: Final = (
     "If it was alive: raise the session timeout of the group, {group_type}.session.timeout.ms, which the broker keeps "
     "for groups of this type (kafka-configs.sh --entity-type groups)."
+)
+_WORKER_SESSION: Final = (
+    "If it was alive: let it beat more often, or name a longer session, by ?session=30s of the gateway's address, "
+    "--session of heartwheel beat, or session_timeout_ms of a record."
 )
 _ADVICE: Final[Mapping[str, tuple[str, str]]] = {
     ExpiryReason.SESSION_TIMEOUT: (
@@ -186,6 +211,13 @@ _ADVICE: Final[Mapping[str, tuple[str, str]]] = {
         "Its process was alive: what it did between two polls took longer than it may.",
         _FASTER,
     ),
+    ExpiryReason.WORKER_FAILED: (
+        (
+            "Its process ended with an error or by a signal, or a check of it failed. SIGKILL that nobody sent is "
+            "often the kernel's, as memory ran out."
+        ),
+        "Look at its own log of that time. If its exit code means that all is well: heartwheel beat --ok-exit CODE.",
+    ),
     ExpiryReason.REVOCATION_TIMEOUT: (
         (
             "It was to give up partitions and did not say within its rebalance timeout that it had: what it "
@@ -205,4 +237,5 @@ _TELL: Final[Mapping[str, Callable[[ExpirationRow], list[str]]]] = {
     ExpiryReason.NEW_MEMBER_TIMEOUT: _new_member,
     ExpiryReason.POLL_TIMEOUT: _poll,
     ExpiryReason.REVOCATION_TIMEOUT: _revocation,
+    ExpiryReason.WORKER_FAILED: _failed,
 }

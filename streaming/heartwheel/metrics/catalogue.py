@@ -41,7 +41,7 @@ _C, _G, _H = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM
 EXPIRATIONS: Final = Metric(
     "heartwheel_expirations_total",
     _C,
-    "Members that were expired, by the timer that ended them.",
+    "Members that were expired, by the timer that ended them, or as workers that failed.",
     'heartwheel_expirations_total{reason="session_timeout"} 42.0',
     ("reason",),
 )

@@ -20,6 +20,7 @@ class MemberPayload(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str | None
     client_host: str | None
     reason: str
+    failure: str | None
     last_seen_ms: int
     session_timeout_ms: int
     deadline_ms: int
@@ -87,6 +88,7 @@ def _member(member: ExpiredMember) -> MemberPayload:
         client_id=row.client_id,
         client_host=row.client_host,
         reason=row.reason,
+        failure=row.failure,
         last_seen_ms=row.last_seen_ms,
         session_timeout_ms=row.session_timeout_ms,
         deadline_ms=row.deadline_ms,

@@ -7,6 +7,7 @@ from typing import Final
 from heartwheel.notify.incident import ClosedBy, Step
 from heartwheel.notify.payload import IncidentPayload, MemberPayload
 from heartwheel.plain import plain
+from heartwheel.wire.verdicts import ExpiryReason
 
 _NAMES_MAX: Final = 5
 _NAME_LENGTH_MAX: Final = 80
@@ -35,6 +36,8 @@ def _group(incident: IncidentPayload) -> str:
 
 
 def _expired(incident: IncidentPayload) -> str:
+    if set(incident.reasons) == {ExpiryReason.WORKER_FAILED.value}:
+        return _failed(incident)
     reasons = ", ".join(
         f"{count} {reason.replace('_', ' ')}" if len(incident.reasons) > 1 else reason.replace("_", " ")
         for reason, count in incident.reasons.items()
@@ -43,6 +46,13 @@ def _expired(incident: IncidentPayload) -> str:
         more = f"{incident.expired_new} more expired, " if incident.expired_new else ""
         return f"{more}{incident.expired} in all ({reasons})"
     return f"{_members(incident.expired)} expired ({reasons})"
+
+
+def _failed(incident: IncidentPayload) -> str:
+    if incident.step is not Step.UPDATED:
+        return "1 worker failed" if incident.expired == 1 else f"{incident.expired} workers failed"
+    more = f"{incident.expired_new} more failed, " if incident.expired_new else ""
+    return f"{more}{incident.expired} in all (worker failed)"
 
 
 def _back(incident: IncidentPayload) -> str:
@@ -72,7 +82,8 @@ def _names(incident: IncidentPayload) -> str:
 
 def _name(member: MemberPayload) -> str:
     host = f" at {safe(member.client_host)}" if member.client_host else ""
-    return safe(member.member_id) + host
+    failure = f" ({safe(member.failure)})" if member.failure else ""
+    return safe(member.member_id) + host + failure
 
 
 def _members(count: int) -> str:

@@ -31,6 +31,10 @@ _LIMITS: Final = ("the shard holds ", "the group has ")
 """How the details of rejects begin whose records met a limit of the shard: of them only the time reached the rules."""
 
 
+_TOLD_BY_RECORDS: Final = frozenset({ExpiryReason.POLL_TIMEOUT, ExpiryReason.WORKER_FAILED})
+"""Reasons that no timer gives: the record that tells them decides, and its time is the verdict's."""
+
+
 class Said(NamedTuple):
     """Hold a verdict as it was first written."""
 
@@ -151,9 +155,10 @@ class Judge:
     def _check_lateness(self, row: Row, written: SinkRecord) -> Iterator[Problem]:
         """P2 without a look at any clock: what was due by the time that was read before a batch has been written by it.
 
-        So a verdict is in the sink a batch after the record was read that proves its deadline. A poll timeout has none:
-        it is known by a record, which may be of the newest millisecond that was read before. Nor has a verdict about a
-        group of a partition that the batch before had not heard of: the clock of its shard was that of others.
+        So a verdict is in the sink a batch after the record was read that proves its deadline. A poll timeout and
+        a failure have none: they are known by a record, which may be of the newest millisecond that was read before.
+        Nor has a verdict about a group of a partition that the batch before had not heard of: the clock of its shard
+        was that of others.
         """
         if row.group_id in self.fed:
             return
@@ -161,7 +166,7 @@ class Judge:
         tick_ms = self.plan.tick_ms
         if (
             isinstance(row, ExpirationRow)
-            and row.reason != ExpiryReason.POLL_TIMEOUT
+            and row.reason not in _TOLD_BY_RECORDS
             and row.deadline_ms <= before_ms // tick_ms * tick_ms
             and self.plan.limits.verdicts_max > 1
             and not self._is_heard_of(row.group_id, written.batch)
@@ -213,7 +218,7 @@ class Judge:
         """Nobody is expired before the marks have come so far, and whoever is due is expired once they have."""
         tick_ms, prompt = self.plan.tick_ms, self.plan.limits.verdicts_max > 1 and not self.fed.why_aside(group_id)
         for row, written in self.said[group_id]:
-            if not isinstance(row, ExpirationRow) or row.reason == ExpiryReason.POLL_TIMEOUT:
+            if not isinstance(row, ExpirationRow) or row.reason in _TOLD_BY_RECORDS:
                 continue
             at_most_ms = self.fed.reach(group_id, written.batch).at_most
             if row.deadline_ms > at_most_ms:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from heartwheel.simulation.feeder import Feeder, Walk
 from heartwheel.simulation.group_plan import GroupPlan
 from heartwheel.wire.events import Event, EventType
@@ -39,7 +41,7 @@ def worker(feeder: Feeder, who: Who) -> Walk:
         ending = dice.choice(("die", "die", "leave", "pause"))
         feeder.story.mark(f"member {ending}")
         if ending == "leave":
-            feeder.send(group, Event(type=EventType.LEAVE, group_id=group.group_id, member_id=who.member_id(life)))
+            feeder.send(group, _leave(feeder, who, life))
         if ending != "pause" and dice.random() < 0.4:
             return
         yield feeder.grain(group.session_ms * dice.uniform(0.9, 3.0))
@@ -47,6 +49,21 @@ def worker(feeder: Feeder, who: Who) -> Walk:
         if who.instance_id and dice.random() < 0.5:
             life += 1
             feeder.story.mark("member return static")
+
+
+def _leave(feeder: Feeder, who: Who, life: int) -> Event:
+    """Leave, fail, or tell of another worker that failed before its first beat, and fall silent.
+
+    The clock decides, and not the dice: other members' histories stay as they are.
+    """
+    group = who.group
+    leave = Event(type=EventType.LEAVE, group_id=group.group_id, member_id=who.member_id(life))
+    which = feeder.clock_ms(group) % 4
+    if which > 1:
+        return leave
+    feeder.story.mark("member fail" if which else "member fail unheard")
+    named = leave.member_id if which else f"unheard-{who.number}"
+    return msgspec.structs.replace(leave, member_id=named, failure=f"exit code {who.number + 1}")
 
 
 def _beat_on(feeder: Feeder, who: Who, life: int) -> Walk:

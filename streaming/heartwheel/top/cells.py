@@ -132,7 +132,7 @@ def expired_cells(row: Expiration, *, cut: bool = True) -> list[Text]:
     back = "" if row.returned_ms is None else f"after {length(max(0, row.returned_ms - row.deadline_ms))}"
     return [
         Text(clock(row.append_ms)),
-        Text(row.reason.removesuffix("_timeout").replace("_", " "), "" if back else "red"),
+        Text(row.reason.removesuffix("_timeout").removeprefix("worker_").replace("_", " "), "" if back else "red"),
         Text(_length(row.silent_ms), justify="right"),
         Text(_length(row.known_late_ms), justify="right"),
         Text(short(row.group_id, cells_max=GROUP_CELLS if cut else _UNCUT)),

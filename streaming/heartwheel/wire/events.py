@@ -93,6 +93,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
         client_id: shown to people.
         client_host: shown to people.
         reason: the client's own words for a join or a leave.
+        failure: on the leave of one worker: it failed, and how, such as `exit code 3`; may be empty.
         api_version: version of the request, if the source knows it: a join below 4 makes a member at once, and a sync
             from 5 on has to name its protocol.
     """
@@ -112,6 +113,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     client_id: str | None = None
     client_host: str | None = None
     reason: str | None = None
+    failure: str | None = None
     api_version: _Version | None = None
 
 
@@ -258,6 +260,8 @@ def _check(event: Event, value_bytes: int) -> None:
         raise RejectedError(RejectCause.MISSING_FIELD, hint)
     if event.type is EventType.LEAVE and not (event.leaving or event.member_id or event.group_instance_id):
         raise RejectedError(RejectCause.MISSING_FIELD, "a leave names no member")
+    if event.failure is not None and event.leaving:
+        raise RejectedError(RejectCause.BAD_FIELD, "`failure` is said of one worker, and this leave names several")
     if len(event.protocols) > PROTOCOLS_MAX:
         raise RejectedError(RejectCause.BAD_FIELD, f"{len(event.protocols)} protocols, at most {PROTOCOLS_MAX}")
     # No text is longer than the JSON that it stands in, and nearly every heartbeat is shorter than the longest id.
@@ -307,6 +311,7 @@ def _kept_ids(event: Event) -> list[str | None]:
         event.protocol_type,
         event.protocol_name,
         event.reason,
+        event.failure,
     ]
     for protocol in event.protocols:
         ids += (protocol.name, protocol.metadata_sha1)

@@ -18,6 +18,8 @@ class Kind(enum.StrEnum):
     MEMBER_REMOVED_AT_JOIN = "member_removed_at_join"
     SYNC_TIMEOUT = "sync_timeout"
     MEMBER_LEFT = "member_left"
+    MEMBER_FAILED = "member_failed"
+    """Of presence groups: a worker failed, and whoever watches it said so. No line of a broker says that."""
     PENDING_MEMBER_LEFT = "pending_member_left"
     STATIC_REPLACED = "static_replaced"
     REBALANCE_STARTED = "rebalance_started"
@@ -42,7 +44,7 @@ class Kind(enum.StrEnum):
 
 
 class ExpiryReason(enum.StrEnum):
-    """The timer that ended a member."""
+    """What ended a member: a timer, or its own failure."""
 
     SESSION_TIMEOUT = "session_timeout"
     REBALANCE_TIMEOUT = "rebalance_timeout"
@@ -53,6 +55,8 @@ class ExpiryReason(enum.StrEnum):
     """Of groups that go by member epochs: partitions were not given back in time."""
     POLL_TIMEOUT = "poll_timeout"
     """The member itself left, as it was over its poll interval: it said so, or came back under the same id."""
+    WORKER_FAILED = "worker_failed"
+    """Of presence groups: its process crashed or was killed, or a check of it failed; `failure` has which."""
 
 
 POLL_TIMEOUT_WORDS: Final = "poll timeout"
@@ -103,7 +107,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
         group_instance_id: its instance id, if static.
         client_id: shown to people.
         client_host: shown to people.
-        expiry_reason: which timer ended the member, for the kinds that expire one.
+        expiry_reason: what ended the member, for the kinds that expire one.
+        failure: how a worker failed, in the words of whoever watches it.
         last_seen_ms: effective time of the last event that kept the member alive, epoch ms.
         session_timeout_ms: the length of the timer that ran out, ms.
         renewed_ms: when that timer was started by the end of an outage of Kafka, epoch ms; `None` if by the member.
@@ -134,6 +139,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     client_id: str | None = None
     client_host: str | None = None
     expiry_reason: ExpiryReason | None = None
+    failure: str | None = None
     last_seen_ms: int | None = None
     session_timeout_ms: int | None = None
     renewed_ms: int | None = None
@@ -221,6 +227,7 @@ class ExpirationRow(msgspec.Struct, kw_only=True, gc=False):
     `group_kind` is that of `TriggerRow`; `member_epoch` is known of members that go by epochs, -2 of a static member
     that was away. Both are `None` in rows of earlier releases. A poll timeout of such a member is known by its return
     under the same id: `deadline_ms` is the return, `last_seen_ms` when it left, and `member_epoch` how, -1 or -2.
+    Of a worker that failed `failure` tells how, and `deadline_ms` when that was said.
     """
 
     id: str
@@ -241,6 +248,7 @@ class ExpirationRow(msgspec.Struct, kw_only=True, gc=False):
     renewed_ms: int | None = None
     group_kind: str | None = None
     member_epoch: int | None = None
+    failure: str | None = None
 
     @property
     def out_ms(self) -> int:
@@ -327,6 +335,7 @@ def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow |
             renewed_ms=verdict.renewed_ms,
             group_kind=verdict.group_kind or None,
             member_epoch=verdict.member_epoch,
+            failure=verdict.failure,
         )
     return TriggerRow(
         id=verdict_id(verdict),

@@ -87,8 +87,8 @@ class Run:
 
     # What is decided
 
-    def say_expired(self, member: Member, reason: str, timer_ms: int) -> None:
-        """Say that a member, removed by now, was expired."""
+    def say_expired(self, member: Member, reason: str, timer_ms: int, failure: str | None = None) -> None:
+        """Say that a member, removed by now, was expired; of a worker that failed, how."""
         group = self.group
         began_ms = group.now_ms - timer_ms
         put_off = reason in _MEMBERS_TIMERS and began_ms > member.seen_ms and began_ms == group.renewed_ms
@@ -105,6 +105,7 @@ class Run:
                 "session_timeout_ms": timer_ms,
                 "group_state": group.state,
                 "renewed_ms": began_ms if put_off else None,
+                "failure": failure,
             },
         )
 

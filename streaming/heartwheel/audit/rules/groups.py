@@ -221,7 +221,7 @@ def _handle(run: Run, event: Event) -> str:
     elif kind is EventType.JOIN:
         return _join(run, event)
     elif kind is EventType.LEAVE:
-        leave(run, event)
+        return leave(run, event)
     else:
         return request(run, event)
     return ""

@@ -6,6 +6,8 @@ Classic groups follow Kafka 4 (`classicGroupHeartbeatToClassicGroup`, `classicGr
 
 from __future__ import annotations
 
+import msgspec
+
 from heartwheel.audit.rules import members as who
 from heartwheel.audit.rules.context import Run
 from heartwheel.audit.rules.joins import FULL, adding
@@ -206,17 +208,44 @@ def _next_generation(run: Run, cause: str, *, removed: tuple[str, ...] = (), joi
 # Departures
 
 
-def leave(run: Run, event: Event) -> None:
-    """Apply a leave, of one member or of several."""
+def leave(run: Run, event: Event) -> str:
+    """Apply a leave, of one member or of several; return the cause if it must be on the rejects topic."""
     group = run.group
+    if event.failure is not None and group.kind in (NOBODY, PRESENCE):
+        return _worker_failed(run, event, event.failure)
     named, gone = _remove_leavers(run, event)
     if not named:
-        return
+        return ""
     reason = f"explicit `LeaveGroup` request for ({', '.join(named)}) members."
     if group.kind in (LOADED, PRESENCE):
         depart(run, reason, "member_left", tuple(gone))
     elif group.state != EMPTY:
         rebalance_or_complete(run, reason, "member_left")
+    return ""
+
+
+def _worker_failed(run: Run, event: Event, failure: str) -> str:
+    """Take out a worker of which it is said that it failed, as if it had beaten just before if it is not there."""
+    group, member_id, instance = run.group, event.member_id, event.group_instance_id
+    if not member_id:
+        member_id = group.static.get(instance or "", "")
+        if not member_id:
+            return ""
+    elif (wrong := who.refusal(group, member_id, instance)) == "FENCED_INSTANCE_ID":
+        return ""
+    elif wrong:
+        kind, group.kind = group.kind, PRESENCE
+        beat = msgspec.structs.replace(event, type=EventType.HEARTBEAT, generation_id=UNCHECKED_GENERATION, reason=None)
+        cause = _of_presence(run, beat)
+        if cause:
+            group.kind = kind
+            return cause
+    member = group.members[member_id]
+    who.remove(group, member_id)
+    run.say_expired(member, "worker_failed", member.session_ms, failure)
+    words = f"Worker {member_id} failed"
+    depart(run, f"{words}: {failure}" if failure else words, "member_expired", (member_id,))
+    return ""
 
 
 def _remove_leavers(run: Run, event: Event) -> tuple[list[str], list[str]]:

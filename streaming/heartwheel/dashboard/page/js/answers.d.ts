@@ -239,6 +239,7 @@ export interface Expiration {
   renewed_ms?: number | null;
   group_kind?: string | null;
   member_epoch?: number | null;
+  failure?: string | null;
   seq: number;
   append_ms: number;
   known_late_ms: number | null;
@@ -271,6 +272,7 @@ export interface ExpirationDetail {
   renewed_ms?: number | null;
   group_kind?: string | null;
   member_epoch?: number | null;
+  failure?: string | null;
   seq: number;
   append_ms: number;
   known_late_ms: number | null;
@@ -402,6 +404,7 @@ export interface MemberSeen {
   last_seen_ms: number;
   beats: number;
   left?: string | null;
+  failed?: string | null;
 }
 
 /** What is known of one member. */
@@ -430,6 +433,7 @@ export interface HistoryEvent {
   type: EventType;
   generation_id: number;
   reason?: string | null;
+  failure?: string | null;
 }
 
 /** The request that an event stands for. */

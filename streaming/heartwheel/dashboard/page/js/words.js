@@ -23,6 +23,11 @@ const REASONS = {
     icon: "pause",
     long: "Poll timeout: it did not poll within max.poll.interval.ms, and left by itself; it said so, or came back under the same id.",
   },
+  worker_failed: {
+    label: "Failed",
+    icon: "stop",
+    long: "The worker failed: its process ended with an error or by a signal, or a check of it failed.",
+  },
   revocation_timeout: {
     label: "Did not revoke",
     icon: "hourglass",

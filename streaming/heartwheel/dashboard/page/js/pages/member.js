@@ -2,12 +2,12 @@
 
 import { get, isAborted, pathOf } from "../api.js";
 import { groupHref, tag, time } from "../cells.js";
-import { h, put } from "../dom.js";
-import { counted, duration } from "../format.js";
+import { h, put, write } from "../dom.js";
+import { ago, counted, duration } from "../format.js";
 import { COLUMNS_OF_A_MEMBER, isLogged, whoIs } from "../expiration_columns.js";
 import { empty, failed, panel } from "../states.js";
 import { table } from "../table.js";
-import { throttled } from "../throttle.js";
+import { animated, throttled } from "../throttle.js";
 import { goesByEpochs, reasonWords } from "../words.js";
 import { detailHead, facts } from "./detail_parts.js";
 import { silenceChart } from "./member_chart.js";
@@ -33,9 +33,10 @@ export const memberPage = {
       body,
     );
     const chart = silenceChart({ signal });
+    const now = () => stream.serverMs();
     const load = () =>
       get(`/api/members${pathOf(group, member)}`, {}, { signal }).then(
-        (answer) => show(body, answer, chart),
+        (answer) => show(body, answer, { chart, now, signal }),
         (error) => isAborted(error) || put(body, failed(error)),
       );
     const again = throttled(load, 2_000, signal);
@@ -50,13 +51,13 @@ export const memberPage = {
 /**
  * @param {HTMLElement} body
  * @param {MemberView} member
- * @param {Chart} chart
+ * @param {{ chart: Chart } & Clock} with_
  */
-function show(body, member, chart) {
+function show(body, member, { chart, ...clock }) {
   const [last] = member.expirations;
   put(
     body,
-    last ? verdict(last, member) : notExpired(member),
+    last ? verdict(last, member, clock) : notExpired(member, clock),
     isLogged(last) ? null : history(member, chart),
     last ? before(member.expirations) : null,
   );
@@ -65,9 +66,11 @@ function show(body, member, chart) {
 /**
  * @param {Expiration} last
  * @param {MemberView} member
+ * @param {Clock} clock
  */
-function verdict(last, { why, returned_ms: returned }) {
+function verdict(last, { why, returned_ms: returned }, clock) {
   const words = reasonWords(last.reason);
+  const failed = last.reason === "worker_failed";
   const back = returned
     ? tag({
         icon: "enter",
@@ -81,13 +84,19 @@ function verdict(last, { why, returned_ms: returned }) {
     h(
       "div",
       { class: "tags" },
-      tag({ ...words, label: `Expired: ${words.label.toLowerCase()}`, tone: "bad", title: words.long }),
+      tag({
+        ...words,
+        label: failed ? words.label : `Expired: ${words.label.toLowerCase()}`,
+        tone: "bad",
+        title: words.long,
+      }),
       back,
     ),
     h(
       "div",
       { class: "why" },
       h("h2", {}, "Why"),
+      failed ? sinceThen((since) => `It failed ${since}: ${last.failure || "nobody said how"}.`, last.deadline_ms, clock) : null,
       why.map((sentence) => h("p", {}, sentence)),
     ),
     isLogged(last) ? null : course(last, returned),
@@ -104,6 +113,22 @@ function verdict(last, { why, returned_ms: returned }) {
 }
 
 /** @typedef {{ show: (history: MemberHistory) => void, element: HTMLElement }} Chart */
+/** @typedef {{ now: () => number, signal: AbortSignal }} Clock */
+
+/**
+ * A sentence about a moment that stays true: it says anew how long ago that was.
+ *
+ * @param {(since: string) => string} sentence
+ * @param {number} ms
+ * @param {Clock} clock
+ */
+function sinceThen(sentence, ms, { now, signal }) {
+  const element = h("p", {});
+  const tell = () => write(element, sentence(ago(Math.max(0, now() - ms))));
+  tell();
+  animated(tell, 1_000, signal);
+  return element;
+}
 
 /**
  * @param {Expiration} last
@@ -135,13 +160,19 @@ const logged = (last) => [
  * @param {number | null} returned
  */
 function course(last, returned) {
+  const failed = last.reason === "worker_failed";
+  const after = failed ? "after it failed" : "after the deadline";
   /** @type {([name: string, ms: number, note: string] | null)[]} */
   const steps = [
     last.last_seen_ms === null ? null : ["Last seen", last.last_seen_ms, ""],
-    ["Deadline", last.deadline_ms, last.last_seen_ms === null ? "" : `${duration(last.deadline_ms - last.last_seen_ms)} later`],
-    ["Decided", last.detected_ms, `${duration(last.lateness_ms)} after the deadline`],
-    ["In Kafka", last.append_ms, `${duration(last.known_late_ms)} after the deadline`],
-    returned ? ["Back", returned, `${duration(returned - last.deadline_ms)} after the deadline`] : null,
+    [
+      failed ? "Failed" : "Deadline",
+      last.deadline_ms,
+      last.last_seen_ms === null ? "" : `${duration(last.deadline_ms - last.last_seen_ms)} later`,
+    ],
+    ["Decided", last.detected_ms, `${duration(last.lateness_ms)} ${after}`],
+    ["In Kafka", last.append_ms, `${duration(last.known_late_ms)} ${after}`],
+    returned ? ["Back", returned, `${duration(returned - last.deadline_ms)} ${after}`] : null,
   ];
   const taken = steps.filter((step) => step !== null).sort(([, one], [, other]) => one - other);
   return h(
@@ -159,8 +190,24 @@ function course(last, returned) {
   );
 }
 
-/** @param {MemberView} member */
-function notExpired({ group_id: group }) {
+/**
+ * @param {MemberView} member
+ * @param {Clock} clock
+ */
+function notExpired({ group_id: group, history: recorded }, clock) {
+  const last = recorded.events.at(-1);
+  if (last?.type === "leave")
+    return h(
+      "section",
+      { class: "panel verdict" },
+      h("div", { class: "tags" }, tag({ icon: "door", label: "Left", tone: "calm" })),
+      h(
+        "div",
+        { class: "why" },
+        sinceThen((since) => `It left ${since}: ${last.reason || "no reason given"}.`, last.at_ms, clock),
+        h("p", {}, h("a", { href: groupHref(group) }, "Look at its group.")),
+      ),
+    );
   return empty(
     "Not expired in the window that is kept.",
     "It is alive, or unknown, or it was expired longer ago. ",
@@ -178,9 +225,11 @@ function history({ history: recorded }, chart) {
     "How long it was silent",
     beats ? `${counted(beats, "event")} around it, from the heartbeat topic` : null,
   );
-  if (beats < 2)
-    element.append(empty("No heartbeats to draw.", recorded?.note || "The heartbeat topic no longer has them."));
-  else {
+  if (beats < 2) {
+    const few = beats ? "Between two events there would be a time to draw." : "The heartbeat topic has none of that time.";
+    element.append(empty(beats ? "There is one event." : "There are no events.", recorded?.note || few));
+    if (beats) element.append(eventTable(recorded));
+  } else {
     element.append(h("p", { class: "soft small legend-text" }, chartWords(recorded.session_timeout_ms)), chart.element);
     chart.show(recorded);
     element.append(eventTable(recorded));
@@ -213,6 +262,7 @@ function eventTable({ events, truncated }) {
           time(event.at_ms, { tenths: true }),
           ` ${event.type}${event.generation_id >= 0 ? `, generation ${event.generation_id}` : ""}`,
           event.reason ? `: ${event.reason}` : null,
+          typeof event.failure === "string" ? `, failed: ${event.failure || "nobody said how"}` : null,
           older ? h("span", { class: "faint" }, ` ${duration(event.at_ms - older.at_ms)} after the one before`) : null,
         );
       }),
