@@ -60,10 +60,8 @@ def dashboard(
         dashboard__insecure="true" if insecure else None,
         canary__enabled=None if canary is None else str(canary).lower(),
     ).settings
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)-7s %(message)s")
+    log_access(settings.dashboard)
     # Its clients say at length that a broker is away; the page says it in one sentence.
-    if settings.dashboard.access_log:
-        logging.getLogger("heartwheel.dashboard.access").setLevel(logging.INFO)
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     from heartwheel.dashboard.dashboard import Dashboard
 
@@ -71,8 +69,7 @@ def dashboard(
     with stopped_by_signals(stopping.set), Dashboard(settings) as shown:
         stdout().print(Text(shown.url, style="bold cyan"))
         stderr().print(f"following {settings.kafka.bootstrap_servers}; Ctrl-C ends it", markup=False)
-        for line in _warnings(settings.dashboard):
-            stderr().print(line, markup=False)
+        warn(settings.dashboard)
         if open_:
             typer.launch(shown.url)
         while not stopping.wait(1.0):
@@ -80,8 +77,20 @@ def dashboard(
                 raise HeartwheelError("the dashboard has ended by itself", hint="the lines above may tell why")
 
 
+def log_access(wanted: DashboardSettings) -> None:
+    """Log to stderr, and there who looked at what if that is wanted."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)-7s %(message)s")
+    if wanted.access_log:
+        logging.getLogger("heartwheel.dashboard.access").setLevel(logging.INFO)
+
+
+def warn(wanted: DashboardSettings) -> None:
+    """Print what those should know who let others look."""
+    for line in _warnings(wanted):
+        stderr().print(line, markup=False)
+
+
 def _warnings(wanted: DashboardSettings) -> list[str]:
-    """Return what those should know who let others look."""
     if is_loopback(wanted.host):
         return []
     if not (wanted.users_file or wanted.token or wanted.user_header):

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.text import Text
 
 from heartwheel.cli.audit_broker_log import parsed_zone
-from heartwheel.cli.console import load, stderr, stdout
+from heartwheel.cli.console import ConfigFile, SetFlags, load, stderr
 from heartwheel.cli.explain_output import (
     printer,
     say_what_was_read,
@@ -25,6 +22,7 @@ from heartwheel.cli.explain_output import (
     show_unknown,
     show_verdicts,
 )
+from heartwheel.cli.explain_page import show_page
 from heartwheel.errors import HeartwheelError
 from heartwheel.wall_clock import wall_ms
 
@@ -79,6 +77,15 @@ def explain(
         int | None, typer.Option(help="With --page: likewise; 0 takes any that is free (dashboard.port).")
     ] = None,
     open_: Annotated[bool, typer.Option("--open", help="With --page: open it in a browser.")] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="With --page: a name it may be asked under; can be repeated."),
+    ] = None,
+    insecure: Annotated[
+        bool | None, typer.Option("--insecure", help="With --page: let others look without a login.")
+    ] = None,
+    config: ConfigFile = None,
+    set_: SetFlags = None,
 ) -> None:
     """Explain a broker's log: who was thrown out of which consumer group, when and why, and what it cost.
 
@@ -111,7 +118,15 @@ def explain(
     zone.used = 0
     wanted = Wanted(group or (), member or (), *times)
     if page:
-        _show_page(files, wanted, zone, follow=follow, host=host, port=port, open_browser=open_)
+        asked = load(
+            config,
+            set_,
+            dashboard__host=host,
+            dashboard__port=port,
+            dashboard__allow_hosts=",".join(allow_host) if allow_host else None,
+            dashboard__insecure="true" if insecure else None,
+        )
+        show_page(files, wanted, zone, asked.settings, follow=follow, open_browser=open_)
         return
     scanned, sums, lines = Scanned(), Summary(), Lines()
     show = printer(json=json, silent=summary or unknown, lines=lines)
@@ -136,46 +151,6 @@ def explain(
     _check(wanted, scanned, follow=follow)
     if fail_on_expired:
         _fail(scanned, kicked=kicked)
-
-
-def _show_page(
-    files: list[str],
-    wanted: Wanted,
-    zone: LocalZone,
-    *,
-    follow: bool,
-    host: str | None,
-    port: int | None,
-    open_browser: bool,
-) -> None:
-    """Serve the page while the logs are read, and after that until Ctrl-C."""
-    from heartwheel.cli.signals import stopped_by_signals
-    from heartwheel.explain.page import LogPage
-    from heartwheel.explain.run import explain_logs, follow_logs
-    from heartwheel.explain.scan import Scanned
-
-    settings = load(None, None, dashboard__host=host, dashboard__port=port).settings
-    over, scanned, stdin = threading.Event(), Scanned(), sys.stdin.buffer
-    with stopped_by_signals(over.set), LogPage(settings, files) as shown:
-        stdout().print(Text(shown.url, style="bold cyan"))
-        stderr().print("reading; Ctrl-C ends it", markup=False)
-        if open_browser:
-            typer.launch(shown.url)
-        if follow:
-            for events in follow_logs(files, scanned, stdin=stdin, zone=zone, go_on=lambda: not over.is_set()):
-                shown.take([event for event in events if wanted.takes(event)], scanned, follows=True)
-        else:
-            found = explain_logs(files, scanned, stdin=stdin, zone=zone)
-            while some := list(islice((event for event in found if wanted.takes(event)), _EVENTS_AT_ONCE)):
-                shown.take(some, scanned)
-                if over.is_set():
-                    return
-            shown.take([], scanned)
-        say_what_was_read(scanned, files, unknown=False)
-        say_zone(files, zone)
-        while not over.wait(1.0):
-            if not shown.running:
-                raise HeartwheelError("the page has ended by itself", hint="the lines above may tell why")
 
 
 def _check(wanted: Wanted, scanned: Scanned, *, follow: bool) -> None:

@@ -233,7 +233,9 @@ def _home_of(deps: Deps, asked: DashboardSettings) -> Callable[[Request], Any]:
 
     async def home(request: Request) -> Response:
         # With no engine behind it, page Now would be empty.
-        return RedirectResponse("expired", headers=_NO_STORE) if deps.picture.log else await page(request)
+        # Absolute: a browser at the base path without its slash would take "expired" for a neighbour of it.
+        first = f"{asked.base_path}/expired"
+        return RedirectResponse(first, headers=_NO_STORE) if deps.picture.log else await page(request)
 
     return home
 

@@ -6,11 +6,8 @@ import contextlib
 from collections.abc import Sequence
 
 from heartwheel.canary.canary import Canary
-from heartwheel.dashboard.app import create_app
-from heartwheel.dashboard.files import read_files
-from heartwheel.http_server.connection import Limits
+from heartwheel.dashboard.serving import server_of
 from heartwheel.http_server.served import Served
-from heartwheel.http_server.server import HttpServer
 from heartwheel.live.follower import Follower
 from heartwheel.live.history import HistoryReader
 from heartwheel.live.picture import Picture
@@ -52,25 +49,13 @@ class Dashboard(Served):
             on_rows=self._take,
             on_link=self._link,
         )
-        files = read_files(settings, wall_ms)
-        app = create_app(
+        server = server_of(
             self.picture,
             settings,
             history=HistoryReader(settings),
             canary=self._canary.figures if self._canary else None,
             metrics=self._metrics.text,
-            login=files.login,
         )
-        server = HttpServer(
-            app,
-            host=wanted.host,
-            port=wanted.port,
-            exempt=files.login.proxies,
-            tls=files.tls,
-            base_path=wanted.base_path,
-            limits=Limits(connections=wanted.connections_max, per_address=wanted.connections_per_address_max),
-        )
-        server.closing = app.state.hub.close
         super().__init__(server)
 
     def _begin(self, stack: contextlib.ExitStack) -> None:

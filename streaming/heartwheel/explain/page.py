@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from heartwheel.dashboard.app import create_app
+from heartwheel.dashboard.serving import server_of
 from heartwheel.explain.scan import Scanned
 from heartwheel.explain.shown import rows_of_log
 from heartwheel.http_server.served import Served
-from heartwheel.http_server.server import HttpServer
 from heartwheel.live.picture import Picture
 from heartwheel.settings import Settings
 from heartwheel.wall_clock import wall_ms
@@ -24,8 +23,11 @@ class LogPage(Served):
     """Serve what brokers' logs tell, in a thread of its own.
 
     Args:
-        settings: where to listen.
+        settings: where to listen, and who may look: the section `[dashboard]`.
         names: of the logs.
+
+    Raises:
+        SettingsError: files that the settings name cannot be used.
     """
 
     def __init__(self, settings: Settings, names: Sequence[str]) -> None:
@@ -33,10 +35,7 @@ class LogPage(Served):
         self._names = names
         self._follows = False
         self.picture.log = self._sentence(None)
-        app = create_app(self.picture, settings)
-        server = HttpServer(app, host=settings.dashboard.host, port=settings.dashboard.port)
-        server.closing = app.state.hub.close
-        super().__init__(server)
+        super().__init__(server_of(self.picture, settings))
 
     def take(self, events: Sequence[ExplainedEvent], scanned: Scanned, *, follows: bool = False) -> None:
         """Show more events.

@@ -1,0 +1,63 @@
+"""`heartwheel explain --page`: the pages of the dashboard on a broker's log."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import typer
+from rich.text import Text
+
+from heartwheel.cli.console import stderr, stdout
+from heartwheel.cli.explain_output import say_what_was_read, say_zone
+from heartwheel.errors import HeartwheelError
+
+if TYPE_CHECKING:
+    from heartwheel.explain.local_zone import LocalZone
+    from heartwheel.explain.wanted import Wanted
+    from heartwheel.settings import Settings
+
+_EVENTS_AT_ONCE: Final = 1_000
+
+
+def show_page(
+    files: list[str],
+    wanted: Wanted,
+    zone: LocalZone,
+    settings: Settings,
+    *,
+    follow: bool,
+    open_browser: bool,
+) -> None:
+    """Serve the page while the logs are read, and after that until Ctrl-C."""
+    from heartwheel.cli.dashboard import log_access, warn
+    from heartwheel.cli.signals import stopped_by_signals
+    from heartwheel.explain.page import LogPage
+    from heartwheel.explain.run import explain_logs, follow_logs
+    from heartwheel.explain.scan import Scanned
+
+    log_access(settings.dashboard)
+    over, scanned, stdin = threading.Event(), Scanned(), sys.stdin.buffer
+    with stopped_by_signals(over.set), LogPage(settings, files) as shown:
+        stdout().print(Text(shown.url, style="bold cyan"))
+        stderr().print("reading; Ctrl-C ends it", markup=False)
+        warn(settings.dashboard)
+        if open_browser:
+            typer.launch(shown.url)
+        if follow:
+            for events in follow_logs(files, scanned, stdin=stdin, zone=zone, go_on=lambda: not over.is_set()):
+                shown.take([event for event in events if wanted.takes(event)], scanned, follows=True)
+        else:
+            found = explain_logs(files, scanned, stdin=stdin, zone=zone)
+            while some := list(islice((event for event in found if wanted.takes(event)), _EVENTS_AT_ONCE)):
+                shown.take(some, scanned)
+                if over.is_set():
+                    return
+            shown.take([], scanned)
+        say_what_was_read(scanned, files, unknown=False)
+        say_zone(files, zone)
+        while not over.wait(1.0):
+            if not shown.running:
+                raise HeartwheelError("the page has ended by itself", hint="the lines above may tell why")
