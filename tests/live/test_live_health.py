@@ -77,6 +77,37 @@ def test_stopped_and_retrying_are_stalled_with_the_reason() -> None:
     assert "no space left on device" in retrying.sentence
 
 
+def test_job_that_has_ended_says_what_ended_it() -> None:
+    """A job that was killed is not one that was stopped: the cause that its last row has is on the page."""
+    killed = judged(job(phase=Phase.STOPPED, phase_since_ms=T0, fault="Spark's JVM was ended by signal 9"))
+    assert killed.sentence == (
+        "Stalled for 0 s: the job has ended: Spark's JVM was ended by signal 9. No member expires during that time."
+    )
+    assert killed.topic == "no-batch"
+
+
+def test_figures_of_a_dead_job_are_as_of_its_last_batch() -> None:
+    """What is shown of members is as of the last batch once no batch comes: at the job's end, while Kafka is away."""
+    dead = job(phase=Phase.STOPPED)
+    assert judged(dead, status(batch_ms=T0 - 500)).as_of_ms == T0
+    assert judged(job(T0), status(), now_ms=T0 + MINUTE_MS).as_of_ms == T0
+    assert judged(job(), linked=False, since_ms=T0 - 65_000).as_of_ms == T0
+    assert (
+        judged(job(phase=Phase.STARTING, last_batch=None), status(batch_ms=T0 - MINUTE_MS)).as_of_ms == T0 - MINUTE_MS
+    )
+    assert judged(job(phase=Phase.STARTING, last_batch=None)).as_of_ms is None
+    assert judged(job(), status()).as_of_ms is None
+    standing = judged(msgspec.structs.replace(job(), standing=1))
+    assert (standing.state, standing.as_of_ms) == (HealthState.STALLED, None)
+
+
+def test_ended_job_says_nothing_of_feeds_and_ticks() -> None:
+    """Whether a feed lags is not known once nobody reads: the sentence of the last batch must not stand for ever."""
+    lagging = msgspec.structs.replace(status(), feeds={"broker-1": T0 - 24_000})
+    assert judged(job(), lagging).reasons != []
+    assert judged(job(phase=Phase.STOPPED), lagging).reasons == []
+
+
 def test_a_silent_job_is_stalled() -> None:
     """A job that was killed says nothing: its rows stop, and the page tells for how many triggers."""
     health = judged(job(T0), status(), now_ms=T0 + MINUTE_MS)

@@ -8,7 +8,7 @@ import pytest
 from heartwheel.live.at_risk import at_risk
 from heartwheel.live.expirations import ExpirationFilter, expiration_detail, list_expirations
 from heartwheel.live.figures import lateness_of
-from heartwheel.live.groups import GroupFilter, list_groups, storms
+from heartwheel.live.groups import GroupFilter, GroupOrder, list_groups, storms
 from heartwheel.live.now import View, now_of
 from heartwheel.live.picture import Picture
 from heartwheel.live.series import newest_step, series_of
@@ -183,6 +183,35 @@ def test_the_hand_points_to_the_slot_of_the_clock() -> None:
     still = wheel_of(pictured(msgspec.structs.replace(row, clock_ms=-1)), 0)
     assert still is not None
     assert [level.hand for level in still.levels] == [None, None]
+
+
+def test_at_risk_has_the_length_of_each_session() -> None:
+    """What is left is told of the member's own session; a shard of an earlier release does not tell it."""
+    told = AtRiskMember(group_id="g", member_id="a", deadline_ms=T0 + 5_000, session_timeout_ms=45_000)
+    untold = AtRiskMember(group_id="g", member_id="b", deadline_ms=T0 + 6_000)
+    rows = at_risk(pictured(status(0, told, untold)), now_ms=T0).rows
+    assert [row.session_timeout_ms for row in rows] == [45_000, None]
+
+
+def test_groups_come_in_the_order_that_is_asked_for() -> None:
+    """The worst come first, or by expirations, members or name; pages go on where the one before ended."""
+    storm = [begun("storming", at_ms=T0 + i) for i in range(3)]
+    rows = [joined("big", "a", "b", "c"), expired("dying", "x"), expired("dying", "y"), *storm]
+    picture = pictured(*rows)
+
+    def names(order: GroupOrder, **page: int | None) -> list[str]:
+        found = list_groups(picture, GroupFilter(order=order), RULE, now_ms=T0, **page)  # type: ignore[arg-type]
+        return [group.group_id for group in found.rows]
+
+    assert names(GroupOrder.WORST) == ["storming", "dying", "big"]
+    assert names(GroupOrder.EXPIRED) == ["dying", "big", "storming"]
+    assert names(GroupOrder.MEMBERS) == ["big", "dying", "storming"]
+    assert names(GroupOrder.NAME) == ["big", "dying", "storming"]
+    first = list_groups(picture, GroupFilter(order=GroupOrder.NAME), RULE, now_ms=T0, limit=2)
+    assert first.next == "2"
+    assert names(GroupOrder.NAME, before=2, limit=2) == ["storming"]
+    only = list_groups(picture, GroupFilter(trouble=True), RULE, now_ms=T0).rows
+    assert [(group.group_id, [each.kind for each in group.troubles]) for group in only] == [("storming", ["storm"])]
 
 
 def test_at_risk_is_sorted_over_all_shards() -> None:

@@ -83,6 +83,11 @@ def test_p6_the_longest_status_row() -> None:
     assert row.members == len(IDS)
 
 
+def test_member_at_risk_has_the_length_of_its_session() -> None:
+    """What is left to a member means nothing without the length of its own session."""
+    assert {member.session_timeout_ms for member in _status(["m1", "m2"], 7).at_risk} == {10_000}
+
+
 def test_p6_at_risk_count() -> None:
     """P6: of ordinary members a status row names as many as it is asked to, and no more."""
     assert len(_status([f"m{i}" for i in range(30)], 7).at_risk) == 7

@@ -100,9 +100,9 @@ def status(shard: int, batch_ms: int, **fields: Any) -> TopicRow:
     return topic_row(Source.STATUS, StatusRow(shard=shard, batch_ms=batch_ms, **{**known, **fields}), batch_ms + 400)
 
 
-def at_risk(group_id: str, member_id: str, deadline_ms: int) -> AtRiskMember:
+def at_risk(group_id: str, member_id: str, deadline_ms: int, session_ms: int | None = None) -> AtRiskMember:
     """Name a member that is near its expiry."""
-    return AtRiskMember(group_id=group_id, member_id=member_id, deadline_ms=deadline_ms)
+    return AtRiskMember(group_id=group_id, member_id=member_id, deadline_ms=deadline_ms, session_timeout_ms=session_ms)
 
 
 def job(at_ms: int, *, phase: Phase = Phase.LIVE, **fields: Any) -> TopicRow:

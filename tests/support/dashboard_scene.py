@@ -258,7 +258,8 @@ class _Shard:
             wheel_moves=self._wheel.stats.moves,
             wheel_fires=self._wheel.stats.fires,
             at_risk=tuple(
-                at_risk(self._all[i][0].group_id, self._all[i][1].member_id, self._deadline(i)) for i in next_ones
+                at_risk(self._all[i][0].group_id, self._all[i][1].member_id, self._deadline(i), self._session_ms[i])
+                for i in next_ones
             ),
             counts={"records": beats},
             state_bytes=46_000 + 211 * self._shard,

@@ -16,10 +16,11 @@ from heartwheel.live.at_risk import AtRisk
 from heartwheel.live.now import View
 from heartwheel.live.picture import Picture
 from heartwheel.top.app import Top
-from heartwheel.top.cells import bar, short
+from heartwheel.top.cells import bar, clock, short
 from heartwheel.top.frame import Frame, frame_of, narrowed, risk_of
 from heartwheel.top.panes import Pane
 from heartwheel.top.snapshot import document, print_snapshot
+from heartwheel.wire.job import Phase
 from heartwheel.wire.status import AtRiskMember
 from support.output_rows import T0, Row, begun, expired, job, joined, status, topic_rows
 
@@ -314,3 +315,38 @@ def test_bars(left_ms: int, drawn: str) -> None:
 def test_long_ids_lose_their_middle(text: str | None, cells_max: int, shown: str) -> None:
     """An id begins with a name and ends with what tells it from others."""
     assert short(text, cells_max=cells_max) == shown
+
+
+def test_second_light_is_about_the_groups() -> None:
+    """Below the engine's health stands how many groups are in trouble, and the worst of them with the reason."""
+
+    async def steps(pilot: Pilot[None], scene: Scene) -> None:
+        assert "● No group in trouble" in "\n".join(screen(pilot))
+        flaps = [expired("orders", "flappy", T0 + i, id=f"flap{i}") for i in range(3)]
+        scene.tell(*flaps)
+        pilot.app.refresh_frame()  # type: ignore[attr-defined]
+        await pilot.pause()
+        text = "\n".join(screen(pilot))
+        assert "▲ 1 group in trouble" in text
+        assert "orders: flappy expired 3 times in 15 min" in text
+
+    on_screen(steps)
+
+
+def test_dead_engine_shows_nothing_as_if_it_were_now() -> None:
+    """Once the job has ended, members are as of its last batch, deadlines are not decided, and no rate is made up."""
+
+    async def steps(pilot: Pilot[None], scene: Scene) -> None:
+        scene.tell(job(T0 + 5_000, phase=Phase.STOPPED, phase_since_ms=T0 + 5_000, fault="the disk is full"))
+        scene.now_ms += 60_000
+        pilot.app.refresh_frame()  # type: ignore[attr-defined]
+        await pilot.pause()
+        text = "\n".join(screen(pilot))
+        assert "the job has ended: the disk is full" in text
+        assert "○ Not known which groups are in trouble" in text
+        for words in (f"members 9 at {clock(T0 + 5_000)}", "expired/min -", "beats -", "backlog -"):
+            assert words in text
+        await pilot.press("tab")
+        assert {row[0] for row in table(pilot, "risk")} == {"not decided"}
+
+    on_screen(steps)

@@ -234,8 +234,10 @@ def test_empty_dashboard_says_what_to_do(empty_dashboard: FedDashboard, tab: Cal
     """Before any job was seen every page says what it would show, and how to start one."""
     one = tab(empty_dashboard)
     page = one.open("/")
-    expect(page.locator(".health h2")).to_contain_text("Waiting")
-    expect(page.locator(".health")).to_contain_text("heartwheel run")
+    expect(page.locator(".health h2").first).to_contain_text("Waiting")
+    expect(page.locator(".health").first).to_contain_text("heartwheel run")
+    expect(page.locator(".tile .figure").first).to_have_text("\u2013")
+    expect(page.locator("#groups-pill")).to_have_text("Groups: not known")
     for path in ("/expired", "/groups", "/at-risk", "/wheel"):
         page = one.open(path)
         expect(page.locator(".empty")).to_be_visible()

@@ -146,16 +146,17 @@ def test_without_a_gateway_there_is_no_line(empty_dashboard: FedDashboard, tab: 
 
 
 def test_page_now_answers_in_one_look(shop: FedDashboard, tab: Callable[..., Tab]) -> None:
-    """Page Now says whether the engine can be trusted, and shows figures, charts, storms and the canary."""
+    """Page Now says whether the engine can be trusted and which groups are in trouble, before figures and charts."""
     page = tab(shop).open("/")
-    expect(page.locator(".health h2")).to_contain_text("Healthy")
+    expect(page.locator(".health h2").first).to_contain_text("Healthy")
+    expect(page.locator("#groups-pill")).to_have_text("1 group in trouble")
+    expect(page.locator(".troubled", has_text="fraud-scoring")).to_contain_text("rebalances")
     expect(page.locator(".tile")).to_have_count(8)
     expect(page.locator(".tile", has_text="Groups").locator(".figure")).to_have_text("12")
     expect(page.locator(".chart canvas")).to_have_count(4)
     expect(page.locator(".chart").nth(1)).to_have_attribute(
         "aria-label", _starts("Known after the deadline. median: now")
     )
-    expect(page.locator(".lines", has_text="fraud-scoring")).to_contain_text("rebalances")
     expect(page.get_by_text("Every canary that died was found")).to_be_visible()
 
 
@@ -172,7 +173,7 @@ def test_group_says_who_blocks_it_and_for_how_long(shop: FedDashboard, tab: Call
 
 def test_storm_is_told_with_its_cause_and_its_offenders(shop: FedDashboard, tab: Callable[..., Tab]) -> None:
     """A group that rebalances again and again has a badge in the list, and a first cause and offenders in its view."""
-    page = tab(shop).open("/groups?storm=true")
+    page = tab(shop).open("/groups?trouble=true")
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page.locator("tbody tr")).to_contain_text("storm")
     page.get_by_role("link", name="fraud-scoring").click()

@@ -106,7 +106,14 @@ def expiration(deps: Deps, query: ExpirationQuery) -> ExpirationDetail:
 
 def groups(deps: Deps, query: GroupsQuery) -> GroupPage:
     """List groups, those that changed last first."""
-    wanted = GroupFilter(text=query.text, state=query.state or "", storm=query.storm, canary=query.canary)
+    wanted = GroupFilter(
+        text=query.text,
+        state=query.state or "",
+        storm=query.storm,
+        trouble=query.trouble,
+        order=query.order,
+        canary=query.canary,
+    )
     return list_groups(deps.picture, wanted, deps.storm, now_ms=deps.now_ms(), before=query.before, limit=query.limit)
 
 

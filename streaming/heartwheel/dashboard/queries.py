@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
+from heartwheel.live.groups import GroupOrder
 from heartwheel.live.states import ShownState
 from heartwheel.live.ticks import STEP_MS
 from heartwheel.wire.verdicts import ExpiryReason
@@ -72,6 +73,8 @@ class GroupsQuery(NowQuery, frozen=True, kw_only=True):
     text: Annotated[Text, Meta(description="Part of the group's id.")] = ""
     state: Annotated[ShownState | None, Meta(description="The state.")] = None
     storm: Annotated[bool, Meta(description="Only groups in a storm.")] = False
+    trouble: Annotated[bool, Meta(description="Only groups in trouble.")] = False
+    order: Annotated[GroupOrder, Meta(description="Which groups come first.")] = GroupOrder.CHANGED
     before: Before = None
     limit: Limit = 100
 

@@ -14,6 +14,7 @@ class AtRisk(msgspec.Struct, frozen=True, kw_only=True):
         group_id: its group.
         member_id: its id.
         deadline_ms: it is expired if nothing is heard of it before this, epoch ms.
+        session_timeout_ms: how long its session is, ms; `None` if that is not known.
         shard: which shard says so.
         clock_ms: as of which moment of that shard's clock, epoch ms.
     """
@@ -21,6 +22,7 @@ class AtRisk(msgspec.Struct, frozen=True, kw_only=True):
     group_id: str
     member_id: str
     deadline_ms: int
+    session_timeout_ms: int | None
     shard: int
     clock_ms: int
 
@@ -47,6 +49,7 @@ def at_risk(picture: Picture, *, now_ms: int, limit: int = 50, canary: bool = Fa
                 group_id=member.group_id,
                 member_id=member.member_id,
                 deadline_ms=member.deadline_ms,
+                session_timeout_ms=member.session_timeout_ms or None,
                 shard=row.shard,
                 clock_ms=row.clock_ms,
             )

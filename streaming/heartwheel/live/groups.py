@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import enum
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Final
 
@@ -15,6 +16,7 @@ from heartwheel.live.picture import Picture
 from heartwheel.live.states import ShownState, kind_of, state_of, words_of
 from heartwheel.live.storms import Storm, StormRule, storm_of
 from heartwheel.live.timeline import TimelineLine, timeline_of
+from heartwheel.live.trouble import Trouble, troubles_of, worst_of
 
 EXPIRATIONS_SHOWN_MAX: Final = 100
 """Most expirations that the detail of a group shows."""
@@ -72,6 +74,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
         last: what happened last.
         blocked: whom a rebalance waits for, if one runs.
         storm: the storm it is in, if any.
+        troubles: what is wrong with it, the worst first, the storm among them.
         expirations: its expirations in the window.
         last_expired_ms: the newest deadline of them, epoch ms.
         shard: which shard decides about it.
@@ -87,6 +90,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     last: LastChange | None
     blocked: Blocked | None
     storm: Storm | None
+    troubles: list[Trouble]
     expirations: int
     last_expired_ms: int | None
     shard: int | None
@@ -113,6 +117,16 @@ class GroupPage(msgspec.Struct, frozen=True, kw_only=True):
     note: str
 
 
+class GroupOrder(enum.StrEnum):
+    """Which groups come first: the worst, those that changed last, with most expirations, most members, or by name."""
+
+    WORST = "worst"
+    CHANGED = "changed"
+    EXPIRED = "expired"
+    MEMBERS = "members"
+    NAME = "name"
+
+
 class GroupFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Which groups are asked for; empty fields mean all.
 
@@ -120,12 +134,16 @@ class GroupFilter(msgspec.Struct, frozen=True, kw_only=True):
         text: part of the name, upper and lower case alike.
         state: its state.
         storm: only those in a storm.
+        trouble: only those in trouble.
+        order: which come first.
         canary: whether to show the canary's too.
     """
 
     text: str = ""
     state: str = ""
     storm: bool = False
+    trouble: bool = False
+    order: GroupOrder = GroupOrder.CHANGED
     canary: bool = False
 
 
@@ -162,6 +180,7 @@ def group_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Group:
         last=_last(entry),
         blocked=_blocked(entry),
         storm=storm_of(entry.triggers, entry.expirations, rule, now_ms=now_ms),
+        troubles=list(troubles_of(entry, rule, now_ms=now_ms)),
         expirations=len(entry.expirations),
         last_expired_ms=entry.expirations[-1].deadline_ms if entry.expirations else None,
         shard=entry.shard,
@@ -235,24 +254,46 @@ def list_groups(
         wanted: which ones.
         rule: what a storm is.
         now_ms: wall clock, epoch ms.
-        before: only those whose `version` is below this.
+        before: only those whose `version` is below this; in another order than that of changes, how many to pass over.
         limit: most rows.
     """
     with picture.lock:
         entries = list(_matching(picture, wanted, rule, now_ms))
-        rest = entries if before is None else [entry for entry in entries if entry.version < before]
+        if wanted.order is GroupOrder.CHANGED:
+            rest = entries if before is None else [entry for entry in entries if entry.version < before]
+        else:
+            rest = sorted(entries, key=_key_of(wanted.order, rule, now_ms))[before or 0 :]
         rows = [group_of(entry, rule, now_ms=now_ms) for entry in rest[:limit]]
+        following = (
+            str(rows[-1].version if wanted.order is GroupOrder.CHANGED else (before or 0) + limit) if rows else ""
+        )
         hidden = 0 if wanted.canary else len(picture.canaries())
         known = len(picture.groups.entries) - hidden
         total = max(0, sum(row.groups for row in picture.status.values()) - hidden)
     return GroupPage(
         rows=rows,
-        next=str(rows[-1].version) if len(rest) > len(rows) else None,
+        next=following if len(rest) > len(rows) else None,
         matched=len(entries),
         total=max(total, known),
         known_total=known,
         note=_note(known, total),
     )
+
+
+def _key_of(order: GroupOrder, rule: StormRule, now_ms: int) -> Callable[[GroupEntry], tuple[int, int, str]]:
+    """Return the key that groups are sorted by; of equally bad ones those with more expirations come first."""
+
+    def worst(entry: GroupEntry) -> tuple[int, int, str]:
+        kind, number = worst_of(list(troubles_of(entry, rule, now_ms=now_ms)))
+        return kind, number or -len(entry.expirations), entry.group_id
+
+    keys: Mapping[GroupOrder, Callable[[GroupEntry], tuple[int, int, str]]] = {
+        GroupOrder.WORST: worst,
+        GroupOrder.EXPIRED: lambda entry: (-len(entry.expirations), 0, entry.group_id),
+        GroupOrder.MEMBERS: lambda entry: (-(members_of(entry) or 0), 0, entry.group_id),
+        GroupOrder.NAME: lambda entry: (0, 0, entry.group_id),
+    }
+    return keys[order]
 
 
 def _note(known: int, total: int) -> str:
@@ -272,6 +313,7 @@ def _matching(picture: Picture, wanted: GroupFilter, rule: StormRule, now_ms: in
             and text in entry.group_id.casefold()
             and (not wanted.state or state_of(entry) == wanted.state)
             and (not wanted.storm or storm_of(entry.triggers, (), rule, now_ms=now_ms) is not None)
+            and (not wanted.trouble or any(troubles_of(entry, rule, now_ms=now_ms)))
         ):
             yield entry
 

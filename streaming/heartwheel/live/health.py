@@ -42,6 +42,9 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
         sentence: the same for people.
         hint: what to do; empty if nothing is to be done.
         reasons: what else a person should know.
+        as_of_ms: when the newest batch was, epoch ms, if members and groups have not been looked at since: what is
+            shown of them is as of then. `None` while they are looked at, and before the first batch.
+        topic: the section of docs/troubleshooting.md about it; empty if there is none.
     """
 
     state: HealthState
@@ -49,6 +52,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
     hint: str
     reasons: list[str]
+    as_of_ms: int | None = None
+    topic: str = ""
 
     @property
     def ready(self) -> bool:
@@ -95,26 +100,57 @@ def health_of(signs: Signs, *, now_ms: int) -> Health:
         signs: what is known.
         now_ms: wall clock, epoch ms.
     """
+    health = _judged(signs, now_ms)
+    as_of_ms = _as_of_ms(signs, health, now_ms)
+    reasons = list(signs.reasons)
+    if signs.job is not None and not _has_ended(signs) and now_ms - signs.job.at_ms < _silent_ms(signs):
+        reasons += _of_ticker(signs)
+    if as_of_ms is None:
+        # Whether a feed lags is not known once nobody reads: the words of the last batch would stand for ever.
+        reasons += _of_feeds(signs)
+    return msgspec.structs.replace(health, as_of_ms=as_of_ms, reasons=reasons)
+
+
+def _judged(signs: Signs, now_ms: int) -> Health:
     for judge in (_logged, _unreachable, _waiting, _stopped, _retrying, _silent, _starting, _catching_up, _standing):
         health = judge(signs, now_ms)
         if health is not None:
             return health
     since_ms = signs.job.phase_since_ms if signs.job else None
-    return _health(signs, HealthState.HEALTHY, since_ms, "Healthy: every shard decides as its members fall silent.")
+    return _health(HealthState.HEALTHY, since_ms, "Healthy: every shard decides as its members fall silent.")
 
 
 def _logged(signs: Signs, _now_ms: int) -> Health | None:
-    return _health(signs, HealthState.LOG, None, signs.log) if signs.log else None
+    return _health(HealthState.LOG, None, signs.log) if signs.log else None
 
 
-def _health(signs: Signs, state: HealthState, since_ms: int | None, sentence: str, hint: str = "") -> Health:
+def _health(state: HealthState, since_ms: int | None, sentence: str, hint: str = "", *, topic: str = "") -> Health:
     return Health(
         state=state,
         since_ms=since_ms,
         sentence=sentence,
         hint=hint,
-        reasons=[*signs.reasons, *_of_ticker(signs), *_of_feeds(signs)],
+        reasons=[],
+        topic=topic,
     )
+
+
+def _has_ended(signs: Signs) -> bool:
+    return signs.job is not None and signs.job.phase is Phase.STOPPED
+
+
+def _as_of_ms(signs: Signs, health: Health, now_ms: int) -> int | None:
+    """Return when members and groups were looked at last, if that is over."""
+    batches = [row.batch_ms for row in signs.shards]
+    if signs.job is not None and signs.job.last_batch is not None:
+        batches.append(signs.job.last_batch.ended_ms)
+    phase = signs.job.phase if signs.job is not None else Phase.LIVE
+    if not batches or health.state is HealthState.LOG:
+        return None
+    is_over = phase in {Phase.STOPPED, Phase.STARTING, Phase.RETRYING} or health.state is HealthState.UNREACHABLE
+    # Where time stands still in one partition, batches go on, and so do the figures of all others.
+    is_silent = health.state is HealthState.STALLED and now_ms - max(batches) >= _silent_ms(signs)
+    return max(batches) if is_over or is_silent else None
 
 
 def _unreachable(signs: Signs, now_ms: int) -> Health | None:
@@ -122,11 +158,11 @@ def _unreachable(signs: Signs, now_ms: int) -> Health | None:
         return None
     since_ms = signs.linked_since_ms
     return _health(
-        signs,
         HealthState.UNREACHABLE,
         since_ms,
         f"Unreachable: Kafka at {signs.bootstrap} has not answered for {ago(since_ms, now_ms)}.",
         "What is shown is as of then. Is the broker up, is the address right, does it ask for TLS or a login?",
+        topic="kafka-is-unreachable",
     )
 
 
@@ -134,7 +170,6 @@ def _waiting(signs: Signs, _now_ms: int) -> Health | None:
     if signs.job is not None or signs.shards:
         return None
     return _health(
-        signs,
         HealthState.WAITING,
         None,
         f"Waiting: no job has written anything at {signs.bootstrap} yet.",
@@ -142,23 +177,24 @@ def _waiting(signs: Signs, _now_ms: int) -> Health | None:
     )
 
 
-def _stalled(signs: Signs, since_ms: int, now_ms: int, why: str, hint: str) -> Health:
+def _stalled(since_ms: int, now_ms: int, why: str, hint: str) -> Health:
     sentence = f"Stalled for {ago(since_ms, now_ms)}: {why}"
-    return _health(signs, HealthState.STALLED, since_ms, sentence, hint)
+    return _health(HealthState.STALLED, since_ms, sentence, hint, topic="no-batch")
 
 
 def _stopped(signs: Signs, now_ms: int) -> Health | None:
-    if signs.job is None or signs.job.phase is not Phase.STOPPED:
+    if signs.job is None or not _has_ended(signs):
         return None
-    hint = "Start it again on the same checkpoint: whoever beats meanwhile is not expired."
-    return _stalled(signs, signs.job.phase_since_ms, now_ms, "the job was stopped. Nobody is expired meanwhile.", hint)
+    hint = "Start it again on the same checkpoint: members that send heartbeats until then are not expired."
+    how = f"the job has ended: {signs.job.fault.rstrip('.')}" if signs.job.fault else "the job was stopped"
+    return _stalled(signs.job.phase_since_ms, now_ms, f"{how}. No member expires during that time.", hint)
 
 
 def _retrying(signs: Signs, now_ms: int) -> Health | None:
     if signs.job is None or signs.job.phase is not Phase.RETRYING:
         return None
     why = f"the job met a fault and tries again: {signs.job.fault or 'no words were given'}."
-    return _stalled(signs, signs.job.phase_since_ms, now_ms, why, "It comes back by itself if the fault goes away.")
+    return _stalled(signs.job.phase_since_ms, now_ms, why, "It comes back by itself if the fault goes away.")
 
 
 def _silent(signs: Signs, now_ms: int) -> Health | None:
@@ -166,11 +202,11 @@ def _silent(signs: Signs, now_ms: int) -> Health | None:
     heard_ms = _heard_ms(signs)
     interval_ms = _interval_ms(signs)
     said_ms = signs.job.at_ms if signs.job else heard_ms
-    if now_ms - said_ms >= max(SILENT_MS_MIN, STALLED_TRIGGERS * interval_ms):
+    if now_ms - said_ms >= _silent_ms(signs):
         missed = (now_ms - heard_ms) // interval_ms
         why = f"the job says nothing any more; no batch for {count(missed, 'trigger')}."
         hint = "Is its process alive, and does it reach Kafka? After a crash start it again on the same checkpoint."
-        return _stalled(signs, heard_ms, now_ms, why, hint)
+        return _stalled(heard_ms, now_ms, why, hint)
     live = signs.job is not None and signs.job.phase is Phase.LIVE
     batch_ms = signs.job.last_batch.duration_ms if signs.job and signs.job.last_batch else 0
     # Where very many fall silent at once a batch takes long, and verdicts of it are there before it is over.
@@ -178,12 +214,10 @@ def _silent(signs: Signs, now_ms: int) -> Health | None:
     if live and now_ms - heard_ms >= STALLED_TRIGGERS * max(interval_ms, batch_ms) + interval_ms:
         if signs.job and signs.job.ticker and (signs.job.ticker.silent or signs.job.ticker.reason):
             # Nothing is written, so nothing is read; or one partition has no leader, and Spark waits for its end.
-            return _time_stands(signs, signs.job, signs.job.ticker, now_ms, standing=0)
+            return _time_stands(signs.job, signs.job.ticker, now_ms, standing=0)
         missed = (now_ms - heard_ms) // interval_ms
         why = f"no batch for {count(missed, 'trigger')}, though the job's process is alive."
-        return _stalled(
-            signs, heard_ms, now_ms, why, "Look at the job's log: a batch may wait for Kafka or for memory."
-        )
+        return _stalled(heard_ms, now_ms, why, "Look at the job's log: a batch may wait for Kafka or for memory.")
     return None
 
 
@@ -195,6 +229,10 @@ def _heard_ms(signs: Signs) -> int:
     return max(batches)
 
 
+def _silent_ms(signs: Signs) -> int:
+    return max(SILENT_MS_MIN, STALLED_TRIGGERS * _interval_ms(signs))
+
+
 def _interval_ms(signs: Signs) -> int:
     return max(1, signs.job.trigger_interval_ms if signs.job else 1_000)
 
@@ -204,7 +242,7 @@ def _starting(signs: Signs, now_ms: int) -> Health | None:
         return None
     since_ms = signs.job.phase_since_ms
     sentence = f"Starting for {ago(since_ms, now_ms)}: Spark comes up; then what was sent meanwhile is read."
-    return _health(signs, HealthState.CATCHING_UP, since_ms, sentence, "Half a minute is usual. Nothing is to be done.")
+    return _health(HealthState.CATCHING_UP, since_ms, sentence, "Half a minute is usual. Nothing is to be done.")
 
 
 def _catching_up(signs: Signs, now_ms: int) -> Health | None:
@@ -218,11 +256,11 @@ def _catching_up(signs: Signs, now_ms: int) -> Health | None:
     far = "" if behind is None else f": {count(behind, 'record')} behind"
     held = f", for {ago(since_ms, now_ms)}" if since_ms is not None else ""
     return _health(
-        signs,
         HealthState.CATCHING_UP,
         since_ms,
         f"Catching up{far}{held}.",
         "Nobody is expired before what was sent meanwhile has been read. Nothing is to be done.",
+        topic="clock-held",
     )
 
 
@@ -231,10 +269,10 @@ def _standing(signs: Signs, now_ms: int) -> Health | None:
     job = signs.job
     if job is None or job.ticker is None or not (job.standing or job.ticker.reason):
         return None
-    return _time_stands(signs, job, job.ticker, now_ms, standing=job.standing)
+    return _time_stands(job, job.ticker, now_ms, standing=job.standing)
 
 
-def _time_stands(signs: Signs, job: JobRow, ticker: TickerState, now_ms: int, *, standing: int) -> Health:
+def _time_stands(job: JobRow, ticker: TickerState, now_ms: int, *, standing: int) -> Health:
     if ticker.reason:
         why, since_ms = ticker.reason, job.at_ms - ticker.lag_ms
     else:
@@ -243,11 +281,11 @@ def _time_stands(signs: Signs, job: JobRow, ticker: TickerState, now_ms: int, *,
         since_ms = job.at_ms - (named.since_ms if named else 0)
     where = f" in {count(standing, 'partition')}" if standing else ""
     return _health(
-        signs,
         HealthState.STALLED,
         since_ms,
         f"Time stands still{where} for {ago(since_ms, now_ms)}: {why}.",
         "Nobody there is expired meanwhile. An open transaction stops time, too; heartwheel doctor tells more.",
+        topic="time-stands-still",
     )
 
 

@@ -75,20 +75,21 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
         at_ms: wall clock of the answer, epoch ms.
         version: release of heartwheel.
         health: whether the engine can be trusted.
-        members: members of all shards, those of the canary left out, as in the next three.
-        groups: groups of all shards.
+        members: members of all shards, those of the canary left out, as in the next three; `None` before any shard has
+            reported. Of an engine that does not look at them they are as of `health.as_of_ms`.
+        groups: groups of all shards, likewise.
         groups_by_state: count by Kafka's state name.
         groups_by_kind: count by kind.
         shards: how many shards there are.
         shards_held: how many of them have their clock held.
-        expirations_per_minute: expirations that were appended in the last minute.
+        expirations_per_minute: expirations that were appended in the last minute; `None` if nobody decides.
         expirations_total: expirations in the window.
         triggers_total: rows of the triggers topic that were seen.
         lateness_ms: how long after their deadlines the expirations of the window were known.
         clock_ms: up to where every shard has fired its timers, epoch ms; -1 before all have.
         clock_behind_ms: how far that is behind the wall clock, ms; `None` before all have.
         last_batch: the newest batch, if the job tells.
-        backlog: records that are yet to be read, if the job tells.
+        backlog: records that are yet to be read, if the job tells and reads.
         heartbeats_per_second: records that were read lately; `None` if no status row came lately.
         rejects_total: rejected records that were seen.
         rejects_by_cause: likewise, by cause.
@@ -103,13 +104,13 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int
     version: str
     health: Health
-    members: int
-    groups: int
+    members: int | None
+    groups: int | None
     groups_by_state: dict[str, int]
     groups_by_kind: dict[str, int]
     shards: int
     shards_held: int
-    expirations_per_minute: int
+    expirations_per_minute: int | None
     expirations_total: int
     triggers_total: int
     lateness_ms: Lateness
@@ -172,31 +173,36 @@ def now_of(picture: Picture, view: View, *, now_ms: int) -> Now:
         )
         hidden = [] if view.show_canary else picture.canaries()
         members, groups, clock_ms = totals_of(picture, shards=shards, hidden=hidden)
-        stormy = storms(picture, view.storm, now_ms=now_ms, canary=view.show_canary)
+        health = health_of(signs, now_ms=now_ms)
+        decides = health.as_of_ms is None and bool(rows)
+        seen_ms = picture.written_ms if picture.log else now_ms if health.as_of_ms is None else health.as_of_ms
+        stormy = storms(picture, view.storm, now_ms=seen_ms, canary=view.show_canary)
         return Now(
             at_ms=now_ms,
             version=VERSION,
-            health=health_of(signs, now_ms=now_ms),
-            members=members,
-            groups=groups,
+            health=health,
+            members=members if rows else None,
+            groups=groups if rows else None,
             groups_by_state=_less(_summed([row.groups_by_state for row in rows]), map(state_of, hidden)),
             groups_by_kind=_less(_summed([row.groups_by_kind for row in rows]), (ShownKind.PRESENCE for _ in hidden)),
             shards=shards,
             shards_held=sum(row.held for row in rows),
-            expirations_per_minute=sum(row.append_ms > now_ms - _RATE_MS for row in kept),
+            expirations_per_minute=sum(row.append_ms > now_ms - _RATE_MS for row in kept) if decides else None,
             expirations_total=len(kept),
             triggers_total=picture.triggers_total,
             lateness_ms=lateness,
             clock_ms=clock_ms,
             clock_behind_ms=now_ms - clock_ms if clock_ms >= 0 else None,
             last_batch=_last_batch(job),
-            backlog=job.last_batch.behind if job and job.last_batch else None,
-            heartbeats_per_second=_heartbeats(picture, now_ms),
+            backlog=job.last_batch.behind if decides and job and job.last_batch else None,
+            heartbeats_per_second=_heartbeats(picture, now_ms) if decides else None,
             rejects_total=picture.rejects.total(),
             rejects_by_cause=dict(picture.rejects),
             strays=dict(strays),
             storms=[_storm_line(group_id, storm) for group_id, storm in stormy[:_STORMS_MAX]],
-            trouble=groups_in_trouble(picture, view.storm, now_ms=now_ms, canary=view.show_canary),
+            trouble=groups_in_trouble(
+                picture, view.storm, now_ms=seen_ms, canary=view.show_canary, known=decides or bool(picture.log)
+            ),
             canary=view.canary,
             window=_window(picture, now_ms, count_expirations(picture, canary=True)),
             job=job,

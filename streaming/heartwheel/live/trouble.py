@@ -76,17 +76,21 @@ class GroupsInTrouble(msgspec.Struct, frozen=True, kw_only=True):
     """The groups in trouble.
 
     Args:
+        known: whether somebody looks at the groups; otherwise this is what was so when that ended.
         count: how many there are.
         sentence: the same for people.
         groups: the worst first, at most `TROUBLED_MAX`.
     """
 
+    known: bool
     count: int
     sentence: str
     groups: list[TroubledGroup]
 
 
-def groups_in_trouble(picture: Picture, rule: StormRule, *, now_ms: int, canary: bool = False) -> GroupsInTrouble:
+def groups_in_trouble(
+    picture: Picture, rule: StormRule, *, now_ms: int, canary: bool = False, known: bool = True
+) -> GroupsInTrouble:
     """Return the groups that are in trouble; hold the picture's lock meanwhile.
 
     Args:
@@ -94,16 +98,30 @@ def groups_in_trouble(picture: Picture, rule: StormRule, *, now_ms: int, canary:
         rule: what a storm is.
         now_ms: wall clock, epoch ms.
         canary: whether the canary's own groups count.
+        known: whether somebody looks at the groups at that moment.
     """
     found = [
         TroubledGroup(group_id=name, troubles=troubles)
         for name, entry in picture.groups.entries.items()
         if (canary or not picture.is_canary(name)) and (troubles := list(troubles_of(entry, rule, now_ms=now_ms)))
     ]
+    found.sort(key=lambda each: (*worst_of(each.troubles), each.group_id))
+    return GroupsInTrouble(
+        known=known, count=len(found), sentence=_sentence(len(found), known=known), groups=found[:TROUBLED_MAX]
+    )
+
+
+def _sentence(number: int, *, known: bool) -> str:
+    if known:
+        return f"{count(number, 'group') if number else 'No group'} in trouble"
+    before = f"; {count(number, 'group')} {'was' if number == 1 else 'were'} before" if number else ""
+    return f"Not known which groups are in trouble{before}"
+
+
+def worst_of(troubles: Sequence[Trouble]) -> tuple[int, int]:
+    """Return what groups are sorted by, the least first: the kind of the worst trouble, and how many of it."""
     kinds = list(TroubleKind)
-    found.sort(key=lambda each: (kinds.index(each.troubles[0].kind), -each.troubles[0].count, each.group_id))
-    number = count(len(found), "group") if found else "No group"
-    return GroupsInTrouble(count=len(found), sentence=f"{number} in trouble", groups=found[:TROUBLED_MAX])
+    return (kinds.index(troubles[0].kind), -troubles[0].count) if troubles else (len(kinds), 0)
 
 
 def troubles_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Iterator[Trouble]:

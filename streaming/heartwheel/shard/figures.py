@@ -18,6 +18,7 @@ class AtRisk(NamedTuple):
     group_id: str
     member_id: str
     deadline_ms: int
+    session_timeout_ms: int
 
 
 class Figures(NamedTuple):
@@ -58,7 +59,9 @@ class Figures(NamedTuple):
         rows = rows[np.lexsort((rows, deadlines[rows]))]
         group_ids = self.groups.text.ids(self.members["group"][rows])
         member_ids = self.members.text.ids(rows)
-        return [AtRisk(*row) for row in zip(group_ids, member_ids, deadlines[rows].tolist(), strict=True)]
+        timeouts = self.members["timeout_ms"][rows]
+        found = zip(group_ids, member_ids, deadlines[rows].tolist(), timeouts.tolist(), strict=True)
+        return [AtRisk(*row) for row in found]
 
     def occupancy(self) -> list[LevelOccupancy]:
         """Tell how full each level and slot of the wheel is."""

@@ -188,7 +188,10 @@ class Top(App[None]):
         self._show_risk(frame.at_risk, now_ms)
 
     def _show_risk(self, rows: list[AtRisk], now_ms: int) -> None:
-        self._pane("risk").fill((f"{row.group_id}\n{row.member_id}", risk_cells(row, now_ms=now_ms)) for row in rows)
+        decides = self._taken is None or self._taken.now.health.as_of_ms is None
+        self._pane("risk").fill(
+            (f"{row.group_id}\n{row.member_id}", risk_cells(row, now_ms=now_ms, decides=decides)) for row in rows
+        )
 
     def _write_head(self, frame: Frame) -> None:
         lines = head(frame)

@@ -33,6 +33,10 @@ _SIGNS: Final = {
     HealthState.WAITING: ("○", "bold yellow"),
     HealthState.UNREACHABLE: ("▲", "bold red"),
 }
+_LIGHTS: Final = (("○", "bold yellow"), ("▲", "bold red"), ("●", "bold green"))
+"""The signs of groups of which nothing is known, some of which are in trouble, and none of which is."""
+
+_TROUBLED_MAX: Final = 3
 GROUP_CELLS: Final = 14
 """Width of group ids in tables of a screen."""
 
@@ -66,7 +70,7 @@ def clock(at_ms: int) -> str:
 
 def head(frame: Frame) -> list[Text]:
     """Write the lines about how things stand: whether the engine can be trusted first, then the figures."""
-    return [_health(frame), *_reasons(frame), _figures(frame), _engine(frame)]
+    return [_health(frame), *_reasons(frame), *_trouble(frame), _figures(frame), _engine(frame)]
 
 
 def _health(frame: Frame) -> Text:
@@ -85,13 +89,32 @@ def _figures(frame: Frame) -> Text:
     late = now.lateness_ms
     lateness = f"{length(late.p50)} / {length(late.p99)}" if late.count else "-"
     pairs = [
-        ("members", f"{now.members:,}"),
-        ("groups", f"{now.groups:,}"),
-        ("expired/min", f"{now.expirations_per_minute:,}"),
+        ("members", _number(now.members) + _as_of(frame)),
+        ("groups", _number(now.groups)),
+        ("expired/min", _number(now.expirations_per_minute)),
         ("late p50/p99", lateness),
-        ("storms", f"{len(now.storms):,}"),
     ]
     return _pairs(pairs)
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def _as_of(frame: Frame) -> str:
+    """Return when the members were looked at, if that is over."""
+    as_of_ms = frame.now.health.as_of_ms
+    return "" if as_of_ms is None else f" at {clock(as_of_ms)}"
+
+
+def _trouble(frame: Frame) -> Iterator[Text]:
+    """Write the second light: how the groups do, and the worst of them."""
+    trouble = frame.now.trouble
+    sign, style = _LIGHTS[0] if not trouble.known else _LIGHTS[1] if trouble.count else _LIGHTS[2]
+    yield Text(f"{sign} {trouble.sentence}", style)
+    for group in trouble.groups[:_TROUBLED_MAX]:
+        words = "; ".join(each.words for each in group.troubles)
+        yield Text.assemble(("  ", ""), (short(group.group_id), "bold"), (f": {short(words)}", ""))
 
 
 def _engine(frame: Frame) -> Text:
@@ -102,7 +125,7 @@ def _engine(frame: Frame) -> Text:
         ("beats", beats),
         ("clock behind", f"{behind}, {now.shards_held} of {now.shards} held" if now.shards_held else behind),
         ("batch", length(now.last_batch.duration_ms) if now.last_batch else "-"),
-        ("backlog", "-" if now.backlog is None else f"{now.backlog:,}"),
+        ("backlog", _number(now.backlog)),
         ("canary", _canary(frame)),
     ]
     return _pairs(pairs)
@@ -144,18 +167,20 @@ def expired_cells(row: Expiration, *, cut: bool = True) -> list[Text]:
     ]
 
 
-def risk_cells(row: AtRisk, *, now_ms: int, cut: bool = True) -> list[Text]:
+def risk_cells(row: AtRisk, *, now_ms: int, cut: bool = True, decides: bool = True) -> list[Text]:
     """Write the row of a member at risk, with a bar that shrinks as its time runs out.
 
     Args:
         row: the member.
         now_ms: wall clock, epoch ms.
         cut: whether ids are cut to the width of a column.
+        decides: whether the engine decides; otherwise a deadline that has passed means nothing.
     """
     left_ms = row.deadline_ms - now_ms
     style = "bold red" if left_ms <= 0 else "yellow" if left_ms < _NEAR_MS else ""
     # A deadline that has passed is decided as soon as the shard's clock gets there: promise P2.
-    words = length(left_ms) if left_ms > 0 else "any moment"
+    words = length(left_ms) if left_ms > 0 else "any moment" if decides else "not decided"
+    style = style if decides else "dim"
     return [
         Text(words, style, justify="right"),
         Text(bar(left_ms), style or "green"),

@@ -30,7 +30,8 @@ def print_snapshot(console: Console, frame: Frame) -> None:
     now_ms = frame.now.at_ms
     parts: list[RenderableType] = [*head(frame)]
     expired = (expired_cells(row, cut=False) for row in frame.expirations[:ROWS_MAX])
-    risk = (risk_cells(row, now_ms=now_ms, cut=False) for row in frame.at_risk[:ROWS_MAX])
+    decides = frame.now.health.as_of_ms is None
+    risk = (risk_cells(row, now_ms=now_ms, cut=False, decides=decides) for row in frame.at_risk[:ROWS_MAX])
     groups = (group_cells(group, now_ms=now_ms, cut=False) for group in frame.groups[:ROWS_MAX])
     parts += _table(f"expired ({frame.matched:,})", EXPIRED_COLUMNS, expired)
     parts += _table("at risk", RISK_COLUMNS, risk)

@@ -43,11 +43,12 @@ class WheelLevel(msgspec.Struct, kw_only=True):
 
 
 class AtRiskMember(msgspec.Struct, kw_only=True):
-    """One of the members nearest to expiry."""
+    """One of the members nearest to expiry; the length of its session is `null` in rows of earlier releases."""
 
     group_id: str
     member_id: str
     deadline_ms: int
+    session_timeout_ms: int | None = None
 
 
 class StatusRow(msgspec.Struct, kw_only=True):

@@ -5,13 +5,13 @@ export interface Now {
   at_ms: number;
   version: string;
   health: Health;
-  members: number;
-  groups: number;
+  members: number | null;
+  groups: number | null;
   groups_by_state: Record<string, number>;
   groups_by_kind: Record<string, number>;
   shards: number;
   shards_held: number;
-  expirations_per_minute: number;
+  expirations_per_minute: number | null;
   expirations_total: number;
   triggers_total: number;
   lateness_ms: Lateness;
@@ -37,6 +37,8 @@ export interface Health {
   sentence: string;
   hint: string;
   reasons: string[];
+  as_of_ms?: number | null;
+  topic?: string;
 }
 
 /** How far the engine can be trusted. */
@@ -77,6 +79,7 @@ export interface Offender {
 
 /** The groups in trouble. */
 export interface GroupsInTrouble {
+  known: boolean;
   count: number;
   sentence: string;
   groups: TroubledGroup[];
@@ -334,6 +337,7 @@ export interface Group {
   last: LastChange | null;
   blocked: Blocked | null;
   storm: Storm | null;
+  troubles: Trouble[];
   expirations: number;
   last_expired_ms: number | null;
   shard: number | null;
@@ -381,6 +385,7 @@ export interface GroupAnswer {
   last: LastChange | null;
   blocked: Blocked | null;
   storm: Storm | null;
+  troubles: Trouble[];
   expirations: Expiration[];
   last_expired_ms: number | null;
   shard: number | null;
@@ -496,6 +501,7 @@ export interface AtRisk {
   group_id: string;
   member_id: string;
   deadline_ms: number;
+  session_timeout_ms: number | null;
   shard: number;
   clock_ms: number;
 }
@@ -526,11 +532,12 @@ export interface WheelLevelView {
   hand: number | null;
 }
 
-/** One of the members nearest to expiry. */
+/** One of the members nearest to expiry; the length of its session is `null` in rows of earlier releases. */
 export interface AtRiskMember {
   group_id: string;
   member_id: string;
   deadline_ms: number;
+  session_timeout_ms?: number | null;
 }
 
 /** The first event of a stream. */

@@ -4,9 +4,8 @@ import { at } from "./base.js";
 import { byId, h, mark, put } from "./dom.js";
 import { ago, clock, duration } from "./format.js";
 import { icon } from "./icons.js";
-import { healthWords } from "./words.js";
+import { healthWords, LINK_LOST, troubleWords } from "./words.js";
 
-/** @import { Now } from "./answers.d.ts" */
 /** @import { Stream } from "./stream.js" */
 
 /**
@@ -15,8 +14,11 @@ import { healthWords } from "./words.js";
  * @param {Stream} stream
  */
 export function frame(stream) {
-  stream.addEventListener("now", ({ detail }) => showHealth(detail));
-  stream.addEventListener("link", () => showLink(stream));
+  stream.addEventListener("now", () => showHealth(stream));
+  stream.addEventListener("link", () => {
+    showLink(stream);
+    showHealth(stream);
+  });
   setInterval(() => {
     stream.watch();
     showLink(stream);
@@ -29,27 +31,63 @@ export function frame(stream) {
 function select(tab) {
   for (const link of document.querySelectorAll(".tabs a"))
     mark(link, "aria-current", tab !== null && link.getAttribute("href") === at(tab) ? "page" : null);
+  document.documentElement.dataset.page = tab ?? "";
 }
 
-let healthShown = "";
+let shown = "";
 
-/** @param {Now} now */
-function showHealth({ health, version }) {
-  if (healthShown === health.state + health.sentence) return;
-  healthShown = health.state + health.sentence;
+/** @param {Stream} stream */
+function showHealth(stream) {
+  const { now, lost } = stream;
+  if (!now) return;
+  const { health, trouble, version } = now;
+  const key = JSON.stringify([lost, health, trouble.sentence]);
+  if (shown === key) return;
+  shown = key;
   if (health.state === "log") showLog();
-  const words = healthWords(health.state);
-  const pill = byId("health-pill");
-  pill.hidden = false;
-  pill.className = `health-pill tone-${words.tone}`;
-  pill.title = health.sentence;
-  put(pill, icon(words.icon), words.label);
+  pill("health-pill", lost ? LINK_LOST : healthWords(health.state), lost ? NO_SERVER : `Engine. ${health.sentence}`);
+  pill("groups-pill", troubleWords(lost ? { ...trouble, known: false } : trouble), lost ? NO_SERVER : trouble.sentence);
+  showEngine(stream);
   put(
     byId("foot"),
     h("span", {}, `heartwheel ${version}`),
     h("span", {}, h("a", { href: "/docs" }, "API")),
-    h("span", {}, h("a", { href: "/metrics" }, "Metrics")),
-    h("span", {}, `Times are in ${zone()}; hover shows UTC.`),
+    health.state === "log" ? null : h("span", {}, h("a", { href: "/metrics" }, "Metrics")),
+    h("span", {}, zoneWords()),
+  );
+}
+
+const NO_SERVER = "The dashboard's server does not answer, so nothing is known of the engine and the groups.";
+
+/**
+ * @param {string} id
+ * @param {{ label: string, icon: string, tone: string }} words
+ * @param {string} title
+ */
+function pill(id, words, title) {
+  const element = byId(id);
+  element.hidden = false;
+  element.className = `health-pill tone-${words.tone}`;
+  element.title = title;
+  put(element, icon(words.icon), h("span", {}, words.label));
+}
+
+/**
+ * On each page but Now, which has it in full, say that the engine does not decide.
+ *
+ * @param {Stream} stream
+ */
+function showEngine({ now, lost }) {
+  const banner = byId("engine-banner");
+  const health = now?.health;
+  const asOf = health?.as_of_ms ?? null;
+  banner.hidden = lost || !health || !(["stalled", "unreachable"].includes(health.state) || asOf !== null);
+  if (banner.hidden || !health) return put(banner);
+  banner.className = `banner tone-${healthWords(health.state).tone}`;
+  const when = asOf === null ? "" : ` What you see is as of ${clock(asOf)}.`;
+  return put(
+    banner,
+    h("div", {}, icon("alert"), h("span", {}, health.sentence, when, " ", h("a", { class: "nowrap", href: "/" }, "What to do"))),
   );
 }
 
@@ -61,7 +99,10 @@ function showLog() {
   for (const link of [byId("health-pill"), document.querySelector(".brand")]) link?.setAttribute("href", first);
 }
 
-const zone = () => Intl.DateTimeFormat().resolvedOptions().timeZone || "your zone";
+function zoneWords() {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || "your zone";
+  return zone === "UTC" ? "Times are in UTC." : `Times are in ${zone}; hover shows UTC.`;
+}
 
 /** @param {Stream} stream */
 function showLink(stream) {

@@ -78,6 +78,14 @@ export class Stream extends EventTarget {
     return Date.now() + this.#skewMs;
   }
 
+  /** Since when nobody looks at members and groups, epoch ms: what is shown was so then. Null while somebody does. */
+  get asOfMs() {
+    const engine = this.now?.health.as_of_ms ?? null;
+    if (!this.lost) return engine;
+    const heard = (this.heardMs ?? this.openedMs) + this.#skewMs;
+    return engine === null ? heard : Math.min(engine, heard);
+  }
+
   /**
    * @param {keyof StreamEvents} name
    * @param {MessageEvent<string>} event

@@ -1,5 +1,9 @@
 // The words and icons for what the engine names by enums. A name of a newer engine is shown as it is.
 
+import { counted } from "./format.js";
+
+/** @import { GroupsInTrouble } from "./answers.d.ts" */
+
 /** @type {{ [name: string]: { label: string, icon: string, long: string } | undefined }} */
 const REASONS = {
   session_timeout: { label: "Silent", icon: "heart", long: "Session timeout: no heartbeat came in time." },
@@ -61,6 +65,35 @@ const HEALTH = {
   unreachable: { label: "Unreachable", icon: "plug", tone: "bad" },
 };
 
+/** What is known of the engine while the dashboard's own server does not answer. */
+export const LINK_LOST = { label: "Not known", icon: "plug", tone: "calm" };
+
+/**
+ * Give label, icon and tone of the light about the groups.
+ *
+ * @param {GroupsInTrouble} trouble
+ */
+export function troubleWords({ known, count: number }) {
+  if (!known) return { label: "Groups: not known", icon: "dot", tone: "calm" };
+  if (!number) return { label: "Groups: fine", icon: "check", tone: "good" };
+  return { label: `${counted(number, "group")} in trouble`, icon: "alert", tone: "bad" };
+}
+
+/** @type {{ [kind: string]: { label: string, icon: string, tone: string } | undefined }} */
+const TROUBLES = {
+  empty: { label: "no members", icon: "door", tone: "bad" },
+  storm: { label: "storm", icon: "storm", tone: "bad" },
+  flapping: { label: "flapping", icon: "sync", tone: "warn" },
+  late_polls: { label: "late polls", icon: "pause", tone: "warn" },
+};
+
+/**
+ * Give label, icon and tone of one thing that is wrong with a group.
+ *
+ * @param {string} kind
+ */
+export const troubleKind = (kind) => ({ label: spaced(kind), icon: "alert", tone: "warn", ...TROUBLES[kind] });
+
 /** The filter of page Expired offers these. */
 export const REASON_NAMES = Object.keys(REASONS);
 
@@ -83,6 +116,13 @@ export const reasonWords = (name) => ({ label: spaced(name), icon: "dot", long: 
  * @param {string} name
  */
 export const stateWords = (name) => ({ label: name || "Unknown", icon: "dot", tone: "calm", ...STATES[name] });
+
+/**
+ * Give label, icon and tone of a state that nobody has looked at since.
+ *
+ * @param {string} name
+ */
+export const formerStateWords = (name) => ({ label: `was ${stateWords(name).label}`, icon: "clock", tone: "calm" });
 
 /**
  * Give label, icon and tone of the engine's health.

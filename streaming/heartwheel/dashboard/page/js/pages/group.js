@@ -9,8 +9,9 @@ import { icon } from "../icons.js";
 import { empty, failed, panel } from "../states.js";
 import { table } from "../table.js";
 import { animated, throttled } from "../throttle.js";
-import { goesByEpochs, kindWords, spaced, stateWords } from "../words.js";
+import { goesByEpochs, kindWords, spaced } from "../words.js";
 import { detailHead, facts } from "./detail_parts.js";
+import { stateNow } from "./groups.js";
 
 /** @import { Blocked, GroupAnswer, MemberSeen, Storm } from "../answers.d.ts" */
 /** @import { Stream } from "../stream.js" */
@@ -36,6 +37,15 @@ export const groupPage = {
       { signal },
     );
     stream.addEventListener("reload", again, { signal });
+    let decided = stream.asOfMs === null;
+    stream.addEventListener(
+      "now",
+      () => {
+        if (decided !== (stream.asOfMs === null)) again();
+        decided = stream.asOfMs === null;
+      },
+      { signal },
+    );
     animated(() => tick(body, stream), 100, signal);
     again();
   },
@@ -50,7 +60,7 @@ function show(body, group, stream) {
   const open = body.querySelector("details")?.open;
   put(
     body,
-    state(group),
+    state(group, stream),
     group.blocked ? blocked(group.group_id, group.blocked) : null,
     group.storm ? storm(group.group_id, group.storm) : null,
     h("div", { class: "columns" }, timeline(group), seen(group, stream.serverMs())),
@@ -60,13 +70,16 @@ function show(body, group, stream) {
   tick(body, stream);
 }
 
-/** @param {GroupAnswer} group */
-function state(group) {
+/**
+ * @param {GroupAnswer} group
+ * @param {Stream} stream
+ */
+function state(group, stream) {
   const { last } = group;
   return h(
     "section",
     { class: "panel" },
-    h("div", { class: "tags" }, tag(stateWords(group.state))),
+    h("div", { class: "tags" }, tag(stateNow(group.state, stream))),
     h("p", { class: "state-words" }, group.state_words),
     facts([
       ["Members", count(group.members)],
@@ -251,6 +264,7 @@ function expired({ group_id: group, expirations, expirations_count: all }) {
  * @param {Stream} stream
  */
 function tick(body, stream) {
+  const asOf = stream.asOfMs;
   for (const element of /** @type {NodeListOf<HTMLElement>} */ (body.querySelectorAll("[data-until]")))
-    write(element, countdown(Math.max(0, Number(element.dataset.until) - stream.serverMs())));
+    write(element, countdown(Math.max(0, Number(element.dataset.until) - (asOf ?? stream.serverMs()))));
 }

@@ -8,7 +8,7 @@ import { ago, clock, count, countdown, counted, duration, NOTHING, utc } from ".
 import { code, empty, failed, head } from "../states.js";
 import { table } from "../table.js";
 import { animated, throttled } from "../throttle.js";
-import { kindWords, spaced, STATE_NAMES, stateWords } from "../words.js";
+import { formerStateWords, kindWords, STATE_NAMES, stateWords, troubleKind } from "../words.js";
 
 /** @import { Blocked, Group, GroupPage, NewGroups } from "../answers.d.ts" */
 /** @import { Stream } from "../stream.js" */
@@ -16,7 +16,10 @@ import { kindWords, spaced, STATE_NAMES, stateWords } from "../words.js";
 
 const ROWS = 100;
 
-const FILTERS = ["text", "state", "storm"];
+const FILTERS = ["text", "state", "trouble", "order"];
+
+/** What the columns can be sorted by, and what the list begins with. */
+const WORST = "worst";
 
 /** @type {Page} */
 export const groupsPage = {
@@ -55,8 +58,8 @@ class View {
     );
     const state = h("select", { "aria-label": "Filter by state" }, h("option", { value: "" }, "Every state"), states);
     state.addEventListener("change", () => this.filter({ state: state.value }));
-    const storm = h("input", { type: "checkbox", checked: filters.storm === "true" });
-    storm.addEventListener("change", () => this.filter({ storm: storm.checked ? "true" : "" }));
+    const trouble = h("input", { type: "checkbox", checked: filters.trouble === "true" });
+    trouble.addEventListener("change", () => this.filter({ trouble: trouble.checked ? "true" : "" }));
     return h(
       "div",
       { class: "tools" },
@@ -68,12 +71,21 @@ class View {
         signal,
       }),
       h("span", { class: "field" }, state),
-      h("label", { class: "check" }, storm, "Only storms"),
+      h("label", { class: "check" }, trouble, "Only in trouble"),
     );
   }
 
   start() {
     const { stream, signal } = this;
+    let asOf = stream.asOfMs;
+    const look = () => {
+      if ((asOf === null) === (stream.asOfMs === null)) return;
+      asOf = stream.asOfMs;
+      this.rows = this.rows.map((group) => ({ ...group }));
+      if (this.rows.length) this.draw();
+    };
+    stream.addEventListener("now", look, { signal });
+    stream.addEventListener("link", look, { signal });
     stream.addEventListener("groups", ({ detail }) => this.hear(detail), { signal });
     stream.addEventListener("reload", this.ask, { signal });
     animated(() => this.tick(), 500, signal);
@@ -90,7 +102,8 @@ class View {
   async load() {
     const asked = ++this.asked;
     try {
-      const answer = await get("/api/groups", { ...this.filters, limit: ROWS }, { signal: this.signal });
+      const order = this.filters.order || WORST;
+      const answer = await get("/api/groups", { ...this.filters, order, limit: ROWS }, { signal: this.signal });
       if (asked === this.asked) this.show(answer);
     } catch (error) {
       if (!isAborted(error) && asked === this.asked) put(this.body, failed(error));
@@ -121,7 +134,7 @@ class View {
     const known = this.rows.filter((group) => changed.has(group.group_id)).length;
     this.rows = this.rows.map((group) => changed.get(group.group_id) ?? group);
     if (known) this.draw();
-    if (known < changed.size || skipped || this.filters.state || this.filters.storm) this.ask();
+    if (known < changed.size || skipped || this.filters.order !== "name") this.ask();
   }
 
   /** Countdowns go on between two updates. */
@@ -132,7 +145,7 @@ class View {
   }
 
   nothing() {
-    if (FILTERS.some((name) => this.filters[name])) {
+    if (FILTERS.some((name) => name !== "order" && this.filters[name])) {
       const clear = h(
         "button",
         { type: "button", class: "button", onclick: () => this.router.go("/groups") },
@@ -166,7 +179,7 @@ function columns(stream) {
       label: "State",
       width: "18%",
       about: "Hover over a state to read what it means",
-      cell: () => tagged((group) => ({ ...stateWords(group.state), title: group.state_words })),
+      cell: () => tagged((group) => ({ ...stateNow(group.state, stream), title: group.state_words })),
     },
     {
       label: "Members",
@@ -183,11 +196,19 @@ function columns(stream) {
       label: "Waiting for",
       width: "15%",
       about: "Who has not rejoined, or not synced, and how long the group still waits",
-      cell: () => twoLines((group) => blockers(group, stream.serverMs())),
+      cell: () => twoLines((group) => blockers(group, stream.asOfMs === null ? stream.serverMs() : null)),
     },
-    { label: "Expired", width: "12%", about: "Members expired in the window; rebalances in a row", cell: expiredCell },
+    { label: "Expired", width: "12%", about: "Members expired in the window, and what is wrong with the group", cell: expiredCell },
   ];
 }
+
+/**
+ * Give the words of a state, which is a former one while nobody looks at the groups.
+ *
+ * @param {string} state
+ * @param {Stream} stream
+ */
+export const stateNow = (state, { asOfMs }) => (asOfMs === null ? stateWords(state) : formerStateWords(state));
 
 /**
  * @param {Group} group
@@ -208,13 +229,15 @@ function lastChange({ last }, now) {
 
 /**
  * @param {Group} group
- * @param {number} now
+ * @param {number | null} now
  * @returns {LineTexts}
  */
 function blockers({ blocked }, now) {
   if (!blocked) return { first: NOTHING, second: "" };
   const left =
-    blocked.deadline_ms === null || blocked.deadline_ms === undefined
+    now === null
+      ? "nobody decides"
+      : blocked.deadline_ms === null || blocked.deadline_ms === undefined
       ? ""
       : `${countdown(Math.max(0, blocked.deadline_ms - now))} left`;
   return { first: waitedFor(blocked), second: left, title: blocked.awaiting.join("\n") };
@@ -229,13 +252,12 @@ function waitedFor({ awaiting, awaiting_count: all, to }) {
 /** @returns {Cell<Group>} */
 function expiredCell() {
   const line = twoLines((/** @type {Group} */ group) => ({ first: count(group.expirations), second: "" }));
-  const badge = tagged((/** @type {Group} */ { storm }) =>
-    storm
+  const badge = tagged((/** @type {Group} */ { troubles: [worst, ...more] }) =>
+    worst
       ? {
-          icon: "storm",
-          label: `storm: ${count(storm.count)}`,
-          tone: "bad",
-          title: `${counted(storm.count, "rebalance")} in ${duration(storm.window_ms)}; it began with: ${spaced(storm.first_cause)}`,
+          ...troubleKind(worst.kind),
+          label: `${troubleKind(worst.kind).label}${more.length ? ` +${more.length}` : ""}`,
+          title: [worst, ...more].map((each) => each.words).join("\n"),
         }
       : null,
   );

@@ -1,19 +1,20 @@
-// Page Now: can the engine be trusted right now, how much is going on, and who was expired last.
+// Page Now: can the engine be trusted right now, which groups are in trouble, and who was expired last.
 
 import { get } from "../api.js";
 import { beatLine } from "../beat_line.js";
-import { groupHref } from "../cells.js";
+import { groupHref, tag } from "../cells.js";
 import { h, put } from "../dom.js";
-import { ago, clock, counted, duration } from "../format.js";
+import { ago, clock, counted } from "../format.js";
 import { icon } from "../icons.js";
-import { empty, panel } from "../states.js";
-import { healthWords, spaced } from "../words.js";
+import { panel } from "../states.js";
+import { healthWords, LINK_LOST, troubleKind, troubleWords } from "../words.js";
 import { canaryWords } from "./now_canary.js";
 import { latest } from "./now_latest.js";
 import { seriesCharts } from "./now_charts.js";
 import { tiles } from "./now_tiles.js";
 
-/** @import { Now } from "../answers.d.ts" */
+/** @import { Now, TroubledGroup } from "../answers.d.ts" */
+/** @import { Stream } from "../stream.js" */
 /** @import { Page } from "../types.d.ts" */
 
 /** @type {Page} */
@@ -22,32 +23,32 @@ export const nowPage = {
   title: () => "Now",
   mount(main, { stream, signal }) {
     const health = h("section", { class: "health", "aria-label": "Health of the engine" });
+    const groups = h("section", { class: "health", "aria-label": "Groups in trouble" });
     const figures = tiles();
     const charts = seriesCharts({ stream, signal });
     const newest = latest({ stream, signal });
     const canary = panel("Canary", "synthetic members that go silent on schedule");
-    const storms = panel("Rebalance storms", null);
     const canaryBody = canary.appendChild(h("div"));
-    const stormBody = storms.appendChild(h("div"));
     main.append(
       h("h1", { class: "visually-hidden", tabindex: "-1" }, "Now"),
       h(
         "div",
         { class: "stack" },
-        health,
+        h("div", { class: "lights" }, health, groups),
         figures.element,
         newest.element,
         charts.element,
-        h("div", { class: "columns" }, canary, storms),
+        canary,
         beatLine(),
       ),
     );
     const show = (/** @type {Now} */ now) => {
-      showHealth(health, now);
-      figures.show(now);
-      put(canaryBody, canaryWords(now));
-      put(stormBody, stormWords(now));
+      showHealth(health, now, stream);
+      showTrouble(groups, now, stream);
+      figures.show(now, stream.asOfMs);
+      put(canaryBody, canaryWords(now, stream.asOfMs));
     };
+    stream.addEventListener("link", () => stream.now && show(stream.now), { signal });
     stream.addEventListener("now", ({ detail }) => show(detail), { signal });
     if (stream.now) show(stream.now);
     else get("/api/now", {}, { signal }).then(show, () => {}); // no answer: the banner says so
@@ -57,12 +58,13 @@ export const nowPage = {
 /**
  * @param {HTMLElement} element
  * @param {Now} now
+ * @param {Stream} stream
  */
-function showHealth(element, { health, at_ms }) {
-  const words = healthWords(health.state);
+function showHealth(element, { health, at_ms }, { lost, heardMs }) {
+  const words = lost ? LINK_LOST : healthWords(health.state);
   element.className = `health tone-${words.tone}`;
   const since =
-    health.since_ms === null || health.since_ms === undefined
+    lost || health.since_ms === null || health.since_ms === undefined
       ? null
       : h(
           "p",
@@ -75,10 +77,11 @@ function showHealth(element, { health, at_ms }) {
     h(
       "div",
       {},
-      h("h2", {}, health.sentence),
-      since,
-      health.hint ? h("p", { class: "soft" }, health.hint) : null,
-      health.reasons?.length
+      h("p", { class: "light-name" }, "Engine"),
+      h("h2", {}, lost ? "Not known: the dashboard's server does not answer." : health.sentence),
+      lost ? h("p", { class: "soft" }, `At ${clock(heardMs)} it was: ${health.sentence}`) : since,
+      !lost && health.hint ? h("p", { class: "soft" }, health.hint) : null,
+      !lost && health.reasons?.length
         ? h(
             "ul",
             {},
@@ -89,32 +92,44 @@ function showHealth(element, { health, at_ms }) {
   );
 }
 
-/** @param {Now} now */
-function stormWords({ storms, strays }) {
-  const rows = (storms ?? []).map((storm) =>
+/** More than these are on page Groups. */
+const TROUBLED = 6;
+
+/**
+ * @param {HTMLElement} element
+ * @param {Now} now
+ * @param {Stream} stream
+ */
+function showTrouble(element, { trouble, health }, { lost, asOfMs }) {
+  const words = troubleWords(lost ? { ...trouble, known: false } : trouble);
+  element.className = `health tone-${words.tone}`;
+  const rest = trouble.count - TROUBLED;
+  put(
+    element,
+    icon(words.icon),
     h(
-      "li",
+      "div",
       {},
-      h("span", { class: "tag tone-bad" }, icon("storm"), counted(storm.count, "rebalance")),
-      " ",
-      h("a", { class: "mono wrap", href: groupHref(storm.group_id) }, storm.group_id),
-      h("span", { class: "soft" }, ` in ${duration(storm.window_ms)}; it began with: ${spaced(storm.first_cause)}`),
+      h("p", { class: "light-name" }, "Groups"),
+      h("h2", {}, lost ? "Not known: the dashboard's server does not answer." : `${trouble.sentence}.`),
+      trouble.count && asOfMs !== null ? h("p", { class: "soft small" }, `As of ${clock(asOfMs)}:`) : null,
+      trouble.count || !trouble.known || health.state === "log"
+        ? null
+        : h("p", { class: "soft" }, "No group lost its members, storms, flaps or polls too late."),
+      h("ul", { class: "troubled" }, trouble.groups.slice(0, TROUBLED).map(troubled)),
+      rest > 0
+        ? h("p", {}, h("a", { class: "small", href: "/groups?trouble=true" }, `All ${counted(trouble.count, "group")}`))
+        : null,
     ),
   );
-  const lost = Object.entries(strays ?? {}).map(([group, records]) =>
-    h(
-      "li",
-      {},
-      h("span", { class: "tag tone-warn" }, icon("alert"), "two partitions"),
-      " ",
-      h("a", { class: "mono wrap", href: groupHref(group) }, group),
-      h(
-        "span",
-        { class: "soft" },
-        ` ${counted(records, "record")} in a second partition: give all records of a group one key and one partitioner`,
-      ),
-    ),
+}
+
+/** @param {TroubledGroup} group */
+function troubled({ group_id: id, troubles }) {
+  return h(
+    "li",
+    {},
+    h("a", { class: "mono wrap", href: groupHref(id) }, id),
+    troubles.map((each) => h("span", {}, tag(troubleKind(each.kind)), " ", each.words)),
   );
-  if (!rows.length && !lost.length) return empty("No storms.", "No group rebalances again and again.");
-  return h("ul", { class: "lines" }, rows, lost);
 }

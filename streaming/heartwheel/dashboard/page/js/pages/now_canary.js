@@ -2,7 +2,7 @@
 
 import { tag } from "../cells.js";
 import { h } from "../dom.js";
-import { count, counted, duration } from "../format.js";
+import { clock, count, counted, duration } from "../format.js";
 import { code, empty } from "../states.js";
 import { facts } from "./detail_parts.js";
 
@@ -12,8 +12,9 @@ import { facts } from "./detail_parts.js";
  * Say in words and figures how the canary fares.
  *
  * @param {Now} now
+ * @param {number | null} asOf
  */
-export function canaryWords({ canary }) {
+export function canaryWords({ canary }, asOf) {
   if (!canary?.enabled) {
     return empty(
       "The canary is off.",
@@ -22,7 +23,7 @@ export function canaryWords({ canary }) {
       " to have the engine proved all the time.",
     );
   }
-  const { label, icon, tone, words } = verdict(canary);
+  const { label, icon, tone, words } = asOf === null ? verdict(canary) : former(verdict(canary), asOf);
   const figures = facts([
     ["Died on schedule", count(canary.expected)],
     ["Found in time", count(canary.known - canary.late)],
@@ -37,6 +38,19 @@ export function canaryWords({ canary }) {
   figures.classList.add("tight");
   return [h("p", {}, tag({ icon, label, tone }), " ", words), undecided(canary), figures];
 }
+
+/**
+ * What was proved until somebody looked last says nothing of now.
+ *
+ * @param {ReturnType<typeof verdict>} found
+ * @param {number} asOf
+ */
+const former = ({ label, words }, asOf) => ({
+  label: `${label} until ${clock(asOf)}`,
+  icon: "clock",
+  tone: "calm",
+  words: `${words} Of now nothing can be said.`,
+});
 
 /** @param {CanaryFigures} figures */
 function verdict({ known, missed, late, void: skipped, objective_ms: objective, false: wrong }) {

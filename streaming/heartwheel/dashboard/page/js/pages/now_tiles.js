@@ -1,36 +1,43 @@
 // The figures of page Now.
 
 import { h, mark, put } from "../dom.js";
-import { ago, count, counted, duration, rate } from "../format.js";
+import { ago, clock, count, counted, duration, NOTHING, rate } from "../format.js";
 
 /** @import { Now } from "../answers.d.ts" */
 
 /** @typedef {[figure: string, unit: string, note?: string, tone?: string | null]} Reading */
 
 /**
- * Each tile: its name, what it means, and how it reads from /api/now: `[figure, unit?, note?, tone?]`.
+ * Each tile: its name, what it means, and how it reads from /api/now: `[figure, unit?, note?, tone?]`. What nobody has
+ * looked at since `asOf` is not shown as if it were so now.
  *
- * @type {[name: string, about: string, read: (now: Now) => Reading][]}
+ * @type {[name: string, about: string, read: (now: Now, asOf: number | null) => Reading][]}
  */
 const TILES = [
   [
     "Members alive",
     "Members with a session that has not run out",
-    ({ members, health }) => [
-      count(members),
-      "",
-      health.state === "waiting" ? "no job seen yet" : "with a running session",
-    ],
+    ({ members }, asOf) =>
+      asOf === null || members === null
+        ? [count(members), "", members === null ? "no job seen yet" : "with a running session"]
+        : [NOTHING, "", `not known; ${count(members)} at ${clock(asOf)}`],
   ],
   [
     "Groups",
     "Groups that the engine knows",
-    ({ groups, groups_by_state }) => [count(groups), "", byState(groups_by_state)],
+    ({ groups, groups_by_state }, asOf) =>
+      groups === null
+        ? [NOTHING, "", "no job seen yet"]
+        : [count(groups), "", asOf === null ? byState(groups_by_state) : `as of ${clock(asOf)}`],
   ],
   [
     "Expired a minute",
     "Over the last minute",
-    (now) => [rate(now.expirations_per_minute), "", `${count(now.expirations_total)} in ${kept(now)}`],
+    (now) => [
+      rate(now.expirations_per_minute),
+      "",
+      `${now.expirations_per_minute === null ? "nobody decides; " : ""}${count(now.expirations_total)} in ${kept(now)}`,
+    ],
   ],
   ["Known after", "From a member's deadline until its expiration was decided", lateness],
   ["Clock behind", "The engine's clock against wall time: how far behind the present it decides", clockBehind],
@@ -48,14 +55,17 @@ const TILES = [
   [
     "Backlog",
     "Records in the heartbeat topic that no batch has read yet",
-    ({ backlog }) => [count(backlog), "", backlog ? "records not read yet" : "everything is read"],
+    ({ backlog, last_batch }) =>
+      backlog === null
+        ? [NOTHING, "", last_batch ? "not known: nothing is read" : "no batch seen yet"]
+        : [count(backlog), "", backlog ? "records not read yet" : "everything is read"],
   ],
   [
     "Heartbeats",
     "Records read a second",
     ({ heartbeats_per_second, rejects_total }) => [
       rate(heartbeats_per_second),
-      "/s",
+      heartbeats_per_second === null ? "" : "/s",
       rejects_total ? `${counted(rejects_total, "record")} rejected` : "none rejected",
       rejects_total ? "warn" : null,
     ],
@@ -119,7 +129,8 @@ export function tiles() {
     const figure = h("span", { class: "figure" }, "–");
     const note = h("span", { class: "note" });
     const element = h("div", { class: "tile", title: about }, h("dt", {}, name), h("dd", {}, figure, h("br"), note));
-    return { element, fill: (/** @type {Now} */ now) => fill(figure, note, read(now)) };
+    const show = (/** @type {Now} */ now, /** @type {number | null} */ asOf) => fill(figure, note, read(now, asOf));
+    return { element, fill: show };
   });
   return {
     element: h(
@@ -127,7 +138,7 @@ export function tiles() {
       { class: "tiles" },
       made.map(({ element }) => element),
     ),
-    show: (/** @type {Now} */ now) => made.forEach((tile) => tile.fill(now)),
+    show: (/** @type {Now} */ now, /** @type {number | null} */ asOf) => made.forEach((tile) => tile.fill(now, asOf)),
   };
 }
 

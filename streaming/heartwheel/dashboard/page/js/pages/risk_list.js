@@ -12,9 +12,6 @@ import { table } from "../table.js";
 
 /** @typedef {Omit<AtRisk, "clock_ms">} Risk */
 
-/** Bars are as long as what is left, against the first of these that most rows stay under; the others are full. */
-const SCALES = [5_000, 10_000, 30_000, 60_000, 300_000, 1_800_000, 86_400_000];
-
 const SOON_MS = 2_000;
 
 /**
@@ -25,13 +22,13 @@ const SOON_MS = 2_000;
 export function riskList({ stream, rows: limit = 50 }) {
   /** @type {Set<() => void>} */
   const bars = new Set();
-  let scale = SCALES[0];
   /** @type {Column<Risk>} */
   const left = {
     label: "Left until its deadline",
     width: "38%",
     className: "wide bare",
-    cell: () => bar(bars, () => scale, stream),
+    about: "The bar is full just after a heartbeat: what is left of the member's own session",
+    cell: () => bar(bars, stream),
   };
   const list = table({
     caption: "Members nearest to expiry",
@@ -74,8 +71,6 @@ export function riskList({ stream, rows: limit = 50 }) {
         ),
       );
     if (list.element.parentNode !== element) put(element, list.element);
-    const usual = rows[Math.floor(rows.length * 0.75)].deadline_ms - stream.serverMs();
-    scale = SCALES.find((end) => end >= usual) ?? SCALES[SCALES.length - 1];
     list.show(rows.slice(0, limit));
     return tick();
   };
@@ -84,11 +79,10 @@ export function riskList({ stream, rows: limit = 50 }) {
 
 /**
  * @param {Set<() => void>} bars
- * @param {() => number} scale
  * @param {Stream} stream
  * @returns {Cell<Risk>}
  */
-function bar(bars, scale, stream) {
+function bar(bars, stream) {
   const fillElement = h("i");
   const track = h("div", { class: "bar" }, fillElement);
   const words = h("span", { class: "strong nowrap" });
@@ -99,18 +93,30 @@ function bar(bars, scale, stream) {
   const draw = () => {
     if (!row) return;
     const left = row.deadline_ms - stream.serverMs();
-    fillElement.style.transform = `scaleX(${Math.min(1, Math.max(0, left / scale()))})`;
-    mark(element, "class", `risk tone-${left <= 0 ? "bad" : left < SOON_MS ? "warn" : "accent"}`);
-    write(words, left <= 0 ? "deadline passed" : countdown(left));
-    write(
-      note,
-      left <= 0
-        ? `${duration(-left)} ago, unless a heartbeat is on its way`
-        : left < SOON_MS
-          ? "soon"
-          : `of ${duration(scale())}`,
-    );
+    const session = row.session_timeout_ms;
+    const undecided = stream.asOfMs !== null;
+    // Without the length of its session a bar would compare what is left with nothing.
+    track.hidden = session === null;
+    const share = session === null || undecided ? 0 : left / session;
+    fillElement.style.transform = `scaleX(${Math.min(1, Math.max(0, share))})`;
+    mark(element, "class", `risk tone-${undecided ? "calm" : left <= 0 ? "bad" : left < SOON_MS ? "warn" : "accent"}`);
+    write(words, undecided ? "not decided" : left <= 0 ? "deadline passed" : countdown(left));
+    write(note, noteOf(left, session, undecided));
   };
   bars.add(draw);
   return { element, fill: (fresh) => ((row = fresh), draw()) };
+}
+
+/**
+ * @param {number} left
+ * @param {number | null} session
+ * @param {boolean} undecided
+ */
+function noteOf(left, session, undecided) {
+  if (undecided) return "nobody decides at the moment";
+  if (left <= 0) return `${duration(-left)} ago, unless a heartbeat is on its way`;
+  const soon = left < SOON_MS ? "soon; " : "";
+  if (session === null) return `${soon}session not known`;
+  // One that has just asked to join has longer than its session.
+  return left > session ? `its session: ${duration(session)}` : `${soon}of ${duration(session)}`;
 }

@@ -74,7 +74,7 @@ class View {
     const moved = before?.batch_ms !== wheel.batch_ms;
     this.rings.show(wheel, { flash: built && moved && !STILL.matches });
     this.rows.show(wheel, { flash: built && moved && !STILL.matches });
-    this.risk.show({ rows: wheel.at_risk.map((row) => ({ ...row, shard: wheel.shard })) });
+    this.risk.show({ rows: wheel.at_risk.map((row) => ({ ...row, session_timeout_ms: row.session_timeout_ms || null, shard: wheel.shard })) });
     put(this.words, explanation(wheel));
     put(this.figures, figures(wheel, moved ? before : this.earlier));
     if (moved) this.earlier = before;
