@@ -146,7 +146,7 @@ def explain(
         show_summary(sums, json=json)
     elif not json:
         show_verdicts(sums)
-    say_what_was_read(scanned, files, unknown=unknown)
+    say_what_was_read(scanned, unknown=unknown)
     say_zone(files, zone)
     _check(wanted, scanned, follow=follow)
     if fail_on_expired:
@@ -155,14 +155,15 @@ def explain(
 
 def _check(wanted: Wanted, scanned: Scanned, *, follow: bool) -> None:
     """Raise an error for a group or member that the whole of a log does not have."""
-    missing = wanted.missing(scanned.groups) if scanned.coordinator_lines and not follow else None
+    is_read = scanned.coordinator_lines or scanned.client_lines
+    missing = wanted.missing(scanned.groups) if is_read and not follow else None
     if missing is not None:
         raise missing
 
 
 def _fail(scanned: Scanned, *, kicked: bool) -> None:
     """End with 1 if a member was thrown out, or if the log cannot show that none was."""
-    if not scanned.coordinator_lines:
+    if not scanned.coordinator_lines and not scanned.client_lines:
         raise HeartwheelError("no line of a group coordinator was read, so the log cannot show it", hint=_HINT)
     if kicked:
         raise typer.Exit(1)

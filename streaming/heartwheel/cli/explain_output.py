@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 from rich.text import Text
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from heartwheel.explain.scan import Scanned
     from heartwheel.explain.summary import GroupSummary, Summary
     from heartwheel.wire.explained import ExplainedEvent
+
+
+_OTHERS: Final = {
+    "broker": "no line of a group coordinator: this broker coordinates no group, or logs kafka.coordinator.group and "
+    "org.apache.kafka.coordinator.group above INFO",
+    "consumer": "a consumer's own log; the brokers' logs say what their coordinator decided",
+}
 
 
 def printer(*, json: bool, silent: bool, lines: object) -> Callable[[ExplainedEvent], None]:
@@ -121,15 +128,12 @@ def show_unknown(scanned: Scanned, *, json: bool) -> None:
             typer.echo(plain(f"{number:>8}  {file}:{line}  {text}"))
 
 
-def say_what_was_read(scanned: Scanned, files: list[str], *, unknown: bool) -> None:
+def say_what_was_read(scanned: Scanned, *, unknown: bool) -> None:
     """Say on stderr how much was read, and what that may not show."""
     say = stderr()
-    if not scanned.coordinator_lines:
-        say.print(
-            f"no line of a group coordinator in {', '.join(files)}: this broker coordinates no group, or logs "
-            "kafka.coordinator.group and org.apache.kafka.coordinator.group above INFO",
-            markup=False,
-        )
+    for name, kind in scanned.others.items():
+        say.print(plain(f"{name}: {_OTHERS.get(kind) or f'it seems to be {kind}'}"), markup=False)
+    if not scanned.coordinator_lines and not scanned.client_lines:
         return
     span = ""
     if scanned.first_ms is not None and scanned.last_ms is not None:

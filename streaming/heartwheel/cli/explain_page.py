@@ -56,7 +56,7 @@ def show_page(
                 if over.is_set():
                     return
             shown.take([], scanned)
-        say_what_was_read(scanned, files, unknown=False)
+        say_what_was_read(scanned, unknown=False)
         say_zone(files, zone)
         while not over.wait(1.0):
             if not shown.running:

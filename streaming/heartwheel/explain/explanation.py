@@ -39,7 +39,20 @@ def explain(event: ExplainedEvent) -> list[str]:
     return list(event.explanation) if tell is None else [*tell(event), *_again(event), *_back(event)]
 
 
+def _removed(event: ExplainedEvent) -> list[str]:
+    return [
+        f"The coordinator did not know it any more: {event.reason_text}. It had been thrown out before.",
+        "Its own log does not say why: the broker's does, around that time (heartwheel explain server.log).",
+    ]
+
+
 def _expired(event: ExplainedEvent) -> list[str]:
+    if event.reason == "no_answer":
+        return [
+            f"It got no answer to its heartbeats for its session timeout: {event.reason_text}.",
+            "The broker or the network between them was away, or the process stood still and did not read the answers.",
+            "If the broker's log says that it expired: raise session.timeout.ms. If not, it was back in time.",
+        ]
     limit = f", {setting(event.session_timeout_ms)}" if event.session_timeout_ms else ""
     said = f"No heartbeat of it reached the coordinator for its session timeout{limit} ({SETTING[event.group_type]})."
     return [said, *event.explanation, *advice("session_timeout", event.group_type)]
@@ -137,6 +150,7 @@ _TELL: Final[Mapping[Happened, Callable[[ExplainedEvent], list[str]]]] = {
     Happened.REVOCATION_TIMEOUT: _not_revoked,
     Happened.PENDING_EXPIRED: _pending,
     Happened.POLL_TIMEOUT: _poll,
+    Happened.REMOVED: _removed,
     Happened.LEFT: _left,
     Happened.TEMPORARILY_LEFT: _left,
     Happened.REPLACED: _left,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO
 
+from heartwheel.explain.client_log import ClientLog
 from heartwheel.explain.facts import Fact
+from heartwheel.explain.file_kind import CONSUMER, Sniffed, kind_of
 from heartwheel.explain.follow import follow
 from heartwheel.explain.history import History
 from heartwheel.explain.layouts import Layout
@@ -39,7 +42,18 @@ def explain_logs(
     Raises:
         HeartwheelError: if a log cannot be read.
     """
-    return History(names).explain(in_order(_facts(names, scanned, stdin, Layout(zone), progress)))
+    clients: list[ClientLog] = []
+    facts = in_order(_facts(names, scanned, clients, stdin, Layout(zone), progress))
+    # The first event of the brokers comes when all logs are read, and only then are those of consumers asked for.
+    yield from heapq.merge(History(names).explain(facts), _told_by(clients, scanned), key=lambda event: event.time_ms)
+
+
+def _told_by(clients: Sequence[ClientLog], scanned: Scanned) -> Iterator[ExplainedEvent]:
+    """Return what consumers' own logs say."""
+    for event in heapq.merge(*(client.finished() for client in clients), key=lambda event: event.time_ms):
+        scanned.note_group(event.group_id)
+        scanned.note_time(event.time_ms)
+        yield event
 
 
 def follow_logs(
@@ -76,12 +90,25 @@ def follow_logs(
 
 
 def _facts(
-    names: Sequence[str], scanned: Scanned, stdin: BinaryIO, layout: Layout, progress: Callable[[int], None] | None
+    names: Sequence[str],
+    scanned: Scanned,
+    clients: list[ClientLog],
+    stdin: BinaryIO,
+    layout: Layout,
+    progress: Callable[[int], None] | None,
 ) -> Iterator[Fact]:
     for number, name in enumerate(names):
         stream = open_log(name, stdin)
+        before = scanned.coordinator_lines
+        client = ClientLog(name, layout.zone)
+        log = Sniffed(stream, client, scanned)
         try:
-            yield from scan(stream, FactReader(name, number, layout, scanned), scanned, progress)
+            yield from scan(log, FactReader(name, number, layout, scanned), scanned, progress)
         finally:
             if stream is not stdin:
                 stream.close()
+        if scanned.coordinator_lines > before:
+            continue
+        scanned.client_lines += client.matched
+        scanned.others[name] = CONSUMER if client.events else kind_of(name, log.head)
+        clients.append(client)

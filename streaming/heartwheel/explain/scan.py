@@ -53,6 +53,10 @@ class Scanned:
         self.too_long = 0
         self.unknown: Counter[str] = Counter()
         self.unknown_example: dict[str, tuple[str, str, int]] = {}
+        self.client_lines = 0
+        """Lines of consumers, in logs without a line of a coordinator."""
+        self.others: dict[str, str] = {}
+        """What logs are, by name, that have no line of a coordinator."""
         self.groups: dict[str, None] = {}
         """The groups that lines of coordinators name, the first ones."""
         self.first_ms: int | None = None

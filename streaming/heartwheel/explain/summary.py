@@ -23,6 +23,7 @@ _OUT: Final = {
     Happened.SYNC_TIMEOUT: ("sync_timeout", "as it did not fetch its assignment in time"),
     Happened.REVOCATION_TIMEOUT: ("revocation_timeout", "as it did not give up partitions in time"),
     Happened.PENDING_EXPIRED: ("pending_timeout", "before it had joined"),
+    Happened.REMOVED: ("", "and its own log does not say why"),
 }
 _BEGAN: Final = {
     "member_joined": "members that joined",

@@ -21,6 +21,8 @@ class Happened(enum.StrEnum):
     SYNC_TIMEOUT = "sync_timeout"
     REVOCATION_TIMEOUT = "revocation_timeout"
     POLL_TIMEOUT = "poll_timeout"
+    REMOVED = "removed"
+    """A consumer's own log says that the coordinator did not know it any more, and not why."""
     LEFT = "left"
     TEMPORARILY_LEFT = "temporarily_left"
     REPLACED = "replaced"
@@ -31,7 +33,13 @@ class Happened(enum.StrEnum):
 
 
 KICKS: Final = frozenset(
-    {Happened.EXPIRED, Happened.REMOVED_AT_REBALANCE, Happened.SYNC_TIMEOUT, Happened.REVOCATION_TIMEOUT}
+    {
+        Happened.EXPIRED,
+        Happened.REMOVED_AT_REBALANCE,
+        Happened.SYNC_TIMEOUT,
+        Happened.REVOCATION_TIMEOUT,
+        Happened.REMOVED,
+    }
 )
 """Kinds in which the coordinator threw a member out."""
 
@@ -82,6 +90,7 @@ class ExplainedEvent(msgspec.Struct, kw_only=True, omit_defaults=True):
         rebalance_ms: how long the rebalance took that this led to, ms.
         returned_ms: when the member was back in its group, epoch ms.
         returned_as: its member id then.
+        late_ms: of a poll timeout, by how much the poll took too long, ms, where a consumer says it.
         times_out: how often this member, by the name that it keeps, was out by a timeout so far, this time too.
         broker_id: the coordinator that wrote it.
         moved_from: of a move the broker that had the group before.
@@ -116,6 +125,7 @@ class ExplainedEvent(msgspec.Struct, kw_only=True, omit_defaults=True):
     rebalance_ms: int | None = None
     returned_ms: int | None = None
     returned_as: str | None = None
+    late_ms: int | None = None
     times_out: int | None = None
     broker_id: int | None = None
     moved_from: int | None = None

@@ -1,0 +1,164 @@
+"""A consumer's own log is read where it holds the answer; any other file is named as what it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heartwheel.cli.app import run
+from heartwheel.wire.explained import ExplainedEvent, Happened
+from support.scripted_log import START_MS, lines_of, member, read, stable, stamp
+
+CONTEXT = "[Consumer clientId=orders-2, groupId=orders]"
+LOGGER = "(org.apache.kafka.clients.consumer.internals.ConsumerCoordinator)"
+ME = member("orders-2")
+SLOW = (
+    "consumer poll timeout has expired. This means the time between subsequent calls to poll() was longer than the "
+    "configured max.poll.interval.ms, which typically implies that the poll loop is spending too much time processing "
+    "messages."
+)
+
+
+def java(*lines: tuple[float, str], context: str = CONTEXT) -> str:
+    """Write a Java consumer's log."""
+    return "".join(f"[{stamp(second)}] WARN {context} {text} {LOGGER}\n" for second, text in lines)
+
+
+POLL = java(
+    (0, f"Successfully joined group with generation Generation{{generationId=4, memberId='{ME}', protocol='range'}}"),
+    (0.1, f"Successfully synced group in generation Generation{{generationId=4, memberId='{ME}', protocol='range'}}"),
+    (300, SLOW),
+    (300.002, f"Member {ME} sending LeaveGroup request to coordinator kafka-2:9092 (id: 2147483645 rack: null) due to consumer poll timeout has expired."),
+    (300.003, "Resetting generation and member id due to: consumer pro-actively leaving the group"),
+    (300.003, "Request joining group due to: consumer pro-actively leaving the group"),
+    (412, f"Successfully joined group with generation Generation{{generationId=6, memberId='{member('orders-2', 2)}', protocol='range'}}"),
+)  # fmt: skip
+
+
+def _explained(folder: Path, text: str) -> list[ExplainedEvent]:
+    return [event for event in read(folder, text)[1] if event.kind is not Happened.REBALANCE]
+
+
+def test_a_poll_timeout_of_a_java_client(tmp_path: Path) -> None:
+    """Its warning and its LeaveGroup are one event; when it joined again, it was back."""
+    (event,) = _explained(tmp_path, POLL)
+    assert (event.kind, event.group_id, event.client_id, event.member_id) == ("poll_timeout", "orders", "orders-2", ME)
+    assert (event.time_ms, event.certainty, event.generation_id) == (START_MS + 300_000, "certain", 4)
+    assert (event.returned_ms, event.returned_as) == (START_MS + 412_000, member("orders-2", 2))
+    assert event.evidence.line == 3
+    assert "max.poll.interval.ms" in " ".join(event.explanation)
+
+
+def test_a_rebalance_as_a_client_sees_it(tmp_path: Path) -> None:
+    """From the first heartbeat that was refused until it had its assignment."""
+    text = java(
+        (0, "Attempt to heartbeat failed since group is rebalancing"),
+        (0, "Request joining group due to: group is already rebalancing"),
+        (0.01, "(Re-)joining group"),
+        (2, f"Successfully joined group with generation Generation{{generationId=5, memberId='{ME}', protocol='range'}}"),
+        (2.2, f"Successfully synced group in generation Generation{{generationId=5, memberId='{ME}', protocol='range'}}"),
+    )  # fmt: skip
+    (event,) = read(tmp_path, text)[1]
+    assert (event.kind, event.generation_id, event.duration_ms) == (Happened.REBALANCE, 5, 2_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "reason", "words"),
+    [
+        ("Resetting generation and member id due to: encountered UNKNOWN_MEMBER_ID from HEARTBEAT response", "removed", "not_a_member", "UNKNOWN_MEMBER_ID"),
+        ("Resetting generation due to: encountered ILLEGAL_GENERATION from SYNC_GROUP response", "removed", "not_a_member", "ILLEGAL_GENERATION"),
+        ("ConsumerGroupHeartbeatRequest failed because member Yk3yQq0TSVuRW1yU3oCQeg is unknown.", "removed", "not_a_member", "is unknown"),
+        ("ConsumerGroupHeartbeatRequest failed for member Yk3yQq0TSVuRW1yU3oCQeg because epoch 7 is fenced.", "removed", "not_a_member", "epoch 7 is fenced"),
+        ("Group coordinator kafka-2:9092 (id: 2147483645 rack: null) is unavailable or invalid due to cause: session timed out without receiving a heartbeat response. isDisconnected: false. Rediscovery will be attempted.", "expired", "no_answer", "session timed out"),
+        (f"Member {ME} sending LeaveGroup request to coordinator k:9092 (id: 2147483645 rack: null) due to the consumer is being closed", "left", "closed", "the consumer is being closed"),
+        (f"Member {ME} sending LeaveGroup request to coordinator k:9092 (id: 2147483645 rack: null)", "left", "left", ""),
+    ],
+)  # fmt: skip
+def test_what_else_java_clients_say(tmp_path: Path, text: str, kind: str, reason: str, words: str) -> None:
+    """Thrown out, without answers, or gone by itself; the logger behind the text is none of its words."""
+    (event,) = _explained(tmp_path, java((0, text)))
+    assert (event.kind, event.reason, event.group_id) == (kind, reason, "orders")
+    assert words in event.reason_text
+    assert "org.apache" not in event.reason_text
+
+
+def test_how_much_too_late_a_poll_was(tmp_path: Path) -> None:
+    """Clients of the newer protocol say it when they poll again."""
+    late = f"Time between subsequent calls to poll() was longer than the configured max.poll.interval.ms, exceeded approximately by 4200 ms. Member {ME} will rejoin the group now."  # fmt: skip
+    (event,) = _explained(tmp_path, java((0, f"C{SLOW[1:]}"), (4.2, late)))
+    assert (event.kind, event.late_ms, event.member_id) == ("poll_timeout", 4_200, ME)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "limit_ms"),
+    [
+        ("%4|1795313510.138|MAXPOLL|rdkafka#consumer-1| [thrd:main]: Application maximum poll interval (300000ms) exceeded by 85ms (adjust max.poll.interval.ms for long-running message processing): leaving group", "poll_timeout", 300_000),
+        ("%4|1795313510.138|SESSTMOUT|rdkafka#consumer-1| [thrd:main]: Consumer group session timed out (in join-state steady) after 45267 ms without a successful response from the group coordinator (broker 2, last error was Success): revoking assignment and rejoining group", "expired", None),
+        ("%4|1795313510.138|HEARTBEAT|rdkafka#consumer-1| [thrd:main]: ConsumerGroupHeartbeat failed due to: Broker: Unknown member: will rejoin the group", "removed", None),
+    ],
+)  # fmt: skip
+def test_librdkafka(tmp_path: Path, text: str, kind: str, limit_ms: int | None) -> None:
+    """Its lines name the client and no group."""
+    (event,) = _explained(tmp_path, text + "\n")
+    assert (event.kind, event.group_id, event.client_id) == (kind, "", "rdkafka#consumer-1")
+    assert (event.time_ms, event.rebalance_timeout_ms) == (1_795_313_510_138, limit_ms)
+
+
+def test_kafka_python(tmp_path: Path) -> None:
+    """The line about leaving names the group for the one about the poll before it."""
+    warned = f"{stamp(0)} WARNING kafka.coordinator.heartbeat {f'C{SLOW[1:]}'}"
+    leaving = f"{stamp(0.1)} INFO kafka.coordinator Leaving consumer group orders (member kafka-python-3.0.12-{ME})."
+    (event,) = _explained(tmp_path, f"{warned}\n{leaving}\n")
+    assert (event.kind, event.group_id, event.member_id) == ("poll_timeout", "orders", f"kafka-python-3.0.12-{ME}")
+
+
+def test_a_brokers_log_is_no_clients(tmp_path: Path) -> None:
+    """The broker's line quotes the client's words; and beside a broker's log a client's is read, too."""
+    quoted = f"Member MemberMetadata(memberId={ME}, groupInstanceId=None, clientId=orders-2, clientHost=/10.0.0.7, sessionTimeoutMs=45000, rebalanceTimeoutMs=300000, supportedProtocols=List(range)) has left group orders through explicit `LeaveGroup`; client reason: consumer poll timeout has expired."  # fmt: skip
+    broker = lines_of((299, stable(4, "orders")), (300.005, quoted))
+    _, events, scanned = read(tmp_path, broker, POLL)
+    assert [event.kind for event in events] == ["rebalance", "rebalance", "poll_timeout", "poll_timeout", "rebalance"]
+    assert [event.evidence.file[-5] for event in events] == ["2", "1", "2", "1", "2"]
+    assert scanned.others == {str(tmp_path / "broker-2.log"): "consumer"}
+
+
+def test_a_person_reads_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Who, when and why from the consumer's log; and a script is told that a member was out."""
+    (tmp_path / "app.log").write_text(POLL)
+    assert run(["explain", str(tmp_path / "app.log")]) == 0
+    out, err = capsys.readouterr()
+    assert "took itself out: poll timeout" in out
+    assert "a consumer's own log" in err
+    assert run(["explain", str(tmp_path / "app.log"), "--group", "nosuch"]) == 1
+    (tmp_path / "app.log").write_text(
+        java((0, "Resetting generation due to: encountered UNKNOWN_MEMBER_ID from HEARTBEAT response"))
+    )
+    capsys.readouterr()
+    assert run(["explain", str(tmp_path / "app.log"), "--json", "--fail-on-expired"]) == 1
+    row: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert row["kind"] == "removed"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("server.log", b"", "an empty file"),
+        ("server.log", bytes(range(256)) * 20, "no text"),
+        ("00000000000000000000.log", b"x" * 100, "a file of a partition"),
+        ("a.log", b"[2026-11-22 02:12:24,836] INFO [Consumer clientId=a, groupId=b] Subscribed (x.Y)\n", "consumer's log that says nothing"),
+        ("a.log", b"[2026-11-22 02:12:24,836] TRACE [Broker id=1] Handling LeaderAndIsr (state.change.logger)\n", "state-change log"),
+        ("a.log", b"[2026-11-22 02:12:24,836] DEBUG Completed request:{} (kafka.request.logger)\n", "kafka-request.log"),
+        ("a.log", b"2026-11-22 12:00:00 INFO com.example.App started\n", "no log of Kafka's"),
+        ("a.log", b"[2026-11-22 02:12:24,836] INFO started (kafka.server.KafkaServer)\n", "above INFO"),
+    ],
+)  # fmt: skip
+def test_other_files_are_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, text: bytes, words: str
+) -> None:
+    """Who gives the wrong file is told which one it is."""
+    (tmp_path / name).write_bytes(text)
+    run(["explain", str(tmp_path / name)])
+    assert words in capsys.readouterr().err
