@@ -80,7 +80,7 @@ def test_it_says_that_a_log_is_behind_it(page: LogPage) -> None:
     assert "server.log, up to 2026-11-22 02:12:51 UTC. 256 of 1,322 lines" in health["sentence"]
     assert httpx.get(f"{page.url}readyz").status_code == 200
     answer = httpx.get(page.url)
-    assert (answer.status_code, answer.headers["location"]) == (307, "expired")
+    assert (answer.status_code, answer.headers["location"]) == (307, "/expired")
 
 
 def test_it_fills_live(tmp_path: Path) -> None:
