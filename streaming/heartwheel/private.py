@@ -1,11 +1,13 @@
-"""Folders that hold what only their owner should read: members' ids, positions, logs."""
+"""Files and folders that are for their owner alone: to read what they hold, or to change it."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
 _OWNER_ALONE: Final = 0o700
+_WRITTEN_BY_OTHERS: Final = 0o022
 
 
 def private_folder(folder: Path) -> None:
@@ -25,3 +27,12 @@ def private_folder(folder: Path) -> None:
     except FileExistsError:
         if not folder.is_dir():
             raise
+
+
+def is_trustworthy(file: Path) -> bool:
+    """Return whether a file is there, and nobody but this user and root may change it or put another in its place."""
+    try:
+        found = [file.stat(), file.parent.stat()]
+    except OSError:
+        return False
+    return all(each.st_uid in {0, os.geteuid()} and not each.st_mode & _WRITTEN_BY_OTHERS for each in found)

@@ -19,6 +19,7 @@ from heartwheel.cli.checks import (
     check_java,
     check_memory,
     check_packages,
+    check_private_files,
 )
 from heartwheel.cli.tap_checks import rate_request_logs
 from heartwheel.settings import Settings, load_settings
@@ -144,6 +145,25 @@ def test_missing_jars_are_a_warning(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+def test_files_with_secrets_are_looked_at(tmp_path: Path) -> None:
+    """What others can read or change is a warning with the command, what is not there is bad; a group may read."""
+    users, tokens = tmp_path / "users", tmp_path / "tokens"
+    for file in (users, tokens):
+        file.touch()
+    named = {"dashboard": {"users_file": str(users)}, "gateway": {"access_file": str(tokens)}}
+    settings = Settings.model_validate(named)
+    users.chmod(0o640)
+    for mode, status in ((0o600, Status.OK), (0o644, Status.WARN), (0o620, Status.WARN)):
+        tokens.chmod(mode)
+        found = {check.name: check for check in check_private_files(settings)}
+        assert found["gateway.access_file"].status is status
+        assert found["dashboard.users_file"].status is Status.OK
+    assert found["gateway.access_file"].hint == f"chmod 600 {tokens}"
+    tokens.unlink()
+    assert [check.status for check in check_private_files(settings)] == [Status.BAD, Status.OK]
+    assert list(check_private_files(Settings())) == []
+
+
 def test_archive_of_classes_is_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without the archive a start only takes longer, so that is no fault; a cluster's JVMs have no use for it."""
     monkeypatch.setenv("HEARTWHEEL_CACHE", str(tmp_path))
@@ -153,6 +173,10 @@ def test_archive_of_classes_is_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_p
     file.parent.mkdir()
     file.touch()
     assert check_class_archive(Settings()).status is Status.OK
+    file.chmod(0o666)
+    shared = check_class_archive(Settings())
+    assert (shared.status, "go-w" in shared.hint) == (Status.WARN, True)
+    file.chmod(0o644)
     yarn = load_settings(overrides=["spark.master=yarn", "checkpoint.shared=true", "spark.shuffle_partitions=2"])
     assert check_class_archive(yarn.settings).status is Status.SKIPPED
 

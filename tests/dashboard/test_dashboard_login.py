@@ -7,7 +7,7 @@ import base64
 import logging
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any
@@ -206,17 +206,14 @@ def test_a_session_is_known_where_its_secret_is(file: Path) -> None:
         assert (one.ask("/api/now").status_code, other.ask("/api/now").status_code) == (200, status)
 
 
-def test_a_stream_ends_with_its_session(app: Starlette) -> None:
-    """Who logs out, or is removed, hears no more on a stream that was open."""
-    who = Browser(app)
-    who.log_in()
+def heard_until(app: Starlette, headers: Mapping[str, str], end: Callable[[], object]) -> list[dict[str, Any]]:
+    """Open a stream, end by something whoever listens, and return what was heard once the stream has ended."""
     heard: list[dict[str, Any]] = []
 
     async def listen() -> None:
-        cookies = "; ".join(f"{name}={value}" for name, value in who.cookies.items())
-        headers = [(b"host", b"localhost"), (b"cookie", cookies.encode())]
+        named = [(b"host", b"localhost"), *((name.encode(), value.encode()) for name, value in headers.items())]
         scope: dict[str, Any] = {"type": "http", "method": "GET", "path": "/api/stream", "raw_path": b"/api/stream"}
-        scope |= {"query_string": b"", "headers": headers, "client": ("192.0.2.9", 1), "asgi": {"spec_version": "2.3"}}
+        scope |= {"query_string": b"", "headers": named, "client": ("192.0.2.9", 1), "asgi": {"spec_version": "2.3"}}
         asked, begun, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
         async def receive() -> dict[str, Any]:
@@ -233,14 +230,45 @@ def test_a_stream_ends_with_its_session(app: Starlette) -> None:
 
         task = asyncio.create_task(app(scope, receive, send))
         await begun.wait()
-        await asyncio.to_thread(who.ask, "/logout", form={})
+        await asyncio.to_thread(end)
         app.state.hub.tick()
         async with asyncio.timeout(30):
             await task
 
     asyncio.run(listen())
+    return heard
+
+
+def test_a_stream_ends_with_its_session(app: Starlette) -> None:
+    """Who logs out, or is removed, hears no more on a stream that was open."""
+    who = Browser(app)
+    who.log_in()
+    cookies = "; ".join(f"{name}={value}" for name, value in who.cookies.items())
+    heard = heard_until(app, {"cookie": cookies}, lambda: who.ask("/logout", form={}))
     assert heard[0]["status"] == 200
     assert heard[-1].get("body", b"") == b""
+
+
+def test_a_stream_ends_with_its_password(app: Starlette, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who sends a password with the request hears no more once it is changed, as who has logged in with it."""
+    monkeypatch.setattr(watched_file, "_LOOK_S", 0.0)
+    heard = heard_until(app, basic("alice", PASSWORD), lambda: write_users(file, alice="another"))
+    assert heard[0]["status"] == 200
+    assert heard[-1].get("body", b"") == b""
+
+
+def test_wrong_tokens_are_logged_and_soon_not_even_looked_at(caplog: pytest.LogCaptureFixture) -> None:
+    """After some wrong ones from an address it waits, there alone; each that was looked at is a line in the log."""
+    app = make(token=TOKEN)
+    who, other = Browser(app), Browser(app, address="198.51.100.1")
+    right, wrong = ({"authorization": f"Bearer {token}"} for token in (TOKEN, "wrong"))
+    assert [who.ask("/api/now", headers=right).status_code for _ in range(2 * OF_ADDRESS_MAX)] == [200] * 60
+    with caplog.at_level(logging.WARNING, access_log.name):
+        answers = [who.ask("/api/now", headers=wrong).status_code for _ in range(OF_ADDRESS_MAX + 5)]
+    assert answers == [401] * OF_ADDRESS_MAX + [429] * 5
+    assert [record.message for record in caplog.records] == ["192.0.2.9: token refused"] * OF_ADDRESS_MAX
+    assert who.ask("/api/now", headers=right).status_code == 429
+    assert other.ask("/api/now", headers=right).status_code == 200
 
 
 def test_scripts_may_send_a_password(app: Starlette, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,6 +132,7 @@ def test_many_at_once(kafka: SenderDouble) -> None:
         ("POST", "/beat", "", 400, "not_json"),
         ("POST", "/beat", "{}", 400, "missing_field"),
         ("POST", "/beat", '{"group_id":"g","type":"load"}', 400, "not for workers"),
+        ("POST", "/beat", '{"group_id":"g","member_id":"m","feed":"tap","at_ms":1}', 400, "feed"),
         ("POST", "/beat", '{"group_id":"g","member_id":"m"}\n{"group_id":"g"}\nx\n', 400, "line 3"),
         ("POST", "/beat", '{"group_id":"g","member_id":"m"}\n' * 11, 413, "lines"),
         ("POST", "/beat", " " * 2_000, 413, "longer"),
@@ -266,6 +267,21 @@ def test_foreign_pages_cannot_beat(kafka: SenderDouble, headers: dict[str, str])
     with serving() as client:
         assert client.get("/beat/g/m", headers=headers).status_code in {403, 421}
     assert kafka.events == []
+
+
+@pytest.mark.parametrize("name", ["accept-language", "referer", "cookie"])
+def test_images_of_foreign_pages_cannot_beat(kafka: SenderDouble, tmp_path: Path, name: str) -> None:
+    """A GET of a browser is refused though it names no origin; with a token, which no page has, and by POST it passes."""
+    headers = {name: "en"}
+    with serving() as client:
+        assert client.get("/leave/g/m", headers=headers).status_code == 403
+        assert kafka.events == []
+        assert client.get("/beat/g/m", headers={"accept-language": "*"}).status_code == 202  # Node's fetch
+        assert client.post("/beat/g/m", headers=headers).status_code == 202
+    file = tmp_path / "tokens"
+    file.write_text(f"* {EVERYBODY}\n")
+    with serving(f"access_file={file}", token=EVERYBODY) as client:
+        assert client.get("/beat/g/m", headers=headers).status_code == 202
 
 
 def test_an_address_that_sends_too_much_is_slowed(kafka: SenderDouble) -> None:

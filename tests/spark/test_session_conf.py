@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+import pytest
+
 from heartwheel.settings import load_settings
 from heartwheel.spark.session import archive_file, session_conf
 
@@ -26,6 +28,19 @@ def test_a_local_jvm_takes_the_archive_that_was_made_for_it(tmp_path: Path) -> N
     assert len(list((tmp_path / "classes").iterdir())) == 2
     assert f"-XX:SharedArchiveFile={archive_file(ours)}" in _options(ours)
     assert "SharedArchiveFile" not in _options(ours, "spark.master=yarn")
+
+
+@pytest.mark.parametrize("mode", [0o664, 0o646])
+@pytest.mark.parametrize("of", ["file", "folder"])
+def test_an_archive_that_others_can_change_is_not_loaded(tmp_path: Path, of: str, mode: int) -> None:
+    """Classes of an archive are code: where others could have put them there, the JVM reads its jars."""
+    ours = [tmp_path / "jars" / "one.jar"]
+    file = archive_file(ours)
+    file.parent.mkdir()
+    file.touch()
+    assert "SharedArchiveFile" in _options(ours)
+    (file if of == "file" else file.parent).chmod(mode | 0o111)
+    assert "SharedArchiveFile" not in _options(ours)
 
 
 def test_paths_with_spaces_stay_whole(tmp_path: Path) -> None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import enum
 import os
 import re
+import stat
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from heartwheel.errors import HeartwheelError
+from heartwheel.private import is_trustworthy
 from heartwheel.settings import Settings, format_size
+
+_OF_OTHERS: Final = 0o027  # a group may read: containers get secrets that way
 
 
 class Status(enum.StrEnum):
@@ -106,10 +110,32 @@ def check_class_archive(settings: Settings) -> Check:
     if runs_elsewhere(settings.spark.master):
         return Check(name, Status.SKIPPED, f"only a local JVM takes one, and the master is {settings.spark.master}")
     file = archive_file([default_cache_dir() / jar.name for jar in locked_jars("spark")])
-    if file.exists():
+    if is_trustworthy(file):
         return Check(name, Status.OK, f"Spark's classes are in {file}")
+    if file.exists():
+        detail = f"{file} is not loaded: it, or its folder, can be changed by others than this user and root"
+        return Check(name, Status.WARN, detail, f"chmod go-w {file.parent} {file}, or make it again: make classes")
     hint = "make classes, or: python -m heartwheel.broker.jars spark | xargs python -m heartwheel.spark.class_archive"
     return Check(name, Status.SKIPPED, "none of this Python, Java and jars: a start takes longer than it need", hint)
+
+
+def check_private_files(settings: Settings) -> Iterator[Check]:
+    """Look for files with passwords, tokens or keys that other users of this machine can read or change."""
+    for section, keys in (("gateway", ("access_file", "tls_key")), ("dashboard", ("users_file", "tls_key"))):
+        for key in keys:
+            name, file = f"{section}.{key}", str(getattr(getattr(settings, section), key))
+            if not file:
+                continue
+            try:
+                mode = Path(file).stat().st_mode
+            except OSError as error:
+                yield Check(name, Status.BAD, f"{file} cannot be read: {error.strerror}", f"set {name}")
+                continue
+            if mode & _OF_OTHERS:
+                detail = f"{file} can be read or changed by others (mode {stat.S_IMODE(mode):04o})"
+                yield Check(name, Status.WARN, detail, f"chmod 600 {file}")
+            else:
+                yield Check(name, Status.OK, f"{file} is kept from others")
 
 
 def check_checkpoint(settings: Settings) -> Check:

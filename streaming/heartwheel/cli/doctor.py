@@ -16,6 +16,7 @@ from heartwheel.cli.checks import (
     check_java,
     check_memory,
     check_packages,
+    check_private_files,
 )
 from heartwheel.cli.console import (
     AsJson,
@@ -34,7 +35,7 @@ from heartwheel.cli.tap_checks import check_request_logs
 def doctor(
     *, bootstrap_servers: BootstrapFlag = None, config: ConfigFile = None, set_: SetFlags = None, json: AsJson = False
 ) -> None:
-    """Check Java, packages, jars, the archive of classes, the checkpoint, memory, the broker, its topics and its clock.
+    """Check Java, packages, jars, the checkpoint, memory, files with secrets, the broker, its topics and its clock.
 
     Exit code 1 if anything is bad; a warning is none. Nothing is created or fetched; to read the broker's clock a few
     tombstones are written to the status topic.
@@ -53,6 +54,7 @@ def doctor(
         check_class_archive(settings),
         check_checkpoint(settings),
         check_memory(settings),
+        *check_private_files(settings),
         *check_broker(settings),
         check_request_logs(settings),
     ]

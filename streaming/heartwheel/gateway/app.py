@@ -27,6 +27,7 @@ BODY_S: Final = 10.0
 
 _RETRY_S: Final = 1
 _ALLOWED: Final = frozenset({"GET", "POST"})
+_OF_BROWSERS: Final = frozenset({b"referer", b"cookie"})
 _JSON: Final = b"application/json"
 _TEXT: Final = b"text/plain; version=0.0.4; charset=utf-8"
 
@@ -194,6 +195,12 @@ class GatewayApp:
         names = {name for name, _ in scope["headers"]}
         if b"origin" in names or (b"sec-fetch-site" in names and header(scope, "sec-fetch-site") != "none"):
             raise RequestError(403, "pages in a browser may not beat", "a foreign page could beat for a dead worker")
+        # Over plain HTTP, and in some browsers always, an image of a foreign page has none of the two.
+        languages = header(scope, "accept-language")
+        if scope["method"] == "GET" and self._tokens is None and (names & _OF_BROWSERS or languages not in {"", "*"}):
+            raise RequestError(
+                403, "pages in a browser may not beat", "use POST, or ask for tokens: gateway.access_file"
+            )
         name = host_of(scope)
         if not self._hosts.know(name):
             hint = f"start the gateway with --allow-host {name}" if name else "send a Host header"

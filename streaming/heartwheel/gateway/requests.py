@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 from heartwheel.http_server.problems import RequestError
 from heartwheel.settings import parse_duration_ms
 from heartwheel.wire.events import Event, EventType, RejectedError, decode_event, encode_event
+from heartwheel.wire.passed_on import is_passed_on, read_feed
 
 _FAULTS_MAX: Final = 10
 _VALUE_BYTES_MAX: Final = 64 << 10
@@ -119,6 +120,8 @@ def _checked(value: bytes, sessions: Sessions) -> Record:
         raise RequestError(400, str(error), "docs/feed.md says what a record holds") from None
     if event.type in _NOT_OF_WORKERS:
         raise RequestError(400, f"a {event.type} is not for workers to send", "send heartbeats and leaves")
+    if is_passed_on(value) and read_feed(value):
+        raise RequestError(400, "a feed is not for workers to name", "leave out feed and at_ms")
     session_ms = event.session_timeout_ms
     if session_ms is not None and not sessions.least_ms <= session_ms <= sessions.most_ms:
         words = f"a session timeout of {session_ms} ms is not from {sessions.least_ms} to {sessions.most_ms} ms"

@@ -69,6 +69,7 @@ def make_archive(jars: Sequence[Path]) -> Path:
         end_session(spark, _PATIENCE_S)
         if not made.exists():
             raise RuntimeError(f"the JVM has written no archive:\n{log.read_text()}")
+        made.chmod(0o644)  # whatever the umask is: what others may write is not loaded
         made.replace(file)
     return file
 

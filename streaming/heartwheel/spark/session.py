@@ -16,7 +16,7 @@ from typing import Any, Final
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from heartwheel.private import private_folder
+from heartwheel.private import is_trustworthy, private_folder
 from heartwheel.settings import Settings, holds_secret
 from heartwheel.settings.cluster import cluster_properties
 from heartwheel.settings.locations import is_local, runs_elsewhere
@@ -124,7 +124,7 @@ def session_conf(
     if log_file is not None:
         private_folder(log_file.parent)
         options.append(f"-Dheartwheel.log.file={log_file}")
-    if archive and jars and not runs_elsewhere(spark.master) and archive_file(jars).exists():
+    if archive and jars and not runs_elsewhere(spark.master) and is_trustworthy(archive_file(jars)):
         # One that does not fit is passed over by the JVM, without the warnings that it would print.
         options += [f"-XX:SharedArchiveFile={archive_file(jars)}", "-Xlog:cds*=off"]
     conf[_JVM_OPTIONS] = " ".join(map(jvm_option, options))

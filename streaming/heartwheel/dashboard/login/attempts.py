@@ -16,7 +16,7 @@ OF_ONE_MAX: Final = 5
 """Most failed logins of one user from one address within `WINDOW_S`."""
 
 OF_ADDRESS_MAX: Final = 30
-"""Most failed logins from one address, of IPv6 from one /64."""
+"""Most failed logins from one address, of IPv6 from one /64; and most wrong tokens."""
 
 OF_USER_MAX: Final = 100
 """Most failed logins of one user from everywhere; high, as it keeps out the user, too."""
@@ -38,8 +38,13 @@ class Attempts:
         self._now_s = now_s
         self._failed: OrderedDict[Key, deque[float]] = OrderedDict()
 
-    def begin(self, address: str, user: str) -> int:
+    def begin(self, address: str, user: str | None) -> int:
         """Count an attempt as failed until `succeed`, so that many at once are no way around the limits.
+
+        Args:
+            address: where it comes from.
+            user: who is tried; `None` for the token, which counts apart and by address alone, so that nobody can keep
+                those away who know it.
 
         Returns:
             0, or how long to wait, whole seconds; then the attempt may not be made, and does not count.
@@ -55,7 +60,7 @@ class Attempts:
             self._failed.popitem(last=False)
         return 0
 
-    def succeed(self, address: str, user: str) -> None:
+    def succeed(self, address: str, user: str | None) -> None:
         """Take back what `begin` has counted."""
         for key, _ in _keys(address, user):
             times = self._failed.get(key)
@@ -71,6 +76,8 @@ class Attempts:
         return times[0] + WINDOW_S - now if times and len(times) >= most else 0.0
 
 
-def _keys(address: str, user: str) -> list[tuple[Key, int]]:
+def _keys(address: str, user: str | None) -> list[tuple[Key, int]]:
     place = network_of(address)
+    if user is None:
+        return [(("token", place), OF_ADDRESS_MAX)]
     return [(("both", place, user), OF_ONE_MAX), (("address", place), OF_ADDRESS_MAX), (("user", user), OF_USER_MAX)]

@@ -63,6 +63,8 @@ class Gate:
             await error.response()(scope, receive, send)
             return
         if looker is None:
+            if self._login.has_token and header(scope, "authorization").lower().startswith("bearer "):
+                access_log.warning("%s: token refused", client_of(scope, self._login.proxies))
             await self._refusal(scope)(scope, receive, send)
             return
         await self._app({**scope, LOOKER: looker}, receive, self._noting(scope, looker, send))

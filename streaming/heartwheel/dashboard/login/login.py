@@ -85,7 +85,7 @@ class Login:
         """Return who asks; `None` if that is not known.
 
         Raises:
-            RequestError: 429 or 503, if passwords were tried too often.
+            RequestError: 429 or 503, if passwords or tokens were tried too often.
         """
         found = self._by_proxy(scope)
         if found is not None:
@@ -93,7 +93,7 @@ class Login:
         scheme, _, value = header(scope, "authorization").partition(" ")
         # What is not known here may have been meant for a proxy, which hands it on.
         if scheme.lower() == "bearer" and self._token:
-            return Looker("token", "token") if self._is_token(value.strip()) else None
+            return self._by_token(scope, value.strip())
         if scheme.lower() == "basic" and self.users is not None:
             return await self._by_password(self.users, scope, value.strip())
         return self._by_session(scope)
@@ -127,6 +127,16 @@ class Login:
             self._attempts.succeed(address, name)
         return right
 
+    def _by_token(self, scope: Scope, given: str) -> Looker | None:
+        address = client_of(scope, self.proxies)
+        wait_s = self._attempts.begin(address, None)
+        if wait_s:
+            raise RequestError(429, "too many wrong tokens", f"try again in {wait_s} s", retry_s=wait_s)
+        if not self._is_token(given):
+            return None
+        self._attempts.succeed(address, None)
+        return Looker("token", "token")
+
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode("latin-1", "replace"), self._token)
 
@@ -134,10 +144,12 @@ class Login:
         name, _, password = _decoded(value).partition(":")
         if not name:
             return None
-        if not (self._is_remembered(value, users.stamp(name)) or await self.check(scope, name, password)):
+        # Taken before the check: a password that is changed meanwhile is not the one that was right.
+        stamp = users.stamp(name)
+        if not (self._is_remembered(value, stamp) or await self.check(scope, name, password)):
             return None
-        self._remember(value, users.stamp(name))
-        return Looker(name, "password", lambda: users.stamp(name) is not None)
+        self._remember(value, stamp)
+        return Looker(name, "password", lambda: stamp is not None and users.stamp(name) == stamp)
 
     def _is_remembered(self, value: str, stamp: str | None) -> bool:
         """Return whether this very password was right a moment ago: scripts send it with each request."""
