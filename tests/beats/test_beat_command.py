@@ -48,11 +48,32 @@ def beat(
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_exit_code_goes_through(name: str, gateway: GatewayDouble) -> None:
-    """The worker's output and exit code are those of the command, and the reason it leaves with."""
+    """The worker's output and exit code are those of the command, and how it failed."""
     worker = beat(gateway, "--", "sh", "-c", "echo $0 $1; exit 7", "--group", "x", command=COMMANDS[name])
     assert worker.communicate(timeout=60)[0] == "--group x\n"
     assert worker.returncode == 7
-    assert gateway.leaves("a") == ["exit code 7"]
+    assert gateway.failures("a") == ["exit code 7"]
+    assert gateway.leaves("a") == []
+
+
+@pytest.mark.parametrize(
+    ("code", "options", "failed"),
+    [(0, (), False), (1, (), True), (143, (), True), (3, ("--ok-exit", "0,3"), False), (0, ("--ok-exit", "3"), False)],
+)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_which_exit_codes_are_failures(
+    name: str,
+    code: int,
+    options: tuple[str, ...],
+    failed: bool,  # noqa: FBT001 - a parameter
+    gateway: GatewayDouble,
+) -> None:
+    """Every code but 0 and those that are said to be fine, also one that looks like a signal that nobody sent."""
+    worker = beat(gateway, *options, "--", "sh", "-c", f"exit {code}", command=COMMANDS[name])
+    worker.communicate(timeout=60)
+    assert worker.returncode == code
+    said = [f"exit code {code}"]
+    assert (gateway.failures("a"), gateway.leaves("a")) == ((said, []) if failed else ([], said))
 
 
 def test_signals_go_through(gateway: GatewayDouble) -> None:
@@ -64,7 +85,33 @@ def test_signals_go_through(gateway: GatewayDouble) -> None:
     worker.terminate()
     worker.communicate(timeout=30)
     assert worker.returncode == 5
-    assert gateway.leaves("a") == ["exit code 5"]
+    assert gateway.failures("a") == ["exit code 5"]
+
+
+@pytest.mark.parametrize(
+    ("script", "words"), [("sleep 60", "ended by SIGTERM, exit code 143"), ("trap 'exit 143' TERM", "exit code 143")]
+)
+def test_a_worker_that_ends_as_it_was_asked_to_has_left(script: str, words: str, gateway: GatewayDouble) -> None:
+    """SIGTERM to the command ends the worker by it, or with the code that stands for it: no failure."""
+    script = f"{script}; echo ready; while :; do sleep 0.05; done" if "trap" in script else f"exec {script}"
+    worker = beat(gateway, "--", "sh", "-c", script)
+    wait_until(lambda: gateway.heartbeats("a") >= 2, "it beats")
+    worker.terminate()
+    worker.communicate(timeout=30)
+    assert worker.returncode == 143
+    assert (gateway.leaves("a"), gateway.failures("a")) == ([words], [])
+
+
+def test_no_worker_outlives_the_command(gateway: GatewayDouble) -> None:
+    """A command that is killed takes its worker along: it would work on while it counts as dead."""
+    worker = beat(gateway, "--", "sh", "-c", "trap '' TERM HUP; echo $$; while :; do sleep 0.05; done")
+    assert worker.stdout is not None
+    pid = int(worker.stdout.readline())
+    wait_until(lambda: gateway.heartbeats("a"), "it beats")
+    worker.kill()
+    wait_until(lambda: not Path(f"/proc/{pid}").exists() or is_zombie(pid), "the worker is gone")
+    worker.communicate(timeout=30)
+    assert (gateway.leaves("a"), gateway.failures("a")) == ([], [])
 
 
 def test_a_killed_worker_is_told_by_its_signal(gateway: GatewayDouble) -> None:
@@ -72,7 +119,8 @@ def test_a_killed_worker_is_told_by_its_signal(gateway: GatewayDouble) -> None:
     worker = beat(gateway, "--", "sh", "-c", "kill -9 $$")
     worker.communicate(timeout=30)
     assert worker.returncode == 137
-    assert gateway.leaves("a") == ["ended by SIGKILL"]
+    assert gateway.failures("a") == ["ended by SIGKILL, exit code 137"]
+    assert gateway.leaves("a") == []
 
 
 def test_orphans_are_reaped(gateway: GatewayDouble) -> None:
@@ -89,11 +137,12 @@ def test_orphans_are_reaped(gateway: GatewayDouble) -> None:
 
 @pytest.mark.parametrize(("worker", "code"), [("/nonexistent/worker", 127), ("/etc/passwd", 126)])
 def test_a_worker_that_cannot_be_started(worker: str, code: int, gateway: GatewayDouble) -> None:
-    """It ends as a shell would, in one line, and never beats."""
+    """It ends as a shell would, in one line, never beats, and is reported as failed."""
     tried = beat(gateway, "--", worker)
     assert tried.communicate(timeout=30)[1].startswith(f"error: cannot start {worker}: ")
     assert tried.returncode == code
-    assert gateway.rows == []
+    assert [words.startswith(f"cannot start {worker}: ") for words in gateway.failures("a")] == [True]
+    assert (gateway.heartbeats(), gateway.rows[0]["session_timeout_ms"]) == (0, 400)
 
 
 def test_a_worker_lives_without_a_gateway(gateway: GatewayDouble) -> None:
@@ -111,8 +160,8 @@ def test_a_hung_worker_leaves_by_its_alive_file(gateway: GatewayDouble, tmp_path
     alive.touch()
     worker = beat(gateway, "--alive-file", str(alive), "--", "sleep", "60", session="1s")
     wait_until(lambda: gateway.heartbeats("a"), "it beats")
-    wait_until(lambda: gateway.leaves("a"), "it leaves")
-    assert gateway.leaves("a")[0].startswith(f"alive file {alive}: not touched for ")
+    wait_until(lambda: gateway.failures("a"), "it fails")
+    assert gateway.failures("a")[0].startswith(f"alive file {alive}: not touched for ")
     before = gateway.heartbeats("a")
     alive.touch()
     wait_until(lambda: gateway.heartbeats("a") > before, "it beats again")
@@ -122,16 +171,45 @@ def test_a_hung_worker_leaves_by_its_alive_file(gateway: GatewayDouble, tmp_path
 
 
 def test_a_closed_port_stops_the_beats(gateway: GatewayDouble) -> None:
-    """It first beats when the port is open, and the reason names the port that closed."""
+    """It first beats when the port is open, the failure names the port that closed, and a later exit is no second."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        worker = beat(gateway, "--tcp", str(port), "--", "sleep", "60")
+        script = "trap 'exit 9' TERM; while :; do sleep 0.05; done"
+        worker = beat(gateway, "--tcp", str(port), "--", "sh", "-c", script)
         wait_until(lambda: gateway.heartbeats("a"), "it beats")
-    wait_until(lambda: gateway.leaves("a"), "it leaves")
-    assert gateway.leaves("a") == [f"tcp {port}: Connection refused"]
+    wait_until(lambda: gateway.failures("a"), "it fails")
     worker.terminate()
     worker.communicate(timeout=30)
-    assert gateway.leaves("a")[-1] == f"ended by SIGTERM, after tcp {port}: Connection refused"
+    assert worker.returncode == 9
+    assert gateway.failures("a") == [f"tcp {port}: Connection refused"]
+    assert gateway.leaves("a") == [f"exit code 9; tcp {port}: Connection refused"]
+
+
+def test_a_port_that_never_opens_is_reported(gateway: GatewayDouble) -> None:
+    """A worker that is not ready within the start limit has failed, once, and beats if it becomes ready after all."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    worker = beat(gateway, "--tcp", str(port), "--start-timeout", "300ms", "--", "sleep", "60")
+    wait_until(lambda: gateway.failures("a"), "it fails")
+    assert gateway.failures("a") == [f"never ready: tcp {port}: Connection refused"]
+    with socket.create_server(("127.0.0.1", port)):
+        wait_until(lambda: gateway.heartbeats("a"), "it beats")
+    worker.terminate()
+    worker.communicate(timeout=30)
+    assert gateway.failures("a")[0] == f"never ready: tcp {port}: Connection refused"
+
+
+def test_a_slow_start_is_no_failure(gateway: GatewayDouble) -> None:
+    """Within the start limit a check that is not well yet is waited for, however short the session is."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with beat(gateway, "--tcp", str(port), "--", "sleep", "60", session="40ms") as worker:
+        other = beat(gateway, "--member", "witness", "--", "sleep", "60")
+        wait_until(lambda: gateway.heartbeats("witness") >= 5, "many sessions are over")
+        assert gateway.members() == {"witness"}
+        for each in (worker, other):
+            each.terminate()
+            each.communicate(timeout=30)
 
 
 def test_a_failed_check_stops_the_beats(gateway: GatewayDouble, tmp_path: Path) -> None:
@@ -142,8 +220,8 @@ def test_a_failed_check_stops_the_beats(gateway: GatewayDouble, tmp_path: Path) 
     worker = beat(gateway, "--check", check, "--", "sleep", "60")
     wait_until(lambda: gateway.heartbeats("a"), "it beats")
     good.unlink()
-    wait_until(lambda: gateway.leaves("a"), "it leaves")
-    assert gateway.leaves("a") == [f"check {check}: exit code 1"]
+    wait_until(lambda: gateway.failures("a"), "it fails")
+    assert gateway.failures("a") == [f"check {check}: exit code 1"]
     worker.terminate()
     worker.communicate(timeout=30)
 
@@ -153,7 +231,8 @@ def test_a_check_that_hangs_is_killed(gateway: GatewayDouble) -> None:
     worker = beat(gateway, "--check", "sleep 60", "--", "sh", "-c", "sleep 1; exit 4")
     words = worker.communicate(timeout=30)[1]
     assert worker.returncode == 4
-    assert "check sleep 60: not over within" in gateway.leaves("a")[-1]
+    (failure,) = gateway.failures("a")
+    assert failure.startswith("exit code 4; never ready: check sleep 60: not over within")
     assert gateway.heartbeats("a") == 0
     assert "does not beat" in words
 
@@ -164,6 +243,8 @@ def test_a_check_that_hangs_is_killed(gateway: GatewayDouble) -> None:
         (["--session", "soon", "--", "true"], "duration"),
         (["--tcp", "70000", "--", "true"], "port"),
         (["--check", "'", "--", "true"], "quotation"),
+        (["--ok-exit", "0,256", "--", "true"], "exit codes"),
+        (["--start-timeout", "late", "--", "true"], "duration"),
         (["--to", "nowhere", "--", "true"], "address"),
     ],
 )
@@ -176,6 +257,14 @@ def test_wrong_options(name: str, arguments: list[str], words: str, gateway: Gat
     assert words in said.lower()
     assert "Traceback" not in said
     assert gateway.rows == []
+
+
+def is_zombie(pid: int) -> bool:
+    """Return whether a process has ended, and waits to be reaped by whoever has it now."""
+    try:
+        return ") Z " in Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
+    except FileNotFoundError:
+        return True
 
 
 def children(pid: int) -> list[str]:

@@ -55,6 +55,8 @@ def test_records_are_those_of_the_topic() -> None:
         EventType.HEARTBEAT, 'or"ders', "jürgen-1", 30_000
     )  # fmt: skip
     assert (leave.type, leave.member_id, len(leave.reason or "")) == (EventType.LEAVE, "jürgen-1", 200)
+    failed = decode_event(member.fail("x" * 5_000))
+    assert (failed.type, len(failed.failure or ""), failed.session_timeout_ms) == (EventType.LEAVE, 200, 30_000)
 
 
 def test_a_block_beats_and_leaves(gateway: GatewayDouble) -> None:
@@ -68,10 +70,53 @@ def test_a_block_beats_and_leaves(gateway: GatewayDouble) -> None:
 
 
 def test_a_block_that_fails_says_so(gateway: GatewayDouble) -> None:
-    """The class of the error is the reason; its text, which may be anything, is not sent."""
+    """The class of the error is how it failed; its text, which may be anything, is not sent."""
     with pytest.raises(ValueError, match="secret"), beats("orders", member="a", to=gateway.url):
         raise ValueError("secret")
-    assert gateway.leaves("a") == ["ended with ValueError"]
+    assert (gateway.failures("a"), gateway.leaves("a")) == (["ended with ValueError"], [])
+
+
+@pytest.mark.parametrize(
+    ("error", "failures", "leaves"),
+    [
+        (KeyboardInterrupt(), [], ["ended with KeyboardInterrupt"]),
+        (SystemExit(), [], ["ended with SystemExit"]),
+        (SystemExit(0), [], ["ended with SystemExit"]),
+        (SystemExit(3), ["exit code 3"], []),
+        (SystemExit("no such order"), ["exit code 1"], []),
+    ],
+)
+def test_an_end_that_was_asked_for_is_no_failure(
+    error: BaseException, failures: list[str], leaves: list[str], gateway: GatewayDouble
+) -> None:
+    """Ctrl-C and an exit with 0 leave; an exit with another code has failed."""
+    with pytest.raises(type(error)), beats("orders", member="a", to=gateway.url):
+        raise error
+    assert (gateway.failures("a"), gateway.leaves("a")) == (failures, leaves)
+
+
+def test_a_loop_that_fails_says_so(gateway: GatewayDouble) -> None:
+    """The same holds for `async with`; a task that was cancelled has left."""
+
+    async def work(error: BaseException, member: str) -> None:
+        async with beats("orders", member=member, to=gateway.url):
+            raise error
+
+    with pytest.raises(ValueError, match="secret"):
+        asyncio.run(work(ValueError("secret"), "a"))
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(work(asyncio.CancelledError(), "b"))
+    assert gateway.failures() == ["ended with ValueError"]
+    assert gateway.leaves() == ["ended with CancelledError"]
+
+
+def test_a_process_that_crashes_says_so(gateway: GatewayDouble) -> None:
+    """Beats that nobody closed report the error that ended the process."""
+    script = "from heartwheel_beats import beats; beats('orders', member='a').start(); raise KeyError('secret')"
+    environment = {**os.environ, "HEARTWHEEL_BEATS_TO": gateway.url}
+    ended = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=False)
+    assert ended.returncode == 1
+    assert (gateway.failures("a"), gateway.leaves("a")) == (["ended with KeyError"], [])
 
 
 def test_a_function_beats_while_it_runs(gateway: GatewayDouble) -> None:

@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import pytest
 
@@ -161,6 +162,22 @@ def test_a_leave_takes_a_second_at_most() -> None:
         beat._begin()
         beat.close()
     assert seen == [1.0]
+
+
+def test_a_leave_to_kafka_takes_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A producer that is made for the leave, as the last one was given up, looks for Kafka no longer than that."""
+    made = list[dict[str, Any]]()
+
+    def make(**settings: Any) -> None:
+        made.append(settings)
+        raise OSError("nobody is there")
+
+    sender = KafkaSender("127.0.0.1:9", timeout_s=5.0)
+    monkeypatch.setattr(sender, "_make", make)
+    beat = beats("orders", member="a", sender=sender)
+    beat._begin()
+    beat.close()
+    assert [(each["bootstrap_timeout_ms"], each["max_block_ms"]) for each in made] == [(1_000, 1_000)]
 
 
 def test_a_kafka_that_is_away_keeps_no_worker() -> None:

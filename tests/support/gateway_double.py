@@ -21,8 +21,15 @@ class GatewayDouble:
 
     def leaves(self, member: str | None = None) -> list[str]:
         """List the reasons of the leaves that came, of one member or of all."""
-        rows = [row for row in list(self.rows) if row.get("type") == "leave"]
-        return [row["reason"] for row in rows if member in (None, row["member_id"])]
+        return self._said("reason", member)
+
+    def failures(self, member: str | None = None) -> list[str]:
+        """List how workers failed, one of them or all."""
+        return self._said("failure", member)
+
+    def _said(self, name: str, member: str | None) -> list[str]:
+        rows = [row for row in list(self.rows) if row.get("type") == "leave" and name in row]
+        return [row[name] for row in rows if member in (None, row["member_id"])]
 
     def heartbeats(self, member: str | None = None) -> int:
         """Count the heartbeats that came, of one member or of all."""

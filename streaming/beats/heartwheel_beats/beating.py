@@ -9,6 +9,7 @@ import functools
 import inspect
 import logging
 import os
+import sys
 import threading
 import time
 import weakref
@@ -83,6 +84,8 @@ class Beats:
         self._stalled = False
         self._worked_s = time.monotonic()
         self._held = ""
+        self._give_up_s: float | None = None
+        self._failed = False
         self._last_s: float | None = None
 
     @property
@@ -102,21 +105,28 @@ class Beats:
         if self._stalled:
             self._wake.set()
 
-    def hold(self, reason: str) -> None:
-        """Stop the beats until `go_on`; shortly before the session is over the member leaves, with the reason.
+    def hold(self, reason: str, *, patience_s: float | None = None) -> None:
+        """Stop the beats until `go_on`; if that does not come in time, the member is reported as failed.
 
         Args:
             reason: shown to people.
+            patience_s: how long from now it may take, seconds; the default is three quarters of the session, from the
+                last beat on. It counts from the first of several calls on.
         """
         if not self._held:
             _log.warning("member %s of %s does not beat: %s", self.member.member_id, self.member.group_id, reason)
+            if patience_s is not None:
+                self._give_up_s = time.monotonic() + patience_s
+            else:
+                since_s = time.monotonic() if self._last_s is None else self._last_s
+                self._give_up_s = since_s + self._interval_s * (_BEATS_PER_SESSION - 1)
         self._held = reason
 
     def go_on(self) -> None:
         """Beat again after `hold`."""
         if self._held:
             _log.warning("member %s of %s beats again", self.member.member_id, self.member.group_id)
-            self._held = ""
+            self._held, self._give_up_s = "", None
             self._wake.set()
 
     def start(self) -> Self:
@@ -136,28 +146,39 @@ class Beats:
         Args:
             reason: shown to people.
         """
-        if not self._end():
-            return
-        self._leave(reason)
+        if self.beating and self._end():
+            self._leave(reason)
+
+    def fail(self, failure: str) -> None:
+        """Stop, and say that the worker failed; does nothing if it is closed.
+
+        It is an expiration then, which others are told. What was reported before, by a check, is not said again.
+
+        Args:
+            failure: how, shown to people, such as `exit code 3`.
+        """
+        if self._end():
+            self._leave(failure, failed=True)
 
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.close("done" if kind is None else f"ended with {kind.__name__}")
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
+        if self._end():
+            self._leave_by(error)
 
     async def __aenter__(self) -> Self:
         self._begin()
         self._task = asyncio.create_task(self._beat_from_loop(), name=f"beats-{self.member.group_id}")
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
         if not self._end() or self._task is None:
             return
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
-        await _in_thread(lambda: self._leave("done" if kind is None else f"ended with {kind.__name__}"))
+        await _in_thread(lambda: self._leave_by(error))
 
     def __call__(self, function: F) -> F:
         """Let a function or a coroutine function beat while it runs; every call is a member with beats of its own."""
@@ -189,7 +210,7 @@ class Beats:
         atexit.register(self._at_exit)
 
     def _end(self) -> bool:
-        if self._state != "beating":
+        if self._state not in {"new", "beating"}:
             return False
         self._state = "closed"
         _open.discard(self)
@@ -198,7 +219,10 @@ class Beats:
         return True
 
     def _at_exit(self) -> None:
-        self.close("the process ended")
+        # What ended the main thread, if something did; a prompt goes on after each of its errors.
+        error = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
+        if self._end():
+            self._leave_by(error, "the process ended")
 
     def _run(self) -> None:
         while self.beating:
@@ -212,7 +236,7 @@ class Beats:
     def _beat(self) -> float:
         """Send a heartbeat if one is due, and tell after how many seconds to come again."""
         if self._held:
-            self._leave_before_it_is_expired()
+            self._give_up()
             return min(_LOOK_S, self._interval_s)
         stalled = self._work_s is not None and time.monotonic() - self._worked_s > self._work_s
         if stalled != self._stalled:
@@ -226,15 +250,19 @@ class Beats:
             )
         if stalled:
             return min(_LOOK_S, self._interval_s)
-        return self._interval_s if self._send(self.member.heartbeat()) else min(_RETRY_S, self._interval_s)
+        if not self._send(self.member.heartbeat()):
+            return min(_RETRY_S, self._interval_s)
+        self._failed = False
+        return self._interval_s
 
-    def _leave_before_it_is_expired(self) -> None:
-        late_s = self._interval_s * (_BEATS_PER_SESSION - 1)
-        if self._last_s is not None and time.monotonic() - self._last_s >= late_s:
-            if self._send(self.member.leave(self._held)):
-                self._last_s = None
-            else:
-                self._wake.wait(_RETRY_S)
+    def _give_up(self) -> None:
+        """Report a worker that has been held for too long as failed, once."""
+        if self._give_up_s is None or time.monotonic() < self._give_up_s:
+            return
+        if self._send(self.member.fail(self._held)):
+            self._give_up_s, self._failed = None, True
+        else:
+            self._wake.wait(_RETRY_S)
 
     def _send(self, value: bytes) -> bool:
         with self._sending:
@@ -261,9 +289,18 @@ class Beats:
             self._out = True
             _log.warning("a beat of member %s of %s was lost: %s", self.member.member_id, self.member.group_id, error)
 
-    def _leave(self, reason: str) -> None:
+    def _leave_by(self, error: BaseException | None, done: str = "done") -> None:
+        """Leave; an error is a failure, an end that somebody asked for is none."""
+        if isinstance(error, Exception):
+            self._leave(f"ended with {type(error).__name__}", failed=True)
+        elif isinstance(error, SystemExit) and error.code not in {None, 0}:
+            self._leave(f"exit code {error.code if isinstance(error.code, int) else 1}", failed=True)
+        else:
+            self._leave(done if error is None else f"ended with {type(error).__name__}")
+
+    def _leave(self, reason: str, *, failed: bool = False) -> None:
         """Leave, if that takes no longer than a worker may be kept from its end."""
-        reason = f"{reason}, after {self._held}" if self._held else reason
+        reason = f"{reason}; {self._held}" if self._held else reason
         # A beat that is under way must not arrive after the leave.
         if not self._sending.acquire(timeout=_UNDER_WAY_S):
             words = "member %s of %s did not leave: its last beat has no answer yet"
@@ -273,7 +310,7 @@ class Beats:
             usual_s = getattr(self._sender, "timeout_s", None)
             if usual_s is not None:
                 self._sender.timeout_s = min(usual_s, _LEAVE_S)  # type: ignore[attr-defined]  # not all senders have it
-            self._send_alone(self.member.leave(reason))
+            self._send_alone(self.member.fail(reason) if failed and not self._failed else self.member.leave(reason))
             self._sender.close()
         finally:
             self._sending.release()

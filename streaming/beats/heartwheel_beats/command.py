@@ -1,9 +1,10 @@
-"""`heartwheel-beat`: start a worker, beat while it lives, and leave with its exit code."""
+"""`heartwheel-beat`: start a worker, beat while it lives, and report how it ended."""
 
 from __future__ import annotations
 
 import argparse
 import logging
+import re
 import sys
 from collections.abc import Sequence
 
@@ -20,7 +21,7 @@ def main() -> None:
     """Run the command line, and end the process with the worker's exit code."""
     parser = argparse.ArgumentParser(
         prog="heartwheel-beat",
-        description="Start a worker, beat for it while it lives, and leave with its exit code.",
+        description="Start a worker, beat for it while it lives, and report how it ended.",
         epilog="For example: heartwheel-beat --group orders --tcp 8080 -- ./worker --fast",
     )
     parser.add_argument("--group", required=True, help="the group, such as the name of a service")
@@ -30,6 +31,8 @@ def main() -> None:
     parser.add_argument("--alive-file", metavar="PATH", help="beat only while the worker touches it")
     parser.add_argument("--tcp", type=int, metavar="PORT", help="beat only while this port takes connections")
     parser.add_argument("--check", metavar="CMD", help="beat only while this command ends with 0")
+    parser.add_argument("--start-timeout", default="5m", help="how long the checks may take to be well at first (5m)")
+    parser.add_argument("--ok-exit", default="0", metavar="CODES", help="exit codes that are no failure, as 0,143")
     parser.add_argument("worker", nargs="+", help="the worker and its arguments, after --")
     given = parser.parse_args()
     try:
@@ -42,6 +45,8 @@ def main() -> None:
             alive_file=given.alive_file,
             tcp=given.tcp,
             check=given.check,
+            start_timeout=given.start_timeout,
+            ok_exit=given.ok_exit,
         )
     except (BeatsError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201 - to people
@@ -61,8 +66,10 @@ def beat_for(  # noqa: PLR0913 - the options of a command, all named
     alive_file: str | None = None,
     tcp: int | None = None,
     check: str | None = None,
+    start_timeout: str = "5m",
+    ok_exit: str = "0",
 ) -> int:
-    """Start a worker, beat for it while it lives and the checks are well, and leave with its exit code.
+    """Start a worker, beat for it while it lives and the checks are well, and report how it ended.
 
     Args:
         worker: its program and arguments.
@@ -75,12 +82,14 @@ def beat_for(  # noqa: PLR0913 - the options of a command, all named
         alive_file: a file that the worker must touch at least once a session.
         tcp: a port of this machine that must take connections.
         check: a command that must end with 0.
+        start_timeout: how long the checks may take to be well for the first time, until the worker has failed.
+        ok_exit: exit codes beside 0 that are no failure, with commas between.
 
     Returns:
         The exit code for this process.
 
     Raises:
-        ValueError: a duration, an id, the port or the check is wrong.
+        ValueError: a duration, an id, the port, the check or an exit code is wrong.
         BeatsError: the address is wrong.
     """
     logging.basicConfig(level=logging.WARNING, format="heartwheel: %(message)s")
@@ -95,4 +104,12 @@ def beat_for(  # noqa: PLR0913 - the options of a command, all named
     if check is not None:
         checks.append(Command(check, supervisor.run))
     beats = Beats(group, member=member, session=session, to=to, token=token, sender=sender)
-    return supervisor.supervise(worker, beats, checks)
+    start_s = parse_duration_ms(start_timeout) / 1000
+    return supervisor.supervise(worker, beats, checks, start_s=start_s, ok_codes=_codes(ok_exit))
+
+
+def _codes(text: str) -> list[int]:
+    words = [word.strip() for word in text.split(",")]
+    if not all(re.fullmatch("[0-9]{1,3}", word) and int(word) < 256 for word in words):
+        raise ValueError(f"{text!r} are no exit codes such as 0,143")
+    return [int(word) for word in words]

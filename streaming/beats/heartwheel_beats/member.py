@@ -78,6 +78,18 @@ class Member:
         """Write that it leaves, and why; a long reason is cut."""
         return _json(type="leave", group_id=self.group_id, member_id=self.member_id, reason=reason[:_REASON_CHARS_MAX])
 
+    def fail(self, failure: str) -> bytes:
+        """Write that it failed, and how; long words are cut. It says who failed, as it may never have beaten."""
+        return _json(
+            type="leave",
+            group_id=self.group_id,
+            member_id=self.member_id,
+            failure=failure[:_REASON_CHARS_MAX],
+            session_timeout_ms=self.session_timeout_ms,
+            client_id=self.client_id,
+            client_host=self.client_host,
+        )
+
 
 def _json(**fields: str | int) -> bytes:
     return json.dumps(fields, separators=(",", ":")).encode()

@@ -173,13 +173,8 @@ class KafkaSender:
             raise BeatsError("kafka-python is not installed: pip install 'heartwheel-beats[kafka]'") from None
         self._make, self._error = kafka.KafkaProducer, kafka.errors.KafkaError
         self._topic, self.timeout_s = topic, timeout_s
-        timeout_ms = int(timeout_s * 1000)
         self._settings = {
             "bootstrap_servers": bootstrap.split(","),
-            "bootstrap_timeout_ms": timeout_ms,
-            "max_block_ms": timeout_ms,
-            "request_timeout_ms": timeout_ms,
-            "delivery_timeout_ms": timeout_ms + 1000,
             "linger_ms": 0,
             "enable_idempotence": False,
             "acks": "all",
@@ -196,7 +191,8 @@ class KafkaSender:
         """
         try:
             if self._producer is None:
-                self._producer = self._make(**self._settings)
+                self._producer = self._make(**self._timeouts() | self._settings)
+            self._producer.config["max_block_ms"] = self._timeouts()["max_block_ms"]
             self._producer.send(self._topic, value, key).get(self.timeout_s)
         except (self._error, OSError) as error:
             self.close()
@@ -210,6 +206,16 @@ class KafkaSender:
                 producer.close(timeout=min(1.0, self.timeout_s))
             except self._error:
                 producer._sender.force_close()  # noqa: SLF001 - there is no public way to say it
+
+    def _timeouts(self) -> dict[str, Any]:
+        """Return what a producer may take, as `timeout_s` is now, milliseconds."""
+        timeout_ms = int(self.timeout_s * 1000)
+        return {
+            "bootstrap_timeout_ms": timeout_ms,
+            "max_block_ms": timeout_ms,
+            "request_timeout_ms": timeout_ms,
+            "delivery_timeout_ms": timeout_ms + 1000,
+        }
 
     def abandon(self) -> None:
         """Forget the producer: its thread is the parent's."""

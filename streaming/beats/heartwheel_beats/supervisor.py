@@ -6,9 +6,10 @@ import contextlib
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from heartwheel_beats.beating import Beats
@@ -34,8 +35,12 @@ _FORWARDED: Final = frozenset(
     }
 )
 _BY_THE_KERNEL: Final = 128  # SI_KERNEL: a terminal's Ctrl-C, which the worker gets from there itself
+_SET_PARENT_DEATH_SIGNAL: Final = 1
 _SET_CHILD_SUBREAPER: Final = 36
+_ASKS_TO_END: Final = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM})
+_DEFAULTS: Final = (*sorted(_FORWARDED), signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores some
 _TIMEOUT_S_MAX: Final = 10.0
+_NOT_READY: Final = "never ready"
 
 
 class Supervisor:
@@ -46,44 +51,65 @@ class Supervisor:
         self._waiting: dict[int, threading.Event] = {}
         self._statuses: dict[int, int] = {}
 
-    def supervise(self, worker: Sequence[str], beats: Beats, checks: Sequence[Check] = ()) -> int:
-        """Run a worker to its end, beat while it lives and all checks are well, and leave with its exit code.
+    def supervise(
+        self,
+        worker: Sequence[str],
+        beats: Beats,
+        checks: Sequence[Check] = (),
+        *,
+        start_s: float = 300.0,
+        ok_codes: Collection[int] = (),
+    ) -> int:
+        """Run a worker to its end, beat while it lives and all checks are well, and report how it ended.
+
+        It has left if its exit code is fine, or if a signal that asked it to end did so. Otherwise it has failed.
 
         Args:
             worker: its program and arguments.
             beats: not started yet.
             checks: each is asked before every beat.
+            start_s: how long the checks may take to be well for the first time, seconds.
+            ok_codes: exit codes beside 0 that are fine, as shells see them.
 
         Returns:
             The exit code for this process: the worker's, 128 and its signal's number, or 126 and 127 as shells have it.
         """
-        signals = _FORWARDED | {signal.SIGCHLD}
+        signals, asked = _FORWARDED | {signal.SIGCHLD}, set[int]()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, nothing could be waited for
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # what PID 1 is by itself
+        if (prctl := _prctl()) is not None:
+            prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # what PID 1 is by itself
         try:
             try:
-                pid, ended = self._spawn(worker)
+                pid, ended = self._spawn_worker(worker)
             except OSError as error:
-                print(f"error: cannot start {worker[0]}: {error.strerror}", file=sys.stderr)  # noqa: T201 - to people
+                words = f"cannot start {worker[0]}: {error.strerror}"
+                print(f"error: {words}", file=sys.stderr)  # noqa: T201 - to people
+                beats.fail(words)
                 return NOT_EXECUTABLE if isinstance(error, PermissionError) else NOT_FOUND
             over = threading.Event()
             if checks:
-                beats.hold("not checked yet")
+                beats.hold(f"{_NOT_READY}: not checked yet", patience_s=start_s)
                 threading.Thread(target=_look, args=(checks, beats, over), name="checks", daemon=True).start()
             beats.start()
             while not ended.is_set():
                 signalled = signal.sigwaitinfo(signals)
                 if signalled.si_signo == signal.SIGCHLD:
                     self._reap()
-                elif signalled.si_code != _BY_THE_KERNEL:
+                    continue
+                if signalled.si_signo in _ASKS_TO_END:
+                    asked |= {-signalled.si_signo, 128 + signalled.si_signo}
+                if signalled.si_code != _BY_THE_KERNEL:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signalled.si_signo)
             over.set()
             code = self._statuses.pop(pid)
-            beats.close(_words(code))
-            return code if code >= 0 else 128 - code
+            seen = code if code >= 0 else 128 - code
+            if code in asked or seen in {0, *ok_codes}:
+                beats.close(_words(code))
+            else:
+                beats.fail(_words(code))
+            return seen
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -107,13 +133,35 @@ class Supervisor:
         return None
 
     def _spawn(self, command: Sequence[str]) -> tuple[int, threading.Event]:
-        defaults = [*_FORWARDED, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ]  # Python ignores some
         ended = threading.Event()
         # Nobody reaps until it is known who waits for it.
         with self._lock:
-            pid = os.posix_spawnp(command[0], list(command), os.environ, setsigmask=[], setsigdef=defaults)
+            pid = os.posix_spawnp(command[0], list(command), os.environ, setsigmask=[], setsigdef=_DEFAULTS)
             self._waiting[pid] = ended
         return pid, ended
+
+    def _spawn_worker(self, worker: Sequence[str]) -> tuple[int, threading.Event]:
+        """Start the worker so that it does not outlive this process, whatever ends it.
+
+        The kernel ends it when the thread that has started it ends, which is the main thread: it lasts as long as the
+        process. A worker that takes another user's rights (setuid) is not ended.
+        """
+        parent, prctl = os.getpid(), _prctl()
+
+        def prepare() -> None:
+            for number in _DEFAULTS:
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, [])
+            if prctl is not None:
+                prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+                if os.getppid() != parent:  # it has ended meanwhile
+                    os._exit(1)
+
+        # No thread of ours runs yet, so that the child may run Python before it becomes the worker.
+        process = subprocess.Popen(list(worker), preexec_fn=prepare, close_fds=False)  # noqa: PLW1509
+        process.returncode = 0  # it is reaped here
+        self._waiting[process.pid] = ended = threading.Event()
+        return process.pid, ended
 
     def _reap(self) -> None:
         while True:
@@ -130,13 +178,23 @@ class Supervisor:
                     ended.set()
 
 
+def _prctl() -> Callable[..., int] | None:
+    """Find the call of Linux by that name; other systems have none."""
+    try:
+        found: Callable[..., int] = ctypes.CDLL(None).prctl
+    except (OSError, AttributeError):
+        return None
+    return found
+
+
 def _look(checks: Sequence[Check], beats: Beats, over: threading.Event) -> None:
-    interval_s = beats.member.session_timeout_ms / 4000
+    interval_s, ready = beats.member.session_timeout_ms / 4000, False
     while not over.is_set():
         wrong = next(filter(None, (check(min(_TIMEOUT_S_MAX, interval_s)) for check in checks)), "")
         if wrong:
-            beats.hold(wrong)
+            beats.hold(wrong if ready else f"{_NOT_READY}: {wrong}")
         else:
+            ready = True
             beats.go_on()
         over.wait(min(interval_s, 1.0) if wrong else interval_s)
 
@@ -145,6 +203,7 @@ def _words(code: int) -> str:
     if code >= 0:
         return f"exit code {code}"
     try:
-        return f"ended by {signal.Signals(-code).name}"
+        name = signal.Signals(-code).name
     except ValueError:
-        return f"ended by signal {-code}"
+        name = f"signal {-code}"
+    return f"ended by {name}, exit code {128 - code}"

@@ -1,4 +1,4 @@
-"""`heartwheel beat`: start a worker, beat for it while it lives, and leave with its exit code."""
+"""`heartwheel beat`: start a worker, beat for it while it lives, and report how it ended."""
 
 from __future__ import annotations
 
@@ -28,14 +28,22 @@ def beat(
     check: Annotated[
         str | None, typer.Option(metavar="CMD", help="Beat only while this command ends with 0; no shell.")
     ] = None,
+    start_timeout: Annotated[
+        str, typer.Option(metavar="TIME", help="How long the checks may take to be well at first.")
+    ] = "5m",
+    ok_exit: Annotated[
+        str, typer.Option(metavar="CODES", help="Exit codes that are no failure, with commas between.")
+    ] = "0",
     bootstrap_servers: BootstrapFlag = None,
     config: ConfigFile = None,
     set_: SetFlags = None,
 ) -> None:
-    """Start a worker, beat for it while it lives, and leave with its exit code as the reason.
+    """Start a worker, beat for it while it lives, and report how it ended.
 
-    Signals and the exit code go through, and as PID 1 it reaps orphans. A worker that hangs does not beat: say by a
-    file, a port or a command how that is seen. Beats go to a gateway, or to Kafka as the configuration says.
+    Signals and the exit code go through, and as PID 1 it reaps orphans. Another exit code than 0, a signal and a check
+    that fails are failures: they are expirations, which the page shows and notify tells. A worker that hangs does not
+    beat: say by a file, a port or a command how that is seen. Beats go to a gateway, or to Kafka as the configuration
+    says.
 
     For example:
 
@@ -64,6 +72,8 @@ def beat(
             alive_file=alive_file,
             tcp=tcp,
             check=check,
+            start_timeout=start_timeout,
+            ok_exit=ok_exit,
         )
     except (BeatsError, ValueError) as error:
         raise typer.BadParameter(str(error)) from None
