@@ -91,6 +91,8 @@ def test_figures_of_a_dead_job_are_as_of_its_last_batch() -> None:
     dead = job(phase=Phase.STOPPED)
     assert judged(dead, status(batch_ms=T0 - 500)).as_of_ms == T0
     assert judged(job(T0), status(), now_ms=T0 + MINUTE_MS).as_of_ms == T0
+    stuck = msgspec.structs.replace(job(T0), at_ms=T0 + 6_000)
+    assert judged(stuck, status(), now_ms=T0 + 6_000).as_of_ms == T0
     assert judged(job(), linked=False, since_ms=T0 - 65_000).as_of_ms == T0
     assert (
         judged(job(phase=Phase.STARTING, last_batch=None), status(batch_ms=T0 - MINUTE_MS)).as_of_ms == T0 - MINUTE_MS

@@ -149,7 +149,8 @@ def _as_of_ms(signs: Signs, health: Health, now_ms: int) -> int | None:
         return None
     is_over = phase in {Phase.STOPPED, Phase.STARTING, Phase.RETRYING} or health.state is HealthState.UNREACHABLE
     # Where time stands still in one partition, batches go on, and so do the figures of all others.
-    is_silent = health.state is HealthState.STALLED and now_ms - max(batches) >= _silent_ms(signs)
+    silence_ms = now_ms - max(batches)
+    is_silent = health.state is HealthState.STALLED and silence_ms >= STALLED_TRIGGERS * _interval_ms(signs)
     return max(batches) if is_over or is_silent else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
@@ -12,8 +13,11 @@ from heartwheel.live.group_index import GroupEntry
 from heartwheel.live.picture import Picture
 from heartwheel.wire.verdicts import TriggerRow
 
-ROWS_MAX: Final = 500
-"""Most rebalances of a group that are shown, the newest."""
+LONGEST_MAX: Final = 5
+"""So many rebalances of a group are shown one by one: the longest of all that are kept."""
+
+SLOTS: Final = 200
+"""Into so many slots the time that is shown is divided, so that a picture of all rebalances has a bounded size."""
 
 _ENDS: Final = frozenset({"rebalance_completed", "group_empty"})
 
@@ -52,6 +56,22 @@ class Day(msgspec.Struct, frozen=True, kw_only=True):
     lost_ms: int | None
 
 
+class Slot(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stretch of time has cost: its place from 0 to `SLOTS` - 1, and what of the rebalances lies in it.
+
+    Args:
+        at: which slot.
+        rebalances: how many began in it.
+        lost_ms: how much of its time the group rebalanced, ms; `None` if that is not known of any that began in it.
+        blocked: whether one of them waited for members until they were taken out.
+    """
+
+    at: int
+    rebalances: int
+    lost_ms: int | None
+    blocked: bool
+
+
 class GroupRebalances(msgspec.Struct, frozen=True, kw_only=True):
     """Hold the rebalances of a group.
 
@@ -62,7 +82,8 @@ class GroupRebalances(msgspec.Struct, frozen=True, kw_only=True):
         longest_ms: the longest of them, ms; likewise.
         unmeasured: of how many the length is not known: they run, or began before what was read.
         days: what each day has cost, the newest first.
-        rows: the newest of them, the oldest first.
+        longest: the longest of all, the longest first; those of unknown length come last, the newest first.
+        strip: what each slot of the page's time has cost, from all of them; slots without any are left out.
     """
 
     group_id: str
@@ -71,7 +92,8 @@ class GroupRebalances(msgspec.Struct, frozen=True, kw_only=True):
     longest_ms: int | None
     unmeasured: int
     days: list[Day]
-    rows: list[Rebalance]
+    longest: list[Rebalance]
+    strip: list[Slot]
 
 
 class RebalancePage(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,12 +103,14 @@ class RebalancePage(msgspec.Struct, frozen=True, kw_only=True):
         groups: those that lost most time first.
         from_ms: when the first of what is shown began, epoch ms; `None` if there is none.
         to_ms: when the last was done, epoch ms.
+        slot_ms: how long each slot of a strip is, ms.
         matched: how many groups there are of what was asked for.
     """
 
     groups: list[GroupRebalances]
     from_ms: int | None
     to_ms: int | None
+    slot_ms: float
     matched: int
 
 
@@ -110,29 +134,30 @@ def list_rebalances(
             and (not group or entry.group_id == group)
             and text.casefold() in entry.group_id.casefold()
         ]
-        found = [one for entry in entries if (one := rebalances_of(entry)) is not None]
-    found.sort(key=lambda each: (-(each.lost_ms or 0), -each.rebalances, each.group_id))
+        found = [(entry.group_id, rows) for entry in entries if (rows := list(_rebalances(entry)))]
+    found.sort(key=lambda each: (-(_sum_known(_lengths(each[1])) or 0), -len(each[1]), each[0]))
     shown = found[:limit]
-    starts = [each.rows[0].started_ms for each in shown]
-    ends = [each.rows[-1].ended_ms or each.rows[-1].started_ms for each in shown]
+    from_ms = min((row.started_ms for _, rows in shown for row in rows), default=None)
+    to_ms = max((row.ended_ms or row.started_ms for _, rows in shown for row in rows), default=None)
+    slot_ms = max(1, (to_ms or 0) - (from_ms or 0)) / SLOTS
     return RebalancePage(
-        groups=shown, from_ms=min(starts, default=None), to_ms=max(ends, default=None), matched=len(found)
+        groups=[_summed(group_id, rows, from_ms or 0, slot_ms) for group_id, rows in shown],
+        from_ms=from_ms,
+        to_ms=to_ms,
+        slot_ms=slot_ms,
+        matched=len(found),
     )
 
 
-def rebalances_of(entry: GroupEntry) -> GroupRebalances | None:
-    """Show the rebalances of a group; `None` if there are none. Hold the picture's lock meanwhile."""
-    rows = list(_rebalances(entry))
-    if not rows:
-        return None
-    lengths = [row.duration_ms for row in rows]
+def _summed(group_id: str, rows: list[Rebalance], from_ms: int, slot_ms: float) -> GroupRebalances:
+    lengths = _lengths(rows)
     known = [ms for ms in lengths if ms is not None]
     days: dict[str, list[int | None]] = {}
     for row in rows:
         day = f"{datetime.fromtimestamp(row.started_ms / 1000, UTC):%Y-%m-%d}"
         days.setdefault(day, []).append(row.duration_ms)
     return GroupRebalances(
-        group_id=entry.group_id,
+        group_id=group_id,
         rebalances=len(rows),
         lost_ms=_sum_known(lengths),
         longest_ms=max(known, default=None),
@@ -140,8 +165,39 @@ def rebalances_of(entry: GroupEntry) -> GroupRebalances | None:
         days=[
             Day(day=day, rebalances=len(ms), lost_ms=_sum_known(ms)) for day, ms in sorted(days.items(), reverse=True)
         ],
-        rows=rows[-ROWS_MAX:],
+        longest=heapq.nlargest(LONGEST_MAX, rows, key=lambda row: (row.duration_ms or -1, row.started_ms)),
+        strip=_strip(rows, from_ms, slot_ms),
     )
+
+
+def _strip(rows: list[Rebalance], from_ms: int, slot_ms: float) -> list[Slot]:
+    """Divide the time of all rebalances among the slots that it lies in."""
+    began: dict[int, list[Rebalance]] = {}
+    lost: dict[int, float] = {}
+    blocked: set[int] = set()
+    for row in rows:
+        start = (row.started_ms - from_ms) / slot_ms
+        end = start + (row.duration_ms or 0) / slot_ms
+        first = min(int(start), SLOTS - 1)
+        began.setdefault(first, []).append(row)
+        for at in range(first, min(int(end), SLOTS - 1) + 1):
+            if row.duration_ms is not None:
+                lost[at] = lost.get(at, 0) + (min(end, at + 1) - max(start, at)) * slot_ms
+            if row.blocked_by:
+                blocked.add(at)
+    return [
+        Slot(
+            at=at,
+            rebalances=len(began.get(at, ())),
+            lost_ms=round(lost[at]) if at in lost else None,
+            blocked=at in blocked,
+        )
+        for at in sorted(began.keys() | lost.keys())
+    ]
+
+
+def _lengths(rows: list[Rebalance]) -> list[int | None]:
+    return [row.duration_ms for row in rows]
 
 
 def _sum_known(lengths_ms: list[int | None]) -> int | None:
@@ -152,6 +208,8 @@ def _sum_known(lengths_ms: list[int | None]) -> int | None:
 def _rebalances(entry: GroupEntry) -> Iterator[Rebalance]:
     begun: TriggerRow | None = None
     for row in entry.triggers:
+        if not row.is_rebalance:
+            continue  # who comes to a presence group or goes makes nobody wait
         if row.type == "rebalance_triggered":
             # A member that joins within the join phase, or one that is triggered anew, makes no second rebalance.
             begun = begun or row

@@ -456,6 +456,7 @@ export interface RebalancePage {
   groups: GroupRebalances[];
   from_ms: number | null;
   to_ms: number | null;
+  slot_ms: number;
   matched: number;
 }
 
@@ -467,7 +468,8 @@ export interface GroupRebalances {
   longest_ms: number | null;
   unmeasured: number;
   days: Day[];
-  rows: Rebalance[];
+  longest: Rebalance[];
+  strip: Slot[];
 }
 
 /** What a day has cost: the day in UTC as `2026-11-22`, how many rebalances, and their time, ms, if it is known. */
@@ -488,6 +490,14 @@ export interface Rebalance {
   blocked_by: string[];
   members: number | null;
   empty: boolean;
+}
+
+/** What a stretch of time has cost: its place from 0 to `SLOTS` - 1, and what of the rebalances lies in it. */
+export interface Slot {
+  at: number;
+  rebalances: number;
+  lost_ms: number | null;
+  blocked: boolean;
 }
 
 /** The members nearest to their expiry, nearest first, and the wall clock of the answer, epoch ms. */

@@ -14,9 +14,6 @@ import { spaced } from "../words.js";
 
 const GROUPS = 50;
 
-/** More than these of a group are in its timeline alone. */
-const LONGEST = 5;
-
 /** @type {Page} */
 export const rebalancesPage = {
   tab: "/rebalances",
@@ -73,7 +70,7 @@ class View {
   }
 
   /** @param {RebalancePage} page */
-  show({ groups, from_ms: from, to_ms: to, matched }) {
+  show({ groups, from_ms: from, to_ms: to, slot_ms: slot, matched }) {
     if (!groups.length || from === null || to === null) {
       put(this.body, this.text ? empty("No group matches this filter.") : empty("No rebalance has been seen yet."));
       return;
@@ -81,7 +78,7 @@ class View {
     const more = matched > groups.length ? h("p", { class: "soft" }, `${count(matched - groups.length)} more groups.`) : null;
     put(
       this.body,
-      groups.map((group) => section(group, from, to)),
+      groups.map((group) => section(group, from, to, slot)),
       more,
     );
   }
@@ -91,9 +88,10 @@ class View {
  * @param {GroupRebalances} group
  * @param {number} from
  * @param {number} to
+ * @param {number} slot
  */
-function section(group, from, to) {
-  const { group_id: id, days, rows } = group;
+function section(group, from, to, slot) {
+  const { group_id: id, days, longest, rebalances } = group;
   return h(
     "section",
     { class: "panel rebalances" },
@@ -103,7 +101,7 @@ function section(group, from, to) {
       h("h2", {}, h("a", { class: "mono wrap", href: groupHref(id) }, id)),
       h("span", { class: "soft" }, cost(group)),
     ),
-    strip(group, from, Math.max(to, from + 1)),
+    strip(group, from, slot),
     h("p", { class: "strip-ends soft small" }, h("span", {}, clock(from)), h("span", {}, clock(to))),
     h(
       "p",
@@ -114,7 +112,12 @@ function section(group, from, to) {
         .map(({ day, lost_ms: ms, rebalances: n }) => `${day}: ${ms === null ? "unknown" : duration(ms)} in ${counted(n, "rebalance")}`)
         .join("; "),
     ),
-    list(id, longestOf(rows)),
+    h(
+      "p",
+      { class: "small list-title" },
+      rebalances > longest.length ? `The ${count(longest.length)} longest of ${count(rebalances)}:` : "",
+    ),
+    list(id, longest),
   );
 }
 
@@ -127,37 +130,48 @@ function cost({ rebalances, lost_ms: lost, longest_ms: longest, unmeasured }) {
 }
 
 /**
- * Draw when each rebalance was, and how long: the wider, the longer nobody worked.
+ * Draw how much of each stretch of time nobody worked: the higher, the more.
  *
  * @param {GroupRebalances} group
  * @param {number} from
- * @param {number} to
+ * @param {number} slot
  */
-function strip({ group_id: id, rows }, from, to) {
+function strip({ group_id: id, strip: slots, rebalances }, from, slot) {
   const element = h("div", {
     class: "strip",
     role: "img",
-    "aria-label": `${id}: ${counted(rows.length, "rebalance")} from ${clock(from)} to ${clock(to)}`,
+    "aria-label": `${id}: ${counted(rebalances, "rebalance")}; each bar is ${duration(slot)}, as high as the part of it in which nobody worked`,
   });
-  for (const row of rows) {
+  for (const { at, lost_ms: lost, rebalances: began, blocked } of slots) {
+    const share = lost === null ? null : Math.min(1, lost / slot);
     const bar = h("span", {
-      class: `strip-bar tone-${row.blocked_by.length ? "bad" : "warn"}`,
-      title: `${utc(row.started_ms)}\n${took(row)}\n${row.reason}${row.blocked_by.length ? `\nwaited for ${row.blocked_by.join(", ")}` : ""}`,
+      class: `strip-bar tone-${blocked ? "bad" : share === null ? "calm" : "warn"}`,
+      title: slotWords(from + at * slot, share, began, blocked),
     });
-    bar.style.left = `${(100 * (row.started_ms - from)) / (to - from)}%`;
-    bar.style.width = `${(100 * (row.duration_ms ?? 0)) / (to - from)}%`;
+    bar.style.left = `${at / 2}%`;
+    bar.style.height = share === null ? "" : `${Math.max(6, 100 * share).toFixed(1)}%`;
     element.append(bar);
   }
   return element;
 }
 
+/**
+ * @param {number} at
+ * @param {number | null} share
+ * @param {number} began
+ * @param {boolean} blocked
+ */
+function slotWords(at, share, began, blocked) {
+  const cost = share === null ? "how long is not known" : `nobody worked for ${percent(share)} of this time`;
+  return `${utc(Math.round(at))}\n${counted(began, "rebalance")} began; ${cost}${blocked ? "\nwaited for members that were taken out" : ""}`;
+}
+
+/** @param {number} share */
+const percent = (share) => (share > 0 && share < 0.01 ? "less than 1 %" : `${Math.round(100 * share)} %`);
+
 /** @param {Rebalance} row */
 const took = ({ duration_ms: ms, ended_ms: end }) =>
   end === null ? "runs" : ms === null ? "how long is not known" : `took ${duration(ms)}`;
-
-/** @param {readonly Rebalance[]} rows */
-const longestOf = (rows) =>
-  [...rows].sort((one, other) => (other.duration_ms ?? 0) - (one.duration_ms ?? 0)).slice(0, LONGEST);
 
 /**
  * @param {string} group
