@@ -201,3 +201,23 @@ def test_broken_files_are_problems(tmp_path: Path, text: str) -> None:
     (problem,) = problems_of(file=file).values()
     assert problem.origin.name == str(file)
     assert problem.hint
+
+
+def test_a_bare_number_too_small_for_a_duration_is_told_in_its_unit() -> None:
+    """Who writes 5 for five seconds is told that a bare number counts milliseconds, and how to write it."""
+    problem = problems_of("engine.trigger_interval=5")["engine.trigger_interval"]
+    assert problem.message == "must be at least 100ms"
+    assert 'write "5s"' in problem.hint
+
+
+def test_a_demo_of_milliseconds_is_refused() -> None:
+    """`--duration 5` means five seconds to a person, and five milliseconds would show nothing."""
+    assert "write" in problems_of("demo.duration=5")["demo.duration"].hint
+    assert load_settings(overrides=["demo.duration=0"]).settings.demo.duration_ms == 0
+
+
+def test_a_key_that_does_not_exist_is_no_secret() -> None:
+    """A typo that sounds like a secret is refused as a typo, with its value masked."""
+    problem = problems_of("nosuch.key=hunter2")["nosuch.key"]
+    assert problem.message == "is not a setting"
+    assert problem.value == MASK

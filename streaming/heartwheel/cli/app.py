@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import sys
 import traceback
 from importlib import metadata
@@ -42,6 +44,9 @@ EXIT_FAILED: Final = 1
 
 EXIT_USAGE: Final = 2
 """Exit code if the command or the configuration is wrong."""
+
+_REFUSED_BY_SYSTEM: Final = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
+"""Why a file or folder cannot be written: the machine's doing, and no bug of ours."""
 
 EXIT_INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as shells have it."""
@@ -153,10 +158,22 @@ def run(arguments: list[str] | None = None) -> int:
     except _CommandLineError as error:
         _print_usage_error(error)
         return EXIT_USAGE
-    except HeartwheelError as error:
-        print_error(error)
+    except (HeartwheelError, OSError) as error:
+        known = error if isinstance(error, HeartwheelError) else _file_error(error)
+        if known is None:
+            raise
+        print_error(known)
         return EXIT_USAGE if isinstance(error, SettingsError) else EXIT_FAILED
     return code if isinstance(code, int) else 0
+
+
+def _file_error(error: OSError) -> HeartwheelError | None:
+    """Return what to tell of a file that the system refuses to read or write; `None` if the cause is another."""
+    if error.errno not in _REFUSED_BY_SYSTEM or error.filename is None:
+        return None
+    where = os.fsdecode(error.filename)
+    hint = "start it in a folder that this user may write to, or free some space there"
+    return HeartwheelError(f"{where} cannot be read or written: {error.strerror}", hint=hint)
 
 
 def _print_usage_error(error: Exception) -> None:

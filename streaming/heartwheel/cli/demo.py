@@ -215,6 +215,10 @@ def _shown(path: Path) -> str:
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
+def _first(after_s: float | None) -> str:
+    return "none was seen" if after_s is None else f"{after_s} s"
+
+
 def _show(report: Mapping[str, Any], place: DemoFolder) -> None:
     late, rebalances = report["lateness_ms"], report["rebalances"]
     rows = {
@@ -230,7 +234,7 @@ def _show(report: Mapping[str, Any], place: DemoFolder) -> None:
         "rows of rebalances": _judged(rebalances),
         "rows of arrivals": _judged(report["arrivals"]),
         "lateness p50, p99, max": f"{late['p50']:,} ms, {late['p99']:,} ms, {late['max']:,} ms",
-        "first expiration seen after": f"{report['first_expiration_s']} s",
+        "first expiration seen after": _first(report["first_expiration_s"]),
     }
     if report["unread"]:
         rows["killed, and not in the log"] = f"{report['unread']:,}"

@@ -125,7 +125,9 @@ def _checked(value: bytes, sessions: Sessions) -> Record:
     session_ms = event.session_timeout_ms
     if session_ms is not None and not sessions.least_ms <= session_ms <= sessions.most_ms:
         words = f"a session timeout of {session_ms} ms is not from {sessions.least_ms} to {sessions.most_ms} ms"
-        raise RequestError(400, words, "the job would reject it: see coordinator.group_min_session_timeout")
+        if session_ms < sessions.least_ms:
+            raise RequestError(400, words, "the job would reject it: see coordinator.group_min_session_timeout")
+        raise RequestError(400, words, "the job would reject it: see coordinator.group_max_session_timeout")
     return Record(event.group_id, value)
 
 

@@ -194,14 +194,15 @@ def _listen(host: str, port: int, what: str = "dashboard") -> socket.socket:
     except OSError as error:
         listening.close()
         raise HttpServerError(
-            f"the {what} cannot listen on {host}:{port}: {error.strerror or error}", hint=_hint(error, port)
+            f"the {what} cannot listen on {host}:{port}: {error.strerror or error}", hint=_hint(error, port, what)
         ) from error
     return listening
 
 
-def _hint(error: OSError, port: int) -> str:
+def _hint(error: OSError, port: int, what: str) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"something listens there already, perhaps another dashboard; take another port: --port {port + 1}"
+        other = f"HEARTWHEEL_{what.upper()}__PORT={port + 1} in the environment"
+        return f"something listens there already, perhaps another {what}; take another port: set {other}"
     if error.errno == errno.EACCES:
         return "ports below 1024 need rights; take a higher one, such as --port 8484"
     return "name another --host or --port; --host 127.0.0.1 listens on this machine alone"

@@ -78,7 +78,7 @@ def ensure_topics(
         KafkaUnreachableError: if nobody answers.
         KafkaRefusedError: if the cluster refuses to describe or create them.
     """
-    with admin_client(bootstrap, properties, doing="create the topics") as admin:
+    with admin_client(bootstrap, properties, doing="create the topics" if create else "compare the topics") as admin:
         states = _describe(admin, [spec.name for spec in specs])
         missing = [spec for spec in specs if spec.name not in states]
         if create:

@@ -74,7 +74,7 @@ def read_snapshot(data: bytes) -> Snapshot:
     try:
         written = msgspec.json.decode(data, type=_Format).format
         if written > FORMAT:
-            hint = "a newer version of heartwheel wrote it; resume it with that one"
+            hint = "a newer release wrote it; resume it with that one"
             raise SnapshotError(f"the snapshot has format {written}, and this version reads up to {FORMAT}", hint=hint)
         return msgspec.json.decode(data, type=Snapshot)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -82,6 +82,13 @@ RULES: Final = (
         "every member would expire; a third of the session timeout is usual",
     ),
     Rule(
+        "demo.duration",
+        (),
+        lambda s: 0 < s.demo.duration_ms < 1_000,
+        lambda _: "is shorter than a second",
+        'a bare number counts milliseconds; write "60s", or 0 to run until Ctrl-C',
+    ),
+    Rule(
         "wheel.tick",
         ("engine.trigger_interval",),
         lambda s: s.wheel.tick_ms > s.engine.trigger_interval_ms,

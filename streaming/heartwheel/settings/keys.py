@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, get_origin
 
+from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
 from heartwheel.settings.models import Section, Settings, key_of
 from heartwheel.settings.problems import Origin, Problem, did_you_mean
 from heartwheel.settings.secret import shown
+from heartwheel.settings.units import parse_duration_ms
 
 ENV_PREFIX: Final = "HEARTWHEEL_"
 """How the variables begin that set a key: `HEARTWHEEL_ENGINE__SHARDS` is `engine.shards`."""
@@ -28,6 +30,10 @@ def _walk(section: type[Section], prefix: str = "") -> Iterator[tuple[str, Field
             yield path, field
 
 
+def _is_duration(field: FieldInfo) -> bool:
+    return any(isinstance(each, BeforeValidator) and each.func is parse_duration_ms for each in field.metadata)
+
+
 FIELDS: Final[Mapping[str, FieldInfo]] = dict(_walk(Settings))
 """Every key by its dotted path."""
 
@@ -36,6 +42,9 @@ TABLES: Final = tuple(path for path, field in FIELDS.items() if get_origin(field
 
 TEXTS: Final = {path for path, field in FIELDS.items() if field.annotation is str}
 """Keys whose values are text, never a number that happens to look like one."""
+
+DURATIONS: Final = {path for path, field in FIELDS.items() if _is_duration(field)}
+"""Keys whose values are durations, in which a bare number counts milliseconds."""
 
 SECTIONS: Final = {path.rpartition(".")[0] for path in FIELDS}
 """Paths of the sections that hold keys."""

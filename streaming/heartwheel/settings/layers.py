@@ -165,7 +165,10 @@ def read_overrides(overrides: Sequence[str] | Mapping[str, Any], problems: list[
 def _split(texts: Iterable[str], problems: list[Problem]) -> Iterator[tuple[str, str]]:
     for text in texts:
         path, equals, value = text.partition("=")
-        if equals and holds_secret(path, value) and path not in _MAY_BE_FLAGS and not is_reference(value.strip()):
+        # An unknown key is refused as one, whatever its name sounds like.
+        is_known = path.strip() in FIELDS or table_of(path.strip()) is not None
+        may_stand = path in _MAY_BE_FLAGS or is_reference(value.strip())
+        if equals and is_known and holds_secret(path, value) and not may_stand:
             problems.append(_readable_by_all(path.strip(), value))
         elif equals:
             yield path.strip(), value.strip()

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from heartwheel.kafka.security import SUPPORTED_PROPERTIES, ClientPropertyError, check_properties
 from heartwheel.settings.combinations import OWNED, RULES, duplicate_topics, wrong_overrides
-from heartwheel.settings.keys import FIELDS, TABLES, table_of
+from heartwheel.settings.keys import DURATIONS, FIELDS, TABLES, table_of
 from heartwheel.settings.layers import Assignment, read_environment, read_file, read_overrides
 from heartwheel.settings.models import Settings
 from heartwheel.settings.problems import DEFAULT_ORIGIN, Origin, Problem, SettingsError, did_you_mean, problem_of
@@ -105,7 +105,7 @@ def _validate(winners: Mapping[str, Assignment], problems: list[Problem]) -> Set
     for error in wrong:
         path = ".".join(str(part) for part in error["loc"])
         origin = winners[path].origin if path in winners else DEFAULT_ORIGIN
-        problems.append(problem_of(error, origin))
+        problems.append(problem_of(error, origin, is_duration=path in DURATIONS))
     bad = {problem.path for problem in problems}
     if settings is None:
         settings, again = _try(assignment for path, assignment in winners.items() if path not in bad)

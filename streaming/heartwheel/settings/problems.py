@@ -86,10 +86,18 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"known here: {', '.join(words)}"
 
 
-def problem_of(error: dict[str, Any], origin: Origin) -> Problem:
-    """Put one of pydantic's errors into words for people."""
-    path = ".".join(str(part) for part in error["loc"])
-    return Problem(path, _words(error, path), shown(path, error["input"]), origin)
+def problem_of(error: dict[str, Any], origin: Origin, *, is_duration: bool = False) -> Problem:
+    """Put one of pydantic's errors into words for people.
+
+    Args:
+        error: what pydantic says of one key.
+        origin: the layer of its value.
+        is_duration: whether the key is a duration, in which a bare number counts milliseconds.
+    """
+    path, value = ".".join(str(part) for part in error["loc"]), error["input"]
+    bare = str(value).strip() if isinstance(value, int | str) else ""
+    hint = f'a bare number counts milliseconds; for seconds write "{bare}s"' if is_duration and bare.isdigit() else ""
+    return Problem(path, _words(error, path, is_duration=is_duration), shown(path, value), origin, hint)
 
 
 _WANTED: Final = {
@@ -111,12 +119,12 @@ _PATTERNS: Final = {
 }
 
 
-def _words(error: dict[str, Any], path: str) -> str:
+def _words(error: dict[str, Any], path: str, *, is_duration: bool) -> str:
     kind, bounds = error["type"], error.get("ctx", {})
     if kind == "greater_than_equal":
-        return f"must be at least {_bound(bounds['ge'], error['input'])}"
+        return f"must be at least {_bound(bounds['ge'], error['input'], is_duration=is_duration)}"
     if kind == "less_than_equal":
-        return f"must be at most {_bound(bounds['le'], error['input'])}"
+        return f"must be at most {_bound(bounds['le'], error['input'], is_duration=is_duration)}"
     if kind == "literal_error":
         return f"must be {bounds['expected']}"
     if kind == "string_pattern_mismatch":
@@ -126,8 +134,10 @@ def _words(error: dict[str, Any], path: str) -> str:
     return _WANTED.get(kind, str(error["msg"]))
 
 
-def _bound(bound: float, value: object) -> str:
-    """Write a bound in the unit in which the value was written."""
+def _bound(bound: float, value: object, *, is_duration: bool) -> str:
+    """Write a bound in the unit in which the value was written; that of a duration always with a unit."""
+    if is_duration:
+        return format_duration(int(bound))
     unit = value.strip().lstrip("0123456789. ") if isinstance(value, str) else ""
     if not unit:
         return f"{bound:g}" if isinstance(bound, float) else str(bound)

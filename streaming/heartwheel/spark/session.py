@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from heartwheel.broker.java import find_java
+from heartwheel.errors import HeartwheelError
 from heartwheel.private import is_trustworthy, private_folder
 from heartwheel.settings import Settings, holds_secret
 from heartwheel.settings.cluster import cluster_properties
@@ -154,6 +157,10 @@ def start_session(conf: Mapping[str, str], *, log_file: Path | None = None) -> S
     Args:
         conf: from `session_conf`.
         log_file: gets what the JVM and the workers print to stderr; `None` leaves it on this process's.
+
+    Raises:
+        JavaError: no Java was found, or only one that is too old.
+        HeartwheelError: Spark's JVM did not start for another cause.
     """
     if _PYTHON in conf:
         os.environ["PYSPARK_PYTHON"] = conf[_PYTHON]
@@ -166,11 +173,21 @@ def start_session(conf: Mapping[str, str], *, log_file: Path | None = None) -> S
     for name in conf.keys() - secret.keys():
         builder = builder.config(name, conf[name])
     with _no_signals(), _stderr_to(log_file), properties_file(secret):
-        session = builder.getOrCreate()
+        try:
+            session = builder.getOrCreate()
+        except PySparkRuntimeError as error:
+            raise _start_error(error, log_file) from error
     _be_quiet_about_the_end(session)
     if _PYTHON in conf:
         ship_code(session.sparkContext)
     return session
+
+
+def _start_error(error: PySparkRuntimeError, log_file: Path | None) -> HeartwheelError:
+    """Return why the JVM did not start; a Java is asked for its version only now, as that takes a JVM's start."""
+    find_java()
+    where = "" if log_file is None else f"; its last words are in {log_file}"
+    return HeartwheelError(f"Spark's JVM did not start: {error}", hint=f"heartwheel doctor checks this machine{where}")
 
 
 def end_session(session: SparkSession, patience_s: float) -> None:

@@ -1,0 +1,148 @@
+"""Each command where something is missing: without Java, without Kafka, in a folder that nobody can write to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from heartwheel.cli import app
+from heartwheel.cli.app import run
+from heartwheel.spark.checkpoint import FORMAT, MANIFEST, Manifest
+
+NOBODY = "127.0.0.1:1"
+"""An address at which no Kafka answers."""
+
+READ_ONLY = Path("/sys")
+"""A folder in which root cannot create anything either."""
+
+ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+    "audit": (),
+    "beat": ("--group", "g", "--bootstrap-servers", NOBODY, "--", sys.executable, "-c", ""),
+    "config": (),
+    "dashboard": ("--port", "0"),
+    "demo": ("--duration", "1s"),
+    "doctor": (),
+    "explain": ("kafka-0.log",),
+    "feed": ("--duration", "1s"),
+    "gateway": ("--port", "0"),
+    "inspect": (),
+    "notify": ("--dry-run",),
+    "operations": (),
+    "replay": ("requests.jsonl",),
+    "run": (),
+    "skip": ("--partition", "0", "--offset", "1", "--reason", "a bomb"),
+    "tap": ("kafka-request.log", "--set", "engine.feeds=tap"),
+    "top": (),
+    "topics": (),
+}
+"""What each command is given; a command that is missing here fails the first test."""
+
+SERVING = {
+    "dashboard": b"following 127.0.0.1:1",
+    "gateway": b"no Kafka answers",
+    "notify": b"Kafka at 127.0.0.1:1 does not answer",
+}
+"""Commands that wait for Kafka until they are stopped, and what they say first."""
+
+NEEDS_NOTHING = {"beat", "config"}
+"""Commands that do their work all the same; `beat` because its worker comes first."""
+
+
+class Ended(NamedTuple):
+    """How a command ended, and what it printed."""
+
+    code: int
+    err: str
+
+
+def _ended(command: str) -> Ended:
+    # PATH without Java; the interpreter is named by its whole path.
+    env = {"PATH": "/nonexistent", "HOME": os.environ.get("HOME", "/"), "HEARTWHEEL_KAFKA__BOOTSTRAP_SERVERS": NOBODY}
+    words = [sys.executable, "-c", "from heartwheel.cli import main; main()", command, *ARGUMENTS[command]]
+    with subprocess.Popen(words, cwd=READ_ONLY, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        if command not in SERVING:
+            _, err = process.communicate(timeout=200)
+            return Ended(process.returncode, err.decode())
+        os.set_blocking(process.stderr.fileno(), False)
+        said = b""
+        while SERVING[command] not in said and process.poll() is None:
+            said += process.stderr.read() or b""
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        os.set_blocking(process.stderr.fileno(), True)
+        return Ended(0, (said + process.communicate(timeout=200)[1]).decode())
+
+
+@pytest.fixture(scope="module")
+def ended() -> Iterator[dict[str, Ended]]:
+    """Run all commands at once, as most of them wait ten seconds for a Kafka."""
+    with ThreadPoolExecutor(6) as pool:
+        yield dict(zip(ARGUMENTS, pool.map(_ended, ARGUMENTS), strict=True))
+
+
+def test_every_command_is_tried() -> None:
+    """A new command gets its line above."""
+    assert {each.callback.__name__ for each in app.app.registered_commands if each.callback} == set(ARGUMENTS)
+
+
+@pytest.mark.parametrize("command", sorted(ARGUMENTS))
+def test_nothing_there_is_one_line_and_no_traceback(command: str, ended: dict[str, Ended]) -> None:
+    """Without Java, Kafka and a place to write to, a command says in an error line what it lacks."""
+    code, err = ended[command]
+    assert "Traceback" not in err, err
+    if command in NEEDS_NOTHING:
+        assert code == 0, err
+    elif command in SERVING:
+        assert SERVING[command].decode() in err
+    elif command != "doctor":  # which prints a table of all that is missing
+        errors = [line for line in err.splitlines() if line.startswith("error: ")]
+        assert (code, len(errors)) == (1, 1), err
+
+
+def test_a_checkpoint_without_java_is_one_error(tmp_path: Path) -> None:
+    """Where Spark has to read a state and there is no Java, that is said, and not PySpark's many lines."""
+    manifest = Manifest(format=FORMAT, shards=2, shuffle_partitions=2, topic="beats")
+    (tmp_path / MANIFEST).write_bytes(msgspec.json.encode(manifest))
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits" / "0").write_text("v1\n{}")
+    words = [sys.executable, "-c", "from heartwheel.cli import main; main()", "inspect", "--checkpoint", str(tmp_path)]
+    # A process of its own: PySpark leaves files open when its JVM does not start.
+    env = os.environ | {"JAVA_HOME": str(tmp_path)}
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=200)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert f"error: {tmp_path}/bin/java does not run" in done.stderr
+    assert "hint: check JAVA_HOME" in done.stderr
+
+
+def test_a_full_or_read_only_disk_is_no_bug(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the system refuses is told with the path; any other error of the system keeps its traceback."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", "/there/artifacts")
+
+    monkeypatch.setattr(app, "app", fail)
+    assert run([]) == 1
+    assert capsys.readouterr().err.startswith(
+        "error: /there/artifacts cannot be read or written: Permission denied\nhint: "
+    )
+
+    def bug(*_: object, **__: object) -> None:
+        raise FileNotFoundError(2, "No such file", "/there")
+
+    monkeypatch.setattr(app, "app", bug)
+    with pytest.raises(FileNotFoundError):
+        run([])

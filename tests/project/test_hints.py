@@ -1,0 +1,117 @@
+"""Hints: each names options, commands, settings and variables that exist, as a person will type them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import typer.main
+from typer.models import CommandInfo
+
+from heartwheel.cli.app import app
+from heartwheel.settings.keys import FIELDS, SECTIONS, TABLES, env_name, table_of
+
+SOURCE = Path(__file__).parents[2] / "streaming" / "heartwheel"
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
+_COMMAND = re.compile(r"(?<![\w./-])heartwheel (?P<command>[a-z]+)")
+_KEY = re.compile(rf"(?<![\w./-])(?:{'|'.join(sorted(SECTIONS))})(?:\.[a-z][a-z_]*)+")
+_VARIABLE = re.compile(r"HEARTWHEEL_[A-Z]+__[A-Z_]+")
+_FOREIGN_KEYS = {"kafka.request.logger", "spark.authenticate.secret"}
+"""Names of Kafka's loggers and of Spark's properties."""
+_FOREIGN_COMMAND = re.compile(r"kafka-[a-z]+\.sh .*")
+"""A command of Kafka's own, to the end of its hint."""
+
+
+class Hint(NamedTuple):
+    """A hint as the code has it; `{}` stands for what is put in at run time."""
+
+    place: str
+    text: str
+
+
+def _text(node: ast.expr) -> Iterator[str]:
+    """Yield the texts that an expression may become, f-strings with `{}` for their fields."""
+    match node:
+        case ast.Constant(value=str(text)):
+            yield text
+        case ast.JoinedStr(values=parts):
+            yield "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in parts)
+        case ast.IfExp(body=one, orelse=other):
+            yield from _text(one)
+            yield from _text(other)
+        case ast.BoolOp(values=choices):
+            for choice in choices:
+                yield from _text(choice)
+
+
+def _hints_of(tree: ast.AST) -> Iterator[ast.expr]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.keyword(arg="hint", value=value):
+                yield value
+            case ast.Assign(targets=[ast.Name(id="hint")], value=value) if value is not None:
+                yield value
+            case ast.FunctionDef(name=name) if name.endswith("hint"):
+                yield from (each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value)
+            case ast.Call(func=ast.Name(id="Rule" | "Problem" | "RequestError"), args=[*_, last]):
+                yield last
+
+
+def _hints() -> Iterator[Hint]:
+    for file in sorted(SOURCE.rglob("*.py")):
+        place = file.relative_to(SOURCE).as_posix()
+        for node in _hints_of(ast.parse(file.read_text(encoding="utf-8"))):
+            yield from (Hint(f"{place}:{node.lineno}", text) for text in _text(node))
+
+
+HINTS = tuple(_hints())
+
+
+def _commands() -> dict[str, set[str]]:
+    """Return the options of each command, by its name."""
+
+    def options(command: CommandInfo) -> set[str]:
+        parameters = typer.main.get_command_from_info(
+            command, pretty_exceptions_short=False, rich_markup_mode=None
+        ).params
+        return {option for each in parameters for option in (*each.opts, *each.secondary_opts)}
+
+    return {each.callback.__name__: options(each) for each in app.registered_commands if each.callback}
+
+
+COMMANDS = _commands()
+
+
+def _options_for(hint: Hint) -> set[str]:
+    """Return the options that a hint may name: those of the commands that it names, or of its own, or of any."""
+    named = {each["command"] for each in _COMMAND.finditer(hint.text)} & COMMANDS.keys()
+    own = re.match(r"cli/([a-z]+)(?:_[a-z_]+)?\.py", hint.place)
+    if own and own[1] in COMMANDS:
+        named |= {own[1]}
+    return set().union(*(COMMANDS[name] for name in named or COMMANDS))
+
+
+def _is_key(path: str) -> bool:
+    return path in FIELDS or path in TABLES or path in SECTIONS or table_of(path) is not None
+
+
+def test_there_are_hints_to_check() -> None:
+    """The search finds hints of each sort; else the tests below would hold nothing."""
+    for pattern in (_OPTION, _COMMAND, _KEY):
+        assert sum(bool(pattern.search(hint.text)) for hint in HINTS) >= 1, pattern.pattern
+    assert len(HINTS) > 150
+
+
+@pytest.mark.parametrize("hint", [pytest.param(hint, id=hint.place) for hint in HINTS])
+def test_a_hint_names_what_exists(hint: Hint) -> None:
+    """An option, a command, a key or a variable that a hint names is there for the command that shows it."""
+    text = _FOREIGN_COMMAND.sub("", hint.text)
+    options = {each for each in _OPTION.findall(text) if each not in _options_for(hint)}
+    commands = {each["command"] for each in _COMMAND.finditer(text)} - COMMANDS.keys()
+    variables = set(_VARIABLE.findall(text)) - {env_name(path) for path in FIELDS}
+    keys = {each for each in _KEY.findall(text) if not _is_key(each)} - _FOREIGN_KEYS
+    assert not (options | commands | variables | keys)
