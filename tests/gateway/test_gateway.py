@@ -271,7 +271,7 @@ def test_foreign_pages_cannot_beat(kafka: SenderDouble, headers: dict[str, str])
 
 @pytest.mark.parametrize("name", ["accept-language", "referer", "cookie"])
 def test_images_of_foreign_pages_cannot_beat(kafka: SenderDouble, tmp_path: Path, name: str) -> None:
-    """A GET of a browser is refused though it names no origin; with a token, which no page has, and by POST it passes."""
+    """A GET of a browser is refused though it names no origin; with a token, or by POST, it passes."""
     headers = {name: "en"}
     with serving() as client:
         assert client.get("/leave/g/m", headers=headers).status_code == 403

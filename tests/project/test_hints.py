@@ -39,7 +39,7 @@ def _text(node: ast.expr) -> Iterator[str]:
         case ast.Constant(value=str(text)):
             yield text
         case ast.JoinedStr(values=parts):
-            yield "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in parts)
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts)
         case ast.IfExp(body=one, orelse=other):
             yield from _text(one)
             yield from _text(other)
