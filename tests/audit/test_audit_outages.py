@@ -112,17 +112,31 @@ def test_the_tick_after_comes_within_ten_seconds(after_ms: int, outages: int) ->
     assert audited(log).outages == outages
 
 
-def test_only_the_first_tick_after_counts() -> None:
-    """A run that comes back after another one of its job had written proves nothing any more."""
-    log = _log()
-    log.records = [record for record in log.records if record.append_ms != T0 + TO_MS]
-    assert audited(log, BOTH).outages == 1
-    first = TimedLog()
-    first.tick(FROM_MS)
-    first.tick(TO_MS, run=OTHER_RUN)
-    first.tick(TO_MS + 100)
-    assert audited(first, BOTH).outages == 0
-    assert audited(first).outages == 1  # nothing says that the two are of one job
+@pytest.mark.parametrize("config", [CONFIG, BOTH])
+@pytest.mark.parametrize(("before", "after"), [(True, True), (True, False), (False, True)])
+def test_p1_a_run_that_lived_through_a_gap_proves_it_whoever_ticks_between(
+    config: AuditConfig, *, before: bool, after: bool
+) -> None:
+    """P1: another driver, or a copied tick, last before the gap or first after it takes nothing from the evidence."""
+    log = TimedLog()
+    log.ticks(0, FROM_MS - INTERVAL_MS)
+    log.beats("a", FROM_MS - 100)
+    log.tick(FROM_MS)
+    if before:
+        log.tick(FROM_MS, run=OTHER_RUN)
+    if after:
+        log.tick(TO_MS, run=OTHER_RUN)
+    log.ticks(TO_MS + 100, END_MS)
+    assert gone(log, config)[:1] == [Gone("a", (TO_MS if after else TO_MS + 100) + SESSION_MS)]
+
+
+def test_p5_runs_that_lived_on_one_side_of_a_gap_prove_nothing() -> None:
+    """P5: the run before has ended, the one after it is new, and another had stopped ticking long before the gap."""
+    log = _log(run=OTHER_RUN)
+    log.tick(FROM_MS - 3 * INTERVAL_MS, run="third")
+    log.tick(TO_MS + 100, run="third")
+    log.sort()
+    assert gone(log, msgspec.structs.replace(CONFIG, runs=(RUN, OTHER_RUN, "third"))) == NOT_RENEWED
 
 
 @pytest.mark.parametrize("run", [OTHER_RUN, ""])

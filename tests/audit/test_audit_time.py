@@ -207,7 +207,8 @@ def test_a_moved_group_was_in_both_homes_and_is_judged() -> None:
             log.tick(at_ms, partition=each, partitions=count)
         log.beats("a", at_ms + 10, group_id=group, partition=partition)
     for each in range(8):
-        log.tick(20_000, partition=each, partitions=8, run=OTHER_RUN)
+        for at_ms in (20_000, 30_001):
+            log.tick(at_ms, partition=each, partitions=8, run=OTHER_RUN)
     assert gone(log, msgspec.structs.replace(CONFIG, runs=(RUN, OTHER_RUN))) == [Gone("a", 3_010 + SESSION_MS)]
 
 

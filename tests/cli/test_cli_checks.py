@@ -43,7 +43,7 @@ def owned_by(settings: Settings, text: str) -> Check:
 
 def owner(**changes: object) -> str:
     """Write the owner's file of the default configuration, with changes."""
-    return json.dumps({"format": 3, "shards": 8, "topic": "consumer-heartbeats", "shuffle_partitions": 2} | changes)
+    return json.dumps({"format": 4, "shards": 8, "topic": "consumer-heartbeats", "shuffle_partitions": 2} | changes)
 
 
 def test_new_checkpoint_is_fine(settings: Settings) -> None:

@@ -220,6 +220,32 @@ def test_p5_a_restart_is_no_outage() -> None:
     assert _expired(log, (RUN, "next")) == [("alive", 27_500), ("dead", 27_500)]
 
 
+@pytest.mark.parametrize("other", ["before and after", "after", "before"])
+def test_p1_an_outage_is_known_though_another_driver_ticks(other: str) -> None:
+    """P1: whoever else ticks between, it is evidence enough that one run ticked just before and soon after the gap."""
+    log, runs = LogBuilder(), (RUN, "older")
+    for record in _living(until_ms=60_000, pause=(20_000, 40_000)).records:
+        if record.append_ms == T0 + 40_000 and "after" in other:
+            log.tick(record.append_ms, run="older")
+        log.add(record.append_ms, record.value)
+        if record.append_ms == T0 + 19_800 and "before" in other:
+            log.tick(record.append_ms, run="older")
+    assert _expired(log, runs) == [("dead", 48_000)]
+    assert _expired(log, (RUN,)) == [("dead", 48_000)]
+
+
+def test_p5_two_drivers_that_each_live_on_one_side_of_a_gap_are_no_evidence() -> None:
+    """P5: one run ended at the gap, another began after it, a third ticked long before: nobody lived through it."""
+    log = LogBuilder()
+    for record in _living(until_ms=60_000, pause=(20_000, 40_000), runs=(RUN, "next")).records:
+        if record.append_ms == T0 + 19_000:
+            log.tick(record.append_ms, run="third")
+        if record.append_ms == T0 + 40_200:
+            log.tick(record.append_ms, run="third")
+        log.add(record.append_ms, record.value)
+    assert _expired(log, (RUN, "next", "third")) == [("alive", 27_500), ("dead", 27_500)]
+
+
 def test_a_forged_tick_renews_nothing_and_hides_nothing() -> None:
     """Ticks of a run that the checkpoint does not know are no evidence, neither for an outage nor against one."""
     forged = _living(until_ms=60_000, pause=(20_000, 40_000), runs=("forged", "forged"))

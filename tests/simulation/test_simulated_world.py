@@ -40,6 +40,8 @@ def _plan(**changes: Any) -> Plan:
         "transactions": (),
         "troubles": (),
         "liar": False,
+        "rival_rate": 0.0,
+        "copy_rate": 0.0,
         "garbage": 0,
         "tick_interval_ms": 200,
     }
@@ -192,3 +194,22 @@ def test_seeds_are_a_count_or_a_range(capsys: pytest.CaptureFixture[str]) -> Non
 def test_the_oracle_knows_what_the_engine_knows(seed: int) -> None:
     """A refused record tells the time all the same; what begins after each of two loads at one time is two things."""
     assert simulate(seed).problems == []
+
+
+def test_a_process_that_was_replaced_may_tick_on_beside_the_next_one() -> None:
+    """Two drivers tick for a while: each with its own run, then the new one alone."""
+    topic = Topic(plan := _plan(rival_rate=1.0))
+    ticker = Ticker(plan, topic, Story())
+    for true_ms in (0, 1_000):
+        ticker.start(true_ms)
+        ticker.stop(true_ms + 1_000) if not true_ms else ticker.advance(30_000)
+    old, new = ticker.runs
+    late = {tick.run for at_ms, tick in _ticks(topic, 0) if 1_100 < at_ms < 1_600}
+    assert late == {old, new}
+    assert {tick.run for at_ms, tick in _ticks(topic, 0) if at_ms > 25_000} == {new}
+
+
+def test_ticks_may_be_copied() -> None:
+    """Somebody copies ticks of any age into the partition that they are from."""
+    found = [tick.mono_ms for _, tick in _ticks(_ticked(_plan(copy_rate=0.5), 10_000), 0)]
+    assert len(found) > len(set(found))

@@ -154,7 +154,7 @@ def test_a_job_that_can_not_run_says_why(
     """Another configuration's checkpoint, a missing topic, no broker: exit 1, the reason and a hint, no traceback."""
     checkpoint = tmp_path / "checkpoint"
     checkpoint.mkdir()
-    manifest = {"format": 3, "shards": 2, "shuffle_partitions": 2, "topic": engine_topics.names["heartbeats"]}
+    manifest = {"format": 4, "shards": 2, "shuffle_partitions": 2, "topic": engine_topics.names["heartbeats"]}
     (checkpoint / "heartwheel.json").write_bytes(msgspec.json.encode(manifest))
     job = Job(engine_topics, checkpoint)
     if "bootstrap" in settings[0]:

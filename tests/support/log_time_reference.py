@@ -8,10 +8,10 @@ from typing import NamedTuple
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
-from heartwheel.log_time.outage import RESUME_MAX_MS
+from heartwheel.log_time.outage import FORGOTTEN_MS, RESUME_MAX_MS
 from heartwheel.testing import OUTAGE_MIN_MS, RUN, LogBuilder, Record
 from heartwheel.wire.events import Event, RejectedError, decode_event
-from heartwheel.wire.tick import read_tick
+from heartwheel.wire.tick import Tick, read_tick
 from heartwheel.wire.verdicts import Verdict
 
 
@@ -36,23 +36,24 @@ def effective_times(records: list[Record]) -> list[int]:
 
 def outages_of(records: list[Record], runs: tuple[str, ...] = (RUN,)) -> list[tuple[int, int]]:
     """Find the outages of one partition, as (before, after) in effective times."""
-    times, found = effective_times(records), []
-    ticks = [read_tick(record.value) for record in records]
-    known = [i for i, tick in enumerate(ticks) if tick is not None and tick.run in runs]
-    for i, (before, after) in enumerate(pairwise(times)):
-        if after - before <= OUTAGE_MIN_MS:
-            continue
-        last = max((k for k in known if k <= i), default=None)
-        following = min((k for k in known if k > i), default=None)
-        if last is None or following is None:
-            continue
-        old, new = ticks[last], ticks[following]
-        assert old is not None
-        assert new is not None
-        fresh = records[i].append_ms - records[last].append_ms <= 2 * old.interval_ms
-        if fresh and old.run == new.run and times[following] - after <= RESUME_MAX_MS:
-            found.append((before, after))
-    return found
+    times = effective_times(records)
+    ticks = [(i, tick) for i, record in enumerate(records) if (tick := read_tick(record.value)) and tick.run in runs]
+    return [
+        (before, after)
+        for i, (before, after) in enumerate(pairwise(times))
+        if after - before > OUTAGE_MIN_MS and any(_lived_through(i, run, records, times, ticks) for run in runs)
+    ]
+
+
+def _lived_through(i: int, run: str, records: list[Record], times: list[int], ticks: list[tuple[int, Tick]]) -> bool:
+    """Return whether a run ticked just before the gap after a record, and soon after it."""
+    last = next(((k, tick) for k, tick in reversed(ticks) if k <= i and tick.run == run), None)
+    following = next((k for k, tick in ticks if k > i and tick.run == run), None)
+    if last is None or following is None:
+        return False
+    k, tick = last
+    quiet_ms = max(records[i].append_ms - records[k].append_ms, times[i] - times[k] - FORGOTTEN_MS)
+    return quiet_ms <= 2 * tick.interval_ms and times[following] - times[i + 1] <= RESUME_MAX_MS
 
 
 def run_reference(

@@ -4,8 +4,8 @@ The *effective time* of a record is the greatest append time of its partition up
 is that of the newest record read: whoever has read it has read all that stands before it.
 
 A *gap* (a, b) is one between neighbouring records that is longer than `outage_min_ms`. It is an *outage* if one run of
-the ticker wrote just before it and first after it: then nobody could write, and nobody was silent. Until that is known
-the partition is decided up to a.
+the ticker wrote just before it and soon after it: then nobody could write, and nobody was silent. What other runs wrote
+meanwhile does not matter. Until that is known the partition is decided up to a.
 """
 
 from __future__ import annotations
@@ -22,25 +22,33 @@ RESUME_MAX_MS: Final = 10_000
 INTERVALS_BEFORE_MAX: Final = 2
 """Most that the tick before a gap may be older than the gap's last record, in intervals of the ticker."""
 
+STEPPED_MAX_MS: Final = 60_000
+"""Most that effective time may be beyond that, where append times have stepped back, ms."""
+
 _RUNS_REMEMBERED: Final = 64
 _UNKNOWN_MS: Final = -1
 _MANY: Final = 2**31
 
 
 class LastTick(msgspec.Struct, frozen=True, array_like=True):
-    """Hold the newest tick of a job: of which of its runs, its own append time (epoch ms), and its interval (ms)."""
+    """The newest tick of a run: its own append time, its effective time (epoch ms), and its interval (ms)."""
 
-    run: str
     append_ms: int
+    time_ms: int
     interval_ms: int
+
+    def is_forgotten(self, now_ms: int) -> bool:
+        """Return whether effective time has come so far, epoch ms, that the run counts as ended."""
+        return now_ms - self.time_ms > INTERVALS_BEFORE_MAX * self.interval_ms + STEPPED_MAX_MS
 
 
 class Gap(msgspec.Struct, array_like=True):
-    """Hold a gap that may be an outage: from when to when (epoch ms), and the run that must come back, by job."""
+    """A gap that may be an outage: from when to when (epoch ms), the runs just before it, and whether one is back."""
 
     from_ms: int
     to_ms: int
-    runs: dict[str, str]
+    runs: list[str]
+    proven: bool = False
 
 
 class Outage(msgspec.Struct, frozen=True, array_like=True):
@@ -62,7 +70,7 @@ class Partition(msgspec.Struct):
         number: which.
         watermark_ms: effective time of the newest record, epoch ms; -1 if nothing was read.
         append_ms: append time of that record itself, epoch ms.
-        ticks: the newest tick by job; without a list of its runs every run counts as a job.
+        ticks: the newest tick of each run that may still be alive.
         gaps: that are not decided, the first one first.
         due: (moment, group id) of groups to be run once this partition has come that far, as a heap, epoch ms.
     """
@@ -92,35 +100,34 @@ class Partition(msgspec.Struct):
         if before_ms != _UNKNOWN_MS and now_ms - before_ms > outage_min_ms:
             self._open_gap(before_ms, now_ms)
         self.watermark_ms, self.append_ms = now_ms, append_ms
-        outages = []
         if tick is not None and tick.run and (not runs or tick.run in runs):
-            job = "" if runs else tick.run
-            outages = self._came_back(job, tick.run, now_ms)
-            self.ticks.pop(job, None)
-            self.ticks[job] = LastTick(tick.run, append_ms, tick.interval_ms)
-            if len(self.ticks) > _RUNS_REMEMBERED:
-                del self.ticks[next(iter(self.ticks))]
-        if self.gaps:
-            self.gaps = [gap for gap in self.gaps if gap.runs and now_ms - gap.to_ms <= RESUME_MAX_MS]
+            self._take_tick(tick, append_ms, now_ms)
+        outages = []
+        # In the order of the log: one that is proven waits for those before it, which a run may yet come back from.
+        while self.gaps and (self.gaps[0].proven or now_ms - self.gaps[0].to_ms > RESUME_MAX_MS):
+            gap = self.gaps.pop(0)
+            if gap.proven:
+                outages.append(Outage(gap.from_ms, gap.to_ms, self.number))
         return outages
+
+    def _take_tick(self, tick: Tick, append_ms: int, now_ms: int) -> None:
+        for gap in self.gaps:
+            gap.proven |= tick.run in gap.runs and now_ms - gap.to_ms <= RESUME_MAX_MS
+        self.ticks.pop(tick.run, None)
+        self.ticks[tick.run] = LastTick(append_ms, now_ms, tick.interval_ms)
+        self.ticks = {run: last for run, last in self.ticks.items() if not last.is_forgotten(now_ms)}
+        if len(self.ticks) > _RUNS_REMEMBERED:
+            del self.ticks[next(iter(self.ticks))]
 
     def _open_gap(self, before_ms: int, now_ms: int) -> None:
-        runs = {
-            job: tick.run
-            for job, tick in self.ticks.items()
+        runs = [
+            run
+            for run, tick in self.ticks.items()
             if self.append_ms - tick.append_ms <= INTERVALS_BEFORE_MAX * tick.interval_ms
-        }
+            and not tick.is_forgotten(before_ms)
+        ]
         if runs:
             self.gaps.append(Gap(before_ms, now_ms, runs))
-
-    def _came_back(self, job: str, run: str, now_ms: int) -> list[Outage]:
-        outages = []
-        for gap in self.gaps:
-            expected = gap.runs.pop(job, None)
-            if expected == run and now_ms - gap.to_ms <= RESUME_MAX_MS:
-                outages.append(Outage(gap.from_ms, gap.to_ms, self.number))
-                gap.runs.clear()
-        return outages
 
 
 def home_of(group_id: str, partitions: int) -> int:

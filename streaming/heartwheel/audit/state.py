@@ -15,7 +15,7 @@ from heartwheel.audit.recent import Recent
 from heartwheel.audit.rules.model import Group
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
-FORMAT = 3
+FORMAT = 4
 """The version of what is written down."""
 
 

@@ -19,12 +19,14 @@ from heartwheel.log_time.outage import (
     Gap,
     Outage,
     TickSeen,
+    evidence,
     is_in_time,
-    is_outage,
+    is_long,
+    is_remembered,
+    just_before,
     kind_of,
-    may_be_outage,
 )
-from heartwheel.log_time.reading import Reading
+from heartwheel.log_time.reading import Reading, first_of_each
 
 Ints = NDArray[np.int64]
 
@@ -46,13 +48,13 @@ class PartitionTime(msgspec.Struct, array_like=True):
     Args:
         watermark_ms: effective time of the newest record read, epoch ms.
         last_append_ms: append time of that record itself, epoch ms.
-        tick: the newest tick of a known run.
-        gaps: those that wait for a tick to tell what they were, in the order of the log.
+        ticks: the newest tick of each known run that may still stand just before a gap.
+        gaps: those that wait for a tick to tell what they were, in the order of the log, and outages behind them.
     """
 
     watermark_ms: int
     last_append_ms: int
-    tick: TickSeen | None = None
+    ticks: list[TickSeen] = []
     gaps: list[Gap] = []
 
     @property
@@ -155,27 +157,34 @@ class LogTime(msgspec.Struct):
         self._count(readings, counts)
         outages: list[Outage] = []
         for reading in readings:
-            before = self.partitions.get(reading.partition)
-            gaps = _gaps(before, reading)
-            after = self.partitions[reading.partition] = PartitionTime(
-                max(reading.last_ms, before.watermark_ms if before else UNKNOWN_MS),
-                reading.last_append_ms,
-                reading.last_tick or (before.tick if before else None),
-            )
-            for gap in gaps:
-                if not may_be_outage(gap, outage_min_ms=outage_min_ms):
-                    continue
-                if not is_in_time(gap, now_ms=after.watermark_ms):
-                    continue
-                if gap.tick_after is None:
-                    after.gaps.append(gap)
-                elif is_outage(gap):
-                    kind = kind_of(gap, newest=reading.last_tick)
-                    outages.append(Outage(reading.partition, gap.before_ms, gap.after_ms, kind))
+            outages += self._read(reading, outage_min_ms)
             for mark in reading.marks:
                 source = self.source(mark.feed, reading.partition)
                 outages += self.feed(source).read(mark, source)
         return sorted(outages, key=lambda outage: (outage.before_ms, outage.partition))
+
+    def _read(self, reading: Reading, outage_min_ms: int) -> list[Outage]:
+        """Take in what was read of a partition; return its outages that are certain now."""
+        before = self.partitions.get(reading.partition)
+        floor = before.watermark_ms if before else UNKNOWN_MS
+        last = [_raised(tick, floor) for tick in reading.last_ticks]
+        after = self.partitions[reading.partition] = PartitionTime(max(reading.last_ms, floor), reading.last_append_ms)
+        ticks = _with_earlier(last, before.ticks if before else [])
+        after.ticks = [tick for tick in ticks if is_remembered(tick, after.watermark_ms)]
+        outages = []
+        for gap in _gaps(before, reading):
+            if not is_long(gap, outage_min_ms=outage_min_ms):
+                continue
+            gap.ticks_before = just_before(gap)
+            seen = evidence(gap)
+            if seen is None and (not gap.ticks_before or not is_in_time(gap, after.watermark_ms)):
+                continue
+            if seen is None or after.gaps:
+                after.gaps.append(gap)  # outages are told in the order of the log, so one may wait for a gap before it
+                continue
+            newest = next((tick for tick in last if tick.run == seen[0].run), seen[1])
+            outages.append(Outage(reading.partition, gap.before_ms, gap.after_ms, kind_of(gap, seen[0], newest)))
+        return outages
 
     def _count(self, readings: list[Reading], counts: Sequence[int]) -> None:
         """Learn how many partitions there are, and since when."""
@@ -233,11 +242,25 @@ def _gaps(before: PartitionTime | None, reading: Reading) -> list[Gap]:
     if before is None:
         return list(reading.gaps)
     floor = before.watermark_ms
-    gaps = [msgspec.structs.replace(gap, tick_after=reading.first_tick) for gap in before.gaps]
+    gaps = list(before.gaps)
     if reading.first_ms > floor:
-        gaps.append(Gap(floor, before.last_append_ms, reading.first_ms, before.tick, reading.first_tick))
-    gaps += (
-        msgspec.structs.replace(gap, before_ms=max(gap.before_ms, floor), tick_before=gap.tick_before or before.tick)
-        for gap in reading.gaps
-    )
+        gaps.append(Gap(floor, before.last_append_ms, reading.first_ms, before.ticks))
+    for gap in gaps:
+        after = [tick for tick in reading.first_ticks if is_in_time(gap, tick.at_ms)]
+        gap.ticks_after = first_of_each([*gap.ticks_after, *after])
+    for gap in reading.gaps:
+        ticks = [_raised(tick, floor) for tick in gap.ticks_before]
+        known = _with_earlier(ticks, before.ticks)
+        gaps.append(Gap(max(gap.before_ms, floor), gap.last_append_ms, gap.after_ms, known, gap.ticks_after))
     return gaps
+
+
+def _raised(tick: TickSeen, floor: int) -> TickSeen:
+    """Return a tick with the effective time that it has where its partition had come to a time before, epoch ms."""
+    return tick if tick.at_ms >= floor else msgspec.structs.replace(tick, at_ms=floor)
+
+
+def _with_earlier(ticks: list[TickSeen], earlier: list[TickSeen]) -> list[TickSeen]:
+    """Return the newest tick of each run of two lists, the second of which is of before."""
+    known = {tick.run for tick in ticks}
+    return [*(tick for tick in earlier if tick.run not in known), *ticks]

@@ -2,16 +2,21 @@
 
 While a partition can be written and the ticker lives, a tick comes every interval. So a gap between neighbouring
 records that is longer than `engine.outage_min`, with a tick just before it, is no silence of the members: either nobody
-could write, or the ticker was gone. *Who writes the next tick says which.* The same run of the ticker: Kafka was away
-(or the driver was paused, or the broker's clock jumped), and the sessions of that partition start anew at its end, as
-Kafka's own coordinator gives every member a whole session when it loads a partition. Another run: the job was
-restarted, and nothing is renewed, so that restarting again and again keeps nobody alive (promise P5).
+could write, or the ticker was gone. *Who writes after it says which.* A run of the ticker that had written before it:
+Kafka was away (or the driver was paused, or the broker's clock jumped), and the sessions of that partition start anew
+at its end, as Kafka's own coordinator gives every member a whole session when it loads a partition. Other runs alone:
+the job was restarted, and nothing is renewed, so that restarting again and again keeps nobody alive (promise P5).
 
-The rule, on effective times (`heartwheel.log_time.reading`): a gap (a, b) of one partition is an outage if
+The rule, on effective times (`heartwheel.log_time.reading`): a gap (a, b) of one partition is an outage if there is a
+run that lived through it, whoever else ticks meanwhile:
 
 1. b - a > outage_min;
-2. the last tick before it was appended at most two of its intervals before the gap's last record;
-3. the first tick after it, by a known run, is of the same run as that, and at most `RESUME_MAX_MS` after b.
+2. its last tick before the gap was appended at most two of its intervals before the gap's last record, and, where
+   append times step back, at most `FORGOTTEN_MS` more by effective time;
+3. its first tick after the gap is at most `RESUME_MAX_MS` after b.
+
+Whoever else ticks takes nothing from that: two drivers may be alive, and a tick may be copied. So after a restart the
+partition is undecided for `RESUME_MAX_MS`, as the run before may be alive.
 
 Only ticks of known runs count: those with which this checkpoint was started. Others give time, like any record.
 """
@@ -28,6 +33,13 @@ RESUME_MAX_MS: Final = 10_000
 
 Measured: 0.2 to 0.3 s. A client that has to find a new leader takes seconds. Until then nothing of the partition is
 decided, so this bounds for how long records are held back."""
+
+
+FORGOTTEN_MS: Final = 60_000
+"""How far, beyond two of its intervals, effective time may have come since a run's last tick, ms.
+
+Own append times tell how long a ticker has been silent, also where effective time stands still or has jumped. This
+bounds how many runs a partition has to remember."""
 
 
 class OutageKind(enum.StrEnum):
@@ -57,22 +69,22 @@ class TickSeen(msgspec.Struct, frozen=True, array_like=True):
     interval_ms: int
 
 
-class Gap(msgspec.Struct, frozen=True, array_like=True):
+class Gap(msgspec.Struct, array_like=True):
     """Two neighbouring records of a partition that lie far apart.
 
     Args:
         before_ms: effective time of the first, epoch ms.
         last_append_ms: its own append time, epoch ms.
         after_ms: effective time of the second, epoch ms.
-        tick_before: the last tick before the gap; `None` if none is known (yet).
-        tick_after: the first tick after it, likewise.
+        ticks_before: the last tick of each run before the gap, as far as it is known.
+        ticks_after: the first tick of each run after it that came in time, likewise, in the order of the log.
     """
 
     before_ms: int
     last_append_ms: int
     after_ms: int
-    tick_before: TickSeen | None = None
-    tick_after: TickSeen | None = None
+    ticks_before: list[TickSeen] = []
+    ticks_after: list[TickSeen] = []
 
 
 class Outage(msgspec.Struct, frozen=True, array_like=True):
@@ -93,36 +105,43 @@ class Outage(msgspec.Struct, frozen=True, array_like=True):
     group_id: str = ""
 
 
-def may_be_outage(gap: Gap, *, outage_min_ms: int) -> bool:
-    """Tell whether points 1 and 2 of the rule hold, so that the tick after the gap decides."""
-    tick = gap.tick_before
-    if tick is None or gap.after_ms - gap.before_ms <= outage_min_ms:
-        return False
-    return gap.last_append_ms - tick.append_ms <= 2 * tick.interval_ms
+def is_remembered(tick: TickSeen, watermark_ms: int) -> bool:
+    """Return whether a run's last tick may still stand just before a gap that begins at a time, epoch ms."""
+    return watermark_ms - tick.at_ms <= 2 * tick.interval_ms + FORGOTTEN_MS
 
 
-def is_in_time(gap: Gap, *, now_ms: int) -> bool:
-    """Tell whether the tick after a gap came in time, or still can at `now_ms`, that of the newest record, epoch ms."""
-    return (now_ms if gap.tick_after is None else gap.tick_after.at_ms) - gap.after_ms <= RESUME_MAX_MS
+def just_before(gap: Gap) -> list[TickSeen]:
+    """Return the ticks of the runs that were alive when a gap began: point 2 of the rule."""
+    return [
+        tick
+        for tick in gap.ticks_before
+        if gap.last_append_ms - tick.append_ms <= 2 * tick.interval_ms and is_remembered(tick, gap.before_ms)
+    ]
 
 
-def is_outage(gap: Gap) -> bool:
-    """Tell whether the run that wrote before a gap is that which wrote after it; the rest of the rule is known."""
-    before, after = gap.tick_before, gap.tick_after
-    return before is not None and after is not None and before.run == after.run
+def is_long(gap: Gap, *, outage_min_ms: int) -> bool:
+    """Return whether a gap is long enough for an outage: point 1 of the rule."""
+    return gap.after_ms - gap.before_ms > outage_min_ms
 
 
-def kind_of(gap: Gap, *, newest: TickSeen | None) -> OutageKind:
+def is_in_time(gap: Gap, at_ms: int) -> bool:
+    """Return whether a tick of that time, epoch ms, comes soon enough after a gap: point 3 of the rule."""
+    return at_ms - gap.after_ms <= RESUME_MAX_MS
+
+
+def evidence(gap: Gap) -> tuple[TickSeen, TickSeen] | None:
+    """Return the ticks of a run that lived through a gap, last before and first after it; `None` if none did."""
+    alive = {tick.run: tick for tick in just_before(gap)}
+    return next(((alive[after.run], after) for after in gap.ticks_after if after.run in alive), None)
+
+
+def kind_of(gap: Gap, before: TickSeen, after: TickSeen) -> OutageKind:
     """Name what a gap was: if the ticker lived through far less time than the broker's clock shows, that one jumped.
 
     Args:
-        gap: with both its ticks.
-        newest: the newest tick that was read with it: the first after the gap may have been on its way before it.
+        gap: that was an outage.
+        before: the last tick before it of a run that lived through it.
+        after: the newest tick of that run that was read: the first after the gap may have been on its way before it.
     """
-    before, after = gap.tick_before, gap.tick_after
-    if before is None or after is None:
-        return OutageKind.CLOCK_JUMP
-    if newest is not None and newest.run == before.run:
-        after = newest
     lived_ms = after.mono_ms - before.mono_ms - (after.at_ms - gap.after_ms)
     return OutageKind.UNWRITABLE if 2 * lived_ms >= gap.after_ms - gap.before_ms else OutageKind.CLOCK_JUMP

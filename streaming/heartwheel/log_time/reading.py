@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.log_time.feeds import FeedMark, note_mark
-from heartwheel.log_time.outage import Gap, TickSeen, is_in_time, may_be_outage
+from heartwheel.log_time.outage import Gap, TickSeen, is_in_time
 from heartwheel.wire.passed_on import Mark
 from heartwheel.wire.tick import Tick
 
@@ -31,8 +31,8 @@ class Reading(msgspec.Struct, array_like=True):
         last_append_ms: append time of the last record itself, epoch ms.
         regressed: how many records were appended, by their time, before an earlier one.
         partitions: the newest count of the topic's partitions in a tick; 0 if there was none.
-        first_tick: the first tick of a known run.
-        last_tick: the last one.
+        first_ticks: the first tick of each known run, in the order of the log.
+        last_ticks: the last tick of each known run, in the order of the log.
         gaps: those that may be outages, in the order of the log.
         marks: what each feed has passed on, in the order of the log.
     """
@@ -44,8 +44,8 @@ class Reading(msgspec.Struct, array_like=True):
     last_append_ms: int
     regressed: int = 0
     partitions: int = 0
-    first_tick: TickSeen | None = None
-    last_tick: TickSeen | None = None
+    first_ticks: list[TickSeen] = msgspec.field(default_factory=list)
+    last_ticks: list[TickSeen] = msgspec.field(default_factory=list)
     gaps: list[Gap] = msgspec.field(default_factory=list)
     marks: list[FeedMark] = msgspec.field(default_factory=list)
 
@@ -106,9 +106,7 @@ class ReadingsBuilder:
         ]
         reading.partitions = max([reading.partitions, *(tick.partitions for tick in ticks if tick.run in self._runs)])
         self._find_gaps(reading, before, effective, known)
-        if known:
-            reading.first_tick = reading.first_tick or known[0][1]
-            reading.last_tick = known[-1][1]
+        reading.first_ticks = first_of_each([*reading.first_ticks, *(tick for _, tick in known)])
         reading.last_ms = int(effective[-1])
         reading.last_append_ms = int(append_ms[-1])
         return effective
@@ -125,31 +123,40 @@ class ReadingsBuilder:
         note_mark(self._readings[partition].marks, mark, at_ms, append_ms)
 
     def _find_gaps(self, reading: Reading, before: Ints, effective: Ints, known: list[tuple[int, TickSeen]]) -> None:
-        """Keep the gaps among the next records that may be outages, and close open ones by their first tick."""
-        now_ms = int(effective[-1])
-        if reading.gaps and reading.gaps[-1].tick_after is None:
-            first = known[0][1] if known else None
-            gaps = (gap if gap.tick_after else msgspec.structs.replace(gap, tick_after=first) for gap in reading.gaps)
-            reading.gaps = [gap for gap in gaps if is_in_time(gap, now_ms=now_ms)]
+        """Note the gaps among the next records that may be outages, and the ticks on both sides of each."""
         steps = np.diff(effective, prepend=reading.last_ms)
         rows = np.flatnonzero(steps > self._outage_min_ms)
-        if not len(rows):
-            return
-        at = np.fromiter((row for row, _ in known), np.int64, len(known))
         # The tick before a gap is at a row before that of its second record, the tick after it may be that very one.
-        for row, following in zip(rows.tolist(), np.searchsorted(at, rows).tolist(), strict=True):
-            gap = Gap(
-                int(effective[row] - steps[row]),
-                reading.last_append_ms if row == 0 else int(before[row]),
-                int(effective[row]),
-                known[following - 1][1] if following else reading.last_tick,
-                known[following][1] if following < len(known) else None,
-            )
-            # Of one before the first tick of the reading the shard alone knows the tick before it.
-            early = gap.tick_before is None
-            if (early or may_be_outage(gap, outage_min_ms=self._outage_min_ms)) and is_in_time(gap, now_ms=now_ms):
-                reading.gaps.append(gap)
+        stops = np.searchsorted([row for row, _ in known], rows).tolist() if len(rows) else []
+        done = 0
+        for row, stop in zip(rows.tolist(), stops, strict=True):
+            self._note_ticks(reading, known[done:stop])
+            done = stop
+            last_append_ms = reading.last_append_ms if row == 0 else int(before[row])
+            before_ms, after_ms = int(effective[row] - steps[row]), int(effective[row])
+            reading.gaps.append(Gap(before_ms, last_append_ms, after_ms, reading.last_ticks, []))
+        self._note_ticks(reading, known[done:])
+        # Which runs lived before a gap the shard alone may know, but all of those that came back in time are here.
+        now_ms = int(effective[-1])
+        reading.gaps = [gap for gap in reading.gaps if gap.ticks_after or is_in_time(gap, now_ms)]
+
+    @staticmethod
+    def _note_ticks(reading: Reading, known: list[tuple[int, TickSeen]]) -> None:
+        """Note ticks behind the gaps of a reading as the last of their runs, and as the first after those gaps."""
+        for _, tick in known:
+            for gap in reversed(reading.gaps):
+                if not is_in_time(gap, tick.at_ms):
+                    break
+                gap.ticks_after = first_of_each([*gap.ticks_after, tick])
+        if known:
+            last = {tick.run: tick for _, tick in known}
+            reading.last_ticks = [*(tick for tick in reading.last_ticks if tick.run not in last), *last.values()]
 
     def readings(self) -> list[Reading]:
         """Return what was read of every partition."""
         return list(self._readings.values())
+
+
+def first_of_each(ticks: Sequence[TickSeen]) -> list[TickSeen]:
+    """Return the first tick of each run."""
+    return list({tick.run: tick for tick in reversed(ticks)}.values())[::-1]

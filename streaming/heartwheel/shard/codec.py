@@ -17,7 +17,8 @@
 
 A section that comes out as it came in goes on as the text that it was.
 
-Version history: 1, time from the driver's clock; 2, time from the log; 3, ASCII of seven bits, times as differences.
+Version history: 1, time from the driver's clock; 2, time from the log; 3, ASCII of seven bits, times as differences;
+4, the last tick of each run.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ from heartwheel.shard.text import TextTable
 from heartwheel.shard.timers import read_timers, write_timers
 from timing_wheel import SnapshotError, TimingWheel
 
-BLOB_VERSION: Final = 3
+BLOB_VERSION: Final = 4
 """The version that is written. Newer ones are refused by name, and so are older ones: the first knows the time of no
-partition, and what it holds was decided by another clock; no release wrote the second."""
+partition, and what it holds was decided by another clock; no release wrote the second and the third."""
 
 _NOISE: Final = frozenset({"fingerprints"})
 """Sections that no compression makes smaller."""

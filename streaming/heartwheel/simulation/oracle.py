@@ -15,7 +15,7 @@ from typing import NamedTuple
 from heartwheel.coordinator.consumer_config import EpochConfig
 from heartwheel.coordinator.manager import AnyGroup, GroupManager
 from heartwheel.coordinator.model import Group
-from heartwheel.log_time.outage import RESUME_MAX_MS
+from heartwheel.log_time.outage import FORGOTTEN_MS, RESUME_MAX_MS
 from heartwheel.partitioner import partition_of, shard_of
 from heartwheel.simulation.checkpoint import Checkpoint
 from heartwheel.simulation.plan import VALUE_BYTES_MAX, Plan
@@ -123,26 +123,41 @@ class Log:
 
     def _outages(self, partition: int) -> list[Gone]:
         found = []
-        for one, two, before, after in self._gaps(partition):
-            same = after is not None and before.tick and after.tick and before.tick["run"] == after.tick["run"]
-            if after is not None and same and after.time_ms - two.time_ms <= RESUME_MAX_MS:
+        for one, two, came_back_ms in self._gaps(partition):
+            if came_back_ms is not None and one.time_ms < self._decided_ms(partition):
                 found.append(Gone(one.time_ms, two.time_ms, partition))
         return found
 
-    def _gaps(self, partition: int) -> list[tuple[_Read, _Read, _Read, _Read | None]]:
-        """List gaps before which the ticker lived: both records, the last tick before, the first one after."""
+    def _gaps(self, partition: int) -> list[tuple[_Read, _Read, int | None]]:
+        """List gaps before which a ticker lived: both records, and when one of those that lived came back in time."""
         log, found = self._read[partition], []
         for at, (one, two) in enumerate(pairwise(log)):
             if two.time_ms - one.time_ms <= self._plan.outage_min_ms:
                 continue
-            before = next((read for read in reversed(log[: at + 1]) if read.tick), None)
-            after = next((read for read in log[at + 1 :] if read.tick), None)
-            if before is None or before.tick is None:
-                continue
-            # Where append times step back, only the records' own tell how long the ticker had been silent.
-            if one.record.append_ms - before.record.append_ms <= 2 * int(before.tick["interval_ms"]):
-                found.append((one, two, before, after))
+            alive = self._alive(log[: at + 1])
+            back = (
+                read.time_ms
+                for read in log[at + 1 :]
+                if read.tick and read.tick["run"] in alive and read.time_ms - two.time_ms <= RESUME_MAX_MS
+            )
+            if alive:
+                found.append((one, two, next(back, None)))
         return found
+
+    @staticmethod
+    def _alive(log: list[_Read]) -> set[str]:
+        """Return the runs that have just ticked at the end of a log."""
+        alive, seen, last = set(), set(), log[-1]
+        for read in reversed(log):
+            if read.tick is None or read.tick["run"] in seen:
+                continue
+            run, interval_ms = str(read.tick["run"]), int(read.tick["interval_ms"])
+            seen.add(run)
+            # Where append times step back, only the records' own tell how long the ticker had been silent.
+            own_ms, log_ms = last.record.append_ms - read.record.append_ms, last.time_ms - read.time_ms
+            if own_ms <= 2 * interval_ms and log_ms <= 2 * interval_ms + FORGOTTEN_MS:
+                alive.add(run)
+        return alive
 
     def _decided_ms(self, partition: int) -> int:
         log = self._read.get(partition)
@@ -150,8 +165,8 @@ class Log:
             return -1
         open_gaps = [
             one.time_ms
-            for one, two, _, after in self._gaps(partition)
-            if after is None and log[-1].time_ms - two.time_ms <= RESUME_MAX_MS
+            for one, two, came_back_ms in self._gaps(partition)
+            if came_back_ms is None and log[-1].time_ms - two.time_ms <= RESUME_MAX_MS
         ]
         return min([log[-1].time_ms, *open_gaps])
 

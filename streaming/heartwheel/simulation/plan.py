@@ -74,6 +74,8 @@ class Plan:
         transactions: when a transaction is open in a partition.
         troubles: of the ticker.
         liar: whether somebody else ticks, too, and lies.
+        rival_rate: how likely a process that is replaced goes on ticking for a while.
+        copy_rate: how likely somebody copies a tick, each time one lands.
         grain_ms: waits are multiples of it; coarse grains make things happen at the same millisecond.
         groups: who sends.
         passed_on: the feeds, and whom they pass on.
@@ -110,6 +112,8 @@ class Plan:
     transactions: tuple[Outage, ...]
     troubles: tuple[Trouble, ...]
     liar: bool
+    rival_rate: float
+    copy_rate: float
     grain_ms: int
     groups: tuple[GroupPlan, ...]
     passed_on: FeedsPlan
@@ -156,6 +160,8 @@ def draw_plan(seed: int) -> Plan:
         transactions=_draw_transactions(dice, feed_ms, partitions),
         troubles=_draw_troubles(dice, feed_ms, partitions, tick_interval_ms),
         liar=dice.random() < 0.2,
+        rival_rate=Random(f"rivals of {seed}").choice((0.0, 0.0, 0.0, 0.5)),
+        copy_rate=Random(f"copies of {seed}").choice((0.0, 0.0, 0.0, 0.02, 0.3)),
         grain_ms=dice.choice((1, 1, 50, 100)),
         groups=_draw_groups(dice, partitions) + _draw_epoch_groups(seed),
         passed_on=draw_feeds(seed, feed_ms),

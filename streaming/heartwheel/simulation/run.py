@@ -6,6 +6,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import NamedTuple
 
+from heartwheel.log_time.outage import RESUME_MAX_MS
 from heartwheel.simulation.audited import audited
 from heartwheel.simulation.job import Job
 from heartwheel.simulation.judge import Judge
@@ -15,8 +16,8 @@ from heartwheel.simulation.problem import Problem
 from heartwheel.simulation.story import Story
 from heartwheel.simulation.topic import Topic
 
-_LAST_TIMERS_MS = 8_000
-"""Longer than every timer that can still be running when the last member has stopped, ms."""
+_LAST_TIMERS_MS = 8_000 + RESUME_MAX_MS
+"""Longer than every timer that can still be running when the last member has stopped, and than a gap before, ms."""
 
 _SETTLED_AFTER = 20
 """Triggers after which a job that defers verdicts must have written them all."""

@@ -12,6 +12,20 @@ from heartwheel.simulation.story import Story
 from heartwheel.simulation.topic import Topic
 from heartwheel.wire.tick import Tick, encode_tick
 
+NEVER_MS: Final = 2**53
+"""When a process ends of which that is not known yet, true ms."""
+
+
+class _Life:
+    """A process that ticks: its run, when it began and ticks next, which partitions wait for an answer (true ms)."""
+
+    def __init__(self, run: str, true_ms: int) -> None:
+        self.run = run
+        self.began_ms = self.next_ms = true_ms
+        self.until_ms = NEVER_MS
+        self.busy: dict[int, int] = {}
+
+
 _BACK_MS: Final = (5, 120, 260)
 """How long after an outage a ticker has found its partitions again, ms."""
 
@@ -32,24 +46,29 @@ class Ticker:
         self._topic = topic
         self._story = story
         self._dice = Random(f"ticker {plan.seed}")
-        self._alive = False
-        self._now_ms = self._next_ms = self._began_ms = 0
+        self._rival_dice = Random(f"rivals {plan.seed}")
+        self._lives: list[_Life] = []
         self._flying: list[tuple[int, int, int, bytes]] = []
-        self._busy: dict[int, int] = {}
+        self._written: list[tuple[int, bytes]] = []
         self._numbers = count()
 
     def start(self, true_ms: int) -> None:
         """Begin a run: the ticker of a new process."""
         self.advance(true_ms)
         self.runs.append(f"{self._plan.seed % 2**32:08x}{len(self.runs):08x}")
-        self._alive = True
-        self._began_ms = self._next_ms = true_ms
-        self._busy.clear()
+        self._lives.append(_Life(self.runs[-1], true_ms))
 
     def stop(self, true_ms: int) -> None:
-        """End with the process; what is on its way may land all the same, or not."""
+        """End with the process; what is on its way may land all the same, or not.
+
+        A process that is cut off from its checkpoint lives on for a while, and ticks beside the one that follows it.
+        """
         self.advance(true_ms)
-        self._alive = False
+        if self._lives and self._rival_dice.random() < self._plan.rival_rate:
+            self._story.mark("fault ticks of two drivers")
+            self._lives[-1].until_ms = true_ms + self._rival_dice.choice((700, 4_000, 20_000))
+        elif self._lives:
+            self._lives.pop()
         if self._dice.random() < 0.5:
             self._flying.clear()
 
@@ -57,24 +76,37 @@ class Ticker:
         """Let time pass; ticks are sent and land."""
         while True:
             landing_ms = self._flying[0][0] if self._flying else true_ms + 1
-            sending_ms = self._next_ms if self._alive else true_ms + 1
+            life = min(self._lives, key=lambda each: each.next_ms, default=None)
+            sending_ms = true_ms + 1 if life is None else life.next_ms
             if min(landing_ms, sending_ms) > true_ms:
                 break
-            if landing_ms <= sending_ms:
+            if landing_ms <= sending_ms or life is None:
                 _, _, partition, value = heappop(self._flying)
                 self._topic.append(partition, value, landing_ms)
+                self._written.append((partition, value))
+                self._copy(landing_ms)
+            elif sending_ms > life.until_ms:
+                self._lives.remove(life)
             else:
-                self._send(sending_ms)
-                self._next_ms = sending_ms + self._plan.tick_interval_ms
-        self._now_ms = true_ms
+                self._send(sending_ms, life)
+                life.next_ms = sending_ms + self._plan.tick_interval_ms
 
-    def _send(self, true_ms: int) -> None:
+    def _copy(self, true_ms: int) -> None:
+        """Let somebody who may write to the topic copy a tick of any run into the partition that it is from."""
+        dice = self._rival_dice
+        if dice.random() < self._plan.copy_rate:
+            self._story.mark("fault tick copied")
+            partition, value = dice.choice(self._written)
+            if self._topic.outage_at(partition, true_ms) is None:
+                self._topic.append(partition, value, true_ms)
+
+    def _send(self, true_ms: int, life: _Life) -> None:
         plan, topic = self._plan, self._topic
         partitions = topic.count_at(true_ms)
-        value = encode_tick(Tick(self.runs[-1], true_ms - self._began_ms, partitions, plan.tick_interval_ms))
+        value = encode_tick(Tick(life.run, true_ms - life.began_ms, partitions, plan.tick_interval_ms))
         for partition in range(partitions):
             trouble = next((one for one in plan.troubles if one.hits(partition, true_ms)), None)
-            if self._busy.get(partition, -1) > true_ms or (trouble is not None and not trouble.lag_ms):
+            if life.busy.get(partition, -1) > true_ms or (trouble is not None and not trouble.lag_ms):
                 continue
             landing_ms = true_ms + (trouble.lag_ms if trouble else self._dice.choice((0, 1, 4)))
             busy_ms = landing_ms
@@ -84,6 +116,6 @@ class Ticker:
                 landing_ms, busy_ms = outage.to_ms, outage.to_ms + self._dice.choice(_BACK_MS)
                 if self._dice.random() < 0.3:
                     landing_ms = -1
-            self._busy[partition] = busy_ms
+            life.busy[partition] = busy_ms
             if landing_ms >= 0:
                 heappush(self._flying, (landing_ms, next(self._numbers), partition, value))

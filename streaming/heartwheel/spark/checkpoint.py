@@ -20,9 +20,10 @@ from heartwheel.spark.job_config import cores_of
 from heartwheel.spark.planned_batch import OFFSETS
 
 MANIFEST: Final = "heartwheel.json"
-FORMAT: Final = 3
+FORMAT: Final = 4
 """The version of the checkpoint's layout, and of the oldest state that is carried on. In the first, time came from the
-driver's clock, and ticks were a source of Spark's; the second, which no release wrote, had states in base64."""
+driver's clock, and ticks were a source of Spark's; no release wrote the second, which had states in base64, and the
+third, whose states knew the last tick of one run alone."""
 
 RUNS: Final = "runs"
 """The folder of the runs of the ticker that the checkpoint was started with: ticks of others are no evidence."""
