@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict, deque
 from typing import NamedTuple
 
@@ -13,11 +14,14 @@ from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
 from heartwheel.feed.classic import ClassicMembers
-from heartwheel.feed.members import Sent, group_name
+from heartwheel.feed.members import Sent, group_name, identity
 from heartwheel.feed.schedule import Action, FeedPlan, steps
+from heartwheel.live.returns import Arrival, is_return
 from heartwheel.wire.events import EventType, decode_event
 from heartwheel.wire.verdicts import Kind, Verdict
+from support.output_rows import expired as expired_row
 
+UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 PLAN = FeedPlan(
     groups=3,
     members_per_group=5,
@@ -143,10 +147,15 @@ def test_groups_rebalance_and_settle() -> None:
 
 
 def test_every_start_gets_a_new_member_id() -> None:
-    """A member that returns is a new one for the coordinator, as a restarted consumer is."""
+    """A member that returns is a new one for the coordinator, as a restarted consumer is, and is known to be back."""
     members = ClassicMembers(PLAN)
     list(members.act(0, Action.START, 0))
     first = members.member_id(0)
     list(members.act(0, Action.KILL, 1))
     list(members.act(0, Action.RETURN, 20_000))
     assert members.member_id(0) != first
+    who = identity(PLAN, 0)
+    gone = expired_row(who.group_id, first, client_id=who.client_id)
+    back = Arrival(group_id=who.group_id, member_id=members.member_id(0), time_ms=gone.deadline_ms)
+    assert is_return(gone, back)
+    assert re.fullmatch(f"{who.client_id}-{UUID}", first)

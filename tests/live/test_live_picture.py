@@ -8,7 +8,7 @@ import pytest
 from heartwheel.live import group_index
 from heartwheel.live.groups import group_detail
 from heartwheel.live.picture import Picture
-from heartwheel.live.returns import Arrival, came_back, is_return
+from heartwheel.live.returns import Arrival, came_back, can_be_recognised, is_return
 from heartwheel.live.seen import Seen
 from heartwheel.live.storms import StormRule
 from support.output_rows import T0, begun, expired, job, joined, status, topic_rows
@@ -124,6 +124,22 @@ def test_who_was_there_before_has_not_come_back() -> None:
 def test_a_member_is_known_by_its_client(joined_id: str, back: bool) -> None:  # noqa: FBT001 - a parameter
     """A dynamic member comes back as its client's id, a dash and a uuid; a worker as itself."""
     assert is_return(expired("g", "m", client_id="app"), arrival(joined_id)) is back
+
+
+def test_member_whose_client_was_never_named_is_known_by_its_own_id() -> None:
+    """A member that joined before anybody listened has no client's id, but a broker's id begins with it."""
+    before = f"app-{'1' * 8}-1111-4111-8111-{'1' * 12}"
+    assert is_return(expired("g", before), arrival(f"app-{UUID}"))
+    assert not is_return(expired("g", before), arrival(f"other-{UUID}"))
+    assert not is_return(expired("g", "app-1"), arrival(f"app-{UUID}"))
+
+
+def test_restarted_member_of_an_epoch_group_cannot_be_recognised() -> None:
+    """In a consumer group a restarted client has a random id: that it is not back is not known, but of static ones."""
+    assert not can_be_recognised(expired("g", "m", group_kind="consumer"))
+    assert can_be_recognised(expired("g", "m", group_kind="consumer", group_instance_id="box-1"))
+    assert can_be_recognised(expired("g", "m", group_kind="classic"))
+    assert can_be_recognised(expired("g", "m"))
 
 
 def test_an_instance_goes_before_the_client() -> None:

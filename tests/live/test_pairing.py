@@ -79,7 +79,8 @@ def test_a_crowd_that_is_back_before_it_is_known_to_be_gone_is_not_searched_thro
     assert many <= Moment.compared <= 2 * many
 
 
-ids = st.sampled_from(["a", "c-" + "0" * 36, "c-" + "1" * 36, "i-" + "2" * 36, "i-", "c-", ""])
+UUIDS = ("0b8e4a6e-93c0-4c1e-8d3f-57ab0e1f22d7", "4f1c9d60-6d55-4a0c-a5b8-9a0c52c0aa01")
+ids = st.sampled_from(["a", *(f"{name}-{uuid}" for name in "ci" for uuid in UUIDS), *UUIDS, "i-", "c-", ""])
 
 
 @given(ids, ids, st.sampled_from([None, "c", "i"]), st.sampled_from([None, "c", ""]), st.sampled_from("gh"))

@@ -96,6 +96,10 @@ def test_member_that_keeps_failing_is_trouble() -> None:
     """Three expirations of one worker in a quarter of an hour are flapping, under whatever member ids it returns."""
     flaps = [expired("g", f"app-{i}{i}", T0 + i, client_id="app", client_host="/10.0.0.1") for i in range(3)]
     assert lines_of(trouble_of(*flaps)) == [("g", "flapping", "app at /10.0.0.1 expired 3 times in 15 min")]
+    epochs = [
+        expired("g", f"id{i}", T0 + i, client_id="app", client_host="/h", group_kind="consumer") for i in range(3)
+    ]
+    assert lines_of(trouble_of(*epochs)) == [("g", "flapping", "app at /h expired 3 times in 15 min")]
     assert trouble_of(*flaps[:2]).count == 0
     assert trouble_of(*flaps, now_ms=T0 + WINDOW_MS + 3).count == 0
 

@@ -115,7 +115,7 @@ class _Group:
 
     def member_id(self, number: int) -> str:
         client = self._clients.get(number)
-        return (identity(self._plan, number) if client is None else client.who).member_id
+        return (identity(self._plan, number, 0) if client is None else client.who).member_id
 
     def act(self, number: int, action: Action, now_ms: float) -> Iterator[Sent]:
         self._machine.advance(self._clock.at(now_ms))

@@ -78,19 +78,24 @@ def group_name(plan: FeedPlan, number: int) -> str:
     return f"{plan.group_prefix}{_WORDS[word]}" + (f"-{turn + 1}" if turn else "")
 
 
-def identity(plan: FeedPlan, member: int, life: int = 0) -> Event:
+def identity(plan: FeedPlan, member: int, life: int | None = None) -> Event:
     """Make the heartbeat that says all about a member: its ids, its timeout, where it runs.
 
     Args:
         plan: gives groups and timeouts.
         member: the member's number, from 0.
-        life: how many lives it had before, for members that get a new id at every start.
+        life: how many lives it had before, for members that get a new id at every start: it looks as a broker's does,
+            the client's id and 36 characters of a UUID. `None` for members that keep theirs.
     """
     group, place = divmod(member, plan.members_per_group)
     client_id = f"{group_name(plan, group)}-{place}"
+    if life is None:
+        ending = f"{plan.seed:04x}0000{member:08x}"
+    else:
+        ending = f"{plan.seed & 0xFFFFFFFF:08x}-{life & 0xFFFF:04x}-4000-8000-{member:012x}"
     return Event(
         group_id=group_name(plan, group),
-        member_id=f"{client_id}-{plan.seed:04x}{life:04x}{member:08x}",
+        member_id=f"{client_id}-{ending}",
         session_timeout_ms=plan.session_timeout_ms,
         client_id=client_id,
         client_host=f"/10.{group >> 8 & 255}.{group & 255}.{place % 254 + 1}",

@@ -7,13 +7,15 @@ has come.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import msgspec
 
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdicts import EPOCH_KINDS, ExpirationRow, TriggerRow
 
 _UUID_CHARS: Final = 36
+_ENDS_WITH_UUID: Final = re.compile(r"(?<=.)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _NAMES_WHO_CAME: Final = frozenset({"rebalance_completed", "epoch_bumped"})
 
 
@@ -42,9 +44,29 @@ def came_back(expiration: ExpirationRow, trigger: TriggerRow) -> bool:
     return trigger.type in _NAMES_WHO_CAME and any(is_return(expiration, one) for one in arrivals_of(trigger))
 
 
+def can_be_recognised(expiration: ExpirationRow) -> bool:
+    """Return whether the return of a restarted client would be known as such.
+
+    In groups that go by member epochs clients make their own ids, at random and anew at each start; only a static
+    member, and one that was paused and keeps its id, is recognised.
+    """
+    return expiration.group_instance_id is not None or expiration.group_kind not in EPOCH_KINDS
+
+
+def _name_of(expiration: ExpirationRow) -> str | None:
+    """Return what the ids of a member begin with in all its lives; `None` if that is not known.
+
+    Of a member that joined before anybody listened the client's id is not known, but its own id begins with it.
+    """
+    named = expiration.group_instance_id or expiration.client_id
+    if named or not _ENDS_WITH_UUID.search(expiration.member_id):
+        return named
+    return expiration.member_id[: -_UUID_CHARS - 1]
+
+
 def names_gone(expiration: ExpirationRow) -> tuple[str, ...]:
     """Return the names under which an expired member can come back: each arrival since with one of them is a return."""
-    group_id, named = expiration.group_id, expiration.group_instance_id or expiration.client_id
+    group_id, named = expiration.group_id, _name_of(expiration)
     same = f"{group_id}\n={expiration.member_id}"
     return (same, f"{group_id}\n~{named}-") if named else (same,)
 
@@ -61,5 +83,5 @@ def is_return(expiration: ExpirationRow, arrival: Arrival) -> bool:
         return False
     if arrival.member_id == expiration.member_id:
         return True
-    named = expiration.group_instance_id or expiration.client_id
+    named = _name_of(expiration)
     return bool(named) and arrival.member_id[:-_UUID_CHARS] == f"{named}-"

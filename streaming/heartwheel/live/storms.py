@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from heartwheel.live.expiration import Expiration
-from heartwheel.wire.verdicts import TriggerRow
+from heartwheel.wire.verdicts import EPOCH_KINDS, TriggerRow
 
 OFFENDERS_MAX: Final = 5
 """Most repeat offenders that a storm names."""
@@ -82,6 +82,7 @@ def offenders_of(expirations: Sequence[Expiration]) -> list[Offender]:
 def _name(each: Expiration) -> str:
     if each.group_instance_id:
         return each.group_instance_id
-    if each.client_id and each.client_host and each.member_id.startswith(f"{each.client_id}-"):
+    has_new_ids = each.group_kind in EPOCH_KINDS or each.member_id.startswith(f"{each.client_id}-")
+    if each.client_id and each.client_host and has_new_ids:
         return f"{each.client_id} at {each.client_host}"
     return each.member_id

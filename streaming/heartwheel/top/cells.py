@@ -13,6 +13,7 @@ from heartwheel.live.expiration import Expiration
 from heartwheel.live.groups import Group
 from heartwheel.live.health import HealthState
 from heartwheel.live.phrases import ago, length
+from heartwheel.live.returns import can_be_recognised
 from heartwheel.live.states import ShownState
 from heartwheel.plain import plain
 from heartwheel.top.frame import Frame
@@ -160,7 +161,7 @@ def expired_cells(row: Expiration, *, cut: bool = True) -> list[Text]:
         Text(_length(row.known_late_ms), justify="right"),
         Text(short(row.group_id, cells_max=GROUP_CELLS if cut else _UNCUT)),
         Text(short(row.member_id, cells_max=MEMBER_CELLS if cut else _UNCUT)),
-        Text(back or "no", "green" if back else ""),
+        Text(back or ("no" if can_be_recognised(row) else "not known"), "green" if back else ""),
         Text(short(row.client_host, cells_max=MEMBER_CELLS if cut else _UNCUT)),
         Text(short(row.group_instance_id or row.client_id, cells_max=MEMBER_CELLS if cut else _UNCUT)),
         Text(str(row.generation_id), justify="right"),

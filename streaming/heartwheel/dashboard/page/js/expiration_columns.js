@@ -2,7 +2,7 @@
 
 import { groupHref, linked, memberHref, tagged, twoLines } from "./cells.js";
 import { clock, count, duration, NOTHING, utc } from "./format.js";
-import { reasonWords } from "./words.js";
+import { goesByEpochs, reasonWords } from "./words.js";
 
 /** @import { Expiration } from "./answers.d.ts" */
 /** @import { Column } from "./types.d.ts" */
@@ -111,9 +111,20 @@ const back = {
             tone: "good",
             title: `came back ${utc(row.returned_ms)}`,
           }
-        : { icon: "door", label: "not yet", tone: "calm", title: "not seen since" },
+        : { icon: "door", tone: "calm", ...absence(row) },
     ),
 };
+
+/**
+ * Say of a member that is not back how far that is known: in groups of member epochs a client that is started again has
+ * an id of its own making, and looks like somebody else.
+ *
+ * @param {Expiration} row
+ */
+export const absence = ({ group_kind: kind, group_instance_id: instance }) =>
+  goesByEpochs(kind) && !instance
+    ? { label: "not known", title: "not back under its id; a client that was started again has another one" }
+    : { label: "not yet", title: "not seen since" };
 
 /**
  * Say who a member is besides its id.

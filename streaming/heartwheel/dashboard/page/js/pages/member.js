@@ -4,7 +4,7 @@ import { get, isAborted, pathOf } from "../api.js";
 import { groupHref, tag, time } from "../cells.js";
 import { h, put, write } from "../dom.js";
 import { ago, counted, duration } from "../format.js";
-import { COLUMNS_OF_A_MEMBER, isLogged, whoIs } from "../expiration_columns.js";
+import { absence, COLUMNS_OF_A_MEMBER, isLogged, whoIs } from "../expiration_columns.js";
 import { empty, failed, panel } from "../states.js";
 import { table } from "../table.js";
 import { animated, throttled } from "../throttle.js";
@@ -77,7 +77,12 @@ function verdict(last, { why, returned_ms: returned }, clock) {
         label: `Came back ${duration(Math.max(0, returned - last.deadline_ms))} ${isLogged(last) ? "later" : "after its deadline"}`,
         tone: "good",
       })
-    : tag({ icon: "door", label: "Has not come back", tone: "calm" });
+    : tag({
+        icon: "door",
+        label: absence(last).label === "not known" ? "Has not come back under this id" : "Has not come back",
+        tone: "calm",
+        title: absence(last).title,
+      });
   return h(
     "section",
     { class: "panel verdict" },
