@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import re
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -16,10 +17,12 @@ from heartwheel.live.at_risk import AtRisk
 from heartwheel.live.now import View
 from heartwheel.live.picture import Picture
 from heartwheel.top.app import Top
-from heartwheel.top.cells import bar, clock, short
+from heartwheel.top.cells import bar, short
+from heartwheel.top.detail import explanation
 from heartwheel.top.frame import Frame, frame_of, narrowed, risk_of
 from heartwheel.top.panes import Pane
 from heartwheel.top.snapshot import document, print_snapshot
+from heartwheel.wall_clock import moment_words, time_of_day
 from heartwheel.wire.job import Phase
 from heartwheel.wire.status import AtRiskMember
 from support.output_rows import T0, Row, begun, expired, job, joined, status, topic_rows
@@ -344,9 +347,23 @@ def test_dead_engine_shows_nothing_as_if_it_were_now() -> None:
         text = "\n".join(screen(pilot))
         assert "the job has ended: the disk is full" in text
         assert "○ Not known which groups are in trouble" in text
-        for words in (f"members 9 at {clock(T0 + 5_000)}", "expired/min -", "beats -", "backlog -"):
+        for words in (f"members 9 at {time_of_day(T0 + 5_000)}", "expired/min -", "beats -", "backlog -"):
             assert words in text
         await pilot.press("tab")
         assert {row[0] for row in table(pilot, "risk")} == {"not decided"}
 
     on_screen(steps)
+
+
+@pytest.mark.parametrize("odd_ms", [2**53, 2**63 - 1, -(2**63), 253_402_300_800_000, -62_135_596_800_001, -1])
+def test_times_that_no_calendar_has_end_nothing(odd_ms: int) -> None:
+    """Rows of a topic with CreateTime say any time: the snapshot and the window of a row show its number."""
+    scene = Scene()
+    rows = topic_rows(expired("orders", "odd", T0, last_seen_ms=odd_ms), begun("orders", "odd", at_ms=T0), offset=1_000)
+    scene.picture.apply([row._replace(append_ms=odd_ms) for row in rows], now_ms=scene.now_ms)
+    out = io.StringIO()
+    print_snapshot(Console(file=out, width=200), scene.frame())
+    assert "odd" in out.getvalue()
+    assert all(explanation(row).plain for row in scene.frame().expirations)
+    assert re.match(r"\d\d:\d\d:\d\d$|-?\d+ ms$", time_of_day(odd_ms))
+    assert re.match(r"\d{4}-\d\d-\d\d |-?\d+ ms$", moment_words(odd_ms))

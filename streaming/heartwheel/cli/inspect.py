@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -14,6 +13,7 @@ from heartwheel.cli.progress import phase
 from heartwheel.cli.run import spark_log_file
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import format_duration
+from heartwheel.wall_clock import moment_words
 
 if TYPE_CHECKING:
     from heartwheel.cli.inspect_state import CheckpointView, ShardView
@@ -247,7 +247,7 @@ def show_time(time_ms: int) -> str:
     """Write a time of epoch ms as a person reads it, in local time; a dash before the first."""
     if time_ms < 0:
         return _NEVER
-    return datetime.fromtimestamp(time_ms / 1000).astimezone().isoformat(" ", "milliseconds")
+    return moment_words(time_ms)
 
 
 def show_deadline(deadline_ms: int | None, clock_ms: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 from typing import Final
 
 from rich.text import Text
@@ -12,6 +11,7 @@ from rich.text import Text
 from heartwheel.demo.beside import Removal
 from heartwheel.live.changes import cause_words
 from heartwheel.plain import plain
+from heartwheel.wall_clock import time_of_day
 from heartwheel.wire.verdicts import EPOCH_KINDS, ExpirationRow, TriggerRow
 
 _GROUP_WIDTH: Final = 12
@@ -125,7 +125,7 @@ def _outlook(row: TriggerRow) -> str:
 
 
 def _clock(time_ms: int) -> str:
-    return f"{datetime.fromtimestamp(time_ms / 1000).astimezone():%H:%M:%S}  "
+    return f"{time_of_day(time_ms)}  "
 
 
 def _words(name: str | None) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
 
 from heartwheel.live.group_index import GroupEntry
 from heartwheel.live.picture import Picture
+from heartwheel.wall_clock import utc_day
 from heartwheel.wire.verdicts import TriggerRow
 
 LONGEST_MAX: Final = 5
@@ -154,7 +154,7 @@ def _summed(group_id: str, rows: list[Rebalance], from_ms: int, slot_ms: float) 
     known = [ms for ms in lengths if ms is not None]
     days: dict[str, list[int | None]] = {}
     for row in rows:
-        day = f"{datetime.fromtimestamp(row.started_ms / 1000, UTC):%Y-%m-%d}"
+        day = utc_day(row.started_ms)
         days.setdefault(day, []).append(row.duration_ms)
     return GroupRebalances(
         group_id=group_id,

@@ -16,7 +16,6 @@ from heartwheel.top.cells import (
     EXPIRED_COLUMNS,
     GROUP_COLUMNS,
     RISK_COLUMNS,
-    clock,
     expired_cells,
     group_cells,
     head,
@@ -26,7 +25,7 @@ from heartwheel.top.detail import Detail
 from heartwheel.top.frame import Frame, narrowed
 from heartwheel.top.panes import Pane
 from heartwheel.top.watch import Frames
-from heartwheel.wall_clock import wall_ms
+from heartwheel.wall_clock import time_of_day, wall_ms
 
 WIDE_CELLS: Final = 150
 """Width from which on all panes are shown side by side; below it, one at a time."""
@@ -196,7 +195,7 @@ class Top(App[None]):
     def _write_head(self, frame: Frame) -> None:
         lines = head(frame)
         if self._paused_ms is not None:
-            lines.append(Text(f"PAUSED at {clock(self._paused_ms)}; p goes on", "reverse"))
+            lines.append(Text(f"PAUSED at {time_of_day(self._paused_ms)}; p goes on", "reverse"))
         self.query_one("#head", Static).update(Text("\n").join(lines))
 
     def _explain(self, id_: str | None) -> None:

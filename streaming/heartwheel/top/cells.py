@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator
 from typing import Final
 
@@ -17,6 +16,7 @@ from heartwheel.live.returns import can_be_recognised
 from heartwheel.live.states import ShownState
 from heartwheel.plain import plain
 from heartwheel.top.frame import Frame
+from heartwheel.wall_clock import time_of_day
 
 EXPIRED_COLUMNS: Final = ("known", "timer", "silent", "late", "group", "member", "back", "host", "client", "gen")
 """Headings of the table of expirations; the first six fit into 80 cells."""
@@ -64,11 +64,6 @@ def short(text: str | None, *, cells_max: int = _UNCUT) -> str:
     return f"{text[: cells_max - 1 - end]}…{text[-end:]}"
 
 
-def clock(at_ms: int) -> str:
-    """Write a time of day in the local zone."""
-    return dt.datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%H:%M:%S")
-
-
 def head(frame: Frame) -> list[Text]:
     """Write the lines about how things stand: whether the engine can be trusted first, then the figures."""
     return [_health(frame), *_reasons(frame), *_trouble(frame), _figures(frame), _engine(frame)]
@@ -105,7 +100,7 @@ def _number(value: int | None) -> str:
 def _as_of(frame: Frame) -> str:
     """Return when the members were looked at, if that is over."""
     as_of_ms = frame.now.health.as_of_ms
-    return "" if as_of_ms is None else f" at {clock(as_of_ms)}"
+    return "" if as_of_ms is None else f" at {time_of_day(as_of_ms)}"
 
 
 def _trouble(frame: Frame) -> Iterator[Text]:
@@ -155,7 +150,7 @@ def expired_cells(row: Expiration, *, cut: bool = True) -> list[Text]:
     """
     back = "" if row.returned_ms is None else f"after {length(max(0, row.returned_ms - row.deadline_ms))}"
     return [
-        Text(clock(row.append_ms)),
+        Text(time_of_day(row.append_ms)),
         Text(row.reason.removesuffix("_timeout").removeprefix("worker_").replace("_", " "), "" if back else "red"),
         Text(_length(row.silent_ms), justify="right"),
         Text(_length(row.known_late_ms), justify="right"),

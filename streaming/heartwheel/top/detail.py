@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import ClassVar
 
 from rich.text import Text
@@ -16,6 +15,7 @@ from heartwheel.live.expiration import Expiration
 from heartwheel.live.phrases import length
 from heartwheel.live.why import why
 from heartwheel.top.cells import short
+from heartwheel.wall_clock import moment_words
 
 
 class Detail(ModalScreen[None]):
@@ -54,20 +54,16 @@ def explanation(row: Expiration) -> Text:
 
 
 def _facts(row: Expiration) -> list[tuple[str, str]]:
-    back = "not so far" if row.returned_ms is None else _moment(row.returned_ms)
+    back = "not so far" if row.returned_ms is None else moment_words(row.returned_ms)
     return [
         ("group", short(row.group_id)),
         ("member", short(row.member_id)),
         ("instance", short(row.group_instance_id) or "-"),
         ("client, host", f"{short(row.client_id) or '-'}, {short(row.client_host) or '-'}"),
-        ("last seen", "-" if row.last_seen_ms is None else _moment(row.last_seen_ms)),
-        ("deadline", _moment(row.deadline_ms)),
-        ("known", f"{_moment(row.append_ms)}, {length(row.append_ms - row.deadline_ms)} after the deadline"),
+        ("last seen", "-" if row.last_seen_ms is None else moment_words(row.last_seen_ms)),
+        ("deadline", moment_words(row.deadline_ms)),
+        ("known", f"{moment_words(row.append_ms)}, {length(row.append_ms - row.deadline_ms)} after the deadline"),
         ("came back", back),
         ("generation, state", f"{row.generation_id}, {row.group_state}"),
         ("record", f"partition {row.partition}, offset {row.offset}, id {row.id}"),
     ]
-
-
-def _moment(at_ms: int) -> str:
-    return dt.datetime.fromtimestamp(at_ms / 1000).astimezone().isoformat(" ", "milliseconds")
