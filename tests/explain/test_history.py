@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from heartwheel.explain.scan import Scanned
-from heartwheel.wire.explained import ExplainedEvent, Happened
+from heartwheel.wire.explained import BROKERS, ExplainedEvent, Happened
 from support.broker_logs import OUT, explained
 
 A = "app-a-9c0f6a3e-1f7b-4c4e-9a55-0d9a3b3d1c11"
@@ -260,7 +260,22 @@ def test_a_restart_is_no_move() -> None:
             (22, "Loading group metadata for g with generation 2"),
         )
     )  # fmt: skip
-    assert kinds(events) == [Happened.REBALANCE]
+    started, stable_, stopped, again = events
+    assert [each.kind for each in events if each.kind not in BROKERS] == [Happened.REBALANCE]
+    assert stable_.kind is Happened.REBALANCE
+    assert [(each.kind, each.reason, each.broker_id, each.group_id) for each in (started, stopped, again)] == [
+        (Happened.BROKER_STARTED, "started", 1, ""),
+        (Happened.BROKER_STOPPED, "stopped", 1, ""),
+        (Happened.BROKER_STARTED, "started", 1, ""),
+    ]
+
+
+def test_a_broker_that_was_killed_has_no_line_of_its_end() -> None:
+    """It starts again, and nothing says that it stopped; both coordinators of one broker start once."""
+    events = explained(
+        log((0, "Starting up.")) + log((0.1, "Starting up."), new=True) + log((60, "Starting up.")), log((9, "Starting up."), broker=2)
+    )  # fmt: skip
+    assert [(each.reason, each.broker_id) for each in events] == [("started", 1), ("started", 2), ("not_stopped", 1)]
 
 
 def test_storms_and_repeated_kicks() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -14,13 +15,12 @@ import typer
 
 from heartwheel.cli.audit_broker_log import parsed_zone
 from heartwheel.cli.console import ConfigFile, SetFlags, load, stderr
+from heartwheel.cli.explain_answers import show_sums
 from heartwheel.cli.explain_output import (
     printer,
     say_what_was_read,
     say_zone,
-    show_summary,
     show_unknown,
-    show_verdicts,
 )
 from heartwheel.cli.explain_page import show_page
 from heartwheel.errors import HeartwheelError
@@ -29,10 +29,12 @@ from heartwheel.wall_clock import wall_ms
 if TYPE_CHECKING:
     from heartwheel.explain.local_zone import LocalZone
     from heartwheel.explain.scan import Scanned
+    from heartwheel.explain.summary import Summary
     from heartwheel.explain.wanted import Wanted
     from heartwheel.wire.explained import ExplainedEvent
 
 _STDIN: Final = "-"
+_OUT: Final = "out"
 _HINT: Final = "the broker may log at WARN: kafka.coordinator.group and org.apache.kafka.coordinator.group need INFO"
 _PROGRESS_FROM_BYTES: Final = 32 << 20
 _EVENTS_AT_ONCE: Final = 1_000
@@ -62,6 +64,12 @@ def explain(
         ),
     ] = None,
     summary: Annotated[bool, typer.Option("--summary", help="A table of the groups, and no events.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Every event, also in a terminal.")] = False,
+    last: Annotated[int | None, typer.Option(metavar="N", min=1, max=100_000, help="The last N events.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND", help="Events of a kind, such as expired; out is all removals. Can be repeated."),
+    ] = None,
     unknown: Annotated[
         bool, typer.Option("--unknown", help="Show what looks like a coordinator's line and is not understood.")
     ] = False,
@@ -88,6 +96,8 @@ def explain(
     set_: SetFlags = None,
 ) -> None:
     """Explain a broker's log: who was thrown out of which consumer group, when and why, and what it cost.
+
+    A terminal shows what became of each group, and with `--all`, `--last` or `--only` the events. Into a pipe both go.
 
     Every broker since 2.4 writes it into its ordinary log at INFO (older ones write less); nothing has to be changed at
     the broker or at its clients. Logs of several brokers, and rotated ones, are merged by time. The layout does not
@@ -118,39 +128,61 @@ def explain(
     zone.used = 0
     wanted = Wanted(group or (), member or (), *times)
     if page:
+        _refuse(json=json)
+        names = ",".join(allow_host) if allow_host else None
         asked = load(
             config,
             set_,
             dashboard__host=host,
             dashboard__port=port,
-            dashboard__allow_hosts=",".join(allow_host) if allow_host else None,
+            dashboard__allow_hosts=names,
             dashboard__insecure="true" if insecure else None,
         )
         show_page(files, wanted, zone, asked.settings, follow=follow, open_browser=open_)
         return
-    scanned, sums, lines = Scanned(), Summary(), Lines()
-    show = printer(json=json, silent=summary or unknown, lines=lines)
-    kicked = False
+    rows = json or follow or all_ or last is not None or only is not None or not sys.stdout.isatty()
+    scanned, sums = Scanned(), Summary()
+    shown = _Rows(printer(json=json, silent=summary or unknown or not rows, lines=Lines()), _kinds(only), last)
     try:
-        for event in _events(files, scanned, zone, follow=follow):
-            if wanted.takes(event):
-                sums.add(event)
-                kicked |= event.kind in _kicks()
-                show(event)
+        for event in filter(wanted.takes, _events(files, scanned, zone, follow=follow)):
+            sums.add(event)
+            shown.add(event)
     except KeyboardInterrupt:
         if not follow:
             raise
+    shown.end()
     if unknown:
         show_unknown(scanned, json=json)
-    elif summary:
-        show_summary(sums, json=json)
-    elif not json:
-        show_verdicts(sums)
+    else:
+        show_sums(sums, summary=summary, json=json, rows=rows)
     say_what_was_read(scanned, unknown=unknown)
     say_zone(files, zone)
     _check(wanted, scanned, follow=follow)
     if fail_on_expired:
-        _fail(scanned, kicked=kicked)
+        _fail(scanned, sums)
+
+
+def _refuse(*, json: bool) -> None:
+    if json:
+        raise typer.BadParameter("it shows a page, and --json prints lines: give one of them", param_hint="--page")
+
+
+class _Rows:
+    """The events that are printed: those of some kinds, and the last ones alone if that is asked for."""
+
+    def __init__(self, show: Callable[[ExplainedEvent], None], kinds: frozenset[str], last: int | None) -> None:
+        self._show, self._kinds = show, kinds
+        self._newest: deque[ExplainedEvent] | None = None if last is None else deque(maxlen=last)
+
+    def add(self, event: ExplainedEvent) -> None:
+        """Add an event, in the order of time."""
+        if event.kind in self._kinds:
+            (self._show if self._newest is None else self._newest.append)(event)
+
+    def end(self) -> None:
+        """Print what has waited for the end."""
+        for event in self._newest or ():
+            self._show(event)
 
 
 def _check(wanted: Wanted, scanned: Scanned, *, follow: bool) -> None:
@@ -161,18 +193,28 @@ def _check(wanted: Wanted, scanned: Scanned, *, follow: bool) -> None:
         raise missing
 
 
-def _fail(scanned: Scanned, *, kicked: bool) -> None:
+def _fail(scanned: Scanned, sums: Summary) -> None:
     """End with 1 if a member was thrown out, or if the log cannot show that none was."""
     if not scanned.coordinator_lines and not scanned.client_lines:
         raise HeartwheelError("no line of a group coordinator was read, so the log cannot show it", hint=_HINT)
-    if kicked:
+    from heartwheel.wire.explained import KICKS
+
+    if any(kind in KICKS for group in sums.groups() for kind in group.kicks):
         raise typer.Exit(1)
 
 
-def _kicks() -> frozenset[str]:
-    from heartwheel.wire.explained import KICKS
+def _kinds(only: list[str] | None) -> frozenset[str]:
+    """Return the kinds of events that are wanted."""
+    from heartwheel.wire.explained import KICKS, Happened
 
-    return KICKS
+    known = frozenset(kind.value for kind in Happened)
+    names = frozenset(name.strip() for text in only or () for name in text.split(","))
+    wrong = sorted(names - known - {_OUT})
+    if wrong:
+        words = f"{wrong[0]!r} is no kind of event: {_OUT}, {', '.join(sorted(known))}"
+        raise typer.BadParameter(words, param_hint="--only")
+    out: frozenset[str] = KICKS | {Happened.POLL_TIMEOUT, Happened.PENDING_EXPIRED}
+    return (names - {_OUT}) | (out if _OUT in names else frozenset()) if names else known
 
 
 def _events(files: list[str], scanned: Scanned, zone: LocalZone, *, follow: bool) -> Iterator[ExplainedEvent]:

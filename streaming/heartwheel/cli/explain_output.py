@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import typer
 from rich.text import Text
 
-from heartwheel.cli.console import plain_table, stderr, stdout
+from heartwheel.cli.console import stderr
+from heartwheel.live.phrases import moment
 from heartwheel.plain import plain
 
 if TYPE_CHECKING:
     from heartwheel.explain.local_zone import LocalZone
     from heartwheel.explain.scan import Scanned
-    from heartwheel.explain.summary import GroupSummary, Summary
     from heartwheel.wire.explained import ExplainedEvent
 
 
@@ -53,66 +52,6 @@ def printer(*, json: bool, silent: bool, lines: object) -> Callable[[ExplainedEv
     return print_lines
 
 
-def show_verdicts(sums: Summary) -> None:
-    """Print in a sentence or two what became of each group."""
-    groups = sums.groups()
-    if groups:
-        typer.echo("")
-    for group in groups:
-        typer.echo(plain(f"{group.group_id or '(group not named)'}: {' '.join(group.verdict)}"))
-
-
-def show_summary(sums: Summary, *, json: bool) -> None:
-    """Print a table of the groups, or one JSON document a line."""
-    from heartwheel.plain import plain_json
-
-    groups = sums.groups()
-    if json:
-        import msgspec
-
-        for group in groups:
-            typer.echo(plain_json(msgspec.json.encode(group).decode()))
-        return
-    table = plain_table(
-        "group",
-        "thrown out",
-        "poll timeouts",
-        "pending",
-        "left",
-        "rebalances",
-        "rebalancing",
-        "longest",
-        "storms",
-        "worst",
-    )
-    for group in groups:
-        kicks = dict(group.kicks)
-        polls, pending = kicks.pop("poll_timeout", 0), kicks.pop("pending_expired", 0)
-        causes = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in sorted(kicks.items()))
-        worst = max(group.worst.items(), key=lambda each: each[1], default=None)
-        table.add_row(
-            plain(group.group_id or "(not named)"),
-            causes or "0",
-            str(polls),
-            str(pending),
-            str(group.leaves),
-            str(group.rebalances),
-            *_lengths(group),
-            str(group.storms),
-            plain(f"{worst[0]} ({worst[1]})") if worst else "",
-        )
-    stdout().print(table, markup=False)
-
-
-def _lengths(group: GroupSummary) -> tuple[str, str]:
-    """Write how long rebalances took; groups of the newer types do not say so."""
-    from heartwheel.live.phrases import length
-
-    if group.rebalancing_ms == 0 and group.group_type not in {"classic", ""}:
-        return "not logged", "not logged"
-    return length(group.rebalancing_ms), length(group.longest_ms)
-
-
 def show_unknown(scanned: Scanned, *, json: bool) -> None:
     """Print the shapes of the coordinator's lines that are not known, the most frequent first."""
     from heartwheel.plain import plain_json
@@ -137,7 +76,8 @@ def say_what_was_read(scanned: Scanned, *, unknown: bool) -> None:
         return
     span = ""
     if scanned.first_ms is not None and scanned.last_ms is not None:
-        span = f", {_iso(scanned.first_ms)} to {_iso(scanned.last_ms)}"
+        zone = "" if scanned.zone_assumed else "Z"
+        span = f", {moment(scanned.first_ms)}{zone} to {moment(scanned.last_ms)}{zone}"
     say.print(f"{scanned.lines:,} lines, {scanned.coordinator_lines:,} of group coordinators{span}", markup=False)
     if scanned.coarse:
         say.print("times of this log are by the second: every time and length is +-1 s", markup=False)
@@ -168,7 +108,3 @@ def say_zone(files: list[str], zone: LocalZone) -> None:
         doubt = zone_doubt(name, zone, now_ms=wall_ms())
         if doubt:
             say.print(Text.assemble(("warning: ", "bold yellow"), plain(doubt)))
-
-
-def _iso(time_ms: int) -> str:
-    return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}Z"

@@ -7,7 +7,7 @@ from typing import Final
 
 from heartwheel.live.phrases import count, length
 from heartwheel.plain import plain
-from heartwheel.wire.explained import KICKS, ExplainedEvent, Happened
+from heartwheel.wire.explained import BROKERS, KICKS, ExplainedEvent, Happened
 
 _EXPLAINED: Final = KICKS | {Happened.POLL_TIMEOUT, Happened.PENDING_EXPIRED}
 _REASON: Final = {
@@ -24,6 +24,11 @@ _REASON: Final = {
     "unsubscribed": "unsubscribed",
     "left": "left by itself",
     "static_replaced": "came back, same instance id",
+}
+_BROKER: Final = {
+    "started": "it starts",
+    "not_stopped": "it starts, though no line says that it shut down: it was killed or crashed",
+    "stopped": "it shuts down",
 }
 _CAUSE: Final = {
     "member_joined": "a member joined",
@@ -54,7 +59,8 @@ class Lines:
             who += f" (client {event.client_id})"
         if event.client_host:
             who += f" at {event.client_host}"
-        line = f"{clock(event)}  {event.kind:<20}  {event.group_id or '(group not named)':<20}  "
+        group = f"broker {event.broker_id}" if event.kind in BROKERS else event.group_id or "(group not named)"
+        line = f"{clock(event)}  {event.kind:<20}  {group:<20}  "
         line += "  ".join(part for part in (who, what(event)) if part)
         lines = [plain(line)]
         if event.kind in _EXPLAINED and (event.group_id, event.kind) not in self._explained:
@@ -76,6 +82,8 @@ def clock(event: ExplainedEvent) -> str:
 def what(event: ExplainedEvent) -> str:
     """Say in a few words what an event is."""
     match event.kind:
+        case Happened.BROKER_STARTED | Happened.BROKER_STOPPED:
+            return _BROKER[event.reason]
         case Happened.REBALANCE | Happened.GROUP_EMPTY:
             return _rebalance(event)
         case Happened.COORDINATOR_MOVED:
@@ -87,20 +95,24 @@ def what(event: ExplainedEvent) -> str:
             began = f", began with {', '.join(event.caused_by[:3])}" if event.caused_by else ""
             return f"{event.member_count} rebalances in {length(event.duration_ms or 0)}{began}"
         case _:
-            said = _REASON.get(event.reason, event.reason)
-            if event.kind is Happened.LEFT and event.reason == "left" and event.reason_text not in {"", "not provided"}:
-                said = f"left: {event.reason_text}"
-            if event.certainty != "certain":
-                said += f" ({event.certainty})"
-            if event.generation_id is not None:
-                said += f", generation {event.generation_id}"
-            elif event.epoch is not None:
-                said += f", epoch {event.epoch}"
-            if (event.times_out or 0) > 1:
-                said += f", out {event.times_out} times so far"
-            if event.rebalance_ms is not None:
-                said += f"; the rebalance took {length(event.rebalance_ms)}"
-            return said
+            return _out(event)
+
+
+def _out(event: ExplainedEvent) -> str:
+    said = _REASON.get(event.reason, event.reason)
+    if event.kind is Happened.LEFT and event.reason == "left" and event.reason_text not in {"", "not provided"}:
+        said = f"left: {event.reason_text}"
+    if event.certainty != "certain":
+        said += f" ({event.certainty})"
+    if event.generation_id is not None:
+        said += f", generation {event.generation_id}"
+    elif event.epoch is not None:
+        said += f", epoch {event.epoch}"
+    if (event.times_out or 0) > 1:
+        said += f", out {event.times_out} times so far"
+    if event.rebalance_ms is not None:
+        said += f"; the rebalance took {length(event.rebalance_ms)}"
+    return said
 
 
 def _rebalance(event: ExplainedEvent) -> str:

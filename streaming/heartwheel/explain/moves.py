@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from heartwheel.explain.facts import Fact
-from heartwheel.explain.groups import BROKER_START_MS
+from heartwheel.explain.groups import BROKER_START_MS, WatchedGroup
 from heartwheel.explain.watch import Watch
 from heartwheel.wire.explained import Happened
+
+_SAME_START_MS: Final = 10_000
 
 
 class Moves:
@@ -15,6 +19,7 @@ class Moves:
         self._watch = watch
         self._started_ms: dict[int, int] = {}
         self._first_ms: dict[int, int] = {}
+        self._stopped: set[int] = set()
 
     def note_read(self, fact: Fact) -> None:
         """Note when the log of a broker begins."""
@@ -52,11 +57,24 @@ class Moves:
 
     def started(self, fact: Fact) -> None:
         """Take that a broker's coordinator starts."""
+        before_ms = self._started_ms.get(fact.broker_id)
         self._started_ms[fact.broker_id] = fact.time_ms
+        if before_ms is not None and fact.time_ms - before_ms <= _SAME_START_MS:
+            return  # the old coordinator and the new one of one broker
+        crashed = before_ms is not None and fact.broker_id not in self._stopped
+        self._stopped.discard(fact.broker_id)
+        self._broker(fact, Happened.BROKER_STARTED, "not_stopped" if crashed else "started")
 
     def stopping(self, fact: Fact) -> None:
         """Take that a broker's coordinator stops."""
+        if fact.broker_id not in self._stopped:
+            self._stopped.add(fact.broker_id)
+            self._broker(fact, Happened.BROKER_STOPPED, "stopped")
         self._watch.groups.stopped(fact.broker_id)
+
+    def _broker(self, fact: Fact, kind: Happened, reason: str) -> None:
+        """Note that a broker starts or stops, which is about no group."""
+        self._watch.note(self._watch.event(fact, WatchedGroup(""), kind, reason))
 
     def finish(self) -> None:
         """Take that groups which were unloaded were loaded nowhere, as far as the log goes."""

@@ -59,6 +59,8 @@ class Scanned:
         """What logs are, by name, that have no line of a coordinator."""
         self.groups: dict[str, None] = {}
         """The groups that lines of coordinators name, the first ones."""
+        self.zone_assumed = False
+        """Whether a line of a coordinator names no time zone, and nobody else has."""
         self.first_ms: int | None = None
         self.last_ms: int | None = None
 
@@ -138,6 +140,7 @@ class FactReader:
             scanned.coarse += message.coarse
             fact.file, fact.line, fact.time_ms, fact.coarse = self.number, number, time_ms, message.coarse
             fact.zone_assumed = self._zone_assumed
+            scanned.zone_assumed = scanned.zone_assumed or self._zone_assumed
             fact.order_ms = self._order(fact.broker_id, time_ms)
             yield fact
 

@@ -1,55 +1,50 @@
-"""Summaries: of each group how often what happened, what it cost, and a verdict in two sentences."""
+"""Summaries: of each group how often what happened, what it cost, how it stands at the end, and a verdict."""
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections import OrderedDict
 from typing import Final
 
 import msgspec
 
-from heartwheel.live.phrases import count, length
-from heartwheel.live.why import advice
-from heartwheel.wire.explained import KICKS, ExplainedEvent, Happened
+from heartwheel.explain.together import Incident, Together
+from heartwheel.wire.explained import BROKERS, ExplainedEvent, Happened
 
 GROUPS_MAX: Final = 50_000
+BROKER_EVENTS_MAX: Final = 1_000
 _NAMES_MAX: Final = 1_000
-_WORST_TIMES: Final = 2
 
-_OUT: Final = {
-    Happened.EXPIRED: ("session_timeout", "by its session timeout"),
-    Happened.POLL_TIMEOUT: ("poll_timeout", "took itself out by a poll timeout"),
-    Happened.REMOVED_AT_REBALANCE: ("rebalance_timeout", "as it did not join a rebalance in time"),
-    Happened.SYNC_TIMEOUT: ("sync_timeout", "as it did not fetch its assignment in time"),
-    Happened.REVOCATION_TIMEOUT: ("revocation_timeout", "as it did not give up partitions in time"),
-    Happened.PENDING_EXPIRED: ("pending_timeout", "before it had joined"),
-    Happened.REMOVED: ("", "and its own log does not say why"),
-}
-_BEGAN: Final = {
-    "member_joined": "members that joined",
-    "member_rejoined": "members that joined again",
-    "member_updated": "members that changed what they subscribe to",
-    "leader_rejoined": "a leader that joined again, as its topics or partitions had changed",
-    "static_member_updated": "static members that came back in another way",
-    "member_expired": "members that were thrown out",
-    "sync_expired": "members that did not fetch their assignment",
-    "member_left": "members that left",
-    "over_capacity": "more members than group.max.size",
-    "metadata_changed": "changed topics, partitions or subscriptions",
-}
-_STATIC: Final = (
-    "Give each member a group.instance.id of its own, so that a restart within session.timeout.ms moves no partition."
-)
+
+class Enough(msgspec.Struct, kw_only=True):
+    """How long a timeout would have had to be for those whom it threw out, as far as the log shows.
+
+    Args:
+        back: how many of them were back.
+        gone: how many were not by the end of the log.
+        later_ms: how long after it was out the last of them was back, ms.
+        needed_ms: the timeout that would have kept all that were back, ms; `None` if the log does not name theirs.
+    """
+
+    back: int = 0
+    gone: int = 0
+    later_ms: int = 0
+    needed_ms: int | None = None
 
 
 class GroupSummary(msgspec.Struct, kw_only=True):
-    """Hold what the log says of one group.
+    """What the log says of one group.
 
     Args:
         group_id: which group.
         group_type: classic, consumer, share or streams.
+        members: how many members it has at the end of the log; `None` if the log does not tell.
+        empty_since_ms: since when it has none, epoch ms.
         kicks: how often a member was thrown out or took itself out by a timeout, by kind.
+        out_from_ms: when the first of them was, epoch ms.
+        out_to_ms: when the last of them was, epoch ms.
+        enough: by kind, what timeout would have been long enough.
         leaves: how often a member left, left for a while, or was replaced.
+        leave_reasons: the reasons that members gave for it, in their own words, and how often.
         rebalances: how many there were.
         rebalancing_ms: how long they took together, ms, as far as the log tells.
         longest_ms: the longest of them, ms.
@@ -57,14 +52,21 @@ class GroupSummary(msgspec.Struct, kw_only=True):
         blocked: for whom rebalances waited, and how often.
         worst: who was out most often, and how often.
         storms: how many storms of rebalances.
+        storm_ms: when the last one began, epoch ms.
         moves: how often the coordinator moved.
-        verdict: two sentences: what is wrong, and the setting to change.
+        verdict: sentences: how it stands, what happened, and what to change.
     """
 
     group_id: str
     group_type: str = ""
+    members: int | None = None
+    empty_since_ms: int | None = None
     kicks: dict[str, int] = msgspec.field(default_factory=dict)
+    out_from_ms: int | None = None
+    out_to_ms: int | None = None
+    enough: dict[str, Enough] = msgspec.field(default_factory=dict)
     leaves: int = 0
+    leave_reasons: dict[str, int] = msgspec.field(default_factory=dict)
     rebalances: int = 0
     rebalancing_ms: int = 0
     longest_ms: int = 0
@@ -72,23 +74,36 @@ class GroupSummary(msgspec.Struct, kw_only=True):
     blocked: dict[str, int] = msgspec.field(default_factory=dict)
     worst: dict[str, int] = msgspec.field(default_factory=dict)
     storms: int = 0
+    storm_ms: int | None = None
     moves: int = 0
     verdict: list[str] = msgspec.field(default_factory=list)
 
     @property
     def kicked(self) -> int:
-        """Count how often a timeout ended a membership, pending ones left out."""
+        """How often a timeout ended a membership, pending ones left out."""
         return sum(number for kind, number in self.kicks.items() if kind != Happened.PENDING_EXPIRED)
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether there is nothing to look at."""
+        return not self.kicks and not self.blocked and not self.storms and self.empty_since_ms is None
 
 
 class Summary:
-    """Sum up events by group."""
+    """Sums up events by group."""
 
     def __init__(self) -> None:
         self._groups: OrderedDict[str, GroupSummary] = OrderedDict()
+        self._together = Together()
+        self.brokers: list[ExplainedEvent] = []
+        """Starts and stops of brokers, the first ones."""
 
     def add(self, event: ExplainedEvent) -> None:
-        """Take an event."""
+        """Add an event."""
+        if event.kind in BROKERS:
+            if len(self.brokers) < BROKER_EVENTS_MAX:
+                self.brokers.append(event)
+            return
         group = self._groups.get(event.group_id)
         if group is None:
             group = self._groups[event.group_id] = GroupSummary(group_id=event.group_id)
@@ -98,82 +113,68 @@ class Summary:
         match event.kind:
             case Happened.LEFT | Happened.TEMPORARILY_LEFT | Happened.REPLACED:
                 group.leaves += 1
+                _count(group.leave_reasons, leave_words(event))
             case Happened.REBALANCE | Happened.GROUP_EMPTY:
                 _add_rebalance(group, event)
             case Happened.STORM:
-                group.storms += 1
+                group.storms, group.storm_ms = group.storms + 1, event.time_ms
             case Happened.COORDINATOR_MOVED:
                 group.moves += 1
             case _:
-                group.kicks[event.kind] = group.kicks.get(event.kind, 0) + 1
-                _count(group.worst, name_of(event))
+                self._together.add(event)
+                _add_out(group, event)
 
     def groups(self) -> list[GroupSummary]:
-        """Give the groups with their verdicts, the one with the most kicks first."""
-        found = sorted(self._groups.values(), key=lambda each: (-each.kicked, -each.rebalancing_ms, each.group_id))
-        for group in found:
-            group.verdict = verdict_of(group)
-        return found
+        """Return the groups: those without members first, then those with the most removals."""
+        return sorted(
+            self._groups.values(),
+            key=lambda each: (each.empty_since_ms is None, -each.kicked, -each.rebalancing_ms, each.group_id),
+        )
+
+    def incidents(self) -> list[Incident]:
+        """Return when several members were out at once, the first of them first."""
+        return self._together.incidents(self.brokers)
 
 
 def name_of(event: ExplainedEvent) -> str:
-    """Name a member by what stays the same when it comes back under a new id."""
+    """Return the name of a member that stays the same when it comes back under a new id."""
     return event.group_instance_id or event.client_id or event.member_id or ""
 
 
-def verdict_of(group: GroupSummary) -> list[str]:
-    """Say in two sentences what is wrong with a group, and which setting to change."""
-    out = {kind: number for kind, number in group.kicks.items() if kind != Happened.PENDING_EXPIRED}
-    cost = _cost(group)
-    if out:
-        kind = max(out, key=lambda each: (out[each], each))
-        reason, words = _OUT[Happened(kind)]
-        if len(out) == 1:
-            counted = f"{_times(out[kind])} a member was out, {words}" if kind != Happened.POLL_TIMEOUT else (
-                f"{_times(out[kind])} a member {words}"
-            )  # fmt: skip
-        else:
-            each = ", ".join(f"{number} {each.replace('_', ' ')}" for each, number in _most(out))
-            counted = f"{_times(sum(out.values()))} a member was out ({each})"
-        name, times = _most(group.worst)[0]
-        worst = f", {name} {times} times" if times >= _WORST_TIMES else f": {name}" if sum(out.values()) == 1 else ""
-        return [f"{counted}{worst}; {cost}.", advice(reason, group.group_type)[-1]]
-    if group.blocked:
-        name, times = _most(group.blocked)[0]
-        return [
-            f"Nobody was thrown out, but rebalances waited for {name} {_times(times).lower()}; {cost}.",
-            advice("rebalance_timeout")[-1],
-        ]
-    if group.storms:
-        first = _most(group.causes)[0][0] if group.causes else "unknown"
-        what = _BEGAN.get(first, first.replace("_", " "))
-        return [f"Nobody was thrown out, but the group rebalances again and again, mostly for {what}; {cost}.", _STATIC]
-    if group.kicks:
-        number = group.kicks[Happened.PENDING_EXPIRED]
-        return [
-            f"{_times(number)} a client asked to join and did not come back; {cost}.",
-            advice("pending_timeout")[-1],
-        ]
-    return [f"Nobody was thrown out; {cost}.", "There is nothing to change."]
+def leave_words(event: ExplainedEvent) -> str:
+    """Return why a member left, in its own words where it has any."""
+    if event.kind is Happened.REPLACED:
+        return "came back under the same instance id"
+    said = event.reason_text.strip().rstrip(".")
+    if event.reason in {"closed", "unsubscribed"} or said in {"", "not provided"}:
+        return {"closed": "closed", "unsubscribed": "unsubscribed"}.get(event.reason, "no reason given")
+    return said[:200]
 
 
-def kicks_of(groups: Iterable[GroupSummary]) -> int:
-    """Count how often a coordinator threw a member out."""
-    return sum(number for group in groups for kind, number in group.kicks.items() if Happened(kind) in KICKS)
-
-
-def _cost(group: GroupSummary) -> str:
-    if not group.rebalances:
-        return "no rebalance was seen"
-    took = f" took {length(group.rebalancing_ms)}" if group.rebalancing_ms else ""
-    longest = f", the longest {length(group.longest_ms)}" if group.rebalances > 1 and group.longest_ms else ""
-    return f"{count(group.rebalances, 'rebalance')}{took}{longest}"
+def _add_out(group: GroupSummary, event: ExplainedEvent) -> None:
+    group.kicks[event.kind] = group.kicks.get(event.kind, 0) + 1
+    _count(group.worst, name_of(event))
+    if event.kind is not Happened.PENDING_EXPIRED:
+        group.out_from_ms = event.time_ms if group.out_from_ms is None else min(group.out_from_ms, event.time_ms)
+        group.out_to_ms = max(group.out_to_ms or 0, event.time_ms)
+    enough = group.enough.setdefault(event.kind, Enough())
+    if event.returned_ms is None:
+        enough.gone += 1
+        return
+    limit_ms = event.session_timeout_ms if event.kind is Happened.EXPIRED else event.rebalance_timeout_ms
+    later_ms = event.late_ms or max(0, event.returned_ms - event.time_ms)
+    enough.back += 1
+    enough.later_ms = max(enough.later_ms, later_ms)
+    if limit_ms is not None:
+        enough.needed_ms = max(enough.needed_ms or 0, limit_ms + later_ms)
 
 
 def _add_rebalance(group: GroupSummary, event: ExplainedEvent) -> None:
     group.rebalances += 1
     group.rebalancing_ms += event.duration_ms or 0
     group.longest_ms = max(group.longest_ms, event.duration_ms or 0)
+    group.members = 0 if event.kind is Happened.GROUP_EMPTY else event.member_count
+    group.empty_since_ms = event.time_ms if group.members == 0 else None
     _count(group.causes, event.reason)
     for each in event.blocked_by:
         _count(group.blocked, each)
@@ -182,11 +183,3 @@ def _add_rebalance(group: GroupSummary, event: ExplainedEvent) -> None:
 def _count(counts: dict[str, int], name: str) -> None:
     if name in counts or len(counts) < _NAMES_MAX:
         counts[name] = counts.get(name, 0) + 1
-
-
-def _most(counts: dict[str, int]) -> list[tuple[str, int]]:
-    return Counter(counts).most_common()
-
-
-def _times(number: int) -> str:
-    return "Once" if number == 1 else "Twice" if number == 2 else f"{number:,} times"

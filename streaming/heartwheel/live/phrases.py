@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 _SECOND_MS = 1_000
 _MINUTE_MS = 60_000
 _HOUR_MS = 3_600_000
@@ -36,6 +38,11 @@ def ago(since_ms: int, now_ms: int) -> str:
 def count(number: int, what: str) -> str:
     """Return a number of things in words: `1 trigger`, `12,345 triggers`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def moment(time_ms: int) -> str:
+    """Return a time in UTC, to the second: `2026-11-22 02:12:49`."""
+    return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def _two(duration_ms: int, big_ms: int, big: str, small_ms: int, small: str) -> str:

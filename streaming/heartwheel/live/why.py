@@ -175,12 +175,12 @@ _ALIVE_BUT_SLOW: Final = (
     "It heartbeats from another thread, so it may be alive: what it does between two polls took too long."
 )
 _FASTER: Final = (
-    "Look at what it works on for one batch of records: make that faster, lower max.poll.records, or raise "
+    "Make its work on one batch of records faster, lower max.poll.records so that a batch is smaller, or raise "
     "max.poll.interval.ms."
 )
 _GROUP_SESSION: Final = (
-    "If it was alive: raise the session timeout of the group, {group_type}.session.timeout.ms, which the broker keeps "
-    "for groups of this type (kafka-configs.sh --entity-type groups)."
+    "If its process was alive: raise the session timeout of the group, {group_type}.session.timeout.ms, which the "
+    "broker keeps for groups of this type (kafka-configs.sh --entity-type groups)."
 )
 _WORKER_SESSION: Final = (
     "If it was alive: let it beat more often, or name a longer session, by ?session=30s of the gateway's address, "
@@ -189,7 +189,10 @@ _WORKER_SESSION: Final = (
 _ADVICE: Final[Mapping[str, tuple[str, str]]] = {
     ExpiryReason.SESSION_TIMEOUT: (
         "Its process ended, hung (a long garbage collection, a suspended machine), or lost the network to the broker.",
-        "If it was alive: raise session.timeout.ms, or lower heartbeat.interval.ms to a third of it or less.",
+        (
+            "If its process was alive: raise session.timeout.ms, or lower heartbeat.interval.ms to a third of it or "
+            "less. If not: look at why it ended."
+        ),
     ),
     ExpiryReason.REBALANCE_TIMEOUT: (_ALIVE_BUT_SLOW, _FASTER),
     ExpiryReason.SYNC_TIMEOUT: (
@@ -224,7 +227,10 @@ _ADVICE: Final[Mapping[str, tuple[str, str]]] = {
             "does between "
             "two polls, or in its rebalance listener, took too long."
         ),
-        "Make that faster, lower max.poll.records, or raise max.poll.interval.ms.",
+        (
+            "Make its work between two polls and in its rebalance listener faster, lower max.poll.records, or raise "
+            "max.poll.interval.ms."
+        ),
     ),
 }
 

@@ -30,6 +30,8 @@ class Happened(enum.StrEnum):
     GROUP_EMPTY = "group_empty"
     COORDINATOR_MOVED = "coordinator_moved"
     STORM = "storm"
+    BROKER_STARTED = "broker_started"
+    BROKER_STOPPED = "broker_stopped"
 
 
 KICKS: Final = frozenset(
@@ -45,6 +47,10 @@ KICKS: Final = frozenset(
 
 LEAVES: Final = frozenset({Happened.LEFT, Happened.TEMPORARILY_LEFT, Happened.REPLACED})
 """Kinds in which a member went by itself, or was replaced by its own next incarnation."""
+
+
+BROKERS: Final = frozenset({Happened.BROKER_STARTED, Happened.BROKER_STOPPED})
+"""Kinds that are about a broker, and about no group."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -64,7 +70,8 @@ class ExplainedEvent(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     Args:
         kind: what happened.
-        group_id: in which group; empty where the log does not name it (a static member replaced in Kafka 2.4).
+        group_id: in which group; empty of a broker, and where the log does not name it (a static member replaced in
+            Kafka 2.4).
         group_type: classic, consumer, share or streams; empty if it is not known.
         member_id: the member that is out; of `replaced` the old one.
         client_id: where the log names it, or the member id begins with it.

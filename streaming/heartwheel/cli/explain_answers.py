@@ -1,0 +1,163 @@
+"""What `heartwheel explain` answers: groups without members, what went together, brokers, a verdict for each group."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from heartwheel.cli.console import stdout
+from heartwheel.live.phrases import length, moment
+from heartwheel.plain import plain, plain_json
+
+if TYPE_CHECKING:
+    from heartwheel.explain.summary import GroupSummary, Summary
+
+_INDENT: Final = "  "
+_CALM_MAX: Final = 12
+_BROKERS_MAX: Final = 12
+_GAP: Final = "  "
+
+
+def show_sums(sums: Summary, *, summary: bool, json: bool, rows: bool) -> None:
+    """Print what was summed up: a table if that is asked for, or answers below or in place of rows; JSON has neither.
+
+    Args:
+        sums: what was read.
+        summary: whether the table is asked for.
+        json: whether to print JSON.
+        rows: whether rows stand above.
+    """
+    if summary:
+        show_summary(sums, json=json)
+    elif not json:
+        show_answers(sums, rows=rows)
+
+
+def show_answers(sums: Summary, *, rows: bool) -> None:
+    """Print how groups stand and what became of each: wrapped for a terminal, a line each in a pipe.
+
+    Args:
+        sums: what was read.
+        rows: whether rows stand above.
+    """
+    from heartwheel.explain.verdicts import judged
+
+    groups = judged(sums)
+    wide = not sys.stdout.isatty()
+    if rows and (groups or sums.brokers):
+        typer.echo("")
+    for name, text in _answers(sums, groups):
+        if wide:
+            typer.echo(plain(f"{name}: {text}"))
+        else:
+            typer.secho(plain(name), bold=True)
+            typer.echo(_wrapped(text))
+    if not wide and not rows and groups:
+        typer.echo("")
+        typer.echo(_wrapped("The rows: --all, --last 20, --only expired, --group ID --all. In a browser: --page."))
+
+
+def show_summary(sums: Summary, *, json: bool) -> None:
+    """Print a table of the groups, or one JSON document a line."""
+    from heartwheel.explain.verdicts import judged
+
+    groups = judged(sums)
+    if json:
+        import msgspec
+
+        for group in groups:
+            typer.echo(plain_json(msgspec.json.encode(group).decode()))
+        return
+    rows = [_row(group) for group in groups]
+    # A column that says nothing of any group would push the others out of a narrow terminal.
+    columns = [name for name in _HEADINGS if name in _ALWAYS or any(row[name] not in {"0", ""} for row in rows)]
+    width = None if not sys.stdout.isatty() else stdout().width
+    for line in _table([{name: row[name] for name in columns} for row in rows], columns, width):
+        typer.echo(line)
+
+
+_HEADINGS: Final = (
+    "group", "now", "out", "polls", "pending", "left", "rebalances", "took", "longest", "storms", "worst",
+)  # fmt: skip
+_ALWAYS: Final = ("group", "now", "out", "rebalances")
+
+
+def _row(group: GroupSummary) -> dict[str, str]:
+    kicks = dict(group.kicks)
+    polls, pending = kicks.pop("poll_timeout", 0), kicks.pop("pending_expired", 0)
+    is_known = group.rebalancing_ms or group.group_type in {"classic", ""}
+    worst = max(group.worst.items(), key=lambda each: each[1], default=None)
+    return {
+        "group": plain(group.group_id or "(not named)"),
+        "now": "?" if group.members is None else str(group.members),
+        "out": str(sum(kicks.values())),
+        "polls": str(polls),
+        "pending": str(pending),
+        "left": str(group.leaves),
+        "rebalances": str(group.rebalances),
+        "took": length(group.rebalancing_ms) if is_known else "not logged",
+        "longest": length(group.longest_ms) if is_known else "not logged",
+        "storms": str(group.storms),
+        "worst": plain(f"{worst[0]} ({worst[1]})") if worst else "",
+    }
+
+
+def _table(rows: list[dict[str, str]], columns: list[str], width: int | None) -> Iterator[str]:
+    """Write rows below headings; where they are wider than the terminal the last columns go, and words stay whole."""
+    sizes = {name: max([len(name), *(len(row[name]) for row in rows)]) for name in columns}
+    while width is not None and sum(sizes.values()) + len(_GAP) * (len(sizes) - 1) > width:
+        dropped = next((name for name in reversed(sizes) if name not in _ALWAYS), None)
+        if dropped is None:
+            break
+        del sizes[dropped]
+    for row in [{name: name for name in columns}, *rows]:
+        cells = [
+            row[name].ljust(size) if name in {"group", "worst"} else row[name].rjust(size)
+            for name, size in sizes.items()
+        ]
+        yield _GAP.join(cells).rstrip()
+
+
+def _answers(sums: Summary, groups: list[GroupSummary]) -> Iterator[tuple[str, str]]:
+    """Return what to say, with a name before each."""
+    empty = [
+        f"{group.group_id} (since {moment(group.empty_since_ms)})"
+        for group in groups
+        if group.empty_since_ms is not None
+    ]
+    if empty:
+        yield "Groups without members at the end of the log", f"{', '.join(empty)}."
+    for incident in sums.incidents():
+        yield f"Together at {moment(incident.from_ms)}", incident.words
+    if sums.brokers:
+        yield "Brokers", _brokers(sums)
+    calm = [group.group_id for group in groups if group.is_calm]
+    for group in groups:
+        if not group.is_calm:
+            yield group.group_id or "(group not named)", " ".join(group.verdict)
+    if calm:
+        more = f" and {len(calm) - _CALM_MAX} more" if len(calm) > _CALM_MAX else ""
+        yield "Nobody was thrown out", f"{', '.join(calm[:_CALM_MAX])}{more}."
+
+
+def _brokers(sums: Summary) -> str:
+    from heartwheel.explain.lines import what
+
+    said = [f"{moment(event.time_ms)} broker {event.broker_id}: {what(event)}" for event in sums.brokers[:_BROKERS_MAX]]
+    more = f"; and {len(sums.brokers) - _BROKERS_MAX} more" if len(sums.brokers) > _BROKERS_MAX else ""
+    return f"{'; '.join(said)}{more}."
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(
+        plain(text),
+        max(20, stdout().width),
+        initial_indent=_INDENT,
+        subsequent_indent=_INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
