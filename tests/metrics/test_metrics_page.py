@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families as parsed
 
 from heartwheel.canary.flock import Flock
 from heartwheel.canary.plan import plan_of
+from heartwheel.live.trouble import GroupsInTrouble, Trouble, TroubledGroup, TroubleKind
 from heartwheel.metrics import Metrics, catalogue
 from heartwheel.metrics.catalogue import CATALOGUE, Kind, Metric
 from heartwheel.metrics.reference import page_with_reference
@@ -34,7 +35,25 @@ def full() -> Metrics:
     of.link(True)
     flock = Flock(plan_of(settings), member_id="c", missed_after_ms=1, objective_ms=1)
     of.canary.watch(lambda: flock.figures(enabled=True))
+    of.watch_groups(lambda: _troubled(known=True))
     return of
+
+
+def _troubled(*, known: bool) -> GroupsInTrouble:
+    storm = Trouble(kind=TroubleKind.STORM, words="9 rebalances", count=9)
+    group = TroubledGroup(group_id="orders", troubles=[storm])
+    return GroupsInTrouble(known=known, count=1, sentence="1 group in trouble", groups=[group])
+
+
+def test_groups_in_trouble_are_told_only_while_they_are_known() -> None:
+    """A group in trouble has a series of each trouble; once the job is dead there is none, and no 0 that looks fine."""
+    of, known = Metrics(Settings()), True
+    of.watch_groups(lambda: _troubled(known=known))
+    assert b'heartwheel_group_trouble{group="orders",kind="storm"} 1.0' in of.text()[0]
+    assert b"heartwheel_groups_in_trouble 1.0" in of.text()[0]
+    known = False
+    assert b"trouble{" not in of.text()[0]
+    assert b"heartwheel_groups_in_trouble 1" not in of.text()[0]
 
 
 def test_what_is_told_is_in_the_catalogue_and_the_other_way_round() -> None:

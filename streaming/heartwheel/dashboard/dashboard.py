@@ -10,7 +10,9 @@ from heartwheel.dashboard.serving import server_of
 from heartwheel.http_server.served import Served
 from heartwheel.live.follower import Follower
 from heartwheel.live.history import HistoryReader
+from heartwheel.live.now import View, now_of
 from heartwheel.live.picture import Picture
+from heartwheel.live.storms import StormRule
 from heartwheel.live.topic_rows import TopicRow
 from heartwheel.metrics.exposition import Metrics
 from heartwheel.settings import Settings
@@ -42,6 +44,8 @@ class Dashboard(Served):
         if settings.canary.enabled:
             self._canary = Canary(settings, on_judged=self._metrics.canary.on_judged)
             self._metrics.canary.watch(self._canary.figures)
+        self._view = View(settings.kafka.bootstrap_servers, StormRule(wanted.storm_rebalances, wanted.storm_window_ms))
+        self._metrics.watch_groups(lambda: now_of(self.picture, self._view, now_ms=wall_ms()).trouble)
         self._follower = Follower(
             settings,
             since_ms=wall_ms() - wanted.window_ms,

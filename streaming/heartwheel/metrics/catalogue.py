@@ -121,6 +121,20 @@ REBALANCE_DURATION: Final = Metric(
     "How long the join phases of completed rebalances took.",
     'heartwheel_rebalance_duration_seconds_bucket{le="5.0"} 8.0',
 )
+GROUP_TROUBLE: Final = Metric(
+    "heartwheel_group_trouble",
+    _G,
+    "1 for each group in trouble and what is wrong with it: empty, storm, flapping, late_polls; the 50 worst, by the "
+    "dashboard alone, while the job runs.",
+    'heartwheel_group_trouble{group="orders",kind="storm"} 1.0',
+    ("group", "kind"),
+)
+GROUPS_IN_TROUBLE: Final = Metric(
+    "heartwheel_groups_in_trouble",
+    _G,
+    "Groups in trouble, by the dashboard alone; absent while the job does not run, as nobody knows then.",
+    "heartwheel_groups_in_trouble 2.0",
+)
 MEMBERS: Final = Metric(
     "heartwheel_members",
     _G,
@@ -337,6 +351,8 @@ SECTIONS: Final[dict[str, tuple[Metric, ...]]] = {
         REBALANCES,
         GROUP_REBALANCES,
         REBALANCE_DURATION,
+        GROUP_TROUBLE,
+        GROUPS_IN_TROUBLE,
     ),
     "Shards": (
         MEMBERS,

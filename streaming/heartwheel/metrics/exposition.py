@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import prometheus_client
@@ -12,12 +12,14 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from heartwheel.live.topic_rows import TopicRow
+from heartwheel.live.trouble import GroupsInTrouble
 from heartwheel.metrics import catalogue
 from heartwheel.metrics.canary_collector import CanaryCollector
 from heartwheel.metrics.engine_collector import EngineCollector
 from heartwheel.metrics.families import family
 from heartwheel.metrics.job_collector import JobCollector
 from heartwheel.metrics.memory import MemoryCollector
+from heartwheel.metrics.trouble_collector import TroubleCollector
 from heartwheel.metrics.verdicts import VerdictCounters
 from heartwheel.settings import Settings
 from heartwheel.settings.objective import lateness_objective_ms
@@ -83,6 +85,14 @@ class Metrics:
             linked: whether they do.
         """
         self._link.linked = linked
+
+    def watch_groups(self, find: Callable[[], GroupsInTrouble]) -> None:
+        """Export the groups in trouble.
+
+        Args:
+            find: returns them, from any thread.
+        """
+        self.registry.register(TroubleCollector(find))
 
     def text(self, accept: str = PLAIN) -> tuple[bytes, str]:
         """Write all metrics down.

@@ -37,16 +37,16 @@ def histogram(metric: Metric, registry: CollectorRegistry, *, buckets: Sequence[
     return Histogram(metric.name, metric.help, metric.labels, registry=registry, buckets=buckets)
 
 
-def family(metric: Metric, values: Mapping[str, float] | float) -> Family:
+def family(metric: Metric, values: Mapping[str, float] | Mapping[tuple[str, str], float] | float) -> Family:
     """Make the family of a figure that is looked up when Prometheus asks.
 
     Args:
-        metric: of the catalogue, with one label or none.
-        values: the figure, by the value of its label if it has one.
+        metric: of the catalogue.
+        values: the figure, by the value of its label, or of its labels in their order, if it has any.
     """
     kind = CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily
     made = kind(metric.name, metric.help, labels=metric.labels)
     pairs = values.items() if isinstance(values, Mapping) else [(None, values)]
     for label, value in pairs:
-        made.add_metric([] if label is None else [label], value)
+        made.add_metric([] if label is None else [label] if isinstance(label, str) else label, value)
     return made
