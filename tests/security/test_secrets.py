@@ -35,6 +35,7 @@ PATH = "kafka.client.sasl.password"
     [
         (PATH, "set HEARTWHEEL_KAFKA__CLIENT__SASL_PASSWORD in the environment"),
         ("spark.conf.spark.ssl.keyPassword", """set HEARTWHEEL_SPARK__CONF in the environment, to {"spark.ssl.keyP"""),
+        ("notify.url", "set HEARTWHEEL_NOTIFY__URL in the environment"),
         ("kafka.client.sasl.jaas.config", "set HEARTWHEEL_KAFKA__CLIENT__SASL_JAAS_CONFIG in the environment"),
     ],
 )
@@ -115,7 +116,11 @@ def test_secret_properties_keep_every_character() -> None:
         ("spark.hadoop.fs.azure.account.key.store.blob", True),
         ("spark.hadoop.fs.azure.sas.container.store.blob", True),
         ("spark.hadoop.fs.azure.sas.fixed.token.store.dfs", True),
+        ("x.apikey", True),
+        ("x.api-key", True),
+        ("javax.net.ssl.keyStorePwd", True),
         ("kafka.sasl.mechanism", False),
+        ("spark.network.crypto.keyLength", False),
         ("spark.master", False),
         ("kafka.ssl.truststore.location", False),
         ("kafka.client.ssl.key.location", False),
@@ -127,7 +132,7 @@ def test_names_of_secrets(name: str, hidden: bool) -> None:  # noqa: FBT001 - a 
     assert bool(re.search(HIDDEN_NAMES, name)) is hidden
 
 
-OPTIONS = "-Xss4m -Djavax.net.ssl.trustStorePassword=hunter2 -Da.b=c -Dx.password='hunter2 too'"
+OPTIONS = "-Xss4m -Djavax.net.ssl.trustStorePassword=hunter2 -Da.b=c -Dx.password='hunter2 too' -Dx.apikey=hunter2"
 
 
 def test_secrets_in_options_of_a_jvm_are_masked(
@@ -140,7 +145,9 @@ def test_secrets_in_options_of_a_jvm_are_masked(
         assert run(["config", *words]) == 0
         printed = capsys.readouterr().out
         assert "hunter2" not in printed
-        assert f"-Xss4m -Djavax.net.ssl.trustStorePassword={MASK} -Da.b=c -Dx.password={MASK}" in printed
+        assert (
+            f"-Xss4m -Djavax.net.ssl.trustStorePassword={MASK} -Da.b=c -Dx.password={MASK} -Dx.apikey={MASK}" in printed
+        )
     settings = load_settings(None, os.environ).settings
     assert redacted(f"java {OPTIONS}", secrets_of(settings)).count("hunter2") == 0
     assert redacted("it was hunter2", secrets_of(settings)) == f"it was {MASK}"

@@ -9,7 +9,7 @@ import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from heartwheel.settings.keys import (
     ENV_PREFIX,
@@ -25,9 +25,6 @@ from heartwheel.settings.keys import (
 )
 from heartwheel.settings.problems import Layer, Origin, Problem
 from heartwheel.settings.secret import holds_secret, is_reference, is_secret, shown
-
-_MAY_BE_FLAGS: Final = {"notify.url"}
-"""Secrets, as they are shown nowhere, that may still stand in a flag: whether an address is one depends on whose."""
 
 
 class Assignment(NamedTuple):
@@ -164,14 +161,14 @@ def read_overrides(overrides: Sequence[str] | Mapping[str, Any], problems: list[
 
 def _split(texts: Iterable[str], problems: list[Problem]) -> Iterator[tuple[str, str]]:
     for text in texts:
-        path, equals, value = text.partition("=")
+        key, equals, value = text.partition("=")
+        path = key.strip()
         # An unknown key is refused as one, whatever its name sounds like.
-        is_known = path.strip() in FIELDS or table_of(path.strip()) is not None
-        may_stand = path in _MAY_BE_FLAGS or is_reference(value.strip())
-        if equals and is_known and holds_secret(path, value) and not may_stand:
-            problems.append(_readable_by_all(path.strip(), value))
+        is_known = path in FIELDS or table_of(path) is not None
+        if equals and is_known and holds_secret(path, value) and not is_reference(value.strip()):
+            problems.append(_readable_by_all(path, value))
         elif equals:
-            yield path.strip(), value.strip()
+            yield path, value.strip()
         else:
             origin = Origin(Layer.FLAG, "--set")
             problems.append(Problem(text, "needs a value", "", origin, f"write --set {text}=VALUE"))

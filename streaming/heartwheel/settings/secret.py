@@ -14,7 +14,8 @@ FILE_PREFIX: Final = "file:"
 """What a secret begins with that is not given itself, but lies in a file."""
 
 HIDDEN_NAMES: Final = (
-    r"(?i)pass(word|phrase|wd)|secret|token|credential|jaas|(access|account|private)[._-]?key|\.key$|\.pem$"
+    r"(?i)pass(word|phrase|wd)|pwd|secret|token|credential|jaas"
+    r"|(api|access|account|private|shared|signing)[._-]?key|\.key$|\.pem$"
     r"|[._-]sas([._-]|$)"
     r"|^notify\.url$"
 )
