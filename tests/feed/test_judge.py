@@ -57,6 +57,13 @@ class TestSilences:
         assert log((0, beat()), (T - 1, batch)).silences() == set()
         assert log((0, beat()), (T, gone)).silences() == {silence(T)}
 
+    def test_a_failure_is_an_expiration_at_once(self) -> None:
+        """Who says that it failed is expired at that moment, before its first beat too, and then no more."""
+        failed = Event(type=EventType.LEAVE, group_id="g", member_id="m", failure="exit code 3")
+        assert log((0, beat()), (T - 1, failed)).silences() == {silence(T - 1)}
+        assert log((5, failed)).silences() == {silence(5)}
+        assert log((0, beat()), (T, failed)).silences() == {silence(T)}
+
     def test_groups_that_somebody_else_feeds_are_left_out(self) -> None:
         """Nobody of a group whose name begins so is fed, a member, or judged; all others are."""
         beats = Beats(left_out="canary")

@@ -88,6 +88,20 @@ def test_what_waits_for_its_counterpart_is_bounded_over_all_groups(monkeypatch: 
         assert [row.group_id for row in picture.window.rows if row.returned_ms] == [f"g{i}" for i in range(20, 30)]
 
 
+@pytest.mark.parametrize("arrival_first", [True, False])
+def test_a_worker_that_failed_as_it_arrived_is_gone(arrival_first: bool) -> None:  # noqa: FBT001 - a parameter
+    """The arrival that comes with a failure before the first beat is no return, in whatever order they are read."""
+    picture = Picture()
+    failed = topic_rows(expired("g", "m", T0, reason="worker_failed", failure="exit code 127"))
+    arrived = topic_rows(joined("g", "m", at_ms=T0))
+    for rows in (arrived, failed) if arrival_first else (failed, arrived):
+        picture.apply(rows, now_ms=T0)
+    (shown,) = picture.window.rows
+    assert shown.returned_ms is None
+    picture.apply(topic_rows(joined("g", "m", at_ms=T0 + 1)), now_ms=T0 + 1)
+    assert shown.returned_ms == T0 + 1
+
+
 def test_each_arrival_stands_for_one_return() -> None:
     """Members with one client id look alike: of two that were expired, one arrival brings back one, the first."""
     picture = Picture()

@@ -159,6 +159,15 @@ def test_a_failed_worker_is_named_with_its_failure() -> None:
     assert mixed[0].startswith("5 opened g: 2 members expired (1 worker failed, 1 session timeout): c at ")
 
 
+def test_a_worker_that_failed_as_it_arrived_has_not_come_back() -> None:
+    """The arrival that comes with a failure before the first beat is no return; the next one is."""
+    turns = [(0, back("a")), (0, gone("a", reason="worker_failed", failure="exit code 127")), (80, back("a"))]
+    assert lines_of(Incidents(RULES), turns, until_s=80) == [
+        "5 opened g: 1 worker failed: a at /10.0.0.7 (exit code 127)",
+        "80 closed g: all are back, after 1 expiration",
+    ]
+
+
 def test_everything_is_told_in_the_end() -> None:
     """After the last message of an incident nothing is left of it."""
     incidents = Incidents(RULES)

@@ -2,7 +2,8 @@
 
 The rule is derived again here, as simply as it can be said and sharing only the decoder with the engine: a member is
 alive for one session timeout after each of its records, by append time; at that moment, unless another record or its
-leave came before, it is expired, once. Only presence groups are judged: their members send no joins, no generations.
+leave came before, it is expired, once. A leave with a failure expires it at that moment. Only presence groups are
+judged: their members send no joins, no generations.
 """
 
 from __future__ import annotations
@@ -150,6 +151,8 @@ class Beats:
         if deadline is not None and now_ms >= deadline:
             self._silences.add(Silence(*member, deadline))
         if event.type is EventType.LEAVE:
+            if event.failure is not None:
+                self._silences.add(Silence(*member, now_ms))
             return
         timeout_ms = self._timeouts[member] = event.session_timeout_ms or self._timeouts[member]
         self._deadlines[member] = now_ms + timeout_ms

@@ -8,7 +8,7 @@ from typing import Final
 
 from heartwheel.live.expiration import FROM_A_LOG, Expiration
 from heartwheel.live.pairing import Unpaired
-from heartwheel.live.returns import Arrival, arrivals_of, names_come, names_gone
+from heartwheel.live.returns import Arrival, arrivals_of, back_from_ms, names_come, names_gone
 from heartwheel.wire.status import ListedGroup, RebalancingGroup, StatusRow
 from heartwheel.wire.verdicts import TriggerRow
 
@@ -168,9 +168,10 @@ class GroupIndex:
         """
         self.touch(expiration.group_id).expired(expiration)
         names = names_gone(expiration)
-        arrival = self._arrivals.take_from(names, expiration.deadline_ms)
+        since_ms = back_from_ms(expiration)
+        arrival = self._arrivals.take_from(names, since_ms)
         if arrival is None:
-            self._open.add(expiration, names, expiration.deadline_ms)
+            self._open.add(expiration, names, since_ms)
             return False
         expiration.returned_ms = arrival.time_ms
         return True

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.wire.verdicts import EPOCH_KINDS, ExpirationRow, TriggerRow
+from heartwheel.wire.verdicts import EPOCH_KINDS, ExpirationRow, ExpiryReason, TriggerRow
 
 _UUID_CHARS: Final = 36
 _ENDS_WITH_UUID: Final = re.compile(r"(?<=.)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
@@ -77,9 +77,17 @@ def names_come(arrival: Arrival) -> tuple[str, ...]:
     return f"{group_id}\n={member_id}", f"{group_id}\n~{member_id[:-_UUID_CHARS]}"
 
 
+def back_from_ms(expiration: ExpirationRow) -> int:
+    """Return since when an arrival is a return, epoch ms.
+
+    A worker that fails before its first beat arrives in the same moment, and has not come back by that.
+    """
+    return expiration.deadline_ms + (expiration.reason == ExpiryReason.WORKER_FAILED)
+
+
 def is_return(expiration: ExpirationRow, arrival: Arrival) -> bool:
     """Return whether a member that arrived is the expired one: in its group, not before the deadline, and by its id."""
-    if arrival.group_id != expiration.group_id or arrival.time_ms < expiration.deadline_ms:
+    if arrival.group_id != expiration.group_id or arrival.time_ms < back_from_ms(expiration):
         return False
     if arrival.member_id == expiration.member_id:
         return True
