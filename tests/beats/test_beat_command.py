@@ -123,6 +123,20 @@ def test_a_killed_worker_is_told_by_its_signal(gateway: GatewayDouble) -> None:
     assert gateway.leaves("a") == []
 
 
+def test_the_worker_does_not_get_the_token(
+    gateway: GatewayDouble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The token is sent with the beats, and neither the worker nor a check has it in its environment."""
+    monkeypatch.setenv("HEARTWHEEL_BEATS_TOKEN", "a-token-of-some-length")
+    seen = tmp_path / "seen"
+    check = f"sh -c 'env > {seen}'"
+    worker = beat(gateway, "--check", check, "--", "sh", "-c", f"env; while [ ! -s {seen} ]; do sleep 0.05; done")
+    out, _ = worker.communicate(timeout=30)
+    assert "HEARTWHEEL_BEATS_TO=" in out
+    assert "a-token" not in out + seen.read_text()
+    assert gateway.tokens == {"Bearer a-token-of-some-length"}
+
+
 def test_orphans_are_reaped(gateway: GatewayDouble) -> None:
     """Processes that the worker's children leave behind do not stay as zombies, as PID 1 has to see to."""
     script = "for i in 1 2 3; do (sleep 0.01 & exit) & done; wait; echo done; read line"

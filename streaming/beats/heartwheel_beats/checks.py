@@ -31,16 +31,29 @@ class AliveFile:
 
     def __init__(self, path: str, within_s: float) -> None:
         self._path, self._within_s = path, within_s
+        self._seen_ns: int | None = None
+        self._touched_s = self._looked_s = 0.0
 
     def __call__(self, timeout_s: float) -> str:  # noqa: ARG002 - it takes no time
         """Look how old the file is."""
         try:
-            age_s = time.time() - os.stat(self._path).st_mtime  # noqa: PTH116 - one call, no object
+            touched_ns = os.stat(self._path).st_mtime_ns  # noqa: PTH116 - one call, no object
         except OSError as error:
             return f"alive file {self._path}: {error.strerror}"
+        now_s = time.monotonic()
+        if touched_ns != self._seen_ns:
+            self._touched_s = now_s - self._age_s(touched_ns, now_s)
+            self._seen_ns = touched_ns
+        self._looked_s = now_s
+        age_s = now_s - self._touched_s
         if age_s > self._within_s:
             return f"alive file {self._path}: not touched for {age_s:.0f} s"
         return ""
+
+    def _age_s(self, touched_ns: int, now_s: float) -> float:
+        """Return how long ago a touch was that is seen now; the wall clock may be set: it is believed within bounds."""
+        wall_s = max(0.0, time.time() - touched_ns / 1e9)
+        return wall_s if self._seen_ns is None else min(wall_s, now_s - self._looked_s)
 
 
 class TcpPort:
@@ -56,10 +69,12 @@ class TcpPort:
     def __call__(self, timeout_s: float) -> str:
         """Connect, and hang up."""
         try:
-            socket.create_connection(("127.0.0.1", self._port), timeout_s).close()
+            with socket.create_connection(("127.0.0.1", self._port), timeout_s) as end:
+                # The kernel may take the very port to connect from, where nothing listens, and connect it with itself.
+                itself = end.getsockname() == end.getpeername()
         except OSError as error:
             return f"tcp {self._port}: {error.strerror or error}"
-        return ""
+        return f"tcp {self._port}: nothing listens" if itself else ""
 
 
 class Command:

@@ -16,6 +16,9 @@ from heartwheel_beats.timed import Deadline, TimedConnection, TimedTlsConnection
 DEFAULT_TO: Final = "http://127.0.0.1:8486"
 """Where beats go if nothing else is said: a gateway on this machine."""
 
+TOKEN: Final = "HEARTWHEEL_BEATS_TOKEN"  # noqa: S105 - the name of a variable
+"""The variable of the environment that holds what the gateway asks for."""
+
 TOPIC: Final = "consumer-heartbeats"
 """The topic of heartbeats, unless an address names another one."""
 
@@ -66,7 +69,7 @@ def sender_for(to: str | None, *, token: str | None = None, timeout_s: float = 5
     to = to or os.environ.get("HEARTWHEEL_BEATS_TO") or DEFAULT_TO
     scheme, _, rest = to.partition("://")
     if scheme in {"http", "https"}:
-        token = os.environ.get("HEARTWHEEL_BEATS_TOKEN", "") if token is None else token
+        token = os.environ.get(TOKEN, "") if token is None else token
         return HttpSender(to, token=token, timeout_s=timeout_s)
     if scheme == "kafka" and rest:
         servers, _, topic = rest.partition("/")

@@ -14,6 +14,7 @@ from typing import Final
 
 from heartwheel_beats.beating import Beats
 from heartwheel_beats.checks import Check
+from heartwheel_beats.senders import TOKEN
 
 NOT_FOUND: Final = 127
 """Exit code if there is no such worker, as shells have it."""
@@ -136,7 +137,7 @@ class Supervisor:
         ended = threading.Event()
         # Nobody reaps until it is known who waits for it.
         with self._lock:
-            pid = os.posix_spawnp(command[0], list(command), os.environ, setsigmask=[], setsigdef=_DEFAULTS)
+            pid = os.posix_spawnp(command[0], list(command), _environment(), setsigmask=[], setsigdef=_DEFAULTS)
             self._waiting[pid] = ended
         return pid, ended
 
@@ -158,7 +159,7 @@ class Supervisor:
                     os._exit(1)
 
         # No thread of ours runs yet, so that the child may run Python before it becomes the worker.
-        process = subprocess.Popen(list(worker), preexec_fn=prepare, close_fds=False)  # noqa: PLW1509
+        process = subprocess.Popen(list(worker), env=_environment(), preexec_fn=prepare, close_fds=False)  # noqa: PLW1509
         process.returncode = 0  # it is reaped here
         self._waiting[process.pid] = ended = threading.Event()
         return process.pid, ended
@@ -176,6 +177,11 @@ class Supervisor:
                 if ended is not None:
                     self._statuses[pid] = os.waitstatus_to_exitcode(status)
                     ended.set()
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of what is started: the token is for the one who beats, and not for the worker."""
+    return {name: value for name, value in os.environ.items() if name != TOKEN}
 
 
 def _prctl() -> Callable[..., int] | None:
