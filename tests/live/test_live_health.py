@@ -8,7 +8,7 @@ import pytest
 from heartwheel.live.health import Health, HealthState, Signs, health_of
 from heartwheel.live.now import View, now_of
 from heartwheel.live.picture import Picture
-from heartwheel.wire.job import JobRow, OutageFigures, Phase, SilentPartition
+from heartwheel.wire.job import JobRow, OutageFigures, Phase, SilentPartition, TopicProblem
 from heartwheel.wire.status import StatusRow
 from support.output_rows import T0, expired, job, status, topic_rows
 
@@ -154,6 +154,35 @@ def test_time_that_stands_still_is_said_with_its_reason() -> None:
     busy = judged(msgspec.structs.replace(healthy, ticker=ticker))
     assert busy.state is HealthState.HEALTHY
     assert any("No ticks come to 1 partition; partition 3" in reason for reason in busy.reasons)
+
+
+def test_a_clock_that_was_set_back_is_said_with_how_long_time_stands() -> None:
+    """Nobody is expired until the clock has caught up: the page says it, and is not ready; a little is nothing."""
+    still = judged(job(stepped_back_ms=29_800))
+    assert (still.state, still.ready) == (HealthState.STALLED, False)
+    assert still.sentence.startswith("Time stands still in a partition for 29.8 s more: the clock of its")
+    assert judged(job(stepped_back_ms=1_999)).state is HealthState.HEALTHY
+
+
+def test_wrong_settings_of_the_topic_are_said() -> None:
+    """With producers' times time stands still, and the page has the command; of other settings it warns."""
+    kind = TopicProblem("beats", "message.timestamp.type", "CreateTime", "LogAppendTime")
+    policy = TopicProblem("beats", "cleanup.policy", "compact", "delete")
+    still = judged(job(topic_problems=(policy, kind)))
+    assert (still.state, still.ready) == (HealthState.STALLED, False)
+    assert "beats has message.timestamp.type=CreateTime" in still.sentence
+    assert "--entity-name beats --add-config message.timestamp.type=LogAppendTime" in still.hint
+    warned = judged(job(topic_problems=(policy,)))
+    assert warned.state is HealthState.HEALTHY
+    assert warned.reasons == ["Topic beats has cleanup.policy=compact, it must be delete: heartbeats may be lost."]
+
+
+def test_records_with_their_producers_time_are_spoken_of_for_a_while() -> None:
+    """The page names them and what to set; ten minutes after the last one it is quiet about them again."""
+    row = job(untimed=3, untimed_at_ms=T0)
+    reason = "3 heartbeat records carried the producer's time, which is not believed: set message.timestamp.type=Log"
+    assert [each.startswith(reason) for each in judged(row).reasons] == [True]
+    assert judged(msgspec.structs.replace(row, at_ms=T0 + 600_000)).reasons == []
 
 
 def test_an_outage_of_kafka_is_spoken_of_for_a_while() -> None:

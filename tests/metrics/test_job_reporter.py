@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -149,3 +150,14 @@ def test_a_phase_lasts_from_its_first_mention() -> None:
     tally.enter("live")
     row = tally.row()
     assert (row.started_ms, row.phase_since_ms, row.at_ms) == (100, 200, 900)
+
+
+def test_the_row_counts_records_without_append_times_and_how_far_a_clock_is_behind() -> None:
+    """What no time passes by is counted since the start, with when it was read last; a step back is that of now."""
+    tally = JobTally(SETTINGS, now_ms=itertools.count(1).__next__)
+    tally.add_batch(batch(0, untimed=2, stepped_back_ms=29_800))
+    seen = tally.row()
+    tally.add_batch(batch(1))
+    after = tally.row()
+    assert (seen.untimed, seen.stepped_back_ms) == (2, 29_800)
+    assert (after.untimed, after.untimed_at_ms, after.stepped_back_ms) == (2, seen.untimed_at_ms, 0)

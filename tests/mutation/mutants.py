@@ -54,6 +54,39 @@ _HISTORY: Final = "tests/simulation/test_chosen_histories.py::test_chosen_histor
 
 
 MUTANTS: Final = (
+    # -- records without append times
+    Mutant(
+        "records of unknown times are no outage",
+        f"{_ENGINE}/log_time/reading.py",
+        "(steps > self._outage_min_ms) | (behind_untimed & (steps > 0))",
+        "steps > self._outage_min_ms",
+        "P1",
+        "tests/shard/test_untimed.py::test_p1_the_time_of_a_producer_expires_nobody",
+    ),
+    Mutant(
+        "records of unknown times are an outage before the gap in front of them is decided",
+        f"{_ENGINE}/log_time/log_time.py",
+        "            if not proven or after.gaps:\n",
+        "            if not proven or (after.gaps and not gap.untimed):\n",
+        "P3",
+        f"{_OPEN_GAPS}::test_p3_all_open_gaps_are_kept_however_the_log_is_cut",
+    ),
+    Mutant(
+        "a partition begins before its first append time",
+        f"{_ENGINE}/shard/shard.py",
+        "if int(pack.append_ms[0]) != UNKNOWN_MS:",
+        "if len(pack.append_ms):",
+        "P1",
+        "tests/shard/test_untimed.py::test_p1_a_partition_begins_with_its_first_append_time",
+    ),
+    Mutant(
+        "a topic that was made again is read on",
+        f"{_ENGINE}/spark/topic_guard.py",
+        'if not self._known or state.id in {"", self._known}:',
+        "if not self._known or state.id:",
+        "P5",
+        "tests/spark/test_topic_guard.py::test_a_topic_that_was_made_again_is_refused_by_name",
+    ),
     # -- the wheel
     Mutant(
         "a deadline is rounded down to its tick",
@@ -299,8 +332,8 @@ MUTANTS: Final = (
     Mutant(
         "an outage is told before a gap in front of it is decided",
         f"{_ENGINE}/log_time/log_time.py",
-        "            if seen is None or after.gaps:\n",
-        "            if seen is None:\n",
+        "            if not proven or after.gaps:\n",
+        "            if not proven:\n",
         "P1",
         f"{_OPEN_GAPS}::test_p3_all_open_gaps_are_kept_however_the_log_is_cut[in order]",
     ),

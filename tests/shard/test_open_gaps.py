@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from heartwheel.audit.partitions import Partition
 from heartwheel.audit.ticks import read_tick as audited_tick
 from heartwheel.log_time import LogTime, ReadingsBuilder, decode_readings, encode_readings
+from heartwheel.log_time.reading import UNTIMED_MS
 from heartwheel.testing import OUTAGE_MIN_MS, RUN, Record
 from heartwheel.wire.tick import Tick, encode_tick, read_tick
 from support.heartbeat_logs import EXAMPLES, T0
@@ -33,6 +34,11 @@ def _tick(append_ms: int, run: str = RUN, *, interval_ms: int = 200) -> Record:
 
 def _beats(*append_ms: int) -> list[Record]:
     return [Record(T0 + each, b"{}", 0, 0) for each in append_ms]
+
+
+def _untimed(record: Record) -> Record:
+    """Take the append time off a record: it carries its producer's."""
+    return record._replace(append_ms=UNTIMED_MS)
 
 
 def _numbered(records: Sequence[Record]) -> list[Record]:
@@ -57,7 +63,7 @@ def _engine(batches: list[list[Record]], *, frame: int = 1_000) -> Iterator[tupl
             builder.add(0, rows[0].offset, append_ms, list(ticks), list(ticks.values()))
         readings = decode_readings(encode_readings(builder.readings()))
         found = [(each.before_ms - T0, each.after_ms - T0) for each in time.read(readings, outage_min_ms=OUTAGE_MIN_MS)]
-        yield found, int(time.decided()[0]) - T0
+        yield found, int(time.decided()[0]) - T0 if time.count else -1 - T0
         time = msgspec.msgpack.decode(msgspec.msgpack.encode(time), type=LogTime)
 
 
@@ -92,7 +98,16 @@ DRIVERS = [_tick(0, "another"), _tick(100), *_beats(300, 3_400), _tick(3_500, "a
 IN_ORDER = [_tick(0, "another"), _tick(3_001), *_beats(6_002), _tick(6_002), _tick(6_002, "another")]
 """The second outage is proven first, by another run than the one that proves the first."""
 
+UNTIMED = [_tick(0), *_beats(200), *map(_untimed, (*_beats(900_000), _tick(0, "another"))), *_beats(1_000, 1_100)]
+"""Records without an append time, between two that lie less than an outage apart."""
+
+BEHIND_A_GAP = [_tick(0), *_beats(3_500, 4_000), *map(_untimed, _beats(0)), *_beats(5_000), _tick(5_100)]
+"""What lies behind a gap that waits for its tick waits with it."""
+
 LOGS = {
+    "untimed": (UNTIMED, [(200, 1_000)]),
+    "untimed behind a gap": (BEHIND_A_GAP, [(0, 3_500), (4_000, 5_000)]),
+    "begins untimed": ([*map(_untimed, _beats(0, 1)), *_beats(5_000), _tick(5_100)], []),
     "in order": (IN_ORDER, [(0, 3_001), (3_001, 6_002)]),
     "drivers": (DRIVERS, [(300, 3_400)]),
     "two": (TWO, [(0, 3_001), (3_001, 6_500)]),
@@ -123,7 +138,10 @@ def _logs(draw: st.DrawFn) -> list[Record]:
         append_ms = max(0, now - draw(st.sampled_from([0, 0, 0, 7, 3_000, 9_000])))
         run = draw(st.sampled_from(["", "", "", RUN, RUN, "another", "forged"]))
         interval_ms = draw(st.sampled_from([200, LONG_MS]))
-        records += [_tick(append_ms, run, interval_ms=interval_ms)] if run else _beats(append_ms)
+        made = [_tick(append_ms, run, interval_ms=interval_ms)] if run else _beats(append_ms)
+        if draw(st.integers(0, 9)) == 0:
+            made = [_untimed(record) for record in made]
+        records += made
     return _numbered(records)
 
 

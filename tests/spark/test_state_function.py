@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.log_time.reading import UNTIMED_MS
 from heartwheel.partitioner import murmur2
 from heartwheel.shard import CorruptBlobError, OldBlobVersionError, ShardLimits, UnknownBlobVersionError
 from heartwheel.shard.frame import encode_frame
@@ -183,6 +184,23 @@ def test_c1_a_leader_whose_clock_is_off_expires_nobody() -> None:
     totals = msgspec.json.decode(job.rows[-1]["value"])["totals"]
     assert totals["append_time_stepped_back"] > 0
     assert (totals["outage_clock_jump"], totals["sessions_renewed"]) == (1, 10)
+
+
+def test_p1_a_topic_that_keeps_create_times_for_a_while_expires_nobody() -> None:
+    """P1: somebody alters the topic under the job and back: nobody is expired by that, and the dead are later."""
+    log = LogBuilder()
+    for t in range(0, 60_000, 200):
+        untimed = 20_000 <= t < 40_000
+        log.tick(UNTIMED_MS if untimed else T0 + t, mono_ms=t, run="of a job before")
+        for member in range(10 if t % 1_000 == 0 else 0):
+            if member < 5 or t < 30_000:
+                log.beat(UNTIMED_MS if untimed else T0 + t, "g", f"m{member}", session_timeout_ms=3_000)
+    job = Simulation(log, _config(), ticker=False)
+    while job.read < len(log.records):
+        job.batch(T0 + 60_000, most=40)
+    assert sorted(job.expired()) == [(f"m{member}", 43_000) for member in range(5, 10)]
+    totals = msgspec.json.decode(job.rows[-1]["value"])["totals"]
+    assert (totals["records_untimed"], totals["outage_untimed"]) == (100 + 10 * 10 + 10 * 5, 1)
 
 
 def test_p3_a_batch_that_is_done_again_after_a_growth_says_the_same() -> None:

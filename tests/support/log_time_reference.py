@@ -35,13 +35,20 @@ def effective_times(records: list[Record]) -> list[int]:
 
 
 def outages_of(records: list[Record], runs: tuple[str, ...] = (RUN,)) -> list[tuple[int, int]]:
-    """Find the outages of one partition, as (before, after) in effective times."""
+    """Find the outages of one partition, as (before, after) in effective times.
+
+    Records without an append time are evidence of nothing, but that one does not know how long they took.
+    """
+    places = [i for i, record in enumerate(records) if record.append_ms >= 0]
+    unknown = [second - first > 1 for first, second in pairwise(places)]
+    records = [records[i] for i in places]
     times = effective_times(records)
     ticks = [(i, tick) for i, record in enumerate(records) if (tick := read_tick(record.value)) and tick.run in runs]
     return [
         (before, after)
         for i, (before, after) in enumerate(pairwise(times))
-        if after - before > OUTAGE_MIN_MS and any(_lived_through(i, run, records, times, ticks) for run in runs)
+        if (unknown[i] and after > before)
+        or (after - before > OUTAGE_MIN_MS and any(_lived_through(i, run, records, times, ticks) for run in runs))
     ]
 
 
@@ -72,7 +79,8 @@ def run_reference(
     for partition in {record.partition for record in log.records}:
         mine = [record for record in log.records if record.partition == partition]
         renewals += (_Item(before, True, partition, -1, after, None) for before, after in outages_of(mine, runs))
-        for record, at_ms in zip(mine, effective_times(mine), strict=True):
+        placed = [each for each in zip(mine, effective_times(mine), strict=True) if each[1] >= 0]
+        for record, at_ms in placed:
             try:
                 event = decode_event(record.value)
             except RejectedError:

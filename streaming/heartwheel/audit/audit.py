@@ -39,6 +39,7 @@ from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 _VALUES_REMEMBERED_MAX: Final = 200_000
 _SETTLE_MS: Final = 1_000
 _ASSUMED_LONGEST_WAIT_MS: Final = 2**31
+_NEVER_BEGAN: Final = Begin(0)
 
 
 class Audit:
@@ -110,7 +111,7 @@ class Audit:
         """Take the next record of the heartbeat topic.
 
         Args:
-            append_ms: its append time, epoch ms.
+            append_ms: its append time, epoch ms; negative if it carries its producer's time.
             partition: where it is.
             offset: likewise.
             value: its value; `None` is a tombstone.
@@ -121,12 +122,15 @@ class Audit:
         tick = read_tick(value) if event is None and len(value or b"") <= self.config.value_bytes_max else None
         time_ms = timeline.read(partition, append_ms, tick)
         self._now_ms = time_ms
+        known_ms = append_ms if append_ms >= 0 else time_ms
+        if append_ms >= 0 > state.begins.get(partition, _NEVER_BEGAN).append_ms:
+            state.begins[partition] = Begin(append_ms)
         if tick is not None:
             state.counts["ticks"] = state.counts.get("ticks", 0) + 1
         elif event is None and value is not None and (mark := self._mark_of(value)) is not None:
             if mark.feed in self.config.feeds:
                 timeline.mark(mark, partition, time_ms, append_ms)
-        elif event is not None or (event := self._decode(value, append_ms, partition, offset)) is not None:
+        elif event is not None or (event := self._decode(value, known_ms, partition, offset)) is not None:
             self._put(event, value, append_ms, Waiting(time_ms, partition, offset))
         timeline.go_on(partition)
         if time_ms - state.settled_ms >= _SETTLE_MS:
@@ -275,8 +279,12 @@ class Audit:
                 return
             counts = self._state.counts
             counts["passed_on"] = counts.get("passed_on", 0) + 1
-            at_ms = min(said.at_ms or 0, append_ms + AHEAD_MAX_MS)
+            at_ms = said.at_ms or 0
+            if append_ms >= 0:
+                at_ms = min(at_ms, append_ms + AHEAD_MAX_MS)
             place = Waiting(at_ms, self._timeline.source(said.feed, partition).number, offset)
+        elif place.time_ms < 0:
+            return  # nothing tells when it was: the partition begins with its first append time
         self._timeline.put(self._held(event.group_id, partition, self._now_ms), place, event)
 
     def _name(self, event: Request) -> None:

@@ -25,11 +25,14 @@ from heartwheel.audit.order import in_log_order
 from heartwheel.errors import HeartwheelError
 
 _PRINTED: Final = re.compile(
-    rb"(?:(?:LogAppendTime|CreateTime):(?P<time>\d{1,15})\t)?"
+    rb"(?:(?P<type>LogAppendTime|CreateTime):(?P<time>\d{1,15})\t)?"
     rb"(?:Partition:(?P<partition>\d{1,9})\t)?"
     rb"(?:Offset:(?P<offset>\d{1,18})\t)?"
 )
 
+
+_NO_TIME: Final = -1
+"""The append time of a record that carries its producer's."""
 
 _LINES: Final = -1
 """The stream that a file is; no partition has this number."""
@@ -88,7 +91,7 @@ class FileLog:
                 before_ms = 0
                 for number, line in enumerate(islice(file, skip, None), start=skip):
                     entry = _entry(source, number, line.rstrip(b"\r\n"), before_ms)
-                    before_ms = entry.append_ms
+                    before_ms = entry.append_ms if entry.append_ms != _NO_TIME else before_ms
                     self._lines[source] = number + 1
                     yield entry
         except OSError as error:
@@ -101,6 +104,8 @@ def _entry(source: Source, number: int, line: bytes, before_ms: int) -> Entry:
     assert printed is not None, "every part of the pattern may be missing"  # noqa: S101 - how it is written
     value = line[printed.end() :]
     append_ms = int(printed["time"]) if printed["time"] else _time_in(value)
+    if source is Source.HEARTBEATS and printed["type"] == b"CreateTime":
+        append_ms = _NO_TIME
     return Entry(
         before_ms if append_ms is None else append_ms,
         source,

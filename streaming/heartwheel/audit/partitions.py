@@ -6,6 +6,10 @@ is that of the newest record read: whoever has read it has read all that stands 
 A *gap* (a, b) is one between neighbouring records that is longer than `outage_min_ms`. It is an *outage* if one run of
 the ticker wrote just before it and soon after it: then nobody could write, and nobody was silent. What other runs wrote
 meanwhile does not matter. Until that is known the partition is decided up to a.
+
+A record that carries its producer's time has no append time: no time passes by it. How long the records took that have
+none is not known, so what lies between the one with an append time before them and the one after them is an outage,
+whoever wrote ticks. Before the first append time of a partition there is no time at all.
 """
 
 from __future__ import annotations
@@ -73,6 +77,7 @@ class Partition(msgspec.Struct):
         ticks: the newest tick of each run that may still be alive.
         gaps: that are not decided, the first one first.
         due: (moment, group id) of groups to be run once this partition has come that far, as a heap, epoch ms.
+        untimed: whether the newest record has no append time.
     """
 
     number: int
@@ -81,6 +86,7 @@ class Partition(msgspec.Struct):
     ticks: dict[str, LastTick] = {}
     gaps: list[Gap] = []
     due: list[tuple[int, str]] = []
+    untimed: bool = False
 
     @property
     def decided_ms(self) -> int:
@@ -91,15 +97,20 @@ class Partition(msgspec.Struct):
         """Take the next record; return the gaps that it proves to be outages.
 
         Args:
-            append_ms: its own append time, epoch ms.
+            append_ms: its own append time, epoch ms; negative if it has none.
             tick: what it says, if it is a tick.
             runs: of the audited job; empty if every run is believed.
             outage_min_ms: a gap is longer than that.
         """
+        if append_ms < 0:
+            self.untimed = self.watermark_ms != _UNKNOWN_MS
+            return []
         before_ms, now_ms = self.watermark_ms, max(append_ms, self.watermark_ms)
-        if before_ms != _UNKNOWN_MS and now_ms - before_ms > outage_min_ms:
+        if self.untimed and now_ms > before_ms:
+            self.gaps.append(Gap(before_ms, now_ms, [], proven=True))
+        elif before_ms != _UNKNOWN_MS and now_ms - before_ms > outage_min_ms:
             self._open_gap(before_ms, now_ms)
-        self.watermark_ms, self.append_ms = now_ms, append_ms
+        self.watermark_ms, self.append_ms, self.untimed = now_ms, append_ms, False
         if tick is not None and tick.run and (not runs or tick.run in runs):
             self._take_tick(tick, append_ms, now_ms)
         outages = []

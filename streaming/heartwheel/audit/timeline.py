@@ -72,13 +72,18 @@ class Timeline:
 
         Args:
             partition: which.
-            append_ms: the record's own append time, epoch ms.
+            append_ms: the record's own append time, epoch ms; negative if it has none.
             tick: what it says, if it is a tick.
+
+        Returns:
+            Negative before the first append time of the partition.
         """
         config, state = self.config, self._state
         part = self._partition(partition)
-        is_new = part.watermark_ms < 0
-        if append_ms < part.watermark_ms:
+        is_new = part.watermark_ms < 0 <= append_ms
+        if append_ms < 0:
+            state.counts["untimed"] = state.counts.get("untimed", 0) + 1
+        elif append_ms < part.watermark_ms:
             state.counts["clamped"] = state.counts.get("clamped", 0) + 1
         runs = config.runs
         outages = part.read(append_ms, tick, runs=runs, outage_min_ms=config.outage_min_ms)
@@ -121,6 +126,8 @@ class Timeline:
             time_ms: its effective append time, epoch ms.
             append_ms: its own, epoch ms.
         """
+        if append_ms < 0:
+            return  # how far ahead of its time it is cannot be told; the next one says the same
         source = self.source(mark.feed, partition)
         if self.fed.is_gone(source.number):
             self._note_behind(source)

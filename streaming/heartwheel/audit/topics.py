@@ -22,6 +22,9 @@ from kafka import TopicPartition
 _POLL_MS: Final = 500
 _STALL_MS_MAX: Final = 20_000
 _AHEAD_MAX: Final = 10_000
+_APPENDED: Final = 1
+"""The `timestamp_type` of a record whose time is the broker's."""
+_NO_TIME: Final = -1
 _STATUS_ROWS_A_SHARD: Final = 20
 _IN_THIS_ORDER: Final = (Source.STATUS, Source.REJECTS, Source.EXPIRATIONS, Source.TRIGGERS, Source.HEARTBEATS)
 
@@ -143,7 +146,15 @@ class _Streams:
     def _entries(self, part: TopicPartition, records: Iterable[Any]) -> Iterator[Entry]:
         source, end = self._parts[part]
         return (
-            Entry(record.timestamp, source, part.partition, record.offset, record.value, part.partition, record.offset)
+            Entry(
+                record.timestamp if source is not Source.HEARTBEATS or record.timestamp_type == _APPENDED else _NO_TIME,
+                source,
+                part.partition,
+                record.offset,
+                record.value,
+                part.partition,
+                record.offset,
+            )
             for record in records
             if record.offset < end
         )

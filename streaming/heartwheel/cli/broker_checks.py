@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from heartwheel.kafka.topics import Difference
 
 
+_OF_TOPICS: Final = ("append times", "durability", "ticks", "clock")
+
+
 def check_broker(settings: Settings) -> Iterator[Check]:
     """Look whether the broker answers, what its topics are like, and how far its clock is off."""
     from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
@@ -24,7 +27,7 @@ def check_broker(settings: Settings) -> Iterator[Check]:
         report = ensure_topics(bootstrap, topic_specs(settings), create=False, properties=properties)
     except (KafkaUnreachableError, KafkaRefusedError) as error:
         yield failed("broker", error)
-        yield from (Check(name, Status.SKIPPED, "needs the broker") for name in ("topics", "ticks", "clock"))
+        yield from (Check(name, Status.SKIPPED, "needs the broker") for name in ("topics", *_OF_TOPICS))
         return
     yield Check("broker", Status.OK, f"{bootstrap} answers")
     wrong = [f"{d.topic}: {d.setting} is {d.found or 'not set'}, must be {d.wanted}" for d in report.differences]
@@ -44,8 +47,10 @@ def check_broker(settings: Settings) -> Iterator[Check]:
     elif not report.missing:
         yield Check("compression", Status.OK, "the broker bounds what a compressed batch unpacks to")
     if wrong or report.missing:
-        yield from (Check(name, Status.SKIPPED, "needs the topics") for name in ("ticks", "clock"))
+        yield from (Check(name, Status.SKIPPED, "needs the topics") for name in _OF_TOPICS)
     else:
+        yield _check_times(settings)
+        yield from _check_durability(settings)
         yield _check_ticks(settings)
         yield _check_clock(settings)
 
@@ -61,6 +66,62 @@ def bound_it(found: Difference) -> str:
         f"kafka-configs.sh --alter --entity-type topics --entity-name {found.topic} "
         f"--add-config {found.setting}={found.wanted}"
     )
+
+
+def _check_times(settings: Settings) -> Check:
+    """Look at the first and the last record of each partition: a new checkpoint reads the first, the job the last."""
+    from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
+    from heartwheel.kafka.ends import find_untimed
+
+    kafka, name = settings.kafka, "append times"
+    try:
+        found = find_untimed(kafka.bootstrap_servers, kafka.topics.heartbeats, properties=kafka.client)
+    except (KafkaUnreachableError, KafkaRefusedError) as error:
+        return failed(name, error)
+    hint = "docs/troubleshooting.md#wrong-timestamp-type"
+    if found.end:
+        where = f"the newest record of partition {_named(found.end)} carries its producer's time"
+        return Check(name, Status.WARN, f"{where}: no time passes by it", hint)
+    if found.begin:
+        where = f"the first record of partition {_named(found.begin)} carries its producer's time"
+        return Check(
+            name, Status.WARN, f"{where}: a new checkpoint must start with kafka.starting_offsets=latest", hint
+        )
+    return Check(name, Status.OK, "the first and the last record of each partition have the broker's time")
+
+
+def _named(partitions: tuple[int, ...]) -> str:
+    more = f" and {len(partitions) - _NAMED_MAX} more" if len(partitions) > _NAMED_MAX else ""
+    return ", ".join(map(str, partitions[:_NAMED_MAX])) + more
+
+
+def _check_durability(settings: Settings) -> Iterator[Check]:
+    """Look at what lets a cluster lose heartbeats that it has acknowledged: a member may be expired by each."""
+    from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
+    from heartwheel.kafka.topics import describe_topics
+    from heartwheel.spark.topic_guard import problems_of
+
+    kafka = settings.kafka
+    topic = kafka.topics.heartbeats
+    try:
+        state = describe_topics(kafka.bootstrap_servers, [topic], properties=kafka.client)[topic]
+    except (KafkaUnreachableError, KafkaRefusedError) as error:
+        yield failed("durability", error)
+        return
+    faults = [f"{each.setting} is {each.found}, should be {each.wanted}" for each in problems_of(state)]
+    replicas, least = state.replication_factor, state.settings.get("min.insync.replicas", "1")
+    if state.settings.get("unclean.leader.election.enable") == "true":
+        faults.append("unclean.leader.election.enable is true: records that were read may be replaced by others")
+    if replicas < _REPLICAS_MIN:
+        faults.append(f"replication factor {replicas}: a broker that is lost takes its heartbeats with it")
+    elif least.isdecimal() and not 1 < int(least) < replicas:
+        at_most = "is lost with one broker" if int(least) <= 1 else "cannot be written while one broker is away"
+        faults.append(f"min.insync.replicas is {least} of {replicas}: a heartbeat {at_most}")
+    if faults:
+        hint = "replication factor 3, min.insync.replicas=2, unclean.leader.election.enable=false"
+        yield Check("durability", Status.WARN, f"{topic}: {'; '.join(faults)}", hint)
+    else:
+        yield Check("durability", Status.OK, f"{replicas} replicas, {least} in sync for each acknowledged heartbeat")
 
 
 def _check_ticks(settings: Settings) -> Check:
@@ -116,6 +177,8 @@ def _check_clock(settings: Settings) -> Check:
 
 
 _TICKS_S_MAX: Final = 5.0
+_NAMED_MAX: Final = 5
+_REPLICAS_MIN: Final = 2
 
 CLOCK_OFF_MS: Final = 2_000
 """A difference of the clocks that figures show: latenesses, and how far the log is behind."""

@@ -83,6 +83,7 @@ def _engine(settings: Settings, jars: list[Path], reporter: JobReporter) -> Engi
         on_phase=phase,
         on_fault=reporter.on_fault,
         on_ticker=lambda ticker: reporter.tally.watch(ticker.state),
+        on_guard=lambda guard: reporter.tally.watch_topic(guard.problems),
         log_file=spark_log_file(),
     )
 

@@ -19,7 +19,7 @@ class LogRecord(NamedTuple):
     Args:
         partition: where it is.
         offset: likewise.
-        append_ms: the broker's append time, epoch ms.
+        append_ms: the broker's append time, epoch ms; -1 if the record carries its producer's time.
         key: its key, if any.
         value: its value; `None` is a tombstone.
         headers: its headers.
@@ -67,7 +67,9 @@ def _until(consumer: Any, ends: Mapping[Any, int], topic: str) -> Iterator[LogRe
             )
         for partition, records in batches.items():
             yield from (
-                LogRecord(r.partition, r.offset, r.timestamp, r.key, r.value, r.headers)
+                LogRecord(
+                    r.partition, r.offset, r.timestamp if r.timestamp_type == 1 else -1, r.key, r.value, r.headers
+                )
                 for r in records
                 if r.offset < ends[partition]
             )

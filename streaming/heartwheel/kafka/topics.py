@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -21,17 +22,29 @@ BOUNDED_COMPRESSIONS: Final = (UNPACKED, "snappy")
 """The values of `compression.type` that bound what a batch unpacks to: exactly, and to 21 times its size, which is the
 most that the format of snappy can hold."""
 
+_NO_ID: Final = str(uuid.UUID(int=0))
+"""What the metadata of a broker has that knows no ids of topics."""
+
 _FENCED_MAX_S: Final = 15.0
 """How long a topic is tried to be made while every broker is fenced: longer than a session of a broker, 9 s."""
 
 
 class TopicState(msgspec.Struct, frozen=True):
-    """What a cluster says of one topic: its partitions, replicas and all its settings."""
+    """What a cluster says of one topic.
+
+    Args:
+        name: its name.
+        partitions: how many there are.
+        replication_factor: the least of its partitions.
+        settings: all of them.
+        id: what tells it from another topic that had the name before; empty from brokers before Kafka 2.8.
+    """
 
     name: str
     partitions: int
     replication_factor: int
     settings: Mapping[str, str]
+    id: str = ""
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -198,4 +211,6 @@ def _state(topic: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]]) 
     partitions = topic["partitions"]
     replicas = min((len(partition["replica_nodes"]) for partition in partitions), default=0)
     values = {name: str(entry["value"]) for name, entry in settings.items()}
-    return TopicState(topic["name"], len(partitions), replicas, values)
+    topic_id = str(topic.get("topic_id") or "")
+    topic_id = "" if topic_id == _NO_ID else topic_id
+    return TopicState(topic["name"], len(partitions), replicas, values, topic_id)

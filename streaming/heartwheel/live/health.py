@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from heartwheel.live.log_clock import clock_reasons, standstill
 from heartwheel.live.phrases import ago, count
 from heartwheel.wire.job import JobRow, Phase, TickerState
 from heartwheel.wire.status import StatusRow
@@ -112,7 +113,7 @@ def health_of(signs: Signs, *, now_ms: int) -> Health:
 
 
 def _judged(signs: Signs, now_ms: int) -> Health:
-    for judge in (_logged, _unreachable, _waiting, _stopped, _retrying, _silent, _starting, _catching_up, _standing):
+    for judge in _JUDGES:
         health = judge(signs, now_ms)
         if health is not None:
             return health
@@ -273,6 +274,27 @@ def _standing(signs: Signs, now_ms: int) -> Health | None:
     return _time_stands(job, job.ticker, now_ms, standing=job.standing)
 
 
+def _wrong_clock(signs: Signs, _now_ms: int) -> Health | None:
+    """Find that no time passes by what is written: a clock was set back, or the topic keeps its producers' times."""
+    found = standstill(signs.job) if signs.job is not None else None
+    return _health(HealthState.STALLED, None, found.sentence, found.hint, topic=found.topic) if found else None
+
+
+_JUDGES: Final = (
+    _logged,
+    _unreachable,
+    _waiting,
+    _stopped,
+    _retrying,
+    _silent,
+    _starting,
+    _catching_up,
+    _wrong_clock,
+    _standing,
+)
+"""The first that finds something has the word."""
+
+
 def _time_stands(job: JobRow, ticker: TickerState, now_ms: int, *, standing: int) -> Health:
     if ticker.reason:
         why, since_ms = ticker.reason, job.at_ms - ticker.lag_ms
@@ -304,7 +326,7 @@ def _of_ticker(signs: Signs) -> list[str]:
     if outage is not None and job.at_ms - outage.seen_ms < OUTAGE_SHOWN_MS:
         renewed = count(outage.sessions_renewed, "session")
         found.append(f"Kafka was not writable for {outage.duration_ms / 1000:.0f} s: {renewed} renewed.")
-    return found
+    return found + clock_reasons(job)
 
 
 def _of_feeds(signs: Signs) -> list[str]:

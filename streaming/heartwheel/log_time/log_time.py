@@ -18,6 +18,7 @@ from heartwheel.log_time.feeds import FEED_GONE_MS, FIRST_SOURCE, FeedTime
 from heartwheel.log_time.outage import (
     Gap,
     Outage,
+    OutageKind,
     TickSeen,
     evidence,
     is_in_time,
@@ -26,7 +27,7 @@ from heartwheel.log_time.outage import (
     just_before,
     kind_of,
 )
-from heartwheel.log_time.reading import Reading, first_of_each
+from heartwheel.log_time.reading import UNTIMED_MS, Reading, first_of_each
 
 Ints = NDArray[np.int64]
 
@@ -50,12 +51,14 @@ class PartitionTime(msgspec.Struct, array_like=True):
         last_append_ms: append time of that record itself, epoch ms.
         ticks: the newest tick of each known run that may still stand just before a gap.
         gaps: those that wait for a tick to tell what they were, in the order of the log, and outages behind them.
+        untimed: whether the newest records read have no append time.
     """
 
     watermark_ms: int
     last_append_ms: int
     ticks: list[TickSeen] = []
     gaps: list[Gap] = []
+    untimed: bool = False
 
     @property
     def decided_ms(self) -> int:
@@ -166,24 +169,29 @@ class LogTime(msgspec.Struct):
     def _read(self, reading: Reading, outage_min_ms: int) -> list[Outage]:
         """Take in what was read of a partition; return its outages that are certain now."""
         before = self.partitions.get(reading.partition)
+        if reading.first_ms == UNTIMED_MS:
+            if before is not None:
+                before.untimed = True
+            return []
         floor = before.watermark_ms if before else UNKNOWN_MS
         last = [_raised(tick, floor) for tick in reading.last_ticks]
         after = self.partitions[reading.partition] = PartitionTime(max(reading.last_ms, floor), reading.last_append_ms)
         ticks = _with_earlier(last, before.ticks if before else [])
+        after.untimed = reading.ends_untimed
         after.ticks = [tick for tick in ticks if is_remembered(tick, after.watermark_ms)]
         outages = []
         for gap in _gaps(before, reading):
             if not is_long(gap, outage_min_ms=outage_min_ms):
                 continue
             gap.ticks_before = just_before(gap)
-            seen = evidence(gap)
-            if seen is None and (not gap.ticks_before or not is_in_time(gap, after.watermark_ms)):
+            proven = gap.untimed or evidence(gap) is not None
+            if not proven and (not gap.ticks_before or not is_in_time(gap, after.watermark_ms)):
                 continue
-            if seen is None or after.gaps:
+            if not proven or after.gaps:
                 after.gaps.append(gap)  # outages are told in the order of the log, so one may wait for a gap before it
                 continue
-            newest = next((tick for tick in last if tick.run == seen[0].run), seen[1])
-            outages.append(Outage(reading.partition, gap.before_ms, gap.after_ms, kind_of(gap, seen[0], newest)))
+            kind = _kind_of(gap, last)
+            outages.append(Outage(reading.partition, gap.before_ms, gap.after_ms, kind))
         return outages
 
     def _count(self, readings: list[Reading], counts: Sequence[int]) -> None:
@@ -191,6 +199,8 @@ class LogTime(msgspec.Struct):
         if not readings:
             return
         newest_ms = max(reading.last_ms for reading in readings)
+        if newest_ms == UNTIMED_MS:
+            newest_ms = self.newest_ms()
         count = max(*counts, self.count, *(max(each.partition + 1, each.partitions) for each in readings))
         if count > self.count:
             known = (self.count, *(each for each in counts if each > self.count))
@@ -226,6 +236,10 @@ class LogTime(msgspec.Struct):
         behind = np.flatnonzero(decided < self.newest_ms() - STANDING_MS)
         return sorted(zip(behind.tolist(), decided[behind].tolist(), strict=True), key=lambda each: each[1])
 
+    def stepped_back_ms(self) -> int:
+        """Return by how much the newest append time of a partition is behind the partition's time, ms; the most."""
+        return max((part.watermark_ms - part.last_append_ms for part in self.partitions.values()), default=0)
+
     def undecided(self) -> int:
         """Count the partitions that wait for a tick to tell what a gap was."""
         return sum(bool(part.gaps) for part in self.partitions.values())
@@ -244,15 +258,26 @@ def _gaps(before: PartitionTime | None, reading: Reading) -> list[Gap]:
     floor = before.watermark_ms
     gaps = list(before.gaps)
     if reading.first_ms > floor:
-        gaps.append(Gap(floor, before.last_append_ms, reading.first_ms, before.ticks))
+        untimed = before.untimed or reading.begins_untimed
+        gaps.append(Gap(floor, before.last_append_ms, reading.first_ms, before.ticks, [], untimed))
     for gap in gaps:
         after = [tick for tick in reading.first_ticks if is_in_time(gap, tick.at_ms)]
         gap.ticks_after = first_of_each([*gap.ticks_after, *after])
     for gap in reading.gaps:
         ticks = [_raised(tick, floor) for tick in gap.ticks_before]
         known = _with_earlier(ticks, before.ticks)
-        gaps.append(Gap(max(gap.before_ms, floor), gap.last_append_ms, gap.after_ms, known, gap.ticks_after))
+        begin_ms = max(gap.before_ms, floor)
+        gaps.append(Gap(begin_ms, gap.last_append_ms, gap.after_ms, known, gap.ticks_after, gap.untimed))
     return gaps
+
+
+def _kind_of(gap: Gap, last: list[TickSeen]) -> OutageKind:
+    """Name what an outage was, by the last tick of each run that was read with it."""
+    seen = evidence(gap)
+    if gap.untimed or seen is None:
+        return OutageKind.UNTIMED
+    newest = next((tick for tick in last if tick.run == seen[0].run), seen[1])
+    return kind_of(gap, seen[0], newest)
 
 
 def _raised(tick: TickSeen, floor: int) -> TickSeen:

@@ -19,6 +19,11 @@ Whoever else ticks takes nothing from that: two drivers may be alive, and a tick
 partition is undecided for `RESUME_MAX_MS`, as the run before may be alive.
 
 Only ticks of known runs count: those with which this checkpoint was started. Others give time, like any record.
+
+A record that carries its producer's time (`message.timestamp.type=CreateTime`) has no append time: it stands at the
+effective time of its partition before it, and no time passes by it. How long such records took is not in the log. So
+from the last record with an append time before them to the first one after them is an outage in any case: what they
+keep alive has a whole session from its end.
 """
 
 from __future__ import annotations
@@ -47,6 +52,8 @@ class OutageKind(enum.StrEnum):
 
     UNWRITABLE = "unwritable"
     CLOCK_JUMP = "clock_jump"
+    UNTIMED = "untimed"
+    """Records without an append time stand in it."""
     NOT_PASSED_ON = "not_passed_on"
     """No gap of a partition, but of a feed (`heartwheel.log_time.feeds`)."""
 
@@ -78,6 +85,7 @@ class Gap(msgspec.Struct, array_like=True):
         after_ms: effective time of the second, epoch ms.
         ticks_before: the last tick of each run before the gap, as far as it is known.
         ticks_after: the first tick of each run after it that came in time, likewise, in the order of the log.
+        untimed: whether records without an append time stand between the two; then it is an outage whatever the ticks.
     """
 
     before_ms: int
@@ -85,6 +93,7 @@ class Gap(msgspec.Struct, array_like=True):
     after_ms: int
     ticks_before: list[TickSeen] = []
     ticks_after: list[TickSeen] = []
+    untimed: bool = False
 
 
 class Outage(msgspec.Struct, frozen=True, array_like=True):
@@ -121,7 +130,7 @@ def just_before(gap: Gap) -> list[TickSeen]:
 
 def is_long(gap: Gap, *, outage_min_ms: int) -> bool:
     """Return whether a gap is long enough for an outage: point 1 of the rule."""
-    return gap.after_ms - gap.before_ms > outage_min_ms
+    return gap.after_ms - gap.before_ms > outage_min_ms or (gap.untimed and gap.after_ms > gap.before_ms)
 
 
 def is_in_time(gap: Gap, at_ms: int) -> bool:

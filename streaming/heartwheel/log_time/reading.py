@@ -2,11 +2,15 @@
 
 The *effective time* of a record is the greatest append time of all records of its partition up to it, whatever they
 are: append times step back when a partition's leader changes to a broker whose clock is behind, and time must not.
+
+A record whose time is its producer's has none here. Its effective time is that of its partition before it; before the
+first record of a partition that has an append time, that is none, as if it came before the partition's beginning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -19,6 +23,9 @@ from heartwheel.wire.tick import Tick
 
 Ints = NDArray[np.int64]
 
+UNTIMED_MS: Final = -1
+"""In place of the append time of a record that has none, and of an effective time that is not known."""
+
 
 class Reading(msgspec.Struct, array_like=True):
     """What one task has read of one partition in a batch.
@@ -26,7 +33,7 @@ class Reading(msgspec.Struct, array_like=True):
     Args:
         partition: of the heartbeat topic.
         first_offset: of the first record.
-        first_ms: append time of the first record, epoch ms.
+        first_ms: append time of the first record that has one, epoch ms; `UNTIMED_MS` if none has.
         last_ms: effective time of the last record, epoch ms: the greatest append time of all.
         last_append_ms: append time of the last record itself, epoch ms.
         regressed: how many records were appended, by their time, before an earlier one.
@@ -35,6 +42,9 @@ class Reading(msgspec.Struct, array_like=True):
         last_ticks: the last tick of each known run, in the order of the log.
         gaps: those that may be outages, in the order of the log.
         marks: what each feed has passed on, in the order of the log.
+        untimed: how many records have no append time.
+        begins_untimed: whether the first record has none.
+        ends_untimed: whether the last one has none.
     """
 
     partition: int
@@ -48,6 +58,9 @@ class Reading(msgspec.Struct, array_like=True):
     last_ticks: list[TickSeen] = msgspec.field(default_factory=list)
     gaps: list[Gap] = msgspec.field(default_factory=list)
     marks: list[FeedMark] = msgspec.field(default_factory=list)
+    untimed: int = 0
+    begins_untimed: bool = False
+    ends_untimed: bool = False
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -85,7 +98,7 @@ class ReadingsBuilder:
         Args:
             partition: of the heartbeat topic.
             first_offset: of the first of them.
-            append_ms: (records,) their append times, epoch ms; at least one.
+            append_ms: (records,) their append times, epoch ms, `UNTIMED_MS` of those without; at least one.
             tick_rows: which of them are ticks, ascending.
             ticks: those ticks.
 
@@ -96,6 +109,45 @@ class ReadingsBuilder:
         if reading is None:
             first_ms = int(append_ms[0])
             reading = self._readings[partition] = Reading(partition, first_offset, first_ms, first_ms, first_ms)
+            reading.begins_untimed = first_ms == UNTIMED_MS
+        reading.partitions = max([reading.partitions, *(tick.partitions for tick in ticks if tick.run in self._runs)])
+        if int(append_ms.min()) == UNTIMED_MS:
+            return self._add_some_untimed(reading, append_ms, tick_rows, ticks)
+        return self._add_timed(reading, append_ms, tick_rows, ticks)
+
+    def _add_some_untimed(
+        self, reading: Reading, append_ms: Ints, tick_rows: Sequence[int], ticks: Sequence[Tick]
+    ) -> Ints:
+        """Take in records of which some have no append time: those that have one, and where the others stand."""
+        timed = append_ms != UNTIMED_MS
+        rows = np.flatnonzero(timed)
+        reading.untimed += len(append_ms) - len(rows)
+        effective = np.full(len(append_ms), reading.last_ms, np.int64)
+        if len(rows):
+            at = {row: place for place, row in enumerate(rows.tolist())}
+            evidence = [(at[row], tick) for row, tick in zip(tick_rows, ticks, strict=True) if row in at]
+            behind_untimed = np.diff(rows, prepend=-1) > 1
+            places, known = [place for place, _ in evidence], [tick for _, tick in evidence]
+            effective[rows] = self._add_timed(reading, append_ms[rows], places, known, behind_untimed)
+            effective = np.maximum.accumulate(effective)
+        reading.ends_untimed = not timed[-1]
+        return effective
+
+    def _add_timed(
+        self,
+        reading: Reading,
+        append_ms: Ints,
+        tick_rows: Sequence[int],
+        ticks: Sequence[Tick],
+        behind_untimed: NDArray[np.bool_] | None = None,
+    ) -> Ints:
+        """Take in records that have append times; `behind_untimed` marks those right behind some that have none."""
+        ends = np.zeros(len(append_ms), np.bool_) if behind_untimed is None else behind_untimed
+        ends[0] |= reading.ends_untimed
+        reading.ends_untimed = False
+        if reading.first_ms == UNTIMED_MS:
+            # What the first one is behind, the shard knows.
+            reading.first_ms = reading.last_ms = reading.last_append_ms = int(append_ms[0])
         before = np.concatenate(([reading.last_ms], append_ms[:-1]))
         effective = np.maximum.accumulate(np.concatenate(([reading.last_ms], append_ms)))[1:]
         reading.regressed += int(np.count_nonzero(append_ms < effective))
@@ -104,8 +156,7 @@ class ReadingsBuilder:
             for row, tick in zip(tick_rows, ticks, strict=True)
             if tick.run in self._runs
         ]
-        reading.partitions = max([reading.partitions, *(tick.partitions for tick in ticks if tick.run in self._runs)])
-        self._find_gaps(reading, before, effective, known)
+        self._find_gaps(reading, before, effective, known, ends)
         reading.first_ticks = first_of_each([*reading.first_ticks, *(tick for _, tick in known)])
         reading.last_ms = int(effective[-1])
         reading.last_append_ms = int(append_ms[-1])
@@ -122,10 +173,17 @@ class ReadingsBuilder:
         """
         note_mark(self._readings[partition].marks, mark, at_ms, append_ms)
 
-    def _find_gaps(self, reading: Reading, before: Ints, effective: Ints, known: list[tuple[int, TickSeen]]) -> None:
+    def _find_gaps(
+        self,
+        reading: Reading,
+        before: Ints,
+        effective: Ints,
+        known: list[tuple[int, TickSeen]],
+        behind_untimed: NDArray[np.bool_],
+    ) -> None:
         """Note the gaps among the next records that may be outages, and the ticks on both sides of each."""
         steps = np.diff(effective, prepend=reading.last_ms)
-        rows = np.flatnonzero(steps > self._outage_min_ms)
+        rows = np.flatnonzero((steps > self._outage_min_ms) | (behind_untimed & (steps > 0)))
         # The tick before a gap is at a row before that of its second record, the tick after it may be that very one.
         stops = np.searchsorted([row for row, _ in known], rows).tolist() if len(rows) else []
         done = 0
@@ -134,11 +192,12 @@ class ReadingsBuilder:
             done = stop
             last_append_ms = reading.last_append_ms if row == 0 else int(before[row])
             before_ms, after_ms = int(effective[row] - steps[row]), int(effective[row])
-            reading.gaps.append(Gap(before_ms, last_append_ms, after_ms, reading.last_ticks, []))
+            untimed = bool(behind_untimed[row])
+            reading.gaps.append(Gap(before_ms, last_append_ms, after_ms, reading.last_ticks, [], untimed))
         self._note_ticks(reading, known[done:])
         # Which runs lived before a gap the shard alone may know, but all of those that came back in time are here.
         now_ms = int(effective[-1])
-        reading.gaps = [gap for gap in reading.gaps if gap.ticks_after or is_in_time(gap, now_ms)]
+        reading.gaps = [gap for gap in reading.gaps if gap.ticks_after or gap.untimed or is_in_time(gap, now_ms)]
 
     @staticmethod
     def _note_ticks(reading: Reading, known: list[tuple[int, TickSeen]]) -> None:

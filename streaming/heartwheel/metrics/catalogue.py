@@ -101,6 +101,18 @@ SESSIONS_RENEWED: Final = Metric(
     "Sessions that outages of Kafka started anew.",
     "heartwheel_sessions_renewed_total 400.0",
 )
+UNTIMED: Final = Metric(
+    "heartwheel_untimed_records_total",
+    _C,
+    "Records of the heartbeat topic that carried their producer's time, by which no time passes.",
+    "heartwheel_untimed_records_total 0.0",
+)
+STEPPED_BACK: Final = Metric(
+    "heartwheel_clock_stepped_back_seconds",
+    _G,
+    "By how much the newest append time of a partition is behind the partition's time; the most of all partitions.",
+    "heartwheel_clock_stepped_back_seconds 0.0",
+)
 REBALANCES: Final = Metric(
     "heartwheel_rebalances_total",
     _C,
@@ -392,6 +404,8 @@ SECTIONS: Final[dict[str, tuple[Metric, ...]]] = {
         STANDING,
         OUTAGES,
         SESSIONS_RENEWED,
+        UNTIMED,
+        STEPPED_BACK,
     ),
     "Canary": (
         CANARY_PROBES,

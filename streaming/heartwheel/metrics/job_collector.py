@@ -60,6 +60,8 @@ def _standing(row: JobRow) -> Iterator[Family]:
     yield family(catalogue.STANDING, row.standing)
     yield family(catalogue.OUTAGES, row.outages)
     yield family(catalogue.SESSIONS_RENEWED, row.sessions_renewed)
+    yield family(catalogue.UNTIMED, row.untimed)
+    yield family(catalogue.STEPPED_BACK, row.stepped_back_ms / 1000)
     if row.ticker is not None:
         yield family(catalogue.TICK_LAG, row.ticker.lag_ms / 1000)
         yield family(catalogue.TICKLESS, row.ticker.silent_count)

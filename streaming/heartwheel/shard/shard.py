@@ -29,7 +29,7 @@ from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.manager import AnyGroup
 from heartwheel.log_time import Outage, Reading
 from heartwheel.log_time.log_time import UNKNOWN_MS
-from heartwheel.pack import Bodies, Pack, in_order_of_time
+from heartwheel.pack import Bodies, Pack, in_order_of_time, select
 from heartwheel.shard.admission import Admission
 from heartwheel.shard.arrivals import Arrivals, take_out
 from heartwheel.shard.batch import Batch, BatchResult
@@ -203,7 +203,8 @@ class Shard:
         fed = [pack._replace(partition=self.time.source(feed, pack.partition)) for feed, pack in passed_on]
         batch.counts["records"] += sum(len(pack.entry) for pack in (*packs, *fed))
         batch.counts["values_without_bytes"] += sum(len(pack.fingerprints) - len(pack.bodies) for pack in packs)
-        packs = [*self._waiting, *(not_before(pack, floors) for pack in packs), *fed]
+        placed = (part for pack in packs for part in self._placed(not_before(pack, floors), batch))
+        packs = [*self._waiting, *placed, *fed]
         decided = self.time.with_feeds(self.time.decided())
         for outage in outages:
             packs = self._step(packs, decided, batch, until_ms=outage.before_ms)
@@ -237,6 +238,18 @@ class Shard:
         batch = self._begin()
         self._runner.fire(clock_ms, np.full(self._groups.rows, clock_ms, np.int64), batch)
         return self._end(batch, [])
+
+    def _placed(self, pack: Pack, batch: Batch) -> list[Pack]:
+        """Leave out records that stand before the first append time of their partition: nothing tells when they were.
+
+        A partition begins with the first record that has an append time, as one does whose first records were deleted.
+        """
+        if int(pack.append_ms[0]) != UNKNOWN_MS:
+            return [pack]
+        placed = pack.append_ms != UNKNOWN_MS
+        batch.counts["records_unplaced"] += int(np.count_nonzero(~placed))
+        self._whole(select(pack, ~placed))  # heartbeats of them may come again without their bytes
+        return [select(pack, placed)] if placed.any() else []
 
     def _whole(self, pack: Pack) -> Pack:
         """Give the records that wait all their bytes: they may wait for longer than heartbeats are kept."""

@@ -2,7 +2,8 @@
 
 The whole log is there at once, so the words of the rules can be followed one by one: the effective time of a record is
 the greatest append time of its partition up to it; a group's records count by effective time, partition and offset; a
-gap between ticks of one run is an outage.
+gap between ticks of one run is an outage, and so is one with records in it that have no append time. What comes before
+the first append time of its partition is nowhere.
 """
 
 from __future__ import annotations
@@ -89,6 +90,8 @@ class Log:
         self.entries: dict[str, list[Entry]] = defaultdict(list)
         for log in self._read.values():
             for time_ms, record, _ in log:
+                if time_ms < 0:
+                    continue
                 if plan.passed_on.feeds and is_of_a_feed(record.value):
                     continue  # it has a time of its own: `heartwheel.simulation.fed_log`
                 try:
@@ -122,7 +125,12 @@ class Log:
         return partition_of(group_id.encode(), self._count)
 
     def _outages(self, partition: int) -> list[Gone]:
-        found = []
+        timed = [(at, read.time_ms) for at, read in enumerate(self._read[partition]) if read.record.append_ms >= 0]
+        found = [
+            Gone(one_ms, two_ms, partition)
+            for (one, one_ms), (two, two_ms) in pairwise(timed)
+            if two > one + 1 and two_ms > one_ms and one_ms < self._decided_ms(partition)
+        ]
         for one, two, came_back_ms in self._gaps(partition):
             if came_back_ms is not None and one.time_ms < self._decided_ms(partition):
                 found.append(Gone(one.time_ms, two.time_ms, partition))
@@ -130,9 +138,12 @@ class Log:
 
     def _gaps(self, partition: int) -> list[tuple[_Read, _Read, int | None]]:
         """List gaps before which a ticker lived: both records, and when one of those that lived came back in time."""
-        log, found = self._read[partition], []
+        found = []
+        places = [at for at, read in enumerate(self._read[partition]) if read.record.append_ms >= 0]
+        beside = [two == one + 1 for one, two in pairwise(places)]
+        log = [self._read[partition][at] for at in places]
         for at, (one, two) in enumerate(pairwise(log)):
-            if two.time_ms - one.time_ms <= self._plan.outage_min_ms:
+            if not beside[at] or two.time_ms - one.time_ms <= self._plan.outage_min_ms:
                 continue
             alive = self._alive(log[: at + 1])
             back = (
@@ -172,7 +183,7 @@ class Log:
 
 
 def _effective(log: list[Record], runs: tuple[str, ...]) -> list[_Read]:
-    read, time_ms = [], 0
+    read, time_ms = [], -1
     for record in log:
         time_ms = max(time_ms, record.append_ms)
         read.append(_Read(time_ms, record, _tick_of(record.value, runs)))

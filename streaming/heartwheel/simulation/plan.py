@@ -21,7 +21,7 @@ _SESSIONS_MS: Final = (800, 1_000, 1_500, 3_000)
 
 @dataclass(frozen=True)
 class Outage:
-    """Hold when a partition cannot be written, or a transaction is open in it; true ms; -1 is every partition."""
+    """Hold when a partition cannot be written, or has a transaction open, or no times; true ms; -1 is every one."""
 
     from_ms: int
     to_ms: int
@@ -72,6 +72,7 @@ class Plan:
         driver: the driver's clock, by which batches are stamped, and nothing else.
         outages: when partitions cannot be written.
         transactions: when a transaction is open in a partition.
+        untimed: when records of a partition carry their producers' times, as its topic is of another type.
         troubles: of the ticker.
         liar: whether somebody else ticks, too, and lies.
         rival_rate: how likely a process that is replaced goes on ticking for a while.
@@ -110,6 +111,7 @@ class Plan:
     driver: Clock
     outages: tuple[Outage, ...]
     transactions: tuple[Outage, ...]
+    untimed: tuple[Outage, ...]
     troubles: tuple[Trouble, ...]
     liar: bool
     rival_rate: float
@@ -158,6 +160,7 @@ def draw_plan(seed: int) -> Plan:
         driver=_draw_driver(dice, feed_ms),
         outages=_draw_outages(dice, feed_ms, partitions),
         transactions=_draw_transactions(dice, feed_ms, partitions),
+        untimed=_draw_untimed(seed, feed_ms, partitions),
         troubles=_draw_troubles(dice, feed_ms, partitions, tick_interval_ms),
         liar=dice.random() < 0.2,
         rival_rate=Random(f"rivals of {seed}").choice((0.0, 0.0, 0.0, 0.5)),
@@ -193,6 +196,19 @@ def _draw_transactions(dice: Random, feed_ms: int, partitions: int) -> tuple[Out
         return ()
     from_ms = dice.randrange(feed_ms)
     return (Outage(from_ms, from_ms + dice.choice((200, 2_000, 9_000)), dice.randrange(partitions)),)
+
+
+def _draw_untimed(seed: int, feed_ms: int, partitions: int) -> tuple[Outage, ...]:
+    """Draw when records have no append time, by dice of their own; not where feeds speak."""
+    dice = Random(f"untimed {seed}")
+    if dice.random() < 0.85 or draw_feeds(seed, feed_ms).feeds:
+        return ()
+    stretches = []
+    for _ in range(dice.choice((1, 1, 2, 6))):
+        from_ms = dice.choice((0, dice.randrange(feed_ms), dice.randrange(feed_ms)))
+        to_ms = from_ms + dice.choice((1, 150, 700, 3_000, 9_000))
+        stretches.append(Outage(from_ms, to_ms, dice.choice((-1, -1, dice.randrange(partitions)))))
+    return tuple(stretches)
 
 
 def _draw_troubles(dice: Random, feed_ms: int, partitions: int, interval_ms: int) -> tuple[Trouble, ...]:

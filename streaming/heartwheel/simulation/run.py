@@ -74,6 +74,7 @@ def _finish(job: Job, plan: Plan) -> None:
     ends = [one.to_ms for one in plan.outages]
     ends += [one.to_ms for one in plan.transactions]
     ends += [one.to_ms for one in plan.troubles]
+    ends += [one.to_ms for one in plan.untimed]
     hindered_ms = max(ends, default=0)
     wait_ms = _LAST_TIMERS_MS + 2 * behind_ms + max(0, hindered_ms - job.now_ms)
     job.finish(max(wait_ms, plan.passed_on.until_ms - job.now_ms))
@@ -109,6 +110,7 @@ def _kinds_of(plan: Plan, topic: Topic, job: Job) -> Counter[str]:
     seen["runs of the ticker"] = len(job.runs)
     seen["job starts at the end"] = plan.latest
     seen["append time steps back"] = sum(
-        one.record.append_ms > two.record.append_ms for log in topic.partitions for one, two in pairwise(log)
+        one.record.append_ms > two.record.append_ms >= 0 for log in topic.partitions for one, two in pairwise(log)
     )
+    seen["record without append time"] = sum(one.record.append_ms < 0 for log in topic.partitions for one in log)
     return +seen

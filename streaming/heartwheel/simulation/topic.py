@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
+from heartwheel.log_time.reading import UNTIMED_MS
 from heartwheel.partitioner import java_hash, partition_of
 from heartwheel.simulation.group_plan import GroupPlan
 from heartwheel.simulation.plan import Outage, Plan
@@ -75,6 +76,13 @@ class Topic:
                 leader = broker
         return self._plan.brokers[leader].at(true_ms)
 
+    def stamp_ms(self, partition: int, true_ms: int) -> int:
+        """Tell the append time of a record that lands at a moment, epoch ms; `UNTIMED_MS` if it has none."""
+        untimed = any(
+            each.partition in (-1, partition) and each.from_ms <= true_ms < each.to_ms for each in self._plan.untimed
+        )
+        return UNTIMED_MS if untimed else self.clock_ms(partition, true_ms)
+
     def outage_at(self, partition: int, true_ms: int) -> Outage | None:
         """Tell whether a partition cannot be written at a moment."""
         found = (outage for outage in self._plan.outages if outage.partition in (-1, partition))
@@ -99,7 +107,7 @@ class Topic:
         """Append a record behind all that has landed by then."""
         self._fill(partition, true_ms)
         log = self.partitions[partition]
-        log.append(Landed(true_ms, Record(self.clock_ms(partition, true_ms), value, partition, len(log))))
+        log.append(Landed(true_ms, Record(self.stamp_ms(partition, true_ms), value, partition, len(log))))
 
     def ends_at(self, true_ms: int) -> dict[int, int]:
         """Tell up to where a committed read comes in each partition that there is; no call may go back in time."""
@@ -131,7 +139,7 @@ class Topic:
             landed_ms, value, cause, idle = sent[self._filled[partition]]
             if cause:
                 self.garbage[partition, len(log)] = cause
-            log.append(Landed(landed_ms, Record(self.clock_ms(partition, landed_ms), value, partition, len(log))))
+            log.append(Landed(landed_ms, Record(self.stamp_ms(partition, landed_ms), value, partition, len(log))))
             self._filled[partition] += 1
             if not idle:
                 self._members_end[partition] = len(log)

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings, format_size
-from heartwheel.settings.locations import runs_elsewhere
+from heartwheel.settings.locations import is_local, runs_elsewhere
 from heartwheel.spark.brake import Brake, Ends, ends_of
 from heartwheel.spark.checkpoint import Manifest
 from heartwheel.spark.faults import OUT_OF_MEMORY, Fault, explain, explain_end
@@ -25,6 +25,7 @@ from heartwheel.spark.job_config import StreamConfig
 from heartwheel.spark.progress import Progress, ProgressReader
 from heartwheel.spark.session import jvm_exit_code, session_conf, start_session
 from heartwheel.spark.ticker import Ticker
+from heartwheel.spark.topic_guard import TopicGuard
 from heartwheel.spark.unfinished import Unfinished
 from heartwheel.spark.wall_clock import WallClock
 from heartwheel.spark.warm import warm_workers
@@ -54,6 +55,7 @@ class Engine:
         on_progress: called with each finished batch.
         on_phase: called with `starting`, `catching up`, `live`, `retrying` and `stopped`, as they come.
         on_ticker: called with the ticker once it is started.
+        on_guard: called with what looks at the topic, before it is started.
         on_fault: called with what has ended the query, before it is tried again or given up.
         log_file: where the JVM logs; `None` for its default.
 
@@ -70,6 +72,7 @@ class Engine:
         on_phase: Callable[[str], None] = _ignore,
         on_fault: Callable[[Fault], None] = _ignore,
         on_ticker: Callable[[Ticker], None] = _ignore,
+        on_guard: Callable[[TopicGuard], None] = _ignore,
         log_file: Path | None = None,
     ) -> None:
         self._job: Job = HeartbeatJob(job) if isinstance(job, Settings) else job
@@ -78,6 +81,7 @@ class Engine:
         self._on_phase = on_phase
         self._on_fault = on_fault
         self._on_ticker = on_ticker
+        self._on_guard = on_guard
         self._log_file = log_file
         self._unfinished = Unfinished(self._job)
         self._stop = threading.Event()
@@ -91,6 +95,8 @@ class Engine:
         )
         self._standing: Ends = {}
         self._waiting = 0
+        self._guard = TopicGuard(self._job.settings, source, on_recreated=self._end_by)
+        self._ended_by: HeartwheelError | None = None
 
     @property
     def config(self) -> StreamConfig:
@@ -113,6 +119,7 @@ class Engine:
             JobFailedError: the job failed, and starting again would not help.
         """
         self._enter("starting")
+        self._guard.check(None)
         self._refuse_what_ends_it(None)
         conf = session_conf(
             self._job.settings,
@@ -126,8 +133,11 @@ class Engine:
             if not runs_elsewhere(self._job.settings.spark.master):
                 warm_workers(spark, self._job.config.map_tasks)
             self._job.open(spark)
+            if not is_local(self._job.settings.checkpoint.location):
+                self._guard.check(spark)
             self._refuse_what_ends_it(spark)
-            with self._ticker() as ticker:
+            self._on_guard(self._guard)
+            with self._ticker() as ticker, self._guard:
                 self._on_ticker(ticker)
                 self._supervise(spark, ticker)
             spark.stop()
@@ -145,6 +155,13 @@ class Engine:
             raise
         finally:
             self._enter("stopped")
+        if self._ended_by is not None:
+            raise self._ended_by
+
+    def _end_by(self, error: HeartwheelError) -> None:
+        """End the job after the running batch, by an error."""
+        self._ended_by = error
+        self.stop()
 
     def _enter(self, phase: str) -> None:
         if phase != self._phase:

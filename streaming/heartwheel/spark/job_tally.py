@@ -13,7 +13,7 @@ from heartwheel.settings.secret import MASK, holds_secret, secrets_within
 from heartwheel.spark.faults import Fault
 from heartwheel.spark.progress import Progress
 from heartwheel.wall_clock import wall_ms
-from heartwheel.wire.job import BatchFigures, JobRow, OutageFigures, Phase, TickerState
+from heartwheel.wire.job import BatchFigures, JobRow, OutageFigures, Phase, TickerState, TopicProblem
 
 
 class JobTally:
@@ -33,6 +33,7 @@ class JobTally:
         # A fault was met, and no batch has ended since.
         self._faulty = False
         self._ticker: Callable[[], TickerState] | None = None
+        self._topic: Callable[[], tuple[TopicProblem, ...]] = tuple
         now = now_ms()
         self._row = JobRow(
             at_ms=now,
@@ -54,11 +55,15 @@ class JobTally:
     def row(self) -> JobRow:
         """Give the row that is true now, with the time of now."""
         ticker = self._ticker() if self._ticker is not None else None
-        return msgspec.structs.replace(self._row, at_ms=self._now_ms(), ticker=ticker)
+        return msgspec.structs.replace(self._row, at_ms=self._now_ms(), ticker=ticker, topic_problems=self._topic())
 
     def watch(self, ticker: Callable[[], TickerState]) -> None:
         """Ask the ticker how it does whenever a row is made."""
         self._ticker = ticker
+
+    def watch_topic(self, problems: Callable[[], tuple[TopicProblem, ...]]) -> None:
+        """Ask what is wrong with the topic whenever a row is made."""
+        self._topic = problems
 
     def enter(self, phase: str) -> None:
         """Note that the job has entered a phase."""
@@ -79,6 +84,9 @@ class JobTally:
             outages=row.outages + (outage is not None),
             sessions_renewed=row.sessions_renewed + batch.sessions_renewed,
             last_outage=outage or row.last_outage,
+            untimed=row.untimed + batch.untimed,
+            untimed_at_ms=self._now_ms() if batch.untimed else row.untimed_at_ms,
+            stepped_back_ms=batch.stepped_back_ms,
             fault=None,
             faults=row.faults + self._faulty,
             batches=row.batches + 1,

@@ -59,6 +59,8 @@ class Figures(NamedTuple):
     outage_ms: int = 0
     renewed: int = 0
     waiting: int = 0
+    untimed: int = 0
+    stepped_back_ms: int = 0
 
 
 NO_FIGURES: Final = Figures()

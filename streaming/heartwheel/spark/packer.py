@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heartwheel.log_time import ReadingsBuilder, encode_readings
+from heartwheel.log_time.reading import UNTIMED_MS
 from heartwheel.sent_pack import encode_fed, encode_sent
 from heartwheel.spark.decoder import BAD, REMEMBERED_MAX, TICK, Decoded, Decoder, require_trusted
 from heartwheel.spark.frames import frames_of
@@ -113,6 +114,8 @@ class Packer:
         ticks = [read_tick(value) or ANONYMOUS for value in said]
         effective_ms = readings.add(partition, int(offset[0]), append_ms, tick_rows.tolist(), ticks)
         for row, value in zip(tick_rows.tolist(), said, strict=True):
+            if append_ms[row] == UNTIMED_MS:
+                continue  # how far ahead of its time a mark is goes by that; the next one says the same
             if (mark := read_mark(value)) is not None and mark.feed in self._decoder.feeds:
                 readings.mark(partition, mark, int(effective_ms[row]), int(append_ms[row]))
         if decoded.passed_on:
@@ -120,11 +123,9 @@ class Packer:
         yield from self._by_shard(partition, decoded, effective_ms[whole], offset[whole])
         bad = np.flatnonzero(shard == BAD)
         if len(bad):
-            yield (
-                partition % self._shards,
-                PayloadKind.REJECTS,
-                msgspec.json.encode(self._rejects(partition, batch, bad.tolist())),
-            )
+            times = np.where(append_ms == UNTIMED_MS, effective_ms, append_ms)[bad].tolist()
+            rejects = self._rejects(partition, batch, dict(zip(bad.tolist(), times, strict=True)))
+            yield partition % self._shards, PayloadKind.REJECTS, msgspec.json.encode(rejects)
 
     def _decode(self, values: pa.LargeBinaryArray, hashes: NDArray[np.int64]) -> tuple[Decoded, NDArray[np.intp]]:
         """Decode the values that are there, and return which of the records have one."""
@@ -194,20 +195,20 @@ class Packer:
                 decoded.marks[mine],
                 decoded.bodies.take(pa.array(mine)),
                 rank.astype(np.intp),
-                np.minimum(at_ms, append_ms[records] + AHEAD_MS_MAX),
+                _not_ahead(at_ms, append_ms[records]),
                 offset[records],
             )
             yield shard, PayloadKind.PASSED_ON, encode_fed(feed, payload)
 
-    def _rejects(self, partition: int, batch: pa.RecordBatch, rows: list[int]) -> list[Reject]:
+    def _rejects(self, partition: int, batch: pa.RecordBatch, rows: dict[int, int]) -> list[Reject]:
         rejects, room = [], REJECTS_BYTES_MAX
-        for row in rows:
-            reject = self._reject(partition, batch, row)
+        for row, append_ms in rows.items():
+            reject = self._reject(partition, batch, row, append_ms)
             rejects.append(reject if room > 0 else _stub(reject))
             room -= len(reject.value_base64 or "") * 3 // 4
         return rejects
 
-    def _reject(self, partition: int, batch: pa.RecordBatch, row: int) -> Reject:
+    def _reject(self, partition: int, batch: pa.RecordBatch, row: int, append_ms: int) -> Reject:
         value: bytes | None = batch.column("value")[row].as_py()
         key: bytes | None = batch.column("key")[row].as_py()
         try:
@@ -221,12 +222,17 @@ class Packer:
             topic=self._topic,
             partition=partition,
             offset=batch.column("offset")[row].as_py(),
-            append_ms=batch.column("append_ms")[row].as_py(),
+            append_ms=append_ms,
             cause=cause,
             detail=detail,
             key=key,
             value=value,
         )
+
+
+def _not_ahead(at_ms: NDArray[np.int64], append_ms: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bound the times that a feed says by the records' append times, where they have one."""
+    return np.where(append_ms == UNTIMED_MS, at_ms, np.minimum(at_ms, append_ms + AHEAD_MS_MAX))
 
 
 def _stub(reject: Reject) -> Reject:

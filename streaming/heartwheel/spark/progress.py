@@ -34,6 +34,9 @@ class Progress:
         outage_ms: the longest outage whose end was read, ms; 0 if there was none.
         sessions_renewed: sessions that outages started anew.
         waiting: records that wait until what comes before them has been read.
+        untimed: records that carry their producers' times, by which no time passes.
+        stepped_back_ms: by how much the newest append time of a partition is behind the partition's time, ms; of
+            several partitions the most.
     """
 
     batch_id: int
@@ -52,6 +55,8 @@ class Progress:
     outage_ms: int = 0
     sessions_renewed: int = 0
     waiting: int = 0
+    untimed: int = 0
+    stepped_back_ms: int = 0
 
     def line(self) -> str:
         """Say it in one line."""
@@ -66,6 +71,8 @@ class Progress:
             parts.append(f"{self.rejected:,} rejected")
         if self.outage_ms:
             parts.append(f"Kafka was not writable for {self.outage_ms / 1000:.0f} s, {self.sessions_renewed:,} renewed")
+        if self.untimed:
+            parts.append(f"{self.untimed:,} without append time")
         if self.held:
             parts.append(f"catching up, {self.behind:,} behind")
         return f"{', '.join(parts)} in {self.duration_ms / 1000:.2f} s"
@@ -119,6 +126,8 @@ def read_progress(raw: Any) -> Progress:
         outage_ms=figure("outage_ms"),
         sessions_renewed=figure("renewed"),
         waiting=figure("waiting"),
+        untimed=figure("untimed"),
+        stepped_back_ms=figure("stepped_back_ms"),
     )
 
 

@@ -8,11 +8,12 @@ from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own idiom
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupStateTimeout
 
+from heartwheel.log_time.reading import UNTIMED_MS
 from heartwheel.spark.frames import LONG_RECORD_ERROR, SHORT_BYTES_MAX, bound_batches
 from heartwheel.spark.job_config import JobConfig, StreamConfig
 from heartwheel.spark.packer import pack_batches
@@ -35,6 +36,9 @@ SOURCE_OPTIONS: Mapping[str, str] = {
     "groupIdPrefix": "heartwheel",
 }
 """What the Kafka source is always given; `[kafka.client]` of the configuration comes on top."""
+
+LOG_APPEND_TIME: Final = 1
+"""What Spark's Kafka source calls the broker's append time in the column `timestampType`; its producer's is 0."""
 
 POLL_MIN: Final = 5_000
 """Most records of a poll where any of them may be long, or where there are many partitions; see `poll_records`."""
@@ -101,8 +105,18 @@ def heartbeats(spark: SparkSession, config: StreamConfig) -> DataFrame:
         F.xxhash64("value").alias("value_hash"),
         "partition",
         "offset",
-        F.unix_millis("timestamp").alias("append_ms"),
+        _append_ms(),
     )
+
+
+def _append_ms() -> Column:
+    """Name the append time of each record; of one that carries its producer's time, none.
+
+    It costs no column of its own on the way to the workers: a batch of the log is of one type, and nearly all are of
+    this one.
+    """
+    appended = F.when(F.col("timestampType") == LOG_APPEND_TIME, F.unix_millis("timestamp"))
+    return appended.otherwise(F.lit(UNTIMED_MS).cast("long")).alias("append_ms")
 
 
 def short_records(records: DataFrame) -> DataFrame:
@@ -185,8 +199,8 @@ def _batch_of(query: str) -> BatchOf | None:
 
 def observed(frame: DataFrame) -> DataFrame:
     """Let Spark's progress carry the figures of all shards: their sums, and the most of what each shard says."""
-    sums = ("members", "groups", "records", "expired", "triggers", "rejected", "held", "renewed", "waiting")
-    most = ("behind_ms", "standing", "outage_ms")
+    sums = ("members", "groups", "records", "expired", "triggers", "rejected", "held", "renewed", "waiting", "untimed")
+    most = ("behind_ms", "standing", "outage_ms", "stepped_back_ms")
     return frame.observe(
         "heartwheel",
         *(F.sum(name).alias(name) for name in sums),

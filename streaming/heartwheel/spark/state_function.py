@@ -161,6 +161,7 @@ def advance_shard(
     # Every shard gets the readings of every partition; of each one shard counts.
     mine = [reading for reading in readings if reading.partition % config.shards == shard_index]
     counts["append_time_stepped_back"] += sum(reading.regressed for reading in mine)
+    counts["records_untimed"] += sum(reading.untimed for reading in mine)
     shard.count(outcome, +counts)
     blob = shard.encode()
     status = status_of(
@@ -180,7 +181,8 @@ def advance_shard(
         shard.group_count,
         blob,
     )
-    return row, _output(outcome, rejects, status, standing=len(shard.standing()))
+    stepped_back_ms = shard.time.stepped_back_ms()
+    return row, _output(outcome, rejects, status, standing=len(shard.standing()), stepped_back_ms=stepped_back_ms)
 
 
 def _refused(config: JobConfig, refusal: Refusal) -> Reject:
@@ -197,7 +199,9 @@ def _refused(config: JobConfig, refusal: Refusal) -> Reject:
     )
 
 
-def _output(outcome: BatchResult, rejects: list[Reject], status: StatusRow, *, standing: int) -> Output:
+def _output(
+    outcome: BatchResult, rejects: list[Reject], status: StatusRow, *, standing: int, stepped_back_ms: int
+) -> Output:
     records = _verdict_records(outcome.verdicts, status)
     expired = sum(record.topic == Topic.EXPIRATIONS for record in records)
     triggers = len(records) - expired
@@ -225,6 +229,8 @@ def _output(outcome: BatchResult, rejects: list[Reject], status: StatusRow, *, s
         outage_ms=_longest_ms(outcome.outages),
         renewed=outcome.counts["sessions_renewed"],
         waiting=status.waiting,
+        untimed=status.counts.get("records_untimed", 0),
+        stepped_back_ms=stepped_back_ms,
     )
     return Output(records, figures)
 
@@ -247,6 +253,7 @@ def _verdict_records(verdicts: Iterable[Verdict], status: StatusRow) -> list[Rec
 
 
 def _longest_ms(outages: Iterable[Outage]) -> int:
-    """Return how long the longest outage of Kafka was, ms; what a feed has missed is none."""
-    kafkas = (each for each in outages if each.kind is not OutageKind.NOT_PASSED_ON)
+    """Return how long the longest outage of Kafka was, ms; what a feed has missed is none, nor what has no time."""
+    none = {OutageKind.NOT_PASSED_ON, OutageKind.UNTIMED}
+    kafkas = (each for each in outages if each.kind not in none)
     return max((outage.after_ms - outage.before_ms for outage in kafkas), default=0)

@@ -63,6 +63,22 @@ class SilentPartition(msgspec.Struct, frozen=True):
     reason: str
 
 
+class TopicProblem(msgspec.Struct, frozen=True):
+    """A setting of the topic that is read that makes verdicts wrong, or heartbeats vanish.
+
+    Args:
+        topic: its name.
+        setting: which setting.
+        found: its value.
+        wanted: what it must be.
+    """
+
+    topic: str
+    setting: str
+    found: str
+    wanted: str
+
+
 class TickerState(msgspec.Struct, frozen=True, kw_only=True):
     """How the ticker does, which carries time to partitions in which nobody else writes.
 
@@ -126,6 +142,12 @@ class JobRow(msgspec.Struct, kw_only=True):
         outages: how many outages of Kafka there were since the process was started.
         sessions_renewed: how many sessions they started anew.
         last_outage: the newest of them.
+        untimed: records read since the process was started that carry their producers' times (CreateTime), by which no
+            time passes.
+        untimed_at_ms: when the batch was over that read the newest of them, epoch ms; `None` if there was none.
+        stepped_back_ms: by how much the newest append time of a partition is behind the partition's time, as the clock
+            that stamps it was set back or its new leader's is behind, ms; of several partitions the most.
+        topic_problems: what was wrong with the heartbeat topic when it was last looked at, about once a minute.
     """
 
     at_ms: int
@@ -148,6 +170,10 @@ class JobRow(msgspec.Struct, kw_only=True):
     outages: int = 0
     sessions_renewed: int = 0
     last_outage: OutageFigures | None = None
+    untimed: int = 0
+    untimed_at_ms: int | None = None
+    stepped_back_ms: int = 0
+    topic_problems: tuple[TopicProblem, ...] = ()
 
     @property
     def lateness_objective_ms(self) -> int:

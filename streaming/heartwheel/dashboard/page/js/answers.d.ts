@@ -159,6 +159,10 @@ export interface JobRow {
   outages?: number;
   sessions_renewed?: number;
   last_outage?: OutageFigures | null;
+  untimed?: number;
+  untimed_at_ms?: number | null;
+  stepped_back_ms?: number;
+  topic_problems?: TopicProblem[];
 }
 
 /** What a job is doing, in the order of its life; `retrying` comes after a fault, and leads back. */
@@ -201,6 +205,14 @@ export interface OutageFigures {
   seen_ms: number;
   duration_ms: number;
   sessions_renewed: number;
+}
+
+/** A setting of the topic that is read that makes verdicts wrong, or heartbeats vanish. */
+export interface TopicProblem {
+  topic: string;
+  setting: string;
+  found: string;
+  wanted: string;
 }
 
 /** The figures of each step, in lists of one length; `null` where nothing is known. */
