@@ -33,6 +33,7 @@ from heartwheel.live.picture import Picture
 from support.dashboard_server import FedDashboard
 from support.dashboard_server import dashboard as any_dashboard
 from support.job import wait_for
+from support.login import write_users
 from support.output_rows import T0, expired, topic_rows
 
 NEVER_S = 1e6
@@ -142,6 +143,19 @@ def test_silent_connections_keep_nobody_out() -> None:
             statuses = [ask(server, path)[0].status for path in ("/healthz", "/metrics", "/api/now", "/")]
             assert statuses == [200, 200, 200, 200]
         assert len(server.connections) <= limits.connections
+
+
+def test_logins_that_trickle_keep_nobody_out(tmp_path: Path) -> None:
+    """Forms of the login that never end, which need no login: honest requests of the same address are answered."""
+    limits = Limits(connections=30, per_address=20, reserve=4, request_s=NEVER_S)
+    users = {"users_file": str(write_users(tmp_path / "users"))}
+    form = b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nuser="
+    with dashboard(settings=users, server={"limits": limits}) as server, asking(server, "", 60) as held:
+        for end in held:
+            with contextlib.suppress(ConnectionError):
+                end.sendall(form)
+        assert [ask(server, path)[0].status for path in ("/login", "/healthz", "/api/now") * 5] == [200, 200, 401] * 5
+        assert len(server.connections) <= limits.per_address
 
 
 def test_silence_ends_after_the_deadline() -> None:

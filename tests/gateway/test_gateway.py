@@ -24,6 +24,7 @@ from heartwheel.kafka.bulk import Delivered
 from heartwheel.kafka.client import KafkaUnreachableError
 from heartwheel.settings import SettingsError, load_settings
 from heartwheel.wire.events import Event, EventType, decode_event
+from heartwheel_beats.senders import HttpSender, LostError
 from support.certificates import Authority
 from support.job import wait_for
 
@@ -342,6 +343,23 @@ def test_tls_is_spoken(kafka: SenderDouble, tmp_path: Path) -> None:
         assert str(client.base_url).startswith("https://")
         assert client.post("/beat/g/m").status_code == 202
     assert len(kafka.events) == 1
+
+
+def test_workers_beat_over_tls(kafka: SenderDouble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker beats over TLS to a gateway whose authority it trusts, on one connection, and to no other one."""
+    authority = Authority(tmp_path, "authority")
+    key, certificate, _ = authority.issue("gateway")
+    context = ssl.create_default_context(cafile=str(authority.certificate))
+    with serving(f"tls_certificate={certificate}", f"tls_key={key}", verify=context) as client:
+        value = b'{"group_id":"g","member_id":"m"}'
+        with pytest.raises(LostError, match="certificate verify failed"):
+            HttpSender(str(client.base_url)).send(b"g", value)
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority.certificate))
+        sender = HttpSender(str(client.base_url))
+        for _ in range(3):
+            sender.send(b"g", value)
+        sender.close()
+    assert [event.member_id for event in kafka.events] == ["m"] * 3
 
 
 def test_others_need_a_token() -> None:
