@@ -99,6 +99,22 @@ def test_other_leaves_are_none(leave: tuple[int, Event]) -> None:
     assert run.audit().ok
 
 
+@pytest.mark.parametrize(("ahead_ms", "gone"), [(-1, False), (0, True)])
+def test_a_job_is_expired_when_its_next_success_is_late(ahead_ms: int, gone: bool) -> None:  # noqa: FBT001 - a parameter
+    """Its session is its period and its grace, of days if need be: longer than any consumer's may be."""
+    session_ms = CONFIG.presence_max_session_timeout_ms
+    log = LogBuilder()
+    log.add(T0, Event(group_id="backup", member_id="job", session_timeout_ms=30_000, client_id="job-run"))
+    log.add(T0 + 9_000, Event(group_id="backup", member_id="job", session_timeout_ms=session_ms, client_id="job"))
+    log.add(T0 + 9_000, Event(group_id="other", member_id="x", session_timeout_ms=session_ms + 1))
+    run = engine_run(log, clock_ms=T0 + 9_000 + session_ms + ahead_ms, config=CONFIG)
+    expired = [each.row for each in run.written if isinstance(each.row, ExpirationRow)]
+    assert [(row.client_id, row.last_seen_ms, row.deadline_ms) for row in expired] == (
+        [("job", T0 + 9_000, T0 + 9_000 + session_ms)] if gone else []
+    )
+    assert run.audit().ok
+
+
 def test_the_audit_compares_how_it_failed() -> None:
     """An engine that says another failure than the log, or none, is found out."""
     run = _run(_leave(failure="exit code 3"))

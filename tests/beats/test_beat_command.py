@@ -102,6 +102,21 @@ def test_a_worker_that_ends_as_it_was_asked_to_has_left(script: str, words: str,
     assert (gateway.leaves("a"), gateway.failures("a")) == ([words], [])
 
 
+@pytest.mark.parametrize(
+    ("script", "failures"), [("exit 0", []), ("exit 4", ["exit code 4"]), ("kill -TERM $PPID; sleep 60", None)]
+)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_job_succeeds_or_fails(name: str, script: str, failures: list[str] | None, gateway: GatewayDouble) -> None:
+    """A code that is fine is a success, which names the next; all else is a failure, a run that was stopped too."""
+    words = [*COMMANDS[name], "--group", "backup", "--every", "1d", "--grace", "1h", "--", "sh", "-c", script]
+    subprocess.run(words, env={**os.environ, "HEARTWHEEL_BEATS_TO": gateway.url}, check=False, timeout=60)
+    stopped = ["ended by SIGTERM, exit code 143"]
+    assert gateway.failures("job") == (stopped if failures is None else failures)
+    sessions = [row["session_timeout_ms"] for row in gateway.rows if row["client_id"] == "job"]
+    assert sessions == ([25 * 3_600_000] if failures == [] else [])
+    assert gateway.leaves() == []
+
+
 def test_no_worker_outlives_the_command(gateway: GatewayDouble) -> None:
     """A command that is killed takes its worker along: it would work on while it counts as dead."""
     worker = beat(gateway, "--", "sh", "-c", "trap '' TERM HUP; echo $$; while :; do sleep 0.05; done")

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from heartwheel.wire.events import EventType, decode_event
-from heartwheel_beats import BeatsError, KafkaSender, Member, beats, parse_duration_ms
+from heartwheel.wire.events import JOB, JOB_RUN, EventType, decode_event
+from heartwheel_beats import BeatsError, KafkaSender, Member, beats, member, parse_duration_ms
 from heartwheel_beats.senders import HttpSender, sender_for
 from support.gateway_double import GatewayDouble, gateway_double
 
@@ -45,6 +45,35 @@ def start(gateway: GatewayDouble, script: str) -> subprocess.Popen[str]:
         text=True,
         env=environment,
     )
+
+
+def test_a_job_is_expected_again(gateway: GatewayDouble) -> None:
+    """A run beats as any worker; at its end the job does not leave, but names by when its next success must come."""
+    with beats("backup", session="400ms", every="24h", grace="30m", to=gateway.url):
+        wait_until(lambda: gateway.heartbeats("job") >= 2, "the run beats")
+    first, last = gateway.rows[0], gateway.rows[-1]
+    assert (first["client_id"], first["session_timeout_ms"]) == (JOB_RUN, 400)
+    assert (last["client_id"], last["session_timeout_ms"], last.get("type")) == (JOB, 24 * 3_600_000 + 1_800_000, None)
+    assert (JOB, JOB_RUN) == (member.JOB, member.JOB_RUN)
+
+
+def test_a_run_that_fails_is_no_success(gateway: GatewayDouble) -> None:
+    """An error, Ctrl-C too, fails the job; nothing is expected then until its next success."""
+    for error in (ValueError(), KeyboardInterrupt(), SystemExit(2)):
+        with pytest.raises(type(error)), beats("backup", every="24h", to=gateway.url):
+            raise error
+    assert gateway.failures("job") == ["ended with ValueError", "ended with KeyboardInterrupt", "exit code 2"]
+    assert {row["client_id"] for row in gateway.rows} == {JOB_RUN}
+
+
+def test_a_run_over_its_limit_has_failed_once(gateway: GatewayDouble) -> None:
+    """It is reported when its time is over, not again, and its success counts when it comes after all."""
+    with beats("backup", session="200ms", every="24h", limit="300ms", to=gateway.url):
+        wait_until(lambda: gateway.failures("job"), "it has failed")
+        with beats("backup", member="witness", session="100ms", to=gateway.url):
+            wait_until(lambda: gateway.heartbeats("witness") >= 5, "five intervals are over")
+    assert gateway.failures("job") == ["not finished within 0.3 s"]
+    assert gateway.rows[-1]["client_id"] == JOB
 
 
 def test_records_are_those_of_the_topic() -> None:

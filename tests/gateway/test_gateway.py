@@ -102,6 +102,30 @@ def test_a_failure_is_told_with_curl(kafka: SenderDouble) -> None:
     assert (event.session_timeout_ms, event.client_id, event.client_host) == (10_000, "gateway", "/127.0.0.1")
 
 
+def test_jobs_with_curl(kafka: SenderDouble) -> None:
+    """A job says that it starts, that it is done and by when it is expected again, or that it failed."""
+    with serving() as client:
+        for path in (
+            "start/backup/db?limit=2h", "start/backup/db", "success/backup/db?every=24h&grace=30m",
+            "ping/backup/db?every=1d", "fail/backup/db?failure=disk+full", "fail/backup/db",
+        ):  # fmt: skip
+            assert client.post(f"/{path}").json() == {"accepted": 1}
+        for path, words in {
+            "success/backup/db": "how often",
+            "ping/backup/db?every=often": "every is no duration",
+            "start/backup/db?every=1d": "'every' is not known",
+            "success/backup/db?every=24d&grace=1h": "coordinator.presence_max_session_timeout",
+        }.items():
+            answer = client.post(f"/{path}")
+            assert answer.status_code == 400
+            assert words in answer.text
+    hours = 3_600_000
+    assert [(event.client_id, event.session_timeout_ms, event.failure) for event in kafka.events] == [
+        ("job-run", 2 * hours, None), ("job-run", hours, None), ("job", 24 * hours + hours // 2, None),
+        ("job", 25 * hours, None), ("job", None, "disk full"), ("job", None, ""),
+    ]  # fmt: skip
+
+
 def test_many_at_once(kafka: SenderDouble) -> None:
     """One object as on the topic, or one a line, with and without the type of NDJSON; blank lines do not count."""
     one = '{\n "group_id": "orders", "member_id": "a"\n}'

@@ -7,6 +7,7 @@ import pytest
 
 from heartwheel.live.phrases import ago, count, length, setting
 from heartwheel.live.why import why
+from heartwheel.wire.events import JOB, JOB_RUN
 from heartwheel.wire.verdicts import ExpiryReason
 from support.output_rows import expired
 
@@ -53,6 +54,20 @@ def test_a_failure_is_said_first() -> None:
     assert why(row)[0] == ("It failed: ended by SIGKILL, exit code 137. That was said 6.0 s after its last heartbeat.")
     unheard = msgspec.structs.replace(row, failure="", last_seen_ms=row.deadline_ms)
     assert why(unheard)[0] == "It failed; nobody said how. It had sent no heartbeat before that."
+
+
+def test_a_job_that_is_overdue_is_explained() -> None:
+    """A job is spoken of by its period and its last success; a run that did not end, by its limit."""
+    day_ms, hour_ms = 86_400_000, 3_600_000
+    row = expired("backup", "job", group_kind="presence", client_id=JOB, session_timeout_ms=day_ms + hour_ms)
+    overdue = msgspec.structs.replace(row, last_seen_ms=row.deadline_ms - row.session_timeout_ms)
+    text = " ".join(why(overdue))
+    assert "expected within 1 d 1 h, period and grace together; the last one was 1 d 1 h before" in text
+    assert "cron" in text
+    running = " ".join(why(msgspec.structs.replace(row, client_id=JOB_RUN, session_timeout_ms=2 * hour_ms)))
+    assert "within 2 h it must end" in running
+    assert "--limit" in running
+    assert "session.timeout.ms" not in text + running
 
 
 def test_a_worker_has_settings_of_its_own() -> None:

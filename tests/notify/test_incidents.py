@@ -168,6 +168,20 @@ def test_a_worker_that_failed_as_it_arrived_has_not_come_back() -> None:
     ]
 
 
+def test_a_job_that_is_overdue_is_told_as_one() -> None:
+    """The line says by when a success was expected, or that a run was silent."""
+    turns = [
+        (0, gone("a", client_id="job", session_timeout_ms=90_000_000)),
+        (0, gone("b", client_id="job-run", session_timeout_ms=30_000)),
+    ]
+    assert lines_of(Incidents(RULES), turns, until_s=5) == [
+        (
+            "5 opened g: 2 members expired (session timeout): a at /10.0.0.7 (no success within 1 d 1 h), "
+            "b at /10.0.0.7 (a run was silent for 30 s)"
+        )
+    ]
+
+
 def test_everything_is_told_in_the_end() -> None:
     """After the last message of an incident nothing is left of it."""
     incidents = Incidents(RULES)

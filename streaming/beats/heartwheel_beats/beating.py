@@ -14,9 +14,10 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final, Self, TypeVar
 
-from heartwheel_beats.member import Member, default_member_id, parse_duration_ms
+from heartwheel_beats.member import JOB, JOB_RUN, Member, default_member_id, parse_duration_ms
 from heartwheel_beats.senders import LostError, Sender, sender_for
 
 _BEATS_PER_SESSION: Final = 4
@@ -45,6 +46,10 @@ class Beats:
         to: a gateway or Kafka, see `sender_for`.
         token: what the gateway asks for.
         work: how long `progress` may not be called until the beats stop; without it they go on while the process lives.
+        every: how often a job succeeds that runs again and again, such as `"24h"`. At its end it does not leave: its
+            next success is expected then. Its member's id is `job` by default, as each run is another process.
+        grace: how much later than that the next success may come.
+        limit: how long it may take at most; after that it has failed.
         sender: sends the records; wins over `to` and `token`.
 
     Raises:
@@ -52,7 +57,7 @@ class Beats:
         BeatsError: the address is wrong.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a worker says of itself, all named
         self,
         group: str,
         *,
@@ -61,15 +66,26 @@ class Beats:
         to: str | None = None,
         token: str | None = None,
         work: str | int | None = None,
+        every: str | int | None = None,
+        grace: str | int = "1h",
+        limit: str | int | None = None,
         sender: Sender | None = None,
     ) -> None:
         session_ms = parse_duration_ms(session)
         self._options: dict[str, Any] = {
-            "member": member, "session": session, "to": to, "token": token, "work": work, "sender": sender
+            "member": member, "session": session, "to": to, "token": token, "work": work, "every": every,
+            "grace": grace, "limit": limit, "sender": sender,
         }  # fmt: skip
-        self.member = Member(
-            group_id=group, member_id=default_member_id() if member is None else member, session_timeout_ms=session_ms
-        )
+        self.is_job = every is not None
+        """Whether it runs again and again, and is expected to."""
+        self._limit_s = None if limit is None else parse_duration_ms(limit) / 1000
+        member = default_member_id(job=self.is_job) if member is None else member
+        self.member = Member(group_id=group, member_id=member, session_timeout_ms=session_ms)
+        self._succeeded = b""
+        if every is not None:
+            self.member = replace(self.member, client_id=JOB_RUN)
+            next_ms = parse_duration_ms(every) + parse_duration_ms(grace)
+            self._succeeded = replace(self.member, client_id=JOB, session_timeout_ms=next_ms).heartbeat()
         self.acknowledged, self.lost = 0, 0
         self._interval_s = session_ms / 1000 / _BEATS_PER_SESSION
         self._work_s = None if work is None else parse_duration_ms(work) / 1000
@@ -82,7 +98,7 @@ class Beats:
         self._state = "new"
         self._out = False
         self._stalled = False
-        self._worked_s = time.monotonic()
+        self._began_s = self._worked_s = time.monotonic()
         self._held = ""
         self._give_up_s: float | None = None
         self._failed = False
@@ -205,7 +221,7 @@ class Beats:
         if self._state != "new":
             raise RuntimeError("these beats were started before; make new ones")
         self._state = "beating"
-        self._worked_s = time.monotonic()
+        self._began_s = self._worked_s = time.monotonic()
         _open.add(self)
         atexit.register(self._at_exit)
 
@@ -235,6 +251,8 @@ class Beats:
 
     def _beat(self) -> float:
         """Send a heartbeat if one is due, and tell after how many seconds to come again."""
+        if self._limit_s is not None and time.monotonic() - self._began_s > self._limit_s:
+            self.hold(f"not finished within {self._limit_s:g} s", patience_s=0)
         if self._held:
             self._give_up()
             return min(_LOOK_S, self._interval_s)
@@ -257,10 +275,10 @@ class Beats:
 
     def _give_up(self) -> None:
         """Report a worker that has been held for too long as failed, once."""
-        if self._give_up_s is None or time.monotonic() < self._give_up_s:
+        if self._failed or self._give_up_s is None or time.monotonic() < self._give_up_s:
             return
         if self._send(self.member.fail(self._held)):
-            self._give_up_s, self._failed = None, True
+            self._failed = True
         else:
             self._wake.wait(_RETRY_S)
 
@@ -291,9 +309,10 @@ class Beats:
 
     def _leave_by(self, error: BaseException | None, done: str = "done") -> None:
         """Leave; an error is a failure, an end that somebody asked for is none."""
-        if isinstance(error, Exception):
+        asked = error is None or (isinstance(error, SystemExit) and error.code in {None, 0})
+        if isinstance(error, Exception) or (self.is_job and not asked and not isinstance(error, SystemExit)):
             self._leave(f"ended with {type(error).__name__}", failed=True)
-        elif isinstance(error, SystemExit) and error.code not in {None, 0}:
+        elif isinstance(error, SystemExit) and not asked:
             self._leave(f"exit code {error.code if isinstance(error.code, int) else 1}", failed=True)
         else:
             self._leave(done if error is None else f"ended with {type(error).__name__}")
@@ -310,10 +329,15 @@ class Beats:
             usual_s = getattr(self._sender, "timeout_s", None)
             if usual_s is not None:
                 self._sender.timeout_s = min(usual_s, _LEAVE_S)  # type: ignore[attr-defined]  # not all senders have it
-            self._send_alone(self.member.fail(reason) if failed and not self._failed else self.member.leave(reason))
+            self._send_alone(self._last_words(reason, failed=failed))
             self._sender.close()
         finally:
             self._sending.release()
+
+    def _last_words(self, reason: str, *, failed: bool) -> bytes:
+        if failed and not self._failed:
+            return self.member.fail(reason)
+        return self._succeeded if self._succeeded and not failed else self.member.leave(reason)
 
     def _forked(self) -> None:
         """Become nobody in a child: it must neither beat nor leave for its parent."""

@@ -33,6 +33,9 @@ def main() -> None:
     parser.add_argument("--check", metavar="CMD", help="beat only while this command ends with 0")
     parser.add_argument("--start-timeout", default="5m", help="how long the checks may take to be well at first (5m)")
     parser.add_argument("--ok-exit", default="0", metavar="CODES", help="exit codes that are no failure, as 0,143")
+    parser.add_argument("--every", metavar="TIME", help="it is a job: how often it runs, such as 24h")
+    parser.add_argument("--grace", metavar="TIME", default="1h", help="how much later a job may be done (1h)")
+    parser.add_argument("--limit", metavar="TIME", help="how long it may take at most")
     parser.add_argument("worker", nargs="+", help="the worker and its arguments, after --")
     given = parser.parse_args()
     try:
@@ -47,6 +50,9 @@ def main() -> None:
             check=given.check,
             start_timeout=given.start_timeout,
             ok_exit=given.ok_exit,
+            every=given.every,
+            grace=given.grace,
+            limit=given.limit,
         )
     except (BeatsError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201 - to people
@@ -68,12 +74,15 @@ def beat_for(  # noqa: PLR0913 - the options of a command, all named
     check: str | None = None,
     start_timeout: str = "5m",
     ok_exit: str = "0",
+    every: str | None = None,
+    grace: str = "1h",
+    limit: str | None = None,
 ) -> int:
     """Start a worker, beat for it while it lives and the checks are well, and report how it ended.
 
     Args:
         worker: its program and arguments.
-        group: as `Beats` has it; so are member, session, to, token and sender.
+        group: as `Beats` has it; so are member, session, to, token, sender, every, grace and limit.
         member: see there.
         session: see there.
         to: see there.
@@ -84,6 +93,9 @@ def beat_for(  # noqa: PLR0913 - the options of a command, all named
         check: a command that must end with 0.
         start_timeout: how long the checks may take to be well for the first time, until the worker has failed.
         ok_exit: exit codes beside 0 that are no failure, with commas between.
+        every: see there.
+        grace: see there.
+        limit: see there.
 
     Returns:
         The exit code for this process.
@@ -103,7 +115,9 @@ def beat_for(  # noqa: PLR0913 - the options of a command, all named
         checks.append(TcpPort(tcp))
     if check is not None:
         checks.append(Command(check, supervisor.run))
-    beats = Beats(group, member=member, session=session, to=to, token=token, sender=sender)
+    beats = Beats(
+        group, member=member, session=session, to=to, token=token, sender=sender, every=every, grace=grace, limit=limit
+    )
     start_s = parse_duration_ms(start_timeout) / 1000
     return supervisor.supervise(worker, beats, checks, start_s=start_s, ok_codes=_codes(ok_exit))
 

@@ -9,12 +9,18 @@ import socket
 from dataclasses import dataclass, field
 from typing import Final
 
-_MS_PER_UNIT: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+JOB: Final = "job"
+"""The client id of a job between two runs: its session is the time by which the next success must be there."""
+
+JOB_RUN: Final = "job-run"
+"""The client id of a job while it runs."""
+
+_MS_PER_UNIT: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _REASON_CHARS_MAX: Final = 200
 
 
 def parse_duration_ms(value: str | int) -> int:
-    """Read a duration such as `500ms`, `30s`, `5m`; a bare integer counts milliseconds.
+    """Read a duration such as `500ms`, `30s`, `5m`, `1d`; a bare integer counts milliseconds.
 
     Returns:
         The duration in milliseconds, at least 1.
@@ -22,16 +28,20 @@ def parse_duration_ms(value: str | int) -> int:
     Raises:
         ValueError: it is no duration.
     """
-    match = re.fullmatch(r"(\d{1,12}) ?(ms|s|m|h)?", str(value).strip(), re.ASCII)
+    match = re.fullmatch(r"(\d{1,12}) ?(ms|s|m|h|d)?", str(value).strip(), re.ASCII)
     duration_ms = int(match[1]) * _MS_PER_UNIT[match[2] or "ms"] if match else 0
     if not 0 < duration_ms < 2**31:
         raise ValueError(f'{value!r} is no duration such as "500ms", "30s" or "5m"')
     return duration_ms
 
 
-def default_member_id() -> str:
-    """Name this process: `$HEARTWHEEL_BEATS_MEMBER`, else its host and process id."""
-    return os.environ.get("HEARTWHEEL_BEATS_MEMBER") or f"{socket.gethostname()}-{os.getpid()}"
+def default_member_id(*, job: bool = False) -> str:
+    """Name this process: `$HEARTWHEEL_BEATS_MEMBER`, else its host and process id.
+
+    Args:
+        job: whether it is a run of a job, whose processes are all the same member; its name is `job` then.
+    """
+    return os.environ.get("HEARTWHEEL_BEATS_MEMBER") or (JOB if job else f"{socket.gethostname()}-{os.getpid()}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -63,7 +63,8 @@ class Supervisor:
     ) -> int:
         """Run a worker to its end, beat while it lives and all checks are well, and report how it ended.
 
-        It has left if its exit code is fine, or if a signal that asked it to end did so. Otherwise it has failed.
+        It has left if its exit code is fine, or if a signal that asked it to end did so. Otherwise it has failed. A job
+        has succeeded if its exit code is fine, and failed if not.
 
         Args:
             worker: its program and arguments.
@@ -106,7 +107,7 @@ class Supervisor:
             over.set()
             code = self._statuses.pop(pid)
             seen = code if code >= 0 else 128 - code
-            if code in asked or seen in {0, *ok_codes}:
+            if (code in asked and not beats.is_job) or seen in {0, *ok_codes}:
                 beats.close(_words(code))
             else:
                 beats.fail(_words(code))

@@ -13,6 +13,8 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         group_min_session_timeout_ms: shortest session timeout that a member may ask for.
         group_max_session_timeout_ms: longest one.
+        presence_max_session_timeout_ms: longest one of the members of presence groups; a job names by when its next
+            success must be there.
         group_initial_rebalance_delay_ms: how long the first join phase of an empty group waits for more members.
         group_max_size: most members of a group.
         new_member_join_timeout_ms: how long a parked first join is kept.
@@ -49,6 +51,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
+    presence_max_session_timeout_ms: int = 2_073_600_000
     group_initial_rebalance_delay_ms: int = 3_000
     group_max_size: int = 2**31 - 1
     new_member_join_timeout_ms: int = 300_000

@@ -34,6 +34,11 @@ def beat(
     ok_exit: Annotated[
         str, typer.Option(metavar="CODES", help="Exit codes that are no failure, with commas between.")
     ] = "0",
+    every: Annotated[
+        str | None, typer.Option(metavar="TIME", help="It is a job: how often it runs, such as 24h.")
+    ] = None,
+    grace: Annotated[str, typer.Option(metavar="TIME", help="How much later a job may be done.")] = "1h",
+    limit: Annotated[str | None, typer.Option(metavar="TIME", help="How long it may take at most.")] = None,
     bootstrap_servers: BootstrapFlag = None,
     config: ConfigFile = None,
     set_: SetFlags = None,
@@ -50,6 +55,8 @@ def beat(
         heartwheel beat --group orders --bootstrap-servers kafka:9092 -- ./worker fast
 
         heartwheel beat --group orders --url http://gateway:8486 --tcp 8080 -- ./worker
+
+        heartwheel beat --group backup --url http://gateway:8486 --every 24h --grace 1h -- ./backup.sh
     """
     import os
 
@@ -74,6 +81,9 @@ def beat(
             check=check,
             start_timeout=start_timeout,
             ok_exit=ok_exit,
+            every=every,
+            grace=grace,
+            limit=limit,
         )
     except (BeatsError, ValueError) as error:
         raise typer.BadParameter(str(error)) from None

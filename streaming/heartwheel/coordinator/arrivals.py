@@ -46,7 +46,7 @@ def may_arrive_at_once(group: Group, size: int, events: Sequence[Event], config:
         return all(event.generation_id in (UNCHECKED_GENERATION, generation) for event in events)
     return all(
         event.generation_id == UNCHECKED_GENERATION
-        and (event.session_timeout_ms is None or config.accepts_session_timeout(event.session_timeout_ms))
+        and (event.session_timeout_ms is None or config.accepts_presence_session(event.session_timeout_ms))
         for event in events
     )
 

@@ -36,6 +36,8 @@ class CoordinatorConfig:
     Args:
         group_min_session_timeout_ms: shortest session timeout that a member may ask for.
         group_max_session_timeout_ms: longest one.
+        presence_max_session_timeout_ms: longest one of the members of presence groups; a job names by when its next
+            success must be there.
         group_initial_rebalance_delay_ms: how long the first join phase of a group waits for more members (KIP-134).
         group_max_size: most members of a group (KIP-389).
         new_member_join_timeout_ms: how long a parked first join is kept; Kafka has it as a constant (KAFKA-7610).
@@ -62,6 +64,7 @@ class CoordinatorConfig:
 
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
+    presence_max_session_timeout_ms: int = 2_073_600_000
     group_initial_rebalance_delay_ms: int = 3_000
     group_max_size: int = 2**31 - 1
     new_member_join_timeout_ms: int = 300_000
@@ -93,10 +96,19 @@ class CoordinatorConfig:
                 f"group_min_session_timeout_ms is {self.group_min_session_timeout_ms}, "
                 f"more than group_max_session_timeout_ms, which is {self.group_max_session_timeout_ms}"
             )
+        if self.group_min_session_timeout_ms > self.presence_max_session_timeout_ms:
+            raise ValueError(
+                f"group_min_session_timeout_ms is {self.group_min_session_timeout_ms}, "
+                f"more than presence_max_session_timeout_ms, which is {self.presence_max_session_timeout_ms}"
+            )
 
     def accepts_session_timeout(self, timeout_ms: int) -> bool:
         """Return whether a member may ask for this session timeout, both bounds included."""
         return self.group_min_session_timeout_ms <= timeout_ms <= self.group_max_session_timeout_ms
+
+    def accepts_presence_session(self, timeout_ms: int) -> bool:
+        """Return whether a member of a presence group may ask for this session timeout, both bounds included."""
+        return self.group_min_session_timeout_ms <= timeout_ms <= self.presence_max_session_timeout_ms
 
 
 def coordinator_config(values: Mapping[str, Any]) -> CoordinatorConfig:

@@ -29,7 +29,7 @@ def request(ctx: Context, event: Event, fingerprint: int) -> Answer:
     if is_behind(group, event):
         return loaded_request(ctx, event, fingerprint)
     asked = event.session_timeout_ms
-    if asked is not None and not ctx.config.accepts_session_timeout(asked):
+    if asked is not None and not ctx.config.accepts_presence_session(asked):
         return Answer.INVALID_SESSION_TIMEOUT
     member = group.members.get(event.member_id)
     if member is None:

@@ -70,7 +70,7 @@ class Gateway(Served):
         app = GatewayApp(
             self.publisher,
             hosts=hosts_for(wanted.host, wanted.allow_hosts),
-            sessions=Sessions(rules.group_min_session_timeout_ms, rules.group_max_session_timeout_ms),
+            sessions=Sessions(rules.group_min_session_timeout_ms, rules.presence_max_session_timeout_ms),
             bounds=Bounds(wanted.body_bytes_max, wanted.records_per_request_max, wanted.timeout_ms / 1000),
             pace=Pace(wanted.records_per_second_max),
             tokens=tokens,

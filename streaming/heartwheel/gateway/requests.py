@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 
 from heartwheel.http_server.problems import RequestError
 from heartwheel.settings import parse_duration_ms
-from heartwheel.wire.events import Event, EventType, RejectedError, decode_event, encode_event
+from heartwheel.wire.events import JOB, JOB_RUN, Event, EventType, RejectedError, decode_event, encode_event
 from heartwheel.wire.passed_on import is_passed_on, read_feed
 
 _FAULTS_MAX: Final = 10
@@ -16,7 +16,13 @@ _VALUE_BYTES_MAX: Final = 64 << 10
 _KINDS: Final[Mapping[str, tuple[EventType, frozenset[str]]]] = {
     "beat": (EventType.HEARTBEAT, frozenset({"session"})),
     "leave": (EventType.LEAVE, frozenset({"failure", "reason", "session"})),
+    "start": (EventType.HEARTBEAT, frozenset({"limit"})),
+    "success": (EventType.HEARTBEAT, frozenset({"every", "grace"})),
+    "ping": (EventType.HEARTBEAT, frozenset({"every", "grace"})),
+    "fail": (EventType.LEAVE, frozenset({"failure"})),
 }
+_CLIENTS: Final[Mapping[str, str]] = {"start": JOB_RUN, "success": JOB, "ping": JOB, "fail": JOB}
+_AN_HOUR: Final = "1h"
 _NOT_OF_WORKERS: Final = frozenset({EventType.LOAD, EventType.UNLOAD})
 
 
@@ -35,7 +41,7 @@ class Sessions(NamedTuple):
 
 
 def record_of_path(path: bytes, query: bytes, sessions: Sessions, *, host: str) -> Record:
-    """Make the record that `/beat/GROUP/MEMBER?session=30s` or `/leave/GROUP/MEMBER?failure=...` asks for.
+    """Make the record that an address such as `/beat/GROUP/MEMBER?session=30s` asks for; docs/feed.md has them all.
 
     Args:
         path: percent-encoded.
@@ -47,29 +53,30 @@ def record_of_path(path: bytes, query: bytes, sessions: Sessions, *, host: str) 
         RequestError: 404 or 400, with what is wrong.
     """
     parts = path.split(b"/")
-    kind = _KINDS.get(parts[1].decode("latin-1")) if len(parts) == 4 else None
-    if kind is None:
-        raise RequestError(404, "there is nothing here", "beat at /beat/GROUP/MEMBER, leave at /leave/GROUP/MEMBER")
-    type_, known = kind
+    name = parts[1].decode("latin-1") if len(parts) == 4 else ""
+    if name not in _KINDS:
+        hint = "beat at /beat/GROUP/MEMBER; instead of beat: leave, and of jobs start, success, fail or ping"
+        raise RequestError(404, "there is nothing here", hint)
+    type_, known = _KINDS[name]
     try:
         group, member = (unquote_to_bytes(part).decode("utf-8") for part in parts[2:])
         given = dict(parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict")) if query else {}
     except UnicodeDecodeError:
         raise RequestError(400, "the address is not UTF-8", "percent-encode the UTF-8 bytes of the ids") from None
     if unknown := given.keys() - known:
-        hint = f"{parts[1].decode()} knows {', '.join(sorted(known))}"
+        hint = f"{name} knows {', '.join(sorted(known))}"
         raise RequestError(400, f"parameter {min(unknown)[:100]!r} is not known", hint)
-    failure = given.get("failure")
+    failure = given.get("failure", "" if name == "fail" else None)
     # Who fails before its first beat arrives with its failure: `heartwheel.coordinator.presence`.
     arrives = type_ is EventType.HEARTBEAT or failure is not None
     event = Event(
         type=type_,
         group_id=group,
         member_id=member,
-        session_timeout_ms=_session_ms(given.get("session")),
+        session_timeout_ms=_session_of(name, given),
         reason=given.get("reason"),
         failure=failure,
-        client_id="gateway" if arrives else None,
+        client_id=_CLIENTS.get(name, "gateway") if arrives else None,
         client_host=f"/{host}" if arrives else None,
     )
     return _checked(encode_event(event), sessions)
@@ -127,17 +134,27 @@ def _checked(value: bytes, sessions: Sessions) -> Record:
         words = f"a session timeout of {session_ms} ms is not from {sessions.least_ms} to {sessions.most_ms} ms"
         if session_ms < sessions.least_ms:
             raise RequestError(400, words, "the job would reject it: see coordinator.group_min_session_timeout")
-        raise RequestError(400, words, "the job would reject it: see coordinator.group_max_session_timeout")
+        raise RequestError(400, words, "the job would reject it: see coordinator.presence_max_session_timeout")
     return Record(event.group_id, value)
 
 
-def _session_ms(text: str | None) -> int | None:
-    if text is None:
-        return None
+def _session_of(name: str, given: Mapping[str, str]) -> int | None:
+    """Say how long a member may be silent: a job until its run is over, or until its next success, ms."""
+    if name == "start":
+        return _duration_ms("limit", given.get("limit", _AN_HOUR))
+    if _CLIENTS.get(name) == JOB and name != "fail":
+        if "every" not in given:
+            raise RequestError(400, f"{name} does not say how often it comes", "write ?every=24h&grace=1h")
+        every_ms, grace_ms = _duration_ms("every", given["every"]), _duration_ms("grace", given.get("grace", _AN_HOUR))
+        return every_ms + grace_ms
+    return _duration_ms("session", given["session"]) if "session" in given else None
+
+
+def _duration_ms(name: str, text: str) -> int:
     try:
         duration_ms = parse_duration_ms(text)
         if 0 < duration_ms < 2**31:
             return duration_ms
     except ValueError:
         pass
-    raise RequestError(400, "session is no duration", "write ?session=30s")
+    raise RequestError(400, f"{name} is no duration", f"write {name}=30s")

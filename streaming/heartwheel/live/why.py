@@ -7,6 +7,7 @@ from typing import Final
 
 from heartwheel.live.phrases import length, setting
 from heartwheel.plain import plain
+from heartwheel.wire.events import JOB, JOB_RUN
 from heartwheel.wire.group_heartbeats import LEAVE_STATIC_EPOCH
 from heartwheel.wire.verdicts import EPOCH_KINDS, PRESENCE, ExpirationRow, ExpiryReason
 
@@ -70,6 +71,9 @@ def _session(row: ExpirationRow) -> list[str]:
     if row.group_kind in EPOCH_KINDS:
         return [*_epoch_session(row, silent_ms), *advice(ExpiryReason.SESSION_TIMEOUT, row.group_kind or "")]
     silent = f"No heartbeat of it reached the broker for {length(silent_ms)}; its session timeout is"
+    if row.group_kind == PRESENCE and row.client_id in _OF_JOBS:
+        expected, *advised = _OF_JOBS[row.client_id]
+        return [expected.format(silent=length(silent_ms), within=setting(row.session_timeout_ms)), *advised]
     if row.group_kind == PRESENCE:
         return [
             f"{silent} {setting(row.session_timeout_ms)}: it named that, or it is coordinator.default_session_timeout.",
@@ -182,6 +186,18 @@ _GROUP_SESSION: Final = (
     "If its process was alive: raise the session timeout of the group, {group_type}.session.timeout.ms, which the "
     "broker keeps for groups of this type (kafka-configs.sh --entity-type groups)."
 )
+_OF_JOBS: Final[Mapping[str | None, tuple[str, str, str]]] = {
+    JOB: (
+        "Its next success was expected within {within}, period and grace together; the last one was {silent} before.",
+        "It did not run, took longer than its grace, or could not reach the gateway or Kafka.",
+        "Look at what starts it (cron, a timer of systemd, a CronJob), and at its log.",
+    ),
+    JOB_RUN: (
+        "A run of this job was not heard of for {silent}; within {within} it must end, or say that it goes on.",
+        "The run hung, was killed together with what watches it, or took longer than its limit.",
+        "Look at its log. If it may take longer: limit= of the gateway's /start, or --limit of heartwheel beat.",
+    ),
+}
 _WORKER_SESSION: Final = (
     "If it was alive: let it beat more often, or name a longer session, by ?session=30s of the gateway's address, "
     "--session of heartwheel beat, or session_timeout_ms of a record."

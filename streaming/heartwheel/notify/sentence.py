@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from heartwheel.live.phrases import setting
 from heartwheel.notify.incident import ClosedBy, Step
 from heartwheel.notify.payload import IncidentPayload, MemberPayload
 from heartwheel.plain import plain
+from heartwheel.wire.events import JOB, JOB_RUN
 from heartwheel.wire.verdicts import ExpiryReason
 
 _NAMES_MAX: Final = 5
@@ -82,8 +84,16 @@ def _names(incident: IncidentPayload) -> str:
 
 def _name(member: MemberPayload) -> str:
     host = f" at {safe(member.client_host)}" if member.client_host else ""
-    failure = f" ({safe(member.failure)})" if member.failure else ""
-    return safe(member.member_id) + host + failure
+    return safe(member.member_id) + host + _how(member)
+
+
+def _how(member: MemberPayload) -> str:
+    if member.failure:
+        return f" ({safe(member.failure)})"
+    if member.reason != ExpiryReason.SESSION_TIMEOUT or member.client_id not in {JOB, JOB_RUN}:
+        return ""
+    within = setting(member.session_timeout_ms)
+    return f" (no success within {within})" if member.client_id == JOB else f" (a run was silent for {within})"
 
 
 def _members(count: int) -> str:

@@ -61,6 +61,15 @@ RULES: Final = (
         "raise coordinator.group_max_session_timeout",
     ),
     Rule(
+        "coordinator.group_min_session_timeout",
+        ("coordinator.presence_max_session_timeout",),
+        lambda s: s.coordinator.group_min_session_timeout_ms > s.coordinator.presence_max_session_timeout_ms,
+        lambda s: (
+            f"is above {format_duration(s.coordinator.presence_max_session_timeout_ms)}, the most of a plain worker"
+        ),
+        "raise coordinator.presence_max_session_timeout",
+    ),
+    Rule(
         "coordinator.default_session_timeout",
         _SESSION_KEYS,
         lambda s: bool(_sessions(s)) and s.coordinator.default_session_timeout_ms not in _sessions(s),

@@ -137,6 +137,7 @@ class CoordinatorSettings(Section):
     Args:
         group_min_session_timeout_ms: shortest session timeout a member may ask for.
         group_max_session_timeout_ms: longest session timeout a member may ask for.
+        presence_max_session_timeout_ms: longest one of plain workers and jobs, the members of presence groups.
         group_initial_rebalance_delay_ms: how long the first join phase of an empty group waits for more members.
         group_max_size: most members of a classic group.
         new_member_join_timeout_ms: longest that a new member may hang in a join phase.
@@ -159,6 +160,7 @@ class CoordinatorSettings(Section):
 
     group_min_session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 6_000
     group_max_session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 1_800_000
+    presence_max_session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 2_073_600_000
     group_initial_rebalance_delay_ms: Annotated[DurationMs, Field(ge=0, le=_INT32_MAX)] = 3_000
     group_max_size: Annotated[int, Field(ge=1, le=_INT32_MAX)] = _INT32_MAX
     new_member_join_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 300_000

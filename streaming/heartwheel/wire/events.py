@@ -38,6 +38,12 @@ PROTOCOLS_MAX: Final = 64
 CONSUMER_PROTOCOL: Final = "consumer"
 """The protocol type of consumers: `ConsumerProtocol.PROTOCOL_TYPE`."""
 
+JOB: Final = "job"
+"""The client id of a job between two runs: its session is the time by which its next success must be there."""
+
+JOB_RUN: Final = "job-run"
+"""The client id of a job while it runs."""
+
 UNCHECKED_GENERATION: Final = -1
 """The generation of a request that asks for no generation check, as Kafka's `-1`."""
 

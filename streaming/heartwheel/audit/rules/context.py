@@ -85,6 +85,10 @@ class Run:
         config = self.config
         return config.group_min_session_timeout_ms <= timeout_ms <= config.group_max_session_timeout_ms
 
+    def allows_presence(self, timeout_ms: int) -> bool:
+        """Tell the same of a plain worker or a job, whose upper bound is one of its own."""
+        return self.config.group_min_session_timeout_ms <= timeout_ms <= self.config.presence_max_session_timeout_ms
+
     # What is decided
 
     def say_expired(self, member: Member, reason: str, timer_ms: int, failure: str | None = None) -> None:

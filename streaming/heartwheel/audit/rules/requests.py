@@ -170,7 +170,7 @@ def _of_presence(run: Run, event: Event) -> str:
     group, asked = run.group, event.session_timeout_ms
     if is_ahead(group, event):
         return _of_loaded(run, event)
-    if asked is not None and not run.allows_session(asked):
+    if asked is not None and not run.allows_presence(asked):
         return BAD_TIMEOUT
     if event.member_id not in group.members:
         if event.type is not EventType.HEARTBEAT:
