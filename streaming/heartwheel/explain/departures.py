@@ -21,8 +21,8 @@ _FENCED: Final[Sequence[tuple[re.Pattern[str], Happened, str]]] = (
     (re.compile(r".*failed to join within"), Happened.REMOVED_AT_REBALANCE, "rebalance_timeout"),
     (re.compile(r".*failed to sync within"), Happened.SYNC_TIMEOUT, "sync_timeout"),
 )
-_TIMEOUT_MS: Final = re.compile(r"within (\d+)ms")
-_EPOCH: Final = re.compile(r"from epoch (-?\d+)")
+_TIMEOUT_MS: Final = re.compile(r"within (\d{1,10})ms")
+_EPOCH: Final = re.compile(r"from epoch (-?\d{1,10})\b")
 
 
 class Departures:

@@ -31,6 +31,8 @@ class Said(enum.StrEnum):
     STARTED = "started"
     STOPPING = "stopping"
     REFUSED = "refused"
+    SUSPICIOUS = "suspicious"
+    """A line that can be read in more than one way, as a client has chosen an id with the coordinator's words in it."""
     NOTHING = "nothing"
     """A line of the coordinator that is about no member and no rebalance."""
 

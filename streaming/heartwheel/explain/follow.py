@@ -15,6 +15,7 @@ from heartwheel.errors import HeartwheelError
 from heartwheel.explain.facts import Fact
 from heartwheel.explain.opened_log import STDIN, open_log
 from heartwheel.explain.scan import FactReader, Scanned, scan
+from heartwheel.explain.whole_lines import WholeLines
 
 POLL_MS: Final = 200
 """How often files are looked at, ms."""
@@ -139,16 +140,16 @@ class _Tail:
 
     def __init__(self, source: FollowedFile | FollowedPipe, reader: FactReader) -> None:
         self.source, self._reader = source, reader
-        self._rest, self._line = b"", 1
+        self._lines, self._line = WholeLines(), 1
 
     def read(self, scanned: Scanned) -> tuple[list[Fact], int]:
         data = self.source.read()
         ended = isinstance(self.source, FollowedPipe) and self.source.ended
-        whole, newline, rest = (self._rest + data).rpartition(b"\n")
-        block = whole + newline
+        too_long = self._lines.too_long
+        block = self._lines.add(data)
+        scanned.too_long += self._lines.too_long - too_long
         if ended:
-            block, rest = block + rest, b""
-        self._rest = rest
+            block += self._lines.end()
         if not block:
             return [], len(data)
         before = scanned.lines

@@ -14,12 +14,18 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from heartwheel.explain.local_zone import LocalZone
-from heartwheel.explain.times import Stamp, choose, number_ms, stamps_in
+from heartwheel.explain.times import Stamp, choose, number_ms, stamps_in, usable
 from heartwheel.wall_clock import wall_ms
 
 NEEDLE: Final = "[GroupCoordinator "
 """What every line of a group coordinator has in it: the prefix of its log context."""
 
+MESSAGE_CHARS_MAX: Final = 256 << 10
+"""Longest message that is read, characters. Ids are short; but a broker lists the members of a large group in one."""
+
+_HEAD_CHARS: Final = 4_096
+_TAIL_CHARS: Final = 512
+_VALUE_CHARS: Final = 100
 _TIME_KEYS: Final = (
     "__REALTIME_TIMESTAMP", "timestamp", "@timestamp", "time", "ts", "timeMillis", "epochMillis", "datetime", "date",
     "eventTime", "_time", "asctime", "_SOURCE_REALTIME_TIMESTAMP",
@@ -28,14 +34,23 @@ _CLASSES: Final = (
     r"(?:GroupCoordinator|GroupMetadataManager|GroupMetadata|ClassicGroup|ConsumerGroup|ShareGroup|StreamsGroup"
     r"|GroupCoordinatorService|GroupCoordinatorShard|OffsetMetadataManager|CoordinatorRuntime)\$?"
 )
+# Both are searched for in the last characters of a line alone, and repeat nothing without a bound: a client may put
+# 32 KiB of anything before them.
 _LOGGER: Final = re.compile(
-    rf"\s+(?:-\s+|\|\s*)?(?:[(\[{{<](?:[\w$]+\.)*{_CLASSES}(?::[\w.]+)*[)\]}}>]|(?:[\w$]+\.)+{_CLASSES}(?::\d+)?)(?![\w.])"
+    r"[ \t]{1,8}(?:-[ \t]{1,8}|\|[ \t]{0,8})?"
+    rf"(?:[(\[{{<](?:[\w$]{{1,80}}\.){{0,12}}{_CLASSES}(?::[\w.]{{1,40}}){{0,3}}[)\]}}>]"
+    rf"|(?:[\w$]{{1,80}}\.){{1,12}}{_CLASSES}(?::\d{{1,9}})?)(?![\w.])"
 )
 _THREAD: Final = re.compile(
-    r"\s*(?:\s[\[(<]|\|\s*|\s-\s)(?:data-plane-|control-plane-|group-coordinator-|group-metadata-|executor-|kafka-|broker-|"
-    r"metadata-|main\b|pool-|TxnMarker|Thread-|SIGTERM|EventHandler|[\w.-]*(?:thread|Thread|handler|processor|reaper|Reaper)[\w.-]*)"
-    r"[^\[\]()<>|]*[\])>]?\s*$"
+    r"[ \t]{0,8}(?:[ \t][\[(<]|\|[ \t]{0,8}|[ \t]-[ \t])"
+    r"(?>data-plane-|control-plane-|group-coordinator-|group-metadata-|executor-|kafka-|broker-|"
+    r"metadata-|main\b|pool-|TxnMarker|Thread-|SIGTERM|EventHandler|"
+    r"[\w.-]{0,80}?(?:thread|Thread|handler|processor|reaper|Reaper))"
+    r"[^\[\]()<>|]{0,200}+[\])>]?\s{0,8}$"
 )
+_SENTENCE: Final = re.compile(r"[a-z]{2,20} [a-z]{2,20} [a-z]{2,20}|generation \d")
+"""What is behind no logger: then an id only looked like one."""
+
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _KEYED: Final = re.compile(r'^\s*"[^"\\]{1,40}"\s*:\s*"')
 _NEAR_TIME: Final = re.compile(r'"(?:@?timestamp|time)"\s*:\s*"?(?P<value>[^",\n}]+)')
@@ -54,12 +69,18 @@ class Message(NamedTuple):
         coarse: whether the time is by the second only.
         text: from the coordinator's prefix on, without logger and thread.
         verbose: whether it was logged at DEBUG or TRACE.
+        ended: whether a logger or a thread stands behind it, so that it ends on its line.
+        unreadable: why it was not read; empty if it was.
+        forgeable: whether it stands inside of another message, so that a client may have written it.
     """
 
     time_ms: int | None
     coarse: bool
     text: str
     verbose: bool = False
+    ended: bool = False
+    unreadable: str = ""
+    forgeable: bool = False
 
 
 class Layout:
@@ -86,15 +107,14 @@ class Layout:
         """
         text = line.decode("utf-8", "replace").strip("\ufeff\r\n \0")
         if text.startswith(("{", "[{")):
-            whole = _json(text) or _json(text.rstrip(","))
+            whole = _json(text.removesuffix(","))
             if whole is not None:
                 yield from self._walk(whole, None, 0)
                 return
-            several = _json_objects(text)
-            if several:
-                for each in several:
-                    yield from self._walk(each, None, 0)
-                return
+            at = 0
+            for each, at in _json_objects(text):  # noqa: B007 - where they end is needed below
+                yield from self._walk(each, None, 0)
+            text = text[at:]
         if _KEYED.match(text):
             keyed = _json("{" + text.rstrip(",").rstrip() + "}")
             if keyed is not None:
@@ -132,9 +152,19 @@ class Layout:
             if nested is not None:
                 yield from self._walk(nested, outer, depth + 1)
                 return
-        for part in text.split("\n"):
-            if self._needle in part:
+        parts = [part for part in text.split("\n") if self._needle in part]
+        if len(parts) > 1 and all(self._ends(part) for part in parts):
+            # A carrier has put several lines into one.
+            for part in parts:
                 yield from self._text(part, outer)
+            return
+        yield from self._text(text, outer)
+        for part in parts[1:]:
+            for message in self._text(part, outer):
+                yield message._replace(forgeable=True)
+
+    def _ends(self, part: str) -> bool:
+        return all(message.ended for message in self._text(part, None))
 
     def _text(self, text: str, outer: tuple[int, bool] | None) -> Iterator[Message]:
         if "\x1b" in text:
@@ -151,9 +181,16 @@ class Layout:
             message, tail = _cut(message)
         if head.count('"') % 2 and '""' in message:  # CSV doubles the quotes of a quoted field
             message = message.replace('""', '"')
-        timed = self._time(head, tail, outer)
-        time_ms, coarse = timed or (None, False)
-        yield Message(time_ms, coarse, message.rstrip(), _DEBUG.search(head) is not None)
+        if len(message) > MESSAGE_CHARS_MAX:
+            why = f"{len(message):,} characters, at most {MESSAGE_CHARS_MAX:,}"
+            yield Message(None, False, message[:_HEAD_CHARS], unreadable=why)
+            return
+        if len(head) > _HEAD_CHARS:
+            head = head[: _HEAD_CHARS // 2] + head[-_HEAD_CHARS // 2 :]
+        time_ms, coarse = self._time(head, tail[:_HEAD_CHARS], outer) or (None, False)
+        if time_ms is not None and not usable(time_ms):
+            time_ms, coarse = None, False
+        yield Message(time_ms, coarse, message.rstrip(), _DEBUG.search(head) is not None, ended=bool(tail.strip()))
 
     def _time(self, head: str, tail: str, outer: tuple[int, bool] | None) -> tuple[int, bool] | None:
         if outer is not None and not outer[1]:
@@ -166,7 +203,8 @@ class Layout:
     def _time_of(self, value: dict[str, Any]) -> tuple[int, bool] | None:
         instant = value.get("instant")
         if isinstance(instant, dict) and isinstance(instant.get("epochSecond"), int):
-            return instant["epochSecond"] * 1_000 + int(instant.get("nanoOfSecond", 0)) // 1_000_000, False
+            nanos = instant.get("nanoOfSecond", 0)
+            return instant["epochSecond"] * 1_000 + (nanos // 1_000_000 if isinstance(nanos, int) else 0), False
         for key in _TIME_KEYS:
             found = self._value_ms(value.get(key))
             if found is not None:
@@ -180,6 +218,7 @@ class Layout:
 
     def _value_ms(self, value: Any) -> tuple[int, bool] | None:
         if isinstance(value, str):
+            value = value[:_VALUE_CHARS]
             stamps = stamps_in(value)
             if stamps:
                 return choose(stamps, self.zone, now_ms=self._now_ms)
@@ -200,13 +239,20 @@ class Layout:
         return self._value_ms(match["value"].strip()) if match else None
 
 
+def has_logger(text: str) -> bool:
+    """Return whether a text names a logger of the coordinator, as the end of a line does."""
+    return _LOGGER.search(text) is not None
+
+
 def _cut(message: str) -> tuple[str, str]:
     """Cut off logger and thread behind a message; the client's own words may stand last in it."""
     end = len(message)
-    for match in _LOGGER.finditer(message, 1):
-        end = match.start()
+    since = max(1, end - _TAIL_CHARS)
+    for match in _LOGGER.finditer(message, since):
+        if match.end() == len(message) or _SENTENCE.search(message, match.end()) is None:
+            end = match.start()
     if end == len(message):
-        thread = _THREAD.search(message)
+        thread = _THREAD.search(message, since)
         end = thread.start() if thread else end
     return message[:end], message[end:]
 
@@ -219,18 +265,17 @@ def _json(text: str) -> Any:
     return value if isinstance(value, dict | list) else None
 
 
-def _json_objects(text: str) -> list[Any]:
-    """Read objects that stand one behind the other without a line's end, as Firehose leaves them."""
-    decoder, at, found = json.JSONDecoder(), 0, []
+def _json_objects(text: str) -> Iterator[tuple[Any, int]]:
+    """Read objects that stand one behind the other on a line, as Firehose leaves them, and where each ends."""
+    decoder, at = json.JSONDecoder(), 0
     while at < len(text):
         try:
             value, at = decoder.raw_decode(text, at)
-        except ValueError:
-            return []
-        found.append(value)
+        except (ValueError, RecursionError):
+            return
         while at < len(text) and text[at] in " ,\t\r":
             at += 1
-    return found
+        yield value, at
 
 
 def _bytes_text(values: list[Any]) -> str:

@@ -7,152 +7,26 @@ coordinator's prefix, and only the lines around what is found are cut out.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
-from heartwheel.explain.facts import Fact, Said
-from heartwheel.explain.layouts import NEEDLE, Layout
+from heartwheel.explain.broken_lines import WINDOW_BYTES
+from heartwheel.explain.fact_reader import FactReader
+from heartwheel.explain.facts import Fact
+from heartwheel.explain.layouts import NEEDLE
 from heartwheel.explain.opened_log import BLOCK_BYTES, Log
-from heartwheel.explain.texts import read
+from heartwheel.explain.scanned import Scanned
+from heartwheel.explain.whole_lines import WholeLines
 
-LINE_BYTES_MAX: Final = 64 << 20
-"""Longest line that is read, bytes; a longer one is counted and left out."""
-
-GROUPS_MAX: Final = 50_000
-"""Most groups whose names are noted."""
-
-UNKNOWN_MAX: Final = 1_000
-"""Most different unknown texts that are kept."""
+__all__ = ["FactReader", "Scanned", "scan"]
 
 _NEEDLE: Final = NEEDLE.encode()
 _AS_NUMBERS: Final = re.compile(", ?".join(str(byte) for byte in b"GroupCoordinator ").encode())
 """The prefix in a message that journald writes as numbers, for it holds colours or the like."""
 
 _NEAR_BYTES: Final = 2_000
-_DISORDER_MS: Final = 5_000
 _CRI_PART: Final = re.compile(rb"^\S+ (?:stdout|stderr) P ")
 _CRI_END: Final = re.compile(rb"^\S+ (?:stdout|stderr) [PF] ")
-_VARIABLE: Final = re.compile(r"[\w.:/-]*\d[\w.:/-]*")
-
-
-class Scanned:
-    """Count what a scan has seen.
-
-    Args:
-        unknown: lines of the coordinator that no pattern knows, by their text without what varies: how often, and the
-            first of them with its place.
-    """
-
-    def __init__(self) -> None:
-        self.bytes = 0
-        self.lines = 0
-        self.coordinator_lines = 0
-        self.untimed = 0
-        self.coarse = 0
-        self.too_long = 0
-        self.unknown: Counter[str] = Counter()
-        self.unknown_example: dict[str, tuple[str, str, int]] = {}
-        self.client_lines = 0
-        """Lines of consumers, in logs without a line of a coordinator."""
-        self.others: dict[str, str] = {}
-        """What logs are, by name, that have no line of a coordinator."""
-        self.groups: dict[str, None] = {}
-        """The groups that lines of coordinators name, the first ones."""
-        self.zone_assumed = False
-        """Whether a line of a coordinator names no time zone, and nobody else has."""
-        self.first_ms: int | None = None
-        self.last_ms: int | None = None
-
-    @property
-    def unknown_lines(self) -> int:
-        """Count the lines that no pattern knows."""
-        return self.unknown.total()
-
-    def note_unknown(self, text: str, file: str, line: int) -> None:
-        """Count a text that no pattern knows."""
-        shape = _VARIABLE.sub("#", text)[:200]
-        if shape not in self.unknown and len(self.unknown) >= UNKNOWN_MAX:
-            shape = "(others)"
-        self.unknown[shape] += 1
-        self.unknown_example.setdefault(shape, (text, file, line))
-
-    def note_group(self, group_id: str) -> None:
-        """Note that a line names a group."""
-        if group_id and len(self.groups) < GROUPS_MAX:
-            self.groups[group_id] = None
-
-    def note_time(self, time_ms: int) -> None:
-        """Widen the time that the coordinator's lines span."""
-        self.first_ms = time_ms if self.first_ms is None else min(self.first_ms, time_ms)
-        self.last_ms = time_ms if self.last_ms is None else max(self.last_ms, time_ms)
-
-
-class FactReader:
-    """Read the facts of one log.
-
-    Args:
-        name: of the file, for evidence.
-        number: of the file, for the order of facts at one time.
-        layout: finds message and time.
-        scanned: where to count.
-    """
-
-    def __init__(self, name: str, number: int, layout: Layout, scanned: Scanned) -> None:
-        self.name, self.number = name, number
-        self._layout, self._scanned = layout, scanned
-        self._last_ms: int | None = None
-        self._zone_assumed = False
-        self._risen: dict[int, int] = {}
-
-    def facts(self, line: bytes, number: int, before: bytes = b"", after: bytes = b"") -> Iterator[Fact]:
-        """Read the facts of one line that has the coordinator's prefix in it.
-
-        Args:
-            line: without its end.
-            number: from 1.
-            before: what is before it.
-            after: what is after it.
-        """
-        scanned, zone = self._scanned, self._layout.zone
-        unzoned = zone.used
-        for message in self._layout.read(line, before, after):
-            scanned.coordinator_lines += 1
-            fact = read(message.text)
-            if fact is None:
-                if not message.verbose:
-                    scanned.note_unknown(message.text, self.name, number)
-                continue
-            time_ms = message.time_ms
-            if time_ms is None:
-                scanned.untimed += 1
-                if self._last_ms is None:
-                    continue
-                time_ms = self._last_ms
-            else:
-                self._zone_assumed = zone.is_assumed and zone.used > unzoned
-            unzoned = zone.used
-            self._last_ms = time_ms
-            scanned.note_time(time_ms)
-            scanned.note_group(fact.group_id)
-            if fact.said is Said.NOTHING:
-                continue
-            scanned.coarse += message.coarse
-            fact.file, fact.line, fact.time_ms, fact.coarse = self.number, number, time_ms, message.coarse
-            fact.zone_assumed = self._zone_assumed
-            scanned.zone_assumed = scanned.zone_assumed or self._zone_assumed
-            fact.order_ms = self._order(fact.broker_id, time_ms)
-            yield fact
-
-    def _order(self, broker_id: int, time_ms: int) -> int:
-        """Let the lines of one broker keep their order where a clock was set back a little.
-
-        A step back by more is no clock: files were joined in another order than that of time.
-        """
-        before_ms = self._risen.get(broker_id, time_ms)
-        order_ms = before_ms if 0 < before_ms - time_ms <= _DISORDER_MS else time_ms
-        self._risen[broker_id] = order_ms
-        return order_ms
 
 
 def scan(
@@ -172,38 +46,32 @@ def scan(
         progress: called with how many bytes were read.
         first_line: the number of the line it stands at.
     """
-    rest = b""
+    lines, held = WholeLines(), b""
     while True:
-        block = stream.read(BLOCK_BYTES)
-        scanned.bytes += len(block)
+        data = stream.read(BLOCK_BYTES)
+        scanned.bytes += len(data)
         if progress is not None:
-            progress(len(block))
-        if not block:
-            if rest:
-                scanned.lines += 1
-                yield from _facts_of(rest, first_line, reader)
+            progress(len(data))
+        block = held + (lines.add(data) if data else lines.end())
+        # A client may have broken a line, so what follows it is looked at: the last lines wait for the next block.
+        until = max(0, len(block) - WINDOW_BYTES) if data else len(block)
+        read_bytes = yield from _facts_of(block, first_line, reader, until)
+        count = block.count(b"\n", 0, read_bytes) + (not data and block[-1:] not in {b"", b"\n"})
+        held, first_line, scanned.lines = block[read_bytes:], first_line + count, scanned.lines + count
+        if not data:
+            scanned.too_long += lines.too_long
             return
-        end = block.rfind(b"\n") + 1
-        if not end:
-            rest += block
-            if len(rest) > LINE_BYTES_MAX:
-                rest, scanned.too_long = b"", scanned.too_long + 1
-            continue
-        whole, rest = (rest + block[:end] if rest else block[:end]), block[end:]
-        yield from _facts_of(whole, first_line, reader)
-        lines = whole.count(b"\n")
-        scanned.lines += lines
-        first_line += lines
 
 
-def _facts_of(block: bytes, first_line: int, reader: FactReader) -> Iterator[Fact]:
-    """Read the facts of a block of whole lines."""
+def _facts_of(block: bytes, first_line: int, reader: FactReader, until: int) -> Generator[Fact, None, int]:
+    """Read the facts of the lines of a block that begin before a place; return where the next one begins."""
     at, counted, number = 0, 0, first_line
     as_numbers = b'"MESSAGE"' in block and _AS_NUMBERS.search(block) is not None
+    until = block.rfind(b"\n", 0, until) + 1 if until < len(block) else until
     while True:
         found = _found(block, at, as_numbers=as_numbers)
-        if found < 0:
-            return
+        if not 0 <= found < until:
+            return max(at, until)
         start = block.rfind(b"\n", 0, found) + 1
         end = block.find(b"\n", found)
         end = len(block) if end < 0 else end
@@ -212,9 +80,24 @@ def _facts_of(block: bytes, first_line: int, reader: FactReader) -> Iterator[Fac
         line, at = block[start:end], end + 1
         if _CRI_PART.match(line):
             line, at = _joined(block, line, at)
-        yield from reader.facts(
-            line, number, block[max(0, start - _NEAR_BYTES) : start], block[end : end + _NEAR_BYTES]
+        facts = list(
+            reader.facts(line, number, block[max(0, start - _NEAR_BYTES) : start], block[end : end + _NEAR_BYTES])
         )
+        broken = reader.clients_text(number, block, at) if reader.unended else 0
+        if broken:
+            _note_broken(reader, line, number, block[at : at + broken])
+            at += broken + 1
+        else:
+            yield from facts
+        at = min(at, len(block))
+
+
+def _note_broken(reader: FactReader, line: bytes, number: int, behind: bytes) -> None:
+    """Note the lines that a client's line breaks have made of one."""
+    reader.note_suspicious(line, number, number)
+    for count, each in enumerate(behind.split(b"\n"), start=1):
+        if _NEEDLE in each:
+            reader.note_suspicious(each, number + count, number)
 
 
 def _found(block: bytes, at: int, *, as_numbers: bool) -> int:
@@ -228,6 +111,7 @@ def _found(block: bytes, at: int, *, as_numbers: bool) -> int:
 
 def _joined(block: bytes, line: bytes, at: int) -> tuple[bytes, int]:
     """Join a line that a container runtime cut into parts, which it marks with P."""
+    parts = [line]
     while at < len(block):
         end = block.find(b"\n", at)
         end = len(block) if end < 0 else end
@@ -235,7 +119,8 @@ def _joined(block: bytes, line: bytes, at: int) -> tuple[bytes, int]:
         head = _CRI_END.match(part)
         if head is None:
             break
-        line, at = line + part[head.end() :], end + 1
+        parts.append(part[head.end() :])
+        at = end + 1
         if head[0].endswith(b" F "):
             break
-    return line, at
+    return b"".join(parts), at

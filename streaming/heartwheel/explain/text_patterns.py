@@ -1,289 +1,216 @@
-"""The texts of Kafka's log lines about groups, of every release that is read, as patterns."""
+"""The texts of Kafka's log lines about groups, of every release that is read."""
 
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 from heartwheel.explain.facts import Said
+from heartwheel.explain.identified_texts import IDENTIFIED, IDENTIFIED_WITHOUT_FACT
+from heartwheel.explain.text_template import Text
 
-_ID: Final = r"\[GroupId[ =](?P<group>.+?)\](?:\[MemberId (?P<by>.+?)\])?"
-
-
-_TOPIC: Final = r"(?: \(__consumer_offsets-\d+\))?"
-
-
-_INSTANCE: Final = r"(?:Some\((?P<some>.*?)\)|None|(?P<instance>.+?))"
-
-
-class Text(NamedTuple):
-    """Say what a pattern means.
-
-    Args:
-        pattern: matched from the start of the message.
-        said: what a line says that it matches.
-        protocol: the group type that alone writes it; empty if several do.
-    """
-
-    pattern: re.Pattern[str]
-    said: Said
-    protocol: str = ""
-
-
-def _text(said: Said, pattern: str, protocol: str = "") -> Text:
-    return Text(re.compile(pattern, re.DOTALL), said, protocol)
-
-
-_LEFT_BY: Final = r"has left group through explicit `LeaveGroup` request; client reason: (?P<words>.*)$"
-
+_TOPIC: Final = r"(?: \(__consumer_offsets-\d{1,10}\))?"
+_LEAVE: Final = "through explicit `LeaveGroup`"
 
 _MEMBER: Final = (
-    _text(
-        Said.FAILED, r"Member (?P<member>.+?) in group (?P<group>.+) has failed, removing it from the group", "classic"
-    ),
-    _text(
-        Said.LEFT,
-        r"Member MemberMetadata\(memberId=(?P<member>.+?), groupInstanceId="
-        + _INSTANCE
-        + r", clientId=(?P<client>.*?), clientHost=(?P<host>.*?), sessionTimeoutMs=(?P<session>\d+), "
-        r"rebalanceTimeoutMs=(?P<rebalance>\d+), supportedProtocols=.*?\) has left group (?P<group>.+?) through "
-        r"explicit `LeaveGroup`(?: request)?(?:; client reason: (?P<words>.*))?$",
+    Text(
+        Said.FAILED,
+        r"Member {member} in group {group} has failed, removing it from the group",
         "classic",
+        needle=" has failed, removing it",
     ),
-    _text(
+    Text(
         Said.LEFT,
-        r"Member\[group\.instance\.id "
-        + _INSTANCE
-        + r", member\.id (?P<member>.+?)\] in group (?P<group>.+) has left, removing it from the group",
+        r"Member MemberMetadata\(memberId={member}, groupInstanceId={instance}, clientId={client}, clientHost={host}, "
+        r"sessionTimeoutMs={session}, rebalanceTimeoutMs={rebalance}, supportedProtocols={rest}\) has left group "
+        r"{group} through explicit `LeaveGroup`(?: request)?{words}",
         "classic",
+        needle="Member MemberMetadata(memberId=",
     ),
-    _text(Said.NOTHING, r"Member id .+ was not found in "),
+    Text(
+        Said.LEFT,
+        r"Member\[group\.instance\.id {instance}, member\.id {member}\] in group {group} has left, "
+        r"removing it from the group",
+        "classic",
+        needle="Member[group.instance.id ",
+    ),
+    Text(Said.NOTHING, r"Member id {member} was not found in {rest}", needle=" was not found in "),
 )
-
 
 _PENDING: Final = (
-    _text(
+    Text(
         Said.PENDING_EXPIRED,
-        r"Pending member (?P<member>.+?) in group (?P<group>.+) has been removed after session timeout expiration",
+        r"Pending member {member} in group {group} has been removed after session timeout expiration",
         "classic",
+        needle=" has been removed after session timeout",
     ),
-    _text(
+    Text(
         Said.PENDING_LEFT,
-        r"Pending member with memberId=(?P<member>.+?) has left group (?P<group>.+) through explicit "
-        r"`LeaveGroup` request"
-        r"(?:; client reason: (?P<words>.*))?",
+        r"Pending member with memberId={member} has left group {group} through explicit `LeaveGroup` request{words}",
         "classic",
+        needle=_LEAVE,
     ),
-    _text(
+    Text(
         Said.PENDING_LEFT,
-        r"Pending member (?P<member>.+?) is leaving group (?P<group>.+?)\.?(?:\s+[(\[].*)?$",
+        r"Pending member {member} is leaving group {group}\.?$",
         "classic",
+        needle=" is leaving group ",
     ),
-    _text(
+    Text(
         Said.JOINED,
-        r"Pending dynamic member with id (?P<member>.+?) joins group (?P<group>.+) in \w+ state\. Adding to the group",
+        r"Pending dynamic member with id {member} joins group {group} in {state} state\. Adding to the group",
         "classic",
+        needle=" state. Adding to the group",
     ),
 )
-
 
 _GROUP: Final = (
-    _text(
+    Text(
         Said.REMOVED_AT_BARRIER,
-        r"Group (?P<group>.+?) removed dynamic members who haven't joined: (?P<listed>\w*\([^()]*\)|\[[^\[\]]*\])",
+        r"Group {group} removed dynamic members who haven't joined: {listed}",
         "classic",
+        needle=" removed dynamic members who haven't joined: ",
     ),
-    _text(Said.EMPTY, r"Group (?P<group>.+) with generation (?P<number>-?\d+) is now empty", "classic"),
-    _text(
+    Text(
+        Said.EMPTY,
+        r"Group {group} with generation {number} is now empty",
+        "classic",
+        needle=" is now empty",
+    ),
+    Text(
         Said.NOTHING,
-        r"Group (?:leader \[|.+ is dead, skipping|.+ could not complete rebalance|.+ removed members who haven't sent"
-        r"|.+ transitioned to Dead|.+ has moved away|coordinator )",
+        r"Group {group} (?:is dead, skipping|could not complete rebalance|removed members who haven't sent"
+        r"|transitioned to Dead|has moved away)",
     ),
+    Text(Said.NOTHING, r"Group (?:leader \[|coordinator ){rest}"),
 )
-
-
-_JOINS: Final = r"(?:joins|with unknown member id joins)"
-
 
 _STATIC: Final = (
-    _text(
+    Text(
         Said.REPLACED,
-        r"Static member with groupInstanceId=(?P<instance>.+?) and unknown member id joins group (?P<group>.+) in \w+ "
-        r"state\. Replacing previously mapped member (?P<member>.+) with this groupInstanceId",
+        r"Static member with groupInstanceId={instance} and unknown member id joins group {group} in {state} state\. "
+        r"Replacing previously mapped member {member} with this groupInstanceId",
         "classic",
+        needle="Replacing previously mapped member ",
     ),
-    _text(
+    Text(
         Said.JOINED,
-        r"Static member with groupInstanceId=(?P<instance>.+?) and unknown member id joins group (?P<group>.+) in \w+ "
-        r"state\. Created a new member id (?P<member>.+?) for this member and",
+        r"Static member with groupInstanceId={instance} and unknown member id joins group {group} in {state} state\. "
+        r"Created a new member id {member} for this member and add(?:ed)?",
         "classic",
+        needle=" for this member and add",
     ),
-    _text(
+    Text(
         Said.REPLACED,
-        r"Static member "
-        + _INSTANCE
-        + r"(?: of group (?P<group>.+?))? with unknown member id rejoins, assigning new member id (?P<new>.+?), "
-        r"while old "
-        r"member (?:id )?(?P<member>.+?) will be removed",
+        r"Static member Some\({instance}\) of group {group} with unknown member id rejoins, assigning new "
+        r"member id {new}, while old member (?:id )?{member} will be removed",
         "classic",
+        needle=" with unknown member id rejoins, ",
     ),
-    _text(
+    Text(
+        Said.REPLACED,
+        r"Static member Some\({instance}\) with unknown member id rejoins, assigning new "
+        r"member id {new}, while old member (?:id )?{member} will be removed",
+        "classic",
+        needle=") with unknown member id rejoins, ",
+    ),
+    Text(
         Said.JOINED,
-        r"Static [Mm]ember with unknown member id joins group (?P<group>.+?) in (?:\w+ state|state \w+)\. "
-        r"Created a new member id (?P<member>.+?) (?:for this member|and )",
+        r"Static [Mm]ember with unknown member id joins group {group} in (?:\w{1,40} state|state \w{1,40})\. "
+        r"Created a new member id {member}(?: for this member)? and add(?:ed)?",
         "classic",
+        needle=" and add",
     ),
-    _text(Said.NOTHING, r"Static member (?:which )?joins during "),
+    Text(Said.NOTHING, r"Static member (?:which )?joins during {rest}", needle=" joins during "),
 )
-
 
 _DYNAMIC: Final = (
-    _text(
+    Text(
         Said.NEW_ID,
-        r"Dynamic [Mm]ember with unknown member id joins group (?P<group>.+?) in (?:\w+ state|state \w+)\. "
-        r"Created a new member id (?P<member>.+?) and request",
+        r"Dynamic [Mm]ember with unknown member id joins group {group} in (?:\w{1,40} state|state \w{1,40})\. "
+        r"Created a new member id {member} and request(?:ing)?",
         "classic",
+        needle=" and request",
     ),
-    _text(
+    Text(
         Said.JOINED,
-        r"Dynamic [Mm]ember with unknown member id joins group (?P<group>.+?) in (?:\w+ state|state \w+)\. "
-        r"Created a new member id (?P<member>.+?) (?:for this member|and added)",
+        r"Dynamic [Mm]ember with unknown member id joins group {group} in (?:\w{1,40} state|state \w{1,40})\. "
+        r"Created a new member id {member}(?: for this member)? and add(?:ed)?",
         "classic",
-    ),
-)
-
-
-_IDENTIFIED: Final = (
-    _text(
-        Said.LEFT,
-        r"\[Group(?:Id)?[ =](?P<group>.+?)\] (?:Dynamic )?[Mm]ember (?P<member>\S+|.+?) " + _LEFT_BY,
-        "classic",
-    ),
-    _text(
-        Said.LEFT,
-        r"\[Group(?:Id)?[ =](?P<group>.+?)\] Static [Mm]ember (?P<member>.+?) with instance id (?P<instance>.+?) "
-        + _LEFT_BY,
-        "classic",
-    ),
-    _text(
-        Said.PENDING_LEFT,
-        r"\[Group(?:Id)?[ =](?P<group>.+?)\] Pending [Mm]ember (?P<member>.+?) " + _LEFT_BY,
-        "classic",
-    ),
-    _text(
-        Said.FENCED,
-        _ID + r" Streams [Mm]ember (?P<member>.+?) fenced from the group because (?P<words>.*?)\.*$",
-        "streams",
-    ),
-    _text(Said.FENCED, _ID + r" Member (?P<member>.+?) fenced from the group because (?P<words>.*?)\.*$"),
-    _text(Said.LEFT, _ID + r" Member (?P<member>.+?) left the (?P<protocol>consumer|share|streams) group"),
-    _text(
-        Said.TEMPORARILY_LEFT,
-        _ID + r" Static [Mm]ember (?P<member>.+?) with instance id (?P<instance>.+?) temporarily left the "
-        r"(?P<protocol>\w+) group",
-    ),
-    _text(
-        Said.LEFT,
-        _ID + r" Static [Mm]ember (?P<member>.+?) with instance id (?P<instance>.+?) left the (?P<protocol>\w+) group",
-    ),
-    _text(
-        Said.REPLACED,
-        _ID + r" Static [Mm]ember with instance id (?P<instance>.+?) re-joins the (?P<protocol>\w+) group using the "
-        r"\w+ protocol\. "
-        r"Created a new member (?P<new>.+) to replace the existing member (?P<member>\S+?)\.?(?:\s|$)",
-    ),
-    _text(
-        Said.JOINED,
-        _ID + r" Static [Mm]ember (?P<member>.+?) with instance id (?P<instance>.+?) joins the (?P<protocol>\w+) "
-        r"group using",
-    ),
-    _text(Said.JOINED, _ID + r" Member (?P<member>.+?) joins the (?P<protocol>consumer|share) group using"),
-    _text(Said.JOINED, _ID + r" Member joins the (?P<protocol>streams) group"),
-    _text(
-        Said.NEW_ID,
-        _ID + r" Dynamic [Mm]ember with unknown member id joins the (?P<protocol>\w+) group\. Created a new member id "
-        r"(?P<member>.+?) and request",
-    ),
-    _text(Said.BUMPED, _ID + r" Bumped (?P<protocol>streams|share)? ?group epoch to (?P<number>-?\d+)"),
-    _text(
-        Said.REACHED,
-        _ID + r" Member (?P<member>.+?) new assignment state: epoch=(?P<number>-?\d+), .*?state=(?P<state>\w+)",
-    ),
-    _text(
-        Said.REACHED,
-        _ID + r" Member's new assignment state: epoch=(?P<number>-?\d+), .*?state=(?P<state>\w+)",
-        "streams",
-    ),
-    _text(
-        Said.REFUSED,
-        _ID + r" Static [Mm]ember (?P<member>.+?) with instance id (?P<instance>.+?) (?:is fenced by existing "
-        r"member|cannot join the group)",
-    ),
-    _text(Said.UNLOADED, _ID + r" Unload(?:ed|ing) group metadata for (?:generation|group epoch) (?P<number>-?\d+)"),
-    _text(
-        Said.NOTHING,
-        _ID + r" (?:Computed |Member (?:.+? )?updated |Member's? |Converted |Configuring |Creating |Could |Couldn't "
-        r"|Ignoring "
-        r"|Received |Skipping |Cannot |Group not found|Assignment configurations |Removing |Expired |Committing "
-        r"|Topology "
-        r"|Initializ|Setting |Downgrad|Upgrad|Failed |Loaded |Scheduled )",
+        needle=" and add",
     ),
 )
 
 
 _WHOLE: Final = (
-    _text(Said.LOADED, r"Loading group metadata for (?P<group>.+) with generation (?P<number>-?\d+)", "classic"),
-    _text(
+    Text(
         Said.LOADED,
-        r"Loaded (?P<protocol>classic|consumer|share|streams) group (?P<group>.+) with (?P<size>\d+) members",
+        r"Loading group metadata for {group} with generation {number}",
+        "classic",
+        needle="Loading group metadata for ",
     ),
-    _text(Said.UNLOADED, r"Unloading group metadata for (?P<group>.+) with generation (?P<number>-?\d+)", "classic"),
+    Text(
+        Said.LOADED,
+        r"Loaded (?P<protocol>classic|consumer|share|streams) group {group} with {size} members",
+        needle=" members",
+    ),
+    Text(
+        Said.UNLOADED,
+        r"Unloading group metadata for {group} with generation {number}",
+        "classic",
+        needle="Unloading group metadata for ",
+    ),
 )
-
 
 _STABLE: Final = (
-    _text(
+    Text(
         Said.STABILIZED,
-        rf"Stabilized group (?P<group>.+) generation (?P<number>-?\d+){_TOPIC}(?: with (?P<size>\d+) members)?",
+        rf"Stabilized group {{group}} generation {{number}}{_TOPIC}(?: with {{size}} members)?",
         "classic",
+        needle=" generation ",
     ),
 )
 
-
-_ASSIGNED: Final = (
-    _text(
+_ASSIGNED: Final = tuple(
+    Text(
         Said.ASSIGNED,
-        r"Assignment received from leader (?:(?P<member>.+?) )?for group (?P<group>.+) for generation (?P<number>-?\d+)"
-        r"(?:\. The group has (?P<size>\d+) members)?",
+        rf"Assignment received from leader {who}for group {{group}} for generation {{number}}"
+        r"(?:\. The group has {size} members)?",
         "classic",
-    ),
+        needle=" for generation ",
+    )
+    for who in ("", "{member} ")
 )
-
 
 _ADDING: Final = (
-    _text(
+    Text(
         Said.JOINED,
-        r"Adding new static member "
-        + _INSTANCE
-        + r" to group (?P<group>.+) with member id (?P<member>.+?)\.?(?:\s+[(\[].*)?$",
+        r"Adding new static member {instance} to group {group} with member id {member}\.?(?=$|\s{1,8}[(\[])",
         "classic",
+        needle=" with member id ",
     ),
 )
 
+_PREPARING: Final = (
+    Text(
+        Said.TRIGGER,
+        r"Preparing to rebalance group {group}(?: in state \w{1,40})? with old generation {number}{words}",
+        "classic",
+        needle=" with old generation ",
+    ),
+)
 
 _REFUSED: Final = (
-    _text(
-        Said.REFUSED,
-        r"Request memberId=(?P<member>.+?) for static member with groupInstanceId=(?P<instance>.+?) is fenced by",
+    Text(
+        Said.REFUSED, r"Request memberId={member} for static member with groupInstanceId={instance} is fenced by{rest}"
     ),
-    _text(
-        Said.REFUSED, r"[Gg]iven member\.id (?P<member>.+?) is identified as a known static member (?P<instance>.+?),"
+    Text(
+        Said.REFUSED,
+        r"[Gg]iven member\.id {member} is identified as a known static member {instance}, but not matching",
     ),
 )
 
-
-_STARTS: Final = (_text(Said.STARTED, r"Starting up"), _text(Said.STOPPING, r"Shutting down"))
-
+_STARTS: Final = (Text(Said.STARTED, r"Starting up"), Text(Said.STOPPING, r"Shutting down"))
 
 BY_START: Final[dict[str, tuple[Text, ...]]] = {
     "Member": _MEMBER,
@@ -291,21 +218,28 @@ BY_START: Final[dict[str, tuple[Text, ...]]] = {
     "Group": _GROUP,
     "Static": _STATIC,
     "Dynamic": _DYNAMIC,
-    "[Group": _IDENTIFIED,
-    "[GroupId": _IDENTIFIED,
+    "[Group": IDENTIFIED,
+    "[GroupId": IDENTIFIED,
     "Loading": _WHOLE,
     "Loaded": _WHOLE,
     "Unloading": _WHOLE,
     "Stabilized": _STABLE,
     "Assignment": _ASSIGNED,
     "Adding": _ADDING,
+    "Preparing": _PREPARING,
     "Request": _REFUSED,
     "given": _REFUSED,
     "Given": _REFUSED,
     "Starting": _STARTS,
     "Shutting": _STARTS,
 }
+"""The sentences by the word that they begin with."""
 
+WITHOUT_FACT: Final[dict[str, tuple[Text, ...]]] = {
+    "[Group": IDENTIFIED_WITHOUT_FACT,
+    "[GroupId": IDENTIFIED_WITHOUT_FACT,
+}
+"""Sentences that are looked for last, and are about no member and no rebalance."""
 
 NOTHING: Final = re.compile(
     r"Elected as |Resigned as |Startup complete|Shutdown complete|Scheduling |Finished |Already |Not |Ignored |Started "

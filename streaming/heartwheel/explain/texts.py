@@ -11,17 +11,15 @@ import re
 from typing import Final
 
 from heartwheel.explain.facts import Fact, Said
-from heartwheel.explain.text_patterns import _TOPIC, BY_START, NOTHING, Text
+from heartwheel.explain.identified_texts import OTHER_SENTENCE
+from heartwheel.explain.text_patterns import BY_START, NOTHING, WITHOUT_FACT
+from heartwheel.explain.text_template import Match, Text
 from heartwheel.explain.trigger_causes import instance_in, names_of
 
-_PREFIX: Final = re.compile(r"\[GroupCoordinator (?:id=)?(?P<broker>\d+)[^\]]*\]:? ?")
-_START: Final = re.compile(r"^\[?\w*")
-
-_TRIGGER: Final = re.compile(
-    r"Preparing to rebalance group (?P<group>.+?)(?: in state \w+)? with old generation (?P<number>-?\d+)"
-    rf"{_TOPIC}(?: \(reason: (?P<words>.*)\))?\.?\s*$",
-    re.DOTALL,
-)
+_PREFIX: Final = re.compile(r"\[GroupCoordinator (?:id=)?(?P<broker>\d{1,10})(?!\d)[^\]]{0,300}\]:? ?")
+_START: Final = re.compile(r"\[?\w{0,20}")
+_BY_MEMBER: Final = "][MemberId "
+_REASON: Final = "; client reason: "
 
 
 def read(message: str) -> Fact | None:
@@ -31,47 +29,66 @@ def read(message: str) -> Fact | None:
         message: from the coordinator's prefix on.
 
     Returns:
-        The fact, `NOTHING` for what is about no member and no rebalance; `None` for a text that is not known.
+        The fact; `NOTHING` for what is about no member and no rebalance; `SUSPICIOUS` for what can be read in more than
+        one way, as an id or a reason holds the coordinator's words; `None` for a text that is not known.
     """
     prefix = _PREFIX.match(message)
     if prefix is None:
         return None
     broker_id, text = int(prefix["broker"]), message[prefix.end() :]
-    start = _START.findall(text)[0]
-    if start == "Preparing":
-        return _trigger(broker_id, text)
-    for each in BY_START.get(start, ()):
-        match = each.pattern.match(text)
-        if match is not None:
-            return _fact(broker_id, each, match)
-    return Fact(broker_id=broker_id) if NOTHING.match(text) else None
+    found = _START.match(text)
+    start = found[0] if found is not None else ""
+    readings = [
+        (each, match)
+        for each in BY_START.get(start, ())
+        if each.needle in text and (match := each.match(text)) is not None
+    ]
+    if not readings:
+        is_known = NOTHING.match(text) or any(
+            each.needle in text and each.match(text) for each in WITHOUT_FACT.get(start, ())
+        )
+        return Fact(broker_id=broker_id) if is_known else None
+    each, match = readings[0]
+    if len(readings) == 1 and each.said is Said.NOTHING:
+        return Fact(broker_id=broker_id)
+    if len(readings) > 1 or match.is_ambiguous or (start.startswith("[") and _is_forgeable(text, each, match)):
+        return Fact(broker_id=broker_id, said=Said.SUSPICIOUS)
+    return _fact(broker_id, each, match)
 
 
-def _trigger(broker_id: int, text: str) -> Fact | None:
-    match = _TRIGGER.match(text)
-    if match is None:
-        return None
-    words = match["words"] or ""
-    return Fact(
-        broker_id=broker_id,
-        said=Said.TRIGGER,
-        group_id=match["group"],
-        number=int(match["number"]),
-        words=words,
-        protocol="classic",
-    )
+def end_of_sentence(message: str) -> int:
+    """Return where the first sentence is complete that begins as a message does; -1 if none is."""
+    prefix = _PREFIX.match(message)
+    if prefix is None:
+        return -1
+    text = message[prefix.end() :]
+    found = _START.match(text)
+    ends = [each.end(text) for each in BY_START.get(found[0] if found is not None else "", ())]
+    return min((prefix.end() + end for end in ends if end >= 0), default=-1)
 
 
-def _fact(broker_id: int, text: Text, match: re.Match[str]) -> Fact:
-    found = match.groupdict()
-    instance = instance_in(found.get("some") or found.get("instance") or "")
+def _is_forgeable(text: str, sentence: Text, match: Match) -> bool:
+    """Return whether the group's id may end somewhere else than at the first bracket."""
+    group = match.fields["group"] or ""
+    by_member = group.count(_BY_MEMBER)
+    begin = text.index(group) + len(group) + 2
+    return by_member > sentence.names_member or OTHER_SENTENCE.search(text, begin) is not None
+
+
+def _fact(broker_id: int, text: Text, match: Match) -> Fact:
+    found = match.fields
+    group, _, by = (found.get("group") or "").partition(_BY_MEMBER if text.names_member else "\0")
+    instance = instance_in(found.get("instance") or "")
+    words = (found.get("words") or "").strip()
+    if text.said is Said.TRIGGER:
+        words = words.partition("(reason: ")[2].rpartition(")")[0]
     return Fact(
         broker_id=broker_id,
         said=text.said,
-        group_id=found.get("group") or "",
-        member_id=found.get("member") or found.get("by") or "",
+        group_id=group,
+        member_id=found.get("member") or by,
         new_member_id=found.get("new") or "",
-        members=names_of(found["listed"]) if found.get("listed") else [],
+        members=names_of(found.get("listed") or ""),
         group_instance_id=instance,
         client_id=found.get("client") or "",
         client_host=found.get("host") or "",
@@ -80,7 +97,7 @@ def _fact(broker_id: int, text: Text, match: re.Match[str]) -> Fact:
         number=_number(found.get("number")),
         size=_number(found.get("size")),
         protocol=text.protocol or found.get("protocol") or "",
-        words=(found.get("words") or "").strip(),
+        words=words.removeprefix(_REASON),
         static=bool(instance),
         state=found.get("state") or "",
     )

@@ -31,6 +31,7 @@ _SYSLOG: Final = re.compile(
 )
 _EPOCH: Final = re.compile(r"(?<![\d.:-])(?P<whole>[12]\d{9})(?P<milli>\d{3})?(?:\.(?P<fraction>\d{1,9}))?(?![\d:-])")
 
+_LATEST_MS: Final = 7_258_118_400_000  # the year 2200
 _QUARTER_MS: Final = 900_000
 _AGREE_MS: Final = 2_000
 
@@ -95,14 +96,21 @@ def choose(stamps: list[Stamp], zone: Zone, *, now_ms: int) -> tuple[int, bool] 
     if inner.coarse:
         inner = next((stamp for stamp in known if not stamp.coarse), inner)
     time_ms = inner.time_ms if inner.year_known else _with_year(inner.time_ms, now_ms)
-    return zone.utc_ms(time_ms), inner.coarse
+    return (zone.utc_ms(time_ms), inner.coarse) if usable(time_ms) else None
+
+
+def usable(time_ms: int) -> bool:
+    """Return whether a time is of the years 1970 to 2199, epoch ms; any other one is no time of a log."""
+    return 0 <= time_ms < _LATEST_MS
 
 
 def number_ms(value: float) -> int | None:
     """Read a number as a time, by its size: seconds, milli-, micro- or nanoseconds; `None` if it can be none."""
+    if not 0 < value < 1e20:
+        return None  # also what is too large for a float
     for scale in (1_000, 1, 1e-3, 1e-6):
         time_ms = value * scale
-        if 946_684_800_000 <= time_ms <= 7_258_118_400_000:  # the years 2000 to 2200
+        if 946_684_800_000 <= time_ms <= _LATEST_MS:  # from the year 2000 on
             return int(time_ms)
     return None
 

@@ -14,29 +14,27 @@ def instance_in(text: str) -> str:
     return "" if text in {"None", "null", ""} else text
 
 
-_LISTED: Final = re.compile(r"^(?:\w*\((?P<round>.*)\)|\[(?P<square>.*)\])\.?$")
+_LISTED: Final = re.compile(r"^(?:\w{0,40}\((?P<round>.*)\)|\[(?P<square>.*)\])\.?$", re.DOTALL)
+_REASON: Final = "; client reason: "
 
 
-_REMOVED: Final = re.compile(
-    r"removing member (?P<member>.+) on (?P<why>heartbeat expiration|LeaveGroup)", re.IGNORECASE
-)
+def _pattern(text: str) -> re.Pattern[str]:
+    """Compile a sentence; `{}` is a member, which ends at the first place where the words behind it stand."""
+    before, _, behind = text.partition("{}")
+    return re.compile(f"{before}(?>(?P<member>.+?){behind})", re.DOTALL)
 
 
-_NAMES: Final = (
-    re.compile(r"Adding new member (?P<member>.+?) with group instance ?id (?P<instance>.+?)(?:; client reason: |$)"),
-    re.compile(r"(?:Updating metadata for|[Ll]eader|Member) (?:static member )?(?:member )?(?P<member>.+?) "
-               r"(?:with instance id (?P<instance>.+?)(?:; client reason: |$)|during |re-joining |joining |is "
-               r"joining )"),
+_REMOVED: Final = _pattern(r"[Rr]emoving member {} on (?P<why>heartbeat expiration|LeaveGroup)")
+_SYNC: Final = re.compile(r"Removing (?P<listed>.+) on pending sync request expiration", re.DOTALL)
+_EXPLICIT: Final = re.compile(r"explicit `LeaveGroup` request for \((?P<members>.*)\) members", re.DOTALL)
+_WITH_INSTANCE: Final = (
+    _pattern(r"Adding new member {} with group instance ?id "),
+    _pattern(r"(?:Updating metadata for|[Ll]eader|Member) (?:static member )?(?:member )?{} "
+             r"(?:with instance id |(?P<none>during |re-joining |joining |is joining ))"),
     re.compile(r"Updating metadata for member (?P<member>\S+)$"),
-    re.compile(r"Group's selectedProtocol will change because static member (?P<member>.+?) with instance id "
-    r"(?P<instance>.+?) joined"),
+    _pattern(r"Group's selectedProtocol will change because static member {} with instance id "),
 )  # fmt: skip
-
-
-_SYNC: Final = re.compile(r"Removing (?P<listed>.+) on pending sync request expiration")
-
-
-_EXPLICIT: Final = re.compile(r"explicit `LeaveGroup` request for \((?P<members>.*)\) members")
+"""Where a reason names a member, and behind that its instance id."""
 
 
 def triggered_by(words: str) -> tuple[str, list[str], str]:
@@ -48,7 +46,7 @@ def triggered_by(words: str) -> tuple[str, list[str], str]:
     Returns:
         Its cause, as `heartwheel.wire.verdicts.Cause` names it; the members that it names; the client's own words.
     """
-    client = words.partition("; client reason: ")[2]
+    client = words.partition(_REASON)[2]
     for cause, found in _CAUSES:
         match = found(words)
         if match is not None:
@@ -58,10 +56,13 @@ def triggered_by(words: str) -> tuple[str, list[str], str]:
 
 def instance_of(words: str) -> tuple[str, str]:
     """Read member and instance id from the reason of a rebalance that names a static member; else empty texts."""
-    for pattern in _NAMES:
+    for pattern in _WITH_INSTANCE:
         match = pattern.match(words)
         if match is not None:
-            instance = match.groupdict().get("instance") or ""
+            behind = "" if match.groupdict().get("none") else words[match.end() :]
+            instance = behind.partition(_REASON)[0]
+            if pattern is _WITH_INSTANCE[-1]:
+                instance = instance.partition(" joined")[0]
             return match["member"], instance_in(instance)
     return "", ""
 
@@ -110,20 +111,12 @@ _CAUSES: Final[tuple[tuple[str, Callable[[str], list[str] | None]], ...]] = (
     ("member_left", _removed_on("LeaveGroup")),
     ("member_left", _explicit),
     ("sync_expired", _synced),
-    ("member_joined", _named(re.compile(r"Adding new member (?P<member>.+?) with group instance ?id "))),
-    ("leader_rejoined", _named(re.compile(r"[Ll]eader (?P<member>.+?) re-joining group"))),
-    (
-        "static_member_updated",
-        _named(re.compile(r"Updating metadata for static member (?P<member>.+?) with instance id")),
-    ),
-    (
-        "static_member_updated",
-        _named(
-            re.compile(r"Group's selectedProtocol will change because static member (?P<member>.+?) with instance id")
-        ),
-    ),
-    ("member_updated", _named(re.compile(r"Updating metadata for member (?P<member>.+?)(?: during |$)"))),
-    ("member_rejoined", _named(re.compile(r"Member (?P<member>.+?) (?:is )?joining group"))),
+    ("member_joined", _named(_WITH_INSTANCE[0])),
+    ("leader_rejoined", _named(_pattern(r"[Ll]eader {} re-joining group"))),
+    ("static_member_updated", _named(_pattern(r"Updating metadata for static member {} with instance id"))),
+    ("static_member_updated", _named(_WITH_INSTANCE[-1])),
+    ("member_updated", _named(_pattern(r"Updating metadata for member {}(?: during |$)"))),
+    ("member_rejoined", _named(_pattern(r"Member {} (?:is )?joining group"))),
     ("over_capacity", _starting("Freshly-loaded group")),
     ("downgraded", _starting("Downgrade group")),
     ("storing_failed", _starting("Error ", "error ")),

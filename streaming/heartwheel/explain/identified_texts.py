@@ -1,0 +1,146 @@
+"""The texts that begin with the group's id in brackets: those of the newer group types, and of Kafka 4 about leaves."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from heartwheel.explain.facts import Said
+from heartwheel.explain.text_template import Text
+
+_LEAVE: Final = "through explicit `LeaveGroup`"
+
+
+def _named(said: Said, sentence: str, protocol: str = "", *, needle: str, names_member: bool = False) -> Text:
+    """Return a sentence behind `[GroupId G]`, or `[Group G]`."""
+    template = r"\[Group(?:Id)?[ =]{group}\] " + sentence
+    return Text(said, template, protocol, needle=needle, names_member=names_member)
+
+
+IDENTIFIED: Final = (
+    _named(
+        Said.LEFT,
+        r"(?:Dynamic )?[Mm]ember {member} has left group through explicit `LeaveGroup` request; client reason: {words}",
+        "classic",
+        needle=_LEAVE,
+    ),
+    _named(
+        Said.LEFT,
+        r"Static [Mm]ember {member} with instance id {instance} has left group through explicit `LeaveGroup` request; "
+        r"client reason: {words}",
+        "classic",
+        needle=_LEAVE,
+    ),
+    _named(
+        Said.PENDING_LEFT,
+        r"Pending [Mm]ember {member} has left group through explicit `LeaveGroup` request; client reason: {words}",
+        "classic",
+        needle=_LEAVE,
+    ),
+    _named(
+        Said.FENCED,
+        r"Streams [Mm]ember {member} fenced from the group because {words}\.{0,2}$",
+        "streams",
+        needle=" fenced from the group because ",
+    ),
+    _named(
+        Said.FENCED,
+        r"Member {member} fenced from the group because {words}\.{0,2}$",
+        needle=" fenced from the group because ",
+    ),
+    _named(
+        Said.LEFT,
+        r"Member {member} left the (?P<protocol>consumer|share) group",
+        needle=" left the ",
+    ),
+    _named(
+        Said.LEFT,
+        r"Member {member} left the streams group",
+        "streams",
+        needle=" left the streams group",
+        names_member=True,
+    ),
+    _named(
+        Said.TEMPORARILY_LEFT,
+        r"Static [Mm]ember {member} with instance id {instance} temporarily left the {protocol} group",
+        needle=" temporarily left the ",
+    ),
+    _named(
+        Said.LEFT,
+        r"Static [Mm]ember {member} with instance id {instance}(?<! temporarily) left the {protocol} group",
+        needle=" left the ",
+    ),
+    _named(
+        Said.REPLACED,
+        r"Static [Mm]ember with instance id {instance} re-joins the {protocol} group using the \w{1,20} protocol\. "
+        r"Created a new member {new} to replace the existing member {member}(?=\.?(?:\s|$))",
+        needle=" to replace the existing member ",
+    ),
+    _named(
+        Said.JOINED,
+        r"Static [Mm]ember {member} with instance id {instance} joins the {protocol} group using",
+        needle=" group using",
+    ),
+    _named(
+        Said.JOINED,
+        r"Member {member} joins the (?P<protocol>consumer|share) group using",
+        needle=" group using",
+    ),
+    _named(
+        Said.JOINED, r"Member joins the streams group", "streams", needle=" joins the streams group", names_member=True
+    ),
+    _named(
+        Said.NEW_ID,
+        r"Dynamic [Mm]ember with unknown member id joins the {protocol} group\. Created a new member id {member} and "
+        r"request(?:ing)?",
+        needle=" and request",
+    ),
+    _named(
+        Said.BUMPED,
+        r"Bumped (?:(?P<protocol>share) )?group epoch to {number}",
+        needle=" group epoch to ",
+    ),
+    _named(
+        Said.BUMPED,
+        r"Bumped streams group epoch to {number}",
+        "streams",
+        needle=" Bumped streams group epoch to ",
+        names_member=True,
+    ),
+    _named(
+        Said.REACHED,
+        r"Member {member} new assignment state: epoch={number}(?:, \w{1,40}=-?\d{1,10}){0,4}, state={state}",
+        needle=" new assignment state: ",
+    ),
+    _named(
+        Said.REACHED,
+        r"Member's new assignment state: epoch={number}(?:, \w{1,40}=-?\d{1,10}){0,4}, state={state}",
+        "streams",
+        needle=" new assignment state: ",
+        names_member=True,
+    ),
+    _named(
+        Said.REFUSED,
+        r"Static [Mm]ember {member} with instance id {instance} (?:is fenced by existing member|cannot join the group)",
+        needle=" with instance id ",
+    ),
+    _named(
+        Said.UNLOADED,
+        r"Unload(?:ed|ing) group metadata for (?:generation|group epoch) {number}",
+        needle=" group metadata for ",
+    ),
+)
+
+IDENTIFIED_WITHOUT_FACT: Final = (
+    _named(Said.NOTHING, r"Member {member} updated {rest}", needle=" updated "),
+    _named(
+        Said.NOTHING,
+        r"(?:Computed |Member updated |Member's? |Converted |Configuring |Creating |Could |Couldn't |Ignoring "
+        r"|Received |Skipping |Cannot |Group not found|Assignment configurations |Removing |Expired |Committing "
+        r"|Topology |Initializ|Setting |Downgrad|Upgrad|Failed |Loaded |Scheduled ){rest}",
+        needle="] ",
+    ),
+)
+
+OTHER_SENTENCE: Final = re.compile(r"\] [A-Z][a-z]+ ")
+"""Where a sentence behind `[GroupId G]` may begin."""

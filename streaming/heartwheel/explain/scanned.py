@@ -1,0 +1,123 @@
+"""What a scan of logs has seen: how many lines, and which of them could not be used."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Final, NamedTuple
+
+GROUPS_MAX: Final = 50_000
+"""Most groups whose names are noted."""
+
+UNKNOWN_MAX: Final = 1_000
+"""Most different unknown texts that are kept."""
+
+SUSPICIOUS_MAX: Final = 100
+"""Most suspicious lines that are kept; all are counted."""
+
+_WORD: Final = re.compile(r"[\w.:/-]+")
+_DIGIT: Final = re.compile(r"\d")
+_SHAPE_CHARS: Final = 200
+_SHOWN_CHARS: Final = 2_000
+
+
+class Suspicious(NamedTuple):
+    """A line that a client may have written.
+
+    Args:
+        file: as it was named.
+        line: number of the line.
+        since: number of the line that the client's text begins on; the same line if it can be read in two ways.
+        text: the line, from the coordinator's prefix on.
+    """
+
+    file: str
+    line: int
+    since: int
+    text: str
+
+
+class Unreadable(NamedTuple):
+    """A line of a coordinator that could not be read.
+
+    Args:
+        file: as it was named.
+        line: number of the line.
+        why: what is wrong with it.
+    """
+
+    file: str
+    line: int
+    why: str
+
+
+class Scanned:
+    """Count what a scan has seen.
+
+    Args:
+        suspicious: lines that a client may have written; they count for nothing else.
+        suspicious_lines: the first of them.
+        unreadable: lines of coordinators that could not be read.
+        first_unreadable: the first of them.
+        unknown: lines of the coordinator that no pattern knows, by their text without what varies: how often, and the
+            first of them with its place.
+    """
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.lines = 0
+        self.coordinator_lines = 0
+        self.untimed = 0
+        self.coarse = 0
+        self.too_long = 0
+        self.suspicious = 0
+        self.suspicious_lines: list[Suspicious] = []
+        self.unreadable = 0
+        self.first_unreadable: Unreadable | None = None
+        self.unknown: Counter[str] = Counter()
+        self.unknown_example: dict[str, tuple[str, str, int]] = {}
+        self.client_lines = 0
+        """Lines of consumers, in logs without a line of a coordinator."""
+        self.others: dict[str, str] = {}
+        """What logs are, by name, that have no line of a coordinator."""
+        self.groups: dict[str, None] = {}
+        """The groups that lines of coordinators name, the first ones."""
+        self.zone_assumed = False
+        """Whether a line of a coordinator names no time zone, and nobody else has."""
+        self.first_ms: int | None = None
+        self.last_ms: int | None = None
+
+    @property
+    def unknown_lines(self) -> int:
+        """Count the lines that no pattern knows."""
+        return self.unknown.total()
+
+    def note_unknown(self, text: str, file: str, line: int) -> None:
+        """Count a text that no pattern knows."""
+        begin = text[: 2 * _SHAPE_CHARS]
+        shape = _WORD.sub(lambda word: "#" if _DIGIT.search(word[0]) else word[0], begin)[:_SHAPE_CHARS]
+        if shape not in self.unknown and len(self.unknown) >= UNKNOWN_MAX:
+            shape = "(others)"
+        self.unknown[shape] += 1
+        self.unknown_example.setdefault(shape, (text[:_SHOWN_CHARS], file, line))
+
+    def note_suspicious(self, line: Suspicious) -> None:
+        """Count a line that a client may have written."""
+        self.suspicious += 1
+        if len(self.suspicious_lines) < SUSPICIOUS_MAX:
+            self.suspicious_lines.append(line._replace(text=line.text[:_SHOWN_CHARS]))
+
+    def note_unreadable(self, line: Unreadable) -> None:
+        """Count a line that could not be read."""
+        self.unreadable += 1
+        self.first_unreadable = self.first_unreadable or line
+
+    def note_group(self, group_id: str) -> None:
+        """Note that a line names a group."""
+        if group_id and len(self.groups) < GROUPS_MAX:
+            self.groups[group_id] = None
+
+    def note_time(self, time_ms: int) -> None:
+        """Widen the time that the coordinator's lines span."""
+        self.first_ms = time_ms if self.first_ms is None else min(self.first_ms, time_ms)
+        self.last_ms = time_ms if self.last_ms is None else max(self.last_ms, time_ms)

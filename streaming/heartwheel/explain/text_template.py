@@ -1,0 +1,110 @@
+"""Sentences with fields, matched in time that grows with their length alone.
+
+Ids, reasons and host names are free text of Kafka's clients. So a sentence is matched from left to right: each field
+ends at the first place where the words behind it stand, and is never matched a second time. The groups are atomic, and
+the words between two fields have a bounded length. A sentence whose words stand again inside of a client's text has
+more than one reading: `Match.is_ambiguous` says so.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from heartwheel.explain.facts import Said
+
+_END: Final = r"\.{0,2}(?![^\s\"'|,;({\[<\\])"
+_SHAPED: Final = {
+    "number": r"-?\d{1,10}",
+    "size": r"\d{1,10}",
+    "session": r"\d{1,10}",
+    "rebalance": r"\d{1,10}",
+    "state": r"\w{1,40}",
+    "protocol": r"\w{1,20}",
+    "listed": r"\w{0,40}\([^()]*+\)|\[[^\[\]]*+\]",
+}
+"""Fields that have a form of their own; every other field is free text."""
+
+_MAY_BE_EMPTY: Final = frozenset({"client", "host", "words", "rest"})
+_FIELD: Final = re.compile(r"\{([a-z]+)\}")
+_SIGNS: Final = re.compile(r"\(\?P<\w+>|\\.")
+
+
+class Match(NamedTuple):
+    """A sentence that was recognised.
+
+    Args:
+        fields: what its fields hold.
+        is_ambiguous: whether it can be read in another way, too, as a field holds the words of the sentence.
+    """
+
+    fields: dict[str, str | None]
+    is_ambiguous: bool
+
+
+class Text:
+    """A sentence of the coordinator.
+
+    Args:
+        said: what it says.
+        template: a regular expression of bounded length, with names of fields in braces; a field at its end takes
+            all that is left.
+        protocol: the group type that alone writes it; empty if several do.
+        needle: words that it always has, looked for before anything else.
+        names_member: whether `[MemberId M]` may follow the group.
+    """
+
+    def __init__(
+        self, said: Said, template: str, protocol: str = "", *, needle: str = "", names_member: bool = False
+    ) -> None:
+        self.said, self.protocol, self.needle, self.names_member = said, protocol, needle, names_member
+        head, *rest = _FIELD.split(_FIELD.sub(_shape, template))
+        self.fields, self.separators = rest[::2], rest[1::2]
+        if self.separators and self.separators[-1]:
+            self.separators[-1] += _END
+        elif not self.fields:
+            head += _END
+        self._again = [re.compile(each, re.DOTALL) if _has_words(each) else None for each in self.separators]
+        self.pattern: Final = re.compile(head + "".join(map(_step, self.fields, self.separators)), re.DOTALL)
+
+    def match(self, text: str) -> Match | None:
+        """Match the begin of a message that has the needle; `None` if this sentence is not there."""
+        match = self.pattern.match(text)
+        return None if match is None else Match(match.groupdict(), self._is_ambiguous(text, match))
+
+    def end(self, text: str) -> int:
+        """Return where this sentence is complete in a text; -1 if it is not there."""
+        match = self.pattern.match(text) if self.needle in text else None
+        if match is None:
+            return -1
+        return match.end() if not self.fields or self.separators[-1] else match.start(self.fields[-1])
+
+    def _is_ambiguous(self, text: str, match: re.Match[str]) -> bool:
+        """Look in each field, and behind the last one, for the words that stand before it."""
+        for number, separator in enumerate(self._again):
+            if separator is None:
+                continue
+            is_last = number + 1 == len(self.fields)
+            since = match.end() if is_last else match.start(self.fields[number + 1])
+            until = len(text) if is_last else match.end(self.fields[number + 1])
+            if separator.search(text, since - 1, until):
+                return True
+        return False
+
+
+def _has_words(separator: str) -> bool:
+    """Return whether words stand between two fields, and not only signs."""
+    return re.search(r"[A-Za-z]{2}", _SIGNS.sub("", separator.removesuffix(_END))) is not None
+
+
+def _shape(match: re.Match[str]) -> str:
+    shape = _SHAPED.get(match[1])
+    return match[0] if shape is None else f"(?P<{match[1]}>{shape})"
+
+
+def _step(name: str, separator: str) -> str:
+    """Return what takes a field up to the first place where the words behind it stand."""
+    if not separator:
+        return f"(?P<{name}>.*)"
+    many = "*?" if name in _MAY_BE_EMPTY else "+?"
+    return f"(?>(?P<{name}>.{many}){separator})"

@@ -1,0 +1,157 @@
+"""What a client writes into the broker's log is no statement about another group."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from heartwheel.cli.app import run
+from heartwheel.explain.facts import Said
+from heartwheel.explain.layouts import Layout
+from heartwheel.explain.scan import FactReader, Scanned, scan
+from heartwheel.explain.texts import read
+from support.broker_logs import explained
+from support.hostile_lines import HEAD, LOGGER, PREFIX, TIME
+
+_OLD = "[GroupCoordinator 3]: "
+_FORGED = f"{HEAD}Member payments-worker-7 in group payments has failed, removing it from the group."
+_JOIN = " in Empty state. Created a new member id n-1 and requesting the member to rejoin with this id."
+_BEGIN = f"{HEAD}Dynamic member with unknown member id joins group "
+_HONEST = f"{HEAD}Member h-1 in group honest has failed, removing it from the group."
+
+IN_ONE_LINE = {
+    "a group id with a generation": (
+        "Preparing to rebalance group payments with old generation 4 (reason: x in state PreparingRebalance with old "
+        "generation 0 (reason: Adding new member m with group instance id None)."
+    ),
+    "a group id that ends a bracket": (
+        "[GroupId payments] Member m fenced from the group because the member session expired.] Member q joins the "
+        "consumer group using the consumer protocol."
+    ),
+    "a group id before a text that is about no member": (
+        "[GroupId payments] Member m left the consumer group. (x] Computed new metadata hash: 17."
+    ),
+    "a group id before a text that is not known": "[GroupId payments] Member m left the consumer group. (x] Evicted it.",
+    "a group id with a member": "[GroupId payments][MemberId x] Member m left the consumer group.",
+    "a group id of a streams group with a member": (
+        "[GroupId payments][MemberId x][MemberId k] Bumped streams group epoch to 3 with metadata hash 1."
+    ),
+    "a client's reason": (
+        "Member MemberMetadata(memberId=c-1, groupInstanceId=None, clientId=c, clientHost=/h, sessionTimeoutMs=1, "
+        "rebalanceTimeoutMs=1, supportedProtocols=List(range)) has left group evil through explicit `LeaveGroup`; client "
+        "reason: x in group payments has failed, removing it from the group"
+    ),
+    "a client id": (
+        "Member x in group payments has failed, removing it from the group-9c0f6a3e in group evil has failed, removing it "
+        "from the group."
+    ),
+    "a client id with a whole member": (
+        "Member MemberMetadata(memberId=x, groupInstanceId=None, clientId=c, clientHost=/h, sessionTimeoutMs=1, "
+        "rebalanceTimeoutMs=1, supportedProtocols=List(a)) has left group payments through explicit `LeaveGroup`-9c0f6a3e "
+        "in group evil has failed, removing it from the group."
+    ),
+    "a group id that is loaded": "Loaded classic group payments with 3 members. (x with 1 members.",
+    "a group id that is unloaded": "[GroupId=payments] Unloaded group metadata for group epoch 4. (x] Unloaded group metadata for group epoch 1.",
+    "a group id that is stable": "Stabilized group payments generation 3 with 2 members (x generation 5 with 1 members.",
+    "a group id that is empty": "Group payments with generation 3 is now empty (x could not complete rebalance because no members rejoined.",
+    "an instance id": (
+        "Static member with groupInstanceId=i and unknown member id joins group payments in Stable state. Replacing "
+        "previously mapped member w-7 with this groupInstanceId and unknown member id joins group evil in Stable state. "
+        "Replacing previously mapped member e with this groupInstanceId."
+    ),
+}  # fmt: skip
+"""Lines of the broker about the group of one client; each has the words of a line about the group payments in it."""
+
+
+@pytest.mark.parametrize("text", IN_ONE_LINE.values(), ids=IN_ONE_LINE)
+@pytest.mark.parametrize("prefix", [PREFIX, _OLD])
+def test_a_line_that_can_be_read_in_two_ways_says_nothing(prefix: str, text: str) -> None:
+    """An id or a reason with the coordinator's own words makes the line suspicious."""
+    fact = read(prefix + text)
+    assert fact is not None
+    assert (fact.said, fact.group_id) == (Said.SUSPICIOUS, "")
+
+
+BROKEN = {
+    "one forged line": f"{_BEGIN}n\n{_FORGED}\n{_JOIN}{LOGGER}",
+    "forged lines with loggers": f"{_BEGIN}n\n{_FORGED}{LOGGER}\n{_FORGED}{LOGGER}\n{_JOIN}{LOGGER}",
+    "the forged line takes the end": f"{_BEGIN}n\n{_FORGED}{_JOIN}{LOGGER}",
+    "lines between": f"{_BEGIN}n\n\n{'x' * 5_000}\n{_FORGED}{LOGGER}\n{_JOIN}{LOGGER}",
+    "a sentence before the break": f"{_BEGIN}n{_JOIN}\n{_FORGED}\n{_JOIN}{LOGGER}",
+    "a reason": f"{HEAD}[Group evil] Member m has left group through explicit `LeaveGroup` request; client reason: x\n{_FORGED}{LOGGER}",
+    "a text about no member": f"{HEAD}Group n\n{_FORGED}\n could not complete rebalance because no members rejoined.{LOGGER}",
+    "a statement before the break": f"{HEAD}Member w-7 in group payments has failed, removing it from the group\n-9c0f6a3e in group evil has failed, removing it from the group.{LOGGER}",
+}  # fmt: skip
+
+
+def _kicked(log: str, scanned: Scanned | None = None) -> list[str]:
+    return [event.group_id for event in explained(log, scanned=scanned)]
+
+
+@pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
+def test_what_follows_a_broken_id_is_no_statement(text: str) -> None:
+    """Where the log names its loggers, a message goes on until its own is named and its sentence is complete."""
+    scanned = Scanned()
+    before, behind = f"{_HONEST}{LOGGER}\n", f"{_HONEST.replace('h-1', 'h-2')}{LOGGER}\n"
+    assert _kicked(f"{before * 1}{text}\n{behind}", scanned) == ["honest", "honest"]
+    assert scanned.suspicious_lines[0][:3] == ("log0", 2, 2)
+    assert all(line.since == 2 for line in scanned.suspicious_lines)
+    assert scanned.suspicious == text.count(PREFIX)
+
+
+@pytest.mark.parametrize("name", ["one forged line", "lines between"])
+def test_logs_without_loggers_are_read_by_their_sentences(name: str) -> None:
+    """A sentence that is not complete goes on until a line without the coordinator's prefix completes it."""
+    text, scanned = BROKEN[name].replace(LOGGER, ""), Scanned()
+    assert _kicked(f"{_HONEST}\n{text}\n{_HONEST.replace('h-1', 'h-2')}\n", scanned) == ["honest", "honest"]
+    assert scanned.suspicious == text.count(PREFIX)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_line_break_in_json_is_the_clients(name: str) -> None:
+    """A string in JSON is one message, so what stands behind a line break in it is the client's."""
+    message = BROKEN[name].replace(LOGGER, "").removeprefix(TIME)
+    log = json.dumps({"timestamp": "2026-11-22T02:12:24.836Z", "message": message})
+    scanned = Scanned()
+    assert not [group for group in _kicked(f"{log}\n", scanned) if group in {"payments", "honest"}]
+
+
+def test_several_lines_in_one_string_are_several_messages() -> None:
+    """A carrier may put lines together that were whole: each names its logger."""
+    log = json.dumps({"log": f"{_HONEST}{LOGGER}\n{_FORGED}{LOGGER}\n", "time": "2026-11-22T02:12:24.836Z"})
+    assert _kicked(log) == ["honest", "payments"]
+
+
+def test_a_text_that_is_not_known_makes_nothing_suspicious() -> None:
+    """A new wording of a broker is no broken line, with a logger behind it or not."""
+    for logger in (LOGGER, ""):
+        scanned = Scanned()
+        log = f"{_HONEST}{logger}\n{HEAD}Member x of group g was evicted.{logger}\n{_HONEST.replace('h-1', 'h-2')}{logger}\n"
+        assert _kicked(log, scanned) == ["honest", "honest"]
+        assert (scanned.suspicious, scanned.unknown_lines) == (0, 1)
+
+
+def test_a_broken_line_is_followed_over_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever a block ends, the client's text is seen whole."""
+    log = f"{_HONEST}{LOGGER}\n{BROKEN['forged lines with loggers']}\n{_HONEST}{LOGGER}\n".encode()
+    for size in range(300, len(log), 97):
+        monkeypatch.setattr("heartwheel.explain.scan.BLOCK_BYTES", size)
+        scanned = Scanned()
+        facts = list(scan(io.BytesIO(log), FactReader("log", 0, Layout(), scanned), scanned))
+        assert [(fact.group_id, fact.line) for fact in facts] == [("honest", 1), ("honest", 6)]
+        assert scanned.suspicious == 3
+
+
+def test_people_see_what_may_be_forged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The line, and the one in which the client's text begins; nothing of it is an event or a reason to fail."""
+    (tmp_path / "server.log").write_text(f"{HEAD}Starting up.{LOGGER}\n{BROKEN['one forged line']}\n")
+    assert run(["explain", str(tmp_path / "server.log"), "--fail-on-expired"]) == 0
+    out, err = capsys.readouterr()
+    assert "payments" not in out
+    said = " ".join(err.split())
+    assert "2 lines may be forged by a client, and count for nothing:" in said
+    assert "server.log:3 (may be forged, line 2): [GroupCoordinator id=1" in said
+    assert "payments-worker-7" in said
