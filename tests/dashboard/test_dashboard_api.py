@@ -191,6 +191,41 @@ def test_metrics_are_those_of_the_registry(app: Starlette) -> None:
     assert (answer.text, answer.headers["content-type"]) == ("up 1\n", "application/openmetrics-text")
 
 
+def test_unknown_address_is_a_page_for_people_and_json_for_programs(app: Starlette) -> None:
+    """A browser is shown the page that says so; programs, and all below /api, get an error in JSON."""
+    shown = ask(app, "/nothing", accept="text/html,*/*")
+    assert (shown.status_code, shown.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "<main" in shown.text
+    assert ask(app, "/nothing").headers["content-type"] == "application/json"
+    assert ask(app, "/api/nothing", accept="text/html").headers["content-type"] == "application/json"
+
+
+def test_csv_is_readable_by_people() -> None:
+    """Times stand there a second time in ISO 8601, sentences as text, and what is not known is an empty cell."""
+    picture = Picture()
+    picture.apply(topic_rows(expired("g", "m", T0)), now_ms=T0)
+    (row,) = csv.DictReader(io.StringIO(csv_text(picture.window.rows), newline=""))
+    assert (row["deadline_ms"], row["deadline_utc"]) == (str(T0), "2026-11-18T11:06:40.000Z")
+    assert (row["returned_ms"], row["returned_utc"], row["explanation"], row["evidence"]) == ("", "", "", "")
+    told = msgspec.structs.replace(picture.window.rows[0], explanation=("It left.", "By itself."))
+    (row,) = csv.DictReader(io.StringIO(csv_text([told]), newline=""))
+    assert row["explanation"] == "It left. By itself."
+
+
+def test_expirations_of_a_stretch_of_time_in_an_order(app: Starlette) -> None:
+    """A range of time is half-open, and pages of another order than by time follow each other too."""
+    everything = ask(app, "/api/expirations").json()["rows"]
+    times = sorted({row["append_ms"] for row in everything})
+    some = ask(app, f"/api/expirations?since_ms={times[0]}&until_ms={times[-1]}").json()["rows"]
+    assert {row["append_ms"] for row in some} == set(times[:-1])
+    oldest = ask(app, "/api/expirations?order=oldest").json()["rows"]
+    assert oldest == everything[::-1]
+    late = ask(app, "/api/expirations?order=late&limit=1").json()
+    assert late["rows"][0]["known_late_ms"] == max(row["known_late_ms"] for row in everything)
+    rest = ask(app, f"/api/expirations?order=late&before={late['next']}").json()["rows"]
+    assert len(rest) == len(everything) - 1
+
+
 def test_downloads_have_the_filter_and_a_name(app: Starlette) -> None:
     """What is shown is what is downloaded: the same filter, as a file that a browser saves."""
     answer = ask(app, "/api/expirations.csv?text=m1")

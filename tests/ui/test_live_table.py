@@ -253,7 +253,7 @@ def test_keyboard_alone_is_enough(empty_dashboard: FedDashboard, tab: Callable[.
     expect(page.locator("tbody tr")).to_have_count(1)
     page.keyboard.press("Tab")
     expect(page.locator(".skip")).to_be_focused()
-    for _ in range(30):
+    for _ in range(60):  # fields of a time have a stop for each of their parts
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.textContent") == "worker-1":
             break

@@ -234,3 +234,50 @@ def test_groups_and_members_of_dots_have_pages(tab: Callable[..., Tab], empty_da
             page.go_back()
             expect(page.locator("h1")).to_have_text(group)
         page.goto(f"{empty_dashboard.url}/groups")
+
+
+def test_list_of_the_api_fits_a_phone(shop: FedDashboard, tab: Callable[..., Tab]) -> None:
+    """/docs, which is a page of its own, is not wider than the narrowest screen either."""
+    page = tab(shop).page
+    page.goto(f"{shop.url}/docs")
+    expect(page.locator("h1")).to_be_visible()
+    assert [width for width in WIDTHS if sticks_out(page, width)] == []
+
+
+def test_expiration_takes_little_height_on_a_phone(shop: FedDashboard, tab: Callable[..., Tab]) -> None:
+    """On a phone a row is a card, and not half a screen: five and more of them are seen at once."""
+    page = tab(shop, viewport={"width": 390, "height": 844}).open("/expired")
+    row = page.locator("tbody tr").first
+    expect(row).to_be_visible()
+    assert row.evaluate("(one) => one.getBoundingClientRect().height") < 170
+
+
+def test_times_of_another_day_are_seen_in_full(tab: Callable[..., Tab], empty_dashboard: FedDashboard) -> None:
+    """At 1440 pixels no time of an expiration is cut off, also with its day."""
+    at_ms = empty_dashboard.now_ms() - 1_000
+    empty_dashboard.tell([expired("orders", "m", at_ms - 86_400_000, late_ms=86_400_000)])
+    page = tab(empty_dashboard, viewport={"width": 1440, "height": 900}).open("/expired")
+    cells = page.locator("tbody td.c-time .line, tbody td.c-late .line")
+    expect(cells.first).to_contain_text(re.compile(r"^\w+ \w+ \d\d:\d\d:\d\d$"))
+    assert cells.evaluate_all("(lines) => lines.filter((one) => one.scrollWidth > one.clientWidth).length") == 0
+
+
+def test_keys_are_named(shop: FedDashboard, tab: Callable[..., Tab]) -> None:
+    """? names the keys in a dialog, and Escape closes it."""
+    page = tab(shop).open("/groups")
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_contain_text("go to the filter of the page")
+    page.keyboard.press("Escape")
+    expect(page.locator("#keys")).to_be_hidden()
+
+
+def test_tables_are_ordered_by_their_heads(shop: FedDashboard, tab: Callable[..., Tab]) -> None:
+    """The head of a column orders the table by it, and the address has the order."""
+    page = tab(shop).open("/groups")
+    expect(page.locator("tbody tr").first).to_contain_text("fraud-scoring")
+    page.get_by_role("button", name="Group", exact=True).click()
+    expect(page.locator("tbody tr").first).to_contain_text("audit-archive")
+    expect(page.locator("th[aria-sort=descending]")).to_have_text("Group")
+    assert page.url.endswith("/groups?order=name")
+    page.goto(f"{shop.url}/expired?order=silent")
+    expect(page.locator("tbody tr").first).to_contain_text("5 m")

@@ -110,7 +110,7 @@ def create_app(
             Route("/", _home_of(deps, asked)),
             *(Route(path, page) for path in PAGES),
         ],
-        exception_handlers={RequestError: _refused, 404: _not_found, 405: _not_found},
+        exception_handlers={RequestError: _refused, 404: _not_found(page), 405: _not_found(page)},
         lifespan=lifespan,
     )
     app.state.hub = hub
@@ -249,5 +249,14 @@ async def _refused(_request: Request, error: Exception) -> Response:
     return error.response()
 
 
-async def _not_found(request: Request, _error: Exception) -> Response:
-    return _unknown(request.scope).response()
+def _not_found(page: Callable[[Request], Any]) -> Callable[[Request, Exception], Any]:
+    async def answer(request: Request, _error: Exception) -> Response:
+        asks_for_page = "text/html" in request.headers.get("accept", "") and request.method in {"GET", "HEAD"}
+        if not asks_for_page or request.url.path.startswith(("/api/", "/page/")):
+            return _unknown(request.scope).response()
+        # A person has mistyped an address: the page says so, and leads on.
+        shown: Response = await page(request)
+        shown.status_code = 404
+        return shown
+
+    return answer

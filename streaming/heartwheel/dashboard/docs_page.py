@@ -20,11 +20,19 @@ def docs_page(base: str) -> str:
     parts = [_entry(base, path, path_item["get"]) for path, path_item in document["paths"].items()]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>heartwheel: API</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"></head><body>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'{_sheets(base)}</head><body class="docs">'
         f"<h1>The API of the dashboard</h1><p>{escape(document['info']['description'])}</p>"
         f'<p>For programs: <a href="{base}/openapi.json">openapi.json</a>. '
         f'Back to <a href="{base}/">the dashboard</a>.</p>'
         f"{''.join(parts)}</body></html>"
+    )
+
+
+def _sheets(base: str) -> str:
+    icon = f'<link rel="icon" href="{base}/page/icon.svg" type="image/svg+xml">'
+    return icon + "".join(
+        f'<link rel="stylesheet" href="{base}/page/css/{name}.css">' for name in ("tokens", "base", "docs")
     )
 
 

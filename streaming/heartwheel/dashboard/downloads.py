@@ -7,6 +7,7 @@ import csv
 import io
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 import msgspec
@@ -17,8 +18,10 @@ from starlette.types import Receive, Scope, Send
 from heartwheel.http_server.problems import JSON, RequestError
 from heartwheel.live.expiration import Expiration
 
-COLUMNS: Final = Expiration.__struct_fields__
-"""The columns of the CSV file, in their order."""
+_TIMES: Final = ("last_seen_ms", "deadline_ms", "detected_ms", "append_ms", "returned_ms")
+
+COLUMNS: Final = (*Expiration.__struct_fields__, *(f"{name.removesuffix('_ms')}_utc" for name in _TIMES))
+"""The columns of the CSV file, in their order: all fields, and the times once more as people read them."""
 
 DOWNLOADS_MAX: Final = 4
 """Most downloads at once."""
@@ -33,6 +36,7 @@ ROWS_A_PIECE: Final = 200
 """How many expirations are written before the reader is waited for."""
 
 _log = logging.getLogger(__name__)
+_LAST_MS: Final = 253_402_300_799_999
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -42,7 +46,18 @@ def csv_text(rows: Iterable[Expiration]) -> str:
 
 
 def _csv(rows: Iterable[Expiration]) -> str:
-    return _written([_cell(getattr(row, name)) for name in COLUMNS] for row in rows)
+    names = Expiration.__struct_fields__
+    return _written(
+        [_cell(getattr(row, name)) for name in names] + [_readable(getattr(row, name)) for name in _TIMES]
+        for row in rows
+    )
+
+
+def _readable(at_ms: int | None) -> str:
+    """Write a time as ISO 8601 in UTC, to the millisecond; nothing if it is not known."""
+    if at_ms is None or not 0 <= at_ms <= _LAST_MS:
+        return ""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _written(lines: Iterable[Sequence[object]]) -> str:
@@ -52,7 +67,9 @@ def _written(lines: Iterable[Sequence[object]]) -> str:
 
 
 def _cell(value: object) -> object:
-    """Defuse text that a spreadsheet would run as a formula: ids come from strangers."""
+    """Defuse text that a spreadsheet would run as a formula: ids come from strangers. Sentences are one text."""
+    if isinstance(value, tuple):
+        value = " ".join(value)
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 

@@ -70,7 +70,8 @@ def series(deps: Deps, query: SeriesQuery) -> Series:
 
 def expirations(deps: Deps, query: ExpirationsQuery) -> ExpirationPage:
     """List expirations, newest first."""
-    return list_expirations(deps.picture, _filter(query), before=query.before, limit=query.limit)
+    wanted = msgspec.structs.replace(_filter(query), order=query.order)
+    return list_expirations(deps.picture, wanted, before=query.before, limit=query.limit)
 
 
 def expirations_csv(deps: Deps, query: MatchQuery) -> Response:
@@ -95,6 +96,7 @@ def _filter(query: MatchQuery) -> ExpirationFilter:
         group=query.group,
         member=query.member,
         since_ms=query.since_ms,
+        until_ms=query.until_ms,
         canary=query.canary,
     )
 

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
+from heartwheel.live.expirations import ExpirationOrder
 from heartwheel.live.groups import GroupOrder
 from heartwheel.live.states import ShownState
 from heartwheel.live.ticks import STEP_MS
@@ -52,11 +53,13 @@ class MatchQuery(NowQuery, frozen=True, kw_only=True):
     group: Annotated[Text, Meta(description="A group's id, exactly.")] = ""
     member: Annotated[Text, Meta(description="A member's id, exactly.")] = ""
     since_ms: Annotated[Whole | None, Meta(description="Appended at or after this, epoch ms.")] = None
+    until_ms: Annotated[Whole | None, Meta(description="Appended before this, epoch ms.")] = None
 
 
 class ExpirationsQuery(MatchQuery, frozen=True, kw_only=True):
     """Which page of which expirations to answer."""
 
+    order: Annotated[ExpirationOrder, Meta(description="Which come first.")] = ExpirationOrder.NEWEST
     before: Before = None
     limit: Limit = 100
 

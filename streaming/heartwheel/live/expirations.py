@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import enum
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
+from typing import Any, Final
 
 import msgspec
 
@@ -11,6 +13,24 @@ from heartwheel.live.expiration import Expiration, is_same_member
 from heartwheel.live.picture import Picture
 from heartwheel.live.why import why
 from heartwheel.wire.verdicts import TriggerRow
+
+
+class ExpirationOrder(enum.StrEnum):
+    """Which expirations come first: the newest, the oldest, those silent for longest, known latest, or by group."""
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+    SILENT = "silent"
+    LATE = "late"
+    GROUP = "group"
+
+
+_KEYS: Final[Mapping[ExpirationOrder, Callable[[Expiration], tuple[Any, ...]]]] = {
+    ExpirationOrder.OLDEST: lambda row: (row.seq,),
+    ExpirationOrder.SILENT: lambda row: (-(row.silent_ms or 0), -row.seq),
+    ExpirationOrder.LATE: lambda row: (-(row.known_late_ms or 0), -row.seq),
+    ExpirationOrder.GROUP: lambda row: (row.group_id, -row.seq),
+}
 
 
 class ExpirationFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +42,8 @@ class ExpirationFilter(msgspec.Struct, frozen=True, kw_only=True):
         group: the group's id, exactly.
         member: the member's id, exactly.
         since_ms: appended at or after this, epoch ms.
+        until_ms: appended before this, epoch ms.
+        order: which come first.
         canary: whether to show the canary's too.
     """
 
@@ -30,6 +52,8 @@ class ExpirationFilter(msgspec.Struct, frozen=True, kw_only=True):
     group: str = ""
     member: str = ""
     since_ms: int | None = None
+    until_ms: int | None = None
+    order: ExpirationOrder = ExpirationOrder.NEWEST
     canary: bool = False
 
 
@@ -73,6 +97,7 @@ def matching(picture: Picture, wanted: ExpirationFilter) -> Iterator[Expiration]
             and (not wanted.group or row.group_id == wanted.group)
             and (not wanted.member or row.member_id == wanted.member)
             and (wanted.since_ms is None or row.append_ms >= wanted.since_ms)
+            and (wanted.until_ms is None or row.append_ms < wanted.until_ms)
             and (not words or _has_all(row, words))
         ):
             yield row
@@ -92,15 +117,20 @@ def list_expirations(
     Args:
         picture: what the topics say.
         wanted: which ones.
-        before: only those whose `seq` is below this.
+        before: only those whose `seq` is below this; in another order than the newest first, how many to pass over.
         limit: most rows.
     """
     with picture.lock:
         found = list(matching(picture, wanted))
         total = count_expirations(picture, canary=wanted.canary)
-    rest = found if before is None else [row for row in found if row.seq < before]
-    rows = list(islice(rest, limit))
-    following = str(rows[-1].seq) if len(rest) > len(rows) else None
+    if wanted.order is ExpirationOrder.NEWEST:
+        rest = found if before is None else [row for row in found if row.seq < before]
+        rows = list(islice(rest, limit))
+        following = str(rows[-1].seq) if len(rest) > len(rows) else None
+    else:
+        end = (before or 0) + limit
+        rows = sorted(found, key=_KEYS[wanted.order])[end - limit : end]
+        following = str(end) if end < len(found) else None
     return ExpirationPage(rows=rows, next=following, matched=len(found), total=total)
 
 

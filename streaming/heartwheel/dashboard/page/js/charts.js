@@ -119,7 +119,9 @@ function options({ series, format, height, width, hooks, ticks, spanGaps }) {
         grid: { show: false },
         space: 70,
         size: 26,
-        values: (_plot, splits) => splits.map((ms, at) => ticks(ms, at, splits)),
+        // A stretch of a second or so has ticks of one and the same second: it is written once.
+        values: (_plot, splits) =>
+          splits.map((ms, at) => ticks(ms, at, splits)).map((text, at, all) => (text === all[at - 1] ? "" : text)),
       },
       { ...axis, size: 52, space: 34, values: (_plot, splits) => splits.map((value) => (value ? format(value) : "0")) },
     ],

@@ -1,7 +1,7 @@
 // The columns of a table of expirations: every field of the event, in eight columns of two lines.
 
 import { groupHref, linked, memberHref, tagged, twoLines } from "./cells.js";
-import { clock, count, duration, NOTHING, utc } from "./format.js";
+import { clock, count, duration, NOTHING, timeOfDay, utc } from "./format.js";
 import { goesByEpochs, reasonWords } from "./words.js";
 
 /** @import { Expiration } from "./answers.d.ts" */
@@ -17,13 +17,14 @@ export const isLogged = (row) => row?.evidence !== null && row?.evidence !== und
 /** @type {Column<Expiration>} */
 const expired = {
   label: "Expired",
-  width: "11%",
+  width: "13.5%",
+  className: "c-time",
   about: "The deadline it missed; below it when it was last seen",
   cell: () =>
     twoLines((row) => ({
       first: clock(row.deadline_ms),
       title: `deadline ${utc(row.deadline_ms)}`,
-      second: isLogged(row) ? "the broker's log" : `seen ${clock(row.last_seen_ms)}`,
+      second: isLogged(row) ? "the broker's log" : `seen ${timeOfDay(row.last_seen_ms)}`,
       titleSecond: isLogged(row) ? row.evidence : `last seen ${utc(row.last_seen_ms)}`,
     })),
 };
@@ -32,6 +33,7 @@ const expired = {
 const why = {
   label: "Why",
   width: "13%",
+  className: "c-why",
   about: "The timer that ended it",
   cell: () =>
     tagged((row) => ({
@@ -44,7 +46,9 @@ const why = {
 /** @type {Column<Expiration>} */
 const group = {
   label: "Group",
-  width: "16%",
+  width: "15%",
+  className: "c-group",
+  order: "group",
   about: "Group, and its state just before",
   cell: () => linked((row) => ({ href: groupHref(row.group_id), first: row.group_id, second: row.group_state })),
 };
@@ -52,8 +56,8 @@ const group = {
 /** @type {Column<Expiration>} */
 const member = {
   label: "Member",
-  width: "24.5%",
-  className: "wide",
+  width: "23.5%",
+  className: "wide c-member",
   about: "Member id; below it instance, client and host",
   cell: () =>
     linked((row) => ({ href: memberHref(row.group_id, row.member_id), first: row.member_id, second: whoIs(row) })),
@@ -63,7 +67,8 @@ const member = {
 const silent = {
   label: "Silent for",
   width: "9%",
-  className: "number",
+  className: "number c-silent",
+  order: "silent",
   about: "From its last sign of life until its expiration was decided",
   cell: () =>
     twoLines((row) => ({
@@ -77,13 +82,14 @@ const silent = {
 const known = {
   label: "Lateness",
   width: "10%",
-  className: "number",
+  className: "number c-late",
+  order: "late",
   about: "From the deadline until its expiration was decided; below it when that was",
   cell: () =>
     twoLines((row) => ({
       first: isLogged(row) ? NOTHING : duration(row.lateness_ms),
       title: isLogged(row) ? "the coordinator itself decided it" : `in Kafka ${duration(row.known_late_ms)} after the deadline`,
-      second: `at ${clock(row.detected_ms)}`,
+      second: `at ${timeOfDay(row.detected_ms)}`,
       titleSecond: `detected ${utc(row.detected_ms)}`,
     })),
 };
@@ -91,8 +97,8 @@ const known = {
 /** @type {Column<Expiration>} */
 const generation = {
   label: "Gen.",
-  width: "5.5%",
-  className: "number",
+  width: "5%",
+  className: "number c-gen",
   about: "Generation of the group",
   cell: () => twoLines((row) => ({ first: row.generation_id < 0 ? NOTHING : count(row.generation_id), second: "" })),
 };
@@ -100,6 +106,7 @@ const generation = {
 /** @type {Column<Expiration>} */
 const back = {
   label: "Came back",
+  className: "c-back",
   width: "11%",
   about: "Whether it joined again, and how long after its deadline",
   cell: () =>

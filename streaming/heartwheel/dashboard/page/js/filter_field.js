@@ -28,3 +28,26 @@ export function filterField({ value, placeholder, label, changed, signal }) {
   );
   return h("label", { class: "field grow" }, text, h("span", { class: "kbd", title: "Press / to filter" }, "/"));
 }
+
+/**
+ * Make the field of a moment in the reader's zone. An empty one is no bound.
+ *
+ * @param {string} label
+ * @param {string} value epoch ms
+ * @param {(value: string) => unknown} changed takes epoch ms, or nothing
+ */
+export function timeField(label, value, changed) {
+  const input = h("input", { type: "datetime-local", step: "1", value: localTime(Number(value)) });
+  input.addEventListener("change", () => changed(input.value ? String(new Date(input.value).getTime()) : ""));
+  return h("label", { class: "field moment" }, h("span", {}, label), input);
+}
+
+/**
+ * Write a moment as such a field has it.
+ *
+ * @param {number} ms
+ */
+function localTime(ms) {
+  if (!ms) return "";
+  return new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+}

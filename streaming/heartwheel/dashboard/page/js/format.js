@@ -114,6 +114,13 @@ export function clock(ms, { tenths = false } = {}) {
 }
 
 /**
+ * Write a time of day without its day, for a line below one that has it.
+ *
+ * @param {number | null | undefined} ms
+ */
+export const timeOfDay = (ms) => (missing(ms) || ms < 0 ? NOTHING : CLOCK.format(new Date(ms)));
+
+/**
  * Write a time in UTC, for titles.
  *
  * @param {number | null | undefined} ms

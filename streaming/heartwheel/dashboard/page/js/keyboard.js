@@ -1,4 +1,6 @@
-// Keys that work on every page: "/" goes to the filter, Escape leaves it, or closes a detail view.
+// Keys that work on every page: "/" goes to the filter, Escape leaves it, or closes a detail view, "?" names them all.
+
+import { byId, h, put } from "./dom.js";
 
 const TYPING = "input, select, textarea";
 
@@ -13,6 +15,7 @@ export function keyboard(escape) {
     const target = /** @type {HTMLElement} */ (event.target);
     const typing = target.matches?.(TYPING);
     if (event.key === "/" && !typing) focusFilter(event);
+    if (event.key === "?" && !typing) showKeys();
     if (event.key === "Escape") typing ? target.blur() : escape();
   });
 }
@@ -24,4 +27,28 @@ function focusFilter(event) {
   event.preventDefault();
   field.focus();
   field.select();
+}
+
+/** @type {[key: string, about: string][]} */
+const KEYS = [
+  ["/", "go to the filter of the page"],
+  ["Esc", "leave the filter, or close a group or member"],
+  ["Tab, Enter", "go through links and rows; the table stands still while you are in it"],
+  ["?", "these keys"],
+];
+
+/** Name the keys in a dialog, which the browser closes with Escape. */
+export function showKeys() {
+  const dialog = /** @type {HTMLDialogElement} */ (byId("keys"));
+  put(
+    dialog,
+    h("h2", {}, "Keys"),
+    h(
+      "dl",
+      { class: "keys" },
+      KEYS.map(([key, about]) => [h("dt", {}, h("span", { class: "kbd" }, key)), h("dd", {}, about)]),
+    ),
+    h("button", { type: "button", class: "button", onclick: () => dialog.close() }, "Close"),
+  );
+  if (!dialog.open) dialog.showModal();
 }

@@ -4,6 +4,7 @@ import { at } from "./base.js";
 import { byId, h, mark, put } from "./dom.js";
 import { ago, clock, duration } from "./format.js";
 import { icon } from "./icons.js";
+import { showKeys } from "./keyboard.js";
 import { healthWords, LINK_LOST, troubleWords } from "./words.js";
 
 /** @import { Stream } from "./stream.js" */
@@ -53,6 +54,7 @@ function showHealth(stream) {
     h("span", {}, `heartwheel ${version}`),
     h("span", {}, h("a", { href: "/docs" }, "API")),
     health.state === "log" ? null : h("span", {}, h("a", { href: "/metrics" }, "Metrics")),
+    h("span", {}, h("button", { type: "button", class: "link", onclick: showKeys }, "Keys")),
     h("span", {}, zoneWords()),
   );
 }

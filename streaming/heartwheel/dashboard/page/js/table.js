@@ -1,19 +1,30 @@
 // A table with roles in its markup: narrow screens draw its rows as cards, and to a screen reader they must stay rows.
 
-import { h } from "./dom.js";
+import { h, mark } from "./dom.js";
 import { Rows } from "./rows.js";
 
 /** @import { Cell, Column } from "./types.d.ts" */
 
 /**
  * Make a table of columns `{label, className?, width?, cell() -> {element, fill(row)}}`. Returns it and `show(rows)`.
+ * With `sort` a column that has an order has a button in its head: it is called with that order.
  *
  * @template Row
- * @param {{ caption: string, columns: Column<Row>[], key: (row: Row) => unknown, light?: boolean }} wanted
+ * @param {object} wanted
+ * @param {string} wanted.caption
+ * @param {Column<Row>[]} wanted.columns
+ * @param {(row: Row) => unknown} wanted.key
+ * @param {boolean} [wanted.light]
+ * @param {(order: string) => unknown} [wanted.sort]
  */
-export function table({ caption, columns, key, light = false }) {
+export function table({ caption, columns, key, light = false, sort }) {
   const body = h("tbody", { role: "rowgroup" });
-  const head = h("tr", { role: "row" }, columns.map(heading));
+  const heads = columns.map((column) => heading(column, sort));
+  const head = h("tr", { role: "row" }, heads);
+  const order = (/** @type {string} */ name) =>
+    columns.forEach((column, at) =>
+      mark(heads[at], "aria-sort", column.order ? (column.order === name ? "descending" : "none") : null),
+    );
   const element = h(
     "table",
     { class: "table", role: "table" },
@@ -27,12 +38,19 @@ export function table({ caption, columns, key, light = false }) {
     make: () => make(columns),
     fill: ({ cells }, row) => cells.forEach((cell) => cell.fill(row)),
   });
-  return { element, body, show: (/** @type {Row[]} */ list) => rows.show(list) };
+  return { element, body, order, show: (/** @type {Row[]} */ list) => rows.show(list) };
 }
 
-/** @param {Column<any>} column */
-function heading({ label, className, width, about }) {
-  const element = h("th", { role: "columnheader", scope: "col", class: className, title: about }, label);
+/**
+ * @param {Column<any>} column
+ * @param {((order: string) => unknown) | undefined} sort
+ */
+function heading({ label, className, width, about, order }, sort) {
+  const shown =
+    sort && order
+      ? h("button", { type: "button", class: "sort", title: "Order by this column", onclick: () => sort(order) }, label)
+      : label;
+  const element = h("th", { role: "columnheader", scope: "col", class: className, title: about }, shown);
   if (width) element.style.width = width;
   return element;
 }

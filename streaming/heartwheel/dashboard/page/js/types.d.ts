@@ -57,6 +57,8 @@ export interface Column<Row> {
   width?: string;
   className?: string;
   about?: string;
+  /** What the table can be ordered by in this column. */
+  order?: string;
   cell(): Cell<Row>;
 }
 

@@ -4,7 +4,7 @@ import { query } from "../api.js";
 import { h, mark, put, write } from "../dom.js";
 import { Expirations } from "../expirations.js";
 import { EXPIRATION_COLUMNS } from "../expiration_columns.js";
-import { filterField } from "../filter_field.js";
+import { filterField, timeField } from "../filter_field.js";
 import { count, counted } from "../format.js";
 import { icon } from "../icons.js";
 import { code, empty, failed, head } from "../states.js";
@@ -17,7 +17,16 @@ import { REASON_NAMES, reasonWords } from "../words.js";
 /** As many rows as are ever on the page: beyond them are older pages, by a cursor. */
 const ROWS = 100;
 
-const FILTERS = ["text", "reason", "group", "member", "before"];
+const FILTERS = ["text", "reason", "group", "member", "since_ms", "until_ms", "order", "before"];
+
+/** @type {[order: string, label: string][]} */
+const ORDERS = [
+  ["", "Newest first"],
+  ["oldest", "Oldest first"],
+  ["silent", "Silent for longest"],
+  ["late", "Known latest"],
+  ["group", "By group"],
+];
 
 /** @type {Page} */
 export const expiredPage = {
@@ -64,6 +73,8 @@ class View {
     this.downloads = ["csv", "json"].map((kind) =>
       h("a", { class: "button", download: true }, icon("download"), kind.toUpperCase()),
     );
+    /** @type {HTMLSelectElement | null} */
+    this.order = null;
     this.narrowed = h("span", { class: "tools-note small soft" });
     /** @type {Record<string, string>} */
     this.filters = Object.fromEntries(FILTERS.map((name) => [name, router.query.get(name) ?? ""]));
@@ -72,6 +83,7 @@ class View {
       columns: EXPIRATION_COLUMNS,
       key: (/** @type {Expiration} */ row) => row.id,
       light: true,
+      sort: (order) => this.filter({ order: this.filters.order === order ? "" : order }),
     });
     this.body = h("div", { class: "panel flush" });
     this.pager = h("div", { class: "pager" });
@@ -94,6 +106,12 @@ class View {
       ),
     );
     reason.addEventListener("change", () => this.filter({ reason: reason.value }));
+    this.order = h(
+      "select",
+      { "aria-label": "Order" },
+      ORDERS.map(([value, label]) => h("option", { value, selected: value === this.filters.order }, label)),
+    );
+    this.order.addEventListener("change", () => this.filter({ order: this.order?.value ?? "" }));
     return h(
       "div",
       { class: "tools" },
@@ -105,6 +123,13 @@ class View {
         signal: this.signal,
       }),
       h("span", { class: "field" }, reason),
+      h("span", { class: "field" }, this.order),
+      h(
+        "span",
+        { class: "moments" },
+        timeField("From", this.filters.since_ms, (since_ms) => this.filter({ since_ms })),
+        timeField("to", this.filters.until_ms, (until_ms) => this.filter({ until_ms })),
+      ),
       this.narrowed,
       h("div", { class: "end" }, this.pauseButton, this.downloads),
     );
@@ -124,7 +149,9 @@ class View {
   }
 
   apply() {
-    const { before: _cursor, ...shown } = this.filters;
+    const { before: _cursor, order, ...shown } = this.filters;
+    this.table.order(order);
+    if (this.order) this.order.value = order;
     this.downloads.forEach((link, at) => mark(link, "href", `/api/expirations.${["csv", "json"][at]}${query(shown)}`));
     const narrowed = ["group", "member"].filter((name) => this.filters[name]);
     put(
@@ -178,7 +205,7 @@ class View {
   }
 
   nothing() {
-    if (FILTERS.some((name) => this.filters[name])) {
+    if (FILTERS.some((name) => name !== "order" && this.filters[name])) {
       return empty(
         "Nobody matches these filters.",
         h("button", { type: "button", class: "button", onclick: () => this.clear() }, "Clear the filters"),
@@ -209,10 +236,10 @@ class View {
         "span",
         { class: "tools-note" },
         this.filters.before
-          ? h("button", { type: "button", class: "button", onclick: () => this.turn("") }, "Newest")
+          ? h("button", { type: "button", class: "button", onclick: () => this.turn("") }, this.filters.order ? "First" : "Newest")
           : null,
         " ",
-        next ? h("button", { type: "button", class: "button", onclick: () => this.turn(next) }, "Older") : null,
+        next ? h("button", { type: "button", class: "button", onclick: () => this.turn(next) }, this.filters.order ? "More" : "Older") : null,
       ),
     );
   }

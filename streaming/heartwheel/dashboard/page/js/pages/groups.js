@@ -27,8 +27,7 @@ export const groupsPage = {
   title: () => "Groups",
   mount(main, { router, stream, signal }) {
     const view = new View({ router, stream, signal });
-    const about =
-      "Each group as the engine sees it. A group that rebalances has nobody working for as long as it does.";
+    const about = "The worst first. While a group rebalances, nobody in it works.";
     main.append(head("Groups", about), view.tools(), view.body, view.foot);
     view.start();
   },
@@ -45,7 +44,12 @@ class View {
     this.asked = 0;
     /** @type {Record<string, string>} */
     this.filters = Object.fromEntries(FILTERS.map((name) => [name, router.query.get(name) ?? ""]));
-    this.table = table({ caption: "Groups", columns: columns(stream), key: (group) => group.group_id });
+    this.table = table({
+      caption: "Groups",
+      columns: columns(stream),
+      key: (group) => group.group_id,
+      sort: (order) => this.filter({ order: this.filters.order === order ? "" : order }),
+    });
     this.body = h("div", { class: "panel flush" });
     this.foot = h("div", { class: "pager" });
     this.ask = throttled(() => this.load(), 1_500, signal);
@@ -103,6 +107,7 @@ class View {
     const asked = ++this.asked;
     try {
       const order = this.filters.order || WORST;
+      this.table.order(order);
       const answer = await get("/api/groups", { ...this.filters, order, limit: ROWS }, { signal: this.signal });
       if (asked === this.asked) this.show(answer);
     } catch (error) {
@@ -167,6 +172,7 @@ function columns(stream) {
     {
       label: "Group",
       width: "25%",
+      order: "name",
       cell: () =>
         linked((group) => ({
           href: groupHref(group.group_id),
@@ -184,6 +190,7 @@ function columns(stream) {
     {
       label: "Members",
       width: "9%",
+      order: "members",
       className: "number",
       cell: () =>
         twoLines((group) => ({
@@ -191,14 +198,14 @@ function columns(stream) {
           second: `gen. ${group.generation_id < 0 ? NOTHING : count(group.generation_id)}`,
         })),
     },
-    { label: "Last change", width: "21%", cell: () => twoLines((group) => lastChange(group, stream.serverMs())) },
+    { label: "Last change", width: "21%", order: "changed", cell: () => twoLines((group) => lastChange(group, stream.serverMs())) },
     {
       label: "Waiting for",
       width: "15%",
       about: "Who has not rejoined, or not synced, and how long the group still waits",
       cell: () => twoLines((group) => blockers(group, stream.asOfMs === null ? stream.serverMs() : null)),
     },
-    { label: "Expired", width: "12%", about: "Members expired in the window, and what is wrong with the group", cell: expiredCell },
+    { label: "Expired", order: "expired", width: "12%", about: "Members expired in the window, and what is wrong with the group", cell: expiredCell },
   ];
 }
 

@@ -37,7 +37,7 @@ export function riskList({ stream, rows: limit = 50 }) {
       {
         label: "Member",
         width: "34%",
-        className: "wide bare",
+        className: "wide bare c-risk-member",
         cell: () =>
           linked((row) => ({
             href: memberHref(row.group_id, row.member_id),
@@ -48,6 +48,7 @@ export function riskList({ stream, rows: limit = 50 }) {
       {
         label: "Group",
         width: "28%",
+        className: "bare c-risk-group",
         cell: () =>
           linked((row) => ({
             href: groupHref(row.group_id),
