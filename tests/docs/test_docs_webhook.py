@@ -16,11 +16,13 @@ import httpx
 import msgspec
 
 from heartwheel.broker.node_process import free_port
+from heartwheel.live.trouble import TroubleKind
 from heartwheel.notify.delivery import Delivery, DeliveryStatus
 from heartwheel.notify.incidents import Incidents, Rules
 from heartwheel.notify.message import Body, Message, message_of
 from heartwheel.notify.payload import incident_payload
 from heartwheel.notify.signature import parse_secrets, signed_headers
+from heartwheel.notify.troubles import GroupTrouble
 from heartwheel.wall_clock import wall_ms
 from support.job import wait_for
 from support.output_rows import T0, expired
@@ -36,10 +38,12 @@ def block(language: str) -> str:
     return str(found)
 
 
-def message() -> Message:
+def message(*, trouble: bool = False) -> Message:
     """Make a message about one expiration."""
     incidents = Incidents(Rules(gather_ms=0, min_interval_ms=0, close_after_ms=1_000, incidents_max=1))
     incidents.expired(expired("orders", "orders-1"), now_ms=T0)
+    if trouble:
+        incidents.troubled({"orders": [GroupTrouble(kind=TroubleKind.EMPTY, words="no members", count=1)]}, now_ms=T0)
     (incident,) = incidents.due(T0)
     step, closed_by = incidents.report(incident, T0)
     return message_of([incident_payload(incident, step, closed_by, expired_before=0)], now_ms=T0, waited_ms=0)
@@ -86,7 +90,7 @@ def test_the_message_on_the_page_is_one() -> None:
     shown = msgspec.json.decode(body, type=Body, strict=True)
     assert json.loads(body) == json.loads(msgspec.json.encode(shown))
     fields = _fields(json.loads(body))
-    assert fields == _fields(json.loads(message().body))
+    assert fields == _fields(json.loads(message(trouble=True).body))
     tables = "\n".join(line for line in PAGE.splitlines() if line.startswith("|"))
     of_the_topic = set(json.loads(body)["incidents"][0]["members"][0])
     assert fields - of_the_topic - set(re.findall(r"`([a-z_]+)`", tables)) == set()

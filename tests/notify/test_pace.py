@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heartwheel.live.storms import StormRule
 from heartwheel.notify.delivery import DeliveryResult, DeliveryStatus, result_of
 from heartwheel.notify.dispatcher import Dispatcher
 from heartwheel.notify.message import Body, Message
@@ -58,7 +59,12 @@ class Scene:
         state = msgspec.json.decode(msgspec.json.encode(self.state), type=State)
         rng = random.Random(1)
         self.dispatcher = Dispatcher(
-            self.settings, state, canary_prefix="canary", on_dead_letter=self.dead.append, rng=rng
+            self.settings,
+            state,
+            canary_prefix="canary",
+            on_dead_letter=self.dead.append,
+            rng=rng,
+            storm=StormRule(),
         )
 
     def expire(self, *groups: str, member: str = "m") -> None:

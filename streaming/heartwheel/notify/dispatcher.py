@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
+from heartwheel.live.storms import StormRule
 from heartwheel.live.topic_rows import TopicRow
 from heartwheel.notify.delivery import DeliveryResult, DeliveryStatus
 from heartwheel.notify.incident import Incident
@@ -15,6 +16,7 @@ from heartwheel.notify.outbox import Outbox, Waiting
 from heartwheel.notify.pace import Pause, TokenBucket
 from heartwheel.notify.payload import IncidentPayload, incident_payload
 from heartwheel.notify.store import Counts, State
+from heartwheel.notify.troubles import TroubleWatch
 from heartwheel.settings import NotifySettings
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
@@ -36,6 +38,7 @@ class Dispatcher:
         state: what an earlier process saved, or a fresh one; the dispatcher updates it.
         on_dead_letter: called with messages that will not be delivered.
         rng: draws the jitter of the pauses.
+        storm: what a storm of rebalances is.
     """
 
     def __init__(
@@ -46,6 +49,7 @@ class Dispatcher:
         canary_prefix: str,
         on_dead_letter: OnDeadLetter,
         rng: random.Random,
+        storm: StormRule,
     ) -> None:
         rules = Rules(
             gather_ms=settings.gather_ms,
@@ -57,6 +61,7 @@ class Dispatcher:
         self._canary_prefix = canary_prefix
         self._on_dead_letter = on_dead_letter
         self._incidents = Incidents(rules, state.snapshot)
+        self._troubles = TroubleWatch(storm, canary_prefix=canary_prefix)
         self._bucket = TokenBucket(per_minute=settings.per_minute, burst=settings.burst)
         self._outbox = Outbox(Pause(rng), give_up_after_ms=settings.give_up_after_ms, waiting=state.waiting)
 
@@ -81,8 +86,9 @@ class Dispatcher:
         self._state.waiting = self._outbox.waiting
         return self._state
 
-    def take(self, rows: Iterable[TopicRow], *, now_ms: int) -> None:
+    def take(self, rows: Sequence[TopicRow], *, now_ms: int) -> None:
         """Apply rows of the topics, and note that they were read."""
+        self._troubles.take(rows, now_ms=now_ms)
         for each in rows:
             if isinstance(each.row, ExpirationRow | TriggerRow):
                 self._take(each.row, now_ms)
@@ -102,6 +108,9 @@ class Dispatcher:
         Returns:
             How many were made.
         """
+        if self._troubles.is_due(now_ms):
+            found = self._troubles.look(self._incidents.troubles(), now_ms=now_ms)
+            self._incidents.troubled(found, now_ms=now_ms)
         due = self._incidents.due(now_ms, busy=self._outbox.busy())
         messages_max = self._messages_max(now_ms)
         if not due or not messages_max:

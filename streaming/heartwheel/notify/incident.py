@@ -1,4 +1,4 @@
-"""An incident: the expired members of one group, from the first of them until all are back or it stays quiet."""
+"""An incident: what went wrong in one group, from its beginning until all is well again or it stays quiet."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from heartwheel.live.returns import Arrival, is_return
+from heartwheel.notify.troubles import GroupTrouble
 from heartwheel.wire.verdicts import ExpirationRow
 
 MEMBERS_MAX: Final = 1_000
@@ -24,9 +25,10 @@ class Step(enum.StrEnum):
 
 
 class ClosedBy(enum.StrEnum):
-    """Why an incident is over: everybody came back, or nothing happened for long."""
+    """Why an incident is over: everybody is back, the group as a whole is well again, or nothing happened for long."""
 
     RETURNED = "returned"
+    CALM = "calm"
     QUIET = "quiet"
 
 
@@ -49,18 +51,19 @@ class ExpiredMember(msgspec.Struct, kw_only=True):
 
 
 class Incident(msgspec.Struct, kw_only=True, rename=_IN_THE_FILE):
-    """The expirations of a group since it was last quiet, and who came back.
+    """The expirations of a group since it was last quiet, who came back, and what is wrong with the group as a whole.
 
     Args:
         id: made from the group and its first expiration: the same after a restart.
         group_id: which group; `None` for all groups beyond those that have an incident of their own.
         opened_ms: when it began, by the notifier's clock, epoch ms.
-        expired_ms: when its newest expiration was taken in, likewise.
+        expired_ms: when its newest expiration or trouble was taken in, likewise.
         members: who was expired, by member id.
         expired: expirations in all.
         returns: how often one of the members came back.
         untracked: expirations whose member is not in `members`, and whose return is not waited for.
         reasons: expirations by reason.
+        troubles: what is wrong with the group as a whole at this moment, the worst first.
         sequence: messages made about it so far.
         reported_ms: when the newest of them was made, epoch ms.
         reported_expired: expirations that those messages report.
@@ -76,6 +79,7 @@ class Incident(msgspec.Struct, kw_only=True, rename=_IN_THE_FILE):
     returns: int = 0
     untracked: int = 0
     reasons: dict[str, int] = {}
+    troubles: list[GroupTrouble] = []
     sequence: int = 0
     reported_ms: int = 0
     reported_expired: int = 0
@@ -105,6 +109,20 @@ class Incident(msgspec.Struct, kw_only=True, rename=_IN_THE_FILE):
             self.members[row.member_id] = ExpiredMember(row=row)
         else:
             self.untracked += 1
+
+    def note_troubles(self, troubles: list[GroupTrouble], *, now_ms: int) -> None:
+        """Take over what is wrong with the group; another kind of trouble, or one less, is news, another number is not.
+
+        Args:
+            troubles: the worst first.
+            now_ms: the notifier's clock, epoch ms.
+        """
+        before, after = {each.kind for each in self.troubles}, {each.kind for each in troubles}
+        if after - before:
+            self.expired_ms = now_ms
+        if after != before:
+            self._note_news(now_ms)
+        self.troubles = troubles
 
     def claim(self, arrival: Arrival, *, now_ms: int, only: str | None = None) -> bool:
         """Take an arrival as the return of one expired member, of the one that was expired first.

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from heartwheel.live.returns import Arrival, arrivals_of
+from heartwheel.live.trouble import TroubleKind
 from heartwheel.notify.arrivals import Arrivals
 from heartwheel.notify.incident import ClosedBy, Incident, Step, incident_id
+from heartwheel.notify.troubles import GroupTrouble
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 SEEN_MAX: Final = 5_000
@@ -64,6 +66,8 @@ class Incidents:
         self._open = {incident.group_id: incident for incident in snapshot.incidents}
         self._seen = OrderedDict.fromkeys(snapshot.seen)
         self._arrivals = Arrivals(snapshot.arrivals)
+        self._told: set[tuple[str, TroubleKind]] = set()
+        """Troubles whose incident was closed as nothing more happened: they begin no other while they last."""
         self._tracked = sum(len(incident.members) for incident in snapshot.incidents)
 
     @property
@@ -99,6 +103,28 @@ class Incidents:
             if incident is None or not incident.claim(arrival, now_ms=now_ms):
                 self._arrivals.add(arrival)
 
+    def troubles(self) -> dict[str, list[GroupTrouble]]:
+        """Return what is wrong with groups by the open incidents."""
+        return {name: one.troubles for name, one in self._open.items() if name is not None and one.troubles}
+
+    def troubled(self, found: Mapping[str, Sequence[GroupTrouble]], *, now_ms: int) -> None:
+        """Take over what is wrong with groups; what is wrong with one that has no incident begins one.
+
+        Args:
+            found: all that is wrong at this moment, by group.
+            now_ms: the notifier's clock, epoch ms.
+        """
+        self._told &= {(name, each.kind) for name, troubles in found.items() for each in troubles}
+        for name in found.keys() | self.troubles().keys():
+            troubles = [each for each in found.get(name, ()) if (name, each.kind) not in self._told]
+            incident = self._open.get(name)
+            if incident is None and troubles and self._has_room():
+                # A trouble may come again under the same name, so the moment is a part of the id.
+                begun = incident_id(name, f"{troubles[0].kind}@{now_ms}")
+                incident = self._open[name] = Incident(id=begun, group_id=name, opened_ms=now_ms, expired_ms=now_ms)
+            if incident is not None:
+                incident.note_troubles(troubles, now_ms=now_ms)
+
     def due(self, now_ms: int, *, busy: Collection[str] = ()) -> list[Incident]:
         """Return the incidents of which a message is to be sent now, the one that waits longest first.
 
@@ -130,20 +156,23 @@ class Incidents:
         incident.reported_expired = incident.expired
         incident.news_ms = None
         if closed_by is not None:
+            if incident.group_id is not None:
+                self._told |= {(incident.group_id, each.kind) for each in incident.troubles}
             del self._open[incident.group_id]
             self._tracked -= len(incident.members)
             return Step.CLOSED, closed_by
         return (Step.OPENED if incident.sequence == 1 else Step.UPDATED), None
 
     def _incident_for(self, row: ExpirationRow, now_ms: int) -> Incident:
-        has_own = row.group_id in self._open
-        own_groups = len(self._open) - (None in self._open)
-        group = row.group_id if has_own or own_groups < self._rules.incidents_max else None
+        group = row.group_id if row.group_id in self._open or self._has_room() else None
         if group not in self._open:
             self._open[group] = Incident(
                 id=incident_id(group, row.id), group_id=group, opened_ms=now_ms, expired_ms=now_ms
             )
         return self._open[group]
+
+    def _has_room(self) -> bool:
+        return len(self._open) - (None in self._open) < self._rules.incidents_max
 
     def _remember(self, expiration_id: str) -> None:
         self._seen[expiration_id] = None
@@ -151,6 +180,6 @@ class Incidents:
             self._seen.popitem(last=False)
 
     def _closed_by(self, incident: Incident, now_ms: int) -> ClosedBy | None:
-        if not incident.missing:
-            return ClosedBy.RETURNED
+        if not incident.missing and not incident.troubles:
+            return ClosedBy.RETURNED if incident.expired else ClosedBy.CALM
         return ClosedBy.QUIET if now_ms >= incident.expired_ms + self._rules.close_after_ms else None

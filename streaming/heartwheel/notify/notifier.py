@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from heartwheel.live.follower import Follower
+from heartwheel.live.storms import StormRule
 from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.notify.dispatcher import Dispatcher, Post
 from heartwheel.notify.outbox import Waiting
@@ -66,6 +67,7 @@ class Notifier:
             canary_prefix=settings.canary.group_prefix,
             on_dead_letter=self._on_dead_letter,
             rng=random.Random(),  # noqa: S311 - jitter, no secret
+            storm=StormRule(settings.dashboard.storm_rebalances, settings.dashboard.storm_window_ms),
         )
         self._received: queue.Queue[Sequence[TopicRow]] = queue.Queue(_BATCHES_MAX)
         self._stopping = threading.Event()

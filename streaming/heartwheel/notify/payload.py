@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from heartwheel.notify.incident import ClosedBy, ExpiredMember, Incident, Step
+from heartwheel.notify.troubles import GroupTrouble
 
 MEMBERS_NAMED_MAX: Final = 20
 """Most members of an incident that a message names."""
@@ -44,6 +45,7 @@ class IncidentPayload(msgspec.Struct, frozen=True, kw_only=True):
     returned: int
     missing: int
     reasons: dict[str, int]
+    troubles: tuple[GroupTrouble, ...]
     members: tuple[MemberPayload, ...]
     members_left_out: int
 
@@ -75,6 +77,7 @@ def incident_payload(
         returned=incident.returns,
         missing=incident.missing,
         reasons=dict(incident.reasons),
+        troubles=tuple(incident.troubles),
         members=tuple(map(_member, members[:MEMBERS_NAMED_MAX])),
         members_left_out=max(0, len(members) - MEMBERS_NAMED_MAX) + incident.untracked,
     )

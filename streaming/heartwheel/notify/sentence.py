@@ -13,23 +13,27 @@ from heartwheel.wire.verdicts import ExpiryReason
 
 _NAMES_MAX: Final = 5
 _NAME_LENGTH_MAX: Final = 80
+_WORDS_LENGTH_MAX: Final = 240
 
 
 def sentence(incident: IncidentPayload) -> str:
     """Return one line about what happened to a group."""
     if incident.step is Step.CLOSED:
         return f"{_group(incident)}: {_end(incident)}"
-    return f"{_group(incident)}: {_expired(incident)}{_back(incident)}{_names(incident)}"
+    parts = [f"{_expired(incident)}{_back(incident)}{_names(incident)}"] if incident.expired else []
+    # One trouble may be over while another lasts, or while members are missing.
+    parts += [safe(each.words, length_max=_WORDS_LENGTH_MAX) for each in incident.troubles]
+    return f"{_group(incident)}: {'; '.join(parts) or 'in order again'}"
 
 
-def safe(text: str) -> str:
-    """Return an id that is harmless in a chat: no markup that pings or links, nothing invisible, not too long.
+def safe(text: str, *, length_max: int = _NAME_LENGTH_MAX) -> str:
+    """Return an id, or words with one in them, made harmless for a chat: no markup, nothing invisible, not too long.
 
     Slack reads `<!channel>` in a text as a command; `&`, `<` and `>` are to be written as entities, by its manual.
     """
     text = plain(text)
-    if len(text) > _NAME_LENGTH_MAX:
-        text = text[: _NAME_LENGTH_MAX - 1] + "…"
+    if len(text) > length_max:
+        text = text[: length_max - 1] + "…"
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -62,10 +66,14 @@ def _back(incident: IncidentPayload) -> str:
 
 
 def _end(incident: IncidentPayload) -> str:
+    if incident.closed_by is ClosedBy.CALM:
+        return "in order again"
     if incident.closed_by is ClosedBy.RETURNED:
         if incident.sequence == 1:
             return f"{_expired_once(incident)} and came back"
         return f"all are back, after {_times(incident.expired)}"
+    if not incident.expired:
+        return f"closed, as nothing more happened; {safe(incident.troubles[0].words, length_max=_WORDS_LENGTH_MAX)}"
     return f"closed, as nothing more happened; {incident.missing} did not come back, after {_times(incident.expired)}"
 
 
