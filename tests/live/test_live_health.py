@@ -177,6 +177,16 @@ def test_wrong_settings_of_the_topic_are_said() -> None:
     assert warned.reasons == ["Topic beats has cleanup.policy=compact, it must be delete: heartbeats may be lost."]
 
 
+def test_clocks_of_brokers_that_are_apart_are_spoken_of() -> None:
+    """A second apart or more: a new leader may let time jump, though now nothing is wrong."""
+    ticker = job().ticker
+    assert ticker is not None
+    apart = judged(job(ticker=msgspec.structs.replace(ticker, skew_ms=4_000)))
+    assert (apart.state, len(apart.reasons)) == (HealthState.HEALTHY, 1)
+    assert apart.reasons[0].startswith("The brokers' clocks are 4.0 s apart")
+    assert judged(job(ticker=msgspec.structs.replace(ticker, skew_ms=999))).reasons == []
+
+
 def test_records_with_their_producers_time_are_spoken_of_for_a_while() -> None:
     """The page names them and what to set; ten minutes after the last one it is quiet about them again."""
     row = job(untimed=3, untimed_at_ms=T0)

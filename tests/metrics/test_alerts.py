@@ -27,6 +27,7 @@ ALERTS = {
     "HeartwheelLatenessOverObjective": "lateness-over-objective",
     "HeartwheelNoBatch": "no-batch",
     "HeartwheelClockHeld": "clock-held",
+    "HeartwheelBrokerClocksApart": "broker-clocks-apart",
     "HeartwheelGroupEmpty": "group-empty",
     "HeartwheelGroupStorm": "group-storm",
     "HeartwheelGroupFlapping": "group-flapping",

@@ -30,7 +30,7 @@ def full() -> Metrics:
     silent = SilentPartition(0, 20_000, "the partition has no leader")
     ticker = job().ticker
     assert ticker is not None
-    row = job(ticker=msgspec.structs.replace(ticker, silent_count=1, silent=(silent,)))
+    row = job(ticker=msgspec.structs.replace(ticker, silent_count=1, silent=(silent,), skew_ms=2))
     of.apply(topic_rows(expired("orders", "a"), begun("orders"), joined("orders", "a"), status(), row))
     of.link(True)
     flock = Flock(plan_of(settings), member_id="c", missed_after_ms=1, objective_ms=1)

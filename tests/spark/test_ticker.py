@@ -43,6 +43,7 @@ def test_a_tick_comes_to_every_partition_and_to_new_ones(
         wait_for(lambda: set(_ticks(kafka_broker, topic)) == {0, 1, 2}, "ticks in the new partition")
         state = ticker.state()
     assert (state.run, state.partitions, state.silent_count, state.reason) == (run, 3, 0, "")
+    assert state.skew_ms is not None, "the answers carry append times"
     ticks = _ticks(kafka_broker, topic)
     assert {tick.run for of in ticks.values() for tick in of} == {run}
     assert {tick.partitions for tick in ticks[2]} == {3}

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from heartwheel.cli.checks import Check, Status, failed
 from heartwheel.cli.topics import topic_specs
+from heartwheel.live.log_clock import SKEW_MS_MIN
 from heartwheel.settings import Settings
 
 if TYPE_CHECKING:
     from heartwheel.kafka.topics import Difference
+    from heartwheel.wire.job import SilentPartition, TickerState
 
 
-_OF_TOPICS: Final = ("append times", "durability", "ticks", "clock")
+_OF_TOPICS: Final = ("append times", "durability", "ticks", "broker clocks", "clock")
 
 
 def check_broker(settings: Settings) -> Iterator[Check]:
@@ -51,7 +53,7 @@ def check_broker(settings: Settings) -> Iterator[Check]:
     else:
         yield _check_times(settings)
         yield from _check_durability(settings)
-        yield _check_ticks(settings)
+        yield from _check_ticks(settings)
         yield _check_clock(settings)
 
 
@@ -124,7 +126,7 @@ def _check_durability(settings: Settings) -> Iterator[Check]:
         yield Check("durability", Status.OK, f"{replicas} replicas, {least} in sync for each acknowledged heartbeat")
 
 
-def _check_ticks(settings: Settings) -> Check:
+def _check_ticks(settings: Settings) -> Iterator[Check]:
     """Write ticks for a moment, as the job will: they carry the time of quiet partitions."""
     from heartwheel.spark.ticker import LAGS_MS, THROTTLED, Ticker
 
@@ -144,15 +146,37 @@ def _check_ticks(settings: Settings) -> Check:
         state, throttled_ms = ticker.state(), ticker.throttled_ms()
     topic = kafka.topics.heartbeats
     if throttled_ms > LAGS_MS:
-        return Check("ticks", Status.BAD, f"ticks come late: {THROTTLED}", _hint(THROTTLED, topic))
-    if state.partitions and not late:
-        return Check("ticks", Status.OK, f"the job may write to {topic}, which takes its time from it")
+        yield Check("ticks", Status.BAD, f"ticks come late: {THROTTLED}", _hint(THROTTLED, topic))
+    elif state.partitions and not late:
+        yield Check("ticks", Status.OK, f"the job may write to {topic}, which takes its time from it")
+    else:
+        yield _no_ticks(state, late, topic)
+    yield rate_skew(state.skew_ms)
+
+
+def _no_ticks(state: TickerState, late: list[SilentPartition], topic: str) -> Check:
     reason, where = state.reason or "no answer in time", "no tick could be written"
     if late:
         reason, where = late[0].reason, f"no tick could be written to partition {late[0].partition}"
     if len(late) > 1:
         where += f" and {len(late) - 1} more"
     return Check("ticks", Status.BAD, f"{where}: {reason}", _hint(reason, topic))
+
+
+def rate_skew(skew_ms: int | None) -> Check:
+    """Rate how far the brokers' clocks are apart: a new leader whose clock is another one lets time jump or stand.
+
+    Args:
+        skew_ms: by the ticks, ms; `None` if it is not known.
+    """
+    name = "broker clocks"
+    if skew_ms is None:
+        return Check(name, Status.SKIPPED, "with ticks in fewer than two partitions there is nothing to compare")
+    detail = f"the leaders' clocks are within {skew_ms} ms of each other"
+    if skew_ms >= SKEW_MS_MIN:
+        hint = "synchronise the brokers by NTP; docs/troubleshooting.md#broker-clocks-apart"
+        return Check(name, Status.WARN, f"the leaders' clocks are {skew_ms} ms apart", hint)
+    return Check(name, Status.OK, detail)
 
 
 def _hint(reason: str, topic: str) -> str:

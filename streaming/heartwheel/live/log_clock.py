@@ -13,6 +13,9 @@ UNTIMED_SHOWN_MS: Final = 600_000
 STEPPED_BACK_MS_MIN: Final = 2_000
 """How far a broker's clock must have stepped back for time to count as standing still, ms."""
 
+SKEW_MS_MIN: Final = 1_000
+"""How far brokers' clocks must be apart to be spoken of, ms. NTP keeps them within some tens."""
+
 _TYPE: Final = "message.timestamp.type"
 
 
@@ -52,6 +55,9 @@ def clock_reasons(job: JobRow) -> list[str]:
         for each in job.topic_problems
         if each.setting != _TYPE
     ]
+    if job.ticker is not None and (job.ticker.skew_ms or 0) >= SKEW_MS_MIN:
+        apart = f"{(job.ticker.skew_ms or 0) / 1000:.1f} s"
+        found.append(f"The brokers' clocks are {apart} apart: a new leader may let time jump. Synchronise them.")
     if job.untimed_at_ms is not None and job.at_ms - job.untimed_at_ms < UNTIMED_SHOWN_MS:
         records = count(job.untimed, "heartbeat record")
         found.append(f"{records} carried the producer's time, which is not believed: set {_TYPE}=LogAppendTime.")

@@ -101,6 +101,12 @@ SESSIONS_RENEWED: Final = Metric(
     "Sessions that outages of Kafka started anew.",
     "heartwheel_sessions_renewed_total 400.0",
 )
+BROKER_SKEW: Final = Metric(
+    "heartwheel_broker_clock_skew_seconds",
+    _G,
+    "How far the clocks of the partitions' leaders are apart, by the append times of ticks; absent while unknown.",
+    "heartwheel_broker_clock_skew_seconds 0.002",
+)
 UNTIMED: Final = Metric(
     "heartwheel_untimed_records_total",
     _C,
@@ -406,6 +412,7 @@ SECTIONS: Final[dict[str, tuple[Metric, ...]]] = {
         SESSIONS_RENEWED,
         UNTIMED,
         STEPPED_BACK,
+        BROKER_SKEW,
     ),
     "Canary": (
         CANARY_PROBES,

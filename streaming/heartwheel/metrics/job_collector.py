@@ -65,5 +65,7 @@ def _standing(row: JobRow) -> Iterator[Family]:
     if row.ticker is not None:
         yield family(catalogue.TICK_LAG, row.ticker.lag_ms / 1000)
         yield family(catalogue.TICKLESS, row.ticker.silent_count)
+        if row.ticker.skew_ms is not None:
+            yield family(catalogue.BROKER_SKEW, row.ticker.skew_ms / 1000)
         reasons = {each.reason for each in row.ticker.silent} | ({row.ticker.reason} - {""})
         yield family(catalogue.TICKLESS_WHY, dict.fromkeys(sorted(reasons), 1))

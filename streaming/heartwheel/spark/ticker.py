@@ -21,6 +21,7 @@ from kafka.errors import KafkaError, KafkaTimeoutError
 
 from heartwheel.kafka.client import connect
 from heartwheel.kafka.security import client_settings
+from heartwheel.spark.skew import BrokerClocks
 from heartwheel.wire.job import SilentPartition, TickerState
 from heartwheel.wire.tick import Tick, encode_tick
 from kafka import KafkaProducer
@@ -82,6 +83,7 @@ class _Partition:
 
     def __init__(self, now_s: float) -> None:
         self.flying: Any = None
+        self.sent_ms = 0
         self.written_s = now_s
         self.written = False
         self.reason = ""
@@ -117,6 +119,7 @@ class Ticker:
         self._now_s = now_s
         self._partitions: dict[int, _Partition] = {}
         self._written = self._failed = 0
+        self._clocks = BrokerClocks()
         self._trouble = ""
         self._beat_s = now_s()
         self._producer: Any = None
@@ -175,6 +178,7 @@ class Ticker:
             silent_count=len(silent),
             silent=tuple(silent[:_NAMED_MAX]),
             reason=reason,
+            skew_ms=self._clocks.skew_ms(),
         )
 
     def without_tick(self) -> list[SilentPartition]:
@@ -238,6 +242,7 @@ class Ticker:
         for number, part in self._partitions.items():
             if part.flying is None:
                 part.flying = self._producer.send(self._topic, value=tick, partition=number)
+                part.sent_ms = round(now_s * 1000)
 
     def _look(self, now_s: float) -> bool:
         """Take the answers that have come; return whether the producer is stuck."""
@@ -245,14 +250,16 @@ class Ticker:
         for number, part in self._partitions.items():
             if part.flying is None or not part.flying.is_done:
                 continue
-            error, part.flying = part.flying.exception, None
+            error, written, part.flying = part.flying.exception, part.flying.value, None
             if error is None:
+                self._clocks.note(number, part.sent_ms, written.timestamp)
                 self._written += 1
                 part.written_s, part.reason = now_s, ""
                 part.written = True
                 self._trouble = ""
             else:
                 self._failed += 1
+                self._clocks.forget(number)
                 late = isinstance(error, KafkaTimeoutError)
                 part.reason = self._why_late(number) if late else _reason_of(error)
                 stuck |= late

@@ -91,6 +91,8 @@ class TickerState(msgspec.Struct, frozen=True, kw_only=True):
         silent_count: partitions that it cannot write to.
         silent: some of them.
         reason: why it writes nothing at all; empty if it does.
+        skew_ms: how far the clocks of the partitions' leaders are apart, by the append times of the ticks, ms; `None`
+            while that is not known.
     """
 
     run: str
@@ -101,6 +103,7 @@ class TickerState(msgspec.Struct, frozen=True, kw_only=True):
     silent_count: int
     silent: tuple[SilentPartition, ...]
     reason: str
+    skew_ms: int | None = None
 
 
 class OutageFigures(msgspec.Struct, frozen=True, kw_only=True):

@@ -191,6 +191,7 @@ export interface TickerState {
   silent_count: number;
   silent: SilentPartition[];
   reason: string;
+  skew_ms?: number | null;
 }
 
 /** A partition that the ticker cannot write to. */
