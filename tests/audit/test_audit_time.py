@@ -212,6 +212,24 @@ def test_a_moved_group_was_in_both_homes_and_is_judged() -> None:
     assert gone(log, msgspec.structs.replace(CONFIG, runs=(RUN, OTHER_RUN))) == [Gone("a", 3_010 + SESSION_MS)]
 
 
+def test_a_tick_that_names_partitions_that_are_not_there_is_forged() -> None:
+    """No group waits for a partition that the topic has not."""
+    log = TimedLog()
+    log.beats("a", 0)
+    log.ticks(200, 20_000, partitions=1)
+    log.tick(20_200, partitions=1_000_000)
+    log.ticks(20_400, 30_000, partitions=1)
+    found = []
+    for exist in (None, 1):
+        audit = Audit(msgspec.structs.replace(CONFIG, judge_strays=True))
+        if exist:
+            audit.exist(exist)
+        for record in log.records[:2] + log.records[-60:]:
+            audit.event(record.append_ms, record.partition, record.offset, record.value)
+        found.append(len(audit.finish().findings))
+    assert found[0] < found[1]
+
+
 @pytest.mark.parametrize("key", ["", "g", "ab", "abc", "abcd", "orders-17", "grüße", "群组"])
 def test_keys_are_hashed_as_by_kafka(key: str) -> None:
     """The home of a group is the partition that Kafka's clients choose for its key, by a murmur2 of the audit's own."""

@@ -637,8 +637,8 @@ MUTANTS: Final = (
     Mutant(
         "as many records as may wait are too many",
         f"{_ENGINE}/spark/brake.py",
-        "        if waiting <= self._waiting_max:\n",
-        "        if waiting < self._waiting_max:\n",
+        "0 if self._waiting <= self._waiting_max else",
+        "0 if self._waiting < self._waiting_max else",
         "P2",
         f"{_BRAKE}::test_few_records_may_wait_for_whom_they_like",
     ),
@@ -665,6 +665,22 @@ MUTANTS: Final = (
         "            if all(now.get(number) != end for",
         "P6",
         f"{_BRAKE}::test_reading_goes_on_once_all_of_them_move",
+    ),
+    Mutant(
+        "reading never stops where every partition goes on",
+        f"{_ENGINE}/spark/brake.py",
+        "        return bool(self._standing) or self._stuck >= STUCK_BATCHES\n",
+        "        return bool(self._standing)\n",
+        "P6",
+        f"{_BRAKE}::test_p6_ever_more_records_that_wait_stop_reading_though_every_partition_goes_on",
+    ),
+    Mutant(
+        "a tick may name partitions that are not there",
+        f"{_ENGINE}/spark/state_function.py",
+        "        partitions_max=max(counts, default=0),\n",
+        "",
+        "P2",
+        f"{_STATE_FUNCTION}::test_p2_a_tick_that_names_partitions_that_are_not_there_stops_nobody[3]",
     ),
     # -- what survives a crash
     Mutant(

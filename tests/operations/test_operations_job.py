@@ -187,7 +187,7 @@ def test_p5_a_backlog_waits_for_every_partition() -> None:
 def test_ticks_among_operations_are_passed_over() -> None:
     """A tick is no operation and no reject; one of a known run says for how many partitions all wait."""
     job = Batches(_config())
-    job._packer = job._packer._replace(runs=("known",))
+    job._packer = job._packer._replace(runs=("known",), partitions_max=3)
     tick = encode_tick(Tick("known", 1, 2, 200))
     rows = job.batch(0, _frame((0, watch("op", "k", timeout_ms=1_000), 0), (1, tick, 0)))
     assert rows == []

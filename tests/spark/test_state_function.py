@@ -125,6 +125,23 @@ def test_i10_p1_the_drivers_clock_decides_nothing() -> None:
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.parametrize("partitions", [3, 1_000_000])
+def test_p2_a_tick_that_names_partitions_that_are_not_there_stops_nobody(partitions: int) -> None:
+    """P2: whoever may write to the topic can write a tick; no group waits for a partition that nobody knows of."""
+    log = LogBuilder()
+    for number in range(20):
+        log.beat(T0, f"group-{number}", "m", session_timeout_ms=1_000)
+        log.beat(T0, f"group-{number}", "m", session_timeout_ms=1_000, partition=1)
+    for t in range(0, 10_000, 200):
+        for partition in (0, 1):
+            log.tick(T0 + t, partition=partition, partitions=partitions if t == 200 else 2)
+    job = Simulation(log, _config(counts=((2, 0),)), ticker=False)
+    job.batch(T0 + 100)
+    job.batch(T0 + 10_000)
+    assert len(job.expired()) == 20
+    assert job.state.clock_ms == T0 + 9_800
+
+
 def test_p2_a_silence_is_known_by_the_first_tick_after_it() -> None:
     """P2: the batch that reads the first tick after the deadline, rounded up to the wheel's, names the member."""
     log = LogBuilder()

@@ -92,6 +92,14 @@ class Audit:
         """
         self._state.begins[partition] = Begin(append_ms)
 
+    def exist(self, partitions: int) -> None:
+        """Note how many partitions the heartbeat topic has: a tick that names more is forged.
+
+        Args:
+            partitions: how many.
+        """
+        self._state.partitions_max = partitions
+
     def unread(self, partition: int, first: int, last: int) -> None:
         """Note offsets of the heartbeat topic that could not be read, as they unpack to too much.
 

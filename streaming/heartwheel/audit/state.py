@@ -123,6 +123,7 @@ class State(msgspec.Struct):
         groups: by id.
         partitions: the time of each.
         sources: the time of each feed in each partition, in the order in which they were met.
+        partitions_max: how many it has; a tick that names more is forged.
         partition_counts: how many partitions the topic had, ever more of them.
         named: how many the newest tick names that names more than those before.
         former: how many were named before that, while feeds may be yet to hear of the growth.
@@ -158,6 +159,7 @@ class State(msgspec.Struct):
     groups: dict[str, Held] = {}
     partitions: dict[int, Partition] = {}
     sources: list[Source] = []
+    partitions_max: int = 2**31
     partition_counts: list[int] = msgspec.field(default_factory=lambda: [0])
     named: int = 0
     former: list[int] = []

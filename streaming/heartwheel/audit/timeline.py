@@ -88,7 +88,7 @@ class Timeline:
         runs = config.runs
         outages = part.read(append_ms, tick, runs=runs, outage_min_ms=config.outage_min_ms)
         believed = tick is not None and tick.run and (not runs or tick.run in runs)
-        named = tick.partitions if tick and believed else 0
+        named = tick.partitions if tick and believed and tick.partitions <= state.partitions_max else 0
         count = max(state.partition_counts[-1], partition + 1, named)
         if count > state.partition_counts[-1]:
             state.partition_counts.append(count)

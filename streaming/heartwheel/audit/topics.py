@@ -92,6 +92,8 @@ class TopicLog:
         numbers = consumer.partitions_for_topic(topic)
         if not numbers:
             raise KafkaRefusedError(f"there is no topic {topic}", hint="heartwheel topics shows what there is")
+        if source is Source.HEARTBEATS:
+            audit.exist(len(numbers))
         parts = [TopicPartition(topic, number) for number in sorted(numbers)]
         begins, ends = consumer.beginning_offsets(parts), consumer.end_offsets(parts)
         for part in parts:

@@ -145,6 +145,7 @@ class LogTime(msgspec.Struct):
         *,
         outage_min_ms: int,
         counts: Sequence[int] = (),
+        partitions_max: int | None = None,
     ) -> list[Outage]:
         """Take in what a batch has read.
 
@@ -152,12 +153,14 @@ class LogTime(msgspec.Struct):
             readings: of all tasks.
             outage_min_ms: shortest gap that may be an outage, ms.
             counts: how many partitions the topic is known from elsewhere to have, and to have had, ascending.
+            partitions_max: the most partitions that a tick is believed to speak of; `None` for any number. Whoever may
+                write to the topic can write a tick, and a group would wait for ever for a partition that is not there.
 
         Returns:
             The outages that are certain now, by their begin, then by partition.
         """
         readings = sorted(readings, key=lambda each: (each.partition, each.first_offset))
-        self._count(readings, counts)
+        self._count(readings, counts, partitions_max)
         outages: list[Outage] = []
         for reading in readings:
             outages += self._read(reading, outage_min_ms)
@@ -194,14 +197,16 @@ class LogTime(msgspec.Struct):
             outages.append(Outage(reading.partition, gap.before_ms, gap.after_ms, kind))
         return outages
 
-    def _count(self, readings: list[Reading], counts: Sequence[int]) -> None:
+    def _count(self, readings: list[Reading], counts: Sequence[int], partitions_max: int | None) -> None:
         """Learn how many partitions there are, and since when."""
         if not readings:
             return
         newest_ms = max(reading.last_ms for reading in readings)
         if newest_ms == UNTIMED_MS:
             newest_ms = self.newest_ms()
-        count = max(*counts, self.count, *(max(each.partition + 1, each.partitions) for each in readings))
+        named = max(each.partitions for each in readings)
+        named = named if partitions_max is None else min(named, partitions_max)
+        count = max(*counts, self.count, named, *(each.partition + 1 for each in readings))
         if count > self.count:
             known = (self.count, *(each for each in counts if each > self.count))
             self.former = [*self.former, *(each for each in known if 0 < each < count)]

@@ -86,7 +86,12 @@ class OperationsJob:
         """Start the query, as `Job.start` has it."""
         config = replace(self.config, counts=add_count(self.settings.checkpoint.location, partitions, spark))
         packer = OperationPacker(
-            config.source, config.shards, config.value_bytes_max, config.limits.timeout_ms_max, config.runs
+            config.source,
+            config.shards,
+            config.value_bytes_max,
+            config.limits.timeout_ms_max,
+            config.runs,
+            partitions_max=max((count for count, _ in config.counts), default=0),
         )
         pack = partial(_pack, packer=packer, slots=config.slots)
         packed = queries.heartbeats(spark, config).coalesce(config.map_tasks).mapInArrow(pack, PACKED)

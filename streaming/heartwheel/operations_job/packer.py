@@ -34,6 +34,7 @@ class OperationPacker(NamedTuple):
         value_bytes_max: longest value that is accepted.
         timeout_ms_max: longest timeout that is accepted, ms.
         runs: the known runs of the ticker.
+        partitions_max: the most partitions that a tick is believed to speak of.
     """
 
     topic: str
@@ -41,6 +42,7 @@ class OperationPacker(NamedTuple):
     value_bytes_max: int
     timeout_ms_max: int
     runs: tuple[str, ...] = ()
+    partitions_max: int = 0
 
     def pack(self, batch: pa.RecordBatch) -> Iterator[PackedRow]:
         """Pack one batch with the columns key, value, partition, offset and append_ms."""
@@ -60,7 +62,8 @@ class OperationPacker(NamedTuple):
             except RejectedError as error:
                 tick = read_tick(value)
                 if tick is not None:
-                    partitions = max(partitions, tick.partitions if tick.run in self.runs else 0)
+                    named = min(tick.partitions, self.partitions_max) if tick.run in self.runs else 0
+                    partitions = max(partitions, named)
                     continue
                 key = batch.column("key")[row].as_py()
                 rejects.append(self._reject(partition, offsets[row], append_ms[row], error, key, value))

@@ -67,6 +67,7 @@ class Shard:
         outage_min_ms: shortest gap in a partition that may be an outage, ms.
         counts: how many partitions the topic is known to have, and to have had since the job was first started,
             ascending; the rest is learned from it.
+        partitions_max: the most partitions that a tick is believed to speak of; `None` for any number.
         blob: the state from `encode`, or empty for a new shard.
 
     Raises:
@@ -82,10 +83,11 @@ class Shard:
         wheel_size: int | None = None,
         outage_min_ms: int = 3_000,
         counts: Sequence[int] = (),
+        partitions_max: int | None = None,
         blob: str = "",
     ) -> None:
         self._limits, self._outage_min_ms = limits, outage_min_ms
-        self._counts = counts
+        self._counts, self._partitions_max = counts, partitions_max
         state = decode_state(blob) if blob else new_state()
         self._members, self._groups = state.members, state.groups
         self._wheel = shaped(state.wheel, tick_ms, wheel_size)
@@ -199,7 +201,9 @@ class Shard:
         """
         batch = self._begin()
         floors = self.time.watermarks()
-        outages = self.time.read(readings, outage_min_ms=self._outage_min_ms, counts=self._counts)
+        outages = self.time.read(
+            readings, outage_min_ms=self._outage_min_ms, counts=self._counts, partitions_max=self._partitions_max
+        )
         fed = [pack._replace(partition=self.time.source(feed, pack.partition)) for feed, pack in passed_on]
         batch.counts["records"] += sum(len(pack.entry) for pack in (*packs, *fed))
         batch.counts["values_without_bytes"] += sum(len(pack.fingerprints) - len(pack.bodies) for pack in packs)

@@ -75,12 +75,10 @@ class Strays:
         return False
 
     def _first_batch_that_knew(self, checkpoint: Checkpoint) -> int:
-        """Number the first batch that knew of the growth: by its process, a record in a new partition, or a tick."""
+        """Number the first batch that knew of the growth: by its query, or by a record in a new partition."""
         old, new = self._counts
-        by_process = checkpoint.counts.get(new, len(checkpoint.offsets))
-        ticks = self._log.first_ticks_naming(new)
-        for batch, planned in enumerate(checkpoint.offsets[:by_process]):
-            for partition, end in planned.ends.items():
-                if (partition >= old and end) or end > ticks.get(partition, end):
-                    return batch
-        return by_process
+        by_query = checkpoint.counts.get(new, len(checkpoint.offsets))
+        for batch, planned in enumerate(checkpoint.offsets[:by_query]):
+            if any(partition >= old and end for partition, end in planned.ends.items()):
+                return batch
+        return by_query

@@ -74,6 +74,7 @@ def _report(plan: Plan, topic: Topic, checkpoint: Checkpoint, runs: tuple[str, .
         reject = read_reject(written)
         if reject is not None:
             audit.rejected(reject.partition, reject.offset, reject.cause, append_ms=reject.append_ms, row_offset=place)
+    audit.exist(len(topic.partitions))
     starts = checkpoint.offsets[0].starts
     logs = topic.records(starts, checkpoint.read)
     for log in logs:

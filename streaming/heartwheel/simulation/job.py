@@ -58,6 +58,9 @@ class _GroupState:
         self.get = row
 
 
+_METADATA_AGE_MS: Final = 300
+"""How long after a growth the ticker has heard of it, ms."""
+
 Rows = list[tuple[str, str]]
 Payloads = list[tuple[PayloadKind, bytes]]
 
@@ -151,6 +154,8 @@ class Job:
     def trigger(self) -> None:
         """Run one batch, and wait for the next trigger; after a batch that took too long it comes at once."""
         began_ms, interval_ms = self.now_ms, self._plan.interval_ms
+        if self._topic.count_at(self.now_ms - _METADATA_AGE_MS) > max(self.checkpoint.counts):
+            self._function = self._started_anew()
         self._once(self._bounded(self._ends()))
         self._pass(max(0, (began_ms // interval_ms + 1) * interval_ms - self.now_ms))
 
@@ -312,18 +317,23 @@ class Job:
 
     def _configured(self) -> StateFunction:
         """Make the state function of a process, which knows all runs of its ticker; it may have another wheel."""
-        dice, plan, counts = self._wheel_dice, self._plan, self.checkpoint.counts
-        counts.setdefault(self._topic.count_at(self.now_ms), len(self.checkpoint.offsets))
+        dice, plan = self._wheel_dice, self._plan
         self._config = replace(
             self._config,
             runs=self.runs,
-            counts=tuple(counts.items()),
             # Never a coarser tick than the plan's, by which it is judged how late a verdict may be.
             tick_ms=dice.choice((plan.tick_ms, plan.tick_ms, 1)),
             wheel_size=dice.choice((plan.wheel_size, plan.wheel_size, 7)),
         )
         if (self._config.tick_ms, self._config.wheel_size) != (plan.tick_ms, plan.wheel_size):
             self._story.mark("another wheel")
+        return self._started_anew()
+
+    def _started_anew(self) -> StateFunction:
+        """Make the state function of a query that is started now, which knows how many partitions there are."""
+        counts = self.checkpoint.counts
+        counts.setdefault(self._topic.count_at(self.now_ms), len(self.checkpoint.offsets))
+        self._config = replace(self._config, counts=tuple(counts.items()))
         return state_function(
             self._config, advance_shard, lambda: self.checkpoint.commits, shape=lambda output, _: output.records
         )

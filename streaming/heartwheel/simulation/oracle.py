@@ -82,7 +82,9 @@ class Log:
         self._plan = plan
         starts = checkpoint.offsets[0].starts if checkpoint.offsets else {}
         self._read = {log[0].partition: _effective(log, runs) for log in topic.records(starts, checkpoint.read) if log}
-        named = [int(read.tick["partitions"]) for log in self._read.values() for read in log if read.tick]
+        exist = len(topic.partitions)
+        counts = (int(read.tick["partitions"]) for log in self._read.values() for read in log if read.tick)
+        named = [count for count in counts if count <= exist]
         self.named = frozenset(named)
         """How many partitions ticks name."""
         self._count = max([*named, *(partition + 1 for partition in self._read)], default=1)
@@ -111,14 +113,6 @@ class Log:
         """Tell the effective time of the last record before an offset, epoch ms; -1 if there is none."""
         read = [read.time_ms for read in self._read.get(partition, ()) if read.record.offset < end]
         return read[-1] if read else -1
-
-    def first_ticks_naming(self, count: int) -> dict[int, int]:
-        """Tell the offset of the first tick of the job's in each partition that names so many partitions, or more."""
-        return {
-            partition: next(read.record.offset for read in log if read.tick and int(read.tick["partitions"]) >= count)
-            for partition, log in self._read.items()
-            if any(read.tick and int(read.tick["partitions"]) >= count for read in log)
-        }
 
     def home_of(self, group_id: str) -> int:
         """Name the partition that Kafka's clients choose for a group."""

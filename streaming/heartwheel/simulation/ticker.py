@@ -7,10 +7,12 @@ from itertools import count
 from random import Random
 from typing import Final
 
+import msgspec
+
 from heartwheel.simulation.plan import Plan
 from heartwheel.simulation.story import Story
 from heartwheel.simulation.topic import Topic
-from heartwheel.wire.tick import Tick, encode_tick
+from heartwheel.wire.tick import ANONYMOUS, Tick, encode_tick, read_tick
 
 NEVER_MS: Final = 2**53
 """When a process ends of which that is not known yet, true ms."""
@@ -97,6 +99,8 @@ class Ticker:
         if dice.random() < self._plan.copy_rate:
             self._story.mark("fault tick copied")
             partition, value = dice.choice(self._written)
+            if dice.random() < 0.2:  # or writes one of its run with a lie: so many partitions are not there
+                value = encode_tick(msgspec.structs.replace(read_tick(value) or ANONYMOUS, partitions=64))
             if self._topic.outage_at(partition, true_ms) is None:
                 self._topic.append(partition, value, true_ms)
 

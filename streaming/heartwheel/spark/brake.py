@@ -1,14 +1,18 @@
-"""Stop reading where too many records wait for a partition that gives nothing, until it gives something again.
+"""Stop reading where too many records wait, until what they wait for goes on.
 
 A record waits in the state of its shard while something unread may come before it: for a group that is in two
 partitions, until both have been read so far. If one of them stands still, behind an open transaction for example, such
 records would pile up without a limit. So beyond `engine.waiting_records_max` nothing is read any more: what is unread
 stays in the topic, nobody is expired meanwhile, and nothing is lost.
+
+Where no partition stands still, what waits may still never come to be applied: a broker's clock that was set back far
+gives records without time. So if ever more records wait, however many batches are read, reading stops for a while, each
+time for twice as long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError, reader
@@ -25,11 +29,18 @@ Ends = Mapping[int, int]
 """Up to where each partition can be read, by its number."""
 
 
+STUCK_BATCHES: Final = 25
+"""How many batches may end with too many records waiting, and never fewer than before, until reading stops."""
+
+_PAUSE_S: Final = 15.0
+_PAUSE_S_MAX: Final = 960.0
+
+
 class Brake:
     """Watch how many records wait.
 
     Args:
-        waiting_max: most records that may wait while a partition stands still.
+        waiting_max: most records that may wait.
         ends: asks up to where each partition can be read.
         sleep: waits that many seconds, or less if the job is to end.
     """
@@ -38,32 +49,62 @@ class Brake:
         self._waiting_max = waiting_max
         self._ends = ends
         self._sleep = sleep
+        self._standing: Ends = {}
+        self._waiting = self._least = self._stuck = 0
+        self._pause_s = _PAUSE_S
 
-    def standing(self, waiting: int) -> Ends:
-        """List the partitions that stand still if too many records wait, with their ends; it takes `STILL_S` then."""
-        if waiting <= self._waiting_max:
-            return {}
-        before = self._asked()
-        self._sleep(STILL_S)
-        after = self._asked()
-        return {number: end for number, end in before.items() if after.get(number) == end}
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is to be read for now."""
+        return bool(self._standing) or self._stuck >= STUCK_BATCHES
 
-    def fault(self, waiting: int, standing: Ends) -> Fault:
+    def look(self, waiting: Sequence[int]) -> None:
+        """Look at how many records waited after each batch since; it takes `STILL_S` where they are too many."""
+        if self.holds:
+            return
+        for self._waiting in waiting:
+            falls = self._waiting < self._least or not self._stuck
+            self._stuck = 0 if self._waiting <= self._waiting_max else 1 if falls else self._stuck + 1
+            self._least = self._waiting if falls else self._least
+            if not self._stuck:
+                self._pause_s = _PAUSE_S
+        if self._stuck:
+            self._standing = self._find_standing()
+
+    def fault(self) -> Fault:
         """Say why nothing is read any more."""
-        names = ", ".join(map(str, sorted(standing)))
+        if not self._standing:
+            return Fault(
+                f"reading has stopped for {self._pause_s:.0f} s: {self._waiting:,} records wait, and no fewer after "
+                f"{self._stuck} batches, though every partition goes on",
+                "compare the clocks of the brokers; engine.waiting_records_max is the limit",
+                None,
+            )
+        names = ", ".join(map(str, sorted(self._standing)))
         return Fault(
-            f"reading has stopped: {waiting:,} records wait for what comes in partition {names}, which stands still",
+            f"reading has stopped: {self._waiting:,} records wait for what comes in partition {names}, "
+            "which stands still",
             "end the transaction that is open there, or let ticks through; engine.waiting_records_max is the limit",
             None,
         )
 
-    def wait(self, standing: Ends, is_over: Callable[[], bool]) -> None:
-        """Wait until every partition that stood still goes on, or the job is to end."""
-        while not is_over():
+    def wait(self, is_over: Callable[[], bool]) -> None:
+        """Wait until every partition that stood still goes on, or, where none did, for a pause."""
+        if not self._standing:
+            self._sleep(self._pause_s)
+            self._pause_s = min(2 * self._pause_s, _PAUSE_S_MAX)
+        while self._standing and not is_over():
             now = self._asked()
-            if now and all(now.get(number, end) != end for number, end in standing.items()):
-                return
+            if now and all(now.get(number, end) != end for number, end in self._standing.items()):
+                break
             self._sleep(_POLL_S)
+        self._standing, self._stuck = {}, 0
+
+    def _find_standing(self) -> Ends:
+        before = self._asked()
+        self._sleep(STILL_S)
+        after = self._asked()
+        return {number: end for number, end in before.items() if after.get(number) == end}
 
     def _asked(self) -> Ends:
         try:

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings, format_size
 from heartwheel.settings.locations import is_local, runs_elsewhere
-from heartwheel.spark.brake import Brake, Ends, ends_of
+from heartwheel.spark.brake import Brake, ends_of
 from heartwheel.spark.checkpoint import Manifest
 from heartwheel.spark.faults import OUT_OF_MEMORY, Fault, explain, explain_end
 from heartwheel.spark.job import HeartbeatJob, Job
@@ -84,6 +84,8 @@ class Engine:
         self._on_guard = on_guard
         self._log_file = log_file
         self._unfinished = Unfinished(self._job)
+        self._partitions = 0
+        self._ticking: Ticker | None = None
         self._stop = threading.Event()
         self._moved = False
         self._phase = ""
@@ -93,8 +95,6 @@ class Engine:
             ends=lambda: ends_of(self._job.settings, source),
             sleep=self._stop.wait,
         )
-        self._standing: Ends = {}
-        self._waiting = 0
         self._guard = TopicGuard(self._job.settings, source, on_recreated=self._end_by)
         self._ended_by: HeartwheelError | None = None
 
@@ -138,6 +138,7 @@ class Engine:
             self._refuse_what_ends_it(spark)
             self._on_guard(self._guard)
             with self._ticker() as ticker, self._guard:
+                self._ticking = ticker
                 self._on_ticker(ticker)
                 self._supervise(spark, ticker)
             spark.stop()
@@ -195,7 +196,7 @@ class Engine:
             self._moved = False
             self._brake_on()
             try:
-                partitions = ticker.count_partitions(_METADATA_S_MAX)
+                partitions = self._partitions = ticker.count_partitions(_METADATA_S_MAX)
                 self._unfinished.pass_over(spark, partitions, self._watch)
                 if not self._stop.is_set():
                     self._watch(self._job.start(spark, partitions=partitions, processingTime=interval))
@@ -206,15 +207,14 @@ class Engine:
                 self._wait_or_give_up(fault, tries, error)
 
     def _brake_on(self) -> None:
-        """Wait until the partitions that too many records wait for go on."""
-        if not self._standing:
+        """Wait while too many records wait."""
+        if not self._brake.holds:
             return
-        fault = self._brake.fault(self._waiting, self._standing)
+        fault = self._brake.fault()
         self._on_fault(fault)
         _log.warning("%s", fault.message)
         self._enter("retrying")
-        self._brake.wait(self._standing, self._stop.is_set)
-        self._standing = {}
+        self._brake.wait(self._stop.is_set)
 
     def _wait_or_give_up(self, fault: Fault, tries: int, error: Exception) -> None:
         self._on_fault(fault)
@@ -231,11 +231,10 @@ class Engine:
             finished = list(progress.fresh())
             for batch in finished:
                 self._add(batch)
-            if finished and not self._standing:
-                self._waiting = finished[-1].waiting
-                self._standing = self._brake.standing(self._waiting)
+            if finished:
+                self._brake.look([batch.waiting for batch in finished])
             set_back_s += clock.set_back_s()
-            wanted = self._stop.is_set() or self._standing or set_back_s >= _SET_BACK_S_MIN
+            wanted = self._stop.is_set() or self._brake.holds or set_back_s >= _SET_BACK_S_MIN or self._has_grown()
             # Between two batches a stop costs nothing; a batch that is cut short is done again at the next start.
             if wanted and (finished or not query.status["isTriggerActive"]):
                 query.stop()
@@ -244,6 +243,10 @@ class Engine:
             self._add(batch)
         if set_back_s >= _SET_BACK_S_MIN:
             _log.warning("the clock was set back by %.0f s, for which Spark would wait: started anew", set_back_s)
+
+    def _has_grown(self) -> bool:
+        """Return whether the topic has more partitions than the query knows, so that another one is to be started."""
+        return self._ticking is not None and self._ticking.count_partitions(0) > self._partitions
 
     def _add(self, batch: Progress) -> None:
         self._moved = True

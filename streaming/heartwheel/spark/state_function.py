@@ -145,24 +145,26 @@ def advance_shard(
     """
     require_known_version(before, shard_index)
     payloads, rejects, readings, passed_on = split(frames)
+    counts = config.counts_in(batch)
     shard = Shard(
         coordinator=config.coordinator,
         limits=config.limits,
         tick_ms=config.tick_ms,
         wheel_size=config.wheel_size,
         outage_min_ms=config.outage_min_ms,
-        counts=config.counts_in(batch),
+        counts=counts,
+        partitions_max=max(counts, default=0),
         blob=before.blob,
     )
     packs = [decode_sent(payload) for payload in payloads]
     outcome = shard.apply(packs, readings, [decode_fed(payload) for payload in passed_on])
     rejects += (_refused(config, refusal) for refusal in outcome.refused)
-    counts = Counter(f"rejected_{reject.cause}" for reject in rejects)
+    more = Counter(f"rejected_{reject.cause}" for reject in rejects)
     # Every shard gets the readings of every partition; of each one shard counts.
     mine = [reading for reading in readings if reading.partition % config.shards == shard_index]
-    counts["append_time_stepped_back"] += sum(reading.regressed for reading in mine)
-    counts["records_untimed"] += sum(reading.untimed for reading in mine)
-    shard.count(outcome, +counts)
+    more["append_time_stepped_back"] += sum(reading.regressed for reading in mine)
+    more["records_untimed"] += sum(reading.untimed for reading in mine)
+    shard.count(outcome, +more)
     blob = shard.encode()
     status = status_of(
         shard,
