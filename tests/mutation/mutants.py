@@ -682,6 +682,15 @@ MUTANTS: Final = (
         "P2",
         f"{_STATE_FUNCTION}::test_p2_a_tick_that_names_partitions_that_are_not_there_stops_nobody[3]",
     ),
+    Mutant(
+        "epochs that two members begin in one millisecond have one id",
+        f"{_ENGINE}/wire/verdicts.py",
+        "        parts = (*parts, *verdict.joined)\n",
+        "        pass\n",
+        "P3",
+        "tests/simulation/test_chosen_histories.py::"
+        "test_p3_epochs_that_two_members_begin_in_one_millisecond_have_two_ids",
+    ),
     # -- what survives a crash
     Mutant(
         "verdicts are emitted, and the state before them is kept",

@@ -39,6 +39,11 @@ def test_chosen_history(mistake: str) -> None:
     assert simulate(CHOSEN[mistake]).problems == []
 
 
+def test_p3_epochs_that_two_members_begin_in_one_millisecond_have_two_ids() -> None:
+    """P3: a group may end and come to the same epoch again while append times stand still, by another member."""
+    assert simulate(329562).problems == []
+
+
 @pytest.mark.parametrize("seed", [49, 209, 428, 838, 1046, 7832])
 def test_outages_found_by_the_simulator(seed: int) -> None:
     """P1: groups that wait for a partition, write to two, or wait for syncs, are renewed as any other by an outage."""

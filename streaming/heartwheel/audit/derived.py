@@ -85,7 +85,10 @@ class Derived(msgspec.Struct, frozen=True):
         if self.type != "expired":
             cause = facts["cause"] or ""
             kind, generation = _kind_of_type(self.type, facts.get("group_kind"), cause), facts["generation_id"]
-            return _hash(self.group_id, "", generation, kind, cause, self.time_ms, *_loads(facts["loads"]))
+            joined = facts.get("joined") or ()
+            assert isinstance(joined, tuple), "it is a list of names"  # noqa: S101 - facts hold many types
+            more = (*_loads(facts["loads"]), *_came(facts.get("group_kind"), joined, len(joined)))
+            return _hash(self.group_id, "", generation, kind, cause, self.time_ms, *more)
         reason = str(facts["reason"])
         member, generation = facts["member_id"], facts["generation_id"]
         kind = _kind_of_reason(reason, facts.get("group_kind"))
@@ -104,12 +107,18 @@ def id_of(row: Row) -> str:
     kind = _kind_of_type(row.type, row.group_kind, row.cause)
     if not kind:
         return ""
-    return _hash(row.group_id, "", row.generation_id, kind, row.cause or "", row.time_ms, *_loads(row.loads))
+    more = (*_loads(row.loads), *_came(row.group_kind, row.joined, row.joined_count))
+    return _hash(row.group_id, "", row.generation_id, kind, row.cause or "", row.time_ms, *more)
 
 
 def _loads(loads: object) -> tuple[object, ...]:
     """Tell what the number of loads adds to an id: nothing, unless there was one in the verdict's millisecond."""
     return (loads,) if loads else ()
+
+
+def _came(group_kind: object, joined: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """Return what an epoch that one member began adds to an id: who it was, as an epoch may come twice in a moment."""
+    return joined if group_kind in EPOCH_KINDS and count == 1 else ()
 
 
 def _left(kind: str, left_ms: object) -> tuple[object, ...]:

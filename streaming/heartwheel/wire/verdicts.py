@@ -214,6 +214,9 @@ def verdict_id(verdict: Verdict) -> str:
     if verdict.loads and verdict.expiry_reason is None:
         # A load takes the group back to where it was, and while append times stand still it may start from there again.
         parts = (*parts, verdict.loads)
+    if verdict.group_kind in EPOCH_KINDS and verdict.expiry_reason is None and len(verdict.joined) == 1:
+        # While append times stand still a group may end, begin again as of another kind, and come to an epoch twice.
+        parts = (*parts, *verdict.joined)
     if verdict.kind is Kind.MEMBER_RETURNED:
         # While append times stand still a static member may be back, leave for a while, and be back in one epoch.
         parts = (*parts, verdict.last_seen_ms or 0)
