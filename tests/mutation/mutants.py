@@ -32,6 +32,7 @@ _GEOMETRY: Final = "tests/wheel/test_wheel_geometry.py"
 _SCENARIOS: Final = "tests/wheel/test_wheel_scenarios.py"
 _STATE_FUNCTION: Final = "tests/spark/test_state_function.py"
 _ANSWERED: Final = "tests/replay/test_answered_logs.py"
+_PROOF: Final = "tests/coordinator/test_proof.py"
 _PATHS: Final = "tests/shard/test_shard_paths.py"
 _CROWDS: Final = "tests/shard/test_shard_crowds.py"
 _HEARTBEATS: Final = "tests/shard/test_heartbeats.py"
@@ -1318,5 +1319,30 @@ MUTANTS: Final = (
         "if self._connections.hold(self._connection, len(data), now) is None:",
         "P6",
         f"{_BODIES}::test_all_bodies_have_one_budget",
+    ),
+    # -- what a coordinator's answers prove
+    Mutant(
+        "the session of a member that joined before the tap is guessed",
+        f"{_ENGINE}/coordinator/context.py",
+        "return self.config.default_session_timeout_ms if event.error_code is None else 0",
+        "return self.config.default_session_timeout_ms",
+        "P1",
+        f"{_PROOF}::test_p1_verdicts_on_the_rest_of_a_log_are_right_or_absent",
+    ),
+    Mutant(
+        "a join phase of members that were not all seen ends by counting them",
+        f"{_ENGINE}/coordinator/takeover.py",
+        "group.awaits_proof = group.taken_over and event.error_code is not None",
+        "group.awaits_proof = False",
+        "P1",
+        f"{_PROOF}::test_p1_verdicts_on_the_rest_of_a_log_are_right_or_absent",
+    ),
+    Mutant(
+        "a heartbeat that Kafka accepted does not move a group that is believed to rebalance",
+        f"{_ENGINE}/coordinator/proof.py",
+        "elif event.generation_id != group.generation or group.state is GroupState.EMPTY or _is_over(ctx, event):",
+        "elif event.generation_id != group.generation or group.state is GroupState.EMPTY:",
+        "P1",
+        f"{_PROOF}::test_p1_accepted_heartbeat_ends_a_rebalance_that_is_none",
     ),
 )

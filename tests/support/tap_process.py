@@ -20,11 +20,15 @@ class TapProcess:
         broker_id: likewise.
         feed: its name.
         folder: for its positions and its own output.
+        from_begin: whether it begins at the begin of the request log.
     """
 
-    def __init__(self, job: Job, broker: EmbeddedKafka, broker_id: int, feed: str, folder: Path) -> None:
+    def __init__(
+        self, job: Job, broker: EmbeddedKafka, broker_id: int, feed: str, folder: Path, *, from_begin: bool = True
+    ) -> None:
         self._command = [
-            *(sys.executable, "-m", "heartwheel", "tap", str(broker.request_log), "--from-begin"),
+            *(sys.executable, "-m", "heartwheel", "tap", str(broker.request_log)),
+            *(("--from-begin",) if from_begin else ()),
             *("--broker-log", str(broker.log_file), "--broker-id", str(broker_id)),
             *("--feed", feed, "--positions", str(folder / f"{feed}.positions")),
             *(word for flag in job.flags for word in ("--set", flag)),

@@ -29,7 +29,7 @@ SKIPPED = "skipped"
 """The cause of an offset that the job has to pass over, by `heartwheel skip`: any record may be there, or one that
 the audit has not read either."""
 
-_BRING_NOBODY = frozenset({EventType.LEAVE, EventType.LOAD, EventType.UNLOAD})
+_BRING_NOBODY = frozenset({EventType.LEAVE, EventType.LOAD, EventType.UNLOAD, EventType.EXPIRED})
 
 
 class Rejects:

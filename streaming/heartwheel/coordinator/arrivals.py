@@ -52,7 +52,7 @@ def may_arrive_at_once(group: Group, size: int, events: Sequence[Event], config:
 
 
 def _is_plain(event: Event) -> bool:
-    return event.type is EventType.HEARTBEAT and event.group_instance_id is None
+    return event.type is EventType.HEARTBEAT and event.group_instance_id is None and event.error_code is None
 
 
 def _kind_of(group: Group, first: Event) -> GroupKind:

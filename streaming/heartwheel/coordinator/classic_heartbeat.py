@@ -22,7 +22,7 @@ def heartbeat(ctx: Context, event: Event, fingerprint: int) -> Answer:
     _reset(ctx, event)
     member = ctx.group.members[event.member_id]
     # From here on the same heartbeat does nothing but move the deadline, whatever state the group is in.
-    member.fingerprint = fingerprint
+    member.fingerprint = fingerprint if member.session_timeout_ms else 0
     member.fingerprint_generation = event.generation_id
     preparing = ctx.group.state is GroupState.PREPARING_REBALANCE
     return Answer.REBALANCE_IN_PROGRESS if preparing else Answer.NONE

@@ -15,7 +15,7 @@ from heartwheel.coordinator.classic_update import update_member
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.model import GroupState, Member, TimerKind
 from heartwheel.coordinator.takeover import take_over
-from heartwheel.wire.events import Event
+from heartwheel.wire.events import ACCEPTED, Event
 from heartwheel.wire.verdicts import Cause
 
 _KNOWN_MEMBER_ID_VERSION: Final = 4
@@ -34,7 +34,8 @@ def join(ctx: Context, event: Event) -> Answer:
 def _maybe_take_over(ctx: Context, event: Event) -> None:
     """Stand in for what Kafka would know: a member of a group that was met in mid-life and that was not seen yet."""
     group, member_id = ctx.group, event.member_id
-    if group.taken_over and member_id and member_id not in group.members and member_id not in group.pending:
+    may_be_unseen = group.taken_over or event.error_code == ACCEPTED
+    if may_be_unseen and member_id and member_id not in group.members and member_id not in group.pending:
         take_over(ctx, event)
 
 
@@ -153,6 +154,10 @@ def _rejoin(ctx: Context, event: Event, member: Member) -> Answer:
     if group.state is GroupState.STABLE and group.leader == member.member_id:
         reason = messages.leader_rejoining(member.member_id, state, event.reason)
         return _update_member(ctx, event, member, reason, Cause.LEADER_REJOINED)
+    if event.error_code == ACCEPTED and event.generation_id == group.generation + 1 and _matches(member, event):
+        # The coordinator rebalances, though nothing that was seen asks for it: somebody unseen may have gone.
+        reason = messages.let_in(member.member_id, event.generation_id)
+        return _update_member(ctx, event, member, reason, Cause.GENERATION_ADVANCED)
     if not _matches(member, event):
         reason = messages.updating(member.member_id, state, event.reason)
         return _update_member(ctx, event, member, reason, Cause.MEMBER_UPDATED)

@@ -33,30 +33,30 @@ def prepare_rebalance(ctx: Context, reason: str, cause: Cause) -> None:
     ctx.roster.clear_pending_sync()
     group.sync_deadline_ms = group.store_deadline_ms = NEVER
     timeout_ms = ctx.roster.rebalance_timeout_ms()
-    initial = group.state is GroupState.EMPTY
-    window_ms = max(timeout_ms, ctx.config.group_initial_rebalance_delay_ms) if initial else timeout_ms
+    initial = group.state is GroupState.EMPTY and timeout_ms is not None
+    window_ms = max(timeout_ms or 0, ctx.config.group_initial_rebalance_delay_ms) if initial else timeout_ms
     ctx.say(
         Kind.REBALANCE_STARTED,
         reason,
         cause,
-        deadline_ms=ctx.now_ms + window_ms,
+        deadline_ms=None if window_ms is None else ctx.now_ms + window_ms,
         awaiting=tuple(m.member_id for m in ctx.roster.not_yet_rejoined()),
     )
     group.rebalance_started_ms = ctx.now_ms
     ctx.transition_to(GroupState.PREPARING_REBALANCE)
     if initial:
         delay_ms = ctx.config.group_initial_rebalance_delay_ms
-        _schedule_initial_join(ctx, delay_ms, max(timeout_ms - delay_ms, 0))
+        _schedule_initial_join(ctx, delay_ms, max((timeout_ms or 0) - delay_ms, 0))
     elif ctx.roster.has_all_members_joined():
         complete_join(ctx, Cause.ALL_JOINED)
     else:
         schedule_join(ctx, timeout_ms)
 
 
-def schedule_join(ctx: Context, timeout_ms: int) -> None:
-    """Arm the timer that ends the join phase after the rebalance timeout."""
+def schedule_join(ctx: Context, timeout_ms: int | None) -> None:
+    """Arm the timer that ends the join phase after the rebalance timeout, if that is known."""
     ctx.group.join_armed_ms = ctx.now_ms
-    ctx.group.join_deadline_ms = ctx.now_ms + timeout_ms
+    ctx.group.join_deadline_ms = ctx.moment_after(timeout_ms)
     ctx.group.join_is_initial = False
 
 
@@ -102,7 +102,8 @@ def complete_join(ctx: Context, cause: Cause) -> None:
     """
     group, roster = ctx.group, ctx.roster
     group.join_deadline_ms = NEVER
-    removed = _remove_absent(ctx)
+    group.awaits_proof = False
+    removed = _remove_absent(ctx, is_shown=cause is Cause.GENERATION_ADVANCED)
     if not roster.maybe_elect_new_joined_leader() and group.members:
         _extend_join(ctx)
         return
@@ -117,8 +118,18 @@ def complete_join(ctx: Context, cause: Cause) -> None:
         become_empty(ctx, removed)
 
 
-def _remove_absent(ctx: Context) -> tuple[str, ...]:
-    absent = {m.member_id: m for m in ctx.roster.not_yet_rejoined() if m.group_instance_id is None}
+def _remove_absent(ctx: Context, *, is_shown: bool) -> tuple[str, ...]:
+    """Remove the dynamic members that did not join; return their ids.
+
+    Where a request showed that the phase is over, they are no members any more, but for which cause is not known: their
+    sessions may have ended, which nobody knows. So no verdict is given about them; nor about a static member without a
+    running session, which may or may not be a member still.
+    """
+    absent = {
+        m.member_id: m
+        for m in ctx.roster.not_yet_rejoined()
+        if m.group_instance_id is None or (is_shown and m.deadline_ms == NEVER)
+    }
     if not absent:
         return ()
     # `notYetRejoinedMembers` fills a new map from the group's, and the dynamic ones are collected into a third.
@@ -126,6 +137,8 @@ def _remove_absent(ctx: Context) -> tuple[str, ...]:
     removed = tuple(walked_set(member_id for member_id in walked_set(everybody) if member_id in absent))
     for member in absent.values():
         ctx.roster.remove(member.member_id)
+    if is_shown:
+        return removed
     words_of_all = messages.removed_at_join(ctx.group.group_id, removed)
     for member_id in removed:
         ctx.say_expired(
@@ -146,7 +159,7 @@ def _extend_join(ctx: Context) -> None:
         Kind.JOIN_EXTENDED,
         messages.nobody_joined(group.group_id),
         Cause.JOIN_TIMEOUT,
-        deadline_ms=group.join_deadline_ms,
+        deadline_ms=None if group.join_deadline_ms == NEVER else group.join_deadline_ms,
         awaiting=tuple(group.members),
     )
 
@@ -169,7 +182,7 @@ def _stabilize(ctx: Context, cause: Cause, removed: tuple[str, ...]) -> None:
         _answer_join(ctx, member)
     # schedulePendingSync: members that never send their SyncGroup are removed (KAFKA-12890).
     group.sync_armed_ms = ctx.now_ms
-    group.sync_deadline_ms = ctx.now_ms + ctx.roster.rebalance_timeout_ms()
+    group.sync_deadline_ms = ctx.moment_after(ctx.roster.rebalance_timeout_ms())
 
 
 def _answer_join(ctx: Context, member: Member) -> None:

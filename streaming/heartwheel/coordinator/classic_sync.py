@@ -102,7 +102,7 @@ def fire_sync(ctx: Context) -> None:
     unsynced = ctx.roster.pending_sync_ids()
     if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not unsynced:
         return
-    waited_ms = ctx.roster.rebalance_timeout_ms()
+    waited_ms = ctx.roster.rebalance_timeout_ms() or 0
     members = [(member_id, ctx.roster.remove(member_id)) for member_id in unsynced]
     reason = messages.removing_unsynced(unsynced)
     for member_id, member in members:

@@ -120,7 +120,8 @@ class EpochContext(Speaker):
     def arm_session(self, member: EpochMember) -> None:
         """Give a member a whole session from now: `scheduleConsumerGroupSessionTimeout` and its twins.
 
-        The length is the one that holds now: the broker's or the group's, of a classic member its own.
+        The length is the one that holds now: the broker's or the group's, of a classic member its own, and if that is
+        unknown (0), no session runs.
         """
         group = self.group
         if member.classic is not None:
@@ -128,7 +129,8 @@ class EpochContext(Speaker):
         else:
             length_ms = self.config.session_timeout_ms(group.group_id, group.type, self.now_ms)
         member.last_seen_ms = self.now_ms
-        self.arm(member, TimerName.SESSION, length_ms)
+        if length_ms:
+            self.arm(member, TimerName.SESSION, length_ms)
 
     def cancel(self, member: EpochMember, *names: TimerName) -> None:
         """Stop timers of a member: `timer.cancel`."""

@@ -37,7 +37,8 @@ def convert_to_consumer_group(
     fresh = _epoch_group(group, group.generation, now_ms)
     ctx = EpochContext(fresh, config, emit)
     for upgraded, member in zip(fresh.members.values(), group.members.values(), strict=True):
-        ctx.arm(upgraded, TimerName.SESSION, member.session_timeout_ms)
+        if member.session_timeout_ms:
+            ctx.arm(upgraded, TimerName.SESSION, member.session_timeout_ms)
     reason = f"Upgrade group {group.group_id} from classic to consumer."
     ctx.say(Kind.GROUP_UPGRADED, reason, Cause.PROTOCOL_CHANGED, epoch=fresh.epoch)
     return fresh
@@ -59,6 +60,8 @@ def recognize_consumer_group(group: Group, config: EpochConfig, epoch: int, now_
     fresh.taken_over = True
     ctx = EpochContext(fresh, config, lambda _: None)
     for recognized, member in zip(fresh.members.values(), group.members.values(), strict=True):
+        if not member.session_timeout_ms:
+            continue
         ctx.arm(recognized, TimerName.SESSION, member.session_timeout_ms)
         if group.kind is GroupKind.LOADED:
             ctx.postpone(recognized, TimerName.SESSION, member.deadline_ms)
@@ -88,7 +91,7 @@ def _epoch_group(group: Group, epoch: int, now_ms: int) -> EpochGroup:
                 epoch=group.generation,
                 previous_epoch=group.generation if is_seen else 0,
                 epoch_is_known=is_seen,
-                rebalance_timeout_ms=member.rebalance_timeout_ms if member.protocols else -1,
+                rebalance_timeout_ms=(member.rebalance_timeout_ms or -1) if member.protocols else -1,
                 classic=ClassicProtocol(member.session_timeout_ms, member.protocols),
                 last_seen_ms=member.last_seen_ms,
             )
@@ -125,6 +128,7 @@ def convert_to_classic_group(
     for member in group.members.values():
         joined_with = member.classic or ClassicProtocol(config.default_session_timeout_ms)
         rebalance_ms = member.rebalance_timeout_ms
+        assumed_ms = config.default_rebalance_timeout_ms if joined_with.session_timeout_ms else 0
         added = Member(
             member_id=member.member_id,
             seq=ctx.roster.new_seq(),
@@ -132,7 +136,7 @@ def convert_to_classic_group(
             client_id=member.client_id,
             client_host=member.client_host,
             session_timeout_ms=joined_with.session_timeout_ms,
-            rebalance_timeout_ms=config.default_rebalance_timeout_ms if rebalance_ms < 0 else rebalance_ms,
+            rebalance_timeout_ms=assumed_ms if rebalance_ms < 0 else rebalance_ms,
             protocols=joined_with.protocols,
             last_seen_ms=member.last_seen_ms,
             stored=True,

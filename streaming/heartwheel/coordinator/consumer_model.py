@@ -69,7 +69,7 @@ class ClassicProtocol(msgspec.Struct, frozen=True):
     """Hold what a member of the classic protocol inside a consumer group joined with.
 
     Args:
-        session_timeout_ms: its own session timeout, ms.
+        session_timeout_ms: its own session timeout, ms; 0 while that is unknown.
         protocols: what it offers.
     """
 

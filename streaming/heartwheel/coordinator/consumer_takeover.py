@@ -73,12 +73,14 @@ def take_over_by_heartbeat(ctx: EpochContext, beat: GroupHeartbeat) -> EpochMemb
 def take_over_classic(ctx: EpochContext, event: Event) -> EpochMember | Answer:
     """Let the sender of a heartbeat or sync of the classic protocol be a member, in silence.
 
-    Its session is the one that is assumed of members whose join was not seen. Its rebalance timeout is not known, so
-    no join timer runs before a join of it tells: a consumer may poll as seldom as it likes, and it does beat.
+    Its session is the one that is assumed of members whose join was not seen; if the source knows the coordinator's
+    answers, it is unknown (0), and does not run. Its rebalance timeout is not known, so no join timer runs before a
+    join of it tells: a consumer may poll as seldom as it likes, and it does beat.
     """
     if event.generation_id == UNCHECKED_GENERATION or not may_be_unseen(ctx, event.member_id):
         return Answer.UNKNOWN_MEMBER_ID
-    session_ms = event.session_timeout_ms or ctx.config.coordinator.default_session_timeout_ms
+    assumed_ms = ctx.config.coordinator.default_session_timeout_ms if event.error_code is None else 0
+    session_ms = event.session_timeout_ms or assumed_ms
     member = EpochMember(
         member_id=event.member_id,
         group_instance_id=event.group_instance_id,

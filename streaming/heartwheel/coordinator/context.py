@@ -73,16 +73,33 @@ class Context(Speaker):
         self.group.state = state
 
     def session_timeout_ms(self, event: Event) -> int:
-        """Return which session timeout a request asks for, ms."""
-        return self.config.default_session_timeout_ms if event.session_timeout_ms is None else event.session_timeout_ms
+        """Return which session timeout a request asks for, ms; 0 if nobody knows."""
+        if event.session_timeout_ms is not None:
+            return event.session_timeout_ms
+        return self.config.default_session_timeout_ms if event.error_code is None else 0
 
     def rebalance_timeout_ms(self, event: Event) -> int:
-        """Return which rebalance timeout a request asks for, ms; version 0 has none of its own (`JoinGroupRequest`)."""
+        """Return which rebalance timeout a request asks for, ms; 0 if nobody knows.
+
+        Version 0 has none of its own (`JoinGroupRequest`).
+        """
         asked = event.session_timeout_ms if event.api_version == 0 else event.rebalance_timeout_ms
-        return self.config.default_rebalance_timeout_ms if asked is None else asked
+        if asked is not None:
+            return asked
+        return self.config.default_rebalance_timeout_ms if event.error_code is None else 0
+
+    def moment_after(self, timeout_ms: int | None) -> int:
+        """Return when a timer of the group ends that is armed now, epoch ms; `NEVER` if its length is unknown."""
+        return NEVER if timeout_ms is None else self.now_ms + timeout_ms
 
     def reset_session(self, member: Member) -> None:
-        """Give a member a whole session from now: `rescheduleClassicGroupMemberHeartbeat`."""
+        """Give a member a whole session from now: `rescheduleClassicGroupMemberHeartbeat`.
+
+        A member whose session is unknown has no timer: nobody knows when the coordinator will expire it.
+        """
+        if not member.session_timeout_ms:
+            self.timers.disarm(member)
+            return
         self.timers.arm(member, self.now_ms, member.session_timeout_ms, TimerKind.SESSION)
 
     def clear_checked_fingerprints(self) -> None:
@@ -140,9 +157,9 @@ class Context(Speaker):
             self.timers.arm(member, now_ms, member.timer_ms, member.timer)
         patience_ms = self.roster.rebalance_timeout_ms()
         length_ms = group.join_delay_ms if group.join_is_initial else patience_ms
-        if group.join_deadline_ms < now_ms + length_ms:
+        if length_ms is not None and group.join_deadline_ms < now_ms + length_ms:
             group.join_deadline_ms, group.join_armed_ms = now_ms + length_ms, now_ms
-        if group.sync_deadline_ms < now_ms + patience_ms:
+        if patience_ms is not None and group.sync_deadline_ms < now_ms + patience_ms:
             group.sync_deadline_ms, group.sync_armed_ms = now_ms + patience_ms, now_ms
         return len(running)
 

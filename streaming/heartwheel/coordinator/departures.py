@@ -142,10 +142,11 @@ class _Departures:
             group.generation += 1
             self._become_empty(())
         elif is_first:
-            patience_ms = max(other.rebalance_timeout_ms for other in group.members.values())
-            self._say_started(member, group.last_event_ms + patience_ms)
+            timeouts_ms = [other.rebalance_timeout_ms for other in group.members.values()]
+            deadline_ms = None if 0 in timeouts_ms else group.last_event_ms + max(timeouts_ms)
+            self._say_started(member, deadline_ms)
 
-    def _say_started(self, member: Member, deadline_ms: int) -> None:
+    def _say_started(self, member: Member, deadline_ms: int | None) -> None:
         group = self._group
         self._emit(
             Verdict(

@@ -75,4 +75,6 @@ def _tell_to_rebalance(ctx: Context, reason: str, cause: Cause) -> None:
         group.generation += 1
         become_empty(ctx)
     elif is_first:
-        ctx.say(Kind.REBALANCE_STARTED, reason, cause, deadline_ms=ctx.now_ms + ctx.roster.rebalance_timeout_ms())
+        patience_ms = ctx.roster.rebalance_timeout_ms()
+        deadline_ms = None if patience_ms is None else ctx.now_ms + patience_ms
+        ctx.say(Kind.REBALANCE_STARTED, reason, cause, deadline_ms=deadline_ms)

@@ -18,14 +18,15 @@ from heartwheel.coordinator import (
     loaded,
     loading,
     presence,
+    proof,
 )
 from heartwheel.coordinator.answer import KEEPS_ALIVE, Answer
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.context import Conditions, Context
-from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState, Member
+from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState, Member, TimerKind
 from heartwheel.coordinator.takeover import become_classic, catch_up, is_behind, is_unseen_member, take_over
 from heartwheel.coordinator.timers import GroupTimer
-from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType
+from heartwheel.wire.events import ACCEPTED, FROM_MEMBERS, UNCHECKED_GENERATION, Event, EventType
 from heartwheel.wire.verdicts import Verdict
 
 __all__ = ["Answer", "GroupMachine"]
@@ -192,22 +193,35 @@ class GroupMachine:
             return loading.unload(self._ctx)
         if self.group.unloaded:
             return Answer.NOT_COORDINATOR
-        if kind is EventType.JOIN:
-            return self._join(event)
-        if kind is EventType.LEAVE:
-            return self._leave(event)
-        return self._request(event, fingerprint)
+        rules = {EventType.JOIN: self._join, EventType.LEAVE: self._leave, EventType.EXPIRED: self._expired}
+        rule = rules.get(kind)
+        return self._request(event, fingerprint) if rule is None else rule(event)
+
+    def _expired(self, event: Event) -> Answer:
+        """Expire a member that the coordinator has expired by a session which is not known here."""
+        member = self.group.members.get(event.member_id)
+        if member is None or self.group.kind not in (GroupKind.CLASSIC, GroupKind.LOADED):
+            return Answer.UNKNOWN_MEMBER_ID
+        if member.deadline_ms == NEVER and not (member.awaiting_join or member.awaiting_sync):
+            member.timer, member.timer_ms = TimerKind.SESSION, self._ctx.now_ms - member.last_seen_ms
+            self._fire_member(member)
+        return Answer.NONE
 
     def _join(self, event: Event) -> Answer:
-        ctx = self._ctx
-        if not ctx.config.accepts_session_timeout(ctx.session_timeout_ms(event)):
+        ctx, is_accepted = self._ctx, event.error_code == ACCEPTED
+        if not is_accepted and not ctx.config.accepts_session_timeout(ctx.session_timeout_ms(event)):
             return Answer.INVALID_SESSION_TIMEOUT
+        if is_accepted and event.generation_id > 0 and proof.heed_join(ctx, event):
+            return Answer.NONE
         if self.group.kind is GroupKind.NEW and event.member_id:
             # It may well be a member of a group that was not seen yet, but a join does not say at which generation:
             # the sync or heartbeat that follows does.
             return Answer.UNKNOWN_MEMBER_ID
-        become_classic(ctx)
-        return classic_join.join(ctx, event)
+        become_classic(ctx, event)
+        answer = classic_join.join(ctx, event)
+        if is_accepted and event.leader and self.group.state is GroupState.PREPARING_REBALANCE:
+            self.group.leader = event.leader
+        return answer
 
     def _leave(self, event: Event) -> Answer:
         kind = self.group.kind
@@ -222,6 +236,8 @@ class GroupMachine:
         group = self.group
         if event.type is EventType.SYNC and classic_sync.lacks_protocol(event):
             return Answer.INCONSISTENT_GROUP_PROTOCOL
+        if event.error_code in FROM_MEMBERS and event.generation_id != UNCHECKED_GENERATION:
+            proof.heed_request(self._ctx, event)
         if group.kind is GroupKind.CLASSIC:
             if group.confirmed and not is_behind(group, event, self._ctx.renewed_ms):
                 return self._classic_request(event, fingerprint)

@@ -29,7 +29,7 @@ from heartwheel.wire.verdicts import Verdict
 AnyGroup = Group | EpochGroup
 """What is known of a group, of whatever kind."""
 
-_BRING_NOBODY: Final = frozenset({EventType.LEAVE, EventType.LOAD, EventType.UNLOAD})
+_BRING_NOBODY: Final = frozenset({EventType.LEAVE, EventType.LOAD, EventType.UNLOAD, EventType.EXPIRED})
 """Events that a full shard and a full group take as ever: who leaves makes room. A worker that failed may be new."""
 
 

@@ -131,6 +131,16 @@ def over_capacity(group_id: str, members: int, group_max_size: int) -> str:
     )
 
 
+def let_in(member_id: str, generation: int) -> str:
+    """Return in our own words that a rebalance is under way: a join was answered with the next generation."""
+    return f"Member {member_id} was let into generation {generation}; why the group rebalanced is in no request."
+
+
+def shown(group_id: str, generation: int) -> str:
+    """Return in our own words that a group is elsewhere than was believed, as an answer of its coordinator shows."""
+    return f"Group {group_id} is at generation {generation}, as a request that its coordinator accepted shows."
+
+
 def caught_up(group_id: str, generation: int, seen: int) -> str:
     """Return in our own words that a rebalance was missed: a member speaks of a later generation."""
     return f"Group {group_id} moved on from generation {generation} to {seen}, as a request at that generation shows."

@@ -67,8 +67,8 @@ class Member(msgspec.Struct, omit_defaults=True):
         group_instance_id: the instance id of a static member, else `None`.
         client_id: shown to people.
         client_host: shown to people.
-        session_timeout_ms: how long the member may be silent, ms.
-        rebalance_timeout_ms: how long the group waits for the member to join again, ms.
+        session_timeout_ms: how long the member may be silent, ms; 0 while that is unknown, and no session runs.
+        rebalance_timeout_ms: how long the group waits for the member to join again, ms; 0 while that is unknown.
         protocols: what it offered when it last joined; empty for a member whose join was not seen.
         deadline_ms: when its timer fires, epoch ms; `NEVER` if it has none.
         timer: what that timer stands for.
@@ -147,6 +147,8 @@ class Group(msgspec.Struct, omit_defaults=True):
         confirmed: a request at the group's own generation was accepted since it became classic, so its beginning was
             seen, or caught up with.
         taken_over: members may exist that were not seen yet, because the job started in the middle of its life.
+        awaits_proof: the same, and the source knows what the coordinator answers: a join phase is over when an accepted
+            request shows its generation, and not before.
         triggered_generation: the generation at which a loaded group was last asked to rebalance.
         stored_generation: generation of the record that a coordinator would read at a load.
         stored_leader: leader of that record.
@@ -188,6 +190,7 @@ class Group(msgspec.Struct, omit_defaults=True):
     unloaded: bool = False
     confirmed: bool = False
     taken_over: bool = False
+    awaits_proof: bool = False
     triggered_generation: int = -1
     stored_generation: int = 0
     stored_leader: str | None = None

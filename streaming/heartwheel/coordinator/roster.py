@@ -132,7 +132,12 @@ class Roster:
         return self._pending_sync == 0 and not self._group.orphaned_syncs
 
     def has_all_members_joined(self) -> bool:
-        """Return whether every member waits in the join phase and nobody is pending."""
+        """Return whether every member waits in the join phase and nobody is pending.
+
+        Where members may exist that were not seen, this is known only of a group that has none left.
+        """
+        if self._group.awaits_proof and self._group.members:
+            return False
         return len(self._group.members) == self.awaiting_join and not self._group.pending
 
     def not_yet_rejoined(self) -> list[Member]:
@@ -155,9 +160,10 @@ class Roster:
         group.leader = joined
         return True
 
-    def rebalance_timeout_ms(self) -> int:
-        """Compute how long the group waits for its members: the longest of theirs, ms."""
-        return max((m.rebalance_timeout_ms for m in self._group.members.values()), default=0)
+    def rebalance_timeout_ms(self) -> int | None:
+        """Return how long the group waits for its members: the longest of theirs, ms; `None` if one is unknown."""
+        timeouts_ms = [member.rebalance_timeout_ms for member in self._group.members.values()]
+        return None if 0 in timeouts_ms or self._group.awaits_proof else max(timeouts_ms, default=0)
 
     def static_member_id(self, group_instance_id: str) -> str | None:
         """Return which member id holds an instance id."""

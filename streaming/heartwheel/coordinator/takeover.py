@@ -15,9 +15,10 @@ from heartwheel.wire.verdicts import Cause, Kind
 
 
 def take_over(ctx: Context, event: Event) -> Member:
-    """Let a member stand that must have joined before it was first seen, in silence, with a whole session from now.
+    """Add a member that must have joined before it was first seen, in silence, with a whole session from now.
 
-    A static member's new id takes the place of its old one. A group that seemed Empty is Stable.
+    Its session is unknown if the source knows the coordinator's answers: then the settings would be a guess. A static
+    member's new id takes the place of its old one. A group that seemed Empty is Stable.
     """
     group, instance = ctx.group, event.group_instance_id
     holder = ctx.roster.static_member_id(instance) if instance is not None else None
@@ -31,7 +32,7 @@ def take_over(ctx: Context, event: Event) -> Member:
             client_id=event.client_id,
             client_host=event.client_host,
             session_timeout_ms=ctx.session_timeout_ms(event),
-            rebalance_timeout_ms=ctx.config.default_rebalance_timeout_ms,
+            rebalance_timeout_ms=ctx.rebalance_timeout_ms(event),
         )
         leader = group.leader
         ctx.roster.add(member, None, awaiting_join=False)
@@ -63,7 +64,8 @@ def remember_heartbeat(ctx: Context, event: Event, member: Member, fingerprint: 
     instance = event.group_instance_id
     if instance is not None and member.group_instance_id is None:
         ctx.roster.make_static(member, instance)
-    member.fingerprint = fingerprint if instance in (None, member.group_instance_id) else 0
+    is_plain = instance in (None, member.group_instance_id) and member.session_timeout_ms > 0
+    member.fingerprint = fingerprint if is_plain else 0
     member.fingerprint_generation = event.generation_id
 
 
@@ -94,27 +96,33 @@ def _agrees(member: Member, since_ms: int) -> bool:
     return member.last_seen_ms > since_ms and not (member.awaiting_join or member.pending_sync)
 
 
-def catch_up(ctx: Context, generation: int) -> None:
+def catch_up(ctx: Context, generation: int, *, in_silence: bool = False) -> None:
     """Move a group to the generation that a member speaks of; from then on it is a loaded group.
 
-    Members stay as they are. Those that were parked in a join phase, which must be over, get a whole session.
+    Members stay as they are. Those that were parked in a join phase, which must be over, get a whole session. A group
+    goes back only by a request that its coordinator accepted.
     """
     group = ctx.group
     if group.kind is GroupKind.CLASSIC:
         _end_join_phase(ctx)
+    if generation <= group.generation:
+        ctx.count_load()  # what was said of the later generations may be said again
+        group.triggered_generation = -1
     silent = group.state is GroupState.EMPTY and not group.members
     seen_before = group.generation
     group.kind = GroupKind.LOADED
     group.generation = generation
+    group.awaits_proof = False
     ctx.clear_checked_fingerprints()
     if silent:
         return
-    ctx.say(
-        Kind.REBALANCE_COMPLETED,
-        messages.caught_up(group.group_id, seen_before, generation),
-        Cause.GENERATION_ADVANCED,
-        leader=group.leader,
-    )
+    if generation > seen_before and not in_silence:
+        ctx.say(
+            Kind.REBALANCE_COMPLETED,
+            messages.caught_up(group.group_id, seen_before, generation),
+            Cause.GENERATION_ADVANCED,
+            leader=group.leader,
+        )
     if group.state is not GroupState.STABLE:
         ctx.transition_to(GroupState.STABLE)
 
@@ -132,7 +140,7 @@ def _end_join_phase(ctx: Context) -> None:
     group.leader = None
 
 
-def become_classic(ctx: Context) -> None:
+def become_classic(ctx: Context, event: Event) -> None:
     """Hold a group to the classic protocol from its first join on.
 
     Members that were there stand as Stable members at the present generation, as after a coordinator's load.
@@ -141,6 +149,7 @@ def become_classic(ctx: Context) -> None:
     if group.kind is GroupKind.CLASSIC:
         return
     group.taken_over = group.kind is GroupKind.LOADED
+    group.awaits_proof = group.taken_over and event.error_code is not None
     if group.triggered_generation == group.generation and group.rebalance_started_ms == ctx.now_ms:
         ctx.count_load()  # the rebalance that it was just asked for is forgotten, and may begin again
     group.kind = GroupKind.CLASSIC

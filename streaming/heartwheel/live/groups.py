@@ -71,6 +71,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
         kind: `classic`, `loaded`, `presence`, `consumer`, `share` or `streams`; `None` if its rows have not shown it.
         generation_id: its generation, or its epoch if it goes by member epochs; -1 if that is not known.
         members: its members after the newest rebalance; `None` if that is not known.
+        unknown_sessions: how many members joined before their source was read: nobody knows their sessions, so they are
+            not judged before they join again.
         last: what happened last.
         blocked: whom a rebalance waits for, if one runs.
         storm: the storm it is in, if any.
@@ -87,6 +89,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     kind: str | None
     generation_id: int
     members: int | None
+    unknown_sessions: int
     last: LastChange | None
     blocked: Blocked | None
     storm: Storm | None
@@ -170,13 +173,15 @@ def group_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Group:
         now_ms: wall clock, epoch ms.
     """
     newest, state, kind = entry.newest, state_of(entry), kind_of(entry)
+    unknown = entry.listed.unknown_sessions if entry.listed is not None else 0
     return Group(
         group_id=entry.group_id,
         state=state,
-        state_words=words_of(state, kind, logged=entry.shard == FROM_A_LOG),
+        state_words=" ".join((words_of(state, kind, logged=entry.shard == FROM_A_LOG), *_unknown_words(unknown))),
         kind=kind,
         generation_id=newest.generation_id if newest else -1,
         members=members_of(entry),
+        unknown_sessions=unknown,
         last=_last(entry),
         blocked=_blocked(entry),
         storm=storm_of(entry.triggers, entry.expirations, rule, now_ms=now_ms),
@@ -186,6 +191,14 @@ def group_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Group:
         shard=entry.shard,
         version=entry.version,
     )
+
+
+def _unknown_words(unknown: int) -> list[str]:
+    if not unknown:
+        return []
+    who = "1 member is unknown: it" if unknown == 1 else f"{unknown:,} members are unknown: they"
+    whose = "its session is" if unknown == 1 else "their sessions are"
+    return [f"{who} joined before the tap, and {whose} not in the log. Nobody is judged by a guess."]
 
 
 def _last(entry: GroupEntry) -> LastChange | None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from heartwheel.coordinator.consumer_model import EpochGroup, TimerName, member_is_reconciled
 from heartwheel.coordinator.manager import AnyGroup
 from heartwheel.coordinator.model import NEVER, GroupState
-from heartwheel.shard.rules_path import KINDS, STATES, GroupLoader
+from heartwheel.shard.rules_path import KINDS, STATES, GroupLoader, decode_group
 from heartwheel.shard.tables import Table
 
 LOADED_MEMBERS_MAX: Final = 1_000
@@ -29,12 +29,13 @@ Rows = NDArray[np.intp]
 
 
 class Listed(NamedTuple):
-    """Name a group, with its kind, its state as Kafka names it, and how many members it has."""
+    """A group: its kind, its state as Kafka names it, its members, and of how many of them the session is unknown."""
 
     group_id: str
     kind: str
     state: str
     members: int
+    unknown_sessions: int
 
 
 class Rebalancing(NamedTuple):
@@ -72,10 +73,16 @@ def page_of(groups: Table, members: Table, number: int, size: int) -> list[Liste
     pages = -(-len(used) // size)
     rows = used[number % pages * size :][:size]
     sizes = _sizes(groups, members)[rows].tolist()
+    unknown = np.bincount(members["group"][members["timeout_ms"] == 0] + 1, minlength=groups.rows + 1)[1:][rows]
     kinds, states = groups["kind"][rows].tolist(), groups["state"][rows].tolist()
+    texts = groups.text.read(rows)
     return [
-        Listed(group_id, KINDS[kind].value, STATES[state].value, count)
-        for group_id, kind, state, count in zip(groups.text.ids(rows), kinds, states, sizes, strict=True)
+        Listed(group_id, KINDS[kind].value, STATES[state].value, count, 0 if decode_group(detail).unloaded else few)
+        if few
+        else Listed(group_id, KINDS[kind].value, STATES[state].value, count, 0)
+        for (group_id, detail), kind, state, count, few in zip(
+            texts, kinds, states, sizes, unknown.tolist(), strict=True
+        )
     ]
 
 

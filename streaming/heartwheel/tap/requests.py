@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from heartwheel.replay.recorded import Evidence, Recorded
 from heartwheel.tap.request_log import Answered
-from heartwheel.wire.events import Event, EventType, Leaving, Protocol
+from heartwheel.wire.events import ACCEPTED, UNCHECKED_GENERATION, Event, EventType, Leaving, Protocol
 from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
 
 NO_ERROR: Final = "NONE"
@@ -43,15 +43,22 @@ _ELSEWHERE: Final = frozenset({LOAD_IN_PROGRESS, ERRORS[15], ERRORS[16]})
 
 _HEARTBEATS: Final = {68: HeartbeatType.CONSUMER, 76: HeartbeatType.SHARE, 88: HeartbeatType.STREAMS}
 
+_COMMIT: Final = 8
+
 _TASKS: Final = ("activeTasks", "standbyTasks", "warmupTasks")
 
 
 def error_of(answered: Answered) -> str:
     """Return the answer's error by Kafka's name."""
-    code = answered.answer.get("errorCode", 0)
-    if answered.api == 8:
-        code = next((each for each in _codes_of_commit(answered.answer) if each), 0)
+    code = code_of(answered)
     return ERRORS.get(code, f"ERROR_{code}")
+
+
+def code_of(answered: Answered) -> int:
+    """Return the answer's error by Kafka's number; of a commit the first one of its partitions."""
+    if answered.api == _COMMIT:
+        return next((each for each in _codes_of_commit(answered.answer) if each), 0)
+    return int(answered.answer.get("errorCode") or 0)
 
 
 def _codes_of_commit(answer: Mapping[str, Any]) -> list[int]:
@@ -96,20 +103,25 @@ def _common(answered: Answered, kind: EventType) -> dict[str, Any]:
         "member_id": request.get("memberId") or "",
         "group_instance_id": request.get("groupInstanceId"),
         "api_version": answered.version,
+        "error_code": code_of(answered),
     }
 
 
 def _join(answered: Answered) -> Event:
-    request = answered.request
+    request, answer = answered.request, answered.answer
     session_ms = request.get("sessionTimeoutMs") or None
+    is_accepted = code_of(answered) == ACCEPTED
     return Event(
         **_common(answered, EventType.JOIN),
+        # Up to when it was parked the log does not say; which generation it was let into, its answer does.
+        generation_id=answer.get("generationId", UNCHECKED_GENERATION) if is_accepted else UNCHECKED_GENERATION,
+        leader=answer.get("leader") or None if is_accepted else None,
         client_id=answered.client_id,
         client_host=answered.client_host,
         session_timeout_ms=session_ms,
         # JoinGroup v0 has none: the session's is taken, as `JoinGroupRequest` does.
         rebalance_timeout_ms=_positive(request.get("rebalanceTimeoutMs")) or session_ms,
-        assigned_member_id=answered.answer.get("memberId") or f"untold-{answered.id}",
+        assigned_member_id=answer.get("memberId") or f"untold-{answered.id}",
         protocol_type=request.get("protocolType"),
         protocols=tuple(
             Protocol(each["name"], hashlib.sha1(each.get("metadata", "").encode(), usedforsecurity=False).hexdigest())
@@ -167,7 +179,7 @@ def _leave(answered: Answered) -> Event | None:
 
 
 _SHAPES: Final[Mapping[int, Callable[[Answered], Event | None]]] = {
-    8: _commit,
+    _COMMIT: _commit,
     11: _join,
     12: _heartbeat,
     13: _leave,

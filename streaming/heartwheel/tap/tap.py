@@ -40,6 +40,8 @@ _COMMIT: Final = 8
 _CLASSIC_APIS: Final = frozenset({11, 12, 14})
 _AT_ONCE: Final = frozenset({12, 68, 76, 88})
 
+_TOLD: Final = {Said.LOADED: EventType.LOAD, Said.UNLOADED: EventType.UNLOAD, Said.FAILED: EventType.EXPIRED}
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -212,8 +214,8 @@ class Life:
         while self._facts and self._facts[0].time_ms <= self._newest_ms:
             fact = self._facts.popleft()
             self._holds.note_fact(fact)
-            if (load := self._load(fact)) is not None:
-                events.append(load)
+            if (told := self._told(fact)) is not None:
+                events.append(told)
         fresh = [(group, value) for group, value, event_id in events if event_id not in self._already]
         self._already.difference_update(event_id for _, _, event_id in events)
         if fresh:
@@ -259,12 +261,18 @@ class Life:
             if b"[GroupCoordinator " in line.text:
                 yield from self._tap.facts.facts(line.text, line.offset)
 
-    def _load(self, fact: Fact) -> tuple[str, bytes, str] | None:
-        """Return the event of a coordinator that loaded or unloaded a group: the request log does not show that."""
-        kinds = {Said.LOADED: EventType.LOAD, Said.UNLOADED: EventType.UNLOAD}
-        if fact.said not in kinds or not fact.group_id:
+    def _told(self, fact: Fact) -> tuple[str, bytes, str] | None:
+        """Return the event that the coordinator's own log tells of, where the request log does not.
+
+        A coordinator that loaded or unloaded a group, or expired a member, whose session may be known to it alone.
+        """
+        if fact.said not in _TOLD or not fact.group_id:
             return None
-        event = Event(group_id=fact.group_id, type=kinds[fact.said])
+        kind = _TOLD[fact.said]
+        member_id = fact.member_id if kind is EventType.EXPIRED else ""
+        if kind is EventType.EXPIRED and not member_id:
+            return None
+        event = Event(group_id=fact.group_id, type=kind, member_id=member_id)
         return self._shaped(event, fact.time_ms, f"{fact.time_ms}-b{fact.line}")
 
     def _note_time(self, lines: list[Line]) -> None:

@@ -205,12 +205,17 @@ def group_cells(group: Group, *, now_ms: int, cut: bool = True) -> list[Text]:
     return [
         Text(short(group.group_id, cells_max=GROUP_CELLS if cut else _UNCUT)),
         Text(_STATE_NAMES.get(group.state, group.state.value), "yellow" if group.blocked else ""),
-        Text("-" if group.members is None else f"{group.members:,}", justify="right"),
+        Text(_members_of(group), justify="right"),
         Text(_last(group, now_ms)),
         _waits_for(group, now_ms),
         Text(f"{storm.count} rebalances, first: {storm.first_cause.replace('_', ' ')}" if storm else "", "bold red"),
         Text(str(group.generation_id), justify="right"),
     ]
+
+
+def _members_of(group: Group) -> str:
+    unknown = f" ({group.unknown_sessions:,} unknown)" if group.unknown_sessions else ""
+    return "-" if group.members is None else f"{group.members:,}{unknown}"
 
 
 def _last(group: Group, now_ms: int) -> str:

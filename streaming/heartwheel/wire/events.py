@@ -44,6 +44,13 @@ JOB: Final = "job"
 JOB_RUN: Final = "job-run"
 """The client id of a job while it runs."""
 
+ACCEPTED: Final = 0
+"""The error code of a request that the coordinator accepted."""
+
+FROM_MEMBERS: Final = frozenset({ACCEPTED, 27})
+"""The error codes of heartbeats, syncs and commits whose sender is a member at the generation that it names: it was
+accepted, or told to join again (REBALANCE_IN_PROGRESS)."""
+
 UNCHECKED_GENERATION: Final = -1
 """The generation of a request that asks for no generation check, as Kafka's `-1`."""
 
@@ -58,11 +65,13 @@ class EventType(enum.StrEnum):
     LEAVE = "leave"
     UNLOAD = "unload"
     LOAD = "load"
+    EXPIRED = "expired"
 
 
 _Timeout = Annotated[int, msgspec.Meta(ge=1, le=TIMEOUT_MS_MAX)]
 _Generation = Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)]
 _Version = Annotated[int, msgspec.Meta(ge=0, le=2**15 - 1)]
+_ErrorCode = Annotated[int, msgspec.Meta(ge=-1, le=2**15 - 1)]
 
 
 class Protocol(msgspec.Struct, frozen=True, gc=False):
@@ -87,7 +96,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
         type: which request it was; a record without a type is a heartbeat.
         group_id: the group it was sent to, never empty.
         member_id: who sent it; empty where Kafka allows that (a first join, a leave by instance id).
-        generation_id: the generation the member believes in; `-1` asks for no check.
+        generation_id: the generation the member believes in; `-1` asks for no check. Of a join that was accepted: the
+            generation that it was answered with, if the source knows the answer.
         group_instance_id: the static member's instance id, if it is one.
         session_timeout_ms: the session timeout a join (or a heartbeat of a presence group) asks for, milliseconds.
         rebalance_timeout_ms: the rebalance timeout a join asks for, milliseconds.
@@ -102,6 +112,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
         failure: on the leave of one worker: it failed, and how, such as `exit code 3`; may be empty.
         api_version: version of the request, if the source knows it: a join below 4 makes a member at once, and a sync
             from 5 on has to name its protocol.
+        error_code: what the coordinator answered, by Kafka's number, if the source knows it: 0 if it accepted the
+            request. A timeout that such a source has not seen is unknown, and is not taken from the settings.
+        leader: the leader that an accepted join was answered with, likewise.
     """
 
     group_id: str
@@ -121,6 +134,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     reason: str | None = None
     failure: str | None = None
     api_version: _Version | None = None
+    error_code: _ErrorCode | None = None
+    leader: str | None = None
 
 
 class RejectCause(enum.StrEnum):
@@ -171,7 +186,7 @@ _TICKS_FAIL_BY: Final = frozenset({RejectCause.UNKNOWN_TYPE, RejectCause.BAD_FIE
 """What the decoder of events finds wrong with a tick, depending on which field it meets first."""
 
 _BEAT: Final = EventType.HEARTBEAT
-_NEEDS_MEMBER: Final = frozenset({EventType.HEARTBEAT, EventType.SYNC, EventType.COMMIT})
+_NEEDS_MEMBER: Final = frozenset({EventType.HEARTBEAT, EventType.SYNC, EventType.COMMIT, EventType.EXPIRED})
 
 
 def decode_event(value: bytes | None, *, size_max: int = 1 << 20) -> Event:
@@ -318,6 +333,7 @@ def _kept_ids(event: Event) -> list[str | None]:
         event.protocol_name,
         event.reason,
         event.failure,
+        event.leader,
     ]
     for protocol in event.protocols:
         ids += (protocol.name, protocol.metadata_sha1)

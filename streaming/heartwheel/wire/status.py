@@ -6,12 +6,22 @@ import msgspec
 
 
 class ListedGroup(msgspec.Struct, kw_only=True):
-    """A group of the shard: its kind, its state as Kafka names it, how many members it has."""
+    """A group of the shard.
+
+    Args:
+        group_id: its name.
+        kind: its kind.
+        state: its state as Kafka names it.
+        members: how many members it has.
+        unknown_sessions: how many of them joined before their source was read, so that their sessions are unknown; they
+            are not judged before they join again.
+    """
 
     group_id: str
     kind: str
     state: str
     members: int
+    unknown_sessions: int = 0
 
 
 class RebalancingGroup(msgspec.Struct, kw_only=True):

@@ -42,15 +42,18 @@ class Run:
             heapq.heappush(self.group.heap, (deadline, MEMBER, member.seq, member.member_id))
 
     def reset(self, member: Member) -> None:
-        """Give a member a whole session from now."""
+        """Give a member a whole session from now; one whose session nobody knows has no end."""
+        if not member.session_ms:
+            member.deadline_ms = NEVER
+            return
         self.arm(member, member.session_ms, "session_timeout")
 
-    def start_join_timer(self, length_ms: int) -> None:
+    def start_join_timer(self, length_ms: int | None) -> None:
         """Let the join phase end, or be extended, so much later."""
         self.group.join_from_ms = self.group.now_ms
         self.group.join_ms = self._file(length_ms, JOIN)
 
-    def start_sync_timer(self, length_ms: int) -> None:
+    def start_sync_timer(self, length_ms: int | None) -> None:
         """Let those be removed so much later that have not sent their sync by then."""
         self.group.sync_from_ms = self.group.now_ms
         self.group.sync_ms = self._file(length_ms, SYNC)
@@ -59,7 +62,9 @@ class Run:
         """Let the group be forgotten after the retention of empty groups."""
         self.group.forget_ms = self._file(self.config.empty_group_retention_ms, FORGET)
 
-    def _file(self, length_ms: int, whose: int) -> int:
+    def _file(self, length_ms: int | None, whose: int) -> int:
+        if length_ms is None:
+            return NEVER
         deadline = self.group.now_ms + length_ms
         heapq.heappush(self.group.heap, (deadline, whose, 0, ""))
         return deadline
@@ -71,14 +76,15 @@ class Run:
     # Settings
 
     def session_of(self, event: Event) -> int:
-        """Tell the session timeout that an event asks for, ms."""
-        asked = event.session_timeout_ms
-        return self.config.default_session_timeout_ms if asked is None else asked
+        """Return the session timeout that an event asks for, ms; 0 if the source saw the answers, and not the join."""
+        assumed_ms = 0 if event.error_code is not None else self.config.default_session_timeout_ms
+        return assumed_ms if event.session_timeout_ms is None else event.session_timeout_ms
 
     def rebalance_of(self, event: Event) -> int:
-        """Tell the rebalance timeout that an event asks for, ms."""
+        """Return the rebalance timeout that an event asks for, ms; 0 as for `session_of`."""
         asked = event.session_timeout_ms if event.api_version == 0 else event.rebalance_timeout_ms
-        return self.config.default_rebalance_timeout_ms if asked is None else asked
+        assumed_ms = 0 if event.error_code is not None else self.config.default_rebalance_timeout_ms
+        return assumed_ms if asked is None else asked
 
     def allows_session(self, timeout_ms: int) -> bool:
         """Tell whether a session timeout is within the bounds, both included."""

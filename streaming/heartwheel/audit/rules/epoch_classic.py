@@ -37,7 +37,9 @@ def classic_request(run: EpochRun, event: Event) -> str:
         return _join(run, event)
     if event.type is EventType.LEAVE:
         return _leave(run, event)
-    if event.type is EventType.COMMIT or (event.type is EventType.SYNC and not _keeps_to_protocol(run, event)):
+    if event.type in (EventType.COMMIT, EventType.EXPIRED) or (
+        event.type is EventType.SYNC and not _keeps_to_protocol(run, event)
+    ):
         return REFUSED
     person = _sender(run, event)
     if isinstance(person, str):
@@ -192,8 +194,8 @@ def upgraded(group: Group) -> Modern:
             epoch=group.generation,
             earlier=group.generation if sure else 0,
             proven=sure,
-            patience_ms=member.rebalance_ms if member.protocols else -1,
-            classic_ms=member.session_ms,
+            patience_ms=(member.rebalance_ms or -1) if member.protocols else -1,
+            classic_ms=member.session_ms or -1,
             offers=member.protocols,
             seen_ms=member.seen_ms,
         )
@@ -206,7 +208,8 @@ def upgraded(group: Group) -> Modern:
 def say_upgraded(run: EpochRun) -> None:
     """Start everybody's session anew, each with its own length, and say what has become of the group."""
     for person in run.modern.people.values():
-        run.start(person, SESSION, person.classic_ms)
+        if person.classic_ms > 0:
+            run.start(person, SESSION, person.classic_ms)
     run.say_epoch("group_upgraded", f"Upgrade group {run.group.group_id} from classic to consumer.", "protocol_changed")
 
 
@@ -221,6 +224,8 @@ def carry_on(run: EpochRun, group: Group, shown: int) -> None:
     modern, runs_on = run.modern, group.kind == LOADED
     modern.epoch, modern.target = max(modern.epoch, shown), max(modern.target, shown)
     for person in modern.people.values():
+        if person.classic_ms < 0:
+            continue
         run.start(person, SESSION, person.classic_ms)
         if runs_on:
             end_ms = group.members[person.member_id].deadline_ms
@@ -235,12 +240,12 @@ def downgrade(run: Run, *, rebalances: bool) -> None:
     become_classic_shell(group, modern.epoch)
     group.met_late = modern.met_late
     for person in modern.people.values():
-        patience = person.patience_ms
+        assumed = run.config.default_rebalance_timeout_ms if person.classic_ms > 0 else 0
         member = Member(
             member_id=person.member_id,
             seq=who.take_seq(group),
-            session_ms=person.classic_ms,
-            rebalance_ms=patience if patience >= 0 else run.config.default_rebalance_timeout_ms,
+            session_ms=max(person.classic_ms, 0),
+            rebalance_ms=person.patience_ms if person.patience_ms >= 0 else assumed,
             instance_id=person.instance_id,
             client_id=person.client_id,
             client_host=person.client_host,

@@ -66,7 +66,7 @@ def meet_classic(run: EpochRun, event: Event) -> Person | str:
         epoch=event.generation_id,
         earlier=event.generation_id,
         proven=True,
-        classic_ms=event.session_timeout_ms or run.config.default_session_timeout_ms,
+        classic_ms=run.session_of(event) or -1,
     )
     return enter_late(run, unseen, event.generation_id)
 

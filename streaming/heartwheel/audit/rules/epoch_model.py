@@ -55,7 +55,7 @@ class Person(msgspec.Struct):
         has: its partitions, `None` if not known.
         owed: what it was asked to give back.
         owes: whether it was asked to give something back.
-        classic_ms: session of a member of the classic protocol, ms; 0 of all others.
+        classic_ms: session of a member of the classic protocol, ms, -1 if nobody knows it; 0 of all others.
         offers: name and metadata digest of each protocol of such a member.
         seen_ms: when a request last kept it alive, epoch ms.
         clocks: its running timers, by what they are for.

@@ -68,9 +68,10 @@ class EpochRun(Run):
         heapq.heappush(self.group.heap, (at_ms, OF_GROUP, 0, ""))
 
     def start_session(self, person: Person) -> None:
-        """Start a whole session: of the broker or the group, of a classic member its own."""
+        """Start a whole session: of the broker or the group, of a classic member its own, if anybody knows it."""
         person.seen_ms = self.group.now_ms
-        self.start(person, SESSION, person.classic_ms or self.set_for("session_timeout"))
+        if person.classic_ms >= 0:
+            self.start(person, SESSION, person.classic_ms or self.set_for("session_timeout"))
 
     def start_revocation(self, person: Person) -> None:
         """Start the time that a member has to give partitions back."""

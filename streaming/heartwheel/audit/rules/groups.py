@@ -8,6 +8,7 @@ from typing import Final
 from heartwheel.audit.config import AuditConfig
 from heartwheel.audit.derived import Derived
 from heartwheel.audit.rules import members as who
+from heartwheel.audit.rules.answers import follow_join
 from heartwheel.audit.rules.context import Run
 from heartwheel.audit.rules.epoch_groups import fire_due, first_heartbeat, take
 from heartwheel.audit.rules.epoch_model import CONSUMER
@@ -24,6 +25,7 @@ from heartwheel.audit.rules.model import (
     MEMBER,
     NEVER,
     NOBODY,
+    PREPARING,
     PRESENCE,
     STABLE,
     SYNC,
@@ -39,7 +41,7 @@ from heartwheel.audit.rules.phases import (
 )
 from heartwheel.audit.rules.requests import BAD_TIMEOUT, depart, leave, request
 from heartwheel.audit.rules.ties import Entry, place, running
-from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType
+from heartwheel.wire.events import ACCEPTED, UNCHECKED_GENERATION, Event, EventType
 from heartwheel.wire.group_heartbeats import GroupHeartbeat
 
 _FIELDS: Final = tuple(Group.__struct_fields__)
@@ -222,18 +224,35 @@ def _handle(run: Run, event: Event) -> str:
         return _join(run, event)
     elif kind is EventType.LEAVE:
         return leave(run, event)
+    elif kind is EventType.EXPIRED:
+        _expired_elsewhere(run, event)
     else:
         return request(run, event)
     return ""
 
 
 def _join(run: Run, event: Event) -> str:
-    if not run.allows_session(run.session_of(event)):
+    group, accepted = run.group, event.error_code == ACCEPTED
+    if not accepted and not run.allows_session(run.session_of(event)):
         return BAD_TIMEOUT
-    if run.group.kind == NOBODY and event.member_id:
+    if accepted and event.generation_id > 0 and follow_join(run, event):
+        return ""
+    if group.kind == NOBODY and event.member_id:
         return ""  # it does not say at which generation its group is: what follows does
-    become_classic(run.group)
-    return join(run, event)
+    become_classic(group, event)
+    cause = join(run, event)
+    if accepted and event.leader and group.state == PREPARING:
+        group.leader = event.leader
+    return cause
+
+
+def _expired_elsewhere(run: Run, event: Event) -> None:
+    """Expire a member whose end the coordinator alone knew, as its own log tells it."""
+    group = run.group
+    member = group.members.get(event.member_id) if group.kind in (CLASSIC, LOADED) else None
+    if member is not None and member.deadline_ms == NEVER and not member.joining and not member.syncing:
+        member.expiry, member.timer_ms = "session_timeout", group.now_ms - member.seen_ms
+        _expire(run, member)
 
 
 def _unload(run: Run) -> None:

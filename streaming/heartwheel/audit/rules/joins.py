@@ -11,8 +11,8 @@ from heartwheel.audit.rules import members as who
 from heartwheel.audit.rules.context import Run
 from heartwheel.audit.rules.late import take_over
 from heartwheel.audit.rules.model import COMPLETING, EMPTY, PREPARING, STABLE, Member
-from heartwheel.audit.rules.phases import begin, rebalance_or_complete, write_record
-from heartwheel.wire.events import Event
+from heartwheel.audit.rules.phases import SHOWN, begin, rebalance_or_complete, write_record
+from heartwheel.wire.events import ACCEPTED, Event
 
 FULL = "group_full"
 """What is said of an event for which a group has no room."""
@@ -24,7 +24,8 @@ _LAST_AT_ONCE = 3
 def join(run: Run, event: Event) -> str:
     """Apply a join of a classic group; return `group_full` if there was no room, else nothing."""
     group, member_id = run.group, event.member_id
-    if group.met_late and member_id and member_id not in group.members and member_id not in group.pending:
+    believed = group.met_late or event.error_code == ACCEPTED
+    if believed and member_id and member_id not in group.members and member_id not in group.pending:
         take_over(run, event)
     if not _has_room(run, group.members.get(member_id)):
         who.remove(group, member_id)  # in silence: no verdict, and the join phase is not looked at
@@ -123,9 +124,18 @@ def _again(run: Run, event: Event, member: Member) -> None:
     elif state == STABLE and leads:
         _update(run, event, member)
         rebalance_or_complete(run, "Leader " + written.format("re-joining group during"), "leader_rejoined")
+    elif _leads_on(run, event) and not _changes(event, member):
+        _update(run, event, member)
+        words = f"Member {member.member_id} was let into generation {event.generation_id}; "
+        rebalance_or_complete(run, words + "why the group rebalanced is in no request.", SHOWN)
     elif _changes(event, member):
         _update(run, event, member)
         rebalance_or_complete(run, "Updating metadata for member " + written.format("during"), "member_updated")
+
+
+def _leads_on(run: Run, event: Event) -> bool:
+    """Tell whether the answer shows a rebalance that no request asked for: the coordinator removed somebody unseen."""
+    return event.error_code == ACCEPTED and event.generation_id == run.group.generation + 1
 
 
 def _changes(event: Event, member: Member) -> bool:

@@ -23,7 +23,7 @@ def take_over(run: Run, event: Event) -> Member:
             member_id=event.member_id,
             seq=who.take_seq(group),
             session_ms=run.session_of(event),
-            rebalance_ms=run.config.default_rebalance_timeout_ms,
+            rebalance_ms=run.rebalance_of(event),
             instance_id=instance,
             client_id=event.client_id,
             client_host=event.client_host,
@@ -59,18 +59,25 @@ def is_ahead(group: Group, event: Event) -> bool:
     return group.renewed_ms >= 0 and all(one.joining or one.member_id in group.unsynced for one in heard)
 
 
-def catch_up(run: Run, event: Event) -> None:
-    """Move a group to the generation that a member speaks of; it is a loaded group from then on."""
+def catch_up(run: Run, generation: int, *, quiet: bool = False) -> None:
+    """Move a group to the generation that a member speaks of; it is a loaded group from then on.
+
+    It may go back, if the coordinator's answer shows that: then what it comes to later may have been there before.
+    """
     group, before = run.group, run.group.generation
     if group.kind == CLASSIC:
         _leave_phases(run)
+    if generation <= before:
+        group.note_read()
+        group.rebalance_generation = -1
     unseen = group.state == EMPTY and not group.members
-    group.kind, group.generation = LOADED, event.generation_id
+    group.kind, group.generation, group.unproven = LOADED, generation, False
     if unseen:
         return
-    words = f"Group {group.group_id} moved on from generation {before} to {event.generation_id}, "
-    run.say("rebalance_completed", words + "as a request at that generation shows.", "generation_advanced",
-            leader=group.leader)  # fmt: skip
+    if generation > before and not quiet:
+        words = f"Group {group.group_id} moved on from generation {before} to {generation}, "
+        run.say("rebalance_completed", words + "as a request at that generation shows.", "generation_advanced",
+                leader=group.leader)  # fmt: skip
     if group.state != STABLE:
         group.came_from, group.state = group.state, STABLE
 
@@ -86,11 +93,12 @@ def _leave_phases(run: Run) -> None:
             run.reset(member)
 
 
-def become_classic(group: Group) -> None:
+def become_classic(group: Group, event: Event) -> None:
     """Hold a group to the classic protocol from its first join on; who is there stands as after a load."""
     if group.kind == CLASSIC:
         return
     group.met_late = group.kind == LOADED
+    group.unproven = group.met_late and event.error_code is not None
     if group.rebalance_generation == group.generation and group.phase_ms == group.now_ms:
         group.note_read()  # a second rebalance of this generation and millisecond is another one
     group.kind, group.confirmed = CLASSIC, False

@@ -79,13 +79,24 @@ def absent(group: Group) -> list[Member]:
 
 
 def all_joined(group: Group) -> bool:
-    """Tell whether every member waits for the end of the join phase, and nobody is pending."""
+    """Tell whether every member waits for the end of the join phase, and nobody is pending.
+
+    As long as there may be members that nobody saw, it can be told of a group without any alone.
+    """
+    if group.unproven and group.members:
+        return False
     return not group.pending and not absent(group)
 
 
-def patience_ms(group: Group) -> int:
-    """Tell how long the group waits for its members: the longest of their rebalance timeouts, ms."""
-    return max((member.rebalance_ms for member in group.members.values()), default=0)
+def patience_ms(group: Group) -> int | None:
+    """Return how long the group waits for its members: the longest of their rebalance timeouts, ms.
+
+    It is `None` if nobody knows one of them, or whether there are more.
+    """
+    known = [member.rebalance_ms for member in group.members.values()]
+    if group.unproven or not all(known):
+        return None
+    return max(known, default=0)
 
 
 def elect(group: Group) -> bool:

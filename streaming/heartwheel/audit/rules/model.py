@@ -28,8 +28,8 @@ class Member(msgspec.Struct):
     Args:
         member_id: who.
         seq: rises with every member that comes.
-        session_ms: its session timeout.
-        rebalance_ms: its rebalance timeout.
+        session_ms: its session timeout; 0 while nobody knows it.
+        rebalance_ms: its rebalance timeout; likewise.
         instance_id: its instance id, if it is static.
         client_id: shown to people.
         client_host: shown to people.
@@ -103,6 +103,8 @@ class Group(msgspec.Struct):
         forget_ms: when the group is forgotten, epoch ms.
         rebalance_generation: the generation of a loaded group that was sent to rebalance.
         met_late: whether it was a loaded group before its first join.
+        unproven: whether it was met so by a source that knows the coordinator's answers, so that they alone tell when
+            everybody has joined.
         confirmed: whether a member of the classic group has agreed with its generation.
         away: whether its coordinator is away.
         record: what would be read at a load.
@@ -142,6 +144,7 @@ class Group(msgspec.Struct):
     forget_ms: int = NEVER
     rebalance_generation: int = -1
     met_late: bool = False
+    unproven: bool = False
     confirmed: bool = False
     away: bool = False
     record: Record = msgspec.field(default_factory=Record)

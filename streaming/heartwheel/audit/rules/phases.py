@@ -11,6 +11,9 @@ from heartwheel.audit.rules.context import Run
 from heartwheel.audit.rules.java import buckets_for, walk
 from heartwheel.audit.rules.model import COMPLETING, EMPTY, NEVER, PREPARING, STABLE, Group, Record
 
+SHOWN = "generation_advanced"
+"""The cause of what an accepted request shows to be so; for which other cause it came, nobody knows."""
+
 
 def rebalance_or_complete(run: Run, reason: str, cause: str) -> None:
     """Begin a join phase, or, if one runs, end it if everybody has joined and it is not the initial one."""
@@ -28,19 +31,20 @@ def begin(run: Run, reason: str, cause: str) -> None:
     group.unsynced = {}
     group.sync_ms = NEVER
     patience = who.patience_ms(group)
-    initial = group.state == EMPTY
+    initial = group.state == EMPTY and patience is not None
     delay = run.config.group_initial_rebalance_delay_ms
+    longest = max(patience, delay) if initial and patience is not None else patience
     run.say(
         "rebalance_triggered",
         reason,
         cause,
-        deadline_ms=group.now_ms + (max(patience, delay) if initial else patience),
+        deadline_ms=None if longest is None else group.now_ms + longest,
         awaiting=tuple(member.member_id for member in who.absent(group)),
     )
     group.phase_ms = group.now_ms
     group.came_from, group.state = group.state, PREPARING
     group.initial = initial
-    if initial:
+    if initial and patience is not None:
         _extend_initial(run, delay, max(patience - delay, 0))
     elif who.all_joined(group):
         complete(run, "all_joined")
@@ -73,8 +77,8 @@ def complete_if_all_joined(run: Run) -> None:
 def complete(run: Run, cause: str) -> None:
     """End the join phase: who is absent and dynamic goes, the next generation stands or the group is empty."""
     group = run.group
-    group.join_ms = NEVER
-    gone = _remove_absent(run)
+    group.join_ms, group.unproven = NEVER, False
+    gone = _remove_absent(run, silently=cause == SHOWN)
     if not who.elect(group) and group.members:
         group.initial = False
         run.start_join_timer(who.patience_ms(group))
@@ -89,17 +93,22 @@ def complete(run: Run, cause: str) -> None:
         become_empty(run, gone)
 
 
-def _remove_absent(run: Run) -> tuple[str, ...]:
+def _remove_absent(run: Run, *, silently: bool) -> tuple[str, ...]:
     group = run.group
     away = {member.member_id: member for member in who.absent(group)}
-    gone = {member_id: member for member_id, member in away.items() if member.instance_id is None}
+    gone = {
+        member_id: member
+        for member_id, member in away.items()
+        # Whether a static member of which no session runs is still there, nobody knows.
+        if member.instance_id is None or (silently and member.deadline_ms == NEVER)
+    }
     order = walk(away, group.buckets or 16)
     for member_id in gone:
         who.remove(group, member_id)
     # From the table of the members Kafka takes them into one of all who are absent, and from that into another one.
     for ids in (away, gone):
         order = walk([member_id for member_id in order if member_id in ids], buckets_for(len(ids)))
-    for member_id in order:
+    for member_id in () if silently else order:
         run.say_expired(gone[member_id], "rebalance_timeout", group.now_ms - group.phase_ms)
     return tuple(order)
 
@@ -160,7 +169,7 @@ def sync_timer_fires(run: Run) -> None:
     late = walk(waited_for, buckets_for(len(waited_for)))  # Kafka goes through a copy of its set
     if group.state not in (COMPLETING, STABLE) or not late:
         return
-    waited = who.patience_ms(group)
+    waited = who.patience_ms(group) or 0
     gone = [who.remove(group, member_id) for member_id in late]
     for member in gone:
         if member is not None:  # else the old id of a static member that came back: nobody's any more

@@ -31,10 +31,11 @@ def renew(group: Group, from_ms: int) -> None:
             if deadline < member.filed_ms:
                 member.filed_ms = deadline
                 heapq.heappush(group.heap, (deadline, MEMBER, member.seq, member.member_id))
-    part_ms = group.join_delay_ms if group.initial else patience_ms(group)
-    if NEVER != group.join_ms < from_ms + part_ms:
+    patience = patience_ms(group)
+    part_ms = group.join_delay_ms if group.initial else patience
+    if part_ms is not None and NEVER != group.join_ms < from_ms + part_ms:
         group.join_ms, group.join_from_ms = from_ms + part_ms, from_ms
         heapq.heappush(group.heap, (group.join_ms, JOIN, 0, ""))
-    if NEVER != group.sync_ms < from_ms + patience_ms(group):
-        group.sync_ms, group.sync_from_ms = from_ms + patience_ms(group), from_ms
+    if patience is not None and NEVER != group.sync_ms < from_ms + patience:
+        group.sync_ms, group.sync_from_ms = from_ms + patience, from_ms
         heapq.heappush(group.heap, (group.sync_ms, SYNC, 0, ""))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from heartwheel.audit.rules import members as who
+from heartwheel.audit.rules.answers import follow
 from heartwheel.audit.rules.context import Run
 from heartwheel.audit.rules.joins import FULL, adding
 from heartwheel.audit.rules.late import catch_up, is_ahead, take_over
@@ -31,7 +32,7 @@ from heartwheel.audit.rules.phases import (
     rebalance_or_complete,
     stabilized,
 )
-from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType, Leaving
+from heartwheel.wire.events import FROM_MEMBERS, UNCHECKED_GENERATION, Event, EventType, Leaving
 from heartwheel.wire.verdicts import POLL_TIMEOUT_WORDS
 
 _NAMES_PROTOCOL = 5
@@ -46,6 +47,8 @@ def request(run: Run, event: Event) -> str:
     group = run.group
     if event.type is EventType.SYNC and _names_no_protocol(event):
         return ""
+    if event.error_code in FROM_MEMBERS and event.generation_id != UNCHECKED_GENERATION:
+        follow(run, event)
     if group.kind == PRESENCE:
         return _of_presence(run, event)
     if group.kind == LOADED:
@@ -53,7 +56,7 @@ def request(run: Run, event: Event) -> str:
     if group.kind == NOBODY:
         return _first(run, event)
     if is_ahead(group, event):
-        catch_up(run, event)
+        catch_up(run, event.generation_id)
         return _of_loaded(run, event)
     _of_classic(run, event)
     return ""
@@ -137,7 +140,7 @@ def _of_loaded(run: Run, event: Event) -> str:
     if event.generation_id not in (UNCHECKED_GENERATION, group.generation):
         if not is_ahead(group, event):
             return ""
-        catch_up(run, event)
+        catch_up(run, event.generation_id)
     if event.member_id not in group.members:
         if len(group.members) >= run.config.group_max_size:
             return FULL
@@ -301,7 +304,8 @@ def _depart_from_loaded(run: Run, reason: str, cause: str) -> None:
         group.generation += 1
         become_empty(run)
     elif first:
-        run.say("rebalance_triggered", reason, cause, deadline_ms=group.now_ms + who.patience_ms(group))
+        patience = who.patience_ms(group)
+        run.say("rebalance_triggered", reason, cause, deadline_ms=None if patience is None else group.now_ms + patience)
 
 
 __all__ = ["CLASSIC", "STABLE", "depart", "leave", "request"]

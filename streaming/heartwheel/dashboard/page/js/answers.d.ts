@@ -347,6 +347,7 @@ export interface Group {
   kind: string | null;
   generation_id: number;
   members: number | null;
+  unknown_sessions: number;
   last: LastChange | null;
   blocked: Blocked | null;
   storm: Storm | null;
@@ -395,6 +396,7 @@ export interface GroupAnswer {
   kind: string | null;
   generation_id: number;
   members: number | null;
+  unknown_sessions: number;
   last: LastChange | null;
   blocked: Blocked | null;
   storm: Storm | null;
@@ -455,7 +457,7 @@ export interface HistoryEvent {
 }
 
 /** The request that an event stands for. */
-export type EventType = "commit" | "heartbeat" | "join" | "leave" | "load" | "sync" | "unload";
+export type EventType = "commit" | "expired" | "heartbeat" | "join" | "leave" | "load" | "sync" | "unload";
 
 /** The time between two events, epoch ms and ms. */
 export interface Gap {

@@ -1,0 +1,105 @@
+"""Groups whose members joined before anybody listened, by a source that knows what the coordinator answers."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.machine import GroupMachine
+from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState
+from heartwheel.wire.events import Event, EventType, Protocol
+from heartwheel.wire.verdicts import Kind, Verdict
+from support.answered_world import STEP_MS, T0, World, lived_world
+
+Expired = tuple[str, str, int]
+
+
+class Reader:
+    """The rules, as they follow a group from some moment on."""
+
+    def __init__(self, world: World, start_ms: int, *, broker_log: bool) -> None:
+        self.verdicts: list[Verdict] = []
+        self.machine = GroupMachine(Group("g"), world.config, self.verdicts.append)
+        for at_ms, event in world.since(start_ms, broker_log=broker_log):
+            self.machine.apply(event, at_ms)
+        self.machine.advance(world.now_ms)
+
+    def expired(self) -> set[Expired]:
+        """Return who was expired, why, and when."""
+        return expired_of(self.verdicts)
+
+
+def expired_of(verdicts: list[Verdict], since_ms: int = 0) -> set[Expired]:
+    """Return the expiries among verdicts since a moment."""
+    return {
+        (verdict.member_id or "", verdict.expiry_reason, verdict.time_ms)
+        for verdict in verdicts
+        if verdict.expiry_reason is not None and verdict.time_ms >= since_ms
+    }
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("broker_log", [False, True])
+def test_p1_verdicts_on_the_rest_of_a_log_are_right_or_absent(seed: int, broker_log: bool) -> None:  # noqa: FBT001
+    """Wherever a tap begins, it expires whom the coordinator expired, then and for that cause, and nobody else.
+
+    The group ends where the coordinator has it; and with the coordinator's own log no member that was heard is missed.
+    """
+    world = lived_world(seed)
+    cuts = random.Random(seed)
+    for _ in range(8):
+        start_ms = cuts.randrange(T0, world.now_ms - 26_000)
+        reader = Reader(world, start_ms, broker_log=broker_log)
+        truth, group = expired_of(world.verdicts, start_ms), reader.machine.group
+        assert not _without(reader.expired(), truth), (seed, start_ms - T0)
+        if world.living:
+            assert (group.state, group.generation) == (world.group.state, world.group.generation), (seed, start_ms - T0)
+            assert {client.member_id for client in world.living} <= group.members.keys()
+        if broker_log:
+            lines = world.since(start_ms, broker_log=False)
+            heard = {event.member_id for _, event in lines if event.type is EventType.HEARTBEAT}
+            missed = _without({each for each in truth if each[0] in heard}, reader.expired())
+            assert not missed, (seed, start_ms - T0)
+
+
+def _without(some: set[Expired], others: set[Expired]) -> set[Expired]:
+    """Return what is in no other set: the end of a join phase is known by the first request after it, a step later."""
+    return {
+        (member_id, reason, at_ms)
+        for member_id, reason, at_ms in some
+        if not any((member_id, reason) == other[:2] and abs(at_ms - other[2]) <= STEP_MS for other in others)
+    }
+
+
+def test_p1_accepted_heartbeat_ends_a_rebalance_that_is_none() -> None:
+    """A member seemed to leave, and Kafka knew nothing of it: who beats on is in a Stable group, as Kafka says."""
+    verdicts: list[Verdict] = []
+    group = Group("g")
+    machine = GroupMachine(group, CoordinatorConfig(), verdicts.append)
+    for member_id in ("a", "b"):
+        joins = Event(group_id="g", type=EventType.JOIN, assigned_member_id=member_id, api_version=3,
+                      session_timeout_ms=6_000, rebalance_timeout_ms=20_000, protocol_type="consumer",
+                      protocols=(Protocol("range"),))  # fmt: skip
+        machine.apply(joins, T0)
+    machine.advance(T0 + 6_000)
+    machine.apply(Event(group_id="g", type=EventType.SYNC, member_id="a", generation_id=1, error_code=0), T0 + 6_000)
+    machine.apply(Event(group_id="g", type=EventType.LEAVE, member_id="a"), T0 + 7_000)
+    assert group.state is GroupState.PREPARING_REBALANCE
+    for at_ms in range(7_500, 60_000, 500):
+        machine.apply(Event(group_id="g", member_id="b", generation_id=1, error_code=0), T0 + at_ms)
+    assert (group.state, group.generation, list(group.members)) == (GroupState.STABLE, 1, ["b"])
+    assert not any(verdict.expiry_reason for verdict in verdicts)
+
+
+@pytest.mark.parametrize("generation", [1, 2, 4, 9])
+def test_group_that_seemed_empty_is_where_its_members_are_accepted(generation: int) -> None:
+    """Whatever was believed of a group: a member whose heartbeat Kafka accepts is in it, at the generation it names."""
+    verdicts: list[Verdict] = []
+    group = Group("g", kind=GroupKind.CLASSIC, generation=4, confirmed=True)
+    machine = GroupMachine(group, CoordinatorConfig(), verdicts.append)
+    machine.apply(Event(group_id="g", member_id="a", generation_id=generation, error_code=0), T0)
+    assert (group.state, group.generation, list(group.members)) == (GroupState.STABLE, generation, ["a"])
+    assert [(each.kind, each.member_count) for each in verdicts] == [(Kind.REBALANCE_COMPLETED, 1)]
+    assert machine.next_deadline_ms() == NEVER
