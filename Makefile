@@ -75,7 +75,7 @@ rivals: $(CLASSES) ## the same topic through what else Spark has; Kafka's own ti
 	@PYTHONPATH=tests $(BIN)/python -m benchmarks.rivals $(ARGS)
 
 # atheris is not in the lock: it has wheels for some platforms only, and without it Hypothesis does the work.
-fuzz: $(STAMP) ## throw hostile records at decoders and shards; MINUTES=5
+fuzz: $(STAMP) ## throw hostile records at decoders and shards, and lines at explain; MINUTES=5
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || \
 	  $(BIN)/python -m pip install -q --disable-pip-version-check --only-binary :all: 'atheris>=3,<4' || true
 	@$(BIN)/python tests/fuzz/fuzz_records.py --minutes $(MINUTES)

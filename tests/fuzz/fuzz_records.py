@@ -1,4 +1,4 @@
-"""Fuzz the way of a record through the engine, for as long as you like: `make fuzz MINUTES=10`.
+"""Fuzz the way of records through the engine and of lines through `explain`, for as long as you like: `make fuzz`.
 
 With atheris, which follows the coverage of our own code; where it cannot be installed, with Hypothesis and new seeds.
 What fails is written to artifacts/fuzz; put it into tests/fuzz/corpus, where the test run looks at it for ever.
@@ -16,6 +16,8 @@ from typing import Final
 
 HERE: Final = Path(__file__).parent
 FOUND: Final = Path("artifacts/fuzz")
+LINE: Final = b"GroupCoordinator "
+"""What makes the fuzzer's bytes a line of a broker's log."""
 SEPARATOR: Final = b"\n\xff\n"
 """Cuts the fuzzer's bytes into the records of a batch; JSON never holds it."""
 
@@ -36,13 +38,19 @@ def _with_atheris(seconds: int) -> int:
     import atheris  # noqa: PLC0415 - an optional tool
 
     with atheris.instrument_imports(include=["heartwheel"]):
+        import heartwheel.explain.scan  # noqa: PLC0415 - imported now, so that its coverage is seen
         import heartwheel.operations_job.advance  # noqa: PLC0415 - imported now, so that its coverage is seen
         import heartwheel.spark.state_function  # noqa: F401, PLC0415 - likewise
+    from fuzz.line_oracle import check_cost, check_line  # noqa: PLC0415 - likewise
     from fuzz.operations_oracle import check_operations, is_operation  # noqa: PLC0415 - likewise
     from fuzz.oracle import accepted, check_records  # noqa: PLC0415 - likewise
 
     def one_input(data: bytes) -> None:
         values = data.split(SEPARATOR)[:8]
+        if LINE in values[0]:
+            check_line(values[0])
+            check_cost(values[0])
+            return
         # The whole way costs a hundred times as much as the decoder: only batches with something in them take it.
         if any(accepted(value) for value in values):
             check_records([(None, value) for value in values])
