@@ -132,3 +132,62 @@ def test_times_without_lines_part_what_was_read() -> None:
     lines.insert(3, Line(b"a line of another logger", 99))
     runs = log.runs(lines, 2_500)
     assert [[each.offset for each in run if each.offset != 99] for run in runs] == [[0, 1, 2], [3, 4], [5, 6, 7]]
+
+
+@pytest.mark.parametrize("logger", [" (kafka.request.logger)", ""])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a (GroupCoordinator)",
+        " (kafka.coordinator.group.GroupCoordinator)",
+        "a [kafka-1",
+        "a}",
+        " " * 32_000,
+        "\n}\n" * 9_000,
+    ],
+    ids=["class", "logger", "thread", "brace", "spaces", "line breaks"],
+)
+def test_members_are_read_whatever_they_are_called(name: str, logger: str) -> None:
+    """An id may hold a logger, a thread or 32 KiB of spaces: the line ends where its JSON does."""
+    text = heartbeat(T0, name).removesuffix(" (kafka.request.logger)") + logger
+    assert _read(text).request["memberId"] == name
+
+
+def test_long_requests_are_read() -> None:
+    """The leader of a large group sends the assignments of all its members in one request."""
+    assignments = [{"memberId": f"m-{number}", "assignment": "x" * 1_000} for number in range(1_000)]
+    request = {
+        "groupId": "g",
+        "generationId": 1,
+        "memberId": "m-1",
+        "groupInstanceId": None,
+        "assignments": assignments,
+    }
+    assert len(_read(line(T0, 14, request, {"errorCode": 0})).request["assignments"]) == 1_000
+
+
+@pytest.mark.parametrize(
+    "request_json",
+    ['{"a":' * 5_000 + "1" + "}" * 5_000, "[" * 50_000, "9" * 5_000, '{"totalTimeMs":1e300}', '{"totalTimeMs":-1}', ""],
+)
+def test_hostile_lines_are_counted(request_json: str) -> None:
+    """No line ends a tap: what is no request is unreadable, also beside an honest one."""
+    log = RequestLog()
+    text = f'[2026-11-22 02:12:24,836] DEBUG Completed request:{{"a":"JOIN_GROUP","request":{request_json}}}'
+    assert log.read(text.encode(), 0) is None
+    assert (log.lines, log.unreadable) == (1, 1)
+
+
+def test_a_mistake_about_a_line_costs_that_line_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever reading raises, the line is counted, and the next one is read."""
+    log, text = RequestLog(), heartbeat(T0).encode()
+
+    def read(*_: object) -> object:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("heartwheel.explain.layouts.Layout.read", read)
+        assert log.read(text, 0) is None
+        assert log.time_of(text) is None
+    assert log.unreadable == 1
+    assert log.read(text, 0) is not None

@@ -90,10 +90,18 @@ class Layout:
         zone: that of times that name none.
         now_ms: epoch ms, to guess the year where a layout leaves it out; the present if absent.
         needle: what every message has in it, at its begin.
+        is_json: whether a message is JSON behind its needle, which ends with the last brace of its line, however long.
     """
 
-    def __init__(self, zone: LocalZone | None = None, *, now_ms: int | None = None, needle: str = NEEDLE) -> None:
-        self._needle = needle
+    def __init__(
+        self,
+        zone: LocalZone | None = None,
+        *,
+        now_ms: int | None = None,
+        needle: str = NEEDLE,
+        is_json: bool = False,
+    ) -> None:
+        self._needle, self._is_json = needle, is_json
         self.zone = zone or LocalZone()
         self._now_ms = wall_ms() if now_ms is None else now_ms
 
@@ -177,11 +185,14 @@ class Layout:
             end = re.search(r'(?<!\\)"', message)
             tail = message[end.start() :] if end else ""
             message = (message[: end.start()] if end else message).replace('\\"', '"')
+        elif self._is_json:
+            end_of_json = message.rfind("}") + 1
+            message, tail = message[:end_of_json], message[end_of_json:]
         else:
             message, tail = _cut(message)
         if head.count('"') % 2 and '""' in message:  # CSV doubles the quotes of a quoted field
             message = message.replace('""', '"')
-        if len(message) > MESSAGE_CHARS_MAX:
+        if len(message) > MESSAGE_CHARS_MAX and not self._is_json:
             why = f"{len(message):,} characters, at most {MESSAGE_CHARS_MAX:,}"
             yield Message(None, False, message[:_HEAD_CHARS], unreadable=why)
             return

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from heartwheel.explain.layouts import Layout
+from heartwheel.explain.layouts import Layout, Message
 from heartwheel.explain.local_zone import LocalZone
 from heartwheel.tap.log_tail import Line
 
@@ -49,6 +49,9 @@ class _Logged(msgspec.Struct, rename="camel"):
     total_time_ms: float = 0.0
     connection: str = ""
 
+
+_TOOK_MS_MAX: Final = 86_400_000
+"""Longest time that a request takes, ms: a join waits for as long as the longest rebalance timeout."""
 
 _decode: Final = msgspec.json.Decoder(_Logged).decode
 
@@ -92,7 +95,7 @@ class RequestLog:
     """
 
     def __init__(self, zone: LocalZone | None = None) -> None:
-        self._layout = Layout(zone, needle=NEEDLE)
+        self._layout = Layout(zone, needle=NEEDLE, is_json=True)
         self.newest_ms = -1
         self.lines = 0
         self.unreadable = 0
@@ -101,8 +104,15 @@ class RequestLog:
         """Return when a line was logged, epoch ms; `None` for one that is not of the logger."""
         if _NEEDLE not in line:
             return None
-        message = next(self._layout.read(line), None)
+        message = self._message(line)
         return None if message is None else message.time_ms
+
+    def _message(self, line: bytes) -> Message | None:
+        """Return what a line of the logger says; `None` if it cannot be read, whatever a client has put into it."""
+        try:
+            return next(self._layout.read(line), None)
+        except Exception:  # noqa: BLE001 - no line ends a tap: it is counted by `read`
+            return None
 
     def first_time(self, lines: Sequence[Line]) -> int | None:
         """Return when the first of some lines was logged that is of the logger, epoch ms; `None` if none is."""
@@ -132,13 +142,9 @@ class RequestLog:
         self.lines += 1
         if not any(name in line for name in _NAMES) and not any(name in line for name in _QUOTED_NAMES):
             return None
-        message = next(self._layout.read(line), None)
-        if message is None or message.time_ms is None:
-            self.unreadable += 1
-            return None
-        try:
-            logged = _decode(message.text[message.text.index("{") : message.text.rindex("}") + 1])
-        except (msgspec.DecodeError, ValueError, RecursionError):
+        message = self._message(line)
+        logged = None if message is None or message.time_ms is None else _logged(message.text)
+        if message is None or message.time_ms is None or logged is None:
             self.unreadable += 1
             return None
         header = logged.request_header
@@ -155,6 +161,15 @@ class RequestLog:
             message.time_ms,
             f"{message.time_ms}-{offset}",
         )
+
+
+def _logged(text: str) -> _Logged | None:
+    """Decode a request and its answer; `None` if that is none."""
+    try:
+        logged = _decode(text[text.index("{") :])
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    return logged if 0 <= logged.total_time_ms <= _TOOK_MS_MAX else None
 
 
 def _host_of(connection: str) -> str | None:
