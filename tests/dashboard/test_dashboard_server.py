@@ -104,7 +104,7 @@ def test_a_taken_port_is_told_with_another_one() -> None:
         second = HttpServer(create_app(Picture(), Settings()), host="127.0.0.1", port=port)
         with pytest.raises(HttpServerError, match=str(port)) as told_error:
             second.start()
-    assert f"--port {port + 1}" in str(told_error.value.hint)
+    assert f"HEARTWHEEL_DASHBOARD__PORT={port + 1}" in str(told_error.value.hint)
 
 
 def test_an_address_that_is_not_ours_is_told() -> None:

@@ -198,6 +198,20 @@ def test_the_body_with_the_oldest_progress_gives_way() -> None:
     assert (slow_ended, fast_ended, answered_ended) == (["ended"], [], [])
 
 
+def test_what_is_held_is_counted_over_all_connections() -> None:
+    """What fits is held until it is released; what does not is refused, and nothing is held of its connection."""
+    connections = Connections(Limits(body_bytes=10_000))
+    first, second = (admitted(connections, "a", Stage.READING, 0.0)[0] for _ in range(2))
+    assert connections.hold(first, FREE_BYTES + 8_000, 0.0)
+    assert connections.hold(second, FREE_BYTES, 0.0)
+    assert not connections.hold(second, 8_000, 0.0)
+    assert (connections.body_bytes, second.received_bytes) == (8_000, 0)
+    connections.release(first)
+    assert connections.hold(second, FREE_BYTES + 8_000, 0.0)
+    connections.forget(second)
+    assert connections.body_bytes == 0
+
+
 def test_few_bodies_of_an_address_may_stall() -> None:
     """Beyond its few, bodies of one address that stall for a second are broken off; other addresses keep theirs."""
     connections = Connections(Limits(reading_per_address=2, request_s=NEVER_S))

@@ -1314,11 +1314,11 @@ MUTANTS: Final = (
     ),
     Mutant(
         "bodies are counted, and never too many",
-        f"{_ENGINE}/http_server/protocol.py",
-        "if not self._connections.hold(self._connection, len(data), now):",
-        "if self._connections.hold(self._connection, len(data), now) is None:",
+        f"{_ENGINE}/http_server/connections.py",
+        "while self._body_bytes > self.limits.body_bytes and connection.body_bytes:",
+        "while False and connection.body_bytes:",
         "P6",
-        f"{_BODIES}::test_all_bodies_have_one_budget",
+        f"{_BODIES}::test_what_is_held_is_counted_over_all_connections",
     ),
     # -- what a coordinator's answers prove
     Mutant(
