@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from heartwheel.broker.jars import default_cache_dir, locked_jars
-from heartwheel.cli.broker_checks import rate_clock
+from heartwheel.cli.broker_checks import rate_clock, rate_durability, rate_skew
 from heartwheel.cli.checks import (
     Check,
     Status,
@@ -22,6 +22,7 @@ from heartwheel.cli.checks import (
     check_private_files,
 )
 from heartwheel.cli.tap_checks import rate_request_logs
+from heartwheel.kafka.topics import TopicState
 from heartwheel.settings import Settings, load_settings
 from heartwheel.spark.session import archive_file
 from heartwheel.tap.cost import cost_in_words
@@ -90,8 +91,42 @@ def test_checkpoint_below_a_file_is_bad(settings: Settings) -> None:
 
 def test_remote_checkpoint_is_left_to_spark() -> None:
     """An address that only Spark can reach is skipped, not guessed at."""
-    remote = load_settings(overrides=["checkpoint.location=s3a://bucket/heartwheel"]).settings
+    remote = load_settings(overrides=["checkpoint.location=hdfs://name/heartwheel"]).settings
     assert check_checkpoint(remote).status is Status.SKIPPED
+
+
+@pytest.mark.parametrize("scheme", ["s3a", "s3", "gs", "wasbs", "unheard-of"])
+def test_a_store_that_cannot_rename_in_one_step_is_warned_of(scheme: str) -> None:
+    """There nothing keeps two jobs on one checkpoint apart."""
+    check = check_checkpoint(load_settings(overrides=[f"checkpoint.location={scheme}://bucket/heartwheel"]).settings)
+    assert (check.status, check.detail.partition(" ")[0]) == (Status.WARN, f"{scheme}://")
+    assert "second job" in check.hint
+
+
+@pytest.mark.parametrize(("skew_ms", "status"), [(None, "skipped"), (0, "ok"), (999, "ok"), (1_000, "warn")])
+def test_clocks_of_brokers_that_are_apart_are_a_warning(skew_ms: int | None, status: str) -> None:
+    """Nothing is wrong by itself, but a new leader lets time jump or stand."""
+    assert rate_skew(skew_ms).status == status
+
+
+@pytest.mark.parametrize(
+    ("replicas", "settings", "words"),
+    [
+        (3, {}, ""),
+        (1, {}, "replication factor 1"),
+        (3, {"min.insync.replicas": "1"}, "min.insync.replicas is 1 of 3: a heartbeat is lost with one broker"),
+        (3, {"min.insync.replicas": "3"}, "cannot be written while one broker is away"),
+        (3, {"unclean.leader.election.enable": "true"}, "unclean.leader.election.enable is true"),
+        (3, {"cleanup.policy": "compact"}, "cleanup.policy is compact, should be delete"),
+        (3, {"retention.ms": "60000"}, "retention.ms is 60000"),
+    ],
+)
+def test_a_cluster_that_may_lose_heartbeats_is_warned_of(replicas: int, settings: dict[str, str], words: str) -> None:
+    """Acknowledged heartbeats that a cluster loses are silence: each way is named."""
+    right = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false", "cleanup.policy": "delete"}
+    check = rate_durability(TopicState("beats", 4, replicas, right | settings))
+    assert check.status is (Status.WARN if words else Status.OK)
+    assert words in check.detail
 
 
 @pytest.mark.parametrize(

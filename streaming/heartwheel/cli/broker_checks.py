@@ -12,7 +12,7 @@ from heartwheel.live.log_clock import SKEW_MS_MIN
 from heartwheel.settings import Settings
 
 if TYPE_CHECKING:
-    from heartwheel.kafka.topics import Difference
+    from heartwheel.kafka.topics import Difference, TopicState
     from heartwheel.wire.job import SilentPartition, TickerState
 
 
@@ -52,7 +52,7 @@ def check_broker(settings: Settings) -> Iterator[Check]:
         yield from (Check(name, Status.SKIPPED, "needs the topics") for name in _OF_TOPICS)
     else:
         yield _check_times(settings)
-        yield from _check_durability(settings)
+        yield _check_durability(settings)
         yield from _check_ticks(settings)
         yield _check_clock(settings)
 
@@ -97,19 +97,28 @@ def _named(partitions: tuple[int, ...]) -> str:
     return ", ".join(map(str, partitions[:_NAMED_MAX])) + more
 
 
-def _check_durability(settings: Settings) -> Iterator[Check]:
-    """Look at what lets a cluster lose heartbeats that it has acknowledged: a member may be expired by each."""
+def _check_durability(settings: Settings) -> Check:
     from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
     from heartwheel.kafka.topics import describe_topics
-    from heartwheel.spark.topic_guard import problems_of
 
     kafka = settings.kafka
     topic = kafka.topics.heartbeats
     try:
         state = describe_topics(kafka.bootstrap_servers, [topic], properties=kafka.client)[topic]
     except (KafkaUnreachableError, KafkaRefusedError) as error:
-        yield failed("durability", error)
-        return
+        return failed("durability", error)
+    return rate_durability(state)
+
+
+def rate_durability(state: TopicState) -> Check:
+    """Rate what lets a cluster lose heartbeats that it has acknowledged: a member may be expired by each.
+
+    Args:
+        state: what the cluster says of the heartbeat topic.
+    """
+    from heartwheel.spark.topic_guard import problems_of
+
+    topic = state.name
     faults = [f"{each.setting} is {each.found}, should be {each.wanted}" for each in problems_of(state)]
     replicas, least = state.replication_factor, state.settings.get("min.insync.replicas", "1")
     if state.settings.get("unclean.leader.election.enable") == "true":
@@ -121,9 +130,8 @@ def _check_durability(settings: Settings) -> Iterator[Check]:
         faults.append(f"min.insync.replicas is {least} of {replicas}: a heartbeat {at_most}")
     if faults:
         hint = "replication factor 3, min.insync.replicas=2, unclean.leader.election.enable=false"
-        yield Check("durability", Status.WARN, f"{topic}: {'; '.join(faults)}", hint)
-    else:
-        yield Check("durability", Status.OK, f"{replicas} replicas, {least} in sync for each acknowledged heartbeat")
+        return Check("durability", Status.WARN, f"{topic}: {'; '.join(faults)}", hint)
+    return Check("durability", Status.OK, f"{replicas} replicas, {least} in sync for each acknowledged heartbeat")
 
 
 def _check_ticks(settings: Settings) -> Iterator[Check]:

@@ -140,10 +140,18 @@ def check_private_files(settings: Settings) -> Iterator[Check]:
 
 def check_checkpoint(settings: Settings) -> Check:
     """Look whether the checkpoint can be written, and belongs to this version and configuration; write nothing."""
-    from heartwheel.settings.locations import folder_of, is_local
+    from heartwheel.settings.locations import (
+        ONE_JOB_HINT,
+        folder_of,
+        is_local,
+        renames_atomically,
+        without_atomic_rename,
+    )
     from heartwheel.spark.checkpoint import CheckpointError, open_checkpoint, read_manifest
 
     location = settings.checkpoint.location
+    if not renames_atomically(location):
+        return Check("checkpoint", Status.WARN, without_atomic_rename(location), ONE_JOB_HINT)
     if not is_local(location):
         return Check("checkpoint", Status.SKIPPED, f"{location} is not a local folder", "Spark checks it at the start")
     try:

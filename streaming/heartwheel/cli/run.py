@@ -15,6 +15,7 @@ from heartwheel.cli.signals import stopped_by_signals
 from heartwheel.cli.topics import operations_specs, topic_specs
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import Settings
+from heartwheel.settings.locations import ONE_JOB_HINT, renames_atomically, without_atomic_rename
 
 if TYPE_CHECKING:
     from heartwheel.spark.engine import Engine
@@ -56,6 +57,8 @@ def run(
     ).settings
     log_to_stderr()
     require_topics(settings)
+    if not renames_atomically(settings.checkpoint.location):
+        _log.warning("%s; hint: %s", without_atomic_rename(settings.checkpoint.location), ONE_JOB_HINT)
     jars = fetch_shown("spark")
     from heartwheel.metrics.job_metrics import job_metrics
     from heartwheel.spark.reporter import JobReporter

@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 
 def is_local(location: str) -> bool:
     """Tell whether a location is a folder of a machine, written as a path or as `file:///path`."""
     return "://" not in location or location.startswith("file://")
+
+
+_RENAMES_ATOMICALLY: Final = frozenset({"file", "hdfs", "viewfs", "abfs", "abfss", "ofs"})
+"""File systems where a rename is one step, which fails where the name is taken. `abfs` is Azure's with a hierarchical
+namespace, `ofs` Ozone's."""
+
+
+def renames_atomically(location: str) -> bool:
+    """Return whether a location's file system is known to rename in one step; object stores copy and delete."""
+    return is_local(location) or urlsplit(location).scheme in _RENAMES_ATOMICALLY
+
+
+def without_atomic_rename(location: str) -> str:
+    """Return what may happen to a checkpoint in a store that cannot rename in one step."""
+    scheme = urlsplit(location).scheme
+    return f"{scheme}:// cannot rename in one step: two jobs on this checkpoint would not notice each other"
+
+
+ONE_JOB_HINT: Final = "see that no second job is ever started on it, or use hdfs:// or a shared folder; docs/cluster.md"
 
 
 def folder_of(location: str) -> Path:
