@@ -222,6 +222,20 @@ def test_a_static_member_of_24_gets_its_group_from_elsewhere() -> None:
         assert replaced.group_instance_id == "i-1"
 
 
+def test_a_static_member_of_24_is_followed_through_its_ids() -> None:
+    """Where it was replaced several times, one line about its last id names the group of all."""
+    text = "Static member Some(i-1) with unknown member id rejoins, assigning new member id {}, while old member {} will be removed."
+    chain = [(n, text.format(f"i-1-{n + 1}", f"i-1-{n}")) for n in range(4)]
+    named = explained(log(*chain, (8, "Member i-1-4 in group g has failed, removing it from the group")))
+    assert [(event.kind, event.group_id) for event in named] == [(Happened.REPLACED, "g")] * 4 + [
+        (Happened.EXPIRED, "g")
+    ]
+    unnamed = explained(log(*chain))
+    assert [event.group_id for event in unnamed] == [""] * 4
+    assert all("do not name the group on this line" in " ".join(event.explanation) for event in unnamed)
+    assert not any("do not name the group" in " ".join(event.explanation) for event in named)
+
+
 def test_a_coordinator_that_moved() -> None:
     """A group's lines of two brokers, in the order of time whichever file is named first; its members are not gone."""
     first = log(

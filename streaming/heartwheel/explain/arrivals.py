@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from heartwheel.explain.facts import Fact
 from heartwheel.explain.groups import WatchedGroup
 from heartwheel.explain.watch import Watch
 from heartwheel.wire.explained import Happened
-
-_UNNAMED_MAX: Final = 10_000
 
 
 class Arrivals:
@@ -66,7 +62,4 @@ class Arrivals:
             new.group_instance_id, new.client_id = fact.group_instance_id, old.client_id
             self._watch.groups.remember(fact.new_member_id, group)
         if not group.group_id:
-            for name in (fact.new_member_id, fact.member_id):
-                self._watch.unnamed[name] = event
-            while len(self._watch.unnamed) > _UNNAMED_MAX:
-                self._watch.unnamed.popitem(last=False)
+            self._watch.note_unnamed(event)

@@ -24,6 +24,11 @@ _UNSUBSCRIBED: Final = re.compile(r"unsubscribed", re.IGNORECASE)
 _CLOSED: Final = re.compile(r"being closed|closed|clos(?:e|ing)\b|shut(?:ting)?[ -]?down", re.IGNORECASE)
 
 
+_NO_GROUP: Final = (
+    "Brokers of Kafka 2.4 do not name the group on this line, and no other line names one for this member."
+)
+
+
 def leave_reason(words: str) -> str:
     """Name for machines why a member left, by its own words: poll_timeout, unsubscribed, closed, or left."""
     if _POLL.search(words):
@@ -106,7 +111,8 @@ def _left(event: ExplainedEvent) -> list[str]:
         return ["Its static member left for a while: its partitions wait for it until its session timeout."]
     if event.kind is Happened.REPLACED:
         new = f" as {event.new_member_id}" if event.new_member_id else ""
-        return [f"Its static member came back in time{new} and took its place."]
+        back = f"Its static member came back in time{new} and took its place."
+        return [back] if event.group_id else [back, _NO_GROUP]
     said = f", and said: {event.reason_text}" if event.reason_text not in {"", "not provided"} else ""
     return [f"It left by itself{said}."]
 

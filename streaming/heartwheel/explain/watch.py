@@ -11,6 +11,7 @@ from heartwheel.explain.groups import Groups, Member, WatchedGroup
 from heartwheel.wire.explained import KICKS, Evidence, ExplainedEvent, Happened
 
 _CAUSES_MAX: Final = 100
+_UNNAMED_MAX: Final = 10_000
 
 
 class Watch:
@@ -25,7 +26,7 @@ class Watch:
         self.groups = Groups()
         self.held: deque[ExplainedEvent] = deque()
         """Events that wait."""
-        self.unnamed: OrderedDict[str, ExplainedEvent] = OrderedDict()
+        self.unnamed: OrderedDict[str, list[ExplainedEvent]] = OrderedDict()
         """Events of Kafka 2.4 whose line does not name the group, by member."""
 
     def note(self, event: ExplainedEvent) -> None:
@@ -44,11 +45,28 @@ class Watch:
                 self.name_unnamed(name, group)
         return group
 
+    def note_unnamed(self, event: ExplainedEvent) -> None:
+        """Keep an event whose line names no group until another line names one of its members with a group."""
+        for name in (event.new_member_id, event.member_id):
+            if name:
+                self.unnamed.setdefault(name, []).append(event)
+        while len(self.unnamed) > _UNNAMED_MAX:
+            self.unnamed.popitem(last=False)
+
     def name_unnamed(self, member_id: str, group: WatchedGroup) -> None:
-        """Give an event of Kafka 2.4 its group, which its line left out, as its member is seen in one now."""
-        event = self.unnamed.pop(member_id, None)
-        if event is not None and not event.group_id:
-            event.group_id = group.group_id
+        """Set the group of events of Kafka 2.4 whose lines left it out, as a line names it for this member.
+
+        A static member that was replaced several times is followed through all its ids.
+        """
+        names = [member_id] if group.group_id else []
+        while names:
+            for event in self.unnamed.pop(names.pop(), ()):
+                if event.group_id:
+                    continue
+                event.group_id = group.group_id
+                for name in filter(None, (event.member_id, event.new_member_id)):
+                    self.groups.remember(name, group)
+                    names.append(name)
 
     def out(
         self,
