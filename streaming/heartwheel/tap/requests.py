@@ -71,6 +71,16 @@ def group_of(answered: Answered) -> str:
     return str(answered.request.get("groupId") or "")
 
 
+def ids_of(answered: Answered) -> list[str | None]:
+    """Return the ids that a request names, as its client wrote them."""
+    request = answered.request
+    return [_text(request.get(name)) for name in ("groupId", "memberId", "groupInstanceId", "instanceId")]
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
 def is_elsewhere(answered: Answered) -> bool:
     """Tell whether the broker did not coordinate the group, or had not loaded it yet."""
     return error_of(answered) in _ELSEWHERE

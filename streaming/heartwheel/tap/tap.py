@@ -25,17 +25,21 @@ from heartwheel.tap.log_tail import Line, LogTail, Position
 from heartwheel.tap.phases import Phases
 from heartwheel.tap.positions import Positions, PositionsFolder
 from heartwheel.tap.request_log import Answered, RequestLog
-from heartwheel.tap.requests import event_of, group_of
+from heartwheel.tap.requests import event_of, group_of, ids_of
 from heartwheel.tap.settling import Settling
 from heartwheel.tap.writer import Writer
-from heartwheel.wire.events import Event, EventType
-from heartwheel.wire.group_heartbeats import GroupHeartbeat
-from heartwheel.wire.passed_on import HELD_MAX, Mark, PassedOn, encode_mark
+from heartwheel.wire.events import ID_BYTES_MAX, Event, EventType, RejectedError, check_ids
+from heartwheel.wire.group_heartbeats import HEARTBEAT_BYTES_MAX, GroupHeartbeat
+from heartwheel.wire.passed_on import HELD_BYTES_MAX, HELD_MAX, Mark, PassedOn, encode_mark
+from heartwheel.wire.requests import decode_request
 
 _SAVE_S: Final = 1.0
 _IDLE_S: Final = 0.05
 _RETRY_S: Final = 0.5
 _CLASSIC_MAX: Final = 200_000
+_REPORTS_MAX: Final = 10
+"""Of how many requests of a kind that were left out a person is told; the others are counted."""
+
 _COMMIT: Final = 8
 _CLASSIC_APIS: Final = frozenset({11, 12, 14})
 _AT_ONCE: Final = frozenset({12, 68, 76, 88})
@@ -73,6 +77,9 @@ class Figures(msgspec.Struct):
         passed_on: events that were written.
         skipped: events that were not written again, as they are in the topic.
         unreadable: lines about groups that could not be read.
+        too_large: requests that were not passed on, as the job would reject them: ids, protocols or all of it too long.
+        failed: lines that could not be handled, by an error that is the tap's own.
+        refused: records that Kafka refused for what they are; they are not tried again.
         gaps: how often lines were missing.
         retries: how often Kafka did not take what was written.
         passed_ms: what the newest mark says, epoch ms; -1 before the first.
@@ -83,6 +90,9 @@ class Figures(msgspec.Struct):
     passed_on: int = 0
     skipped: int = 0
     unreadable: int = 0
+    too_large: int = 0
+    failed: int = 0
+    refused: int = 0
     gaps: int = 0
     retries: int = 0
     passed_ms: int = -1
@@ -210,7 +220,7 @@ class Life:
     def _pass_on(self, lines: list[Line]) -> None:
         """Pass on lines without a pause between them, and what the coordinator's own log said meanwhile."""
         self._note_time(lines)
-        events = [event for line in lines if (event := self._event(line)) is not None]
+        events = [event for line in lines if (event := self._event_or_none(line)) is not None]
         while self._facts and self._facts[0].time_ms <= self._newest_ms:
             fact = self._facts.popleft()
             self._holds.note_fact(fact)
@@ -218,17 +228,36 @@ class Life:
                 events.append(told)
         fresh = [(group, value) for group, value, event_id in events if event_id not in self._already]
         self._already.difference_update(event_id for _, _, event_id in events)
-        if fresh:
-            self._writer.write(fresh)
         figures = self._figures
+        if fresh and (refused := self._writer.write(fresh)):
+            figures.refused += refused
+            self._tap.said(f"Kafka refuses {refused} events for what they are, such as their length: they are left out")
         figures.passed_on, figures.skipped = figures.passed_on + len(fresh), figures.skipped + len(events) - len(fresh)
         figures.lines, figures.unreadable = self._log.lines, self._log.unreadable
         self._mark()
+
+    def _event_or_none(self, line: Line) -> tuple[str, bytes, str] | None:
+        """Return the event of a line; whatever a client has written into it, it does not end the tap."""
+        try:
+            return self._event(line)
+        except RejectedError as error:
+            self._figures.too_large += 1
+            self._report(self._figures.too_large, line, f"is not passed on: {error.detail}")
+        except Exception as error:  # noqa: BLE001 - a client's text is in the line, and stops no other group's time
+            self._figures.failed += 1
+            self._report(self._figures.failed, line, f"could not be handled: {type(error).__name__}: {error}"[:300])
+        return None
+
+    def _report(self, number: int, line: Line, words: str) -> None:
+        if number <= _REPORTS_MAX:
+            more = "; more of them are only counted" if number == _REPORTS_MAX else ""
+            self._tap.said(f"{self._plan.request_log}, byte {line.offset}: the request {words}{more}")
 
     def _event(self, line: Line) -> tuple[str, bytes, str] | None:
         answered = self._log.read(line.text, line.offset)
         if answered is None:
             return None
+        check_ids(ids_of(answered))
         self._holds.note(answered)
         self._gaps.note_request(answered)
         if answered.api in _AT_ONCE:
@@ -254,12 +283,20 @@ class Life:
     def _shaped(self, event: Event | GroupHeartbeat, at_ms: int, event_id: str) -> tuple[str, bytes, str]:
         # What was under way in a gap counts after it: sessions start anew there.
         said = PassedOn(feed=self._plan.feed, at_ms=max(at_ms, self._since_ms), id=event_id)
-        return event.group_id, _encode(event)[:-1] + b"," + _encode(said)[1:], event_id
+        value = _encode(event)
+        if len(value) > ID_BYTES_MAX:
+            decode_request(value, size_max=HEARTBEAT_BYTES_MAX)
+        return event.group_id, value[:-1] + b"," + _encode(said)[1:], event_id
 
     def _read_facts(self) -> Iterable[Fact]:
         for line in self._broker.read() if self._broker is not None else ():
-            if b"[GroupCoordinator " in line.text:
+            if b"[GroupCoordinator " not in line.text:
+                continue
+            try:
                 yield from self._tap.facts.facts(line.text, line.offset)
+            except Exception as error:  # noqa: BLE001 - as for a line of the request log
+                self._figures.failed += 1
+                self._tap.said(f"{self._plan.broker_log}, line {line.offset}: {type(error).__name__}: {error}"[:300])
 
     def _told(self, fact: Fact) -> tuple[str, bytes, str] | None:
         """Return the event that the coordinator's own log tells of, where the request log does not.
@@ -324,7 +361,7 @@ class Life:
         self._marked_ms = self._figures.passed_ms = passed_ms
 
     def _mark_of(self, passed_ms: int, held: dict[str, int]) -> bytes:
-        if len(held) > HELD_MAX:
+        if len(held) > HELD_MAX or sum(len(group_id.encode()) for group_id in held) > HELD_BYTES_MAX:
             passed_ms, held = min(passed_ms, *held.values()), {}
         mark = Mark(
             feed=self._plan.feed, passed_ms=max(passed_ms, 0), since_ms=min(self._since_ms, passed_ms), held=held

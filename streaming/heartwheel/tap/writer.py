@@ -5,9 +5,15 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from kafka.errors import KafkaError, KafkaTimeoutError
+from kafka.errors import (
+    InvalidRecordError,
+    KafkaError,
+    KafkaTimeoutError,
+    MessageSizeTooLargeError,
+    RecordListTooLargeError,
+)
 
 from heartwheel.kafka.client import CONNECT_TIMEOUT_MS, KafkaRefusedError, connect, plain_errors, reader
 from heartwheel.kafka.security import client_settings
@@ -20,6 +26,16 @@ _BATCH_BYTES: Final = 128 << 10
 _METADATA_AGE_MS: Final = 2_000
 """How often it is asked how many partitions there are, ms: groups that go to a new one wait for the tap's first mark
 there."""
+
+
+_FOR_WHAT_THEY_ARE: Final = (MessageSizeTooLargeError, RecordListTooLargeError, InvalidRecordError)
+"""Errors of records that Kafka will never take."""
+
+
+class _Record(NamedTuple):
+    value: bytes
+    key: bytes | None
+    partition: int
 
 
 class Writer:
@@ -69,33 +85,52 @@ class Writer:
         """Return the partition of a group, as Kafka's producers choose it by its id."""
         return (murmur2(group_id.encode()) & 0x7FFFFFFF) % self.partitions
 
-    def write(self, records: Iterable[tuple[str, bytes]]) -> None:
+    def write(self, records: Iterable[tuple[str, bytes]]) -> int:
         """Write events, and wait until all are acknowledged.
 
         Args:
             records: the group's id and the value of each, in order.
 
+        Returns:
+            How many Kafka refused for what they are; it would refuse them again, so they are left out.
+
         Raises:
             KafkaError: one of them may not have been written.
         """
-        self._await([self._send(value, group.encode(), self.home_of(group)) for group, value in records])
+        return self._write([_Record(value, group.encode(), self.home_of(group)) for group, value in records])
 
-    def write_marks(self, values: Mapping[int, bytes]) -> None:
+    def write_marks(self, values: Mapping[int, bytes]) -> int:
         """Write a mark into each partition, likewise.
 
         Raises:
             KafkaError: one of them may not have been written.
         """
-        self._await([self._send(value, None, partition) for partition, value in values.items()])
+        return self._write([_Record(value, None, partition) for partition, value in values.items()])
 
-    def _send(self, value: bytes, key: bytes | None, partition: int) -> Any:
-        return self._producer.send(self._topic, value=value, key=key, partition=partition)
-
-    def _await(self, futures: list[Any]) -> None:
+    def _write(self, records: list[_Record]) -> int:
+        sent = [(record, self._send(record)) for record in records]
         give_up = time.monotonic() + _DELIVERY_TIMEOUT_MS / 1000
-        for future in futures:
-            written = future.get(timeout=max(0.1, give_up - time.monotonic()))
+        refused = [record for record, future in sent if not self._is_taken(future, give_up)]
+        # One record may be the reason why those beside it were refused: each is tried once more, alone.
+        again = time.monotonic() + _DELIVERY_TIMEOUT_MS / 1000
+        return sum(not self._is_taken(self._send(record), again) for record in refused)
+
+    def _send(self, record: _Record) -> Any:
+        """Begin to write a record; `None` if the client refuses it for its length."""
+        try:
+            return self._producer.send(self._topic, value=record.value, key=record.key, partition=record.partition)
+        except _FOR_WHAT_THEY_ARE:
+            return None
+
+    def _is_taken(self, future: Any, give_up: float) -> bool:
+        """Wait until a record is written; return whether it is, and not refused for what it is."""
+        try:
+            written = None if future is None else future.get(timeout=max(0.1, give_up - time.monotonic()))
+        except _FOR_WHAT_THEY_ARE:
+            return False
+        if written is not None:
             self.ends[written.partition] = written.offset + 1
+        return written is not None
 
     def read_back(self, feed: str, ends: Mapping[int, int]) -> set[str]:
         """Return the ids of a feed's events that were written behind some offsets.

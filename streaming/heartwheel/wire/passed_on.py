@@ -19,6 +19,9 @@ FEED_CHARS_MAX: Final = 64
 HELD_MAX: Final = 1_000
 """Most groups that a mark holds back one by one; a feed that has more to hold back stops its mark for all of them."""
 
+HELD_BYTES_MAX: Final = 64 * 1024
+"""Most UTF-8 bytes of their ids, likewise: a mark has to fit into a record."""
+
 AHEAD_MS_MAX: Final = 60_000
 """How far a feed's time may be ahead of the append time of its record, ms. What is further ahead is no clock that is
 off: time would fly for all of the feed's groups, and could never be taken back."""
