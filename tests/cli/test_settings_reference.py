@@ -26,7 +26,10 @@ def test_reference_shows_every_default(tmp_path: Path) -> None:
 def test_reference_sets_nothing() -> None:
     """As it is shipped the file changes no value, so that a new default reaches those who never touched it."""
     sections = tomllib.loads(REFERENCE.read_text())
-    assert all(set(section) <= {"topics", "client", "conf", "group_overrides"} for section in sections.values())
+    assert all(
+        set(section) <= {"topics", "client", "conf", "group_overrides", "expected_members"}
+        for section in sections.values()
+    )
     assert not any(section[table] for section in sections.values() for table in section)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from heartwheel.live.groups import GroupFilter, list_groups
 from heartwheel.live.now import View, now_of
 from heartwheel.live.picture import Picture
 from heartwheel.live.storms import StormRule
@@ -40,6 +41,21 @@ def emptied(group: str, at_ms: int = T0) -> Any:
 def lines_of(found: GroupsInTrouble) -> list[tuple[str, str, str]]:
     """Return each trouble as group, kind and words."""
     return [(group.group_id, each.kind, each.words) for group in found.groups for each in group.troubles]
+
+
+@pytest.mark.parametrize(("there", "words"), [(47, ["47 of 50 members"]), (50, []), (51, [])])
+def test_group_with_fewer_members_than_expected_is_in_trouble(there: int, words: list[str]) -> None:
+    """A group that should have 50 members and has fewer is in trouble, and shows both; others have no such number."""
+    picture = Picture(expected_members={"g": 50})
+    rows = [msgspec.structs.replace(joined(group, "a"), member_count=there) for group in ("g", "h")]
+    picture.apply(topic_rows(*rows), now_ms=T0)
+    with picture.lock:
+        found = groups_in_trouble(picture, RULE, now_ms=T0 + 30_000)
+    assert lines_of(found) == [("g", "too_few", each) for each in words]
+    shown = {
+        row.group_id: (row.members, row.expected) for row in list_groups(picture, GroupFilter(), RULE, now_ms=T0).rows
+    }
+    assert shown == {"g": (there, 50), "h": (there, None)}
 
 
 def test_group_whose_members_were_all_expired_is_in_trouble() -> None:

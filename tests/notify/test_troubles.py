@@ -47,6 +47,7 @@ class Scene:
             on_dead_letter=lambda _: None,
             rng=random.Random(1),
             storm=RULE,
+            expected_members={"sized": 50},
         )
 
     def take(self, *rows: Any) -> None:
@@ -68,6 +69,24 @@ class Scene:
     def _post(self, message: Message) -> DeliveryResult:
         self.got.append(msgspec.json.decode(message.body, type=Body))
         return DeliveryResult(DeliveryStatus.DELIVERED, "")
+
+
+def sized(there: int, at_ms: int) -> Any:
+    """Make the row of a group that should have 50 members."""
+    return msgspec.structs.replace(joined("sized", "m", at_ms=at_ms), id=f"sized/{at_ms}", member_count=there)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_group_with_too_few_members_is_reported(restarted: bool) -> None:  # noqa: FBT001 - a parameter
+    """It is told how many there are of how many there should be, once, and that it has them again."""
+    scene = Scene()
+    scene.take(sized(47, T0))
+    assert scene.run(2 * MINUTE) == ["opened: sized: 47 of 50 members"]
+    if restarted:
+        scene.restart()
+        assert scene.run(2 * MINUTE) == []
+    scene.take(sized(50, scene.now_ms))
+    assert scene.run(2 * MINUTE) == ["closed: sized: in order again"]
 
 
 def storm(scene: Scene, group: str = "deploys") -> None:

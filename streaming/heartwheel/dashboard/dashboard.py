@@ -38,6 +38,7 @@ class Dashboard(Served):
             triggers_max=wanted.expirations_max,
             window_ms=wanted.window_ms,
             canary_prefix=settings.canary.group_prefix,
+            expected_members=settings.groups.expected_members,
         )
         self._metrics = Metrics(settings)
         self._canary: Canary | None = None

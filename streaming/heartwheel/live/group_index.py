@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from heartwheel.live.expiration import FROM_A_LOG, Expiration
@@ -24,10 +24,11 @@ class GroupEntry:
 
     Args:
         group_id: the group.
+        expected: how many members it should have; `None` if that is not said.
     """
 
-    def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
+    def __init__(self, group_id: str, expected: int | None = None) -> None:
+        self.group_id, self.expected = group_id, expected
         self.triggers: deque[TriggerRow] = deque()
         self.newest: TriggerRow | None = None
         """The newest row of the triggers topic; kept when the others are too old."""
@@ -47,6 +48,13 @@ class GroupEntry:
         """The one that was out of the group last; kept when the others are too old."""
         self.version = 0
         """Rises with every change; see `GroupIndex.version`."""
+
+    @property
+    def members(self) -> int | None:
+        """How many members it has; `None` if that is not known."""
+        if self.newest is not None:
+            return self.newest.member_count
+        return None if self.listed is None else self.listed.members
 
     @property
     def shard(self) -> int | None:
@@ -81,9 +89,11 @@ class GroupIndex:
         groups_max: most groups that are kept.
         triggers_max: most rows of the triggers topic that are kept, of all groups together.
         window_ms: for how long they are, ms.
+        expected: how many members groups should have.
     """
 
-    def __init__(self, groups_max: int, triggers_max: int, window_ms: int) -> None:
+    def __init__(self, groups_max: int, triggers_max: int, window_ms: int, expected: Mapping[str, int]) -> None:
+        self._expected = expected
         self._groups_max, self._triggers_max, self._window_ms = groups_max, triggers_max, window_ms
         self.entries: OrderedDict[str, GroupEntry] = OrderedDict()
         self.version = 0
@@ -104,7 +114,7 @@ class GroupIndex:
         """Return a group, new if it is not known, and note that it changes."""
         entry = self.entries.get(group_id)
         if entry is None:
-            entry = self.entries[group_id] = GroupEntry(group_id)
+            entry = self.entries[group_id] = GroupEntry(group_id, self._expected.get(group_id))
             if len(self.entries) > self._groups_max:
                 self.entries.popitem(last=False)
                 self.forgotten += 1
@@ -154,7 +164,7 @@ class GroupIndex:
         if entry is None:
             if len(self.entries) >= self._groups_max:
                 return  # those of which something is known are of more use
-            entry = self.entries[group.group_id] = GroupEntry(group.group_id)
+            entry = self.entries[group.group_id] = GroupEntry(group.group_id, self._expected.get(group.group_id))
             # Nothing has happened to it, so it stands behind all others, and listeners do not hear of it.
             self._listed_version -= 1
             entry.version = self._listed_version

@@ -73,6 +73,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
         members: its members after the newest rebalance; `None` if that is not known.
         unknown_sessions: how many members joined before their source was read: nobody knows their sessions, so they are
             not judged before they join again.
+        expected: how many it should have, `groups.expected_members`; `None` if that is not said.
         last: what happened last.
         blocked: whom a rebalance waits for, if one runs.
         storm: the storm it is in, if any.
@@ -90,6 +91,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     generation_id: int
     members: int | None
     unknown_sessions: int
+    expected: int | None
     last: LastChange | None
     blocked: Blocked | None
     storm: Storm | None
@@ -180,8 +182,9 @@ def group_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Group:
         state_words=" ".join((words_of(state, kind, logged=entry.shard == FROM_A_LOG), *_unknown_words(unknown))),
         kind=kind,
         generation_id=newest.generation_id if newest else -1,
-        members=members_of(entry),
+        members=entry.members,
         unknown_sessions=unknown,
+        expected=entry.expected,
         last=_last(entry),
         blocked=_blocked(entry),
         storm=storm_of(entry.triggers, entry.expirations, rule, now_ms=now_ms),
@@ -216,13 +219,6 @@ def _last(entry: GroupEntry) -> LastChange | None:
         # Nobody joins when a group becomes empty or a worker comes and goes: there is nothing that could take time.
         duration_ms=newest.duration_ms if newest.is_rebalance and newest.type != "group_empty" else None,
     )
-
-
-def members_of(entry: GroupEntry) -> int | None:
-    """Return how many members a group has, `None` if that is not known."""
-    if entry.newest is not None:
-        return entry.newest.member_count
-    return None if entry.listed is None else entry.listed.members
 
 
 _TO_DO: Final = {ShownState.COMPLETING_REBALANCE: "sync", ShownState.RECONCILING: "reconcile"}
@@ -303,7 +299,7 @@ def _key_of(order: GroupOrder, rule: StormRule, now_ms: int) -> Callable[[GroupE
     keys: Mapping[GroupOrder, Callable[[GroupEntry], tuple[int, int, str]]] = {
         GroupOrder.WORST: worst,
         GroupOrder.EXPIRED: lambda entry: (-len(entry.expirations), 0, entry.group_id),
-        GroupOrder.MEMBERS: lambda entry: (-(members_of(entry) or 0), 0, entry.group_id),
+        GroupOrder.MEMBERS: lambda entry: (-(entry.members or 0), 0, entry.group_id),
         GroupOrder.NAME: lambda entry: (0, 0, entry.group_id),
     }
     return keys[order]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from heartwheel.live.expiration import Expiration
@@ -56,6 +56,7 @@ class Picture:
         window_ms: for how long both are kept, by append time, ms.
         canary_prefix: what the names of groups begin with that are no real ones.
         groups_max: most groups that are known by name.
+        expected_members: how many members groups should have, by the group's id.
     """
 
     def __init__(
@@ -66,11 +67,12 @@ class Picture:
         window_ms: int = 3_600_000,
         canary_prefix: str = CANARY_PREFIX,
         groups_max: int = GROUPS_MAX,
+        expected_members: Mapping[str, int] | None = None,
     ) -> None:
         self.lock = threading.RLock()
         self.window_ms, self.canary_prefix = window_ms, canary_prefix
         self.window = ExpirationWindow(expirations_max, window_ms)
-        self.groups = GroupIndex(groups_max, triggers_max, window_ms)
+        self.groups = GroupIndex(groups_max, triggers_max, window_ms, expected_members or {})
         self.ticks = Ticks(window_ms)
         self.status: dict[int, StatusRow] = {}
         self.job: JobRow | None = None

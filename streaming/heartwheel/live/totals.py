@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from heartwheel.live.group_index import GroupEntry
-from heartwheel.live.groups import members_of
 from heartwheel.live.picture import Picture
 
 
@@ -34,7 +33,7 @@ def totals_of(picture: Picture, *, shards: int, hidden: list[GroupEntry]) -> Tot
     rows = picture.status.values()
     return Totals(
         # Reports and groups are of moments close by, and not of the same one.
-        members=max(0, sum(row.members for row in rows) - sum(members_of(entry) or 0 for entry in hidden)),
+        members=max(0, sum(row.members for row in rows) - sum(entry.members or 0 for entry in hidden)),
         groups=max(0, sum(row.groups for row in rows) - len(hidden)),
         clock_ms=min(row.clock_ms for row in rows) if rows and len(rows) >= shards else -1,
     )

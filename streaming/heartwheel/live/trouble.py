@@ -41,6 +41,7 @@ class TroubleKind(enum.StrEnum):
     """What is wrong with a group, the worst first."""
 
     EMPTY = "empty"
+    TOO_FEW = "too_few"
     STORM = "storm"
     FLAPPING = "flapping"
     LATE_POLLS = "late_polls"
@@ -52,8 +53,9 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         kind: what it is.
         words: the same for people, without the group's name.
-        count: of an empty group its expired members that are not back, of a storm its rebalances, of flapping the
-            expirations of the worst member, of late polls their number.
+        count: of an empty group its expired members that are not back, of one with too few members how many are
+            missing, of a storm its rebalances, of flapping the expirations of the worst member, of late polls their
+            number.
         since_ms: since when the group is empty, epoch ms; `None` of the other kinds.
         offenders: who was expired more than once, the worst first.
     """
@@ -133,7 +135,13 @@ def troubles_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Iterator[
         now_ms: wall clock, epoch ms.
     """
     late = [each for each in entry.expirations if each.deadline_ms >= now_ms - WINDOW_MS]
-    for trouble in (_empty(entry, rule, now_ms), _storm(entry, rule, now_ms), _flapping(late), _late_polls(late)):
+    for trouble in (
+        _empty(entry, rule, now_ms),
+        _too_few(entry),
+        _storm(entry, rule, now_ms),
+        _flapping(late),
+        _late_polls(late),
+    ):
         if trouble is not None:
             yield trouble
 
@@ -152,6 +160,15 @@ def _empty(entry: GroupEntry, rule: StormRule, now_ms: int) -> Trouble | None:
         count=missing,
         since_ms=newest.time_ms,
     )
+
+
+def _too_few(entry: GroupEntry) -> Trouble | None:
+    """Find that a group has fewer members than are expected of it."""
+    there = entry.members
+    if entry.expected is None or there is None or there >= entry.expected:
+        return None
+    words = f"{there:,} of {entry.expected:,} members"
+    return Trouble(kind=TroubleKind.TOO_FEW, words=words, count=entry.expected - there)
 
 
 def _storm(entry: GroupEntry, rule: StormRule, now_ms: int) -> Trouble | None:

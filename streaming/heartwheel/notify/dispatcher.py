@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from heartwheel.live.storms import StormRule
 from heartwheel.live.topic_rows import TopicRow
@@ -39,6 +39,7 @@ class Dispatcher:
         on_dead_letter: called with messages that will not be delivered.
         rng: draws the jitter of the pauses.
         storm: what a storm of rebalances is.
+        expected_members: how many members groups should have, by the group's id.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Dispatcher:
         on_dead_letter: OnDeadLetter,
         rng: random.Random,
         storm: StormRule,
+        expected_members: Mapping[str, int] | None = None,
     ) -> None:
         rules = Rules(
             gather_ms=settings.gather_ms,
@@ -61,7 +63,7 @@ class Dispatcher:
         self._canary_prefix = canary_prefix
         self._on_dead_letter = on_dead_letter
         self._incidents = Incidents(rules, state.snapshot)
-        self._troubles = TroubleWatch(storm, canary_prefix=canary_prefix)
+        self._troubles = TroubleWatch(storm, canary_prefix=canary_prefix, expected_members=expected_members)
         self._bucket = TokenBucket(per_minute=settings.per_minute, burst=settings.burst)
         self._outbox = Outbox(Pause(rng), give_up_after_ms=settings.give_up_after_ms, waiting=state.waiting)
 

@@ -68,6 +68,7 @@ class Notifier:
             on_dead_letter=self._on_dead_letter,
             rng=random.Random(),  # noqa: S311 - jitter, no secret
             storm=StormRule(settings.dashboard.storm_rebalances, settings.dashboard.storm_window_ms),
+            expected_members=settings.groups.expected_members,
         )
         self._received: queue.Queue[Sequence[TopicRow]] = queue.Queue(_BATCHES_MAX)
         self._stopping = threading.Event()

@@ -36,15 +36,24 @@ class TroubleWatch:
     """The groups in trouble, by the rows that this process has read.
 
     A process that was just started knows nothing of the time before. So a trouble that an earlier process saw is over
-    only if something says so: for an empty group that somebody joined, for the others that a whole window has passed.
+    only if something says so: for an empty or too small group that somebody joined, for the others that a whole window
+    has passed.
 
     Args:
         storm: what a storm is.
         canary_prefix: what the groups begin with that are not watched.
         window_ms: for how long rows count, ms.
+        expected_members: how many members groups should have, by the group's id.
     """
 
-    def __init__(self, storm: StormRule, *, canary_prefix: str, window_ms: int = WINDOW_MS) -> None:
+    def __init__(
+        self,
+        storm: StormRule,
+        *,
+        canary_prefix: str,
+        window_ms: int = WINDOW_MS,
+        expected_members: Mapping[str, int] | None = None,
+    ) -> None:
         self._storm = storm
         self._window_ms = max(window_ms, storm.window_ms)
         self._picture = Picture(
@@ -52,6 +61,7 @@ class TroubleWatch:
             triggers_max=_ROWS_MAX,
             window_ms=self._window_ms,
             canary_prefix=canary_prefix,
+            expected_members=expected_members,
         )
         self._since_ms: int | None = None
         self._looked_ms = 0
@@ -96,7 +106,7 @@ class TroubleWatch:
         """Return whether a trouble that is not found is known to be over."""
         if (group_id, kind) in self._seen:
             return True
-        if kind is TroubleKind.EMPTY:
+        if kind in {TroubleKind.EMPTY, TroubleKind.TOO_FEW}:
             entry = self._picture.groups.entries.get(group_id)
             return entry is not None and entry.newest is not None
         return self._since_ms is not None and now_ms - self._since_ms >= self._window_ms

@@ -439,6 +439,16 @@ class GatewaySettings(Section):
     connections_per_address_max: Annotated[int, Field(ge=4, le=65_536)] = 1_024
 
 
+class GroupSettings(Section):
+    """Say what is known of groups beforehand, for who shows them.
+
+    Args:
+        expected_members: how many members groups should have, by the group's id.
+    """
+
+    expected_members: Mapping[str, Annotated[int, Field(ge=1, le=_INT32_MAX)]] = {}
+
+
 class DemoSettings(Section):
     """Set up the demo: how long it runs, `0` until it is stopped."""
 
@@ -459,6 +469,7 @@ class Settings(Section):
     notify: NotifySettings = NotifySettings()
     dashboard: DashboardSettings = DashboardSettings()
     gateway: GatewaySettings = GatewaySettings()
+    groups: GroupSettings = GroupSettings()
     demo: DemoSettings = DemoSettings()
     metrics: MetricsSettings = MetricsSettings()
     canary: CanarySettings = CanarySettings()

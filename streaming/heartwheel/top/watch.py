@@ -49,6 +49,7 @@ class Watch:
             triggers_max=board.expirations_max,
             window_ms=board.window_ms,
             canary_prefix=settings.canary.group_prefix,
+            expected_members=settings.groups.expected_members,
         )
         self._view = View(bootstrap=self._bootstrap, storm=StormRule(board.storm_rebalances, board.storm_window_ms))
         self._changed = threading.Event()

@@ -101,7 +101,7 @@ export interface Trouble {
 }
 
 /** What is wrong with a group, the worst first. */
-export type TroubleKind = "empty" | "flapping" | "late_polls" | "storm";
+export type TroubleKind = "empty" | "flapping" | "late_polls" | "storm" | "too_few";
 
 /** What a canary has measured; `expected` is the sum of `known`, `missed`, `void` and `pending`. */
 export interface CanaryFigures {
@@ -348,6 +348,7 @@ export interface Group {
   generation_id: number;
   members: number | null;
   unknown_sessions: number;
+  expected: number | null;
   last: LastChange | null;
   blocked: Blocked | null;
   storm: Storm | null;
@@ -397,6 +398,7 @@ export interface GroupAnswer {
   generation_id: number;
   members: number | null;
   unknown_sessions: number;
+  expected: number | null;
   last: LastChange | null;
   blocked: Blocked | null;
   storm: Storm | null;

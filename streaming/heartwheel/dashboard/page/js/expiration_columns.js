@@ -39,7 +39,7 @@ const why = {
     tagged((row) => ({
       ...reasonWords(row.reason),
       tone: row.reason === "session_timeout" ? "bad" : "warn",
-      title: `${reasonWords(row.reason).long} (${row.reason})`,
+      title: `${row.failure ? `${row.failure}. ` : ""}${reasonWords(row.reason).long} (${row.reason})`,
     })),
 };
 
@@ -60,7 +60,11 @@ const member = {
   className: "wide c-member",
   about: "Member id; below it instance, client and host",
   cell: () =>
-    linked((row) => ({ href: memberHref(row.group_id, row.member_id), first: row.member_id, second: whoIs(row) })),
+    linked((row) => ({
+      href: memberHref(row.group_id, row.member_id),
+      first: row.member_id,
+      second: row.failure ? `${row.failure} · ${whoIs(row)}` : whoIs(row),
+    })),
 };
 
 /** @type {Column<Expiration>} */

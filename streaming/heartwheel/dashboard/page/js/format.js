@@ -43,6 +43,15 @@ export function count(value) {
 }
 
 /**
+ * Write a number of members: "50", or "47 of 50" where it is known how many there should be.
+ *
+ * @param {number | null} members
+ * @param {number | null} expected
+ */
+export const membersOf = (members, expected) =>
+  missing(expected) ? count(members) : `${count(members)} of ${count(expected)}`;
+
+/**
  * Write a rate: two digits that matter below ten, none from there on.
  *
  * @param {number | null | undefined} value

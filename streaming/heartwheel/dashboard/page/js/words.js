@@ -83,6 +83,7 @@ export function troubleWords({ known, count: number }) {
 const TROUBLES = {
   empty: { label: "no members", icon: "door", tone: "bad" },
   storm: { label: "storm", icon: "storm", tone: "bad" },
+  too_few: { label: "too few members", icon: "door", tone: "bad" },
   flapping: { label: "flapping", icon: "sync", tone: "warn" },
   late_polls: { label: "late polls", icon: "pause", tone: "warn" },
 };

@@ -4,7 +4,7 @@ import { get, isAborted, pathOf, query } from "../api.js";
 import { memberHref, tag, time } from "../cells.js";
 import { h, put, write } from "../dom.js";
 import { COLUMNS_OF_A_GROUP } from "../expiration_columns.js";
-import { ago, count, countdown, counted, duration, NOTHING } from "../format.js";
+import { ago, count, countdown, counted, duration, membersOf, NOTHING } from "../format.js";
 import { icon } from "../icons.js";
 import { empty, failed, panel } from "../states.js";
 import { table } from "../table.js";
@@ -82,7 +82,7 @@ function state(group, stream) {
     h("div", { class: "tags" }, tag(stateNow(group.state, stream))),
     h("p", { class: "state-words" }, group.state_words),
     facts([
-      ["Members", count(group.members)],
+      ["Members", membersOf(group.members, group.expected)],
       [goesByEpochs(group.kind) ? "Epoch" : "Generation", group.generation_id < 0 ? NOTHING : count(group.generation_id)],
       ["Kind", group.kind ? h("span", { title: kindWords(group.kind) }, group.kind) : "not known"],
       ["Shard", group.shard === -1 ? "none: from the broker's log" : group.shard],

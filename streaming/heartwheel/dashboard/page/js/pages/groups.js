@@ -4,7 +4,7 @@ import { get, isAborted } from "../api.js";
 import { groupHref, linked, tagged, twoLines } from "../cells.js";
 import { h, put } from "../dom.js";
 import { filterField } from "../filter_field.js";
-import { ago, clock, count, countdown, counted, duration, NOTHING, utc } from "../format.js";
+import { ago, clock, count, countdown, counted, duration, membersOf, utc, NOTHING } from "../format.js";
 import { code, empty, failed, head } from "../states.js";
 import { table } from "../table.js";
 import { animated, throttled } from "../throttle.js";
@@ -194,7 +194,7 @@ function columns(stream) {
       className: "number",
       cell: () =>
         twoLines((group) => ({
-          first: count(group.members),
+          first: membersOf(group.members, group.expected),
           second: `gen. ${group.generation_id < 0 ? NOTHING : count(group.generation_id)}`,
         })),
     },

@@ -102,7 +102,8 @@ function verdict(last, { why, returned_ms: returned }, clock) {
       { class: "why" },
       h("h2", {}, "Why"),
       failed ? sinceThen((since) => `It failed ${since}: ${last.failure || "nobody said how"}.`, last.deadline_ms, clock) : null,
-      why.map((sentence) => h("p", {}, sentence)),
+      // The first of a failure says the same, without how long ago that was.
+      (failed ? why.slice(1) : why).map((sentence) => h("p", {}, sentence)),
     ),
     isLogged(last) ? null : course(last, returned),
     facts([
