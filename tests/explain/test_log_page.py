@@ -77,7 +77,7 @@ def test_it_says_that_a_log_is_behind_it(page: LogPage) -> None:
     """There is no engine to trust or mistrust: the first page is who was out, and readiness is that of the log."""
     health = httpx.get(f"{page.url}api/now").json()["health"]
     assert health["state"] == "log"
-    assert "server.log, up to 2026-11-22 02:12:51 UTC. 256 of 1,322 lines" in health["sentence"]
+    assert "server.log, up to 2026-11-22 02:12:51. 256 of 1,322 lines" in health["sentence"]
     assert httpx.get(f"{page.url}readyz").status_code == 200
     answer = httpx.get(page.url)
     assert (answer.status_code, answer.headers["location"]) == (307, "/expired")
@@ -124,7 +124,7 @@ def test_a_person_sees_it(page: LogPage) -> None:
         expect(shown.locator("#health-pill")).to_have_text("From a log")
         expect(shown.locator(".table tbody tr")).to_have_count(4)
         expect(shown.locator(".table tbody tr").nth(1)).to_contain_text("Took itself out")
-        expect(shown.locator(".table tbody tr").first).to_contain_text("the broker's log")
+        expect(shown.locator(".table tbody tr").first).to_contain_text("server.log:932")
         shown.locator(".tabs a", has_text="Rebalances").click()
         expect(shown.locator(".rebalances").first).to_contain_text("17 rebalances")
         expect(shown.locator(".strip-bar.tone-bad")).to_have_count(1)

@@ -28,6 +28,7 @@ class Mutant(NamedTuple):
 _WHEEL: Final = "wheel/timing_wheel"
 _ENGINE: Final = "streaming/heartwheel"
 
+_LOG_UNKNOWNS: Final = "tests/explain/test_log_page_unknowns.py"
 _GEOMETRY: Final = "tests/wheel/test_wheel_geometry.py"
 _SCENARIOS: Final = "tests/wheel/test_wheel_scenarios.py"
 _STATE_FUNCTION: Final = "tests/spark/test_state_function.py"
@@ -1368,5 +1369,38 @@ MUTANTS: Final = (
         "elif event.generation_id != group.generation or group.state is GroupState.EMPTY:",
         "P1",
         f"{_PROOF}::test_p1_accepted_heartbeat_ends_a_rebalance_that_is_none",
+    ),
+    # -- what a broker's log does not say
+    Mutant(
+        "a member of a log was silent for no time",
+        f"{_ENGINE}/live/expiration.py",
+        "silent_ms=None if row.shard == FROM_A_LOG else",
+        "silent_ms=0 if row.shard == FROM_A_LOG else",
+        "what is shown",
+        f"{_LOG_UNKNOWNS}::test_an_expiration_has_only_what_the_log_says",
+    ),
+    Mutant(
+        "a group whose size no line says has no members",
+        f"{_ENGINE}/explain/roster.py",
+        "self.size: int | None = None",
+        "self.size: int | None = 0",
+        "what is shown",
+        f"{_LOG_UNKNOWNS}::test_a_group_has_only_what_the_log_says",
+    ),
+    Mutant(
+        "times of a log without a zone are UTC",
+        f"{_ENGINE}/explain/lines.py",
+        'zone = " " if event.zone_assumed else "Z"',
+        'zone = "Z"',
+        "what is shown",
+        "tests/explain/test_zones.py::test_a_person_sees_which_times_are_utc",
+    ),
+    Mutant(
+        "a group that no line names is an empty answer",
+        f"{_ENGINE}/explain/wanted.py",
+        "if not any(pattern.fullmatch(group) for group in groups):",
+        "if groups and not pattern:",
+        "what is shown",
+        "tests/explain/test_wanted.py::test_a_group_that_the_log_does_not_have",
     ),
 )

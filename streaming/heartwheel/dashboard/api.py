@@ -17,6 +17,7 @@ from heartwheel.live.members import MemberView
 from heartwheel.live.now import Now
 from heartwheel.live.rebalances import RebalancePage
 from heartwheel.live.series import Series, SeriesStep
+from heartwheel.live.timeline import TimelinePage
 from heartwheel.live.wheel import WheelView
 
 
@@ -44,6 +45,7 @@ ENDPOINTS: Final[Mapping[str, Endpoint]] = {
     "/api/expirations.json": Endpoint(endpoints.expirations_json, queries.MatchQuery, list[Expiration]),
     "/api/expirations/{id}": Endpoint(endpoints.expiration, queries.ExpirationQuery, ExpirationDetail),
     "/api/groups": Endpoint(endpoints.groups, queries.GroupsQuery, GroupPage),
+    "/api/timeline/{group_id}": Endpoint(endpoints.timeline, queries.TimelineQuery, TimelinePage),
     "/api/groups/{group_id}": Endpoint(endpoints.group, queries.GroupQuery, endpoints.GroupAnswer),
     "/api/members/{group_id}/{member_id}": Endpoint(endpoints.member, queries.MemberQuery, MemberView),
     "/api/rebalances": Endpoint(endpoints.rebalances, queries.RebalancesQuery, RebalancePage),

@@ -100,7 +100,7 @@ def create_app(
         hub.close()
         beating.cancel()
 
-    page = _page_of(asked)
+    page = _page_of(picture, asked)
     app = Starlette(
         routes=[
             Route(STREAM, _stream_of(deps, hub)),
@@ -216,9 +216,9 @@ def _plain_routes(deps: Deps, metrics: WriteMetrics | None, base: str) -> list[R
     ]
 
 
-def _page_of(asked: DashboardSettings) -> Callable[[Request], Any]:
+def _page_of(picture: Picture, asked: DashboardSettings) -> Callable[[Request], Any]:
     base = asked.base_path
-    text = page_text(base, asked.gateway_url)
+    text = page_text(base, asked.gateway_url, from_log=bool(picture.log))
 
     async def page(request: Request) -> Response:
         looker: Looker | None = request.scope.get(LOOKER)
@@ -229,7 +229,7 @@ def _page_of(asked: DashboardSettings) -> Callable[[Request], Any]:
 
 
 def _home_of(deps: Deps, asked: DashboardSettings) -> Callable[[Request], Any]:
-    page = _page_of(asked)
+    page = _page_of(deps.picture, asked)
 
     async def home(request: Request) -> Response:
         # With no engine behind it, page Now would be empty.

@@ -20,6 +20,7 @@ from heartwheel.dashboard.queries import (
     NowQuery,
     RebalancesQuery,
     SeriesQuery,
+    TimelineQuery,
     WheelQuery,
 )
 from heartwheel.http_server.problems import RequestError
@@ -39,6 +40,7 @@ from heartwheel.live.members import MemberView, member_view
 from heartwheel.live.now import Now, now_of
 from heartwheel.live.rebalances import RebalancePage, list_rebalances
 from heartwheel.live.series import Series, series_of
+from heartwheel.live.timeline import TimelinePage, timeline_page
 from heartwheel.live.wheel import WheelView, shards_of, wheel_of
 
 T = TypeVar("T")
@@ -126,6 +128,12 @@ def group(deps: Deps, query: GroupQuery) -> GroupAnswer:
     tail = _read_tail(deps, group_id)
     fields = {name: getattr(found, name) for name in GroupDetail.__struct_fields__}
     return GroupAnswer(**fields, members_seen=list(tail.members), members_note=tail.note)
+
+
+def timeline(deps: Deps, query: TimelineQuery) -> TimelinePage:
+    """Show what happened to one group, part by part."""
+    found = timeline_page(deps.picture, query.group_id, before=query.before, limit=query.limit)
+    return _found(found, "group", query.group_id)
 
 
 def _read_tail(deps: Deps, group_id: str) -> GroupTail:

@@ -9,19 +9,23 @@ from typing import Final
 ACCOUNT: Final = "<!-- account -->"
 """Where the page says who has logged in."""
 
+_ROOT: Final = '<html lang="en">'
 _BASE: Final = '<meta name="heartwheel-base" content="">'
 _GATEWAY: Final = '<meta name="heartwheel-gateway" content="">'
 
 
-def page_text(base: str, gateway: str = "") -> str:
+def page_text(base: str, gateway: str = "", *, from_log: bool = False) -> str:
     """Read the file.
 
     Args:
         base: what stands before each path.
         gateway: address where workers beat, for the line that shows how; empty shows none.
+        from_log: whether brokers' logs are shown, with no engine behind them.
     """
     file = resources.files("heartwheel.dashboard") / "page" / "index.html"
     text = file.read_text(encoding="utf-8")
+    if from_log:
+        text = text.replace(_ROOT, f'{_ROOT[:-1]} data-source="log">')
     for attribute in ("href", "src"):
         text = text.replace(f'{attribute}="/', f'{attribute}="{base}/')
     text = text.replace(_BASE, _BASE.replace('""', f'"{base}"'))

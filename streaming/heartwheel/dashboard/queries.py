@@ -88,6 +88,13 @@ class GroupQuery(Query, frozen=True, kw_only=True):
     group_id: str
 
 
+class TimelineQuery(GroupQuery, frozen=True, kw_only=True):
+    """Which part of what happened to a group to answer."""
+
+    before: Before = None
+    limit: Limit = 100
+
+
 class MemberQuery(GroupQuery, frozen=True, kw_only=True):
     """Which member to show."""
 

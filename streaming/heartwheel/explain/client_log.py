@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from heartwheel.explain.client_texts import CONTEXT, NEEDLES, RDKAFKA, TEXT_CHARS_MAX, TEXTS, ClientSaid
-from heartwheel.explain.explanation import explain, leave_reason
+from heartwheel.explain.explanation import advice_of, explain, leave_reason
 from heartwheel.explain.layouts import Layout
 from heartwheel.explain.local_zone import LocalZone
 from heartwheel.wire.explained import Evidence, ExplainedEvent, Happened
@@ -70,7 +70,7 @@ class ClientLog:
     def finished(self) -> Iterator[ExplainedEvent]:
         """Return what was read as events, in the order of time."""
         for event in sorted(self.events, key=lambda each: each.time_ms):
-            event.explanation = explain(event)
+            event.explanation, event.advice = explain(event), advice_of(event)
             yield event
 
     def _read(self, line: bytes, number: int) -> None:

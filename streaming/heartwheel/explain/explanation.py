@@ -44,6 +44,23 @@ def explain(event: ExplainedEvent) -> list[str]:
     return list(event.explanation) if tell is None else [*tell(event), *_again(event), *_back(event)]
 
 
+def advice_of(event: ExplainedEvent) -> str:
+    """Return what to change or where to look, in a sentence; empty for what has nothing to change."""
+    reason = _TIMERS.get(event.kind)
+    said = advice(reason, event.group_type) if reason and event.reason != "no_answer" else []
+    return said[-1] if said else ""
+
+
+_TIMERS: Final[Mapping[Happened, str]] = {
+    Happened.EXPIRED: "session_timeout",
+    Happened.REMOVED_AT_REBALANCE: "rebalance_timeout",
+    Happened.SYNC_TIMEOUT: "sync_timeout",
+    Happened.REVOCATION_TIMEOUT: "revocation_timeout",
+    Happened.PENDING_EXPIRED: "pending_timeout",
+    Happened.POLL_TIMEOUT: "poll_timeout",
+}
+
+
 def _removed(event: ExplainedEvent) -> list[str]:
     return [
         f"The coordinator did not know it any more: {event.reason_text}. It had been thrown out before.",

@@ -12,7 +12,7 @@ from typing import Final
 
 from heartwheel.explain.arrivals import Arrivals
 from heartwheel.explain.departures import Departures
-from heartwheel.explain.explanation import explain
+from heartwheel.explain.explanation import advice_of, explain
 from heartwheel.explain.facts import Fact, Said
 from heartwheel.explain.moves import Moves
 from heartwheel.explain.rebalancing import Rebalancing
@@ -97,5 +97,5 @@ class History:
 
 
 def _done(event: ExplainedEvent) -> ExplainedEvent:
-    event.explanation = explain(event)
+    event.explanation, event.advice = explain(event), advice_of(event)
     return event

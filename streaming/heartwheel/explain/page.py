@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 from heartwheel.dashboard.serving import server_of
+from heartwheel.explain.picture import logged_line, show_summary
 from heartwheel.explain.scan import Scanned
 from heartwheel.explain.shown import rows_of_log
+from heartwheel.explain.summary import Summary
 from heartwheel.http_server.served import Served
+from heartwheel.live.phrases import moment
 from heartwheel.live.picture import Picture
 from heartwheel.settings import Settings
 from heartwheel.wall_clock import wall_ms
@@ -17,6 +20,7 @@ from heartwheel.wire.explained import ExplainedEvent
 
 _EVERYTHING_MS: Final = 100 * 366 * 86_400_000
 _ROWS_MAX: Final = 100_000
+_SUM_EVERY_S: Final = 1.0
 
 
 class LogPage(Served):
@@ -34,6 +38,7 @@ class LogPage(Served):
         self.picture = Picture(expirations_max=_ROWS_MAX, triggers_max=2 * _ROWS_MAX, window_ms=_EVERYTHING_MS)
         self._names = names
         self._follows = False
+        self._summary, self._summed_s, self._is_stale = Summary(), 0.0, True
         self.picture.log = self._sentence(None)
         super().__init__(server_of(self.picture, settings))
 
@@ -48,7 +53,21 @@ class LogPage(Served):
         self._follows = follows
         if events:
             self.picture.apply(list(rows_of_log(events)), now_ms=wall_ms())
+        for event in events:
+            self._summary.add(event)
+            line = logged_line(event)
+            if line is not None:
+                self.picture.add_logged(event.group_id, line)
+        self._is_stale = self._is_stale or bool(events)
+        if not events or time.monotonic() - self._summed_s >= _SUM_EVERY_S:
+            self._sum_up(scanned)
         self.picture.log = self._sentence(scanned)
+
+    def _sum_up(self, scanned: Scanned) -> None:
+        """Show what all groups come to; not after each handful of events, as it looks at every group."""
+        if self._is_stale:
+            show_summary(self.picture, self._summary, scanned)
+            self._summed_s, self._is_stale = time.monotonic(), False
 
     def _sentence(self, scanned: Scanned | None) -> str:
         names = ", ".join(self._names[:3]) + (f" and {len(self._names) - 3} more" if len(self._names) > 3 else "")
@@ -56,7 +75,8 @@ class LogPage(Served):
             return f"Reading the broker's log: {names}."
         last = ""
         if scanned.last_ms is not None:
-            last = f", up to {datetime.fromtimestamp(scanned.last_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+            zone = "" if scanned.zone_assumed else " UTC"
+            last = f", up to {moment(scanned.last_ms)}{zone}"
         doing = "Following" if self._follows else "From"
         read = f"{scanned.coordinator_lines:,} of {scanned.lines:,} lines are about groups"
         return f"{doing} the broker's log: {names}{last}. {read}."

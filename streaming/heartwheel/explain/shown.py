@@ -69,6 +69,7 @@ def _expiration(event: ExplainedEvent) -> LoggedExpiration:
         returned_ms=event.returned_ms,
         explanation=(*event.explanation, said),
         evidence=f"{event.evidence.file}:{event.evidence.line}",
+        advice=event.advice,
     )
 
 
@@ -104,8 +105,8 @@ def _ended(event: ExplainedEvent) -> LoggedTrigger:
         type="epoch_bumped" if of_epoch else kind,
         group_id=event.group_id,
         generation_id=_generation(event),
-        reason=event.reason_text or event.reason.replace("_", " "),
-        cause=event.reason,
+        reason=event.reason_text,
+        cause=None if event.reason == "unknown" else event.reason,
         time_ms=event.time_ms,
         deadline_ms=None,
         awaiting=(),

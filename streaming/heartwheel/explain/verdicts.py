@@ -10,6 +10,7 @@ from heartwheel.explain.summary import Enough, GroupSummary, Summary
 from heartwheel.live.phrases import count, length, moment, setting
 from heartwheel.live.why import advice
 from heartwheel.wire.explained import Happened
+from heartwheel.wire.verdicts import EPOCH_KINDS
 
 _WORST_TIMES: Final = 2
 _AT_ONCE_MS: Final = 60_000
@@ -117,7 +118,7 @@ def _enough(group: GroupSummary, kind: Happened, enough: Enough) -> list[str]:
         return []
     if not enough.back:
         who = "It was not" if enough.gone == 1 else "None of them was"
-        return [f"{who} back by the end of the log, so as far as it shows no longer timeout would have kept it."]
+        return [f"{who} back by the end of the log: nothing in it shows that a longer timeout would have helped."]
     alone = enough.back == 1 and not enough.gone
     back = "It was back" if alone else f"{enough.back} of {enough.back + enough.gone} were back, the last"
     back += f" {length(enough.later_ms)} later"
@@ -139,6 +140,8 @@ def _causes(group: GroupSummary) -> str:
 
 
 def _cost(group: GroupSummary) -> str:
+    if group.group_type in EPOCH_KINDS and not group.rebalancing_ms:
+        return f"It had {count(group.rebalances, 'new epoch')}."
     if not group.rebalances:
         return "No rebalance was seen."
     took = f" took {length(group.rebalancing_ms)}" if group.rebalancing_ms else ""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 from heartwheel.live.expiration import FROM_A_LOG, Expiration
+from heartwheel.live.logged import LoggedLine
 from heartwheel.live.pairing import Unpaired
 from heartwheel.live.returns import Arrival, arrivals_of, back_from_ms, names_come, names_gone
 from heartwheel.wire.status import ListedGroup, RebalancingGroup, StatusRow
@@ -14,6 +15,9 @@ from heartwheel.wire.verdicts import TriggerRow
 
 ARRIVALS_MAX: Final = 20_000
 """Most arrivals that are nobody's return so far and are remembered: two topics have no common order."""
+
+LINES_MAX: Final = 5_000
+"""Most lines of a broker's log that are kept of a group."""
 
 OPEN_MAX: Final = 20_000
 """Most expirations whose return is waited for."""
@@ -46,6 +50,12 @@ class GroupEntry:
         self.expirations: deque[Expiration] = deque()
         self.last_expiration: Expiration | None = None
         """The one that was out of the group last; kept when the others are too old."""
+        self.lines: deque[LoggedLine] = deque(maxlen=LINES_MAX)
+        """What a broker's log says besides, the newest."""
+        self.verdict: list[str] = []
+        """What a broker's log comes to, in sentences."""
+        self.logged_troubles: list[Any] | None = None
+        """What was wrong with it at any time of a broker's log; `None` if no log feeds it."""
         self.version = 0
         """Rises with every change; see `GroupIndex.version`."""
 

@@ -78,6 +78,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
         blocked: whom a rebalance waits for, if one runs.
         storm: the storm it is in, if any.
         troubles: what is wrong with it, the worst first, the storm among them.
+        verdict: what a broker's log comes to, in sentences; empty where none is shown.
         expirations: its expirations in the window.
         last_expired_ms: the newest deadline of them, epoch ms.
         shard: which shard decides about it.
@@ -96,6 +97,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     blocked: Blocked | None
     storm: Storm | None
     troubles: list[Trouble]
+    verdict: list[str]
     expirations: int
     last_expired_ms: int | None
     shard: int | None
@@ -189,6 +191,7 @@ def group_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Group:
         blocked=_blocked(entry),
         storm=storm_of(entry.triggers, entry.expirations, rule, now_ms=now_ms),
         troubles=list(troubles_of(entry, rule, now_ms=now_ms)),
+        verdict=entry.verdict,
         expirations=len(entry.expirations),
         last_expired_ms=entry.expirations[-1].deadline_ms if entry.expirations else None,
         shard=entry.shard,

@@ -14,6 +14,7 @@ from heartwheel.live.expirations import count_expirations
 from heartwheel.live.figures import Lateness, lateness_of
 from heartwheel.live.groups import storms
 from heartwheel.live.health import Health, Signs, health_of
+from heartwheel.live.logged import LogReport
 from heartwheel.live.phrases import count, length, setting
 from heartwheel.live.picture import Picture
 from heartwheel.live.states import ShownKind, state_of
@@ -99,6 +100,7 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
         canary: figures of the canary, if one runs.
         window: what stretch of time is shown.
         job: the newest row of the job, if any.
+        log: what brokers' logs say of all groups together, if these are shown.
     """
 
     at_ms: int
@@ -127,6 +129,7 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
     canary: CanaryFigures | None
     window: Window
     job: JobRow | None
+    log: LogReport | None
 
 
 class View(NamedTuple):
@@ -206,6 +209,7 @@ def now_of(picture: Picture, view: View, *, now_ms: int) -> Now:
             canary=view.canary,
             window=_window(picture, now_ms, count_expirations(picture, canary=True)),
             job=job,
+            log=picture.log_report,
         )
 
 

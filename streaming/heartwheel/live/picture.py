@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from heartwheel.live.expiration import Expiration
 from heartwheel.live.group_index import GroupEntry, GroupIndex
+from heartwheel.live.logged import LoggedLine, LogReport
 from heartwheel.live.seen import Seen
 from heartwheel.live.ticks import Ticks
 from heartwheel.live.topic_rows import Source, TopicRow
@@ -78,6 +79,8 @@ class Picture:
         self.job: JobRow | None = None
         self.log = ""
         """What was read of brokers' logs, in a sentence, if these feed it in place of the engine's topics."""
+        self.log_report: LogReport | None = None
+        """What brokers' logs say of all groups together."""
         self.rejects: Counter[str] = Counter()
         """Rejected records by cause, as far as the rejects topic was read."""
         self.triggers_total = 0
@@ -123,6 +126,11 @@ class Picture:
                 self._takers[each.source](each, changes)
             self._evict(now_ms)
             return changes._replace(duplicates=self.window.duplicates - before)
+
+    def add_logged(self, group_id: str, line: LoggedLine) -> None:
+        """Add a line of a broker's log that is no row of a topic to the timeline of a group."""
+        with self.lock:
+            self.groups.touch(group_id).lines.append(line)
 
     def link(self, linked: bool, *, now_ms: int) -> None:  # noqa: FBT001 - its one argument
         """Note whether Kafka answers.

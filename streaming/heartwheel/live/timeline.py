@@ -8,9 +8,10 @@ from typing import Final, TypedDict, cast
 import msgspec
 
 from heartwheel.live.changes import cause_words
-from heartwheel.live.expiration import Expiration
+from heartwheel.live.expiration import FROM_A_LOG, Expiration
 from heartwheel.live.group_index import GroupEntry
 from heartwheel.live.phrases import count, length
+from heartwheel.live.picture import Picture
 from heartwheel.wire.verdicts import ExpiryReason, TriggerRow
 
 TIMELINE_MAX: Final = 200
@@ -37,6 +38,20 @@ class TimelineLine(TypedDict):
     text: str
 
 
+class TimelinePage(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of what happened to a group.
+
+    Args:
+        rows: newest first.
+        next: what to ask for with `before` to get older ones; `None` on the last page.
+        total: how many lines there are.
+    """
+
+    rows: list[TimelineLine]
+    next: str | None
+    total: int
+
+
 def timeline_of(entry: GroupEntry) -> list[TimelineLine]:
     """List what happened to a group, newest first: each row of the topics with `time_ms`, `kind` and `text` added.
 
@@ -45,12 +60,39 @@ def timeline_of(entry: GroupEntry) -> list[TimelineLine]:
     Args:
         entry: what is known of it.
     """
+    return _lines_of(entry)[-TIMELINE_MAX:][::-1]
+
+
+def timeline_page(
+    picture: Picture, group_id: str, *, before: int | None = None, limit: int = TIMELINE_MAX
+) -> TimelinePage | None:
+    """Return a part of what happened to a group, newest first; `None` if nothing of it is known.
+
+    Args:
+        picture: what the topics say.
+        group_id: the group.
+        before: only lines whose place is below this.
+        limit: most lines.
+    """
+    with picture.lock:
+        entry = picture.groups.entries.get(group_id)
+        lines = [] if entry is None else _lines_of(entry)
+    if entry is None:
+        return None
+    end = len(lines) if before is None else min(before, len(lines))
+    start = max(0, end - limit)
+    return TimelinePage(rows=lines[start:end][::-1], next=str(start) if start else None, total=len(lines))
+
+
+def _lines_of(entry: GroupEntry) -> list[TimelineLine]:
+    """List all that happened to a group, oldest first."""
     # Of one moment the expiry comes before the rebalance that it triggers (promise P4), and sorting is stable.
     lines = [_expired(each) for each in entry.expirations] + [
         _changed(row) for row in entry.triggers if row.is_rebalance or row.type != "rebalance_triggered"
     ]
+    lines += entry.lines
     lines.sort(key=lambda line: line["time_ms"])
-    return lines[-TIMELINE_MAX:][::-1]
+    return lines
 
 
 def _expired(each: Expiration) -> TimelineLine:
@@ -64,6 +106,8 @@ def _expired(each: Expiration) -> TimelineLine:
 
 def _silenced(each: Expiration) -> str:
     reason = each.reason.replace("_", " ")
+    if each.shard == FROM_A_LOG and each.reason == ExpiryReason.POLL_TIMEOUT:
+        return f"{each.member_id} took itself out: {reason}"
     silent = "" if each.silent_ms is None else f", silent for {length(each.silent_ms)}"
     return f"{each.member_id} expired: {reason}{silent}"
 

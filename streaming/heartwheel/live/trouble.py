@@ -134,6 +134,9 @@ def troubles_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Iterator[
         rule: what a storm is.
         now_ms: wall clock, epoch ms.
     """
+    if entry.logged_troubles is not None:
+        yield from entry.logged_troubles
+        return
     late = [each for each in entry.expirations if each.deadline_ms >= now_ms - WINDOW_MS]
     for trouble in (
         _empty(entry, rule, now_ms),

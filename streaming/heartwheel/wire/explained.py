@@ -102,6 +102,7 @@ class ExplainedEvent(msgspec.Struct, kw_only=True, omit_defaults=True):
         broker_id: the coordinator that wrote it.
         moved_from: of a move the broker that had the group before.
         explanation: sentences for people.
+        advice: the last of them that says what to change or where to look; empty if none does.
         evidence: where the log says it.
     """
 
@@ -137,4 +138,5 @@ class ExplainedEvent(msgspec.Struct, kw_only=True, omit_defaults=True):
     broker_id: int | None = None
     moved_from: int | None = None
     explanation: list[str] = []
+    advice: str = ""
     evidence: Evidence

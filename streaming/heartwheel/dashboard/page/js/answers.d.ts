@@ -28,6 +28,7 @@ export interface Now {
   canary: CanaryFigures | null;
   window: Window;
   job: JobRow | null;
+  log: LogReport | null;
 }
 
 /** How far the engine can be trusted. */
@@ -216,6 +217,35 @@ export interface TopicProblem {
   wanted: string;
 }
 
+/** What brokers' logs say of all groups together. */
+export interface LogReport {
+  zone_assumed: boolean;
+  to_ms: number | null;
+  empty: EmptyGroup[];
+  empty_count: number;
+  incidents: LogIncident[];
+  brokers: BrokerLine[];
+}
+
+/** A group without members at the end of a log, and since when, epoch ms. */
+export interface EmptyGroup {
+  group_id: string;
+  since_ms: number;
+}
+
+/** Members that were out at once: when the first was, epoch ms, and what that suggests. */
+export interface LogIncident {
+  from_ms: number;
+  words: string;
+}
+
+/** A broker that starts or shuts down: which, when (epoch ms), and what it does. */
+export interface BrokerLine {
+  broker_id: number | null;
+  time_ms: number;
+  words: string;
+}
+
 /** The figures of each step, in lists of one length; `null` where nothing is known. */
 export interface Series {
   step_ms: number;
@@ -353,6 +383,7 @@ export interface Group {
   blocked: Blocked | null;
   storm: Storm | null;
   troubles: Trouble[];
+  verdict: string[];
   expirations: number;
   last_expired_ms: number | null;
   shard: number | null;
@@ -389,6 +420,20 @@ export interface Storm {
   offenders: Offender[];
 }
 
+/** A part of what happened to a group. */
+export interface TimelinePage {
+  rows: TimelineLine[];
+  next: string | null;
+  total: number;
+}
+
+/** One line of a timeline: when (epoch ms), what kind, in words; the fields of the topic's row are beside them. */
+export interface TimelineLine {
+  kind: string;
+  text: string;
+  time_ms: number;
+}
+
 /** A group with its newest history and its members: all fields of the group, and these. */
 export interface GroupAnswer {
   group_id: string;
@@ -403,6 +448,7 @@ export interface GroupAnswer {
   blocked: Blocked | null;
   storm: Storm | null;
   troubles: Trouble[];
+  verdict: string[];
   expirations: Expiration[];
   last_expired_ms: number | null;
   shard: number | null;
@@ -411,13 +457,6 @@ export interface GroupAnswer {
   expirations_count: number;
   members_seen: MemberSeen[];
   members_note: string;
-}
-
-/** One line of a timeline: when (epoch ms), what kind, in words; the fields of the topic's row are beside them. */
-export interface TimelineLine {
-  kind: string;
-  text: string;
-  time_ms: number;
 }
 
 /** A member that sent something lately: its id, when it did last (epoch ms), how many events were read. */
@@ -636,6 +675,7 @@ export type Answer<Path extends string> =
   Path extends `/api/expirations.json` ? Expiration[] :
   Path extends `/api/expirations/${string}` ? ExpirationDetail :
   Path extends `/api/groups` ? GroupPage :
+  Path extends `/api/timeline/${string}` ? TimelinePage :
   Path extends `/api/groups/${string}` ? GroupAnswer :
   Path extends `/api/members/${string}` ? MemberView :
   Path extends `/api/rebalances` ? RebalancePage :

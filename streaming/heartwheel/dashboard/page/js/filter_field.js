@@ -2,6 +2,10 @@
 
 import { h } from "./dom.js";
 import { settled } from "./throttle.js";
+import { fromLog } from "./source.js";
+
+/** Times of a broker's log stay as it has them. */
+const ZONE = fromLog ? "Z" : "";
 
 /**
  * Make the field, in its label.
@@ -38,7 +42,7 @@ export function filterField({ value, placeholder, label, changed, signal }) {
  */
 export function timeField(label, value, changed) {
   const input = h("input", { type: "datetime-local", step: "1", value: localTime(Number(value)) });
-  input.addEventListener("change", () => changed(input.value ? String(new Date(input.value).getTime()) : ""));
+  input.addEventListener("change", () => changed(input.value ? String(new Date(input.value + ZONE).getTime()) : ""));
   return h("label", { class: "field moment" }, h("span", {}, label), input);
 }
 
@@ -49,5 +53,6 @@ export function timeField(label, value, changed) {
  */
 function localTime(ms) {
   if (!ms) return "";
-  return new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+  const ahead = fromLog ? 0 : new Date(ms).getTimezoneOffset() * 60_000;
+  return new Date(ms - ahead).toISOString().slice(0, 19);
 }

@@ -1,21 +1,29 @@
 // Numbers, durations and times as people read them. Times come as epoch ms and are shown in the reader's zone.
 
+import { fromLog } from "./source.js";
+
 const NUMBER = new Intl.NumberFormat("en");
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+
+/** A broker's log is read beside the page: its times stay as it has them. */
+const timeZone = fromLog ? "UTC" : undefined;
+
 const CLOCK = new Intl.DateTimeFormat(undefined, {
+  timeZone,
   hour: "2-digit",
   minute: "2-digit",
   second: "2-digit",
   hourCycle: "h23",
 });
 const CLOCK_MS = new Intl.DateTimeFormat(undefined, {
+  timeZone,
   hour: "2-digit",
   minute: "2-digit",
   second: "2-digit",
   fractionalSecondDigits: 1,
   hourCycle: "h23",
 });
-const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const DAY = new Intl.DateTimeFormat(undefined, { timeZone, day: "numeric", month: "short" });
 /** @type {[string, number][]} */
 const UNITS = [
   ["d", 86_400_000],
@@ -119,7 +127,7 @@ export function clock(ms, { tenths = false } = {}) {
   if (missing(ms) || ms < 0) return NOTHING;
   const date = new Date(ms);
   const time = (tenths ? CLOCK_MS : CLOCK).format(date);
-  return date.toDateString() === new Date().toDateString() ? time : `${DAY.format(date)} ${time}`;
+  return !fromLog && date.toDateString() === new Date().toDateString() ? time : `${DAY.format(date)} ${time}`;
 }
 
 /**
@@ -135,7 +143,7 @@ export const timeOfDay = (ms) => (missing(ms) || ms < 0 ? NOTHING : CLOCK.format
  * @param {number | null | undefined} ms
  */
 export const utc = (ms) =>
-  missing(ms) || ms < 0 ? "" : `${new Date(ms).toISOString().replace("T", " ").replace("Z", "")} UTC`;
+  missing(ms) || ms < 0 ? "" : `${new Date(ms).toISOString().replace("T", " ").replace("Z", "")}${fromLog ? "" : " UTC"}`;
 
 /**
  * Write a size: 640 B, 12 kB, 1.2 MB.

@@ -5,8 +5,10 @@ import { byId, h, mark, put } from "./dom.js";
 import { ago, clock, duration } from "./format.js";
 import { icon } from "./icons.js";
 import { showKeys } from "./keyboard.js";
+import { fromLog } from "./source.js";
 import { healthWords, LINK_LOST, troubleWords } from "./words.js";
 
+/** @import { Now } from "./answers.d.ts" */
 /** @import { Stream } from "./stream.js" */
 
 /**
@@ -42,10 +44,10 @@ function showHealth(stream) {
   const { now, lost } = stream;
   if (!now) return;
   const { health, trouble, version } = now;
-  const key = JSON.stringify([lost, health, trouble.sentence]);
+  const key = JSON.stringify([lost, health, trouble.sentence, now.log?.zone_assumed]);
   if (shown === key) return;
   shown = key;
-  if (health.state === "log") showLog();
+  if (fromLog) showLog();
   pill("health-pill", lost ? LINK_LOST : healthWords(health.state), lost ? NO_SERVER : `Engine. ${health.sentence}`);
   pill("groups-pill", troubleWords(lost ? { ...trouble, known: false } : trouble), lost ? NO_SERVER : trouble.sentence);
   showEngine(stream);
@@ -53,9 +55,9 @@ function showHealth(stream) {
     byId("foot"),
     h("span", {}, `heartwheel ${version}`),
     h("span", {}, h("a", { href: "/docs" }, "API")),
-    health.state === "log" ? null : h("span", {}, h("a", { href: "/metrics" }, "Metrics")),
+    fromLog ? null : h("span", {}, h("a", { href: "/metrics" }, "Metrics")),
     h("span", {}, h("button", { type: "button", class: "link", onclick: showKeys }, "Keys")),
-    h("span", {}, zoneWords()),
+    h("span", {}, zoneWords(now)),
   );
 }
 
@@ -95,13 +97,13 @@ function showEngine({ now, lost }) {
 
 /** With no engine behind the page there is nobody to be at risk: what was read is on the other pages. */
 function showLog() {
-  if (document.documentElement.dataset.source === "log") return;
-  document.documentElement.dataset.source = "log";
   const first = document.querySelector(".tabs a:not([data-engine])")?.getAttribute("href") ?? "";
   for (const link of [byId("health-pill"), document.querySelector(".brand")]) link?.setAttribute("href", first);
 }
 
-function zoneWords() {
+/** @param {Now} now */
+function zoneWords({ log }) {
+  if (fromLog) return log?.zone_assumed ? "Times are as in the log, which names no time zone." : "Times are in UTC.";
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || "your zone";
   return zone === "UTC" ? "Times are in UTC." : `Times are in ${zone}; hover shows UTC.`;
 }

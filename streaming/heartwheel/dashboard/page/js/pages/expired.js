@@ -7,6 +7,9 @@ import { EXPIRATION_COLUMNS } from "../expiration_columns.js";
 import { filterField, timeField } from "../filter_field.js";
 import { count, counted } from "../format.js";
 import { icon } from "../icons.js";
+import { LOGGED_OUT } from "../log_columns.js";
+import { reportPanel } from "../log_report.js";
+import { fromLog } from "../source.js";
 import { code, empty, failed, head } from "../states.js";
 import { table } from "../table.js";
 import { REASON_NAMES, reasonWords } from "../words.js";
@@ -17,14 +20,27 @@ import { REASON_NAMES, reasonWords } from "../words.js";
 /** As many rows as are ever on the page: beyond them are older pages, by a cursor. */
 const ROWS = 100;
 
+const OUT = "Members that a coordinator threw out, or that took themselves out by a timeout; the newest first.";
+
 const FILTERS = ["text", "reason", "group", "member", "since_ms", "until_ms", "order", "before"];
+
+/**
+ * A broker's log says neither how long a member was silent, nor how late that was known.
+ *
+ * @type {[order: string, label: string][]}
+ */
+const ORDERS_OF_THE_ENGINE = fromLog
+  ? []
+  : [
+      ["silent", "Silent for longest"],
+      ["late", "Known latest"],
+    ];
 
 /** @type {[order: string, label: string][]} */
 const ORDERS = [
   ["", "Newest first"],
   ["oldest", "Oldest first"],
-  ["silent", "Silent for longest"],
-  ["late", "Known latest"],
+  ...ORDERS_OF_THE_ENGINE,
   ["group", "By group"],
 ];
 
@@ -34,17 +50,22 @@ export const expiredPage = {
   title: () => "Expired members",
   mount(main, { router, stream, signal }) {
     const view = new View({ router, stream, signal });
+    const report = reportPanel();
+    const tell = (/** @type {Now} */ now) => (about(main, now), report.show(now.log));
     main.append(
       head(
         "Expired members",
-        "Members that the engine presumes dead: each missed a deadline. Newest first, as it happens.",
+        fromLog
+          ? OUT
+          : "Members that the engine presumes dead: each missed a deadline. Newest first, as it happens.",
       ),
+      report.element,
       view.tools(),
       view.body,
       view.pager,
     );
-    stream.addEventListener("now", ({ detail }) => about(main, detail), { signal });
-    if (stream.now) about(main, stream.now);
+    stream.addEventListener("now", ({ detail }) => tell(detail), { signal });
+    if (stream.now) tell(stream.now);
     view.start();
   },
 };
@@ -57,7 +78,7 @@ export const expiredPage = {
  */
 function about(main, { health }) {
   const place = main.querySelector(".page-head p");
-  if (health.state === "log" && place) write(place, `Members that are out, and why. ${health.sentence}`);
+  if (health.state === "log" && place) write(place, `${OUT} ${health.sentence}`);
 }
 
 class View {
@@ -80,7 +101,7 @@ class View {
     this.filters = Object.fromEntries(FILTERS.map((name) => [name, router.query.get(name) ?? ""]));
     this.table = table({
       caption: "Expired members, newest first",
-      columns: EXPIRATION_COLUMNS,
+      columns: fromLog ? LOGGED_OUT : EXPIRATION_COLUMNS,
       key: (/** @type {Expiration} */ row) => row.id,
       light: true,
       sort: (order) => this.filter({ order: this.filters.order === order ? "" : order }),
@@ -211,6 +232,7 @@ class View {
         h("button", { type: "button", class: "button", onclick: () => this.clear() }, "Clear the filters"),
       );
     }
+    if (fromLog) return empty("Nobody was out by a timeout, as far as the log was read.");
     return empty(
       "Nobody was expired yet.",
       "A member shows up here within moments of missing its deadline. To see some, run ",

@@ -6,12 +6,14 @@ import { h, put, write } from "../dom.js";
 import { COLUMNS_OF_A_GROUP } from "../expiration_columns.js";
 import { ago, count, countdown, counted, duration, membersOf, NOTHING } from "../format.js";
 import { icon } from "../icons.js";
+import { fromLog } from "../source.js";
 import { empty, failed, panel } from "../states.js";
 import { table } from "../table.js";
 import { animated, throttled } from "../throttle.js";
 import { goesByEpochs, kindWords, spaced } from "../words.js";
 import { detailHead, facts } from "./detail_parts.js";
 import { stateNow } from "./groups.js";
+import { loggedGroup } from "./logged_group.js";
 
 /** @import { Blocked, GroupAnswer, MemberSeen, Storm } from "../answers.d.ts" */
 /** @import { Stream } from "../stream.js" */
@@ -27,7 +29,7 @@ export const groupPage = {
     main.append(detailHead({ title: id, kind: "Group", about: null, back: "/groups", router }), body);
     const load = () =>
       get(`/api/groups${pathOf(id)}`, {}, { signal }).then(
-        (group) => show(body, group, stream),
+        (group) => show(body, group, stream, signal),
         (error) => isAborted(error) || put(body, failed(error)),
       );
     const again = throttled(load, 1_500, signal);
@@ -55,8 +57,10 @@ export const groupPage = {
  * @param {HTMLElement} body
  * @param {GroupAnswer} group
  * @param {Stream} stream
+ * @param {AbortSignal} signal
  */
-function show(body, group, stream) {
+function show(body, group, stream, signal) {
+  if (fromLog) return put(body, loggedGroup(group, signal));
   const open = body.querySelector("details")?.open;
   put(
     body,
@@ -85,7 +89,7 @@ function state(group, stream) {
       ["Members", membersOf(group.members, group.expected)],
       [goesByEpochs(group.kind) ? "Epoch" : "Generation", group.generation_id < 0 ? NOTHING : count(group.generation_id)],
       ["Kind", group.kind ? h("span", { title: kindWords(group.kind) }, group.kind) : "not known"],
-      ["Shard", group.shard === -1 ? "none: from the broker's log" : group.shard],
+      ["Shard", group.shard],
       ["Last change", last ? [last.words, ", ", time(last.time_ms)] : "none seen"],
       ["It took", last?.duration_ms === null || last?.duration_ms === undefined ? null : duration(last.duration_ms)],
       ["In Kafka's words", last?.reason, "wide"],

@@ -5,6 +5,8 @@ import { groupHref, linked, tagged, twoLines } from "../cells.js";
 import { h, put } from "../dom.js";
 import { filterField } from "../filter_field.js";
 import { ago, clock, count, countdown, counted, duration, membersOf, utc, NOTHING } from "../format.js";
+import { LOGGED_GROUPS } from "../log_columns.js";
+import { fromLog } from "../source.js";
 import { code, empty, failed, head } from "../states.js";
 import { table } from "../table.js";
 import { animated, throttled } from "../throttle.js";
@@ -27,7 +29,9 @@ export const groupsPage = {
   title: () => "Groups",
   mount(main, { router, stream, signal }) {
     const view = new View({ router, stream, signal });
-    const about = "The worst first. While a group rebalances, nobody in it works.";
+    const about = fromLog
+      ? "Each group as it stands at the end of the log, the worst first, with what was wrong and what to change."
+      : "The worst first. While a group rebalances, nobody in it works.";
     main.append(head("Groups", about), view.tools(), view.body, view.foot);
     view.start();
   },
@@ -46,7 +50,7 @@ class View {
     this.filters = Object.fromEntries(FILTERS.map((name) => [name, router.query.get(name) ?? ""]));
     this.table = table({
       caption: "Groups",
-      columns: columns(stream),
+      columns: fromLog ? LOGGED_GROUPS : columns(stream),
       key: (group) => group.group_id,
       sort: (order) => this.filter({ order: this.filters.order === order ? "" : order }),
     });
@@ -158,6 +162,7 @@ class View {
       );
       return empty("No group matches these filters.", clear);
     }
+    if (fromLog) return empty("No group is in what was read of the log.");
     const words = "Groups show up with their first heartbeat. To see some, run ";
     return empty("No group has been seen yet.", words, code("heartwheel demo"), ".");
   }

@@ -5,6 +5,8 @@ import { groupHref, tag, time } from "../cells.js";
 import { h, put, write } from "../dom.js";
 import { ago, counted, duration } from "../format.js";
 import { absence, COLUMNS_OF_A_MEMBER, isLogged, whoIs } from "../expiration_columns.js";
+import { LOGGED_OUT_OF_A_MEMBER } from "../log_columns.js";
+import { fromLog } from "../source.js";
 import { empty, failed, panel } from "../states.js";
 import { table } from "../table.js";
 import { animated, throttled } from "../throttle.js";
@@ -91,7 +93,7 @@ function verdict(last, { why, returned_ms: returned }, clock) {
       { class: "tags" },
       tag({
         ...words,
-        label: failed ? words.label : `Expired: ${words.label.toLowerCase()}`,
+        label: failed ? words.label : `${fromLog ? "Out" : "Expired"}: ${words.label.toLowerCase()}`,
         tone: "bad",
         title: words.long,
       }),
@@ -278,12 +280,12 @@ function eventTable({ events, truncated }) {
 
 /** @param {Expiration[]} expirations */
 function before(expirations) {
-  const list = table({ caption: "Its expirations", columns: COLUMNS_OF_A_MEMBER, key: (row) => row.id });
+  const list = table({ caption: "Its expirations", columns: fromLog ? LOGGED_OUT_OF_A_MEMBER : COLUMNS_OF_A_MEMBER, key: (row) => row.id });
   list.show(expirations.slice(0, 50));
   return h(
     "section",
     { class: "panel flush" },
-    h("div", { class: "panel-head" }, h("h2", {}, `Expired ${counted(expirations.length, "time")} in the window`)),
+    h("div", { class: "panel-head" }, h("h2", {}, fromLog ? `Out ${counted(expirations.length, "time")} in this log` : `Expired ${counted(expirations.length, "time")} in the window`)),
     list.element,
   );
 }

@@ -5,6 +5,7 @@ import { groupHref, memberHref, time } from "../cells.js";
 import { h, put } from "../dom.js";
 import { filterField } from "../filter_field.js";
 import { clock, count, counted, duration, NOTHING, utc } from "../format.js";
+import { fromLog } from "../source.js";
 import { empty, failed, head } from "../states.js";
 import { throttled } from "../throttle.js";
 import { spaced } from "../words.js";
@@ -21,7 +22,8 @@ export const rebalancesPage = {
   mount(main, { router, stream, signal }) {
     const view = new View({ router, stream, signal });
     const about =
-      "What rebalances cost. While a group rebalances, nobody in it works; the groups that lost most time come first.";
+      "What rebalances cost. While a group rebalances, nobody in it works; the groups that lost most time come first." +
+      (fromLog ? " Groups with epochs (consumer, share, streams) are not here: nobody in them stops for a new epoch." : "");
     main.append(head("Rebalances", about), view.tools(), view.body);
     view.start();
   },
@@ -106,7 +108,7 @@ function section(group, from, to, slot) {
     h(
       "p",
       { class: "soft small" },
-      "Lost a day (UTC): ",
+      fromLog ? "Lost a day: " : "Lost a day (UTC): ",
       days
         .slice(0, 7)
         .map(({ day, lost_ms: ms, rebalances: n }) => `${day}: ${ms === null ? "unknown" : duration(ms)} in ${counted(n, "rebalance")}`)
