@@ -224,6 +224,28 @@ def test_a_worker_goes_on_without_a_gateway(gateway: GatewayDouble, caplog: pyte
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (
+            b'{"error":"a session timeout of 2 ms","hint":"see x"}',
+            "answered 400: a session timeout of 2 ms; hint: see x",
+        ),
+        (b"<html>", "answered 400: <html>"),
+        (b'["error"]', 'answered 400: ["error"]'),
+        (b"[" * 4_000, "answered 400: [[["),
+    ],
+)
+def test_a_refusal_reads_as_a_sentence(
+    answer: bytes, words: str, gateway: GatewayDouble, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What a gateway has against a beat is said in its words and not as JSON; whatever else answers is shown."""
+    gateway.status, gateway.answer = 400, answer
+    with beats("o", member="a", session="80ms", to=gateway.url) as b:
+        wait_until(lambda: b.lost, "a beat is refused")
+    assert words in caplog.records[0].message
+
+
 def test_a_process_leaves_at_its_end(gateway: GatewayDouble) -> None:
     """Beats that nobody closed leave when the process ends, and do not keep it from ending; the token is sent."""
     worker = start(gateway, "from heartwheel_beats import beats; beats('orders', member='a', session='1h').start()")

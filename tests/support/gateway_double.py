@@ -16,6 +16,7 @@ class GatewayDouble:
     def __init__(self) -> None:
         self.url = ""
         self.status = 202
+        self.answer = b""
         self.rows: list[dict[str, Any]] = []
         self.tokens: set[str] = set()
 
@@ -55,8 +56,9 @@ def gateway_double() -> Iterator[GatewayDouble]:
                 double.rows.append(row)
             double.tokens.add(self.headers.get("Authorization", ""))
             self.send_response(status)
-            self.send_header("Content-Length", "0")
+            self.send_header("Content-Length", str(len(double.answer)))
             self.end_headers()
+            self.wfile.write(double.answer)
 
         def log_message(self, *_: Any) -> None:
             pass

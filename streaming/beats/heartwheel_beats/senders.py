@@ -5,6 +5,7 @@ from __future__ import annotations
 # Looked up by the first connection; a process that has begun to end can import it no more.
 import encodings.idna  # noqa: F401
 import http.client
+import json
 import os
 import ssl
 from collections.abc import Mapping
@@ -143,7 +144,7 @@ class HttpSender:
         words = answer.read(_ANSWER_BYTES_MAX)
         if answer.status != _ACCEPTED:
             self._connection.close()
-            raise LostError(f"the gateway answered {answer.status}: {words.decode('utf-8', 'replace')[:300]}")
+            raise LostError(f"the gateway answered {answer.status}: {_answered(words)}")
 
     def _words(self, error: Exception) -> str:
         return f"no answer within {self.timeout_s:g} s" if isinstance(error, TimeoutError) else _words(error)
@@ -223,6 +224,17 @@ class KafkaSender:
     def abandon(self) -> None:
         """Forget the producer: its thread is the parent's."""
         self._producer = None
+
+
+def _answered(body: bytes) -> str:
+    """Return what a gateway answered, for people: its error and its hint, or as it stands if it has none."""
+    text = body.decode("utf-8", "replace")
+    try:
+        problem = json.loads(text)
+        text = f"{problem['error']}; hint: {problem['hint']}"
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    return text[:300]
 
 
 def _words(error: Exception) -> str:
