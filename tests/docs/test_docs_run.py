@@ -1,0 +1,73 @@
+"""The commands by which a person starts heartwheel beside a cluster, run in their order as the pages show them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from heartwheel.broker.embedded import EmbeddedKafka
+from support.job import wait_for
+
+ROOT = Path(__file__).parents[2]
+READY = {"run": " members in ", "dashboard": "http://"}
+"""Commands that run until they are stopped, and what they print once they work."""
+
+
+def commands_of(page: str, heading: str) -> list[list[str]]:
+    """Return the commands of heartwheel in the first block of a section, as words."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    section = text[re.search(rf"^#+ {heading}$", text, re.MULTILINE).end() :]  # type: ignore[union-attr]  # or it fails
+    (block,) = re.findall(r"^```sh\n(.*?)^```", section, re.DOTALL | re.MULTILINE)[:1]
+    lines = block.replace("\\\n", " ").splitlines()
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("heartwheel ")]
+
+
+@contextmanager
+def started(words: list[str], folder: Path, env: dict[str, str]) -> Iterator[None]:
+    """Run a command for the length of a `with` block, wait until it works, and end it as a supervisor does."""
+    log = folder / f"{words[0]}.log"
+    with log.open("wb") as file:
+        command = [sys.executable, "-m", "heartwheel", *words]
+        process = subprocess.Popen(command, cwd=folder, env=env, stdout=file, stderr=file)
+    try:
+        wait_for(lambda: process.poll() is not None or READY[words[0]] in log.read_text(), f"{words[0]} to work")
+        assert process.poll() is None, log.read_text()
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(60)
+    assert code == 0, log.read_text()
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+@pytest.mark.parametrize(
+    ("page", "heading"),
+    [("README.md", "Run it beside a cluster"), ("docs/run-beside-a-cluster.md", "Run it beside a cluster")],
+    ids=["readme", "page"],
+)
+def test_what_a_person_copies_works(page: str, heading: str, tmp_path: Path) -> None:
+    """On a Kafka of its own each command ends well, or works until it is stopped, in the order of the page."""
+    env = os.environ | {"HEARTWHEEL_DASHBOARD__PORT": "0"}  # the page's port may be taken on this machine
+    with EmbeddedKafka(tmp_path / "broker") as broker, ExitStack() as running:
+        commands = commands_of(page, heading)
+        assert [words[0] for words in commands][:3] == ["topics", "doctor", "run"]
+        for words in commands:
+            placed = [word.replace("kafka:9092", broker.bootstrap).replace("/var/lib", str(tmp_path)) for word in words]
+            if placed[0] in READY:
+                running.enter_context(started(placed, tmp_path, env))
+                continue
+            command = [sys.executable, "-m", "heartwheel", *placed]
+            done = subprocess.run(
+                command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=200
+            )
+            assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
