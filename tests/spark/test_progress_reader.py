@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from heartwheel.spark.progress import ProgressReader
+from heartwheel.spark.progress import IDLE_EVERY_S, IdleLog, Progress, ProgressReader
 
 
 def _report(batch_id: int, rows: int = 4) -> dict[str, Any]:
@@ -59,3 +59,21 @@ def test_batches_that_finish_between_two_looks_are_all_told() -> None:
     assert _read(reader) == [7, 8, 10]
     query.reports += [_report(11), _report(12)]
     assert _read(reader) == [11, 12]
+
+
+def _batch(**did: int) -> Progress:
+    nothing = {"heartbeats": 0, "behind": 0, "members": 3, "groups": 1, "expired": 0, "triggers": 0, "rejected": 0}
+    return Progress(batch_id=1, held=False, duration_ms=200, read_ms=100, **(nothing | did))
+
+
+def test_batches_that_did_nothing_make_few_lines() -> None:
+    """An idle job writes a line now and then, so that its log shows that it lives; what happens is logged at once."""
+    now_s = 100.0
+    log = IdleLog(lambda: now_s)
+    assert [log.wants(_batch()) for _ in range(3)] == [True, False, False]
+    assert log.wants(_batch(expired=1))
+    now_s += IDLE_EVERY_S - 0.1
+    assert not log.wants(_batch())
+    assert log.wants(_batch(heartbeats=1))
+    now_s += IDLE_EVERY_S
+    assert [log.wants(_batch()) for _ in range(2)] == [True, False]

@@ -37,10 +37,10 @@ def run(
 ) -> None:
     """Run the job: heartbeats in, member expirations and rebalance triggers out, until SIGTERM or Ctrl-C.
 
-    It reads what is in the topic from where it was left, in bounded batches, and writes ticks into it, which carry the
-    time of partitions where nobody else writes. One line a trigger goes to stderr. The running batch is finished before
-    it ends. Exit code 1 if Kafka does not answer, a topic is missing, or the checkpoint belongs to another
-    configuration or version.
+    It reads what is in the topic from where it was left, in bounded batches, and writes ticks into it, which carry
+    the time of partitions where nobody else writes. One line a batch goes to stderr, and of batches that did nothing
+    one in ten seconds. The running batch is finished before it ends. Exit code 1 if Kafka does not answer, a topic is
+    missing, or the checkpoint belongs to another configuration or version.
 
     For example:
 
@@ -70,9 +70,13 @@ def run(
 def _engine(settings: Settings, jars: list[Path], reporter: JobReporter) -> Engine:
     """Make the engine, and let it tell what it does to the log and to the job topic."""
     from heartwheel.spark.engine import Engine
+    from heartwheel.spark.progress import IdleLog
+
+    log = IdleLog()
 
     def progress(batch: BatchProgress) -> None:
-        _log.info("%s", batch.line())
+        if log.wants(batch):
+            _log.info("%s", batch.line())
         reporter.on_progress(batch)
 
     def phase(name: str) -> None:

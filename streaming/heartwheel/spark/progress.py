@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pyspark.sql.streaming.query import StreamingQuery
+
+IDLE_EVERY_S: Final = 10
+"""Of batches that did nothing, how often one is logged, seconds: without any a log looks dead."""
 
 BACKLOG_MS: Final = 10_000
 """A batch that leaves records unread, and whose newest one is older than this, reads a backlog."""
@@ -58,8 +63,13 @@ class Progress:
     untimed: int = 0
     stepped_back_ms: int = 0
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing but ticks was read and nothing was decided."""
+        return not (self.heartbeats or self.expired or self.triggers or self.rejected or self.outage_ms)
+
     def line(self) -> str:
-        """Say it in one line."""
+        """Return what it did as one line."""
         parts = [
             f"batch {self.batch_id}",
             f"{self.heartbeats:,} heartbeats",
@@ -76,6 +86,26 @@ class Progress:
         if self.held:
             parts.append(f"catching up, {self.behind:,} behind")
         return f"{', '.join(parts)} in {self.duration_ms / 1000:.2f} s"
+
+
+class IdleLog:
+    """Which batches are worth a line of the log: all that did something, and of idle ones one now and then.
+
+    Args:
+        clock: returns seconds that never go back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._logged_s = -math.inf
+
+    def wants(self, batch: Progress) -> bool:
+        """Return whether to log a batch."""
+        now_s = self._clock()
+        if batch.is_idle and now_s < self._logged_s + IDLE_EVERY_S:
+            return False
+        self._logged_s = now_s
+        return True
 
 
 class ProgressReader:
