@@ -58,6 +58,14 @@ _HISTORY: Final = "tests/simulation/test_chosen_histories.py::test_chosen_histor
 MUTANTS: Final = (
     # -- records without append times
     Mutant(
+        "the time of a producer is believed",
+        f"{_ENGINE}/spark/query.py",
+        'F.col("timestampType") == LOG_APPEND_TIME',
+        'F.col("timestampType") >= 0',
+        "P1",
+        "tests/spark/test_frames.py::test_p1_only_the_broker_says_when_a_record_was_appended",
+    ),
+    Mutant(
         "records of unknown times are no outage",
         f"{_ENGINE}/log_time/reading.py",
         "(steps > self._outage_min_ms) | (behind_untimed & (steps > 0))",

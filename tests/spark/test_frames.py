@@ -13,10 +13,11 @@ from pyspark.sql import Row, SparkSession
 
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.broker.jars import fetch_jars
+from heartwheel.log_time.reading import UNTIMED_MS
 from heartwheel.settings import load_settings
 from heartwheel.spark.faults import LONG_RECORD, explain
 from heartwheel.spark.frames import BATCH_RECORDS_MAX, SHORT_BYTES_MAX, bound_batches
-from heartwheel.spark.query import short_records
+from heartwheel.spark.query import append_ms, short_records
 from heartwheel.spark.session import end_session, session_conf, start_session
 from heartwheel.wire.events import Event, encode_event
 from support.job import Job, Topics, beats_of, ended
@@ -59,6 +60,13 @@ def test_p6_batches_are_bounded_by_bytes_or_by_the_number_of_short_records(spark
         long = _batches(spark, 200, MIB)
         assert sum(batch.records for batch in long) == 200
         assert max(batch.bytes for batch in long) < 70 * MIB if by_bytes else len(long) == 1
+
+
+def test_p1_only_the_broker_says_when_a_record_was_appended(spark: SparkSession) -> None:
+    """P1: of a record that carries its producer's time, or none at all, no append time goes to the workers."""
+    times = "select timestamp_millis(7000) as timestamp, {} as timestampType"
+    rows = [spark.sql(times.format(kind)).select(append_ms()).collect() for kind in (1, 0, -1)]
+    assert rows == [[(7000,)], [(UNTIMED_MS,)], [(UNTIMED_MS,)]]
 
 
 def _read(spark: SparkSession, key: Any, value: Any) -> list[Row]:

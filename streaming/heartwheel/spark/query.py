@@ -105,12 +105,12 @@ def heartbeats(spark: SparkSession, config: StreamConfig) -> DataFrame:
         F.xxhash64("value").alias("value_hash"),
         "partition",
         "offset",
-        _append_ms(),
+        append_ms(),
     )
 
 
-def _append_ms() -> Column:
-    """Name the append time of each record; of one that carries its producer's time, none.
+def append_ms() -> Column:
+    """Return the append time of each record as a column; of one that carries its producer's time, `UNTIMED_MS`.
 
     It costs no column of its own on the way to the workers: a batch of the log is of one type, and nearly all are of
     this one.
