@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from heartwheel.explain.client_log import ClientLog
+from heartwheel.explain.layouts import NEEDLE
 from heartwheel.explain.opened_log import Log
 from heartwheel.explain.scan import Scanned
 
@@ -13,6 +14,7 @@ HEAD_BYTES: Final = 262_144
 """How much of a file's begin is looked at, bytes."""
 
 _SEGMENT: Final = re.compile(r"(?:^|/)\d{20}\.(?:log|index|timeindex|snapshot)$")
+_NEEDLE: Final = NEEDLE.encode()
 _TEXT_MIN: Final = 0.9
 _KINDS: Final = (
     (
@@ -50,6 +52,7 @@ class Sniffed:
     def __init__(self, log: Log, client: ClientLog, scanned: Scanned) -> None:
         self._log, self._client, self._scanned = log, client, scanned
         self._before = scanned.coordinator_lines
+        self._is_broker: bool | None = None
         self.head = b""
 
     def read(self, size: int = -1, /) -> bytes:
@@ -57,7 +60,10 @@ class Sniffed:
         block = self._log.read(size)
         if len(self.head) < HEAD_BYTES:
             self.head += block[: HEAD_BYTES - len(self.head)]
-        if self._scanned.coordinator_lines == self._before:
+        if self._is_broker is None:
+            # A look at the first block, so that no other block of a broker's log is searched twice.
+            self._is_broker = _NEEDLE in block or _BROKER.search(self.head) is not None
+        if not self._is_broker and self._scanned.coordinator_lines == self._before:
             self._client.feed(block)
         return block
 
