@@ -153,6 +153,7 @@ def said_of(figures: Figures) -> str:
     parts += [f"{figures.unreadable:,} lines unreadable"] if figures.unreadable else []
     parts += [f"{figures.too_large:,} requests too large to pass on"] if figures.too_large else []
     parts += [f"{figures.failed:,} lines that could not be handled"] if figures.failed else []
+    parts += [f"{figures.distrusted:,} lines of the broker's own log not believed"] if figures.distrusted else []
     parts += [f"{figures.refused:,} records that Kafka refuses"] if figures.refused else []
     parts += [f"{figures.gaps} gaps"] if figures.gaps else []
     return ", ".join(parts)

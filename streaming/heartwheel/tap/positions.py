@@ -35,6 +35,7 @@ class Positions(msgspec.Struct):
         newest_ms: time of the newest line it has read, epoch ms; likewise.
         holds: of groups, as they were then.
         connections: to the broker, those that were used last.
+        odd_ms: when a client had an id with a line break last, epoch ms; -1 if none had.
         pause: after which it is not known yet whether the broker was restarted.
     """
 
@@ -47,6 +48,7 @@ class Positions(msgspec.Struct):
     holds: dict[str, Hold] = {}
     connections: list[str] = []
     pause: Pause | None = None
+    odd_ms: int = -1
 
 
 class PositionsFolder:

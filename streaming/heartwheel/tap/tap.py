@@ -22,13 +22,14 @@ from heartwheel.settings import Settings
 from heartwheel.tap.gaps import PAUSE_MS, Gap, Gaps
 from heartwheel.tap.holds import Holds
 from heartwheel.tap.log_tail import Line, LogTail, Position
+from heartwheel.tap.pace import Pace
 from heartwheel.tap.phases import Phases
 from heartwheel.tap.positions import Positions, PositionsFolder
 from heartwheel.tap.request_log import Answered, RequestLog
-from heartwheel.tap.requests import event_of, group_of, ids_of
+from heartwheel.tap.requests import code_of, event_of, group_of, ids_of
 from heartwheel.tap.settling import Settling
 from heartwheel.tap.writer import Writer
-from heartwheel.wire.events import ID_BYTES_MAX, Event, EventType, RejectedError, check_ids
+from heartwheel.wire.events import FROM_MEMBERS, ID_BYTES_MAX, Event, EventType, RejectedError, check_ids
 from heartwheel.wire.group_heartbeats import HEARTBEAT_BYTES_MAX, GroupHeartbeat
 from heartwheel.wire.passed_on import HELD_BYTES_MAX, HELD_MAX, Mark, PassedOn, encode_mark
 from heartwheel.wire.requests import decode_request
@@ -37,6 +38,9 @@ _SAVE_S: Final = 1.0
 _IDLE_S: Final = 0.05
 _RETRY_S: Final = 0.5
 _CLASSIC_MAX: Final = 200_000
+DISTRUST_MS: Final = 600_000
+"""How long loads, unloads and expiries in the broker's own log are not believed after an id with a line break, ms."""
+
 _REPORTS_MAX: Final = 10
 """Of how many requests of a kind that were left out a person is told; the others are counted."""
 
@@ -79,6 +83,7 @@ class Figures(msgspec.Struct):
         unreadable: lines about groups that could not be read.
         too_large: requests that were not passed on, as the job would reject them: ids, protocols or all of it too long.
         failed: lines that could not be handled, by an error that is the tap's own.
+        distrusted: loads, unloads and expiries in the broker's own log that a client may have written.
         refused: records that Kafka refused for what they are; they are not tried again.
         gaps: how often lines were missing.
         retries: how often Kafka did not take what was written.
@@ -92,6 +97,7 @@ class Figures(msgspec.Struct):
     unreadable: int = 0
     too_large: int = 0
     failed: int = 0
+    distrusted: int = 0
     refused: int = 0
     gaps: int = 0
     retries: int = 0
@@ -188,10 +194,13 @@ class Life:
         self._gaps = Gaps(known.connections, known.pause) if known else Gaps()
         self._newest_ms = known.newest_ms if known else -1
         self._since_ms = known.since_ms if known else -1
-        self._marked_ms = -1
+        self._marked = Pace()
         self._facts: deque[Fact] = deque()
         self._settling = Settling()
         self._phases = Phases()
+        self._odd_ms = known.odd_ms if known else -1
+        self._unloaded: dict[str, int] = {}
+        self._answered: Answered | None = None
         self._saved_s = time.monotonic()
         if requests.lost:
             self._miss()
@@ -220,8 +229,12 @@ class Life:
     def _pass_on(self, lines: list[Line]) -> None:
         """Pass on lines without a pause between them, and what the coordinator's own log said meanwhile."""
         self._note_time(lines)
-        events = [event for line in lines if (event := self._event_or_none(line)) is not None]
-        while self._facts and self._facts[0].time_ms <= self._newest_ms:
+        events = []
+        for line in lines:
+            event = self._event_or_none(line)
+            events += [each for each in (self._contradicted(line), event) if each is not None]
+        # As far as marks go: by then the requests beside it have been read, and with them who may have forged it.
+        while self._facts and self._facts[0].time_ms <= self._newest_ms - self._settling.settle_ms:
             fact = self._facts.popleft()
             self._holds.note_fact(fact)
             if (told := self._told(fact)) is not None:
@@ -229,6 +242,7 @@ class Life:
         fresh = [(group, value) for group, value, event_id in events if event_id not in self._already]
         self._already.difference_update(event_id for _, _, event_id in events)
         figures = self._figures
+        self._marked.note_events({self._writer.home_of(group) for group, _ in fresh})
         if fresh and (refused := self._writer.write(fresh)):
             figures.refused += refused
             self._tap.said(f"Kafka refuses {refused} events for what they are, such as their length: they are left out")
@@ -254,10 +268,13 @@ class Life:
             self._tap.said(f"{self._plan.request_log}, byte {line.offset}: the request {words}{more}")
 
     def _event(self, line: Line) -> tuple[str, bytes, str] | None:
-        answered = self._log.read(line.text, line.offset)
+        self._answered = answered = self._log.read(line.text, line.offset)
         if answered is None:
             return None
-        check_ids(ids_of(answered))
+        ids = ids_of(answered)
+        if any(name is not None and ("\n" in name or "\r" in name) for name in (*ids, answered.client_id)):
+            self._distrust(line, answered.logged_ms)
+        check_ids(ids)
         self._holds.note(answered)
         self._gaps.note_request(answered)
         if answered.api in _AT_ONCE:
@@ -298,6 +315,33 @@ class Life:
                 self._figures.failed += 1
                 self._tap.said(f"{self._plan.broker_log}, line {line.offset}: {type(error).__name__}: {error}"[:300])
 
+    def _distrust(self, line: Line, at_ms: int) -> None:
+        """Note that an id has a line break: the broker logs ids as they are, so its client may write lines of that log.
+
+        For a while loads, unloads and expiries of that log are not believed. Without them a tap knows less, and no more
+        that is wrong: a load is found as a gap is, and a member of an unknown session stays unknown.
+        """
+        if self._broker is not None and (self._odd_ms < 0 or at_ms - self._odd_ms > DISTRUST_MS):
+            self._tap.said(
+                f"{self._plan.request_log}, byte {line.offset}: an id has a line break, so its client may write lines "
+                f"of {self._plan.broker_log}; its loads and expiries are not believed for {DISTRUST_MS // 60_000} min"
+            )
+        self._odd_ms = max(self._odd_ms, at_ms)
+
+    def _contradicted(self, line: Line) -> tuple[str, bytes, str] | None:
+        """Return the load of a group that was let go, it was told, and of which the broker accepts requests."""
+        answered = self._answered
+        if answered is None or group_of(answered) not in self._unloaded or code_of(answered) not in FROM_MEMBERS:
+            return None
+        group_id = group_of(answered)
+        if answered.arrived_ms <= self._unloaded[group_id]:
+            return None
+        del self._unloaded[group_id]
+        self._tap.said(
+            f"{self._plan.request_log}, byte {line.offset}: group {group_id!r} was not let go, as it answers"
+        )
+        return self._shaped(Event(group_id=group_id, type=EventType.LOAD), answered.arrived_ms, f"{answered.id}-load")
+
     def _told(self, fact: Fact) -> tuple[str, bytes, str] | None:
         """Return the event that the coordinator's own log tells of, where the request log does not.
 
@@ -305,7 +349,13 @@ class Life:
         """
         if fact.said not in _TOLD or not fact.group_id:
             return None
+        if self._odd_ms >= 0 and self._newest_ms - self._odd_ms <= DISTRUST_MS:
+            self._figures.distrusted += 1
+            return None
         kind = _TOLD[fact.said]
+        self._unloaded.pop(fact.group_id, None)
+        if kind is EventType.UNLOAD and len(self._unloaded) < _CLASSIC_MAX:
+            self._unloaded[fact.group_id] = fact.time_ms
         member_id = fact.member_id if kind is EventType.EXPIRED else ""
         if kind is EventType.EXPIRED and not member_id:
             return None
@@ -325,7 +375,7 @@ class Life:
 
     def _pass_over(self, gap: Gap) -> None:
         """Say of what time nothing is known; nothing more will come of the time before it."""
-        self._write_marks(gap.before_ms + 1)
+        self._write_marks(gap.before_ms + 1, at_once=True)
         self._since_ms = gap.since_ms
         self._figures.gaps += 1
         away = f"{(gap.since_ms - gap.before_ms) / 1000:.1f} s"
@@ -349,16 +399,20 @@ class Life:
             return
         self._write_marks(max(self._newest_ms - self._settling.settle_ms, self._since_ms))
 
-    def _write_marks(self, passed_ms: int) -> None:
+    def _write_marks(self, passed_ms: int, *, at_once: bool = False) -> None:
         held = self._holds.held(passed_ms)
         self._figures.held = len(held)
-        if passed_ms <= self._marked_ms:
-            return
-        by_home: dict[int, dict[str, int]] = {number: {} for number in range(self._writer.partitions)}
+        homes = {group_id: self._writer.home_of(group_id) for group_id in held}
+        due = self._marked.due(passed_ms, self._writer.partitions, busy=homes.values(), at_once=at_once)
+        by_home: dict[int, dict[str, int]] = {number: {} for number in due}
         for group_id, held_ms in sorted(held.items(), key=lambda each: each[1], reverse=True):
-            by_home[self._writer.home_of(group_id)][group_id] = held_ms
+            if homes[group_id] in by_home:
+                by_home[homes[group_id]][group_id] = held_ms
+        if not by_home:
+            return
         self._writer.write_marks({number: self._mark_of(passed_ms, groups) for number, groups in by_home.items()})
-        self._marked_ms = self._figures.passed_ms = passed_ms
+        self._marked.note(passed_ms, by_home)
+        self._figures.passed_ms = max(self._figures.passed_ms, passed_ms)
 
     def _mark_of(self, passed_ms: int, held: dict[str, int]) -> bytes:
         if len(held) > HELD_MAX or sum(len(group_id.encode()) for group_id in held) > HELD_BYTES_MAX:
@@ -382,6 +436,7 @@ class Life:
                 holds=self._holds.groups,
                 connections=self._gaps.connections,
                 pause=self._gaps.pause,
+                odd_ms=self._odd_ms,
             )
         )
 

@@ -50,7 +50,7 @@ class PassedOn(msgspec.Struct, frozen=True):
     id: str = ""
 
 
-class Mark(msgspec.Struct, frozen=True, tag_field="type", tag="mark"):
+class Mark(msgspec.Struct, frozen=True, tag_field="type", tag="mark", omit_defaults=True):
     """Say how far a feed has passed everything on in this partition.
 
     Args:

@@ -1,0 +1,72 @@
+"""How often a tap writes marks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from heartwheel.tap.pace import BUSY_MS, QUIET_MS, Pace
+from heartwheel.wire.passed_on import read_mark
+from support.request_lines import T0, heartbeat
+from support.tap_scene import TapScene
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_marks_are_as_rare_as_verdicts_allow() -> None:
+    """Of lines every 20 ms a partition with events gets two marks a second, another one a mark every two seconds."""
+    clock = _Clock()
+    pace, written = Pace(clock), [0, 0]
+    for at_ms in range(0, 60_000, 20):
+        clock.now_s += 0.02
+        if at_ms % 1_000 == 0:
+            pace.note_events({0})
+        due = pace.due(T0 + at_ms, 2, busy=())
+        pace.note(T0 + at_ms, due)
+        for number in due:
+            written[number] += 1
+    assert written == [60_000 // BUSY_MS, 60_000 // QUIET_MS]
+
+
+def test_last_mark_is_written_though_the_log_stands_still() -> None:
+    """What was passed on just after a mark is said soon, also if no line follows it; and nothing is said twice."""
+    clock = _Clock()
+    pace = Pace(clock)
+    pace.note(T0, pace.due(T0, 1, busy=()))
+    pace.note_events({0})
+    assert pace.due(T0 + 10, 1, busy=()) == []
+    clock.now_s += BUSY_MS / 1000
+    assert pace.due(T0 + 10, 1, busy=()) == [0]
+    assert pace.due(T0, 1, busy=()) == []
+
+
+def test_marks_of_a_gap_wait_for_nothing() -> None:
+    """After a gap it matters what each partition was told before it."""
+    pace = Pace(_Clock())
+    pace.note(T0, [0, 1])
+    assert pace.due(T0 + 1, 2, busy=(), at_once=True) == [0, 1]
+
+
+def test_held_groups_are_told_of_as_events_are() -> None:
+    """A partition of a group that is held back is no quiet one."""
+    pace = Pace(_Clock())
+    pace.note(T0, [0, 1])
+    assert pace.due(T0 + BUSY_MS, 2, busy=(1,)) == [1]
+
+
+def test_marks_cost_no_more_bytes_than_events(tmp_path: Path) -> None:
+    """Three consumers that beat every 500 ms, as they are by a log that is followed: marks are the smaller part."""
+    scene = TapScene(tmp_path)
+    with scene.running():
+        written = 0
+        while len(scene.topic.values) < 60:
+            written += 1
+            scene.write(*(heartbeat(T0 + written * 500, member) for member in ("m1", "m2", "m3")))
+    marks = [value for value in scene.topic.values if read_mark(value) is not None]
+    assert marks
+    assert 2 * sum(map(len, marks)) < sum(map(len, scene.topic.values))
