@@ -11,8 +11,12 @@ import pytest
 from heartwheel.cli.app import run
 from heartwheel.explain.facts import Said
 from heartwheel.explain.layouts import Layout
+from heartwheel.explain.page import LogPage
+from heartwheel.explain.run import explain_logs
 from heartwheel.explain.scan import FactReader, Scanned, scan
 from heartwheel.explain.texts import read
+from heartwheel.live.now import View, now_of
+from heartwheel.settings import DashboardSettings, Settings
 from support.broker_logs import explained
 from support.hostile_lines import HEAD, LOGGER, PREFIX, TIME
 
@@ -155,3 +159,16 @@ def test_people_see_what_may_be_forged(tmp_path: Path, capsys: pytest.CaptureFix
     assert "2 lines may be forged by a client, and count for nothing:" in said
     assert "server.log:3 (may be forged, line 2): [GroupCoordinator id=1" in said
     assert "payments-worker-7" in said
+
+
+def test_the_page_names_what_may_be_forged(tmp_path: Path) -> None:
+    """The page shows nothing of the forged member, and says which lines it passed over and why."""
+    (tmp_path / "server.log").write_text(f"{HEAD}Starting up.{LOGGER}\n{BROKEN['one forged line']}\n")
+    scanned, logs = Scanned(), [str(tmp_path / "server.log")]
+    page = LogPage(Settings(dashboard=DashboardSettings(port=0)), logs)
+    page.take([], scanned)
+    page.take(list(explain_logs(logs, scanned, stdin=io.BytesIO())), scanned)
+    now = now_of(page.picture, View(), now_ms=0)
+    assert now.log is not None
+    assert now.log.doubts[0] == "2 lines may be forged by a client, and count for nothing:"
+    assert "payments" not in page.picture.groups.entries

@@ -79,7 +79,7 @@ def test_a_line_that_cannot_be_read_is_counted(
     assert run(["explain", str(tmp_path / "broken.log")]) == 0
     out, err = capsys.readouterr()
     assert "good-1" in out
-    assert "1 lines of coordinators could not be read, the first:" in err
+    assert "1 line of coordinators could not be read, the first:" in err
     assert "broken.log:1: ZeroDivisionError: what nobody thought of" in " ".join(err.split())
 
 

@@ -13,9 +13,6 @@ from heartwheel.cli.console import stderr
 from heartwheel.live.phrases import moment
 from heartwheel.plain import plain
 
-_SUSPICIOUS_SHOWN: Final = 5
-_SUSPICIOUS_CHARS: Final = 300
-
 if TYPE_CHECKING:
     from heartwheel.explain.local_zone import LocalZone
     from heartwheel.explain.scan import Scanned
@@ -88,11 +85,8 @@ def say_what_was_read(scanned: Scanned, *, unknown: bool) -> None:
         say.print(f"{scanned.untimed:,} lines without a time: they took that of the line before", markup=False)
     if scanned.too_long:
         say.print(f"{scanned.too_long:,} lines over 64 MiB were left out", markup=False)
-    if scanned.first_unreadable is not None:
-        file, line, why = scanned.first_unreadable
-        first = plain(f"{file}:{line}: {why}")
-        say.print(f"{scanned.unreadable:,} lines of coordinators could not be read, the first: {first}", markup=False)
-    _say_suspicious(scanned)
+    for doubt in scanned.doubts():
+        say.print(plain(doubt), markup=False, soft_wrap=True)
     if scanned.unknown_lines and not unknown:
         say.print(
             f"{scanned.unknown_lines:,} lines of coordinators were not understood: --unknown shows them", markup=False
@@ -116,14 +110,3 @@ def say_zone(files: list[str], zone: LocalZone) -> None:
         doubt = zone_doubt(name, zone, now_ms=wall_ms())
         if doubt:
             say.print(Text.assemble(("warning: ", "bold yellow"), plain(doubt)))
-
-
-def _say_suspicious(scanned: Scanned) -> None:
-    """Say on stderr which lines a client may have written; no event was made of them."""
-    say = stderr()
-    if scanned.suspicious:
-        say.print(f"{scanned.suspicious:,} lines may be forged by a client, and count for nothing:", markup=False)
-    for line in scanned.suspicious_lines[:_SUSPICIOUS_SHOWN]:
-        why = "can be read in two ways" if line.since == line.line else f"may be forged, line {line.since}"
-        text = line.text[:_SUSPICIOUS_CHARS]
-        say.print(plain(f"  {line.file}:{line.line} ({why}): {text}"), markup=False, soft_wrap=True)

@@ -39,6 +39,7 @@ class LogPage(Served):
         self._names = names
         self._follows = False
         self._summary, self._summed_s, self._is_stale = Summary(), 0.0, True
+        self._doubted = 0
         self.picture.log = self._sentence(None)
         super().__init__(server_of(self.picture, settings))
 
@@ -58,7 +59,9 @@ class LogPage(Served):
             line = logged_line(event)
             if line is not None:
                 self.picture.add_logged(event.group_id, line)
-        self._is_stale = self._is_stale or bool(events)
+        doubted = scanned.suspicious + scanned.unreadable
+        self._is_stale = self._is_stale or bool(events) or doubted != self._doubted
+        self._doubted = doubted
         if not events or time.monotonic() - self._summed_s >= _SUM_EVERY_S:
             self._sum_up(scanned)
         self.picture.log = self._sentence(scanned)

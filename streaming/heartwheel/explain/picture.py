@@ -71,6 +71,7 @@ def _report(summary: Summary, groups: list[GroupSummary], scanned: Scanned) -> L
             BrokerLine(broker_id=each.broker_id, time_ms=each.time_ms, words=what(each))
             for each in summary.brokers[:_SHOWN_MAX]
         ],
+        doubts=scanned.doubts(),
     )
 
 

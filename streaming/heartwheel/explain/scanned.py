@@ -19,6 +19,8 @@ _WORD: Final = re.compile(r"[\w.:/-]+")
 _DIGIT: Final = re.compile(r"\d")
 _SHAPE_CHARS: Final = 200
 _SHOWN_CHARS: Final = 2_000
+_SUSPICIOUS_SHOWN: Final = 5
+_SUSPICIOUS_CHARS: Final = 300
 
 
 class Suspicious(NamedTuple):
@@ -101,6 +103,19 @@ class Scanned:
         self.unknown[shape] += 1
         self.unknown_example.setdefault(shape, (text[:_SHOWN_CHARS], file, line))
 
+    def doubts(self) -> list[str]:
+        """Return in sentences which lines of coordinators count for nothing, and why; ids in them are as they came."""
+        said = []
+        if self.first_unreadable is not None:
+            file, line, why = self.first_unreadable
+            said.append(f"{_lines(self.unreadable)} of coordinators could not be read, the first: {file}:{line}: {why}")
+        if self.suspicious:
+            said.append(f"{_lines(self.suspicious)} may be forged by a client, and count for nothing:")
+        for each in self.suspicious_lines[:_SUSPICIOUS_SHOWN]:
+            why = "can be read in two ways" if each.since == each.line else f"may be forged, line {each.since}"
+            said.append(f"{each.file}:{each.line} ({why}): {each.text[:_SUSPICIOUS_CHARS]}")
+        return said
+
     def note_suspicious(self, line: Suspicious) -> None:
         """Count a line that a client may have written."""
         self.suspicious += 1
@@ -121,3 +136,7 @@ class Scanned:
         """Widen the time that the coordinator's lines span."""
         self.first_ms = time_ms if self.first_ms is None else min(self.first_ms, time_ms)
         self.last_ms = time_ms if self.last_ms is None else max(self.last_ms, time_ms)
+
+
+def _lines(number: int) -> str:
+    return "1 line" if number == 1 else f"{number:,} lines"

@@ -47,6 +47,7 @@ class LogReport(msgspec.Struct, frozen=True, kw_only=True):
         empty_count: how many there are.
         incidents: members that were out at once, the first ones.
         brokers: starts and stops of brokers, the first ones.
+        doubts: lines that count for nothing, as they cannot be read or a client may have written them, in sentences.
     """
 
     zone_assumed: bool
@@ -55,3 +56,4 @@ class LogReport(msgspec.Struct, frozen=True, kw_only=True):
     empty_count: int
     incidents: list[LogIncident]
     brokers: list[BrokerLine]
+    doubts: list[str]

@@ -225,6 +225,7 @@ export interface LogReport {
   empty_count: number;
   incidents: LogIncident[];
   brokers: BrokerLine[];
+  doubts: string[];
 }
 
 /** A group without members at the end of a log, and since when, epoch ms. */

@@ -25,7 +25,7 @@ export function reportPanel() {
 }
 
 /** @param {LogReport} report */
-function partsOf({ empty, empty_count: all, incidents, brokers }) {
+function partsOf({ empty, empty_count: all, incidents, brokers, doubts }) {
   return [
     empty.length
       ? part(
@@ -52,6 +52,7 @@ function partsOf({ empty, empty_count: all, incidents, brokers }) {
           brokers.length - SHOWN,
         )
       : null,
+    doubts.length ? part("Lines that count for nothing", doubts.map((words) => [words]), 0) : null,
   ].filter((each) => each !== null);
 }
 
