@@ -1311,6 +1311,22 @@ MUTANTS: Final = (
         "P3",
         "tests/audit/test_worker_failures.py::test_a_failure_is_an_expiration",
     ),
+    Mutant(
+        "who arrives with its failure has come back",
+        f"{_ENGINE}/live/returns.py",
+        "expiration.deadline_ms + (expiration.reason == ExpiryReason.WORKER_FAILED)",
+        "expiration.deadline_ms",
+        "P3",
+        "tests/live/test_live_picture.py::test_a_worker_that_failed_as_it_arrived_is_gone",
+    ),
+    Mutant(
+        "a worker that fails leaves politely",
+        "streaming/beats/heartwheel_beats/beating.py",
+        "            return self.member.fail(reason)\n",
+        "            return self.member.leave(reason)\n",
+        "P2",
+        "tests/beats/test_beats.py::test_a_block_that_fails_says_so",
+    ),
     # -- crowds
     Mutant(
         "a static member comes in with a crowd as if it were new",

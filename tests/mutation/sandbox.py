@@ -64,9 +64,10 @@ class Sandbox:
         Returns:
             The exit code of pytest, and the end of its output.
         """
+        streaming = self._folder / "streaming"
         environment = {
             **os.environ,
-            "PYTHONPATH": f"{self._folder / 'wheel'}:{self._folder / 'streaming'}",
+            "PYTHONPATH": f"{self._folder / 'wheel'}:{streaming}:{streaming / 'beats'}",
             "HEARTWHEEL_EXAMPLES": "100",
         }
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", *tests]
