@@ -132,7 +132,7 @@ def test_a_worker_outlives_a_killed_gateway(kafka_broker: EmbeddedKafka, topics:
             finally:
                 worker.kill()
     last = events_of(place)[-1]
-    assert (last.type, last.member_id, last.reason) == (EventType.LEAVE, "a", "ended by SIGTERM")
+    assert (last.type, last.member_id, last.reason) == (EventType.LEAVE, "a", "ended by SIGTERM, exit code 143")
 
 
 def test_a_killed_command_ends_the_beats(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
@@ -168,4 +168,4 @@ def test_a_worker_beats_to_kafka_itself(kafka_broker: EmbeddedKafka, topics: Cal
     assert done.returncode == 3
     events = events_of(place)
     assert (events[0].type, events[0].session_timeout_ms) == (EventType.HEARTBEAT, 30_000)
-    assert (events[-1].type, events[-1].reason) == (EventType.LEAVE, "exit code 3")
+    assert (events[-1].type, events[-1].failure) == (EventType.LEAVE, "exit code 3")
