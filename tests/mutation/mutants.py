@@ -725,6 +725,14 @@ MUTANTS: Final = (
         "tests/simulation/test_chosen_histories.py::"
         "test_p3_epochs_that_two_members_begin_in_one_millisecond_have_two_ids",
     ),
+    Mutant(
+        "a new checkpoint does not ask how many partitions its topic has had",
+        f"{_ENGINE}/spark/checkpoint.py",
+        "            if not known and planned is None:\n",
+        "            if False:\n",
+        "P1",
+        "tests/spark/test_checkpoint.py::test_a_new_checkpoint_asks_how_many_partitions_there_were_before",
+    ),
     # -- what survives a crash
     Mutant(
         "verdicts are emitted, and the state before them is kept",

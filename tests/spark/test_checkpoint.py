@@ -62,7 +62,7 @@ def test_f6_another_configuration_is_refused_with_all_that_differs(tmp_path: Pat
         (b'{"format":1}', "cannot be read"),
         (
             msgspec.json.encode({"format": FORMAT + 1, "shards": 8, "shuffle_partitions": 2, "topic": "t"}),
-            "has format 4",
+            f"has format {FORMAT + 1}",
         ),
         (
             msgspec.json.encode({"format": 1, "shards": 8, "shuffle_partitions": 2, "topic": "t"}),
@@ -129,6 +129,19 @@ def test_the_runs_of_the_ticker_are_written_down(tmp_path: Path) -> None:
     for number in range(RUNS_MAX + 2):
         runs = add_run(str(tmp_path / "c"), f"run-{number}", None)
     assert runs == tuple(f"run-{number}" for number in range(2, RUNS_MAX + 2))
+
+
+def test_a_new_checkpoint_asks_how_many_partitions_there_were_before(tmp_path: Path) -> None:
+    """Only the first start has to find that out: later ones have it written down, and may be amidst the topic."""
+    folder = tmp_path / "c"
+    open_checkpoint(_settings(folder))
+    assert add_count(str(folder), 4, None, former=lambda: [1, 3]) == ((1, 0), (3, 0), (4, 0))
+    assert add_count(str(folder), 6, None, former=lambda: [2, 5]) == ((1, 0), (3, 0), (4, 0), (6, 0))
+    planned = tmp_path / "planned"
+    open_checkpoint(_settings(planned))
+    (planned / "offsets").mkdir()
+    (planned / "offsets" / "0").touch()
+    assert add_count(str(planned), 4, None, former=lambda: [1]) == ((4, 1),)
 
 
 def test_how_many_partitions_there_were_is_written_down(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from heartwheel.cli.checks import Check, Status, failed
+from heartwheel.cli.growth_check import check_growth
 from heartwheel.cli.topics import topic_specs
 from heartwheel.live.log_clock import SKEW_MS_MIN
 from heartwheel.settings import Settings
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from heartwheel.wire.job import SilentPartition, TickerState
 
 
-_OF_TOPICS: Final = ("append times", "durability", "ticks", "broker clocks", "clock")
+_OF_TOPICS: Final = ("append times", "durability", "growth", "ticks", "broker clocks", "clock")
 
 
 def check_broker(settings: Settings) -> Iterator[Check]:
@@ -53,6 +54,7 @@ def check_broker(settings: Settings) -> Iterator[Check]:
     else:
         yield _check_times(settings)
         yield _check_durability(settings)
+        yield check_growth(settings, settings.kafka.topics.heartbeats)
         yield from _check_ticks(settings)
         yield _check_clock(settings)
 

@@ -7,6 +7,7 @@ where the checkpoint is a folder, and as soon as there is a session where only S
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Final, Self
 
 import msgspec
@@ -188,7 +189,9 @@ def add_run(location: str, run: str, spark: SparkSession | None) -> tuple[str, .
     return after.runs
 
 
-def add_count(location: str, count: int, spark: SparkSession | None) -> tuple[tuple[int, int], ...]:
+def add_count(
+    location: str, count: int, spark: SparkSession | None, *, former: Callable[[], Sequence[int]] = tuple
+) -> tuple[tuple[int, int], ...]:
     """Write down how many partitions the topic has, if it had fewer at every start before.
 
     That is known from the next batch that is planned on: one that is planned may have written rows without knowing it.
@@ -197,6 +200,7 @@ def add_count(location: str, count: int, spark: SparkSession | None) -> tuple[tu
         location: of the checkpoint.
         count: how many; 0 if that is not known.
         spark: a session, without which only folders can be written to.
+        former: asked by a new checkpoint how many there were before, ascending; it is to read a topic that has grown.
 
     Returns:
         All counts that are known, ascending, each with the number of the first batch that knows it.
@@ -212,6 +216,8 @@ def add_count(location: str, count: int, spark: SparkSession | None) -> tuple[tu
         known = () if data is None else msgspec.json.decode(data, type=tuple[tuple[int, int], ...])
         if count > max((each for each, _ in known), default=0):
             planned = store.highest(OFFSETS)
+            if not known and planned is None:
+                known = tuple((each, 0) for each in former())
             known = (*known, (count, 0 if planned is None else planned + 1))
             store.write(f"{COUNTS}/{len(known)}", msgspec.json.encode(known))
     except (OSError, msgspec.MsgspecError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
@@ -13,6 +14,7 @@ from heartwheel.settings.locations import is_local
 from heartwheel.spark import query as queries
 from heartwheel.spark.checkpoint import Manifest, add_count, add_run, open_checkpoint
 from heartwheel.spark.faults import LONG_RECORD, UNKNOWN_HEARTBEAT, Fault
+from heartwheel.spark.growth import former_counts
 from heartwheel.spark.job_config import JobConfig, StreamConfig, job_config
 from heartwheel.spark.ticker import new_run
 
@@ -90,7 +92,9 @@ class HeartbeatJob:
 
     def start(self, spark: SparkSession, *, partitions: int = 0, **trigger: Any) -> StreamingQuery:
         """Start the query, as `Job.start` has it."""
-        counts = add_count(self.settings.checkpoint.location, partitions, spark)
+        before = partial(former_counts, self.settings, self.config.source, partitions)
+        reads_on = self.config.starting_offsets == "latest"
+        counts = add_count(self.settings.checkpoint.location, partitions, spark, former=tuple if reads_on else before)
         return queries.start(spark, replace(self.config, counts=counts), **trigger)
 
     def heed(self, fault: Fault) -> None:
