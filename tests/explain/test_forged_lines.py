@@ -168,6 +168,7 @@ def test_the_page_names_what_may_be_forged(tmp_path: Path) -> None:
     page = LogPage(Settings(dashboard=DashboardSettings(port=0)), logs)
     page.take([], scanned)
     page.take(list(explain_logs(logs, scanned, stdin=io.BytesIO())), scanned)
+    page.take([], scanned)
     now = now_of(page.picture, View(), now_ms=0)
     assert now.log is not None
     assert now.log.doubts[0] == "2 lines may be forged by a client, and count for nothing:"
