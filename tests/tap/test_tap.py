@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from heartwheel.errors import HeartwheelError
-from heartwheel.settings import EngineSettings, Settings
+from heartwheel.settings import EngineSettings, Settings, SettingsError, load_settings
 from heartwheel.tap.gaps import GAP_MS, LOADING_MS_MAX, PAUSE_MS, RESTART_MS
 from heartwheel.tap.settling import SETTLE_MS
-from heartwheel.tap.tap import require_trusted
+from heartwheel.tap.tap import Tap, require_trusted
 from support.request_lines import T0, fetch, heartbeat, join, line
 from support.tap_scene import TapScene
 
@@ -233,7 +235,35 @@ def test_two_taps_on_one_folder_are_refused(scene: TapScene) -> None:
 
 def test_feed_that_the_job_does_not_trust_is_refused_at_once() -> None:
     """A tap whose events would all be rejected does not start, and says what to set."""
-    with pytest.raises(HeartwheelError) as refused:
+    with pytest.raises(SettingsError, match=r"--set engine\.feeds=broker-1"):
         require_trusted(Settings(), "broker-1")
-    assert 'engine.feeds = "broker-1"' in (refused.value.hint or "")
     require_trusted(Settings(engine=EngineSettings(feeds="broker-1,broker-2")), "broker-2")
+
+
+def test_command_of_the_page_has_a_trusted_feed() -> None:
+    """The commands of docs/tap.md do what they say: job and tap are given the same feed."""
+    page = (Path(__file__).parents[2] / "docs" / "tap.md").read_text(encoding="utf-8")
+    block = page[page.index("## Run it") :].partition("```sh\n")[2].partition("```")[0].replace("\\\n", " ")
+    commands = [shlex.split(each, comments=True) for each in block.splitlines()]
+    for words in commands:
+        settings = load_settings(overrides=[words[words.index("--set") + 1]]).settings
+        require_trusted(settings, "broker-1")
+    assert [words[1] for words in commands] == ["run", "tap"]
+    assert commands[1][commands[1].index("--feed") + 1] == "broker-1"
+
+
+def test_file_that_is_no_request_log_is_reported(scene: TapScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker's own log, given as its request log, passes nothing on, and a person is told once."""
+    said: list[str] = []
+    init = Tap.__init__
+
+    def listened(tap: Tap, *args: Any, **more: Any) -> None:
+        init(tap, *args, **{**more, "said": said.append})
+
+    monkeypatch.setattr(Tap, "__init__", listened)
+    own = "[2026-11-22 01:00:00,000] INFO [SocketServer listenerType=BROKER] Enabling (kafka.network.SocketServer)"
+    scene.write(*[own] * 50)
+    scene.run(lambda: said)
+    assert len(said) == 1
+    assert "50 lines, and none of the request logger" in said[0]
+    assert "--broker-log" in said[0]

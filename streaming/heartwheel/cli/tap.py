@@ -87,6 +87,8 @@ def tap(
             echo = stack.enter_context(Echo(cluster, broker_id, properties=settings.kafka.client))
         else:
             stderr().print("no --broker-id: while nobody sends the broker anything, no time passes", markup=False)
+            guess = "no --broker-id: sessions of consumer, share and streams groups are guessed: those of [coordinator]"
+            stderr().print(guess, markup=False)
         stack.enter_context(stopped_by_signals(running.stop))
         stack.enter_context(_saying(running, echo, settings.coordinator.model_dump()))
         running.run()

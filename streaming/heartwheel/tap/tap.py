@@ -13,19 +13,20 @@ from typing import Final
 import msgspec
 from kafka.errors import KafkaError
 
-from heartwheel.errors import HeartwheelError
 from heartwheel.explain.facts import Fact, Said
+from heartwheel.explain.file_kind import BROKER, HEAD_BYTES, kind_of
 from heartwheel.explain.layouts import Layout
 from heartwheel.explain.local_zone import LocalZone
 from heartwheel.explain.scan import FactReader, Scanned
-from heartwheel.settings import Settings
+from heartwheel.settings import Settings, SettingsError
+from heartwheel.settings.problems import Problem
 from heartwheel.tap.gaps import PAUSE_MS, Gap, Gaps
 from heartwheel.tap.holds import Holds
 from heartwheel.tap.log_tail import Line, LogTail, Position
 from heartwheel.tap.pace import Pace
 from heartwheel.tap.phases import Phases
 from heartwheel.tap.positions import Positions, PositionsFolder
-from heartwheel.tap.request_log import Answered, RequestLog
+from heartwheel.tap.request_log import NEEDLE, Answered, RequestLog
 from heartwheel.tap.requests import code_of, event_of, group_of, ids_of
 from heartwheel.tap.settling import Settling
 from heartwheel.tap.writer import Writer
@@ -40,6 +41,9 @@ _RETRY_S: Final = 0.5
 _CLASSIC_MAX: Final = 200_000
 DISTRUST_MS: Final = 600_000
 """How long loads, unloads and expiries in the broker's own log are not believed after an id with a line break, ms."""
+
+_FOREIGN_LINES: Final = 20
+"""After how many lines without one of the request logger a person is told."""
 
 _REPORTS_MAX: Final = 10
 """Of how many requests of a kind that were left out a person is told; the others are counted."""
@@ -201,6 +205,7 @@ class Life:
         self._odd_ms = known.odd_ms if known else -1
         self._unloaded: dict[str, int] = {}
         self._answered: Answered | None = None
+        self._foreign = 0
         self._saved_s = time.monotonic()
         if requests.lost:
             self._miss()
@@ -218,6 +223,7 @@ class Life:
         lines = self._requests.read()
         if self._requests.lost:
             self._miss()
+        self._look_at(lines)
         # The coordinator's own log is read after the request log, so what it says is at least as new.
         self._facts.extend(self._read_facts())
         for run in self._log.runs(lines, PAUSE_MS) or [lines]:
@@ -225,6 +231,24 @@ class Life:
         if time.monotonic() - self._saved_s >= _SAVE_S:
             self._save()
         return len(lines)
+
+    def _look_at(self, lines: list[Line]) -> None:
+        """Report a file without any line of the request logger: another one may have been meant."""
+        if self._foreign < 0:
+            return
+        if any(NEEDLE.encode() in line.text for line in lines):
+            self._foreign = -1
+            return
+        self._foreign += len(lines)
+        if self._foreign < _FOREIGN_LINES:
+            return
+        kind = kind_of(str(self._plan.request_log), b"\n".join(line.text for line in lines)[:HEAD_BYTES])
+        meant = ": it seems to be the broker's own log, which --broker-log names" if kind == BROKER else ""
+        self._tap.said(
+            f"{self._plan.request_log} has {self._foreign:,} lines, and none of the request logger{meant}; "
+            "hint: kafka-request.log is the name that Kafka gives it, docs/tap.md shows how it is switched on"
+        )
+        self._foreign = -1
 
     def _pass_on(self, lines: list[Line]) -> None:
         """Pass on lines without a pause between them, and what the coordinator's own log said meanwhile."""
@@ -451,10 +475,10 @@ def require_trusted(settings: Settings, feed: str) -> None:
     """Refuse a feed that a job with these settings would not believe.
 
     Raises:
-        HeartwheelError: `engine.feeds` does not name it.
+        SettingsError: `engine.feeds` does not name it.
     """
-    if feed not in settings.engine.feeds.split(","):
-        raise HeartwheelError(
-            f"engine.feeds does not name the feed {feed}, so the job would reject what it passes on",
-            hint=f'set engine.feeds = "{feed}" for the job and for the tap',
-        )
+    feeds = settings.engine.feeds
+    if feed not in feeds.split(","):
+        hint = f"--set engine.feeds={feed}, for the job and for the tap, or engine.feeds in a file that both read"
+        words = f"does not name the feed {feed}, so the job would reject what it passes on"
+        raise SettingsError([Problem("engine.feeds", words, value=feeds, hint=hint)])
