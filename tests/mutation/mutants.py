@@ -1408,7 +1408,7 @@ MUTANTS: Final = (
         f"{_ENGINE}/live/expiration.py",
         "silent_ms=None if row.shard == FROM_A_LOG else",
         "silent_ms=0 if row.shard == FROM_A_LOG else",
-        "what is shown",
+        "P6",
         f"{_LOG_UNKNOWNS}::test_an_expiration_has_only_what_the_log_says",
     ),
     Mutant(
@@ -1416,7 +1416,7 @@ MUTANTS: Final = (
         f"{_ENGINE}/explain/roster.py",
         "self.size: int | None = None",
         "self.size: int | None = 0",
-        "what is shown",
+        "P6",
         f"{_LOG_UNKNOWNS}::test_a_group_has_only_what_the_log_says",
     ),
     Mutant(
@@ -1424,7 +1424,7 @@ MUTANTS: Final = (
         f"{_ENGINE}/explain/lines.py",
         'zone = " " if event.zone_assumed else "Z"',
         'zone = "Z"',
-        "what is shown",
+        "P6",
         "tests/explain/test_zones.py::test_a_person_sees_which_times_are_utc",
     ),
     Mutant(
@@ -1432,7 +1432,7 @@ MUTANTS: Final = (
         f"{_ENGINE}/explain/wanted.py",
         "if not any(pattern.fullmatch(group) for group in groups):",
         "if groups and not pattern:",
-        "what is shown",
+        "P6",
         "tests/explain/test_wanted.py::test_a_group_that_the_log_does_not_have",
     ),
 )
