@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from heartwheel.cli.checks import Check, Status, failed
 from heartwheel.cli.growth_check import check_growth
 from heartwheel.cli.topics import topic_specs
-from heartwheel.live.log_clock import SKEW_MS_MIN
 from heartwheel.settings import Settings
 
 if TYPE_CHECKING:
@@ -179,6 +178,8 @@ def rate_skew(skew_ms: int | None) -> Check:
     Args:
         skew_ms: by the ticks, ms; `None` if it is not known.
     """
+    from heartwheel.live.log_clock import SKEW_MS_MIN
+
     name = "broker clocks"
     if skew_ms is None:
         return Check(name, Status.SKIPPED, "with ticks in fewer than two partitions there is nothing to compare")
