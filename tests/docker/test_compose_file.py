@@ -94,12 +94,20 @@ def test_grafana_finds_prometheus_and_its_dashboard() -> None:
     assert home == f"{path}/heartwheel.json"
 
 
+def test_the_notifier_gets_its_address_from_outside() -> None:
+    """Who starts it names the address; where it keeps what it must not forget outlives the container."""
+    notifier = SERVICES["notifier"]
+    assert notifier["environment"] == {"HEARTWHEEL_NOTIFY__URL": "${HEARTWHEEL_NOTIFY__URL:-}"}
+    assert _option("notifier", "--state-dir").startswith(notifier["volumes"][0].partition(":")[2])
+
+
 def test_compose_itself_reads_the_file() -> None:
     """Where Compose v1 is installed it accepts the file, with every profile; it needs no daemon for that."""
     compose = shutil.which("docker-compose")
     if compose is None:
         pytest.skip("docker-compose is not installed")
-    arguments = ["--profile", "monitoring", "--profile", "cluster", "config", "--quiet"]
+    profiles = ("monitoring", "notify", "cluster")
+    arguments = [*(word for name in profiles for word in ("--profile", name)), "config", "--quiet"]
     command = [compose, "-f", str(DOCKER / "compose.yaml"), *arguments]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
