@@ -38,6 +38,7 @@ def _plan(**changes: Any) -> Plan:
         "leader_changes": (),
         "outages": (),
         "transactions": (),
+        "untimed": (),
         "troubles": (),
         "liar": False,
         "rival_rate": 0.0,
