@@ -75,6 +75,17 @@ def test_a_worker_that_failed_before_its_first_beat() -> None:
     assert run.audit().ok
 
 
+def test_an_empty_group_is_remembered_from_its_last_failure_on() -> None:
+    """P4: a worker that fails at once was there, so generations go on for a whole retention after that."""
+    retention_ms = CONFIG.empty_group_retention_ms
+    log = LogBuilder()
+    for at in (0, retention_ms - 1, 2 * retention_ms - 2):
+        log.add(T0 + at, Event(type=EventType.LEAVE, group_id="g", member_id="a", failure=""))
+    run = engine_run(log, clock_ms=T0 + 2 * retention_ms, config=CONFIG)
+    assert [row.generation_id for row in _failed(run)] == [1, 3, 5]
+    assert run.audit().ok
+
+
 def test_a_static_worker_may_be_named_by_its_instance() -> None:
     """It is found by its instance id alone, as a leave finds it."""
     run = _run(_leave(member="", group_instance_id="i", failure="ended by SIGKILL"))

@@ -13,7 +13,7 @@ from heartwheel.coordinator.classic_leave import find_leaver, remove_leavers
 from heartwheel.coordinator.classic_rebalance import become_empty
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.loaded import request as loaded_request
-from heartwheel.coordinator.model import GroupKind, Member
+from heartwheel.coordinator.model import NEVER, GroupKind, Member
 from heartwheel.coordinator.takeover import is_behind, remember_heartbeat, take_over
 from heartwheel.wire.events import Event, EventType, Leaving
 from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind
@@ -93,7 +93,7 @@ def _fail(ctx: Context, event: Event, failure: str) -> Answer:
         answer = request(ctx, _first_beat(event), 0)
         if answer is not Answer.NONE:
             return answer
-        ctx.group.kind = GroupKind.PRESENCE
+        ctx.group.kind, ctx.group.forget_deadline_ms = GroupKind.PRESENCE, NEVER  # it was not empty for a moment
         member = ctx.group.members[event.member_id]
     if isinstance(member, Answer):
         return member

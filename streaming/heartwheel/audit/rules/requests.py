@@ -243,6 +243,7 @@ def _worker_failed(run: Run, event: Event, failure: str) -> str:
         if cause:
             group.kind = kind
             return cause
+        group.forget_ms = NEVER  # somebody was there, if for no time: its retention begins anew
     member = group.members[member_id]
     who.remove(group, member_id)
     run.say_expired(member, "worker_failed", member.session_ms, failure)
