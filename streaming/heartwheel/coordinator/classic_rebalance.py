@@ -11,6 +11,9 @@ from heartwheel.coordinator.java_map import walked_set
 from heartwheel.coordinator.model import NEVER, GroupState, Member
 from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind
 
+IN_DOUBT_MS = 1_000
+"""How long before its end a session may have ended at the coordinator, where requests alone show what it did, ms."""
+
 _CAN_REBALANCE = frozenset({GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY})
 
 
@@ -123,12 +126,12 @@ def _remove_absent(ctx: Context, *, is_shown: bool) -> tuple[str, ...]:
 
     Where a request showed that the phase is over, they are no members any more, but for which cause is not known: their
     sessions may have ended, which nobody knows. So no verdict is given about them; nor about a static member without a
-    running session, which may or may not be a member still.
+    running session, or with one that ends about now: it may or may not be a member still.
     """
     absent = {
         m.member_id: m
         for m in ctx.roster.not_yet_rejoined()
-        if m.group_instance_id is None or (is_shown and m.deadline_ms == NEVER)
+        if m.group_instance_id is None or (is_shown and not ctx.now_ms + IN_DOUBT_MS < m.deadline_ms < NEVER)
     }
     if not absent:
         return ()

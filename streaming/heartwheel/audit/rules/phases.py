@@ -11,6 +11,9 @@ from heartwheel.audit.rules.context import Run
 from heartwheel.audit.rules.java import buckets_for, walk
 from heartwheel.audit.rules.model import COMPLETING, EMPTY, NEVER, PREPARING, STABLE, Group, Record
 
+_ABOUT_MS = 1_000
+"""How much sooner a session may have ended than it seems to, where only an answer shows that members have joined."""
+
 SHOWN = "generation_advanced"
 """The cause of what an accepted request shows to be so; for which other cause it came, nobody knows."""
 
@@ -99,8 +102,8 @@ def _remove_absent(run: Run, *, silently: bool) -> tuple[str, ...]:
     gone = {
         member_id: member
         for member_id, member in away.items()
-        # Whether a static member of which no session runs is still there, nobody knows.
-        if member.instance_id is None or (silently and member.deadline_ms == NEVER)
+        # Whether a static member is still there of which no session runs, or one that ends about now, nobody knows.
+        if member.instance_id is None or (silently and not group.now_ms + _ABOUT_MS < member.deadline_ms < NEVER)
     }
     order = walk(away, group.buckets or 16)
     for member_id in gone:
