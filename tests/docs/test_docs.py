@@ -35,6 +35,16 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
 
 
+def test_page_reads_on_in_sections_that_are_there() -> None:
+    """What health and the groups' page name as further reading is a section of docs/troubleshooting.md."""
+    health = (ROOT / "streaming/heartwheel/live/health.py").read_text(encoding="utf-8")
+    words = (ROOT / "streaming/heartwheel/dashboard/page/js/words.js").read_text(encoding="utf-8")
+    (named,) = re.findall(r"TROUBLE_TOPICS = new Set\(\[(.*?)\]\)", words)
+    topics = re.findall(r'topic="([\w-]+)"', health) + re.findall(r'"([\w-]+)"', named)
+    assert len(topics) >= 8
+    assert set(topics) <= anchors(ROOT / "docs" / "troubleshooting.md")
+
+
 def commands(page: Path) -> Iterator[list[str]]:
     """List the commands of the program that a page shows, in blocks and in sentences, as words."""
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")

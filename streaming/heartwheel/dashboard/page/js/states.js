@@ -22,6 +22,14 @@ export function failed(error) {
   return empty(message, hint ?? "");
 }
 
+/**
+ * Name the section of the documentation that says what to do.
+ *
+ * @param {string | null | undefined} topic
+ */
+export const readOn = (topic) =>
+  topic ? h("p", { class: "soft small wrap" }, "Read on: ", code(`docs/troubleshooting.md#${topic}`)) : null;
+
 /** @param {string} text */
 export const code = (text) => h("code", {}, text);
 

@@ -95,6 +95,19 @@ const TROUBLES = {
  */
 export const troubleKind = (kind) => ({ label: spaced(kind), icon: "alert", tone: "warn", ...TROUBLES[kind] });
 
+/** Sections of docs/troubleshooting.md about what is wrong with a group; tests/docs holds them to it. */
+const TROUBLE_TOPICS = new Set(["group-empty", "group-storm", "group-flapping", "group-late-polls"]);
+
+/**
+ * Give the section of the documentation about one thing that is wrong with a group.
+ *
+ * @param {string} kind
+ */
+export function troubleTopic(kind) {
+  const topic = `group-${kind.replaceAll("_", "-")}`;
+  return TROUBLE_TOPICS.has(topic) ? topic : null;
+}
+
 /** The filter of page Expired offers these. */
 export const REASON_NAMES = Object.keys(REASONS);
 

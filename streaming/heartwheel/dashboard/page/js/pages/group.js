@@ -7,15 +7,15 @@ import { COLUMNS_OF_A_GROUP } from "../expiration_columns.js";
 import { ago, count, countdown, counted, duration, membersOf, NOTHING } from "../format.js";
 import { icon } from "../icons.js";
 import { fromLog } from "../source.js";
-import { empty, failed, panel } from "../states.js";
+import { empty, failed, panel, readOn } from "../states.js";
 import { table } from "../table.js";
 import { animated, throttled } from "../throttle.js";
-import { goesByEpochs, kindWords, spaced } from "../words.js";
+import { goesByEpochs, kindWords, spaced, troubleKind, troubleTopic } from "../words.js";
 import { detailHead, facts } from "./detail_parts.js";
 import { stateNow } from "./groups.js";
 import { loggedGroup } from "./logged_group.js";
 
-/** @import { Blocked, GroupAnswer, MemberSeen, Storm } from "../answers.d.ts" */
+/** @import { Blocked, GroupAnswer, MemberSeen, Offender, Storm, Trouble } from "../answers.d.ts" */
 /** @import { Stream } from "../stream.js" */
 /** @import { Page } from "../types.d.ts" */
 
@@ -67,6 +67,7 @@ function show(body, group, stream, signal) {
     state(group, stream),
     group.blocked ? blocked(group.group_id, group.blocked) : null,
     group.storm ? storm(group.group_id, group.storm) : null,
+    group.troubles.filter(({ kind }) => kind !== "storm").map((each) => trouble(group.group_id, each)),
     h("div", { class: "columns" }, timeline(group), seen(group, stream.serverMs())),
     expired(group),
   );
@@ -143,11 +144,23 @@ function storm(group, { count: rebalances, window_ms: length, first_cause: cause
     { class: "panel callout tone-bad" },
     h("h2", {}, icon("storm"), ` Rebalance storm: ${counted(rebalances, "rebalance")} in ${duration(length)}`),
     h("p", {}, `It began with: ${spaced(cause) || "cause not known"}. While a group rebalances, nobody in it works.`),
-    offenders?.length ? h("p", { class: "soft" }, "Expired again and again:") : null,
+    offendersOf(group, offenders ?? []),
+    readOn(troubleTopic("storm")),
+  );
+}
+
+/**
+ * @param {string} group
+ * @param {readonly Offender[]} offenders
+ */
+function offendersOf(group, offenders) {
+  if (!offenders.length) return null;
+  return [
+    h("p", { class: "soft" }, "Expired again and again:"),
     h(
       "ul",
       { class: "lines" },
-      (offenders ?? []).map((member) =>
+      offenders.map((member) =>
         h(
           "li",
           {},
@@ -156,6 +169,21 @@ function storm(group, { count: rebalances, window_ms: length, first_cause: cause
         ),
       ),
     ),
+  ];
+}
+
+/**
+ * @param {string} group
+ * @param {Trouble} each
+ */
+function trouble(group, { kind, words, offenders }) {
+  const { icon: name, label, tone } = troubleKind(kind);
+  return h(
+    "section",
+    { class: `panel callout tone-${tone}` },
+    h("h2", {}, icon(name), ` In trouble, ${label}: ${words}`),
+    offendersOf(group, offenders ?? []),
+    readOn(troubleTopic(kind)),
   );
 }
 

@@ -6,7 +6,7 @@ import { groupHref, tag } from "../cells.js";
 import { h, put } from "../dom.js";
 import { ago, clock, counted } from "../format.js";
 import { icon } from "../icons.js";
-import { panel } from "../states.js";
+import { panel, readOn } from "../states.js";
 import { healthWords, LINK_LOST, troubleKind, troubleWords } from "../words.js";
 import { canaryWords } from "./now_canary.js";
 import { latest } from "./now_latest.js";
@@ -81,6 +81,7 @@ function showHealth(element, { health, at_ms }, { lost, heardMs }) {
       h("h2", {}, lost ? "Not known: the dashboard's server does not answer." : health.sentence),
       lost ? h("p", { class: "soft" }, `At ${clock(heardMs)} it was: ${health.sentence}`) : since,
       !lost && health.hint ? h("p", { class: "soft" }, health.hint) : null,
+      lost ? null : readOn(health.topic),
       !lost && health.reasons?.length
         ? h(
             "ul",
