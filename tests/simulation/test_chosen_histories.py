@@ -15,7 +15,7 @@ CHOSEN: Final = {
     "fast path": 1,
     "fast path at the deadline": 24,
     "feed gone": 8,
-    "fingerprints": 3,
+    "fingerprints": 1,
     "held back": 30,
     "home of a group": 39,
     "id of the batch": 0,
@@ -26,7 +26,7 @@ CHOSEN: Final = {
     "place of a phase": 428,
     "seams of partitions": 0,
     "silence in a batch": 24,
-    "static": 0,
+    "static": 10,
     "true deadline": 0,
     "waiting": 0,
 }
