@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -125,3 +126,9 @@ def test_beats_need_nothing() -> None:
 def test_rooms_are_there() -> None:
     """A room that was renamed does not escape the rules above."""
     assert [room for room in ROOMS if not list((ROOT / room).glob("*.py"))] == []
+
+
+def test_names_of_test_files_are_their_own() -> None:
+    """Tests are not packages, so two files of one name cannot be collected together, and no test would run."""
+    names = Counter(file.name for file in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
