@@ -149,6 +149,9 @@ def test_the_command_reads_files_and_logs(tmp_path: Path, capsys: pytest.Capture
     files = ["--expirations", str(tmp_path / "gone"), "--triggers", str(tmp_path / "changes")]
     assert run(["audit", "--broker-log", str(log), *files]) == 1
     assert "nothing to compare: the logs end at" in capsys.readouterr().err
+    (tmp_path / "gone").write_bytes(b"")
+    assert run(["audit", "--broker-log", str(log), *files]) == 1
+    assert "the engine has written no row about any group" in capsys.readouterr().err
     (tmp_path / "empty.log").write_text("nothing\n")
     assert run(["audit", "--broker-log", str(tmp_path / "empty.log")]) == 1
     assert "no line of a group coordinator" in capsys.readouterr().err

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import typer
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 T = TypeVar("T")
+
+_FOREVER_MS: Final = 253_402_300_799_999
 
 
 def audit_broker_log(
@@ -65,7 +67,12 @@ def audit_broker_log(
     expired: list[ExpirationRow] = list(_rows(settings, topics.expirations, expirations, ExpirationRow))
     changed: list[TriggerRow] = list(_rows(settings, topics.triggers, triggers, TriggerRow))
     rows: list[ExpirationRow | TriggerRow] = [*expired, *changed]
-    begin_ms = min((row.detected_ms for row in rows), default=scanned.first_ms)
+    if not rows:
+        raise HeartwheelError(
+            "nothing to compare: the engine has written no row about any group",
+            hint=f"is this the cluster of the job? heartwheel run writes {topics.expirations} and {topics.triggers}",
+        )
+    begin_ms = min(row.detected_ms for row in rows)
     if begin_ms > scanned.last_ms:
         ends, begins = _clock(scanned.last_ms), _clock(begin_ms)
         raise HeartwheelError(
@@ -80,11 +87,26 @@ def audit_broker_log(
         events,
         groups={row.group_id for row in rows},
         from_ms=max(scanned.first_ms, begin_ms),
-        to_ms=scanned.last_ms,
+        to_ms=min(scanned.last_ms, _decided_ms(settings, expirations)),
         tolerance_ms=tolerance_ms,
     )
     _show(report, examples=examples, as_json=as_json)
     return report.ok
+
+
+def _decided_ms(settings: Settings, file: Path | None) -> int:
+    """Return up to when the engine has decided, epoch ms, by the status row of the shard that is furthest behind.
+
+    Without status rows, or with a file of rows in place of the topics, the logs alone say where to end.
+    """
+    from heartwheel.wire.status import StatusRow
+
+    rows = [] if file is not None else list(_rows(settings, settings.kafka.topics.status, None, StatusRow))
+    newest: dict[int, StatusRow] = {}
+    for row in rows:
+        if row.shard not in newest or row.batch_ms >= newest[row.shard].batch_ms:
+            newest[row.shard] = row
+    return min((row.clock_ms for row in newest.values() if row.clock_ms >= 0), default=_FOREVER_MS)
 
 
 def _rows(settings: Settings, topic: str, file: Path | None, kind: type[T]) -> Iterator[T]:

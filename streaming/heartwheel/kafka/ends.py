@@ -55,6 +55,7 @@ def _read(consumer: Any, ends: Mapping[Any, int], starts: Mapping[Any, int], *, 
     """Read from some offsets on; return the type of each partition's first record, or of its last one if `whole`."""
     found: dict[Any, int] = {}
     consumer.assign(list(ends))
+    consumer.resume(*ends)  # partitions that are assigned again stay paused as the look before has left them
     for place in ends:
         consumer.seek(place, starts[place])
     moved_s = time.monotonic()
