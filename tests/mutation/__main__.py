@@ -17,12 +17,21 @@ from mutation.sandbox import Sandbox, Verdict
 
 
 def main() -> int:
-    """Run the command; the exit code is 0 if every test passes without its mutants and fails with each of them."""
+    """Run the command.
+
+    Returns:
+        0 if every test passes without its mutants and fails with each of them; else 1.
+
+    Raises:
+        SystemExit: with 2 if no mutant has the words.
+    """
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
     parser.add_argument("-k", dest="words", default="", help="only mutants whose name has these words")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="how many at once")
     chosen = parser.parse_args()
     mutants = [mutant for mutant in MUTANTS if chosen.words in mutant.name]
+    if not mutants:
+        parser.error(f"no mutant's name has {chosen.words!r} in it\nhint: tests/mutation/mutants.py has all names")
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         code, words = _healthy(Path(folder), mutants)

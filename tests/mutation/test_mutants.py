@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mutation import __main__ as command
 from mutation.mutants import MUTANTS, Mutant
 from mutation.sandbox import ROOT, Sandbox, mutated
 
@@ -42,6 +43,19 @@ def test_a_sample_of_mutants_is_killed(tmp_path: Path) -> None:
     for mutant in sample:
         verdict = sandbox.try_mutant(mutant)
         assert verdict.killed, f"{mutant.name} lives: {verdict.words}"
+
+
+def test_words_that_no_mutant_has_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing runs, least of all every test there is: the words are named, and where to find better ones."""
+    monkeypatch.setattr("sys.argv", ["mutation", "-k", "nobody made this"])
+    monkeypatch.setattr(command, "Sandbox", None)
+    with pytest.raises(SystemExit) as ended:
+        command.main()
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "error: no mutant's name has 'nobody made this' in it\nhint: tests/mutation/mutants.py" in said
 
 
 def test_the_checkout_is_not_touched(tmp_path: Path) -> None:
