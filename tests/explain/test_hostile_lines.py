@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from heartwheel.explain.follow import FollowedPipe, _Tail
 from heartwheel.explain.layouts import Layout
 from heartwheel.explain.scan import FactReader, Scanned, scan
 from heartwheel.explain.text_patterns import BY_START, WITHOUT_FACT
+from heartwheel.explain.text_template import _begin
 from heartwheel.explain.whole_lines import WholeLines
 from support.broker_logs import explained
 from support.hostile_lines import EXPIRY, HEAD, LOGGER, ODD, PREFIX, SHAPES
@@ -60,6 +62,30 @@ def test_what_is_searched_for_in_a_line_is_bounded(name: str) -> None:
     """A search costs as much for each character as its pattern is long, so no pattern repeats without a bound."""
     pattern = getattr(layouts, name, None) or getattr(times, name)
     assert re._parser.parse(pattern.pattern).getwidth()[1] < _WIDTH_MAX  # type: ignore[attr-defined]
+
+
+def test_a_logger_at_the_end_is_cut_off_as_by_a_search() -> None:
+    """The short way for the usual layout finds what the search finds, whatever stands before the logger."""
+    pieces = ("", "x", " ", " -", " |", "\t", " - ", f" {LOGGER.strip()}", " a b c", " (kafka.GroupMetadata")
+    lines = ["".join(("[GroupCoordinator 1]: Member", *three, LOGGER)) for three in product(pieces, repeat=3)]
+    for line in lines:
+        assert layouts._cut(line)[0] == layouts._cut(line + " ")[0], "behind a blank the short way is not taken"
+
+
+@pytest.mark.parametrize(
+    ("separator", "begin"),
+    [
+        (r"\) has left group ", ") has left group "),
+        (r"\. Created a new member id ", ". Created a new member id "),
+        (" and add(?:ed)?", " and add"),
+        (" in groups? of", " in group"),
+        (r" with \w{1,20} protocol", " with "),
+        ("(?: with)? members", ""),
+    ],
+)
+def test_words_are_looked_for_by_what_they_always_begin_with(separator: str, begin: str) -> None:
+    """No second reading is missed as what may be left out, or may be anything, was taken for a begin."""
+    assert _begin(separator) == begin
 
 
 def test_a_line_that_cannot_be_read_is_counted(

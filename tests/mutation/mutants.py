@@ -364,6 +364,22 @@ MUTANTS: Final = (
         "tests/explain/test_forged_lines.py::test_what_follows_a_broken_id_is_no_statement",
     ),
     Mutant(
+        "a logger at the end is cut off behind the signs that it begins with",
+        f"{_ENGINE}/explain/layouts.py",
+        "if at > 0 and message[at - 1] not in _LEADS:",
+        "if at > 0:",
+        "P1",
+        "tests/explain/test_hostile_lines.py::test_a_logger_at_the_end_is_cut_off_as_by_a_search",
+    ),
+    Mutant(
+        "a second reading is looked for by a letter that may be left out",
+        f"{_ENGINE}/explain/text_template.py",
+        ")*(?![?*+{])",
+        ")*",
+        "P1",
+        "tests/explain/test_hostile_lines.py::test_words_are_looked_for_by_what_they_always_begin_with",
+    ),
+    Mutant(
         "the JSON of a request ends where an id names a logger",
         f"{_ENGINE}/tap/request_log.py",
         "needle=NEEDLE, is_json=True)",

@@ -37,7 +37,7 @@ class Said(enum.StrEnum):
     """A line of the coordinator that is about no member and no rebalance."""
 
 
-class Fact(msgspec.Struct, kw_only=True, array_like=True, omit_defaults=True):
+class Fact(msgspec.Struct, kw_only=True, array_like=True, omit_defaults=True, gc=False):
     """Hold what a line says.
 
     Args:

@@ -48,6 +48,9 @@ _THREAD: Final = re.compile(
     r"[\w.-]{0,80}?(?:thread|Thread|handler|processor|reaper|Reaper))"
     r"[^\[\]()<>|]{0,200}+[\])>]?\s{0,8}$"
 )
+_LEADS: Final = " \t-|"
+"""What a logger may begin with."""
+
 _SENTENCE: Final = re.compile(r"[a-z]{2,20} [a-z]{2,20} [a-z]{2,20}|generation \d")
 """What is behind no logger: then an id only looked like one."""
 
@@ -259,6 +262,11 @@ def _cut(message: str) -> tuple[str, str]:
     """Cut off logger and thread behind a message; the client's own words may stand last in it."""
     end = len(message)
     since = max(1, end - _TAIL_CHARS)
+    at = message.rfind(" (", since) if message.endswith(")") else -1
+    if at > 0 and message[at - 1] not in _LEADS:
+        last = _LOGGER.match(message, at)
+        if last is not None and last.end() == end:
+            return message[:at], message[at:]  # what the search below finds last, too
     for match in _LOGGER.finditer(message, since):
         if match.end() == len(message) or _SENTENCE.search(message, match.end()) is None:
             end = match.start()

@@ -9,6 +9,7 @@ more than one reading: `Match.is_ambiguous` says so.
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from heartwheel.explain.facts import Said
@@ -28,6 +29,8 @@ _SHAPED: Final = {
 _MAY_BE_EMPTY: Final = frozenset({"client", "host", "words", "rest"})
 _FIELD: Final = re.compile(r"\{([a-z]+)\}")
 _SIGNS: Final = re.compile(r"\(\?P<\w+>|\\.")
+_PLAIN: Final = re.compile(r"(?:[\w ,:;=/'`-]|\\[^\w\s])*(?![?*+{])")
+"""The begin of a separator that stands in a text as it is, but for backslashes."""
 
 
 class Match(NamedTuple):
@@ -58,14 +61,26 @@ class Text:
         self, said: Said, template: str, protocol: str = "", *, needle: str = "", names_member: bool = False
     ) -> None:
         self.said, self.protocol, self.needle, self.names_member = said, protocol, needle, names_member
-        head, *rest = _FIELD.split(_FIELD.sub(_shape, template))
+        self._head, *rest = _FIELD.split(_FIELD.sub(_shape, template))
         self.fields, self.separators = rest[::2], rest[1::2]
         if self.separators and self.separators[-1]:
             self.separators[-1] += _END
         elif not self.fields:
-            head += _END
-        self._again = [re.compile(each, re.DOTALL) if _has_words(each) else None for each in self.separators]
-        self.pattern: Final = re.compile(head + "".join(map(_step, self.fields, self.separators)), re.DOTALL)
+            self._head += _END
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """The sentence as a regular expression, compiled when a line first needs it: a log has few of the sentences."""
+        return re.compile(self._head + "".join(map(_step, self.fields, self.separators)), re.DOTALL)
+
+    @cached_property
+    def _again(self) -> list[tuple[str, str, re.Pattern[str]]]:
+        """The words behind fields: the next field, how the words begin, and they themselves."""
+        return [
+            (behind, _begin(separator), re.compile(separator, re.DOTALL))
+            for behind, separator in zip([*self.fields, ""][1:], self.separators, strict=True)
+            if _has_words(separator)
+        ]
 
     def match(self, text: str) -> Match | None:
         """Match the begin of a message that has the needle; `None` if this sentence is not there."""
@@ -81,13 +96,9 @@ class Text:
 
     def _is_ambiguous(self, text: str, match: re.Match[str]) -> bool:
         """Look in each field, and behind the last one, for the words that stand before it."""
-        for number, separator in enumerate(self._again):
-            if separator is None:
-                continue
-            is_last = number + 1 == len(self.fields)
-            since = match.end() if is_last else match.start(self.fields[number + 1])
-            until = len(text) if is_last else match.end(self.fields[number + 1])
-            if separator.search(text, since - 1, until):
+        for behind, begin, separator in self._again:
+            since, until = match.span(behind) if behind else (match.end(), len(text))
+            if text.find(begin, since - 1, until) >= 0 and separator.search(text, since - 1, until):
                 return True
         return False
 
@@ -95,6 +106,12 @@ class Text:
 def _has_words(separator: str) -> bool:
     """Return whether words stand between two fields, and not only signs."""
     return re.search(r"[A-Za-z]{2}", _SIGNS.sub("", separator.removesuffix(_END))) is not None
+
+
+def _begin(separator: str) -> str:
+    """Return how every text begins that a separator matches; empty if it has more than one begin."""
+    plain = _PLAIN.match(separator)
+    return plain[0].replace("\\", "") if plain else ""
 
 
 def _shape(match: re.Match[str]) -> str:

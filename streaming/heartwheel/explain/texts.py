@@ -88,7 +88,7 @@ def _fact(broker_id: int, text: Text, match: Match) -> Fact:
         group_id=group,
         member_id=found.get("member") or by,
         new_member_id=found.get("new") or "",
-        members=names_of(found.get("listed") or ""),
+        members=names_of(found["listed"] or "") if "listed" in found else [],
         group_instance_id=instance,
         client_id=found.get("client") or "",
         client_host=found.get("host") or "",

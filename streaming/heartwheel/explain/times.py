@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 
 _MONTHS: Final = {
@@ -64,12 +65,12 @@ class Zone(Protocol):
 
 def stamps_in(text: str) -> list[Stamp]:
     """Find the times in a text, the first one first; a bare epoch number or a syslog time only where no other is."""
-    found = [_of(match) for pattern in (_DATED, _NAMED) for match in pattern.finditer(text)]
-    if not any(found):
-        found = [_of(match) for pattern in (_COMPACT, _SYSLOG) for match in pattern.finditer(text)]
-    if not any(found):
-        found = [_epoch(match) for match in _EPOCH.finditer(text)]
-    return sorted((stamp for stamp in found if stamp is not None), key=lambda stamp: stamp.at)
+    found = (
+        _found((_DATED, _NAMED), text) or _found((_COMPACT, _SYSLOG), text) or list(map(_epoch, _EPOCH.finditer(text)))
+    )
+    if len(found) > 1:
+        found.sort(key=lambda stamp: stamp.at)
+    return found
 
 
 def choose(stamps: list[Stamp], zone: Zone, *, now_ms: int) -> tuple[int, bool] | None:
@@ -157,27 +158,36 @@ def _replace_year(moment: datetime, year: int) -> datetime:
         return moment.replace(year=year, day=28)
 
 
+def _found(patterns: tuple[re.Pattern[str], ...], text: str) -> list[Stamp]:
+    return [stamp for pattern in patterns for match in pattern.finditer(text) if (stamp := _of(match)) is not None]
+
+
 def _of(match: re.Match[str]) -> Stamp | None:
     parts = match.groupdict()
-    month = _MONTHS.get(parts["name"].lower()) if parts.get("name") else int(parts["month"])
-    if month is None:
+    year, fraction, zone = parts["year"], parts["fraction"], parts.get("zone")
+    day_ms = _day_ms(year, parts.get("name") or parts["month"], parts["day"])
+    hour, minute = int(parts["hour"]), int(parts["minute"])
+    if day_ms is None or hour > 23 or minute > 59:
         return None
-    year = parts["year"]
+    time_ms = day_ms + ((hour * 60 + minute) * 60 + min(int(parts["second"]), 59)) * 1_000
+    if zone:
+        try:
+            time_ms -= parse_utc_offset_ms("Z" if zone == "GMT" else zone)
+        except ValueError:
+            return None
+    time_ms += int(fraction.ljust(3, "0")[:3]) if fraction else 0
+    return Stamp(time_ms, bool(zone), fraction is None, match.start(), year is not None)
+
+
+@lru_cache(maxsize=1_024)
+def _day_ms(year: str | None, month: str, day: str) -> int | None:
+    """Return when a day begins, epoch ms, as if it were UTC; `None` if there is no such day."""
+    number = int(month) if month.isdecimal() else _MONTHS.get(month.lower())
     try:
-        moment = datetime(
-            int(year) if year else 2000,  # a leap year, so that any day fits
-            month,
-            int(parts["day"]),
-            int(parts["hour"]),
-            int(parts["minute"]),
-            min(int(parts["second"]), 59),
-            tzinfo=_zone(parts.get("zone")),
-        )
+        # 2000 is a leap year, so that any day of a time that leaves the year out fits.
+        return None if number is None else _ms(datetime(int(year or 2000), number, int(day), tzinfo=UTC))
     except ValueError:
         return None
-    fraction = parts["fraction"]
-    time_ms = _ms(moment) + (int(fraction.ljust(3, "0")[:3]) if fraction else 0)
-    return Stamp(time_ms, bool(parts.get("zone")), fraction is None, match.start(), year is not None)
 
 
 def _epoch(match: re.Match[str]) -> Stamp:
@@ -185,12 +195,6 @@ def _epoch(match: re.Match[str]) -> Stamp:
     time_ms = int(match["whole"]) * 1_000
     time_ms += int(milli) if milli else int(fraction.ljust(3, "0")[:3]) if fraction else 0
     return Stamp(time_ms, zoned=True, coarse=milli is None and fraction is None, at=match.start())
-
-
-def _zone(text: str | None) -> timezone:
-    if text is None or text in {"Z", "UTC", "GMT"}:
-        return UTC
-    return timezone(timedelta(milliseconds=parse_utc_offset_ms(text)))
 
 
 def _ms(moment: datetime) -> int:
