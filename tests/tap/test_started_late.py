@@ -109,3 +109,19 @@ def test_answers_are_passed_on(scene: TapScene) -> None:
     beat, joined = (decode_request(value) for value in scene.topic.values if read_mark(value) is None)
     assert (beat.error_code, beat.session_timeout_ms) == (27, None)  # type: ignore[union-attr]
     assert (joined.error_code, joined.generation_id, joined.leader) == (0, 3, "m1")  # type: ignore[union-attr]
+
+
+def test_begin_of_a_join_phase_that_was_not_seen_is_not_guessed(scene: TapScene) -> None:
+    """A member joined 2 s before the tap began, and falls silent: the first join phase ended when nobody knows."""
+    scene.write(join(T0, "", given="m1", took_ms=2_000), *(fetch(T0 + ms) for ms in range(500, 120_000, 500)))
+    scene.run(lambda: scene.topic.marks and scene.topic.marks[-1].passed_ms > T0 + 119_000)
+    judged = Judged(scene, T0 + 119_500)
+    assert (judged.expired, list(judged.manager.group.members)) == ([], ["m1"])
+
+
+def test_first_join_that_was_seen_to_begin_is_one(scene: TapScene) -> None:
+    """The same after the tap began is a new group, whose initial join phase the rules time."""
+    scene.write(*(fetch(T0 + ms) for ms in range(0, 3_500, 500)), join(T0 + 3_500, "", given="m1", took_ms=3_000))
+    scene.run(lambda: len(scene.topic.ids) == 1)
+    (joined,) = (decode_request(value) for value in scene.topic.values if read_mark(value) is None)
+    assert joined.member_id == ""

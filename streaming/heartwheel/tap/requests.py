@@ -10,6 +10,8 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from heartwheel.replay.recorded import Evidence, Recorded
 from heartwheel.tap.request_log import Answered
 from heartwheel.wire.events import ACCEPTED, UNCHECKED_GENERATION, Event, EventType, Leaving, Protocol
@@ -103,6 +105,18 @@ def event_of(answered: Answered) -> Event | GroupHeartbeat | None:
         leader=answered.answer.get("leader"),
     )
     return None if Recorded(event, evidence).had_no_effect else event
+
+
+def with_begin_unseen(event: Event) -> Event:
+    """Return a request that arrived before its source began to know of everything.
+
+    When the first join phase of a new group began decides when it ends. A join that was parked before cannot tell, so
+    its sender is named as a member that has joined again.
+    """
+    first = event.type is EventType.JOIN and not event.member_id
+    if first and event.error_code == ACCEPTED and event.generation_id == 1:
+        return msgspec.structs.replace(event, member_id=event.assigned_member_id or "")
+    return event
 
 
 def _common(answered: Answered, kind: EventType) -> dict[str, Any]:

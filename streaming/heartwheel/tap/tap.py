@@ -27,7 +27,7 @@ from heartwheel.tap.pace import Pace
 from heartwheel.tap.phases import Phases
 from heartwheel.tap.positions import Positions, PositionsFolder
 from heartwheel.tap.request_log import NEEDLE, Answered, RequestLog
-from heartwheel.tap.requests import code_of, event_of, group_of, ids_of
+from heartwheel.tap.requests import code_of, event_of, group_of, ids_of, with_begin_unseen
 from heartwheel.tap.settling import Settling
 from heartwheel.tap.writer import Writer
 from heartwheel.wire.events import FROM_MEMBERS, ID_BYTES_MAX, Event, EventType, RejectedError, check_ids
@@ -306,6 +306,8 @@ class Life:
         if not self._is_of_its_kind(answered):
             return None
         event = event_of(answered)
+        if isinstance(event, Event) and answered.arrived_ms < self._since_ms:
+            event = with_begin_unseen(event)
         at_ms = max(answered.arrived_ms, self._phases.begun_ms(answered))
         return None if event is None else self._shaped(event, at_ms, answered.id)
 
