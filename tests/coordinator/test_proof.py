@@ -103,3 +103,55 @@ def test_group_that_seemed_empty_is_where_its_members_are_accepted(generation: i
     assert (group.state, group.generation, list(group.members)) == (GroupState.STABLE, generation, ["a"])
     assert [(each.kind, each.member_count) for each in verdicts] == [(Kind.REBALANCE_COMPLETED, 1)]
     assert machine.next_deadline_ms() == NEVER
+
+
+def _joins(member_id: str, generation: int, session_ms: int = 6_000) -> Event:
+    return Event(group_id="g", type=EventType.JOIN, member_id=member_id, generation_id=generation, error_code=0,
+                 session_timeout_ms=session_ms, rebalance_timeout_ms=20_000, protocol_type="consumer",
+                 protocols=(Protocol("range"),), leader="a")  # fmt: skip
+
+
+def _asks(kind: EventType, member_id: str, generation: int, code: int = 0) -> Event:
+    return Event(group_id="g", type=kind, member_id=member_id, generation_id=generation, error_code=code)
+
+
+def test_p1_member_that_waits_for_an_unseen_static_one_is_not_expired() -> None:
+    """A static member is silent since before the log: Kafka's second join phase waits for its session to end."""
+    verdicts: list[Verdict] = []
+    group = Group("g")
+    machine = GroupMachine(group, CoordinatorConfig(), verdicts.append)
+    events = [
+        (0, _asks(EventType.HEARTBEAT, "a", 4)),
+        (1_000, _asks(EventType.HEARTBEAT, "a", 4, 27)),
+        (1_010, _joins("a", 5)),
+        (8_000, _asks(EventType.SYNC, "a", 5)),
+        (8_500, _asks(EventType.HEARTBEAT, "a", 5)),
+        (9_000, _asks(EventType.HEARTBEAT, "a", 5, 27)),
+        (9_010, _joins("a", 6)),
+        # Nobody else is known; the static one's session of 45 s has ended before Kafka answers.
+        (40_000, _asks(EventType.SYNC, "a", 6)),
+        (40_500, _asks(EventType.HEARTBEAT, "a", 6)),
+    ]
+    for at_ms, event in events:
+        machine.apply(event, T0 + at_ms)
+        assert not any(each.expiry_reason for each in verdicts), at_ms
+    assert (group.state, group.generation, list(group.members)) == (GroupState.STABLE, 6, ["a"])
+    machine.advance(T0 + 60_000)
+    assert expired_of(verdicts) == {("a", "session_timeout", T0 + 46_500)}
+
+
+def test_group_is_known_whole_when_the_longest_session_is_over() -> None:
+    """Then every static member must have been heard: a join phase ends by the rules again."""
+    verdicts: list[Verdict] = []
+    config = CoordinatorConfig(group_max_session_timeout_ms=10_000)
+    group = Group("g")
+    machine = GroupMachine(group, config, verdicts.append)
+    machine.apply(_asks(EventType.HEARTBEAT, "a", 4), T0)
+    machine.apply(_joins("a", 5), T0 + 1_000)
+    machine.apply(_asks(EventType.SYNC, "a", 5), T0 + 1_100)
+    for at_ms in range(2_000, 12_000, 1_000):
+        machine.apply(_asks(EventType.HEARTBEAT, "a", 5), T0 + at_ms)
+    machine.apply(_joins("a", 6), T0 + 12_000)
+    machine.apply(_asks(EventType.SYNC, "a", 6), T0 + 12_100)
+    machine.apply(_joins("a", 7), T0 + 13_000)
+    assert (group.state, group.generation) == (GroupState.COMPLETING_REBALANCE, 7)

@@ -34,6 +34,7 @@ _SCENARIOS: Final = "tests/wheel/test_wheel_scenarios.py"
 _STATE_FUNCTION: Final = "tests/spark/test_state_function.py"
 _ANSWERED: Final = "tests/replay/test_answered_logs.py"
 _PROOF: Final = "tests/coordinator/test_proof.py"
+_CUT: Final = "tests/replay/test_cut_recordings.py"
 _PATHS: Final = "tests/shard/test_shard_paths.py"
 _CROWDS: Final = "tests/shard/test_shard_crowds.py"
 _HEARTBEATS: Final = "tests/shard/test_heartbeats.py"
@@ -1409,6 +1410,30 @@ MUTANTS: Final = (
         "group.awaits_proof = False",
         "P1",
         f"{_PROOF}::test_p1_verdicts_on_the_rest_of_a_log_are_right_or_absent",
+    ),
+    Mutant(
+        "after one join phase every member of a group is known",
+        f"{_ENGINE}/coordinator/classic_rebalance.py",
+        "group.awaits_proof = ctx.now_ms < group.unseen_until_ms",
+        "group.awaits_proof = False",
+        "P1",
+        f"{_PROOF}::test_p1_member_that_waits_for_an_unseen_static_one_is_not_expired",
+    ),
+    Mutant(
+        "a member of which no join phase was seen has a session while it waits for its sync",
+        f"{_ENGINE}/coordinator/loaded.py",
+        "        if event.error_code is not None:\n            ctx.timers.disarm(member)",
+        "        if event.error_code is None:\n            ctx.timers.disarm(member)",
+        "P1",
+        f"{_CUT}::test_p1_verdicts_on_the_rest_of_a_log_are_right_or_absent",
+    ),
+    Mutant(
+        "a member that may owe partitions is expired by its session",
+        f"{_ENGINE}/coordinator/consumer_reconcile.py",
+        "    if behind and not member.unrevoked and",
+        "    if not behind and not member.unrevoked and",
+        "P1",
+        f"{_CUT}::test_p1_verdicts_on_the_rest_of_a_log_are_right_or_absent",
     ),
     Mutant(
         "a heartbeat that Kafka accepted does not move a group that is believed to rebalance",

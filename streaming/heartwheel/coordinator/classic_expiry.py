@@ -21,6 +21,25 @@ def fire_member(ctx: Context, member: Member) -> None:
         _expire(ctx, member)
 
 
+def may_be_gone(ctx: Context, member: Member) -> bool:
+    """Tell whether a member may have been too late for a join or sync phase before its session ended.
+
+    The time for that is the longest rebalance timeout of the members. Where one of these may not be known, no timer of
+    the group runs, and who may be gone by one is not expired by its session.
+    """
+    group = ctx.group
+    if not group.awaits_proof or member.pending:
+        return False
+    if member.pending_sync:
+        since_ms = group.sync_armed_ms
+    elif group.state is GroupState.PREPARING_REBALANCE and member.group_instance_id is None:
+        since_ms = group.rebalance_started_ms
+    else:
+        return False
+    known_ms = max((each.rebalance_timeout_ms for each in group.members.values()), default=0)
+    return ctx.now_ms - since_ms >= known_ms
+
+
 def _expire_pending(ctx: Context, member: Member) -> None:
     """Drop a member that never joined with its id: `removePendingMemberAndUpdateClassicGroup`."""
     ctx.roster.remove(member.member_id)

@@ -122,7 +122,8 @@ def _add_member(ctx: Context, event: Event, member_id: str) -> Answer:
     if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
         group.new_member_added = True
     ctx.roster.add(member, event.protocol_type, awaiting_join=True)
-    ctx.timers.arm(member, ctx.now_ms, ctx.config.new_member_join_timeout_ms, TimerKind.NEW_MEMBER)
+    if not group.awaits_proof:  # else it was let in, and only when is not known
+        ctx.timers.arm(member, ctx.now_ms, ctx.config.new_member_join_timeout_ms, TimerKind.NEW_MEMBER)
     reason = messages.adding(member_id, event.group_instance_id, event.reason)
     maybe_prepare_rebalance_or_complete_join(ctx, reason, Cause.MEMBER_JOINED)
     return Answer.PARKED

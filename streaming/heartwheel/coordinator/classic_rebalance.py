@@ -32,7 +32,7 @@ def prepare_rebalance(ctx: Context, reason: str, cause: Cause) -> None:
     """
     group = ctx.group
     if group.state is GroupState.COMPLETING_REBALANCE:
-        propagate_assignment(ctx)
+        _send_back_syncs(ctx)
     ctx.roster.clear_pending_sync()
     group.sync_deadline_ms = group.store_deadline_ms = NEVER
     timeout_ms = ctx.roster.rebalance_timeout_ms()
@@ -54,6 +54,19 @@ def prepare_rebalance(ctx: Context, reason: str, cause: Cause) -> None:
         complete_join(ctx, Cause.ALL_JOINED)
     else:
         schedule_join(ctx, timeout_ms)
+
+
+def _send_back_syncs(ctx: Context) -> None:
+    """Answer the parked SyncGroups as a rebalance begins.
+
+    Where not all members are known, the one that leads may not be: an assignment may have come unseen. So when they
+    were answered is not known, nor when these sessions end.
+    """
+    parked = [member for member in ctx.group.members.values() if member.awaiting_sync]
+    propagate_assignment(ctx)
+    for member in parked if ctx.group.awaits_proof else ():
+        ctx.timers.disarm(member)
+        member.fingerprint = 0
 
 
 def schedule_join(ctx: Context, timeout_ms: int | None) -> None:
@@ -105,7 +118,7 @@ def complete_join(ctx: Context, cause: Cause) -> None:
     """
     group, roster = ctx.group, ctx.roster
     group.join_deadline_ms = NEVER
-    group.awaits_proof = False
+    group.awaits_proof = ctx.now_ms < group.unseen_until_ms
     removed = _remove_absent(ctx, is_shown=cause is Cause.GENERATION_ADVANCED)
     if not roster.maybe_elect_new_joined_leader() and group.members:
         _extend_join(ctx)

@@ -10,7 +10,7 @@ from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.consumer_context import EpochContext
 from heartwheel.coordinator.consumer_epochs import check_epoch, check_instance, check_instance_is_released, is_full
 from heartwheel.coordinator.consumer_model import Departure, EpochMember, GroupType, TimerName
-from heartwheel.coordinator.consumer_reconcile import maybe_reconcile
+from heartwheel.coordinator.consumer_reconcile import maybe_reconcile, suspect_debt
 from heartwheel.coordinator.consumer_takeover import may_be_unseen, meet_by_join, take_over_by_heartbeat
 from heartwheel.coordinator.consumer_target import (
     catch_up_with,
@@ -51,6 +51,7 @@ def heartbeat(ctx: EpochContext, beat: GroupHeartbeat) -> Answer:
         catch_up_with(ctx, beat.answer_member_epoch)
     maybe_update_target(ctx, beat.answer_member_epoch)
     maybe_reconcile(ctx, member, beat)
+    suspect_debt(ctx, member, ctx.group.target_epoch)
     ctx.arm_session(member)
     return Answer.NONE
 

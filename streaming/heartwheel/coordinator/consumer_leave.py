@@ -12,6 +12,7 @@ from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.consumer_context import EpochContext
 from heartwheel.coordinator.consumer_epochs import check_instance
 from heartwheel.coordinator.consumer_model import EpochMember, GroupType, TimerName
+from heartwheel.coordinator.consumer_reconcile import is_unseen_patience
 from heartwheel.coordinator.consumer_target import bump_epoch
 from heartwheel.wire.group_heartbeats import LEAVE_STATIC_EPOCH, GroupHeartbeat
 from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind
@@ -101,6 +102,9 @@ def fire(ctx: EpochContext, member: EpochMember, name: TimerName) -> None:
     (`scheduleConsumerGroupRebalanceTimeout`).
     """
     timer = member.timers.pop(name)
+    if member.unrevoked and name is TimerName.SESSION and is_unseen_patience(ctx, member):
+        _remove_in_doubt(ctx, member)
+        return
     if name is TimerName.REBALANCE:
         if member.epoch != timer.epoch:
             return
@@ -125,3 +129,14 @@ def fire(ctx: EpochContext, member: EpochMember, name: TimerName) -> None:
     # A static member may have been away: what ends its absence is this, and no return after it.
     ctx.group.left.pop(member.member_id, None)
     fence_member(ctx, member, Cause.MEMBER_EXPIRED)
+
+
+def _remove_in_doubt(ctx: EpochContext, member: EpochMember) -> None:
+    """Take out a member that is gone by now, by its session or before that by a rebalance timer which is not known.
+
+    When the epoch moved on, answers tell.
+    """
+    ctx.group.left.pop(member.member_id, None)
+    ctx.remove(member)
+    if validate_online_downgrade(ctx):
+        ctx.downgraded_by = member.member_id

@@ -78,8 +78,29 @@ def schedule_rebalance_timeout(ctx: EpochContext, member: EpochMember) -> None:
     """Give a member its rebalance timeout to give partitions back: `scheduleConsumerGroupRebalanceTimeout`."""
     timeout_ms = member.rebalance_timeout_ms
     if timeout_ms < 0:
+        if is_unseen_patience(ctx, member):
+            return
         timeout_ms = ctx.config.coordinator.default_rebalance_timeout_ms
     ctx.arm(member, TimerName.REBALANCE, timeout_ms)
+
+
+def is_unseen_patience(ctx: EpochContext, member: EpochMember) -> bool:
+    """Tell whether a member has said in a join that was not seen how long it may take to give partitions back.
+
+    Where the answers are known nothing is assumed of that.
+    """
+    return ctx.group.taken_over and member.epoch_is_known and member.rebalance_timeout_ms < 0 and member.classic is None
+
+
+def suspect_debt(ctx: EpochContext, member: EpochMember, target_epoch: int) -> None:
+    """Note that a member is behind the target, so that it may have been asked unseen to give partitions back.
+
+    No timer of it is known, and so it is not known how it ends if it falls silent: it may be fenced by that timer.
+    """
+    behind = 0 < member.epoch < target_epoch and ctx.group.type is not GroupType.SHARE
+    if behind and not member.unrevoked and is_unseen_patience(ctx, member):
+        member.unrevoked = True
+        ctx.remember_heartbeat(member, 0)
 
 
 def _moved(member: EpochMember, beat: GroupHeartbeat) -> bool:

@@ -11,6 +11,7 @@ from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.consumer_context import EpochContext
 from heartwheel.coordinator.consumer_epochs import is_full
 from heartwheel.coordinator.consumer_model import FIRST_EPOCH, ClassicProtocol, EpochMember, TimerName
+from heartwheel.coordinator.consumer_reconcile import suspect_debt
 from heartwheel.coordinator.consumer_target import catch_up_with, maybe_update_target
 from heartwheel.wire.events import UNCHECKED_GENERATION, Event
 from heartwheel.wire.group_heartbeats import JOIN_EPOCH, GroupHeartbeat
@@ -101,6 +102,9 @@ def _take_over(ctx: EpochContext, member: EpochMember, shown_epoch: int) -> Epoc
     if not group.members:
         group.taken_over = True
     if group.taken_over:
+        if shown_epoch > group.target_epoch:
+            for other in group.members.values():
+                suspect_debt(ctx, other, shown_epoch)
         group.epoch, group.target_epoch = max(group.epoch, shown_epoch), max(group.target_epoch, shown_epoch)
     return ctx.add(member)
 

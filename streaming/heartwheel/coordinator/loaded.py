@@ -42,7 +42,12 @@ def request(ctx: Context, event: Event, fingerprint: int) -> Answer:
 
 def _keep_alive(ctx: Context, event: Event, member: Member, fingerprint: int) -> None:
     if event.type is EventType.SYNC:
-        return  # as in a Stable classic group, a sync does not reset the session
+        # As in a Stable classic group, a sync does not reset the session. One that waits for the leader's does, when it
+        # is answered; if the answer is all that was seen of its sync phase, nobody knows when that was.
+        if event.error_code is not None:
+            ctx.timers.disarm(member)
+            member.fingerprint = 0
+        return
     member.last_seen_ms = ctx.now_ms
     ctx.reset_session(member)
     if event.type is EventType.HEARTBEAT:

@@ -12,6 +12,7 @@ from heartwheel.coordinator.classic_rebalance import prepare_rebalance
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.java_map import grown_table, walked
 from heartwheel.coordinator.model import GroupKind, GroupState, Member
+from heartwheel.coordinator.takeover import expect_unseen
 from heartwheel.wire.verdicts import Cause
 
 
@@ -35,6 +36,7 @@ def load(ctx: Context) -> Answer:
     ctx.count_load()
     ctx.stop_group_timers()
     group.pending = {}
+    expect_unseen(ctx)
     if group.kind is GroupKind.CLASSIC:
         _replay_record(ctx)
     for member in group.members.values():

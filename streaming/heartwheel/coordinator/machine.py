@@ -144,7 +144,8 @@ class GroupMachine:
             deadline_ms, owner = due
             ctx.now_ms = group.last_event_ms = max(deadline_ms, group.last_event_ms)
             if isinstance(owner, Member):
-                self._fire_member(owner)
+                if not classic_expiry.may_be_gone(ctx, owner):
+                    self._fire_member(owner)
             elif owner is GroupTimer.JOIN:
                 classic_rebalance.fire_join(ctx)
             elif owner is GroupTimer.SYNC:

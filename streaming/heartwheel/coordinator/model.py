@@ -149,6 +149,7 @@ class Group(msgspec.Struct, omit_defaults=True):
         taken_over: members may exist that were not seen yet, because the job started in the middle of its life.
         awaits_proof: the same, and the source knows what the coordinator answers: a join phase is over when an accepted
             request shows its generation, and not before.
+        unseen_until_ms: until when there may be a static member of which such a source has heard nothing, epoch ms.
         triggered_generation: the generation at which a loaded group was last asked to rebalance.
         stored_generation: generation of the record that a coordinator would read at a load.
         stored_leader: leader of that record.
@@ -191,6 +192,7 @@ class Group(msgspec.Struct, omit_defaults=True):
     confirmed: bool = False
     taken_over: bool = False
     awaits_proof: bool = False
+    unseen_until_ms: int = 0
     triggered_generation: int = -1
     stored_generation: int = 0
     stored_leader: str | None = None

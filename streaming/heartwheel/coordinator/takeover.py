@@ -150,6 +150,7 @@ def become_classic(ctx: Context, event: Event) -> None:
         return
     group.taken_over = group.kind is GroupKind.LOADED
     group.awaits_proof = group.taken_over and event.error_code is not None
+    expect_unseen(ctx)
     if group.triggered_generation == group.generation and group.rebalance_started_ms == ctx.now_ms:
         ctx.count_load()  # the rebalance that it was just asked for is forgotten, and may begin again
     group.kind = GroupKind.CLASSIC
@@ -160,6 +161,15 @@ def become_classic(ctx: Context, event: Event) -> None:
     for member in group.members.values():
         member.stored = True
     ctx.clear_checked_fingerprints()
+
+
+def expect_unseen(ctx: Context) -> None:
+    """Note how long a static member of which nothing was heard may be there: a session from now, the longest one.
+
+    A dynamic one is out of the group as soon as others have joined again.
+    """
+    if ctx.group.awaits_proof:
+        ctx.group.unseen_until_ms = ctx.now_ms + ctx.config.group_max_session_timeout_ms
 
 
 def is_unseen_member(group: Group, event: Event) -> bool:

@@ -45,6 +45,8 @@ def enter_late(run: EpochRun, person: Person, shown: int) -> Person:
     modern = run.modern
     modern.met_late = modern.met_late or not modern.people
     if modern.met_late:
+        for other in modern.people.values() if shown > modern.target else ():
+            run.doubt(other, shown)
         modern.epoch, modern.target = max(modern.epoch, shown), max(modern.target, shown)
     return run.enter(person)
 

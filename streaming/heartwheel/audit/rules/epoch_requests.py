@@ -88,6 +88,7 @@ def _stay(run: EpochRun, person: Person, beat: GroupHeartbeat, *, came: bool) ->
         follow_answer(run, told)
     assign_if_due(run, told)
     reconcile(run, person, beat)
+    run.doubt(person, run.modern.target)
     run.start_session(person)
 
 
@@ -192,9 +193,14 @@ def _note_leaver(run: EpochRun, member_id: str, epoch: int) -> None:
 
 
 def fence(run: EpochRun, person: Person, cause: str) -> str:
-    """Take a member out; the epoch moves on, unless only classic members stay: then it returns `BACK`."""
+    """Take a member out; the epoch moves on, unless only classic members stay: then it returns `BACK`.
+
+    Without a cause it stays: when it moved on, answers tell.
+    """
     run.drop(person)
     if leaves_classic_members(run):
         return BACK
+    if not cause:
+        return ""
     next_epoch(run, cause, removed=(person.member_id,))
     return ""

@@ -6,7 +6,17 @@ import heapq
 from typing import Final
 
 from heartwheel.audit.rules.context import Run
-from heartwheel.audit.rules.epoch_model import PAST_MAX, REJOIN, RESYNC, REVOCATION, SESSION, Clock, Modern, Person
+from heartwheel.audit.rules.epoch_model import (
+    PAST_MAX,
+    REJOIN,
+    RESYNC,
+    REVOCATION,
+    SESSION,
+    SHARE,
+    Clock,
+    Modern,
+    Person,
+)
 from heartwheel.audit.rules.epoch_model import stage_of as stage
 from heartwheel.audit.rules.model import NEVER
 from heartwheel.wire.group_heartbeats import GroupHeartbeat
@@ -76,7 +86,18 @@ class EpochRun(Run):
     def start_revocation(self, person: Person) -> None:
         """Start the time that a member has to give partitions back."""
         patience = person.patience_ms
+        if self.is_guess(person):
+            return
         self.start(person, REVOCATION, self.config.default_rebalance_timeout_ms if patience < 0 else patience)
+
+    def is_guess(self, person: Person) -> bool:
+        """Tell whether the rebalance timeout of somebody was said before the log begins; answers leave it unknown."""
+        return self.modern.met_late and person.proven and person.patience_ms < 0 and not person.classic_ms
+
+    def doubt(self, person: Person, target: int) -> None:
+        """Note of who has not come to a target that partitions may be owed which nobody saw to be asked for."""
+        if 0 < person.epoch < target and self.modern.kind != SHARE and self.is_guess(person):
+            person.owes = True
 
     # Members
 

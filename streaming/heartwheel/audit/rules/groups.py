@@ -14,7 +14,7 @@ from heartwheel.audit.rules.epoch_groups import fire_due, first_heartbeat, take
 from heartwheel.audit.rules.epoch_model import CONSUMER
 from heartwheel.audit.rules.java import walk
 from heartwheel.audit.rules.joins import join
-from heartwheel.audit.rules.late import become_classic
+from heartwheel.audit.rules.late import become_classic, wait_for_unheard
 from heartwheel.audit.rules.model import (
     CLASSIC,
     COMPLETING,
@@ -163,7 +163,8 @@ def _fire(run: Run, timer: Member | int, now_ms: int) -> None:
     group.now_ms = max(group.now_ms, now_ms)
     if isinstance(timer, Member):
         timer.deadline_ms = NEVER
-        _expire(run, timer)
+        if not _may_be_out(group, timer):
+            _expire(run, timer)
     elif timer == JOIN:
         group.join_ms = NEVER
         join_timer_fires(run)
@@ -191,6 +192,17 @@ def _expire(run: Run, member: Member) -> None:
         rebalance_or_complete(run, reason, "member_expired")
     else:
         complete_if_all_joined(run)  # an expiry also ends the initial phase early, which a leave does not
+
+
+def _may_be_out(group: Group, member: Member) -> bool:
+    """Tell whether a member may have been removed as its join or sync was late, by a timer that nobody knows."""
+    if not group.unproven or member.member_id in group.pending:
+        return False
+    lowest_ms = max((each.rebalance_ms for each in group.members.values()), default=0)
+    if member.member_id in group.unsynced:
+        return group.now_ms >= group.sync_from_ms + lowest_ms
+    waits_for_it = group.state == PREPARING and member.instance_id is None
+    return waits_for_it and group.now_ms >= group.phase_ms + lowest_ms
 
 
 def _keep_or_forget(run: Run) -> None:
@@ -239,7 +251,7 @@ def _join(run: Run, event: Event) -> str:
         return ""
     if group.kind == NOBODY and event.member_id:
         return ""  # it does not say at which generation its group is: what follows does
-    become_classic(group, event)
+    become_classic(run, event)
     cause = join(run, event)
     if accepted and event.leader and group.state == PREPARING:
         group.leader = event.leader
@@ -273,6 +285,7 @@ def _load(run: Run) -> None:
     group.note_read()
     run.stop_phase_timers()
     group.pending = {}
+    wait_for_unheard(run)
     if group.kind == CLASSIC:
         _read_record(group)
     for member in group.members.values():

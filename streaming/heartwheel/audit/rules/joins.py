@@ -91,7 +91,8 @@ def _add(run: Run, event: Event, member_id: str) -> None:
         group.protocol_type = event.protocol_type
     group.leader = group.leader or member_id
     who.put(group, member)
-    run.arm(member, run.config.new_member_join_timeout_ms, "new_member_timeout")
+    if not group.unproven:  # an answered join has an end, at which its session began: it is not known when that was
+        run.arm(member, run.config.new_member_join_timeout_ms, "new_member_timeout")
     rebalance_or_complete(run, adding(event, member_id), "member_joined")
 
 

@@ -93,13 +93,21 @@ def _leave_phases(run: Run) -> None:
             run.reset(member)
 
 
-def become_classic(group: Group, event: Event) -> None:
+def become_classic(run: Run, event: Event) -> None:
     """Hold a group to the classic protocol from its first join on; who is there stands as after a load."""
+    group = run.group
     if group.kind == CLASSIC:
         return
     group.met_late = group.kind == LOADED
     group.unproven = group.met_late and event.error_code is not None
+    wait_for_unheard(run)
     if group.rebalance_generation == group.generation and group.phase_ms == group.now_ms:
         group.note_read()  # a second rebalance of this generation and millisecond is another one
     group.kind, group.confirmed = CLASSIC, False
     write_record(group)
+
+
+def wait_for_unheard(run: Run) -> None:
+    """Reckon with static members that were never heard: from now on each may be there for the longest session."""
+    if run.group.unproven:
+        run.group.whole_ms = run.group.now_ms + run.config.group_max_session_timeout_ms

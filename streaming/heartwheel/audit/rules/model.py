@@ -105,6 +105,7 @@ class Group(msgspec.Struct):
         met_late: whether it was a loaded group before its first join.
         unproven: whether it was met so by a source that knows the coordinator's answers, so that they alone tell when
             everybody has joined.
+        whole_ms: from when on nobody can be a member of whom such a source has heard nothing, epoch ms.
         confirmed: whether a member of the classic group has agreed with its generation.
         away: whether its coordinator is away.
         record: what would be read at a load.
@@ -145,6 +146,7 @@ class Group(msgspec.Struct):
     rebalance_generation: int = -1
     met_late: bool = False
     unproven: bool = False
+    whole_ms: int = 0
     confirmed: bool = False
     away: bool = False
     record: Record = msgspec.field(default_factory=Record)

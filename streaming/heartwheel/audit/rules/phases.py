@@ -30,7 +30,10 @@ def begin(run: Run, reason: str, cause: str) -> None:
     """Begin a join phase; who waits in a sync is sent back with a whole session."""
     group = run.group
     if group.state == COMPLETING:
+        parked = [member for member in group.members.values() if member.syncing]
         answer_syncs(run)
+        for member in parked if group.unproven else ():
+            member.deadline_ms = NEVER  # or long ago, if the assignment came from a leader who is not known
     group.unsynced = {}
     group.sync_ms = NEVER
     patience = who.patience_ms(group)
@@ -80,7 +83,7 @@ def complete_if_all_joined(run: Run) -> None:
 def complete(run: Run, cause: str) -> None:
     """End the join phase: who is absent and dynamic goes, the next generation stands or the group is empty."""
     group = run.group
-    group.join_ms, group.unproven = NEVER, False
+    group.join_ms, group.unproven = NEVER, group.now_ms < group.whole_ms
     gone = _remove_absent(run, silently=cause == SHOWN)
     if not who.elect(group) and group.members:
         group.initial = False

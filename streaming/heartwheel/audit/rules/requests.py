@@ -150,6 +150,8 @@ def _of_loaded(run: Run, event: Event) -> str:
     member = group.members[event.member_id]
     if event.type is not EventType.SYNC:
         _keep_alive(run, event, member)
+    elif event.error_code is not None:
+        member.deadline_ms = NEVER  # how long it waited for the leader's sync, and for a whole session, is not known
     return ""
 
 
