@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from heartwheel.explain.facts import Fact, Said
+from heartwheel.tap import holds as holds_module
 from heartwheel.tap.holds import Hold, Holds
 from heartwheel.tap.request_log import RequestLog
 from heartwheel.tap.settling import SETTLE_MS
+from heartwheel.wire.passed_on import HELD_MAX
 from support.request_lines import T0, heartbeat, join, line
 
 _REBALANCE_IN_PROGRESS, _MEMBER_ID_REQUIRED = 27, 79
@@ -100,3 +102,73 @@ def test_holds_outlive_a_restart() -> None:
     """A tap that goes on from its positions holds what it held."""
     holds = Holds({"g": Hold(T0, T0 + 60_000)})
     assert holds.held(T0 + 1_000) == {"g": T0}
+
+
+def test_hold_after_a_restart_lasts_as_long_as_joins_may_wait() -> None:
+    """A join of before a restart tells how long its group may be in a join phase that begins after it."""
+    before = Holds()
+    _note(before, join(T0, rebalance_ms=3_600_000))
+    holds = Holds(before.groups, before.rebalance_ms)
+    _note(holds, heartbeat(T0 + 1_000, error=_REBALANCE_IN_PROGRESS))
+    assert holds.held(T0 + 3_600_998) == {"g": T0 + 999}
+    assert holds.held(T0 + 3_600_999) == {}
+
+
+@pytest.mark.parametrize(
+    ("error", "limit_ms"),
+    [(0, 2**31 - 1), (_REBALANCE_IN_PROGRESS, 2**31 - 1), (30, 60_000), (_MEMBER_ID_REQUIRED, 60_000), (25, 60_000)],
+    ids=["accepted", "rebalance in progress", "not authorized", "member id required", "unknown member"],
+)
+def test_timeout_of_a_join_counts_if_it_was_let_in(error: int, limit_ms: int) -> None:
+    """A client that the coordinator refuses says nothing about how long the group's members may wait."""
+    holds = Holds()
+    _note(holds, join(T0), join(T0 + 10, "", error=error, given="evil", rebalance_ms=2**31 - 1), heartbeat(T0 + 20))
+    holds.held(T0 + 500)
+    _note(holds, heartbeat(T0 + 1_000, error=_REBALANCE_IN_PROGRESS))
+    assert holds.groups["g"].until_ms == T0 + 999 + limit_ms
+
+
+def test_heartbeats_keep_a_groups_timeout_among_those_that_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is saved each second has a bound; who was not heard for longest is forgotten first."""
+    monkeypatch.setattr(holds_module, "_GROUPS_BYTES_MAX", 6)
+    holds = Holds()
+    _note(holds, join(T0, rebalance_ms=7_000), _join_of("é2"), heartbeat(T0), _join_of("é3"))
+    assert holds.rebalance_ms == {"g": 7_000, "é3": 5_000}
+    monkeypatch.setattr(holds_module, "_GROUPS_MAX", 1)
+    _note(holds, heartbeat(T0))
+    assert holds.rebalance_ms == {"g": 7_000}
+
+
+def _join_of(group: str, error: int = 0) -> str:
+    request = {"groupId": group, "sessionTimeoutMs": 6_000, "rebalanceTimeoutMs": 5_000, "memberId": ""}
+    return line(T0, 11, request, {"errorCode": error, "generationId": 1, "memberId": "m"}, version=9)
+
+
+def test_first_joins_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """First joins that nobody finishes are not kept without end; a group with members is held all the same."""
+    monkeypatch.setattr(holds_module, "_STRANGERS_MAX", 3)
+    holds = Holds()
+    _note(holds, *(_join_of(f"e{number}", _MEMBER_ID_REQUIRED) for number in range(5)))
+    _note(holds, heartbeat(T0, error=_REBALANCE_IN_PROGRESS))
+    assert list(holds.groups) == ["e0", "e1", "e2", "g"]
+
+
+def test_groups_with_members_are_named_before_those_without() -> None:
+    """What does not fit in a mark is of groups in which nobody is known, those first that are held longest."""
+    holds = Holds(rebalance_ms={"g": 60_000})
+    strangers = {f"{number:03}" + "é" * 500: T0 + number for number in range(1, 67)}
+    passed_ms, named = holds.named(T0 + 1_000, {"g": T0, **strangers})
+    assert passed_ms == T0 + 1_000
+    assert named == {group_id: at_ms for group_id, at_ms in {"g": T0, **strangers}.items() if group_id in named}
+    assert set(strangers) - set(named) == {group_id for group_id, at_ms in strangers.items() if at_ms == T0 + 1}
+
+
+def test_too_many_groups_with_members_do_not_stop_a_mark_for_good() -> None:
+    """Beyond what a mark can name it waits for groups with members, and no longer than for a join by default."""
+    groups = [str(number) for number in range(HELD_MAX + 2)]
+    holds = Holds(rebalance_ms=dict.fromkeys(groups, 2**31 - 1))
+    held = {group_id: T0 + int(group_id) for group_id in groups}
+    assert holds.named(T0 + 300_000 - 1, held) == (T0, {})
+    assert holds.named(T0 + 300_000, held) == (T0 + 1, {})
+    passed_ms, named = holds.named(T0 + 300_001, held)
+    assert (passed_ms, set(groups) - set(named)) == (T0 + 300_001, {"0", "1"})

@@ -14,6 +14,7 @@ from heartwheel.settings import EngineSettings, Settings, SettingsError, load_se
 from heartwheel.tap.gaps import GAP_MS, LOADING_MS_MAX, PAUSE_MS, RESTART_MS
 from heartwheel.tap.settling import SETTLE_MS
 from heartwheel.tap.tap import Tap, require_trusted
+from support.job import wait_for
 from support.request_lines import T0, fetch, heartbeat, join, line
 from support.tap_scene import TapScene
 
@@ -201,6 +202,27 @@ def test_marks_hold_back_whose_join_may_be_parked(scene: TapScene) -> None:
     scene.write(join(T0 + 4_000, took_ms=2_900), heartbeat(T0 + 4_400))
     scene.run(lambda: _passed(scene) >= T0 + 4_200)
     assert scene.topic.marks[-1].held == {}
+
+
+def test_restart_forgets_no_timeout(scene: TapScene) -> None:
+    """A join phase after a restart of the tap is held for as long as the joins of before it say."""
+    scene.write(join(T0, rebalance_ms=3_600_000), heartbeat(T0 + 1_000))
+    scene.run(lambda: _passed(scene) >= T0 + 800)
+    scene.write(heartbeat(T0 + 2_000, error=27), *(fetch(T0 + step * 1_000) for step in range(3, 500)))
+    scene.run(lambda: _passed(scene) >= T0 + 498_000)
+    assert scene.topic.marks[-1].held == {"g": T0 + 1_999}
+
+
+def test_kafka_that_fails_takes_no_timeout_away(scene: TapScene) -> None:
+    """The same where the tap only connected to Kafka anew."""
+    scene.write(join(T0, rebalance_ms=3_600_000), heartbeat(T0 + 1_000))
+    scene.run(lambda: _passed(scene) >= T0 + 800)
+    with scene.running() as tap:
+        scene.topic.breaks_after = 0
+        scene.write(heartbeat(T0 + 2_000, error=27), *(fetch(T0 + step * 1_000) for step in range(3, 500)))
+        wait_for(lambda: _passed(scene) >= T0 + 498_000, "the marks behind the long join phase")
+    assert tap.figures.retries == 1
+    assert scene.topic.marks[-1].held == {"g": T0 + 1_999}
 
 
 def test_coordinators_own_log_tells_loads_and_ends_holds(scene: TapScene) -> None:

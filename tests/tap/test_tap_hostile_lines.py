@@ -116,3 +116,16 @@ def test_record_that_kafka_refuses_is_not_tried_for_ever() -> None:
     values = [b"one", b"large", b"two", b"too long for the client"]
     assert writer.write([("g", value) for value in values]) == 2
     assert producer.taken == [b"one", b"two"]
+
+
+def test_unfinished_first_joins_stop_no_other_group(scene: TapScene) -> None:
+    """First joins that are left at their answer, with the longest ids and timeouts, leave time to all others."""
+    ids = [f"{number:03}" + "g" * (ID_BYTES_MAX - 3) for number in range(HELD_BYTES_MAX // ID_BYTES_MAX + 2)]
+    asked = {"sessionTimeoutMs": 6_000, "rebalanceTimeoutMs": 2**31 - 1, "memberId": ""}
+    first = [line(T0 + 10, 11, {**asked, "groupId": group}, {"errorCode": 79, "memberId": "m"}) for group in ids]
+    scene.write(heartbeat(T0), *first, *(fetch(T0 + step * 1_000) for step in range(1, 21)))
+    scene.run(lambda: scene.topic.marks and scene.topic.marks[-1].passed_ms >= T0 + 19_000)
+    assert len(scene.topic.marks[-1].held) == HELD_BYTES_MAX // ID_BYTES_MAX
+    scene.write(*(fetch(T0 + step * 1_000) for step in range(21, 400)))
+    scene.run(lambda: scene.topic.marks[-1].passed_ms >= T0 + 398_000)
+    assert scene.topic.marks[-1].held == {}

@@ -5,11 +5,12 @@ Meanwhile its member is silent in the log, and alive. So from the first sign of 
 at that sign, until a sign that the phase is over: a join, sync or heartbeat that was accepted later, or, where the
 coordinator's own log is read beside it, that log's word. In a consumer group no join waits, so there a heartbeat of the
 newer protocol is such a sign, too. Without such a sign (everybody may have died) it ends with the
-rebalance timeout, for no join waits longer.
+rebalance timeout, for no join waits longer. Whose timeout that is only a join says that the coordinator has let in.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -18,6 +19,7 @@ from heartwheel.explain.facts import Fact, Said
 from heartwheel.tap.request_log import Answered
 from heartwheel.tap.requests import MEMBER_ID_REQUIRED, NO_ERROR, REBALANCE_IN_PROGRESS, error_of, group_of
 from heartwheel.tap.settling import SETTLE_MS
+from heartwheel.wire.passed_on import HELD_BYTES_MAX, HELD_MAX
 
 _JOIN, _HEARTBEAT, _SYNC, _CONSUMER_HEARTBEAT = 11, 12, 14, 68
 _CLASSIC: Final = frozenset({_JOIN, _HEARTBEAT, _SYNC})
@@ -25,8 +27,17 @@ _CLASSIC: Final = frozenset({_JOIN, _HEARTBEAT, _SYNC})
 _DEFAULT_REBALANCE_MS: Final = 300_000
 """`max.poll.interval.ms` of a Java consumer that says nothing else."""
 
-_TIMEOUTS_MAX: Final = 100_000
-"""Of how many groups the rebalance timeout is remembered; of others it is taken to be the default."""
+_GROUPS_MAX: Final = 100_000
+"""Of how many groups with members the rebalance timeout is remembered: those that were heard last, as it is saved."""
+
+_GROUPS_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Most UTF-8 bytes of their ids, likewise."""
+
+_STRANGERS_MAX: Final = 10_000
+"""With how many holds no further one begins in a group of which no member is known."""
+
+_LET_IN: Final = frozenset({NO_ERROR, REBALANCE_IN_PROGRESS})
+"""What the coordinator answers to members alone."""
 
 _BEGINS: Final = frozenset({Said.TRIGGER})
 _ENDS: Final = frozenset({Said.STABILIZED, Said.EMPTY})
@@ -51,11 +62,17 @@ class Holds:
 
     Args:
         known: those from before a restart, by group.
+        rebalance_ms: the rebalance timeouts from then, ms; see below.
+
+    Attributes:
+        rebalance_ms: of groups that have had members: the longest rebalance timeout of theirs, ms, or 0 if no join told
+            it; the group that was heard last stands last.
     """
 
-    def __init__(self, known: dict[str, Hold] | None = None) -> None:
+    def __init__(self, known: Mapping[str, Hold] | None = None, rebalance_ms: Mapping[str, int] | None = None) -> None:
         self.groups: dict[str, Hold] = dict(known or {})
-        self._timeouts_ms: dict[str, int] = {}
+        self.rebalance_ms: dict[str, int] = dict(rebalance_ms or {})
+        self._bytes = sum(len(group_id.encode()) for group_id in self.rebalance_ms)
 
     def note(self, answered: Answered) -> None:
         """Take in a request of the classic protocol, or a heartbeat of a consumer group, which may have its members."""
@@ -65,8 +82,9 @@ class Holds:
             self._end(group_id, answered.logged_ms, answered.arrived_ms)
         if answered.api not in _CLASSIC:
             return
-        if answered.api == _JOIN:
-            self._note_timeout(group_id, int(answered.request.get("rebalanceTimeoutMs") or 0))
+        if error in _LET_IN:
+            told_ms = answered.request.get("rebalanceTimeoutMs") if answered.api == _JOIN else 0
+            self._note_members(group_id, int(told_ms or 0))
         if error in (REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED):
             self._begin(group_id, answered.arrived_ms)
         elif error == NO_ERROR:
@@ -91,23 +109,51 @@ class Holds:
                 del self.groups[group_id]
         return {group_id: hold.held_ms for group_id, hold in self.groups.items()}
 
+    def named(self, passed_ms: int, held: Mapping[str, int]) -> tuple[int, dict[str, int]]:
+        """Return what a partition's mark says: up to when all is passed on, epoch ms, and the groups that it names.
+
+        A mark names only so many. Of groups without known members, which anybody may begin and leave unfinished, those
+        held longest go on. If those with members alone are too many, the mark waits for them all, but for none of them
+        longer than for a join of the default timeout: so it may be that far behind, and never stops.
+
+        Args:
+            passed_ms: what it would say if no group were held, epoch ms.
+            held: the time that each group of the partition is held at, epoch ms.
+        """
+        ranked = sorted(held, key=lambda group_id: (group_id in self.rebalance_ms, held[group_id]), reverse=True)
+        count = size = 0
+        while count < min(len(ranked), HELD_MAX) and size + len(ranked[count].encode()) <= HELD_BYTES_MAX:
+            size, count = size + len(ranked[count].encode()), count + 1
+        waited_ms = [held[group_id] for group_id in ranked[count:] if group_id in self.rebalance_ms]
+        waited_ms = [held_ms for held_ms in waited_ms if held_ms > passed_ms - _DEFAULT_REBALANCE_MS]
+        if waited_ms:
+            return min(passed_ms, *waited_ms), {}
+        return passed_ms, {group_id: held[group_id] for group_id in ranked[:count]}
+
     def _begin(self, group_id: str, at_ms: int) -> None:
         hold = self.groups.get(group_id)
+        if hold is None and group_id not in self.rebalance_ms and len(self.groups) >= _STRANGERS_MAX:
+            return
+        until_ms = at_ms + (self.rebalance_ms.get(group_id) or _DEFAULT_REBALANCE_MS)
         if hold is not None and (hold.over_ms < 0 or at_ms <= hold.over_ms):
             return
         if hold is not None and at_ms <= hold.over_ms + SETTLE_MS:
             # What was parked in the phase before may not have been logged yet.
-            hold.over_ms, hold.until_ms = -1, at_ms + self._timeouts_ms.get(group_id, _DEFAULT_REBALANCE_MS)
+            hold.over_ms, hold.until_ms = -1, until_ms
             return
-        limit_ms = self._timeouts_ms.get(group_id, _DEFAULT_REBALANCE_MS)
-        self.groups[group_id] = Hold(at_ms, at_ms + limit_ms)
+        self.groups[group_id] = Hold(at_ms, until_ms)
 
     def _end(self, group_id: str, at_ms: int, arrived_ms: int | None) -> None:
         hold = self.groups.get(group_id)
         if hold is not None and hold.over_ms < 0 and (arrived_ms is None or arrived_ms > hold.held_ms):
             hold.over_ms = at_ms
 
-    def _note_timeout(self, group_id: str, timeout_ms: int) -> None:
-        known_ms = self._timeouts_ms.get(group_id, 0)
-        if timeout_ms > known_ms and (known_ms or len(self._timeouts_ms) < _TIMEOUTS_MAX):
-            self._timeouts_ms[group_id] = timeout_ms
+    def _note_members(self, group_id: str, told_ms: int) -> None:
+        known_ms = self.rebalance_ms.pop(group_id, None)
+        if known_ms is None:
+            self._bytes += len(group_id.encode())
+        self.rebalance_ms[group_id] = max(known_ms or 0, told_ms)
+        while len(self.rebalance_ms) > _GROUPS_MAX or self._bytes > _GROUPS_BYTES_MAX:
+            oldest = next(iter(self.rebalance_ms))
+            del self.rebalance_ms[oldest]
+            self._bytes -= len(oldest.encode())

@@ -34,6 +34,7 @@ class Positions(msgspec.Struct):
         since_ms: since when it has missed nothing, epoch ms; -1 if it has read no line.
         newest_ms: time of the newest line it has read, epoch ms; likewise.
         holds: of groups, as they were then.
+        rebalance_ms: how long joins of groups may wait, ms, as `Holds` knows it.
         connections: to the broker, those that were used last.
         odd_ms: when a client had an id with a line break last, epoch ms; -1 if none had.
         pause: after which it is not known yet whether the broker was restarted.
@@ -46,6 +47,7 @@ class Positions(msgspec.Struct):
     since_ms: int = -1
     newest_ms: int = -1
     holds: dict[str, Hold] = {}
+    rebalance_ms: dict[str, int] = {}
     connections: list[str] = []
     pause: Pause | None = None
     odd_ms: int = -1

@@ -32,7 +32,7 @@ from heartwheel.tap.settling import Settling
 from heartwheel.tap.writer import Writer
 from heartwheel.wire.events import FROM_MEMBERS, ID_BYTES_MAX, Event, EventType, RejectedError, check_ids
 from heartwheel.wire.group_heartbeats import HEARTBEAT_BYTES_MAX, GroupHeartbeat
-from heartwheel.wire.passed_on import HELD_BYTES_MAX, HELD_MAX, Mark, PassedOn, encode_mark
+from heartwheel.wire.passed_on import Mark, PassedOn, encode_mark
 from heartwheel.wire.requests import decode_request
 
 _SAVE_S: Final = 1.0
@@ -194,7 +194,7 @@ class Life:
         self._tap, self._writer, self._requests, self._broker = tap, writer, requests, broker
         self._plan, self._figures = tap.plan, tap.figures
         self._log, self._already = tap.requests, already
-        self._holds = Holds(known.holds if known else None)
+        self._holds = Holds(known.holds, known.rebalance_ms) if known else Holds()
         self._gaps = Gaps(known.connections, known.pause) if known else Gaps()
         self._newest_ms = known.newest_ms if known else -1
         self._since_ms = known.since_ms if known else -1
@@ -431,7 +431,7 @@ class Life:
         homes = {group_id: self._writer.home_of(group_id) for group_id in held}
         due = self._marked.due(passed_ms, self._writer.partitions, busy=homes.values(), at_once=at_once)
         by_home: dict[int, dict[str, int]] = {number: {} for number in due}
-        for group_id, held_ms in sorted(held.items(), key=lambda each: each[1], reverse=True):
+        for group_id, held_ms in held.items():
             if homes[group_id] in by_home:
                 by_home[homes[group_id]][group_id] = held_ms
         if not by_home:
@@ -441,8 +441,7 @@ class Life:
         self._figures.passed_ms = max(self._figures.passed_ms, passed_ms)
 
     def _mark_of(self, passed_ms: int, held: dict[str, int]) -> bytes:
-        if len(held) > HELD_MAX or sum(len(group_id.encode()) for group_id in held) > HELD_BYTES_MAX:
-            passed_ms, held = min(passed_ms, *held.values()), {}
+        passed_ms, held = self._holds.named(passed_ms, held)
         mark = Mark(
             feed=self._plan.feed, passed_ms=max(passed_ms, 0), since_ms=min(self._since_ms, passed_ms), held=held
         )
@@ -460,6 +459,7 @@ class Life:
                 since_ms=self._since_ms,
                 newest_ms=self._newest_ms,
                 holds=self._holds.groups,
+                rebalance_ms=self._holds.rebalance_ms,
                 connections=self._gaps.connections,
                 pause=self._gaps.pause,
                 odd_ms=self._odd_ms,
