@@ -124,6 +124,9 @@ def _table(rows: list[dict[str, str]], columns: list[str], width: int | None) ->
 
 def _answers(sums: Summary, groups: list[GroupSummary]) -> Iterator[tuple[str, str]]:
     """Return what to say, with a name before each."""
+    running = [f"{group.group_id or '(not named)'} ({group.rebalancing})" for group in groups if group.rebalancing]
+    if running:
+        yield "Groups that still rebalance at the end of the log", f"{'; '.join(running)}."
     empty = [
         f"{group.group_id} (since {moment(group.empty_since_ms)})"
         for group in groups

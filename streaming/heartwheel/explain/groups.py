@@ -207,6 +207,10 @@ class Groups:
             if group.unloaded is not None and group.unloaded.broker_id == broker_id:
                 group.unloaded = None
 
+    def rebalancing(self) -> list[WatchedGroup]:
+        """Return the groups whose rebalance is not done."""
+        return [group for group in self._groups.values() if group.open is not None]
+
     def moved_away(self) -> list[WatchedGroup]:
         """Give the groups that were unloaded by a broker that went on, and loaded by none whose log was read."""
         return [group for group in self._groups.values() if group.unloaded is not None]

@@ -41,7 +41,8 @@ class History:
         self._watch = watch = Watch(files)
         arrivals, departures = Arrivals(watch), Departures(watch)
         self._moves = moves = Moves(watch)
-        rebalances = Rebalancing(watch, arrivals, storm or StormRule())
+        self._end_ms = 0
+        self._rebalances = rebalances = Rebalancing(watch, arrivals, storm or StormRule())
         self._take: dict[Said, Callable[[Fact], None]] = {
             Said.FAILED: departures.failed,
             Said.FENCED: departures.fenced,
@@ -81,6 +82,7 @@ class History:
     def add(self, fact: Fact) -> Iterator[ExplainedEvent]:
         """Take the next fact, and give the events that wait for nothing any more."""
         self._moves.note_read(fact)
+        self._end_ms = max(self._end_ms, fact.time_ms)
         take = self._take.get(fact.said)
         if take is not None:
             take(fact)
@@ -91,6 +93,7 @@ class History:
     def finish(self) -> Iterator[ExplainedEvent]:
         """Give the events that still wait, as the log is over."""
         self._moves.finish()
+        self._rebalances.finish(self._end_ms)
         for event in sorted(self._watch.held, key=lambda each: each.time_ms):
             yield _done(event)
         self._watch.held.clear()

@@ -86,6 +86,8 @@ def what(event: ExplainedEvent) -> str:
             return _BROKER[event.reason]
         case Happened.REBALANCE | Happened.GROUP_EMPTY:
             return _rebalance(event)
+        case Happened.REBALANCING:
+            return f"for {length(event.duration_ms or 0)} so far: {_why(event)}"
         case Happened.COORDINATOR_MOVED:
             source = "another broker" if event.moved_from is None else f"broker {event.moved_from}"
             target = "another" if event.reason == "unloaded" else f"broker {event.broker_id}"
@@ -123,7 +125,11 @@ def _rebalance(event: ExplainedEvent) -> str:
     if event.kind is Happened.GROUP_EMPTY or event.member_count == 0:
         size = ", no member is left"
     waited = f"; waited for {', '.join(event.blocked_by[:3])}" if event.blocked_by else ""
+    return f"{name} {number}{took}: {_why(event)}{size}{waited}"
+
+
+def _why(event: ExplainedEvent) -> str:
     why = _CAUSE.get(event.reason, event.reason.replace("_", " "))
     if event.caused_by:
         why += f" ({', '.join(event.caused_by[:2])}{', ...' if len(event.caused_by) > 2 else ''})"
-    return f"{name} {number}{took}: {why}{size}{waited}"
+    return why

@@ -123,6 +123,18 @@ class Rebalancing:
         if bumped is not None and fact.number == bumped.epoch and fact.state == "STABLE":
             bumped.duration_ms = max(0, fact.time_ms - bumped.time_ms)
 
+    def finish(self, end_ms: int) -> None:
+        """Take that the log ends, at a time in epoch ms: what is not done by then still runs, as far as it tells."""
+        for group in self._watch.groups.rebalancing():
+            open_ = group.open
+            assert open_ is not None  # noqa: S101 - that is what they are
+            event = self._watch.event(open_.fact, group, Happened.REBALANCING, open_.cause)
+            event.time_ms, event.started_ms = end_ms, open_.started_ms
+            event.duration_ms = max(0, end_ms - open_.started_ms)
+            event.generation_id, event.reason_text = open_.old_generation, open_.words
+            event.caused_by = list(open_.caused_by)
+            self._watch.note(event)
+
     def _note_start(self, fact: Fact, group: WatchedGroup, cause: str, members: list[str]) -> None:
         """Count a rebalance that begins, and see whether the group is in a storm."""
         starts = group.starts

@@ -31,7 +31,8 @@ def rows_of_log(events: Iterable[ExplainedEvent]) -> Iterator[TopicRow]:
         events: in the order of time.
 
     Returns:
-        A row for each expiration, and those that begin and end each rebalance; nothing for other events.
+        A row for each expiration, and those that begin and end each rebalance, of one that still runs the first;
+        nothing for other events.
     """
     for event in events:
         if event.kind in REASONS:
@@ -40,6 +41,9 @@ def rows_of_log(events: Iterable[ExplainedEvent]) -> Iterator[TopicRow]:
             if event.started_ms is not None and event.group_type not in EPOCH_KINDS:
                 yield _topic_row(Source.TRIGGERS, event, _begun(event, event.started_ms))
             yield _topic_row(Source.TRIGGERS, event, _ended(event))
+        elif event.kind is Happened.REBALANCING and event.started_ms is not None:
+            begun = msgspec.structs.replace(_begun(event, event.started_ms), generation_id=_generation(event))
+            yield _topic_row(Source.TRIGGERS, event, begun)
 
 
 def _topic_row(source: Source, event: ExplainedEvent, row: LoggedExpiration | TriggerRow) -> TopicRow:

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from heartwheel.explain.lines import what
 from heartwheel.explain.together import Incident, Together
 from heartwheel.wire.explained import BROKERS, ExplainedEvent, Happened
 
@@ -39,6 +40,8 @@ class GroupSummary(msgspec.Struct, kw_only=True):
         group_type: classic, consumer, share or streams.
         members: how many members it has at the end of the log; `None` if the log does not tell.
         empty_since_ms: since when it has none, epoch ms.
+        rebalancing_since_ms: since when a rebalance runs that has no end in the log, epoch ms.
+        rebalancing: how long that has run by the end of the log and why, in words; empty if none runs.
         kicks: how often a member was thrown out or took itself out by a timeout, by kind.
         out_from_ms: when the first of them was, epoch ms.
         out_to_ms: when the last of them was, epoch ms.
@@ -61,6 +64,8 @@ class GroupSummary(msgspec.Struct, kw_only=True):
     group_type: str = ""
     members: int | None = None
     empty_since_ms: int | None = None
+    rebalancing_since_ms: int | None = None
+    rebalancing: str = ""
     kicks: dict[str, int] = msgspec.field(default_factory=dict)
     out_from_ms: int | None = None
     out_to_ms: int | None = None
@@ -86,7 +91,7 @@ class GroupSummary(msgspec.Struct, kw_only=True):
     @property
     def is_calm(self) -> bool:
         """Whether there is nothing to look at."""
-        return not self.kicks and not self.blocked and not self.storms and self.empty_since_ms is None
+        return not (self.kicks or self.blocked or self.storms or self.rebalancing) and self.empty_since_ms is None
 
 
 class Summary:
@@ -116,6 +121,8 @@ class Summary:
                 _count(group.leave_reasons, leave_words(event))
             case Happened.REBALANCE | Happened.GROUP_EMPTY:
                 _add_rebalance(group, event)
+            case Happened.REBALANCING:
+                group.rebalancing_since_ms, group.rebalancing = event.started_ms, what(event)
             case Happened.STORM:
                 group.storms, group.storm_ms = group.storms + 1, event.time_ms
             case Happened.COORDINATOR_MOVED:
@@ -125,10 +132,16 @@ class Summary:
                 _add_out(group, event)
 
     def groups(self) -> list[GroupSummary]:
-        """Return the groups: those without members first, then those with the most removals."""
+        """Return the groups: those that rebalance, those without members, then those with the most removals."""
         return sorted(
             self._groups.values(),
-            key=lambda each: (each.empty_since_ms is None, -each.kicked, -each.rebalancing_ms, each.group_id),
+            key=lambda each: (
+                not each.rebalancing,
+                each.empty_since_ms is None,
+                -each.kicked,
+                -each.rebalancing_ms,
+                each.group_id,
+            ),
         )
 
     def incidents(self) -> list[Incident]:

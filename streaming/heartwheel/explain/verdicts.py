@@ -79,9 +79,13 @@ def verdict_of(group: GroupSummary) -> list[str]:
 
 
 def _stands(group: GroupSummary) -> list[str]:
-    if group.empty_since_ms is None:
-        return []
-    return [f"It has had no member since {moment(group.empty_since_ms)}."]
+    said = []
+    if group.rebalancing_since_ms is not None:
+        since = moment(group.rebalancing_since_ms)
+        said.append(f"It was still rebalancing when the log ended, since {since}, {group.rebalancing}.")
+    if group.empty_since_ms is not None:
+        said.append(f"It has had no member since {moment(group.empty_since_ms)}.")
+    return said
 
 
 def _kicked(group: GroupSummary, out: dict[str, int]) -> list[str]:
@@ -143,7 +147,7 @@ def _cost(group: GroupSummary) -> str:
     if group.group_type in EPOCH_KINDS and not group.rebalancing_ms:
         return f"It had {count(group.rebalances, 'new epoch')}."
     if not group.rebalances:
-        return "No rebalance was seen."
+        return "No rebalance was completed." if group.rebalancing else "No rebalance was seen."
     took = f" took {length(group.rebalancing_ms)}" if group.rebalancing_ms else ""
     longest = f", the longest {length(group.longest_ms)}" if group.rebalances > 1 and group.longest_ms else ""
     return f"{count(group.rebalances, 'rebalance')}{took}{longest}."

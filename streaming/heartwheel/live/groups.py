@@ -238,8 +238,8 @@ def _blocked(entry: GroupEntry) -> Blocked | None:
             awaiting_count=standing.awaiting_count,
             to=to,
         )
-    if newest is None or newest.type != "rebalance_triggered":
-        return None
+    if newest is None or newest.type != "rebalance_triggered" or newest.shard == FROM_A_LOG:
+        return None  # a log does not say for whom a rebalance waits
     gone = {each.member_id for each in entry.expirations if each.deadline_ms >= newest.time_ms}
     awaiting = [member_id for member_id in newest.awaiting if member_id not in gone]
     return Blocked(

@@ -27,6 +27,8 @@ class Happened(enum.StrEnum):
     TEMPORARILY_LEFT = "temporarily_left"
     REPLACED = "replaced"
     REBALANCE = "rebalance"
+    REBALANCING = "rebalancing"
+    """A rebalance that still runs at the end of the log, which is its time."""
     GROUP_EMPTY = "group_empty"
     COORDINATOR_MOVED = "coordinator_moved"
     STORM = "storm"
