@@ -5,19 +5,23 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 
 from heartwheel.cli.app import run
+from heartwheel.cli.audit_broker_log import _decided_ms
 from heartwheel.explain.compare import Held, compare, tolerance_of
 from heartwheel.explain.run import explain_logs
 from heartwheel.explain.scan import Scanned
+from heartwheel.kafka import readback
+from heartwheel.settings import Settings
 from heartwheel.wire.explained import ExplainedEvent
 from heartwheel.wire.verdicts import ExpirationRow
 from support.broker_logs import REAL
-from support.output_rows import expired
+from support.output_rows import T0, expired, status
 
 LOG = str(REAL / "server.log")
 OUT = [
@@ -155,3 +159,21 @@ def test_the_command_reads_files_and_logs(tmp_path: Path, capsys: pytest.Capture
     (tmp_path / "empty.log").write_text("nothing\n")
     assert run(["audit", "--broker-log", str(tmp_path / "empty.log")]) == 1
     assert "no line of a group coordinator" in capsys.readouterr().err
+
+
+def test_it_ends_where_the_engine_has_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest row of each shard counts, and of these the one that is furthest behind; no row leaves it open."""
+    of = {0: [T0, T0 + 9_000], 1: [T0 + 5_000], 2: [-1]}
+    rows = [
+        msgspec.structs.replace(status(shard, batch_ms=T0 + i), clock_ms=ms)
+        for shard, all_ms in of.items()
+        for i, ms in enumerate(all_ms)
+    ]
+
+    def read_topic(*_: object, **__: object) -> list[SimpleNamespace]:
+        return [SimpleNamespace(value=msgspec.json.encode(row)) for row in rows]
+
+    monkeypatch.setattr(readback, "read_topic", read_topic)
+    assert _decided_ms(Settings(), None) == T0 + 5_000
+    rows.clear()
+    assert _decided_ms(Settings(), None) > TO_MS
