@@ -55,8 +55,6 @@ _AT_LEAST: Final = {
             for deed in (
                 "busy",
                 "die",
-                "fail",
-                "fail unheard",
                 "leave",
                 "pause",
                 "return",
@@ -110,6 +108,8 @@ _AT_LEAST: Final = {
         *(f"group astray, {why}" for why in Astray if why is not Astray.HEARD_LATE),
         "job starts at the end",
         "member batch leave",
+        "member fail",
+        "member fail unheard",
         *(
             f"fault feed {what}"
             for what in ("breaks its word", "repeats", "repeats an event", "repeats what it wrote before")
