@@ -157,6 +157,7 @@ def test_many_at_once(kafka: SenderDouble) -> None:
         ("POST", "/beat", "", 400, "not_json"),
         ("POST", "/beat", "{}", 400, "missing_field"),
         ("POST", "/beat", '{"group_id":"g","type":"load"}', 400, "not for workers"),
+        ("POST", "/beat", '{"group_id":"g","member_id":"m","type":"expired"}', 400, "type expired is not for workers"),
         ("POST", "/beat", '{"group_id":"g","member_id":"m","feed":"tap","at_ms":1}', 400, "feed"),
         ("POST", "/beat", '{"group_id":"g","member_id":"m"}\n{"group_id":"g"}\nx\n', 400, "line 3"),
         ("POST", "/beat", '{"group_id":"g","member_id":"m"}\n' * 11, 413, "lines"),

@@ -23,7 +23,7 @@ _KINDS: Final[Mapping[str, tuple[EventType, frozenset[str]]]] = {
 }
 _CLIENTS: Final[Mapping[str, str]] = {"start": JOB_RUN, "success": JOB, "ping": JOB, "fail": JOB}
 _AN_HOUR: Final = "1h"
-_NOT_OF_WORKERS: Final = frozenset({EventType.LOAD, EventType.UNLOAD})
+_NOT_OF_WORKERS: Final = frozenset({EventType.EXPIRED, EventType.LOAD, EventType.UNLOAD})
 
 
 class Record(NamedTuple):
@@ -126,7 +126,7 @@ def _checked(value: bytes, sessions: Sessions) -> Record:
     except RejectedError as error:
         raise RequestError(400, str(error), "docs/feed.md says what a record holds") from None
     if event.type in _NOT_OF_WORKERS:
-        raise RequestError(400, f"a {event.type} is not for workers to send", "send heartbeats and leaves")
+        raise RequestError(400, f"type {event.type} is not for workers to send", "send heartbeats and leaves")
     if is_passed_on(value) and read_feed(value):
         raise RequestError(400, "a feed is not for workers to name", "leave out feed and at_ms")
     session_ms = event.session_timeout_ms
