@@ -174,6 +174,38 @@ def test_a_worker_that_cannot_be_started(worker: str, code: int, gateway: Gatewa
     assert (gateway.heartbeats(), gateway.rows[0]["session_timeout_ms"]) == (0, 400)
 
 
+def test_a_script_without_an_interpreter_is_not_executable(gateway: GatewayDouble, tmp_path: Path) -> None:
+    """Its exit code is that of shells that cannot execute a file, and not that of one that is not there."""
+    script = tmp_path / "worker"
+    script.write_text("exit 0\n")
+    script.chmod(0o755)
+    tried = beat(gateway, "--", str(script))
+    tried.communicate(timeout=30)
+    assert tried.returncode == 126
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+def test_a_signal_in_the_last_words_loses_no_exit_code(number: signal.Signals, gateway: GatewayDouble) -> None:
+    """A signal for a worker that has ended already ends nobody."""
+    gateway.status = 503
+    worker = beat(gateway, "--every", "24h", "--", "sh", "-c", "exit 3")
+    wait_until(lambda: gateway.asked_to_leave, "it says how it ended")
+    worker.send_signal(number)
+    gateway.status = 202
+    worker.communicate(timeout=30)
+    assert worker.returncode == 3
+    assert gateway.failures() == ["exit code 3"]
+
+
+def test_no_check_outlives_the_worker(gateway: GatewayDouble, tmp_path: Path) -> None:
+    """A check that hangs when the worker ends is killed, and keeps no output open."""
+    begun = tmp_path / "begun"
+    check, script = f"sh -c 'echo > {begun}; exec sleep 600'", f"until [ -e {begun} ]; do sleep 0.02; done"
+    with beat(gateway, "--check", check, "--", "sh", "-c", script, session="60s") as worker:
+        worker.communicate(timeout=30)  # ends only when nobody holds its stderr
+    assert worker.returncode == 0
+
+
 def test_a_worker_lives_without_a_gateway(gateway: GatewayDouble) -> None:
     """Whoever does not take the beats, the worker runs on and its exit code is its own."""
     gateway.status = 503

@@ -9,8 +9,9 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
@@ -25,6 +26,10 @@ def gateway() -> Iterator[GatewayDouble]:
     """Run a gateway that keeps what it is sent."""
     with gateway_double() as double:
         yield double
+
+
+class PanicError(BaseException):
+    """A crash that is no `Exception`, as extensions in Rust have it."""
 
 
 def wait_until(true: Callable[[], object], what: str, seconds: float = 20) -> None:
@@ -113,12 +118,18 @@ def test_a_block_that_fails_says_so(gateway: GatewayDouble) -> None:
         (SystemExit(0), [], ["ended with SystemExit"]),
         (SystemExit(3), ["exit code 3"], []),
         (SystemExit("no such order"), ["exit code 1"], []),
+        (SystemExit(["a list"]), ["exit code 1"], []),
+        (SystemExit(0.0), ["exit code 1"], []),
+        (PanicError(), ["ended with PanicError"], []),
+        (BaseExceptionGroup("", [KeyboardInterrupt(), ValueError()]), ["ended with BaseExceptionGroup"], []),
+        (BaseExceptionGroup("", [KeyboardInterrupt(), SystemExit(0)]), [], ["ended with BaseExceptionGroup"]),
+        (GeneratorExit(), [], ["ended with GeneratorExit"]),
     ],
 )
 def test_an_end_that_was_asked_for_is_no_failure(
     error: BaseException, failures: list[str], leaves: list[str], gateway: GatewayDouble
 ) -> None:
-    """Ctrl-C and an exit with 0 leave; an exit with another code has failed."""
+    """Ctrl-C and an exit with 0 leave; an exit with another code, and any other error, has failed."""
     with pytest.raises(type(error)), beats("orders", member="a", to=gateway.url):
         raise error
     assert (gateway.failures("a"), gateway.leaves("a")) == (failures, leaves)
@@ -246,13 +257,81 @@ def test_a_refusal_reads_as_a_sentence(
     assert words in caplog.records[0].message
 
 
-def test_a_process_leaves_at_its_end(gateway: GatewayDouble) -> None:
-    """Beats that nobody closed leave when the process ends, and do not keep it from ending; the token is sent."""
-    worker = start(gateway, "from heartwheel_beats import beats; beats('orders', member='a', session='1h').start()")
-    assert worker.communicate(timeout=30) == ("", None)  # type: ignore[comparison-overlap]  # typeshed has it that there is output
-    assert worker.returncode == 0
-    assert gateway.leaves("a") == ["the process ended"]
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_process_that_ends_without_a_word_does_not_leave(code: int, gateway: GatewayDouble) -> None:
+    """Beats that nobody closed are no leave, as the exit code is not known, and do not keep the process from ending."""
+    script = f"""
+        import sys
+        from heartwheel_beats import beats
+
+        beats("orders", member="a", session="1h").start()
+        job = beats("backup", every="24h").start()
+        while not job.acknowledged:
+            pass
+        sys.exit({code})
+    """
+    worker = start(gateway, script)
+    worker.communicate(timeout=30)
+    assert worker.returncode == code
+    assert (gateway.leaves(), gateway.failures("a")) == ([], [])
+    assert gateway.failures("job") == ["the process ended before the job was closed"]
+    assert {row.get("client_id") for row in gateway.rows if row["member_id"] == "job"} == {JOB_RUN}
     assert gateway.tokens == {"Bearer a-token"}
+
+
+def test_a_generator_function_is_refused() -> None:
+    """The call of one is over before its work begins, so that beats around it would say nothing."""
+
+    def rows() -> Iterator[int]:
+        yield 1
+
+    async def loop_rows() -> AsyncIterator[int]:
+        yield 1
+
+    for function in (rows, loop_rows):
+        with pytest.raises(TypeError, match=r"is a generator function.*hint: write `with beats\('orders'\):` in it"):
+            beats("orders")(function)
+
+
+@pytest.mark.parametrize("failure", ["", "disk full"])
+def test_a_job_says_how_it_ended_when_it_can(failure: str, gateway: GatewayDouble) -> None:
+    """Its last record is sent again while the gateway answers that it cannot take it."""
+    gateway.status, job = 503, beats("backup", every="24h", to=gateway.url)
+    job._begin()
+    end = threading.Thread(target=job.fail if failure else job.close, args=(failure,))
+    end.start()
+    wait_until(lambda: job.lost >= 3, "it was tried again")
+    gateway.status = 202
+    end.join()
+    assert [row.get("failure", row.get("client_id")) for row in gateway.rows] == [failure or JOB]
+
+
+def test_a_record_that_is_refused_is_not_sent_again(gateway: GatewayDouble) -> None:
+    """A worker's end does not wait for an answer that will be the same."""
+    gateway.status, job = 401, beats("backup", every="24h", to=gateway.url)
+    job._begin()
+    job.close()
+    assert (job.lost, job.acknowledged) == (1, 0)
+
+
+def test_checks_do_not_meddle_with_a_limit(gateway: GatewayDouble, caplog: pytest.LogCaptureFixture) -> None:
+    """A job over its limit has failed at once, whatever a check says before and after, and that is said once."""
+    job = beats("backup", session="400ms", every="24h", limit="1ms", to=gateway.url)
+    with caplog.at_level(logging.WARNING, "heartwheel_beats"):
+        job.hold("check x: exit code 1", patience_s=3_600)
+        with job:
+            wait_until(lambda: gateway.failures("job"), "it has failed")
+            for _ in range(3):
+                job.go_on()
+                job.hold("check x: exit code 1")
+                job.go_on()
+            assert job._beat() <= 0.2
+    assert gateway.failures("job") == ["not finished within 0.001 s"]
+    assert [row["client_id"] for row in gateway.rows if "type" not in row] == [JOB]
+    assert [record.message for record in caplog.records] == [
+        "member job of backup does not beat: check x: exit code 1",
+        "member job of backup does not beat: not finished within 0.001 s",
+    ]
 
 
 def test_a_killed_process_does_not_leave(gateway: GatewayDouble) -> None:
@@ -282,22 +361,24 @@ def test_forks_are_members_of_their_own(gateway: GatewayDouble) -> None:
             if not pid:
                 assert not parents.beating
                 parents.close()
-                beats("web", member=f"child-{number}", session="100ms").start()
+                with beats("web", member=f"child-{number}", session="100ms"):
+                    pass
                 sys.exit(0)
             children.append(pid)
         codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
         print(codes, flush=True)
         input()
+        parents.close()
     """
     worker = start(gateway, script)
     assert worker.stdout is not None
     assert worker.stdout.readline() == "[0, 0]\n"
     assert gateway.leaves("parent") == []
-    assert gateway.leaves("child-0") == gateway.leaves("child-1") == ["the process ended"]
+    assert gateway.leaves("child-0") == gateway.leaves("child-1") == ["done"]
     before = gateway.heartbeats("parent")
     wait_until(lambda: gateway.heartbeats("parent") > before + 1, "the parent beats on")
     worker.communicate("\n", timeout=30)
-    assert gateway.leaves("parent") == ["the process ended"]
+    assert gateway.leaves("parent") == ["done"]
 
 
 @pytest.mark.parametrize("to", ["", "gateway:8486", "ftp://gateway", "kafka://", "http://", "http://[x", "http://h:x"])

@@ -177,7 +177,9 @@ def test_a_leave_to_kafka_takes_a_second_at_most(monkeypatch: pytest.MonkeyPatch
     beat = beats("orders", member="a", sender=sender)
     beat._begin()
     beat.close()
-    assert [(each["bootstrap_timeout_ms"], each["max_block_ms"]) for each in made] == [(1_000, 1_000)]
+    first, *again = [(each["bootstrap_timeout_ms"], each["max_block_ms"]) for each in made]
+    assert first == (1_000, 1_000)
+    assert all(each < first for each in again)
 
 
 def test_a_kafka_that_is_away_keeps_no_worker() -> None:

@@ -1376,6 +1376,22 @@ MUTANTS: Final = (
         "P2",
         "tests/beats/test_beats.py::test_a_block_that_fails_says_so",
     ),
+    Mutant(
+        "a crash that is no Exception leaves politely",
+        "streaming/beats/heartwheel_beats/beating.py",
+        "            failed = not _was_asked_for(error) or (self.is_job",
+        "            failed = isinstance(error, Exception) or (self.is_job",
+        "P2",
+        "tests/beats/test_beats.py::test_an_end_that_was_asked_for_is_no_failure",
+    ),
+    Mutant(
+        "a job whose process ended has succeeded",
+        "streaming/beats/heartwheel_beats/beating.py",
+        '"the process ended before the job was closed", failed=True',
+        '"the process ended before the job was closed"',
+        "P2",
+        "tests/beats/test_beats.py::test_a_process_that_ends_without_a_word_does_not_leave",
+    ),
     # -- crowds
     Mutant(
         "a static member comes in with a crowd as if it were new",

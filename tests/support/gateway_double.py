@@ -19,6 +19,7 @@ class GatewayDouble:
         self.answer = b""
         self.rows: list[dict[str, Any]] = []
         self.tokens: set[str] = set()
+        self.asked_to_leave = 0
 
     def leaves(self, member: str | None = None) -> list[str]:
         """List the reasons of the leaves that came, of one member or of all."""
@@ -52,6 +53,7 @@ def gateway_double() -> Iterator[GatewayDouble]:
         def do_POST(self) -> None:
             row = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             status = double.status
+            double.asked_to_leave += row.get("type") == "leave"
             if status == 202:
                 double.rows.append(row)
             double.tokens.add(self.headers.get("Authorization", ""))

@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any, Final, Self, TypeVar
 
 from heartwheel_beats.member import JOB, JOB_RUN, Member, default_member_id, parse_duration_ms
-from heartwheel_beats.senders import LostError, Sender, sender_for
+from heartwheel_beats.senders import LostError, RefusedError, Sender, sender_for
 
 _BEATS_PER_SESSION: Final = 4
 _RETRY_S: Final = 1.0
@@ -26,6 +26,8 @@ _LOOK_S: Final = 0.2
 _TIMEOUT_S_MAX: Final = 5.0
 _UNDER_WAY_S: Final = 0.5
 _LEAVE_S: Final = 1.0
+_JOB_LEAVE_S: Final = 10.0
+_LEAVE_RETRY_S: Final = 0.1
 
 _log: Final = logging.getLogger("heartwheel_beats")
 
@@ -99,7 +101,7 @@ class Beats:
         self._out = False
         self._stalled = False
         self._began_s = self._worked_s = time.monotonic()
-        self._held = ""
+        self._held = self._overdue = ""
         self._give_up_s: float | None = None
         self._failed = False
         self._last_s: float | None = None
@@ -130,7 +132,7 @@ class Beats:
                 last beat on. It counts from the first of several calls on.
         """
         if not self._held:
-            _log.warning("member %s of %s does not beat: %s", self.member.member_id, self.member.group_id, reason)
+            self._warn(f"does not beat: {reason}")
             if patience_s is not None:
                 self._give_up_s = time.monotonic() + patience_s
             else:
@@ -141,12 +143,19 @@ class Beats:
     def go_on(self) -> None:
         """Beat again after `hold`."""
         if self._held:
-            _log.warning("member %s of %s beats again", self.member.member_id, self.member.group_id)
+            self._warn("beats again")
             self._held, self._give_up_s = "", None
             self._wake.set()
 
+    def _warn(self, words: str) -> None:
+        if not self._overdue:  # what checks see changes nothing any more
+            _log.warning("member %s of %s %s", self.member.member_id, self.member.group_id, words)
+
     def start(self) -> Self:
         """Begin to beat from a thread, until `close` or the end of the process; returns itself.
+
+        A process that ends before `close` is no leave, as nobody says with which exit code: an error that ended it is a
+        failure, a job has failed, and another member is expired when its session is over.
 
         Raises:
             RuntimeError: it was started before.
@@ -197,7 +206,16 @@ class Beats:
         await _in_thread(lambda: self._leave_by(error))
 
     def __call__(self, function: F) -> F:
-        """Let a function or a coroutine function beat while it runs; every call is a member with beats of its own."""
+        """Let a function or a coroutine function beat while it runs; every call is a member with beats of its own.
+
+        Raises:
+            TypeError: it is a generator function, whose call is over before its work begins.
+        """
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(
+                f"{function.__qualname__} is a generator function: it would beat only while its generator is made; "
+                f"hint: write `with beats({self.member.group_id!r}):` in it, or around the loop that reads it"
+            )
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
@@ -237,8 +255,15 @@ class Beats:
     def _at_exit(self) -> None:
         # What ended the main thread, if something did; a prompt goes on after each of its errors.
         error = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
-        if self._end():
-            self._leave_by(error, "the process ended")
+        # Why the process ends is not known without an error: `sys.exit(3)` looks as its last line does.
+        if not self._end():
+            return
+        if error is not None:
+            self._leave_by(error)
+        elif self.is_job:
+            self._leave("the process ended before the job was closed", failed=True)
+        else:
+            self._warn("does not leave: the process ended before its beats were closed")
 
     def _run(self) -> None:
         while self.beating:
@@ -251,9 +276,11 @@ class Beats:
 
     def _beat(self) -> float:
         """Send a heartbeat if one is due, and tell after how many seconds to come again."""
-        if self._limit_s is not None and time.monotonic() - self._began_s > self._limit_s:
-            self.hold(f"not finished within {self._limit_s:g} s", patience_s=0)
-        if self._held:
+        if self._limit_s is not None and not self._overdue and time.monotonic() - self._began_s > self._limit_s:
+            overdue = f"not finished within {self._limit_s:g} s"
+            self._warn(f"does not beat: {overdue}")
+            self._overdue = overdue
+        if self._overdue or self._held:
             self._give_up()
             return min(_LOOK_S, self._interval_s)
         stalled = self._work_s is not None and time.monotonic() - self._worked_s > self._work_s
@@ -274,10 +301,11 @@ class Beats:
         return self._interval_s
 
     def _give_up(self) -> None:
-        """Report a worker that has been held for too long as failed, once."""
-        if self._failed or self._give_up_s is None or time.monotonic() < self._give_up_s:
+        """Report a worker that is over its limit, or has been held for too long, as failed, once."""
+        is_time = self._overdue or (self._give_up_s is not None and time.monotonic() >= self._give_up_s)
+        if self._failed or not is_time:
             return
-        if self._send(self.member.fail(self._held)):
+        if self._send(self.member.fail(self._overdue or self._held)):
             self._failed = True
         else:
             self._wake.wait(_RETRY_S)
@@ -287,19 +315,23 @@ class Beats:
             return self._send_alone(value) if self.beating else True
 
     def _send_alone(self, value: bytes) -> bool:
+        return self._try(value) is None
+
+    def _try(self, value: bytes) -> Exception | None:
+        """Send a record; return why it was lost, if it was."""
         try:
             self._sender.send(self.member.key, value)
         except Exception as error:  # noqa: BLE001 - a thread that ends at a mistake would expire a worker that lives
             self._note_lost(error)
             if not isinstance(error, LostError):
                 self._sender.close()
-            return False
+            return error
         self.acknowledged += 1
         self._last_s = time.monotonic()
         if self._out:
             self._out = False
             _log.info("member %s of %s is heard again", self.member.member_id, self.member.group_id)
-        return True
+        return None
 
     def _note_lost(self, error: Exception) -> None:
         self.lost += 1
@@ -307,32 +339,45 @@ class Beats:
             self._out = True
             _log.warning("a beat of member %s of %s was lost: %s", self.member.member_id, self.member.group_id, error)
 
-    def _leave_by(self, error: BaseException | None, done: str = "done") -> None:
-        """Leave; an error is a failure, an end that somebody asked for is none."""
-        asked = error is None or (isinstance(error, SystemExit) and error.code in {None, 0})
-        if isinstance(error, Exception) or (self.is_job and not asked and not isinstance(error, SystemExit)):
-            self._leave(f"ended with {type(error).__name__}", failed=True)
-        elif isinstance(error, SystemExit) and not asked:
-            self._leave(f"exit code {error.code if isinstance(error.code, int) else 1}", failed=True)
+    def _leave_by(self, error: BaseException | None) -> None:
+        """Leave; an error is a failure, an end that somebody asked for is none, unless it cuts a job off."""
+        code = _exit_code(error)
+        if error is None:
+            self._leave("done")
+        elif code:
+            self._leave(f"exit code {code}", failed=True)
         else:
-            self._leave(done if error is None else f"ended with {type(error).__name__}")
+            failed = not _was_asked_for(error) or (self.is_job and code is None)
+            self._leave(f"ended with {type(error).__name__}", failed=failed)
 
     def _leave(self, reason: str, *, failed: bool = False) -> None:
         """Leave, if that takes no longer than a worker may be kept from its end."""
-        reason = f"{reason}; {self._held}" if self._held else reason
+        held = self._overdue or self._held
+        reason = f"{reason}; {held}" if held else reason
         # A beat that is under way must not arrive after the leave.
-        if not self._sending.acquire(timeout=_UNDER_WAY_S):
+        if not self._sending.acquire(timeout=_JOB_LEAVE_S if self.is_job else _UNDER_WAY_S):
             words = "member %s of %s did not leave: its last beat has no answer yet"
             _log.warning(words, self.member.member_id, self.member.group_id)
             return
         try:
-            usual_s = getattr(self._sender, "timeout_s", None)
-            if usual_s is not None:
-                self._sender.timeout_s = min(usual_s, _LEAVE_S)  # type: ignore[attr-defined]  # not all senders have it
-            self._send_alone(self._last_words(reason, failed=failed))
+            self._send_to_the_end(self._last_words(reason, failed=failed))
             self._sender.close()
         finally:
             self._sending.release()
+
+    def _send_to_the_end(self, value: bytes) -> None:
+        """Send the last record, and again while it is lost and there is time; a job's comes only once in its period."""
+        left_s = _JOB_LEAVE_S if self.is_job else _LEAVE_S
+        until_s = time.monotonic() + left_s
+        usual_s = getattr(self._sender, "timeout_s", None)
+        while True:
+            if usual_s is not None:
+                self._sender.timeout_s = min(usual_s, _LEAVE_S, left_s)  # type: ignore[attr-defined]  # not all senders have it
+            error = self._try(value)
+            left_s = until_s - time.monotonic() - _LEAVE_RETRY_S
+            if left_s <= 0 or not isinstance(error, LostError) or isinstance(error, RefusedError):
+                return
+            time.sleep(_LEAVE_RETRY_S)
 
     def _last_words(self, reason: str, *, failed: bool) -> bytes:
         if failed and not self._failed:
@@ -345,6 +390,23 @@ class Beats:
         self._sending, self._wake = threading.Lock(), threading.Event()
         atexit.unregister(self._at_exit)
         self._sender.abandon()
+
+
+def _exit_code(error: BaseException | None) -> int | None:
+    """Return the exit code that Python gives a process for an error; `None` if it asks for none."""
+    if not isinstance(error, SystemExit):
+        return None
+    if error.code is None:
+        return 0
+    return int(error.code) if isinstance(error.code, int) else 1
+
+
+def _was_asked_for(error: BaseException) -> bool:
+    """Return whether somebody wanted this end; whatever else ends a worker is a crash, of whatever class it is."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(_was_asked_for(each) for each in error.exceptions)
+    asked = isinstance(error, KeyboardInterrupt | asyncio.CancelledError | GeneratorExit)
+    return asked or _exit_code(error) == 0
 
 
 async def _in_thread(function: Callable[[], T]) -> T:

@@ -25,6 +25,7 @@ TOPIC: Final = "consumer-heartbeats"
 
 _ANSWER_BYTES_MAX: Final = 4_096
 _ACCEPTED: Final = 202
+_TOO_MANY_REQUESTS: Final = 429
 
 
 class BeatsError(Exception):
@@ -33,6 +34,10 @@ class BeatsError(Exception):
 
 class LostError(BeatsError):
     """Tell that a record was not acknowledged."""
+
+
+class RefusedError(LostError):
+    """Tell that a record was refused, as it would be again."""
 
 
 class Sender(Protocol):
@@ -115,7 +120,8 @@ class HttpSender:
         """Post one record; a connection that the gateway has closed meanwhile is opened again, once.
 
         Raises:
-            LostError: the answer was not 202, or there was none in time.
+            RefusedError: the answer says that the record is wrong.
+            LostError: the answer was another one than 202, or there was none in time.
         """
         self._connection.deadline = Deadline(self.timeout_s)
         fresh = self._connection.sock is None
@@ -144,7 +150,9 @@ class HttpSender:
         words = answer.read(_ANSWER_BYTES_MAX)
         if answer.status != _ACCEPTED:
             self._connection.close()
-            raise LostError(f"the gateway answered {answer.status}: {_answered(words)}")
+            refused = 400 <= answer.status < 500 and answer.status != _TOO_MANY_REQUESTS
+            kind = RefusedError if refused else LostError
+            raise kind(f"the gateway answered {answer.status}: {_answered(words)}")
 
     def _words(self, error: Exception) -> str:
         return f"no answer within {self.timeout_s:g} s" if isinstance(error, TimeoutError) else _words(error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import signal
 import subprocess
@@ -51,6 +52,7 @@ class Supervisor:
         self._lock = threading.Lock()
         self._waiting: dict[int, threading.Event] = {}
         self._statuses: dict[int, int] = {}
+        self._over = False
 
     def supervise(
         self,
@@ -88,7 +90,7 @@ class Supervisor:
                 words = f"cannot start {worker[0]}: {error.strerror}"
                 print(f"error: {words}", file=sys.stderr)  # noqa: T201 - to people
                 beats.fail(words)
-                return NOT_EXECUTABLE if isinstance(error, PermissionError) else NOT_FOUND
+                return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
             over = threading.Event()
             if checks:
                 beats.hold(f"{_NOT_READY}: not checked yet", patience_s=start_s)
@@ -105,6 +107,7 @@ class Supervisor:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signalled.si_signo)
             over.set()
+            self._end_checks()
             code = self._statuses.pop(pid)
             seen = code if code >= 0 else 128 - code
             if (code in asked and not beats.is_job) or seen in {0, *ok_codes}:
@@ -113,6 +116,9 @@ class Supervisor:
                 beats.fail(_words(code))
             return seen
         finally:
+            # What came meanwhile was for a worker that is gone; it would end this process before the exit code is said.
+            while signal.sigtimedwait(signals, 0) is not None:
+                pass
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def run(self, command: Sequence[str], timeout_s: float) -> int | None:
@@ -122,7 +128,7 @@ class Supervisor:
             Its exit code, negative for a signal; `None` if it was killed because it took too long.
 
         Raises:
-            OSError: it cannot be started.
+            OSError: it cannot be started, or the worker has ended.
         """
         pid, ended = self._spawn(command)
         if ended.wait(timeout_s):
@@ -138,6 +144,8 @@ class Supervisor:
         ended = threading.Event()
         # Nobody reaps until it is known who waits for it.
         with self._lock:
+            if self._over:
+                raise InterruptedError(errno.EINTR, "the worker has ended")
             pid = os.posix_spawnp(command[0], list(command), _environment(), setsigmask=[], setsigdef=_DEFAULTS)
             self._waiting[pid] = ended
         return pid, ended
@@ -146,7 +154,7 @@ class Supervisor:
         """Start the worker so that it does not outlive this process, whatever ends it.
 
         The kernel ends it when the thread that has started it ends, which is the main thread: it lasts as long as the
-        process. A worker that takes another user's rights (setuid) is not ended.
+        process. A worker that takes another user's rights (setuid) is not ended, nor is what the worker has started.
         """
         parent, prctl = os.getpid(), _prctl()
 
@@ -164,6 +172,13 @@ class Supervisor:
         process.returncode = 0  # it is reaped here
         self._waiting[process.pid] = ended = threading.Event()
         return process.pid, ended
+
+    def _end_checks(self) -> None:
+        """Kill the checks that still run: nobody waits for what they say."""
+        with self._lock:
+            self._over = True
+            for pid in self._waiting:
+                os.kill(pid, signal.SIGKILL)
 
     def _reap(self) -> None:
         while True:
@@ -198,6 +213,8 @@ def _look(checks: Sequence[Check], beats: Beats, over: threading.Event) -> None:
     interval_s, ready = beats.member.session_timeout_ms / 4000, False
     while not over.is_set():
         wrong = next(filter(None, (check(min(_TIMEOUT_S_MAX, interval_s)) for check in checks)), "")
+        if over.is_set():
+            return
         if wrong:
             beats.hold(wrong if ready else f"{_NOT_READY}: {wrong}")
         else:
