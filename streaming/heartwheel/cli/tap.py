@@ -89,6 +89,9 @@ def tap(
             stderr().print("no --broker-id: while nobody sends the broker anything, no time passes", markup=False)
             guess = "no --broker-id: sessions of consumer, share and streams groups are guessed: those of [coordinator]"
             stderr().print(guess, markup=False)
+        if broker_log is None:
+            doubt = "no --broker-log: a member that joins again unasked, while all others of its group are silent,"
+            stderr().print(f"{doubt} may be expired although its join waits; docs/tap.md says when", markup=False)
         stack.enter_context(stopped_by_signals(running.stop))
         stack.enter_context(_saying(running, echo, settings.coordinator.model_dump()))
         running.run()
