@@ -485,6 +485,14 @@ MUTANTS: Final = (
         "tests/tap/test_holds.py::test_groups_with_members_are_named_before_those_without",
     ),
     Mutant(
+        "a member that was accepted after its expiry is expired by a forged line",
+        f"{_ENGINE}/tap/own_log.py",
+        "self._accepted.get(key, -1) > fact.time_ms",
+        "self._accepted.get(key, -1) < -1",
+        "P1",
+        "tests/tap/test_forged_facts.py::test_expiry_is_not_told_of_a_member_that_was_accepted_later",
+    ),
+    Mutant(
         "a broker that is back before a gap is over was not restarted",
         f"{_ENGINE}/tap/gaps.py",
         "if pause is None and silent_ms > PAUSE_MS and",

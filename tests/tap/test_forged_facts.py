@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
-from heartwheel.tap.tap import DISTRUST_MS
-from support.request_lines import T0, fetch, heartbeat, line
+from heartwheel.tap import own_log
+from heartwheel.tap.own_log import DISTRUST_MS
+from support.job import wait_for
+from support.request_lines import T0, fetch, heartbeat, join, line
 from support.tap_scene import TapScene
 
 
@@ -62,3 +65,118 @@ def test_group_that_answers_was_not_let_go(scene: TapScene) -> None:
     scene.write(heartbeat(T0 + 1_500), heartbeat(T0 + 2_000), fetch(T0 + 4_000))
     scene.run(lambda: len(scene.topic.ids) >= 4)
     assert _types(scene)[:3] == ["heartbeat", "unload", "heartbeat"]
+
+
+FAILED = "Member m1 in group g has failed, removing it from the group."
+
+
+def _leave(reason: str) -> tuple[int, dict[str, Any]]:
+    return 13, {"groupId": "evil", "members": [{"memberId": "e", "groupInstanceId": None, "reason": reason}]}
+
+
+@pytest.mark.parametrize(
+    ("api", "request_"),
+    [
+        _leave("bye\n"),
+        _leave("bye\r"),
+        (13, {"groupId": "evil", "members": [{"memberId": "e\n", "groupInstanceId": None}]}),
+        (11, {"groupId": "evil", "memberId": "", "protocolType": "a\nb", "protocols": []}),
+        (11, {"groupId": "evil", "memberId": "", "protocols": [{"name": "a\nb", "metadata": ""}]}),
+        (68, {"groupId": "evil", "memberId": "e", "memberEpoch": 0, "subscribedTopicRegex": "a\nb"}),
+        (1, {"transactionalId": "a\nb"}),
+    ],
+)
+def test_line_break_in_any_text_is_seen(scene: TapScene, api: int, request_: dict[str, Any]) -> None:
+    """The broker logs other texts than ids, too: none of them expires a member of another group."""
+    scene.write(fetch(T0))
+    scene.say(T0 + 500, FAILED)
+    scene.write(line(T0 + 501, api, request_, {"errorCode": 25}), *(fetch(T0 + ms) for ms in range(1_000, 4_000, 500)))
+    tap = scene.run(lambda: scene.topic.marks and scene.topic.marks[-1].passed_ms > T0 + 3_000)
+    assert ("expired" in _types(scene), tap.figures.distrusted) == (False, 1)
+
+
+def test_line_break_in_an_answer_is_no_clients(scene: TapScene) -> None:
+    """A configuration that the broker answers with, certificates for example, costs nothing."""
+    scene.write(line(T0, 1, {"topics": []}, {"value": "a\nb"}))
+    scene.say(T0 + 500, FAILED)
+    scene.write(*(fetch(T0 + ms) for ms in range(1_000, 4_000, 500)))
+    _until(scene, T0 + 3_000)
+    assert _types(scene) == ["expired"]
+
+
+@pytest.mark.parametrize("logger", ["", " (org.apache.kafka.coordinator.group.GroupMetadataManager)"])
+def test_broken_message_is_seen_without_its_request(scene: TapScene, logger: str) -> None:
+    """A join is logged when it is answered, long after the coordinator has logged its ids."""
+    scene.say(T0, "Loaded classic group h with 2 members.")
+    scene.say(T0 + 1, "Loaded classic group h with 2 members.")
+    scene.write(fetch(T0), fetch(T0 + 400))
+    _until(scene, T0 + 100)
+    with scene.own.open("a") as file:
+        file.write("[2026-11-21 01:43:15,500] INFO [GroupCoordinator id=1 topic=t partition=0] ")
+        file.write(f"Dynamic member with unknown member id joins group evil{logger}\n")
+    scene.say(T0 + 500, FAILED)
+    scene.say(T0 + 500, "x in Empty state. Created a new member id e and requesting the member to rejoin with this id.")
+    scene.write(*(fetch(T0 + ms) for ms in range(1_000, 4_000, 500)))
+    _until(scene, T0 + 3_000)
+    assert _types(scene) == ["load", "load"]
+
+
+def test_expiry_is_not_told_of_a_member_that_was_accepted_later(scene: TapScene) -> None:
+    """What the request log contradicts a client has written, and more of it is not believed either."""
+    scene.write(heartbeat(T0), fetch(T0 + 400))
+    scene.say(T0 + 500, FAILED)
+    scene.say(T0 + 501, "Loaded classic group g with 2 members.")
+    scene.write(heartbeat(T0 + 600), *(fetch(T0 + ms) for ms in range(1_000, 4_000, 500)))
+    tap = scene.run(lambda: scene.topic.marks and scene.topic.marks[-1].passed_ms > T0 + 3_000)
+    assert (_types(scene), tap.figures.distrusted) == (["heartbeat", "heartbeat"], 2)
+
+
+def test_join_phase_is_not_ended_by_a_forged_line(scene: TapScene) -> None:
+    """Members that wait in a join are silent: a line that may be a client's does not let their time run."""
+    scene.write(join(T0), _odd(T0 + 500), heartbeat(T0 + 1_000, error=27))
+    scene.say(T0 + 1_500, "Stabilized group g generation 2 (__consumer_offsets-0) with 2 members.")
+    scene.write(*(fetch(T0 + ms) for ms in range(2_000, 6_000, 500)))
+    _until(scene, T0 + 5_000)
+    assert scene.topic.marks[-1].held == {"g": T0 + 999}
+
+
+def test_join_phase_is_not_begun_by_a_forged_line(scene: TapScene) -> None:
+    """A group whose time stands still reports nobody who died."""
+    scene.write(join(T0), _odd(T0 + 500))
+    scene.say(T0 + 1_500, "Preparing to rebalance group g in state Stable with old generation 1 (reason: x).")
+    scene.write(*(fetch(T0 + ms) for ms in range(2_000, 6_000, 500)))
+    _until(scene, T0 + 5_000)
+    assert not scene.topic.marks[-1].held
+
+
+def test_line_of_the_far_future_stops_none_behind_it(scene: TapScene) -> None:
+    """Such a line is dropped and counted; the next expiry is told at its time."""
+    scene.write(fetch(T0))
+    scene.say(4_070_908_800_000, "Group x with generation 3 is now empty.")
+    scene.say(T0 + 500, FAILED)
+    scene.write(*(fetch(T0 + ms) for ms in range(1_000, 4_000, 500)))
+    tap = scene.run(lambda: scene.topic.marks and scene.topic.marks[-1].passed_ms > T0 + 3_000)
+    assert (_types(scene), tap.figures.distrusted) == (["expired"], 1)
+
+
+def test_line_out_of_its_time_stops_none_behind_it(scene: TapScene) -> None:
+    """A line may claim a time that requests reach much later: what follows it does not wait for that."""
+    scene.write(fetch(T0))
+    scene.say(T0 + 50_000, "Group x with generation 3 is now empty.")
+    scene.say(T0 + 500, FAILED)
+    scene.write(*(fetch(T0 + ms) for ms in range(1_000, 4_000, 500)))
+    _until(scene, T0 + 3_000)
+    assert _types(scene) == ["expired"]
+
+
+def test_no_more_is_read_than_may_wait(scene: TapScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond a bound the rest stays in the file, and is read once there is room."""
+    monkeypatch.setattr(own_log, "_WAITING_MAX", 1)
+    scene.write(fetch(T0))
+    scene.say(T0 + 500, FAILED)
+    scene.run(lambda: scene.topic.marks)
+    with scene.running():
+        scene.say(T0 + 600, "Loaded classic group g with 2 members.")
+        scene.write(*(fetch(T0 + ms) for ms in range(1_000, 4_000, 500)))
+        wait_for(lambda: len(_types(scene)) == 2, "both to be told")
+    assert _types(scene) == ["expired", "load"]

@@ -9,7 +9,7 @@ from heartwheel.explain.broken_lines import WINDOW_BYTES, end_by_logger, end_by_
 from heartwheel.explain.facts import Fact, Said
 from heartwheel.explain.layouts import NEEDLE, Layout, Message
 from heartwheel.explain.scanned import Scanned, Suspicious, Unreadable
-from heartwheel.explain.texts import read
+from heartwheel.explain.texts import is_cut, read
 from heartwheel.wire.events import ID_BYTES_MAX
 
 _NEEDLE: Final = NEEDLE.encode()
@@ -24,6 +24,8 @@ class FactReader:
 
     Attributes:
         unended: the message of the line that was read last, if it may go on behind that line; else empty.
+        doubtful: whether a client may have broken a message of that line.
+        last_ms: the time that was read last, epoch ms.
 
     Args:
         name: of the file, for evidence.
@@ -35,13 +37,14 @@ class FactReader:
     def __init__(self, name: str, number: int, layout: Layout, scanned: Scanned) -> None:
         self.name, self.number = name, number
         self._layout, self._scanned = layout, scanned
-        self._last_ms: int | None = None
+        self.last_ms: int | None = None
         self._zone_assumed = False
         self._unzoned = 0
         self._risen: dict[int, int] = {}
         self._ended = self._read = 0
         self._searched_until = 0
         self.unended = ""
+        self.doubtful = False
 
     def facts(self, line: bytes, number: int, before: bytes = b"", after: bytes = b"") -> Iterator[Fact]:
         """Read the facts of one line that has the coordinator's prefix in it.
@@ -54,7 +57,7 @@ class FactReader:
             before: what is before it.
             after: what is after it.
         """
-        self.unended = ""
+        self.unended, self.doubtful = "", False
         self._unzoned = self._layout.zone.used
         try:
             for message in self._layout.read(line, before, after):
@@ -103,8 +106,10 @@ class FactReader:
         if message.unreadable:
             self._note_unreadable(number, message.unreadable)
         elif message.forgeable or (fact is not None and fact.said is Said.SUSPICIOUS):
+            self.doubtful = True
             scanned.note_suspicious(Suspicious(self.name, number, number, message.text))
         elif fact is None:
+            self.doubtful = self.doubtful or is_cut(message.text)
             if not message.verbose:
                 scanned.note_unknown(message.text, self.name, number)
         elif 4 * len(message.text) > ID_BYTES_MAX and (longest := _longest_id(fact)) > ID_BYTES_MAX:
@@ -118,18 +123,18 @@ class FactReader:
         """Take a message's time; return whether it has one, or one before it had."""
         zone = self._layout.zone
         if message.time_ms is not None:
-            self._last_ms = message.time_ms
+            self.last_ms = message.time_ms
             self._zone_assumed = zone.is_assumed and zone.used > self._unzoned
         else:
             self._scanned.untimed += 1
         self._unzoned = zone.used
-        if self._last_ms is None:
+        if self.last_ms is None:
             return False
-        self._scanned.note_time(self._last_ms)
+        self._scanned.note_time(self.last_ms)
         return True
 
     def _placed(self, fact: Fact, message: Message, number: int) -> Fact:
-        scanned, time_ms = self._scanned, self._last_ms or 0
+        scanned, time_ms = self._scanned, self.last_ms or 0
         scanned.coarse += message.coarse
         scanned.zone_assumed = scanned.zone_assumed or self._zone_assumed
         fact.file, fact.line, fact.time_ms, fact.coarse = self.number, number, time_ms, message.coarse
@@ -144,6 +149,7 @@ class FactReader:
             self._ended += 1
         elif self._names_loggers or not (is_known or message.verbose):
             self.unended = message.text
+            self.doubtful = self.doubtful or self._names_loggers
 
     def _note_unreadable(self, number: int, why: str) -> None:
         self._scanned.note_unreadable(Unreadable(self.name, number, why))

@@ -94,6 +94,11 @@ class Text:
             return -1
         return match.end() if not self.fields or self.separators[-1] else match.start(self.fields[-1])
 
+    def begins(self, text: str) -> bool:
+        """Return whether a message begins with the words before this sentence's first field."""
+        # `[GroupId G]` begins many sentences, those of newer versions, too; without the bracket it is none of them.
+        return re.match(self._head, text) is not None and not (text.startswith("[") and "] " in text)
+
     def _is_ambiguous(self, text: str, match: re.Match[str]) -> bool:
         """Look in each field, and behind the last one, for the words that stand before it."""
         for behind, begin, separator in self._again:

@@ -67,6 +67,16 @@ def end_of_sentence(message: str) -> int:
     return min((prefix.end() + end for end in ends if end >= 0), default=-1)
 
 
+def is_cut(message: str) -> bool:
+    """Return whether a message that is not known begins as a sentence that is: a client may have broken it."""
+    prefix = _PREFIX.match(message)
+    if prefix is None:
+        return False
+    text = message[prefix.end() :]
+    found = _START.match(text)
+    return any(each.begins(text) for each in BY_START.get(found[0] if found is not None else "", ()))
+
+
 def _is_forgeable(text: str, sentence: Text, match: Match) -> bool:
     """Return whether the group's id may end somewhere else than at the first bracket."""
     group = match.fields["group"] or ""

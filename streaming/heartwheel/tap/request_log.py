@@ -32,6 +32,9 @@ GROUP_REQUESTS: Final = {
 }
 """The requests that a tap passes on, by their numbers in Kafka's protocol."""
 
+_RESPONSE: Final = b'"response":'
+"""What ends the client's part of a line; within a client's text the quotes are escaped."""
+
 _NAMES: Final = tuple(f'"{name}"'.encode() for name in GROUP_REQUESTS.values())
 _QUOTED_NAMES: Final = tuple(f'\\"{name}\\"'.encode() for name in GROUP_REQUESTS.values())
 
@@ -161,6 +164,18 @@ class RequestLog:
             message.time_ms,
             f"{message.time_ms}-{offset}",
         )
+
+
+def breaks_lines(line: bytes) -> bool:
+    """Return whether a request has a text with a line break, of whatever field and kind of request.
+
+    Args:
+        line: of the request logger.
+    """
+    if _NEEDLE not in line or (b"\\n" not in line and b"\\r" not in line):
+        return False
+    asked = line.partition(_RESPONSE)[0]
+    return b"\\n" in asked or b"\\r" in asked
 
 
 def _logged(text: str) -> _Logged | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -15,18 +14,17 @@ from kafka.errors import KafkaError
 
 from heartwheel.explain.facts import Fact, Said
 from heartwheel.explain.file_kind import BROKER, HEAD_BYTES, kind_of
-from heartwheel.explain.layouts import Layout
 from heartwheel.explain.local_zone import LocalZone
-from heartwheel.explain.scan import FactReader, Scanned
 from heartwheel.settings import Settings, SettingsError
 from heartwheel.settings.problems import Problem
 from heartwheel.tap.gaps import PAUSE_MS, Gap, Gaps
 from heartwheel.tap.holds import Holds
-from heartwheel.tap.log_tail import Line, LogTail, Position
+from heartwheel.tap.log_tail import Line, LogTail
+from heartwheel.tap.own_log import OwnLog
 from heartwheel.tap.pace import Pace
 from heartwheel.tap.phases import Phases
 from heartwheel.tap.positions import Positions, PositionsFolder
-from heartwheel.tap.request_log import NEEDLE, Answered, RequestLog
+from heartwheel.tap.request_log import NEEDLE, Answered, RequestLog, breaks_lines
 from heartwheel.tap.requests import code_of, event_of, group_of, ids_of, with_begin_unseen
 from heartwheel.tap.settling import Settling
 from heartwheel.tap.writer import Writer
@@ -39,9 +37,6 @@ _SAVE_S: Final = 1.0
 _IDLE_S: Final = 0.05
 _RETRY_S: Final = 0.5
 _CLASSIC_MAX: Final = 200_000
-DISTRUST_MS: Final = 600_000
-"""How long loads, unloads and expiries in the broker's own log are not believed after an id with a line break, ms."""
-
 _FOREIGN_LINES: Final = 20
 """After how many lines without one of the request logger a person is told."""
 
@@ -87,7 +82,7 @@ class Figures(msgspec.Struct):
         unreadable: lines about groups that could not be read.
         too_large: requests that were not passed on, as the job would reject them: ids, protocols or all of it too long.
         failed: lines that could not be handled, by an error that is the tap's own.
-        distrusted: loads, unloads and expiries in the broker's own log that a client may have written.
+        distrusted: messages in the broker's own log that were left out, as a client may have written them.
         refused: records that Kafka refused for what they are; they are not tried again.
         gaps: how often lines were missing.
         retries: how often Kafka did not take what was written.
@@ -131,7 +126,6 @@ class Tap:
         self._kafka, self.plan, self.said = settings.kafka, plan, said
         self.folder = PositionsFolder(plan.positions)
         self.requests = RequestLog(plan.zone)
-        self.facts = FactReader(str(plan.broker_log), 0, Layout(plan.zone), Scanned())
         self.classic: dict[str, None] = {}
         self.figures = Figures()
         self.ending = threading.Event()
@@ -191,19 +185,20 @@ class Life:
         known: Positions | None,
         already: set[str],
     ) -> None:
-        self._tap, self._writer, self._requests, self._broker = tap, writer, requests, broker
+        self._tap, self._writer, self._requests = tap, writer, requests
         self._plan, self._figures = tap.plan, tap.figures
+        odd_ms = known.odd_ms if known else -1
+        self._own = OwnLog(broker, tap.plan.broker_log, tap.plan.zone, odd_ms, tap.said)
         self._log, self._already = tap.requests, already
         self._holds = Holds(known.holds, known.rebalance_ms) if known else Holds()
         self._gaps = Gaps(known.connections, known.pause) if known else Gaps()
         self._newest_ms = known.newest_ms if known else -1
         self._since_ms = known.since_ms if known else -1
         self._marked = Pace()
-        self._facts: deque[Fact] = deque()
         self._settling = Settling()
         self._phases = Phases()
-        self._odd_ms = known.odd_ms if known else -1
         self._unloaded: dict[str, int] = {}
+        self._distrusted = tap.figures.distrusted
         self._answered: Answered | None = None
         self._foreign = 0
         self._saved_s = time.monotonic()
@@ -225,7 +220,7 @@ class Life:
             self._miss()
         self._look_at(lines)
         # The coordinator's own log is read after the request log, so what it says is at least as new.
-        self._facts.extend(self._read_facts())
+        self._own.read()
         for run in self._log.runs(lines, PAUSE_MS) or [lines]:
             self._pass_on(run)
         if time.monotonic() - self._saved_s >= _SAVE_S:
@@ -258,11 +253,13 @@ class Life:
             event = self._event_or_none(line)
             events += [each for each in (self._contradicted(line), event) if each is not None]
         # As far as marks go: by then the requests beside it have been read, and with them who may have forged it.
-        while self._facts and self._facts[0].time_ms <= self._newest_ms - self._settling.settle_ms:
-            fact = self._facts.popleft()
+        for fact in self._own.due(self._newest_ms - self._settling.settle_ms):
+            if not self._own.is_believed(fact, self._newest_ms):
+                continue
             self._holds.note_fact(fact)
             if (told := self._told(fact)) is not None:
                 events.append(told)
+        self._figures.distrusted = self._distrusted + self._own.distrusted
         fresh = [(group, value) for group, value, event_id in events if event_id not in self._already]
         self._already.difference_update(event_id for _, _, event_id in events)
         figures = self._figures
@@ -292,13 +289,13 @@ class Life:
             self._tap.said(f"{self._plan.request_log}, byte {line.offset}: the request {words}{more}")
 
     def _event(self, line: Line) -> tuple[str, bytes, str] | None:
+        if breaks_lines(line.text) and (logged_ms := self._log.time_of(line.text)) is not None:
+            self._own.distrust(logged_ms, f"{self._plan.request_log}, byte {line.offset}: a text has a line break")
         self._answered = answered = self._log.read(line.text, line.offset)
         if answered is None:
             return None
-        ids = ids_of(answered)
-        if any(name is not None and ("\n" in name or "\r" in name) for name in (*ids, answered.client_id)):
-            self._distrust(line, answered.logged_ms)
-        check_ids(ids)
+        check_ids(ids_of(answered))
+        self._own.note_request(answered)
         self._holds.note(answered)
         self._gaps.note_request(answered)
         if answered.api in _AT_ONCE:
@@ -331,29 +328,6 @@ class Life:
             decode_request(value, size_max=HEARTBEAT_BYTES_MAX)
         return event.group_id, value[:-1] + b"," + _encode(said)[1:], event_id
 
-    def _read_facts(self) -> Iterable[Fact]:
-        for line in self._broker.read() if self._broker is not None else ():
-            if b"[GroupCoordinator " not in line.text:
-                continue
-            try:
-                yield from self._tap.facts.facts(line.text, line.offset)
-            except Exception as error:  # noqa: BLE001 - as for a line of the request log
-                self._figures.failed += 1
-                self._tap.said(f"{self._plan.broker_log}, line {line.offset}: {type(error).__name__}: {error}"[:300])
-
-    def _distrust(self, line: Line, at_ms: int) -> None:
-        """Note that an id has a line break: the broker logs ids as they are, so its client may write lines of that log.
-
-        For a while loads, unloads and expiries of that log are not believed. Without them a tap knows less, and no more
-        that is wrong: a load is found as a gap is, and a member of an unknown session stays unknown.
-        """
-        if self._broker is not None and (self._odd_ms < 0 or at_ms - self._odd_ms > DISTRUST_MS):
-            self._tap.said(
-                f"{self._plan.request_log}, byte {line.offset}: an id has a line break, so its client may write lines "
-                f"of {self._plan.broker_log}; its loads and expiries are not believed for {DISTRUST_MS // 60_000} min"
-            )
-        self._odd_ms = max(self._odd_ms, at_ms)
-
     def _contradicted(self, line: Line) -> tuple[str, bytes, str] | None:
         """Return the load of a group that was let go, it was told, and of which the broker accepts requests."""
         answered = self._answered
@@ -374,9 +348,6 @@ class Life:
         A coordinator that loaded or unloaded a group, or expired a member, whose session may be known to it alone.
         """
         if fact.said not in _TOLD or not fact.group_id:
-            return None
-        if self._odd_ms >= 0 and self._newest_ms - self._odd_ms <= DISTRUST_MS:
-            self._figures.distrusted += 1
             return None
         kind = _TOLD[fact.said]
         self._unloaded.pop(fact.group_id, None)
@@ -454,7 +425,7 @@ class Life:
             Positions(
                 feed=self._plan.feed,
                 request_log=self._requests.position,
-                broker_log=None if self._broker is None else self._broker_position(self._broker),
+                broker_log=self._own.position,
                 ends=dict(self._writer.ends),
                 since_ms=self._since_ms,
                 newest_ms=self._newest_ms,
@@ -462,15 +433,9 @@ class Life:
                 rebalance_ms=self._holds.rebalance_ms,
                 connections=self._gaps.connections,
                 pause=self._gaps.pause,
-                odd_ms=self._odd_ms,
+                odd_ms=self._own.odd_ms,
             )
         )
-
-    def _broker_position(self, tail: LogTail) -> Position:
-        """Return where to read on in the broker's own log: at the first line that waits for its time."""
-        position = tail.position
-        waits = self._facts[0].line if self._facts else position.offset
-        return Position(position.inode, min(waits, position.offset))
 
 
 def require_trusted(settings: Settings, feed: str) -> None:

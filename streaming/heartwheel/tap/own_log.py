@@ -1,0 +1,170 @@
+"""The broker's own log beside its request log: what the coordinator says there, if no client may have written it.
+
+Kafka logs the texts of its clients as they are, line breaks included. So a client may write lines of that log, about
+any group. A line break in a request, a message that a client may have broken, and an expiry that an accepted request
+contradicts show such a client; then nothing of that log is believed for a while.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from heartwheel.explain.fact_reader import FactReader
+from heartwheel.explain.facts import Fact, Said
+from heartwheel.explain.layouts import NEEDLE, Layout
+from heartwheel.explain.local_zone import LocalZone
+from heartwheel.explain.scanned import Scanned
+from heartwheel.tap.log_tail import Line, LogTail, Position
+from heartwheel.tap.request_log import Answered
+from heartwheel.tap.requests import code_of, group_of
+from heartwheel.wall_clock import wall_ms
+from heartwheel.wire.events import FROM_MEMBERS
+
+DISTRUST_MS: Final = 600_000
+"""How long the broker's own log is not believed after a text with a line break, ms."""
+
+AHEAD_MS_MAX: Final = 60_000
+"""How far a line's time may be ahead of this machine's clock, ms."""
+
+_WAITING_MAX: Final = 100_000
+"""Of how many facts that wait for their time on, no more is read."""
+
+_ACCEPTED_MAX: Final = 50_000
+"""Of how many members the newest accepted request is remembered."""
+
+_NEEDLE: Final = NEEDLE.encode()
+_CLASSIC_APIS: Final = frozenset({8, 11, 12, 14})
+
+
+class OwnLog:
+    """What the coordinator's own log says, until its time has come.
+
+    Args:
+        tail: the log; nothing is read if absent.
+        name: of its file.
+        zone: that of times that name none.
+        odd_ms: when a client was last seen that may write its lines, epoch ms; -1 if none was.
+        said: called with words that a person should know.
+
+    Attributes:
+        odd_ms: likewise, now.
+        distrusted: facts that were left out, as a client may have written them.
+    """
+
+    def __init__(
+        self, tail: LogTail | None, name: Path | None, zone: LocalZone | None, odd_ms: int, said: Callable[[str], None]
+    ) -> None:
+        self._tail, self._name, self._said = tail, name, said
+        self._reader = FactReader(str(name), 0, Layout(zone), Scanned())
+        self._waiting: list[tuple[int, int, Fact]] = []
+        self._accepted: dict[tuple[str, str], int] = {}
+        self._number = 0
+        self.odd_ms = odd_ms
+        self.distrusted = 0
+
+    @property
+    def position(self) -> Position | None:
+        """Where to read on: at the first line that waits for its time."""
+        if self._tail is None:
+            return None
+        position = self._tail.position
+        return Position(position.inode, min([position.offset, *(fact.line for _, _, fact in self._waiting)]))
+
+    def read(self) -> None:
+        """Read what is new, unless too much waits already."""
+        if self._tail is None or len(self._waiting) >= _WAITING_MAX:
+            return
+        lines = self._tail.read()
+        block = b"\n".join(line.text for line in lines)
+        at = clients_until = 0
+        for line in lines:
+            self._number += 1
+            begin, at = at, at + len(line.text) + 1
+            if _NEEDLE not in line.text:
+                continue
+            if begin < clients_until:
+                self.distrusted += 1
+            else:
+                clients_until = at + self._take(line, block, at)
+
+    def due(self, until_ms: int) -> list[Fact]:
+        """Take the facts whose time has come, in its order.
+
+        Args:
+            until_ms: up to when, epoch ms.
+        """
+        facts = []
+        while self._waiting and self._waiting[0][0] <= until_ms:
+            facts.append(heapq.heappop(self._waiting)[2])
+        return facts
+
+    def is_believed(self, fact: Fact, newest_ms: int) -> bool:
+        """Tell whether a fact is taken for the coordinator's word; count it if not.
+
+        Args:
+            fact: of this log.
+            newest_ms: when the newest request was logged, epoch ms.
+        """
+        key = (fact.group_id, fact.member_id)
+        if fact.said is Said.FAILED and self._accepted.get(key, -1) > fact.time_ms:
+            words = (
+                f"it says that {fact.member_id!r} of group {fact.group_id!r} failed, and later requests were accepted"
+            )
+            self.distrust(fact.time_ms, f"{self._name}, byte {fact.line}: {words}")
+        if self.odd_ms < 0 or newest_ms - self.odd_ms > DISTRUST_MS:
+            return True
+        self.distrusted += 1
+        return False
+
+    def distrust(self, at_ms: int, why: str) -> None:
+        """Believe this log no longer for a while: loads, unloads, expiries, begins and ends of join phases.
+
+        Without them a tap knows less, and no more that is wrong: a load is found as a gap is, and a member of an
+        unknown session stays unknown.
+
+        Args:
+            at_ms: when a client was seen that may write its lines, epoch ms.
+            why: where, and by what.
+        """
+        at_ms = min(at_ms, wall_ms())
+        if self._tail is not None and (self.odd_ms < 0 or at_ms - self.odd_ms > DISTRUST_MS):
+            self._said(
+                f"{why}; so a client may write lines of {self._name}: its loads, expiries and join phases are not "
+                f"believed for {DISTRUST_MS // 60_000} min"
+            )
+        self.odd_ms = max(self.odd_ms, at_ms)
+
+    def note_request(self, answered: Answered) -> None:
+        """Remember when a member last sent what was accepted: it had not failed before that."""
+        member_id = answered.request.get("memberId")
+        if self._tail is None or not member_id or answered.api not in _CLASSIC_APIS:
+            return
+        if code_of(answered) not in FROM_MEMBERS:
+            return
+        key = (group_of(answered), str(member_id))
+        newest_ms = max(answered.arrived_ms, self._accepted.pop(key, -1))
+        if len(self._accepted) >= _ACCEPTED_MAX:
+            del self._accepted[next(iter(self._accepted))]
+        self._accepted[key] = newest_ms
+
+    def _take(self, line: Line, block: bytes, at: int) -> int:
+        """Take the facts of one line; return how much behind it belongs to it, as a client has broken it, bytes."""
+        facts = list(self._reader.facts(line.text, self._number))
+        broken = self._reader.clients_text(self._number, block, at)
+        if broken or self._reader.doubtful:
+            at_ms = self._reader.last_ms
+            words = "a message may have been broken by a client's text"
+            self.distrust(wall_ms() if at_ms is None else at_ms, f"{self._name}, byte {line.offset}: {words}")
+        if broken:
+            self.distrusted += len(facts)
+            return broken + 1
+        for count, fact in enumerate(facts):
+            fact.line = line.offset
+            if fact.time_ms > wall_ms() + AHEAD_MS_MAX:
+                self.distrusted += 1
+            else:
+                heapq.heappush(self._waiting, (fact.time_ms, self._number * 1_000 + count, fact))
+        return 0
