@@ -52,3 +52,77 @@ def test_its_page_says_so(tmp_path: Path) -> None:
             answer = httpx.get(f"{shown.url}api/groups/{group}").json()
             assert (answer["state"], answer["blocked"]) == ("PreparingRebalance", None)
             assert "still rebalancing" in answer["verdict"][0]
+
+
+def _fails(log: Path, *options: str) -> int:
+    return run(["explain", str(log), "--fail-on-expired", *options])
+
+
+def test_a_check_fails_where_nothing_of_its_time_was_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A log that ends before, or begins after what is asked for shows nothing; one that spans it does."""
+    log = tmp_path / "server.log"
+    log.write_text(OPEN)
+    assert _fails(log, "--since", "2026-11-22T02:11:51", "--until", "2026-11-22T02:12") == 0
+    capsys.readouterr()
+    assert _fails(log, "--since", "2026-11-22T02:13") == 1
+    assert "the log ends at 2026-11-22 02:11:55, before --since" in capsys.readouterr().err
+    assert _fails(log, "--until", "2026-11-22T02:11") == 1
+    assert "the log begins at 2026-11-22 02:11:50, not before --until" in capsys.readouterr().err
+    assert _fails(log, "--since", "2026-11-22T02:12", "--until", "2026-11-22T02:11") == 2
+    assert "--until" in capsys.readouterr().err
+
+
+JOINED = (
+    "[2026-11-22 02:11:50,000] INFO [Consumer clientId=a, groupId=orders] Successfully joined group with generation "
+    "Generation{generationId=4, memberId='a-1', protocol='range'} "
+    "(org.apache.kafka.clients.consumer.internals.ConsumerCoordinator)\n"
+)
+
+
+def test_a_consumers_log_does_not_show_that_nobody_was_thrown_out(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """It is said what it is; lengths that it does not tell are unknown, and its times are in no known zone."""
+    log = tmp_path / "consumer.log"
+    log.write_text(JOINED)
+    assert _fails(log) == 1
+    out, err = capsys.readouterr()
+    assert "Nobody was thrown out" not in out
+    assert "tells of no removal: orders." in out
+    assert "1 line, 0 of group coordinators" in err
+    assert "only consumers' own logs" in err.replace("\n", " ")
+    assert "02:11:50Z" not in err
+    assert run(["explain", str(log), "--summary"]) == 0
+    assert "0 ms" not in capsys.readouterr().out
+    assert run(["explain", str(log), "--summary", "--json"]) == 0
+    assert '"rebalancing_ms":null' in capsys.readouterr().out.replace(" ", "")
+
+
+def test_an_empty_log_is_an_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """There is nothing to explain."""
+    log = tmp_path / "server.log"
+    log.write_text("")
+    assert run(["explain", str(log)]) == 1
+    assert "is empty" in capsys.readouterr().err
+
+
+def test_a_page_of_a_log_without_coordinators_knows_no_trouble(tmp_path: Path) -> None:
+    """No group in trouble is an answer, and such a log gives none."""
+    for text, known in (("", False), (JOINED, False), (OPEN, True)):
+        names, events, scanned = read(tmp_path, text)
+        with LogPage(Settings(dashboard=DashboardSettings(port=0)), names) as shown:
+            shown.take(events, scanned)
+            assert httpx.get(f"{shown.url}api/now").json()["trouble"]["known"] is known
+
+
+def test_a_brokers_log_without_group_coordinators_is_a_brokers(tmp_path: Path) -> None:
+    """Other coordinators write into it as well."""
+    text = "[2026-11-22 02:11:50,000] INFO [TransactionCoordinator id=1] Starting up. (kafka.coordinator.transaction.TransactionCoordinator)\n"
+    _, _, scanned = read(tmp_path, text)
+    assert list(scanned.others.values()) == ["broker"]
+
+
+def test_a_member_of_another_group(capsys: pytest.CaptureFixture[str]) -> None:
+    """The log has it: only the groups that were asked for do not."""
+    assert run(["explain", str(REAL / "server.log"), "--group", "orders", "--member", "billing-1"]) == 1
+    assert "no member 'billing-1' of these groups" in capsys.readouterr().err

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _STDIN: Final = "-"
 _OUT: Final = "out"
 _HINT: Final = "the broker may log at WARN: kafka.coordinator.group and org.apache.kafka.coordinator.group need INFO"
+_EMPTY: Final = "a rotated log begins empty: name the one before it too"
 _PROGRESS_FROM_BYTES: Final = 32 << 20
 _EVENTS_AT_ONCE: Final = 1_000
 _AGO: Final = re.compile(r"^(\d+)(s|m|min|h|d)$")
@@ -126,6 +127,8 @@ def explain(
     zone = LocalZone() if utc_offset is None else parsed_zone(utc_offset)
     times = _time(since, "--since", zone), _time(until, "--until", zone)
     zone.used = 0
+    if times[0] is not None and times[1] is not None and times[0] >= times[1]:
+        raise typer.BadParameter(f"{until} is not after --since {since}", param_hint="--until")
     wanted = Wanted(group or (), member or (), *times)
     if page:
         _refuse(json=json)
@@ -159,7 +162,7 @@ def explain(
     say_zone(files, zone)
     _check(wanted, scanned, follow=follow)
     if fail_on_expired:
-        _fail(scanned, sums)
+        _fail(wanted, scanned, sums)
 
 
 def _refuse(*, json: bool) -> None:
@@ -186,14 +189,16 @@ class _Rows:
 
 
 def _check(wanted: Wanted, scanned: Scanned, *, follow: bool) -> None:
-    """Raise an error for a group or member that the whole of a log does not have."""
+    """Raise an error for logs that are all empty, or a group or member that the whole of a log does not have."""
+    if not scanned.bytes and not follow:
+        raise HeartwheelError(f"nothing was read: {', '.join(scanned.others)} is empty", hint=_EMPTY)
     is_read = scanned.coordinator_lines or scanned.client_lines
     missing = wanted.missing(scanned.groups) if is_read and not follow else None
     if missing is not None:
         raise missing
 
 
-def _fail(scanned: Scanned, sums: Summary) -> None:
+def _fail(wanted: Wanted, scanned: Scanned, sums: Summary) -> None:
     """End with 1 if a member was thrown out, or if the log cannot show that none was."""
     if not scanned.coordinator_lines and not scanned.client_lines:
         raise HeartwheelError("no line of a group coordinator was read, so the log cannot show it", hint=_HINT)
@@ -201,6 +206,12 @@ def _fail(scanned: Scanned, sums: Summary) -> None:
 
     if any(kind in KICKS for group in sums.groups() for kind in group.kicks):
         raise typer.Exit(1)
+    if not scanned.coordinator_lines:
+        words = "only consumers' own logs were read: they do not show whom a coordinator threw out"
+        raise HeartwheelError(words, hint="name the brokers' logs too")
+    unread = wanted.unread(scanned.first_ms, scanned.last_ms)
+    if unread is not None:
+        raise unread
 
 
 def _kinds(only: list[str] | None) -> frozenset[str]:

@@ -89,7 +89,6 @@ _ALWAYS: Final = ("group", "now", "out", "rebalances")
 def _row(group: GroupSummary) -> dict[str, str]:
     kicks = dict(group.kicks)
     polls, pending = kicks.pop("poll_timeout", 0), kicks.pop("pending_expired", 0)
-    is_known = group.rebalancing_ms or group.group_type in {"classic", ""}
     worst = max(group.worst.items(), key=lambda each: each[1], default=None)
     return {
         "group": plain(group.group_id or "(not named)"),
@@ -99,8 +98,8 @@ def _row(group: GroupSummary) -> dict[str, str]:
         "pending": str(pending),
         "left": str(group.leaves),
         "rebalances": str(group.rebalances),
-        "took": length(group.rebalancing_ms) if is_known else "not logged",
-        "longest": length(group.longest_ms) if is_known else "not logged",
+        "took": "not logged" if group.rebalancing_ms is None else length(group.rebalancing_ms),
+        "longest": "not logged" if group.longest_ms is None else length(group.longest_ms),
         "storms": str(group.storms),
         "worst": plain(f"{worst[0]} ({worst[1]})") if worst else "",
     }
@@ -138,13 +137,17 @@ def _answers(sums: Summary, groups: list[GroupSummary]) -> Iterator[tuple[str, s
         yield f"Together at {moment(incident.from_ms)}", incident.words
     if sums.brokers:
         yield "Brokers", _brokers(sums)
-    calm = [group.group_id for group in groups if group.is_calm]
+    calm = [group.group_id for group in groups if group.is_calm and group.from_coordinator]
+    untold = [group.group_id or "(not named)" for group in groups if group.is_calm and not group.from_coordinator]
     for group in groups:
         if not group.is_calm:
             yield group.group_id or "(group not named)", " ".join(group.verdict)
     if calm:
         more = f" and {len(calm) - _CALM_MAX} more" if len(calm) > _CALM_MAX else ""
         yield "Nobody was thrown out", f"{', '.join(calm[:_CALM_MAX])}{more}."
+    if untold:
+        more = f" and {len(untold) - _CALM_MAX} more" if len(untold) > _CALM_MAX else ""
+        yield "A consumer's own log tells of no removal", f"{', '.join(untold[:_CALM_MAX])}{more}."
 
 
 def _brokers(sums: Summary) -> str:

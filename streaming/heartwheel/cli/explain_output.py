@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from heartwheel.cli.console import stderr
-from heartwheel.live.phrases import moment
+from heartwheel.live.phrases import count, moment
 from heartwheel.plain import plain
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ def say_what_was_read(scanned: Scanned, *, unknown: bool) -> None:
     if scanned.first_ms is not None and scanned.last_ms is not None:
         zone = "" if scanned.zone_assumed else "Z"
         span = f", {moment(scanned.first_ms)}{zone} to {moment(scanned.last_ms)}{zone}"
-    say.print(f"{scanned.lines:,} lines, {scanned.coordinator_lines:,} of group coordinators{span}", markup=False)
+    say.print(
+        f"{count(scanned.lines, 'line')}, {scanned.coordinator_lines:,} of group coordinators{span}", markup=False
+    )
     if scanned.coarse:
         say.print("times of this log are by the second: every time and length is +-1 s", markup=False)
     if scanned.untimed:

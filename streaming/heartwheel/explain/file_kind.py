@@ -18,7 +18,7 @@ _NEEDLE: Final = NEEDLE.encode()
 _TEXT_MIN: Final = 0.9
 _KINDS: Final = (
     (
-        rb"groupId=|rdkafka#|kafka\.coordinator|\bConsumer(?:Coordinator|Config)\b",
+        rb"groupId=|rdkafka#|\bkafka\.coordinator\b(?!\.(?:group|transaction|share)\b)|\bConsumer(?:Coordinator|Config)\b",
         "a consumer's log that says nothing of leaving its group",
     ),
     (rb"Completed request:", "a request log (kafka-request.log): heartwheel tap reads it"),
@@ -29,6 +29,7 @@ _KINDS: Final = (
     (rb"\[gc[ ,\]]|\[GC \(|G1 Evacuation Pause", "a log of the JVM's garbage collector"),
     (rb"org\.apache\.zookeeper\.", "a log of ZooKeeper"),
 )
+_COORDINATES: Final = re.compile(rb"\bkafka\.coordinator\.(?:group|transaction|share)\.")
 _BROKER: Final = re.compile(
     rb"\bkafka\.(?:server|log|network|cluster|utils|raft)\.|KafkaRaftServer|BrokerServer|\[SocketServer|\[broker-"
 )
@@ -86,6 +87,8 @@ def kind_of(name: str, head: bytes) -> str:
     printable = sum(byte >= 32 or byte in b"\t\r\n\x1b" for byte in head[:4096])
     if printable < _TEXT_MIN * len(head[:4096]):
         return "no text"
+    if _COORDINATES.search(head):
+        return BROKER
     for pattern, words in _KINDS:
         if re.search(pattern, head):
             return words

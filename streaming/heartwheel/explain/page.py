@@ -52,6 +52,7 @@ class LogPage(Served):
             follows: whether the logs are followed.
         """
         self._follows = follows
+        self.picture.log_tells = scanned.coordinator_lines > 0
         if events:
             self.picture.apply(list(rows_of_log(events)), now_ms=wall_ms())
         for event in events:

@@ -53,6 +53,7 @@ def _told_by(clients: Sequence[ClientLog], scanned: Scanned) -> Iterator[Explain
     for event in heapq.merge(*(client.finished() for client in clients), key=lambda event: event.time_ms):
         scanned.note_group(event.group_id)
         scanned.note_time(event.time_ms)
+        scanned.zone_assumed = scanned.zone_assumed or event.zone_assumed
         yield event
 
 

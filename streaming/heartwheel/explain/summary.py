@@ -13,6 +13,11 @@ from heartwheel.wire.explained import BROKERS, ExplainedEvent, Happened
 
 GROUPS_MAX: Final = 50_000
 BROKER_EVENTS_MAX: Final = 1_000
+REPLACED: Final = "came back under the same instance id"
+UNSAID: Final = "no reason given"
+OUR_WORDS: Final = frozenset({"closed", "unsubscribed", REPLACED, UNSAID})
+"""Reasons of leaves that are no client's own text."""
+
 _NAMES_MAX: Final = 1_000
 
 
@@ -49,14 +54,15 @@ class GroupSummary(msgspec.Struct, kw_only=True):
         leaves: how often a member left, left for a while, or was replaced.
         leave_reasons: the reasons that members gave for it, in their own words, and how often.
         rebalances: how many there were.
-        rebalancing_ms: how long they took together, ms, as far as the log tells.
-        longest_ms: the longest of them, ms.
+        rebalancing_ms: how long they took together, ms, as far as the log tells; `None` if it tells it of none of them.
+        longest_ms: the longest of them, ms, likewise.
         causes: how often rebalances began, by cause.
         blocked: for whom rebalances waited, and how often.
         worst: who was out most often, and how often.
         storms: how many storms of rebalances.
         storm_ms: when the last one began, epoch ms.
         moves: how often the coordinator moved.
+        from_coordinator: whether a coordinator's log tells of it, and not only its consumers' own logs.
         verdict: sentences: how it stands, what happened, and what to change.
     """
 
@@ -73,14 +79,15 @@ class GroupSummary(msgspec.Struct, kw_only=True):
     leaves: int = 0
     leave_reasons: dict[str, int] = msgspec.field(default_factory=dict)
     rebalances: int = 0
-    rebalancing_ms: int = 0
-    longest_ms: int = 0
+    rebalancing_ms: int | None = 0
+    longest_ms: int | None = 0
     causes: dict[str, int] = msgspec.field(default_factory=dict)
     blocked: dict[str, int] = msgspec.field(default_factory=dict)
     worst: dict[str, int] = msgspec.field(default_factory=dict)
     storms: int = 0
     storm_ms: int | None = None
     moves: int = 0
+    from_coordinator: bool = False
     verdict: list[str] = msgspec.field(default_factory=list)
 
     @property
@@ -115,6 +122,7 @@ class Summary:
             if len(self._groups) > GROUPS_MAX:
                 self._groups.popitem(last=False)
         group.group_type = event.group_type or group.group_type
+        group.from_coordinator |= event.broker_id is not None or event.moved_from is not None
         match event.kind:
             case Happened.LEFT | Happened.TEMPORARILY_LEFT | Happened.REPLACED:
                 group.leaves += 1
@@ -139,7 +147,7 @@ class Summary:
                 not each.rebalancing,
                 each.empty_since_ms is None,
                 -each.kicked,
-                -each.rebalancing_ms,
+                -(each.rebalancing_ms or 0),
                 each.group_id,
             ),
         )
@@ -157,10 +165,10 @@ def name_of(event: ExplainedEvent) -> str:
 def leave_words(event: ExplainedEvent) -> str:
     """Return why a member left, in its own words where it has any."""
     if event.kind is Happened.REPLACED:
-        return "came back under the same instance id"
+        return REPLACED
     said = event.reason_text.strip().rstrip(".")
     if event.reason in {"closed", "unsubscribed"} or said in {"", "not provided"}:
-        return {"closed": "closed", "unsubscribed": "unsubscribed"}.get(event.reason, "no reason given")
+        return event.reason if event.reason in {"closed", "unsubscribed"} else UNSAID
     return said[:200]
 
 
@@ -184,8 +192,11 @@ def _add_out(group: GroupSummary, event: ExplainedEvent) -> None:
 
 def _add_rebalance(group: GroupSummary, event: ExplainedEvent) -> None:
     group.rebalances += 1
-    group.rebalancing_ms += event.duration_ms or 0
-    group.longest_ms = max(group.longest_ms, event.duration_ms or 0)
+    if event.duration_ms is not None:
+        group.rebalancing_ms = (group.rebalancing_ms or 0) + event.duration_ms
+        group.longest_ms = max(group.longest_ms or 0, event.duration_ms)
+    elif group.rebalances == 1:
+        group.rebalancing_ms = group.longest_ms = None
     group.members = 0 if event.kind is Happened.GROUP_EMPTY else event.member_count
     group.empty_since_ms = event.time_ms if group.members == 0 else None
     _count(group.causes, event.reason)

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Final
 
 from heartwheel.explain.explanation import SETTING
-from heartwheel.explain.summary import Enough, GroupSummary, Summary
+from heartwheel.explain.summary import OUR_WORDS, Enough, GroupSummary, Summary
 from heartwheel.live.phrases import count, length, moment, setting
 from heartwheel.live.why import advice
 from heartwheel.wire.explained import Happened
@@ -44,6 +44,7 @@ _BEGAN: Final = {
     "metadata_changed": "topics, partitions or subscriptions changed",
     "unknown": "of a cause that is not in the log",
 }
+_NOT_TOLD: Final = "This log tells of no removal: it is a consumer's own, and the broker's log has them all."
 _STATIC: Final = (
     "Give each member a group.instance.id of its own, so that a restart within session.timeout.ms moves no partition."
 )
@@ -74,7 +75,7 @@ def verdict_of(group: GroupSummary) -> list[str]:
         what = [f"{_times(group.kicks[Happened.PENDING_EXPIRED])} a client asked to join and did not come back."]
         do = advice("pending_timeout")[-1:]
     else:
-        what, do = ["Nobody was thrown out."], []
+        what, do = ["Nobody was thrown out." if group.from_coordinator else _NOT_TOLD], []
     return [*_stands(group), *what, *_left(group), _cost(group), *do]
 
 
@@ -134,7 +135,8 @@ def _enough(group: GroupSummary, kind: Happened, enough: Enough) -> list[str]:
 def _left(group: GroupSummary) -> list[str]:
     if not group.leaves or not (group.storms or group.empty_since_ms is not None or group.leaves >= _LEAVES_MIN):
         return []
-    reasons = [f'{number} x "{words}"' for words, number in _most(group.leave_reasons)[:_REASONS_MAX]]
+    most = _most(group.leave_reasons)[:_REASONS_MAX]
+    reasons = [f"{number} x {words}" if words in OUR_WORDS else f'{number} x "{words}"' for words, number in most]
     return [f"{count(group.leaves, 'member')} left: {', '.join(reasons)}."]
 
 

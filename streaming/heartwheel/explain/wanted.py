@@ -9,10 +9,12 @@ from fnmatch import translate
 from typing import Final
 
 from heartwheel.errors import HeartwheelError
+from heartwheel.live.phrases import moment
 from heartwheel.wire.explained import ExplainedEvent
 
 _NAMES_MAX: Final = 20_000
 _NAMED_MAX: Final = 8
+_TIMES: Final = "name a log of that time; --utc-offset says in which zone a log without one is"
 
 
 class Wanted:
@@ -59,7 +61,25 @@ class Wanted:
                 return HeartwheelError(f"no group {name!r} in this log", hint=_hint("group", name, groups))
         for name, pattern in zip(self.members, self._member_patterns, strict=True):
             if not any(pattern.fullmatch(each) for each in self._names):
-                return HeartwheelError(f"no member {name!r} in this log", hint=_hint("member", name, self._names))
+                where = "of these groups in this log" if self.groups else "in this log"
+                return HeartwheelError(f"no member {name!r} {where}", hint=_hint("member", name, self._names))
+        return None
+
+    def unread(self, first_ms: int | None, last_ms: int | None) -> HeartwheelError | None:
+        """Return an error if nothing of the time that was asked for was read.
+
+        Args:
+            first_ms: the oldest time that was read, epoch ms.
+            last_ms: the newest, epoch ms.
+        """
+        if self._since_ms is not None and last_ms is not None and last_ms < self._since_ms:
+            return HeartwheelError(
+                f"the log ends at {moment(last_ms)}, before --since ({moment(self._since_ms)})", hint=_TIMES
+            )
+        if self._until_ms is not None and first_ms is not None and first_ms >= self._until_ms:
+            return HeartwheelError(
+                f"the log begins at {moment(first_ms)}, not before --until ({moment(self._until_ms)})", hint=_TIMES
+            )
         return None
 
     def _is_about_one(self, event: ExplainedEvent) -> bool:

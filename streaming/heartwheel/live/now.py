@@ -204,7 +204,7 @@ def now_of(picture: Picture, view: View, *, now_ms: int) -> Now:
             strays=dict(strays),
             storms=[_storm_line(group_id, storm) for group_id, storm in stormy[:_STORMS_MAX]],
             trouble=groups_in_trouble(
-                picture, view.storm, now_ms=seen_ms, canary=view.show_canary, known=decides or bool(picture.log)
+                picture, view.storm, now_ms=seen_ms, canary=view.show_canary, known=decides or picture.log_tells
             ),
             canary=view.canary,
             window=_window(picture, now_ms, count_expirations(picture, canary=True)),
