@@ -11,7 +11,7 @@ import pytest
 
 from heartwheel.cli.app import run
 from heartwheel.explain.summary import GroupSummary, Summary
-from heartwheel.explain.verdicts import judged
+from heartwheel.explain.verdicts import judged, verdict_of
 from support.broker_logs import REAL, explained
 from support.scripted_log import START_MS, lines_of, member, preparing, stable
 
@@ -238,3 +238,15 @@ def test_a_page_prints_no_json(capsys: pytest.CaptureFixture[str]) -> None:
     """One of them was ignored."""
     assert run(["explain", LOG, "--page", "--json"]) == 2
     assert "give one of them" in capsys.readouterr().err
+
+
+def test_deaths_that_go_on_and_on_are_not_together() -> None:
+    """One every ten seconds in many groups is no incident, however long the chain."""
+    apart = [(number * 10, failed(f"c{number}-1", f"g{number}")) for number in range(25)]
+    assert summed(lines_of(*apart)).incidents() == []
+
+
+def test_only_a_clients_own_words_are_quoted() -> None:
+    """Why a member left is its text, or what heartwheel makes of it."""
+    group = GroupSummary(group_id="g", leaves=3, leave_reasons={"closed": 2, "tea break": 1})
+    assert '3 members left: 2 x closed, 1 x "tea break".' in verdict_of(group)

@@ -11,7 +11,7 @@ from heartwheel.live.phrases import count, length
 from heartwheel.wire.explained import ExplainedEvent, Happened
 
 WITHIN_MS: Final = 15_000
-"""How soon after one another members are out at once, ms."""
+"""How long it may be from the first of them to the last, where members are out at once, ms."""
 
 _OUTS_MAX: Final = 100_000
 _INCIDENTS_MAX: Final = 100
@@ -67,11 +67,11 @@ class Together:
         return sorted(found, key=lambda each: each.from_ms)[:_INCIDENTS_MAX]
 
     def _clusters(self) -> Iterator[list[_Out]]:
-        """Split those of each kind where none was out for a while: another timer is another cause."""
+        """Split those of each kind into stretches of `WITHIN_MS` at most: another timer is another cause."""
         cluster: list[_Out] = []
         for out in sorted(self._outs):
-            last = cluster[-1] if cluster else out
-            if out.kind is not last.kind or out.time_ms - last.time_ms > WITHIN_MS:
+            first = cluster[0] if cluster else out
+            if out.kind is not first.kind or out.time_ms - first.time_ms > WITHIN_MS:
                 yield cluster
                 cluster = []
             cluster.append(out)
