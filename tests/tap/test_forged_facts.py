@@ -180,3 +180,12 @@ def test_no_more_is_read_than_may_wait(scene: TapScene, monkeypatch: pytest.Monk
         scene.write(*(fetch(T0 + ms) for ms in range(1_000, 4_000, 500)))
         wait_for(lambda: len(_types(scene)) == 2, "both to be told")
     assert _types(scene) == ["expired", "load"]
+
+
+def test_request_of_the_future_moves_no_time(scene: TapScene) -> None:
+    """Who can write lines of a stream that both logs share does not end the time of all groups."""
+    scene.write(heartbeat(T0), fetch(T0 + 1_000), fetch(T0 + 315_360_000_000), heartbeat(T0 + 315_360_000_001))
+    scene.write(heartbeat(T0 + 2_000), fetch(T0 + 4_000), fetch(T0 + 315_360_000_002))
+    tap = scene.run(lambda: scene.topic.marks and scene.topic.marks[-1].passed_ms > T0 + 3_000)
+    newest_ms = max(mark.passed_ms for mark in scene.topic.marks)
+    assert (len(_types(scene)), newest_ms < T0 + 4_000, tap.figures.gaps, tap.figures.unreadable) == (2, True, 0, 1)

@@ -18,16 +18,13 @@ from heartwheel.explain.layouts import NEEDLE, Layout
 from heartwheel.explain.local_zone import LocalZone
 from heartwheel.explain.scanned import Scanned
 from heartwheel.tap.log_tail import Line, LogTail, Position
-from heartwheel.tap.request_log import Answered
+from heartwheel.tap.request_log import AHEAD_MS_MAX, Answered
 from heartwheel.tap.requests import code_of, group_of
 from heartwheel.wall_clock import wall_ms
 from heartwheel.wire.events import FROM_MEMBERS
 
 DISTRUST_MS: Final = 600_000
 """How long the broker's own log is not believed after a text with a line break, ms."""
-
-AHEAD_MS_MAX: Final = 60_000
-"""How far a line's time may be ahead of this machine's clock, ms."""
 
 _WAITING_MAX: Final = 100_000
 """Of how many facts that wait for their time on, no more is read."""

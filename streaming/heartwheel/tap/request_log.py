@@ -14,6 +14,10 @@ import msgspec
 from heartwheel.explain.layouts import Layout, Message
 from heartwheel.explain.local_zone import LocalZone
 from heartwheel.tap.log_tail import Line
+from heartwheel.wall_clock import wall_ms
+
+AHEAD_MS_MAX: Final = 60_000
+"""How far a line's time may be ahead of this machine's clock, ms."""
 
 NEEDLE: Final = "Completed request:"
 """What every line of the request logger has before its JSON."""
@@ -95,6 +99,7 @@ class RequestLog:
         newest_ms: when the newest line was logged, epoch ms; -1 before the first one.
         lines: how many lines of the logger were read.
         unreadable: how many lines of group requests could not be read.
+        ahead_ms: the time of the newest line that claims one to come, and counts for nothing, epoch ms; -1 if none did.
     """
 
     def __init__(self, zone: LocalZone | None = None) -> None:
@@ -102,6 +107,7 @@ class RequestLog:
         self.newest_ms = -1
         self.lines = 0
         self.unreadable = 0
+        self.ahead_ms = -1
 
     def time_of(self, line: bytes) -> int | None:
         """Return when a line was logged, epoch ms; `None` for one that is not of the logger."""
@@ -113,9 +119,13 @@ class RequestLog:
     def _message(self, line: bytes) -> Message | None:
         """Return what a line of the logger says; `None` if it cannot be read, whatever a client has put into it."""
         try:
-            return next(self._layout.read(line), None)
+            message = next(self._layout.read(line), None)
         except Exception:  # noqa: BLE001 - no line ends a tap: it is counted by `read`
             return None
+        if message is not None and message.time_ms is not None and message.time_ms > wall_ms() + AHEAD_MS_MAX:
+            self.ahead_ms = message.time_ms
+            return None
+        return message
 
     def first_time(self, lines: Sequence[Line]) -> int | None:
         """Return when the first of some lines was logged that is of the logger, epoch ms; `None` if none is."""

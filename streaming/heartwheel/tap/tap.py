@@ -128,6 +128,7 @@ class Tap:
         self.requests = RequestLog(plan.zone)
         self.classic: dict[str, None] = {}
         self.figures = Figures()
+        self.ahead_said = False
         self.ending = threading.Event()
 
     def stop(self) -> None:
@@ -248,6 +249,7 @@ class Life:
     def _pass_on(self, lines: list[Line]) -> None:
         """Pass on lines without a pause between them, and what the coordinator's own log said meanwhile."""
         self._note_time(lines)
+        self._report_ahead()
         events = []
         for line in lines:
             event = self._event_or_none(line)
@@ -282,6 +284,15 @@ class Life:
             self._figures.failed += 1
             self._report(self._figures.failed, line, f"could not be handled: {type(error).__name__}: {error}"[:300])
         return None
+
+    def _report_ahead(self) -> None:
+        """Report once that lines claim a time to come."""
+        if self._log.ahead_ms >= 0 and not self._tap.ahead_said:
+            self._tap.ahead_said = True
+            self._tap.said(
+                f"{self._plan.request_log} has lines more than a minute ahead of this machine's clock, which count for "
+                f"nothing, one of {self._log.ahead_ms} (epoch ms); hint: --utc-offset names the logs' time zone"
+            )
 
     def _report(self, number: int, line: Line, words: str) -> None:
         if number <= _REPORTS_MAX:
