@@ -126,3 +126,19 @@ def test_a_member_of_another_group(capsys: pytest.CaptureFixture[str]) -> None:
     """The log has it: only the groups that were asked for do not."""
     assert run(["explain", str(REAL / "server.log"), "--group", "orders", "--member", "billing-1"]) == 1
     assert "no member 'billing-1' of these groups" in capsys.readouterr().err
+
+
+def test_groups_whose_size_no_line_tells_are_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """All members of a group with epochs that began before the log may be gone: that is not known, and said so."""
+    log = tmp_path / "server.log"
+    log.write_text(
+        lines_of(
+            (1, "[GroupId alerts] Member Zk3yQq0TSVuRW1yU3oCQeg fenced from the group because the member session expired."),
+            (1, "[GroupId alerts] Bumped group epoch to 42."),
+            new=True,
+        )
+        + lines_of((2, stable(3, "known")))
+    )  # fmt: skip
+    assert run(["explain", str(log)]) == 0
+    out = capsys.readouterr().out
+    assert "Groups without members at the end of the log: none; not known of: alerts." in out

@@ -131,8 +131,11 @@ def _answers(sums: Summary, groups: list[GroupSummary]) -> Iterator[tuple[str, s
         for group in groups
         if group.empty_since_ms is not None
     ]
-    if empty:
-        yield "Groups without members at the end of the log", f"{', '.join(empty)}."
+    unknown = [group.group_id for group in groups if group.members is None and group.kicked and group.from_coordinator]
+    if empty or unknown:
+        more = f" and {len(unknown) - _CALM_MAX} more" if len(unknown) > _CALM_MAX else ""
+        rest = f"; not known of: {', '.join(unknown[:_CALM_MAX])}{more}" if unknown else ""
+        yield "Groups without members at the end of the log", f"{', '.join(empty) or 'none'}{rest}."
     for incident in sums.incidents():
         yield f"Together at {moment(incident.from_ms)}", incident.words
     if sums.brokers:
