@@ -61,6 +61,7 @@ def test_an_expiration_has_only_what_the_log_says(page: LogPage) -> None:
     assert rows["midway"]["returned_ms"] == START_MS + 59_000
     csv = httpx.get(f"{page.url}api/expirations.csv").text
     assert ",0,0," not in csv
+    assert "2026-11-22T02:12:40.000," in csv  # the log names no zone
 
 
 @pytest.mark.parametrize(

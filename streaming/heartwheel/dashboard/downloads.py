@@ -8,6 +8,7 @@ import io
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
@@ -45,19 +46,19 @@ def csv_text(rows: Iterable[Expiration]) -> str:
     return _written([COLUMNS]) + _csv(rows)
 
 
-def _csv(rows: Iterable[Expiration]) -> str:
+def _csv(rows: Iterable[Expiration], zone: str = "Z") -> str:
     names = Expiration.__struct_fields__
     return _written(
-        [_cell(getattr(row, name)) for name in names] + [_readable(getattr(row, name)) for name in _TIMES]
+        [_cell(getattr(row, name)) for name in names] + [_readable(getattr(row, name), zone) for name in _TIMES]
         for row in rows
     )
 
 
-def _readable(at_ms: int | None) -> str:
-    """Write a time as ISO 8601 in UTC, to the millisecond; nothing if it is not known."""
+def _readable(at_ms: int | None, zone: str) -> str:
+    """Write a time as ISO 8601 with its zone, to the millisecond; nothing if it is not known."""
     if at_ms is None or not 0 <= at_ms <= _LAST_MS:
         return ""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", zone)
 
 
 def _written(lines: Iterable[Sequence[object]]) -> str:
@@ -128,11 +129,11 @@ class Kind(NamedTuple):
     pieces: Callable[[Sequence[Expiration]], Iterator[bytes]]
 
 
-def _csv_pieces(rows: Sequence[Expiration]) -> Iterator[bytes]:
+def _csv_pieces(rows: Sequence[Expiration], zone: str = "Z") -> Iterator[bytes]:
     # The mark at the start is how spreadsheets know that it is UTF-8.
     yield f"\ufeff{csv_text(())}".encode()
     for at in range(0, len(rows), ROWS_A_PIECE):
-        yield _csv(rows[at : at + ROWS_A_PIECE]).encode()
+        yield _csv(rows[at : at + ROWS_A_PIECE], zone).encode()
 
 
 def _json_pieces(rows: Sequence[Expiration]) -> Iterator[bytes]:
@@ -144,6 +145,9 @@ def _json_pieces(rows: Sequence[Expiration]) -> Iterator[bytes]:
 
 CSV: Final = Kind("expirations.csv", "text/csv", _csv_pieces)
 """A CSV file."""
+
+CSV_NO_ZONE: Final = Kind("expirations.csv", "text/csv", partial(_csv_pieces, zone=""))
+"""Likewise, of a log that names no zone: its times are as it has them, without a Z."""
 
 JSON_FILE: Final = Kind("expirations.json", JSON, _json_pieces)
 """A JSON file: a list of expirations."""

@@ -8,7 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from heartwheel.dashboard.deps import Deps
-from heartwheel.dashboard.downloads import CSV, JSON_FILE, Download
+from heartwheel.dashboard.downloads import CSV, CSV_NO_ZONE, JSON_FILE, Download
 from heartwheel.dashboard.queries import (
     AtRiskQuery,
     ExpirationQuery,
@@ -78,7 +78,9 @@ def expirations(deps: Deps, query: ExpirationsQuery) -> ExpirationPage:
 
 def expirations_csv(deps: Deps, query: MatchQuery) -> Response:
     """Return all expirations that match, as CSV."""
-    return Download(deps.downloads, lambda: _rows(deps, query), CSV)
+    report = deps.picture.log_report
+    kind = CSV_NO_ZONE if report is not None and report.zone_assumed else CSV
+    return Download(deps.downloads, lambda: _rows(deps, query), kind)
 
 
 def expirations_json(deps: Deps, query: MatchQuery) -> Response:
