@@ -407,3 +407,11 @@ def test_kafka_that_is_away_loses_the_beat() -> None:
     with beats("orders", sender=KafkaSender("127.0.0.1:9", timeout_s=0.2)) as beat:
         wait_until(lambda: beat.lost, "the beat is lost")
     assert beat.acknowledged == 0
+
+
+@pytest.mark.parametrize("long", ["30d", "25d", 2**31])
+def test_duration_beyond_the_limit_is_called_too_long(long: str | int) -> None:
+    """A duration that is well written and too long is told the limit, and not that it is no duration."""
+    assert parse_duration_ms("24d") == 24 * 86_400_000
+    with pytest.raises(ValueError, match="is too long a duration: at most 24d"):
+        parse_duration_ms(long)

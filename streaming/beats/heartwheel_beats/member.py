@@ -16,6 +16,7 @@ JOB_RUN: Final = "job-run"
 """The client id of a job while it runs."""
 
 _MS_PER_UNIT: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION_MS_MAX: Final = 2**31 - 1
 _REASON_CHARS_MAX: Final = 200
 
 
@@ -26,11 +27,13 @@ def parse_duration_ms(value: str | int) -> int:
         The duration in milliseconds, at least 1.
 
     Raises:
-        ValueError: it is no duration.
+        ValueError: it is no duration, or one longer than 24 days, which no session timeout can hold.
     """
     match = re.fullmatch(r"(\d{1,12}) ?(ms|s|m|h|d)?", str(value).strip(), re.ASCII)
     duration_ms = int(match[1]) * _MS_PER_UNIT[match[2] or "ms"] if match else 0
-    if not 0 < duration_ms < 2**31:
+    if duration_ms > _DURATION_MS_MAX:
+        raise ValueError(f"{value!r} is too long a duration: at most 24d")
+    if not duration_ms:
         raise ValueError(f'{value!r} is no duration such as "500ms", "30s" or "5m"')
     return duration_ms
 
