@@ -11,7 +11,7 @@ STAMP := $(VENV)/.installed
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help setup classes demo test proof bench scale rivals fuzz simulate mutants faults soak screenshots check format lock clean \
+.PHONY: help setup classes demo test proof bench scale rivals fuzz simulate rows mutants faults soak screenshots check format lock clean \
   audit-deps sbom pin-images
 
 help: ## list the targets
@@ -82,6 +82,9 @@ fuzz: $(STAMP) ## throw hostile records at decoders and shards, and lines at exp
 
 simulate: $(STAMP) ## histories from seeds; SEEDS=100000 or SEEDS=500..900 says which; SEED=7 tells that one
 	@$(BIN)/python -m heartwheel.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),1000)) $(ARGS)
+
+rows: $(STAMP) ## digests of what is decided and explained, to compare before and after a change; SEEDS=5000
+	@PYTHONPATH=tests $(BIN)/python -m benchmarks.rows_digest --seeds $(or $(SEEDS),5000)
 
 mutants: $(STAMP) ## put mistakes into a copy of the engine; each must fail its test; ARGS="-k clock" picks some
 	@PYTHONPATH=tests $(BIN)/python -m mutation $(ARGS)

@@ -16,6 +16,7 @@ from heartwheel.simulation.oracle import Log
 from heartwheel.simulation.plan import Outage, Plan, Trouble
 from heartwheel.simulation.population import feed
 from heartwheel.simulation.story import Story
+from heartwheel.simulation.survey import survey
 from heartwheel.simulation.ticker import Ticker
 from heartwheel.simulation.topic import Topic
 from heartwheel.spark import state_function
@@ -189,6 +190,15 @@ def test_seeds_are_a_count_or_a_range(capsys: pytest.CaptureFixture[str]) -> Non
         out = capsys.readouterr().out
         assert f"{count} histories, 0 broke a promise" in out
         assert "  batch" in out
+
+
+def test_the_digest_of_rows_is_that_of_every_row_wherever_it_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same histories have the same digest in one process and in two; a row that says less has another one."""
+    alone = survey(range(12), workers=0).rows
+    assert survey(range(12), workers=2).rows == alone
+    assert simulate(11).rows == (alone - survey(range(11), workers=0).rows) % (1 << 128)
+    monkeypatch.setattr(state_function, "topic_of", lambda _: None)
+    assert survey(range(12), workers=0).rows != alone
 
 
 @pytest.mark.parametrize("seed", [1899, 21488, 26338])

@@ -48,7 +48,7 @@ def _survey(seeds: Sequence[int], workers: int) -> int:
     progress = _Progress(len(seeds))
     done = survey(seeds, workers=workers, tell=progress.show)
     _print("", *(f"{count:>11,}  {name}" for name, count in sorted(done.seen.items())), "")
-    _print(f"{done.seeds:,} histories, {len(done.failures)} broke a promise")
+    _print(f"{done.seeds:,} histories, {len(done.failures)} broke a promise, digest of all rows {done.rows:032x}")
     return 1 if done.failures else 0
 
 

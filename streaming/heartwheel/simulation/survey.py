@@ -44,11 +44,13 @@ class Survey(NamedTuple):
         seeds: how many.
         failures: those that broke a promise.
         seen: what happened in all of them, by name.
+        rows: the digests of their rows, added up modulo 2**128.
     """
 
     seeds: int
     failures: list[Failure]
     seen: Counter[str]
+    rows: int = 0
 
 
 def survey(seeds: Sequence[int], *, workers: int, tell: Callable[[Survey], None] | None = None) -> Survey:
@@ -82,7 +84,8 @@ def _mapper(workers: int) -> Iterator[Callable[..., Iterable[Survey]]]:
 
 
 def _add(one: Survey, other: Survey) -> Survey:
-    return Survey(one.seeds + other.seeds, one.failures + other.failures, one.seen + other.seen)
+    rows = (one.rows + other.rows) % (1 << 128)
+    return Survey(one.seeds + other.seeds, one.failures + other.failures, one.seen + other.seen, rows)
 
 
 def try_seed(seed: int) -> Survey:
@@ -91,7 +94,7 @@ def try_seed(seed: int) -> Survey:
         history = simulate(seed)
     except Exception as error:  # noqa: BLE001 - whatever it is, the seed that shows it must be named
         return Survey(1, [Failure(seed, [Problem("all", f"{type(error).__name__}: {error}")])], Counter())
-    return Survey(1, [Failure(seed, history.problems)] if history.problems else [], history.seen)
+    return Survey(1, [Failure(seed, history.problems)] if history.problems else [], history.seen, history.rows)
 
 
 def _simulate_all(seeds: Sequence[int]) -> Survey:
