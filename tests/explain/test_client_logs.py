@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from heartwheel.cli.app import run
-from heartwheel.wire.explained import ExplainedEvent, Happened
+from heartwheel.explain.page import LogPage
+from heartwheel.explain.shown import REASONS
+from heartwheel.settings import Settings
+from heartwheel.settings.models import DashboardSettings
+from heartwheel.wire.explained import KICKS, ExplainedEvent, Happened
 from support.scripted_log import START_MS, lines_of, member, read, stable, stamp
 
 CONTEXT = "[Consumer clientId=orders-2, groupId=orders]"
@@ -123,6 +129,39 @@ def test_a_brokers_log_is_no_clients(tmp_path: Path) -> None:
     assert [event.kind for event in events] == ["rebalance", "rebalance", "poll_timeout", "poll_timeout", "rebalance"]
     assert [event.evidence.file[-5] for event in events] == ["2", "1", "2", "1", "2"]
     assert scanned.others == {str(tmp_path / "broker-2.log"): "consumer"}
+
+
+def test_a_removal_is_on_the_page(tmp_path: Path) -> None:
+    """Who heard only from UNKNOWN_MEMBER_ID that it was out is a row, with a reason and a place in its own log."""
+    text = java((5, "Resetting generation and member id due to: encountered UNKNOWN_MEMBER_ID from HEARTBEAT response"))
+    names, events, scanned = read(tmp_path, text)
+    with LogPage(Settings(dashboard=DashboardSettings(port=0)), names) as page:
+        page.take(events, scanned)
+        (row,) = httpx.get(f"{page.url}api/expirations").json()["rows"]
+        only = httpx.get(f"{page.url}api/expirations", params={"reason": "not_a_member"}).json()
+        sentence = httpx.get(f"{page.url}api/now").json()["health"]["sentence"]
+    assert (row["group_id"], row["client_id"], row["reason"]) == ("orders", "orders-2", "not_a_member")
+    assert row["member_id"] == "orders-2"  # this log does not name its id
+    assert row["evidence"] == f"{names[0]}:1"
+    assert "UNKNOWN_MEMBER_ID" in row["explanation"][0]
+    assert not [words for words in row["explanation"] if "broker's log says so" in words]
+    assert only["matched"] == 1
+    assert sentence.startswith(f"From a consumer's own log: {names[0]}")
+    assert "1 of 1 line is about groups" in sentence
+
+
+def test_each_removal_has_a_name_on_the_page() -> None:
+    """Whatever ends a membership is a row of page Expired, under a reason that the page and its documentation name."""
+    out = KICKS | {Happened.POLL_TIMEOUT, Happened.PENDING_EXPIRED}
+    assert set(REASONS) == out
+    root = Path(__file__).parents[2]
+    words = (root / "streaming/heartwheel/dashboard/page/js/words.js").read_text()
+    table = (root / "docs/dashboard.md").read_text()
+    for reason in REASONS.values():
+        assert f"  {reason}: {{" in words
+        label = re.search(rf'  {reason}: {{\s*label: "([^"]+)"', words)
+        assert label is not None
+        assert f"| {label[1]} |" in table
 
 
 def test_a_person_reads_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from heartwheel.live.phrases import ago, count, length, setting
 from heartwheel.live.why import why
 from heartwheel.wire.events import JOB, JOB_RUN
-from heartwheel.wire.verdicts import ExpiryReason
+from heartwheel.wire.verdicts import ENGINE_REASONS, ExpiryReason
 from support.output_rows import expired
 
 WORDS = {
@@ -23,7 +23,7 @@ WORDS = {
 }
 
 
-@pytest.mark.parametrize("reason", ExpiryReason)
+@pytest.mark.parametrize("reason", ENGINE_REASONS)
 def test_every_reason_is_explained(reason: ExpiryReason) -> None:
     """What was missing, for how long, Kafka's setting that governs it, what to look at, how late it was known."""
     sentences = why(expired("g", "m", reason=reason.value))

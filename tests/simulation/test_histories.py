@@ -16,7 +16,7 @@ from heartwheel.simulation.faults import Step
 from heartwheel.simulation.fed_partition import Aside
 from heartwheel.simulation.feed_plan import Woe
 from heartwheel.wire.events import RejectCause
-from heartwheel.wire.verdicts import TRIGGER_TYPES, Cause, ExpiryReason
+from heartwheel.wire.verdicts import ENGINE_REASONS, TRIGGER_TYPES, Cause, ExpiryReason
 
 HALVES: Final = (range(500), range(500, 1_000))
 """The histories of every test run; `make simulate` takes as many as are wanted."""
@@ -63,7 +63,7 @@ _AT_LEAST: Final = {
                 "stale",
             )
         ),
-        *(f"expired {reason}" for reason in ExpiryReason if reason not in _NEVER_THERE),
+        *(f"expired {reason}" for reason in ENGINE_REASONS if reason not in _NEVER_THERE),
         *(name for name in TRIGGER_TYPES.values() if name not in _CONVERSIONS),
         *(f"driver clock {how}" for how in ("right", "behind", "drifts", "steps back", "steps forward")),
         *(f"fault {what}" for what in ("duplicate record", "stall", "unload", "load", "task retried")),

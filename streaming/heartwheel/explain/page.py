@@ -12,7 +12,7 @@ from heartwheel.explain.scan import Scanned
 from heartwheel.explain.shown import rows_of_log
 from heartwheel.explain.summary import Summary
 from heartwheel.http_server.served import Served
-from heartwheel.live.phrases import moment
+from heartwheel.live.phrases import count, moment
 from heartwheel.live.picture import Picture
 from heartwheel.settings import Settings
 from heartwheel.wall_clock import wall_ms
@@ -76,11 +76,13 @@ class LogPage(Served):
     def _sentence(self, scanned: Scanned | None) -> str:
         names = ", ".join(self._names[:3]) + (f" and {len(self._names) - 3} more" if len(self._names) > 3 else "")
         if scanned is None:
-            return f"Reading the broker's log: {names}."
+            return f"Reading the log: {names}."
         last = ""
         if scanned.last_ms is not None:
             zone = "" if scanned.zone_assumed else " UTC"
             last = f", up to {moment(scanned.last_ms)}{zone}"
         doing = "Following" if self._follows else "From"
-        read = f"{scanned.coordinator_lines:,} of {scanned.lines:,} lines are about groups"
-        return f"{doing} the broker's log: {names}{last}. {read}."
+        whose = "a consumer's own log" if scanned.client_lines and not scanned.coordinator_lines else "the broker's log"
+        about = scanned.coordinator_lines + scanned.client_lines
+        read = f"{about:,} of {count(scanned.lines, 'line')} {'is' if about == 1 else 'are'} about groups"
+        return f"{doing} {whose}: {names}{last}. {read}."

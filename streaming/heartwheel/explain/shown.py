@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from heartwheel.explain.summary import name_of
 from heartwheel.live.expiration import FROM_A_LOG, LoggedExpiration, LoggedTrigger
 from heartwheel.live.topic_rows import Source, TopicRow
 from heartwheel.wire.explained import ExplainedEvent, Happened
@@ -20,8 +21,9 @@ REASONS: Final = {
     Happened.PENDING_EXPIRED: ExpiryReason.PENDING_TIMEOUT,
     Happened.REVOCATION_TIMEOUT: ExpiryReason.REVOCATION_TIMEOUT,
     Happened.POLL_TIMEOUT: ExpiryReason.POLL_TIMEOUT,
+    Happened.REMOVED: ExpiryReason.NOT_A_MEMBER,
 }
-"""What ends a member by a timer, and how page Expired names it."""
+"""What ends a membership, and how page Expired names it."""
 
 
 def rows_of_log(events: Iterable[ExplainedEvent]) -> Iterator[TopicRow]:
@@ -52,11 +54,11 @@ def _topic_row(source: Source, event: ExplainedEvent, row: LoggedExpiration | Tr
 
 def _expiration(event: ExplainedEvent) -> LoggedExpiration:
     of_session = event.kind in {Happened.EXPIRED, Happened.PENDING_EXPIRED}
-    said = f"The broker's log says so: {event.evidence.file}, line {event.evidence.line}."
+    said = f"The log says so: {event.evidence.file}, line {event.evidence.line}."
     return LoggedExpiration(
         id=_id(event, "expired"),
         group_id=event.group_id,
-        member_id=event.member_id or "",
+        member_id=event.member_id or name_of(event),  # a consumer's own log need not name it
         group_instance_id=event.group_instance_id,
         client_id=event.client_id,
         client_host=event.client_host,

@@ -13,7 +13,7 @@ from heartwheel.live.topic_rows import TopicRow
 from heartwheel.metrics import catalogue
 from heartwheel.metrics.families import counter, histogram
 from heartwheel.metrics.groups import GroupLabels
-from heartwheel.wire.verdicts import TRIGGER_TYPES, Cause, ExpirationRow, ExpiryReason, Kind, TriggerRow
+from heartwheel.wire.verdicts import ENGINE_REASONS, TRIGGER_TYPES, Cause, ExpirationRow, Kind, TriggerRow
 
 LATENESS_BUCKETS_S: Final = (0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.5, 10.0, 15.0, 30.0, 60.0, 300.0)
 """Upper bounds of latenesses, seconds; the objective is one more, so that what was in time is counted exactly."""
@@ -50,7 +50,7 @@ class VerdictCounters:
         self._canary_prefix, self._since_ms = canary_prefix, since_ms
         self._labels = GroupLabels(groups_max)
         self._seen = Seen(_IDS_MAX)
-        self._expirations = counter(catalogue.EXPIRATIONS, registry, values=ExpiryReason)
+        self._expirations = counter(catalogue.EXPIRATIONS, registry, values=ENGINE_REASONS)
         self._group_expirations = counter(catalogue.GROUP_EXPIRATIONS, registry)
         self._lateness = histogram(catalogue.LATENESS, registry, buckets=lateness_buckets(objective_ms))
         self._rebalances = counter(catalogue.REBALANCES, registry, values=Cause)

@@ -57,6 +57,13 @@ class ExpiryReason(enum.StrEnum):
     """The member itself left, as it was over its poll interval: it said so, or came back under the same id."""
     WORKER_FAILED = "worker_failed"
     """Of presence groups: its process crashed or was killed, or a check of it failed; `failure` has which."""
+    NOT_A_MEMBER = "not_a_member"
+    """Only of a consumer's own log: the answer to a request said that the coordinator no longer knew it, such as
+    UNKNOWN_MEMBER_ID. Which timer had removed it is in the broker's log alone."""
+
+
+ENGINE_REASONS: Final = tuple(reason for reason in ExpiryReason if reason is not ExpiryReason.NOT_A_MEMBER)
+"""The reasons that the engine gives."""
 
 
 POLL_TIMEOUT_WORDS: Final = "poll timeout"

@@ -24,7 +24,7 @@ const expired = {
     twoLines((row) => ({
       first: clock(row.deadline_ms),
       title: `deadline ${utc(row.deadline_ms)}`,
-      second: isLogged(row) ? "the broker's log" : `seen ${timeOfDay(row.last_seen_ms)}`,
+      second: isLogged(row) ? "the log" : `seen ${timeOfDay(row.last_seen_ms)}`,
       titleSecond: isLogged(row) ? row.evidence : `last seen ${utc(row.last_seen_ms)}`,
     })),
 };

@@ -37,6 +37,11 @@ const REASONS = {
     icon: "hourglass",
     long: "Revocation timeout: it did not give up partitions in time.",
   },
+  not_a_member: {
+    label: "Unknown member",
+    icon: "door",
+    long: "Unknown member: the coordinator no longer knew this consumer. Why it was removed is in the broker's log.",
+  },
   new_member_timeout: {
     label: "Gave up joining",
     icon: "clock",

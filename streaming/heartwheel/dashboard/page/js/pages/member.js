@@ -158,7 +158,7 @@ const decided = (last) => [
 const logged = (last) => [
   ["Out", time(last.deadline_ms, { tenths: true })],
   ["Its timeout", last.session_timeout_ms ? duration(last.session_timeout_ms) : "not in the log"],
-  ["From", ["the broker's log, ", h("span", { class: "mono wrap" }, last.evidence)], "wide"],
+  ["From", ["the log, ", h("span", { class: "mono wrap" }, last.evidence)], "wide"],
 ];
 
 /**
