@@ -205,8 +205,8 @@ def test_csv_is_readable_by_people() -> None:
     picture = Picture()
     picture.apply(topic_rows(expired("g", "m", T0)), now_ms=T0)
     (row,) = csv.DictReader(io.StringIO(csv_text(picture.window.rows), newline=""))
-    assert (row["deadline_ms"], row["deadline_utc"]) == (str(T0), "2026-11-18T11:06:40.000Z")
-    assert (row["returned_ms"], row["returned_utc"], row["explanation"], row["evidence"]) == ("", "", "", "")
+    assert (row["deadline_ms"], row["deadline_time"]) == (str(T0), "2026-11-18T11:06:40.000Z")
+    assert (row["returned_ms"], row["returned_time"], row["explanation"], row["evidence"]) == ("", "", "", "")
     told = msgspec.structs.replace(picture.window.rows[0], explanation=("It left.", "By itself."))
     (row,) = csv.DictReader(io.StringIO(csv_text([told]), newline=""))
     assert row["explanation"] == "It left. By itself."

@@ -21,8 +21,12 @@ from heartwheel.live.expiration import Expiration
 
 _TIMES: Final = ("last_seen_ms", "deadline_ms", "detected_ms", "append_ms", "returned_ms")
 
-COLUMNS: Final = (*Expiration.__struct_fields__, *(f"{name.removesuffix('_ms')}_utc" for name in _TIMES))
-"""The columns of the CSV file, in their order: all fields, and the times once more as people read them."""
+COLUMNS: Final = (*Expiration.__struct_fields__, *(f"{name.removesuffix('_ms')}_time" for name in _TIMES))
+"""The columns of the CSV file, in their order: all fields, and the times once more as people read them.
+
+A time ends with Z if it is UTC. One without Z is as the log has it, which names no zone; so no column is named after a
+zone.
+"""
 
 DOWNLOADS_MAX: Final = 4
 """Most downloads at once."""
