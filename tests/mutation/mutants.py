@@ -1400,6 +1400,23 @@ MUTANTS: Final = (
         "P2",
         "tests/beats/test_beats.py::test_a_process_that_ends_without_a_word_does_not_leave",
     ),
+    Mutant(
+        "a failure that a worker's thread has reported is reported again at its end",
+        "streaming/beats/heartwheel_beats/beating.py",
+        "                self._failed = failed\n",
+        "                self._failed = False\n",
+        "P3",
+        "tests/beats/test_beats_at_once.py::test_an_end_just_after_a_failure_was_reported_does_not_repeat_it",
+    ),
+    Mutant(
+        "a failure that came too late to be sent counts as reported",
+        "streaming/beats/heartwheel_beats/beating.py",
+        "            if not self.beating or (failed and self._failed):\n                return True\n",
+        "            if not self.beating or (failed and self._failed):\n"
+        "                self._failed = failed\n                return True\n",
+        "P2",
+        "tests/beats/test_beats_at_once.py::test_an_end_just_before_a_failure_is_reported_says_it",
+    ),
     # -- crowds
     Mutant(
         "a static member comes in with a crowd as if it were new",

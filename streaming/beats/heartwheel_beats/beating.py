@@ -297,25 +297,23 @@ class Beats:
             return min(_LOOK_S, self._interval_s)
         if not self._send(self.member.heartbeat()):
             return min(_RETRY_S, self._interval_s)
-        self._failed = False
         return self._interval_s
 
     def _give_up(self) -> None:
         """Report a worker that is over its limit, or has been held for too long, as failed, once."""
         is_time = self._overdue or (self._give_up_s is not None and time.monotonic() >= self._give_up_s)
-        if self._failed or not is_time:
-            return
-        if self._send(self.member.fail(self._overdue or self._held)):
-            self._failed = True
-        else:
+        if is_time and not self._send(self.member.fail(self._overdue or self._held), failed=True):
             self._wake.wait(_RETRY_S)
 
-    def _send(self, value: bytes) -> bool:
+    def _send(self, value: bytes, *, failed: bool = False) -> bool:
+        """Send a record, unless it has ended or the failure was reported before; return whether nothing was lost."""
         with self._sending:
-            return self._send_alone(value) if self.beating else True
-
-    def _send_alone(self, value: bytes) -> bool:
-        return self._try(value) is None
+            if not self.beating or (failed and self._failed):
+                return True
+            sent = self._try(value) is None
+            if sent:  # before another thread may send: the end goes by what was said last
+                self._failed = failed
+            return sent
 
     def _try(self, value: bytes) -> Exception | None:
         """Send a record; return why it was lost, if it was."""
