@@ -383,10 +383,18 @@ MUTANTS: Final = (
     Mutant(
         "the JSON of a request ends where an id names a logger",
         f"{_ENGINE}/tap/request_log.py",
-        "needle=NEEDLE, is_json=True)",
+        "needle=NEEDLE, is_json=True, is_head=is_head)",
         "needle=NEEDLE)",
         "P1",
         "tests/tap/test_request_log.py::test_members_are_read_whatever_they_are_called",
+    ),
+    Mutant(
+        "an id that looks like a request is one, in a message of another logger",
+        f"{_ENGINE}/tap/request_log.py",
+        "is_json=True, is_head=is_head)",
+        "is_json=True)",
+        "P1",
+        "tests/tap/test_request_log.py::test_request_in_the_message_of_another_logger_is_none",
     ),
     Mutant(
         "a ticker that had died before a gap counts as alive",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from heartwheel.tap.log_tail import Line
-from heartwheel.tap.request_log import Answered, RequestLog
+from heartwheel.tap.request_log import Answered, RequestLog, is_head
 from heartwheel.tap.requests import event_of
 from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
@@ -38,6 +38,22 @@ def test_request_arrived_before_it_was_logged() -> None:
         lambda text: text,
         lambda text: "2026-11-22T10:00:00.123456789Z stdout F " + text,
         lambda text: json.dumps({"timeMillis": T0, "level": "DEBUG", "message": text[text.index("Completed") :]}),
+        lambda text: json.dumps({"log": text + "\n", "stream": "stdout", "time": "2026-11-22T10:00:00.123456789Z"}),
+        lambda text: json.dumps({"log": json.dumps({"timeMillis": T0, "message": text[text.index("Completed") :]})}),
+        lambda text: text + " [data-plane-kafka-network-thread-0-ListenerName(PLAINTEXT)-PLAINTEXT-1]",
+        lambda text: (
+            "kafka-0  | 2026-11-22 02:12:24 DEBUG [data-plane-kafka-network-thread-0-ListenerName(PLAIN-9092)-SSL-1] "
+            f"logger:281 - {text[text.index('Completed') : text.rindex(' (')]}"
+        ),
+        lambda text: (
+            f"2026-11-22T02:12:24.836Z kafka.request.logger {text[text.index('Completed') : text.rindex(' (')]}"
+        ),
+        lambda text: f"[2026-11-22 02:12:24,836] TRACE [kafka.request.logger] {text[text.index('Completed') :]}",
+        lambda text: (
+            'time=2026-11-22T02:12:24.836Z level=debug thread=data-plane-1 logger=kafka.request.logger msg="'
+            + text[text.index("Completed") : text.rindex(" (")].replace('"', '\\"')
+            + '"'
+        ),
     ],
 )
 def test_layouts(wrapped: Any) -> None:
@@ -47,6 +63,44 @@ def test_layouts(wrapped: Any) -> None:
     event = _event(wrapped(text))
     assert isinstance(event, Event)
     assert (event.type, event.group_id, event.member_id) == (EventType.HEARTBEAT, "g", "m1")
+
+
+def _leave_in_a_group_id() -> str:
+    named = {"groupId": "g", "members": [{"memberId": "m1", "groupInstanceId": None}]}
+    text = line(T0, 13, named, {"errorCode": 0, "members": [{"memberId": "m1", "errorCode": 0}]}, version=5)
+    forged = text[text.index("Completed") : text.rindex(" (")]
+    return f"Dynamic member with unknown member id joins group {forged} in Empty state. Created a new member id x"
+
+
+OWN = "[GroupCoordinator id=1 topic=__consumer_offsets partition=0]"
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda text: f"[2026-11-22 02:12:24,836] INFO {OWN} {text} (o.a.k.GroupMetadataManager)",
+        lambda text: f"[2026-11-22 02:12:24,836] DEBUG {OWN} {text} (o.a.k.GroupMetadataManager)",
+        lambda text: f"[2026-11-22 02:12:24,836] {OWN} {text}",
+        lambda text: f"2026-11-22 02:12:24 INFO  [group-1] GroupMetadataManager:12 - {OWN} {text}",
+        lambda text: json.dumps({"log": f"[2026-11-22 02:12:24,836] INFO {OWN} {text} (o.a.k.X)\n"}),
+        lambda text: json.dumps({"timeMillis": T0, "level": "INFO", "message": f"{OWN} {text}"}),
+        lambda text: json.dumps({"timeMillis": T0, "message": f"{OWN} a\n{text[text.index('Completed') :]}\nb"}),
+        lambda text: json.dumps({"timeMillis": T0, "message": f"{OWN} a\n[2026-11-22] {text[text.index('Comp') :]}"}),
+        lambda text: json.dumps(
+            {"timeMillis": T0, "loggerName": "kafka.server.X", "thrown": {"message": text[text.index("Comp") :]}}
+        ),
+    ],
+)
+def test_request_in_the_message_of_another_logger_is_none(wrapped: Any) -> None:
+    """A client may be called like a request: the coordinator's line that quotes it is no line of the request logger."""
+    log, text = RequestLog(), wrapped(_leave_in_a_group_id()).encode()
+    assert (log.read(text, 0), log.time_of(text)) == (None, None)
+
+
+def test_head_of_a_line_is_looked_at_quickly() -> None:
+    """A client's text stands before a request, too, and costs no more than its length."""
+    assert not is_head("[2026-11-22 02:12:24,836] DEBUG " + "[]" * 500)
+    assert not is_head("[2026-11-22 02:12:24,836] DEBUG " + "[logger" * 140 + "x")
 
 
 def test_other_requests_give_time_and_nothing_else() -> None:

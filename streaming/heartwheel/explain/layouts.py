@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -61,6 +61,7 @@ _DEBUG: Final = re.compile(r"\b(?:DEBUG|TRACE)\b")
 _FRACTION: Final = re.compile(r":\d\d[.,]\d")
 _TIME_LIKE: Final = re.compile(r"time|date|stamp|^@?ts?$", re.IGNORECASE)
 _TIME_OF_ANOTHER: Final = re.compile(r"ingest|receive|observed|uptime|elapsed|update", re.IGNORECASE)
+_LOGGER_KEYS: Final = ("loggerName", "logger_name", "logger", "log.logger")
 _NESTED_MAX: Final = 10
 
 
@@ -94,6 +95,8 @@ class Layout:
         now_ms: epoch ms, to guess the year where a layout leaves it out; the present if absent.
         needle: what every message has in it, at its begin.
         is_json: whether a message is JSON behind its needle, which ends with the last brace of its line, however long.
+            Then it is one of a logger of its own, and read where it is the whole message alone: not inside of others.
+        is_head: whether a text is what such a logger's line may have before its message.
     """
 
     def __init__(
@@ -103,8 +106,9 @@ class Layout:
         now_ms: int | None = None,
         needle: str = NEEDLE,
         is_json: bool = False,
+        is_head: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        self._needle, self._is_json = needle, is_json
+        self._needle, self._is_json, self._is_head = needle, is_json, is_head
         self.zone = zone or LocalZone()
         self._now_ms = wall_ms() if now_ms is None else now_ms
 
@@ -142,6 +146,8 @@ class Layout:
             return
         if not isinstance(value, dict):
             return
+        if self._is_json and not self._is_of_its_logger(value):
+            return
         outer = outer or self._time_of(value)
         said: set[str] = set()
         for key, each in value.items():
@@ -156,6 +162,9 @@ class Layout:
             else:
                 yield from self._walk(each, outer, depth + 1)
 
+    def _is_of_its_logger(self, value: dict[str, Any]) -> bool:
+        return all(self._is_head(f"{name}") for key in _LOGGER_KEYS if isinstance(name := value.get(key), str))
+
     def _inside(self, text: str, outer: tuple[int, bool] | None, depth: int) -> Iterator[Message]:
         text = text.strip()
         if text.startswith("{"):
@@ -163,7 +172,7 @@ class Layout:
             if nested is not None:
                 yield from self._walk(nested, outer, depth + 1)
                 return
-        parts = [part for part in text.split("\n") if self._needle in part]
+        parts = [] if self._is_json else [part for part in text.split("\n") if self._needle in part]
         if len(parts) > 1 and all(self._ends(part) for part in parts):
             # A carrier has put several lines into one.
             for part in parts:
@@ -184,6 +193,8 @@ class Layout:
         if at < 0:
             return
         head, message = text[:at], text[at:]
+        if not self._is_head(head):
+            return
         if head.endswith('"') and head[-2:-1] in {"=", ":"}:  # logfmt: msg="..."
             end = re.search(r'(?<!\\)"', message)
             tail = message[end.start() :] if end else ""

@@ -6,6 +6,7 @@ The fields of a request and of its answer are those of Kafka's message schemas; 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -40,7 +41,20 @@ _RESPONSE: Final = b'"response":'
 """What ends the client's part of a line; within a client's text the quotes are escaped."""
 
 _NAMES: Final = tuple(f'"{name}"'.encode() for name in GROUP_REQUESTS.values())
-_QUOTED_NAMES: Final = tuple(f'\\"{name}\\"'.encode() for name in GROUP_REQUESTS.values())
+_QUOTED_NAMES: Final = tuple(f'"{name}\\'.encode() for name in GROUP_REQUESTS.values())
+
+
+_HEAD_CHARS_MAX: Final = 1_024
+_LEVEL: Final = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b|(?<=level=)\"?[a-z]{4,5}\b")
+_VERBOSE: Final = frozenset({"TRACE", "DEBUG"})
+_TIME: Final = re.compile(r"\d\d:\d\d\S*")
+_SENTENCE: Final = re.compile(r"[a-z]{2,20} [a-z]{2,20} [a-z]{2,20}")
+
+# Atomic and possessive, so that it takes no longer than the head is.
+_BESIDE: Final = re.compile(
+    r"(?>\[[^\s\[\]]{1,200}\]|(?:[\w$]{1,40}\.){0,6}logger(?::\d{1,9})?|(?:thread|logger|msg|message)="
+    r"|data-plane-[\w()-]{1,200}|control-plane-[\w()-]{1,200}|[DT]\b|[\s\[\](){}<>|:;,=\"-])*+"
+)
 
 
 class _Header(msgspec.Struct, rename="camel"):
@@ -103,7 +117,7 @@ class RequestLog:
     """
 
     def __init__(self, zone: LocalZone | None = None) -> None:
-        self._layout = Layout(zone, needle=NEEDLE, is_json=True)
+        self._layout = Layout(zone, needle=NEEDLE, is_json=True, is_head=is_head)
         self.newest_ms = -1
         self.lines = 0
         self.unreadable = 0
@@ -174,6 +188,24 @@ class RequestLog:
             message.time_ms,
             f"{message.time_ms}-{offset}",
         )
+
+
+def is_head(text: str) -> bool:
+    """Return whether a text is what a line of the request logger may have before its message.
+
+    A message of another logger may quote a client, whose id looks like a request: words stand before it there, or a
+    level or logger that is not the request logger's.
+
+    Args:
+        text: what stands before; empty where a layout has a field for the message.
+    """
+    if len(text) > _HEAD_CHARS_MAX or "\n" in text or _SENTENCE.search(text):
+        return False
+    level = _LEVEL.search(text)
+    if level is not None and level[0].strip('"').upper() not in _VERBOSE:
+        return False
+    last = level or next(reversed(list(_TIME.finditer(text))), None)
+    return _BESIDE.fullmatch(text, 0 if last is None else last.end()) is not None
 
 
 def breaks_lines(line: bytes) -> bool:
