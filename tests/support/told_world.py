@@ -62,12 +62,14 @@ class Story:
     Args:
         group_id: the group.
         rows: what the topics say, in the order of time.
+        listed: what its shard says of it; `None` if nothing that its rows do not say.
         cells: its row on page Groups, as it is read there.
         former: its state there once nobody decides any more.
         members: how many it has; they add up to those of the first page.
         troubles: what stands of it in the light about groups, on the page.
         gone: its expirations, the newest first.
         course: what happened, the newest first, as its own page has it.
+        words: a part of what its state means, as its own page has it.
         rebalances: the head of its part of page Rebalances; empty if it has none.
         top: its row in the terminal: state, members, last change, storm.
         messages: what the webhook is told, in order.
@@ -82,6 +84,8 @@ class Story:
     troubles: tuple[str, ...] = ()
     gone: tuple[Gone, ...] = ()
     course: tuple[str, ...] = ()
+    words: str = ""
+    listed: ListedGroup | None = None
     rebalances: str = ""
     messages: tuple[str, ...] = field(default=())
 
@@ -457,6 +461,20 @@ def _failed() -> Story:
     )
 
 
+def _unknown() -> Story:
+    """One of three members joined before the tap began: its session is not known, so nobody judges it."""
+    return Story(
+        group_id="ledger",
+        rows=(),
+        listed=ListedGroup(group_id="ledger", kind="loaded", state="Stable", members=3, unknown_sessions=1),
+        members=3,
+        cells=("ledger\nloaded", "Stable", f"3 (1 unknown)\ngen. {NOTHING}", "none seen", NOTHING, "0"),
+        former="was Stable",
+        words="1 member is unknown: it joined before the tap, and its session is not in the log.",
+        top=("Stable", "3 (1 unknown)", "-", ""),
+    )
+
+
 def _begun(group: str, at_ms: int, generation: int, *, cause: str = "member_expired") -> TopicRow:
     return triggered(
         *("rebalance_triggered", group, at_ms),
@@ -482,7 +500,7 @@ def _done(
     )
 
 
-STORIES: Final = (_dead(), _left(), _returned(), _emptied(), _storm(), _epochs(), _slow(), _failed())
+STORIES: Final = (_dead(), _left(), _returned(), _emptied(), _storm(), _epochs(), _slow(), _failed(), _unknown())
 """All that happened. A story is found by its group."""
 
 NEXT: Final = ("orders", f"orders-2-{uuid(50)}", T + 4_000, 10_000)
@@ -492,7 +510,7 @@ NEXT: Final = ("orders", f"orders-2-{uuid(50)}", T + 4_000, 10_000)
 def history() -> list[TopicRow]:
     """Return what the topics say up to the moment at which everybody looks, in the order of time."""
     rows = sorted((row for story in STORIES for row in story.rows), key=lambda row: row.append_ms)
-    kinds = {"classic": 6, "consumer": 1, "presence": 1}
+    kinds = {"classic": 6, "consumer": 1, "presence": 1, "loaded": 1}
     group, member, deadline_ms, session_ms = NEXT
     # Two steps of five seconds with twenty records each: four heartbeats a second.
     before = [status(0, at_ms, counts={"records": 20}) for at_ms in (T - 9 * S, T - 4 * S)]
@@ -500,11 +518,14 @@ def history() -> list[TopicRow]:
         *(0, T - 500),
         members=sum(story.members for story in STORIES),
         groups=len(STORIES),
-        groups_by_state={"Stable": 6, "Empty": 2},
+        groups_by_state={"Stable": 7, "Empty": 2},
         groups_by_kind=kinds,
         feeds={"broker-1": T - 24_500},
         at_risk=(at_risk(group, member, deadline_ms, session_ms),),
-        listed=(ListedGroup(group_id="orders", kind="classic", state="Stable", members=2),),
+        listed=(
+            ListedGroup(group_id="orders", kind="classic", state="Stable", members=2),
+            *(story.listed for story in STORIES if story.listed is not None),
+        ),
     )
     return [*rows, *before, shard, job(T, shards=1, duration_ms=420, records=160, trigger_interval_ms=1_000)]
 

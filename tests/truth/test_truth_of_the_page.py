@@ -99,8 +99,8 @@ def test_first_page_tells_the_truth(alive: Looked) -> None:
     assert troubled(page) == TROUBLED
     assert list(troubled(page)) == ["night", "fraud", "exports"]
     assert tiles(page) == {
-        "Members alive": ("19", "with a running session"),
-        "Groups": ("8", "none rebalancing"),
+        "Members alive": ("22", "with a running session"),
+        "Groups": ("9", "none rebalancing"),
         "Expired a minute": ("2", f"{EXPIRED} in 1 h"),
         "Known after": ("730 ms", "99 of 100 within 790 ms"),
         "Clock behind": ("1.5 s", "1 shard"),
@@ -136,6 +136,7 @@ def test_group_has_its_own_course(alive: Looked, story: Story) -> None:
     page = alive.open(f"/groups/{story.group_id}")
     expect(page.locator("h1")).to_have_text(story.group_id)
     expect(page.locator(".panel .tag").first).to_have_text(story.cells[1])
+    expect(page.locator(".state-words")).to_contain_text(story.words)
     lines = tuple(" ".join(text.split()) for text in page.locator(".timeline li").all_inner_texts())
     assert lines[: len(story.course)] == story.course
 
@@ -182,8 +183,8 @@ def test_dead_job_is_told_with_its_cause(dead: Looked) -> None:
     )
     expect(page.locator(".health").first.locator("li")).to_have_count(0)  # nobody reads what the tap passes on
     assert tiles(page) == {
-        "Members alive": (NOTHING, "not known; 19 at 09:41:07"),
-        "Groups": ("8", "as of 09:41:07"),
+        "Members alive": (NOTHING, "not known; 22 at 09:41:07"),
+        "Groups": ("9", "as of 09:41:07"),
         "Expired a minute": (NOTHING, f"nobody decides; {EXPIRED} in 1 h"),
         "Known after": ("730 ms", "99 of 100 within 790 ms"),
         "Clock behind": ("1 m 1 s", "1 shard"),

@@ -85,8 +85,8 @@ def test_terminal_shows_what_happened() -> None:
         assert "fraud: 6 rebalances in 5 min, the first by: member joined" in shown
         assert "exports: 2 members did not poll in time in 15 min" in shown
         for words in (
-            "members 19",
-            "groups 8",
+            "members 22",
+            "groups 9",
             "expired/min 2",
             "late p50/p99 730 ms / 790 ms",
             "beats 4/s",
@@ -109,7 +109,7 @@ def test_terminal_shows_a_dead_job_as_dead() -> None:
         shown = text(pilot)
         assert "Stalled for 59 s: the job has ended: Spark's JVM was ended by signal 9." in shown
         assert "\u25cb Not known which groups are in trouble; 3 groups were before" in shown
-        for words in ("members 19 at 09:41:07", "expired/min -", "beats -", "backlog -"):
+        for words in ("members 22 at 09:41:07", "expired/min -", "beats -", "backlog -"):
             assert words in shown
         assert [row[0] for row in table(pilot, "risk")] == ["not decided"]
 

@@ -51,13 +51,13 @@ export function count(value) {
 }
 
 /**
- * Write a number of members: "50", or "47 of 50" where it is known how many there should be.
+ * Write how many members a group has: "50", "47 of 50" where it is known how many there should be, "3 (1 unknown)"
+ * where the session of one is not known.
  *
- * @param {number | null} members
- * @param {number | null} expected
+ * @param {{ members: number | null, expected: number | null, unknown_sessions: number }} group
  */
-export const membersOf = (members, expected) =>
-  missing(expected) ? count(members) : `${count(members)} of ${count(expected)}`;
+export const membersOf = ({ members, expected, unknown_sessions: unknown }) =>
+  `${count(members)}${missing(expected) ? "" : ` of ${count(expected)}`}${unknown ? ` (${count(unknown)} unknown)` : ""}`;
 
 /**
  * Write a rate: two digits that matter below ten, none from there on.

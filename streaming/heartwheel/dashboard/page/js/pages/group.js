@@ -87,7 +87,7 @@ function state(group, stream) {
     h("div", { class: "tags" }, tag(stateNow(group.state, stream))),
     h("p", { class: "state-words" }, group.state_words),
     facts([
-      ["Members", membersOf(group.members, group.expected)],
+      ["Members", membersOf(group)],
       [goesByEpochs(group.kind) ? "Epoch" : "Generation", group.generation_id < 0 ? NOTHING : count(group.generation_id)],
       ["Kind", group.kind ? h("span", { title: kindWords(group.kind) }, group.kind) : "not known"],
       ["Shard", group.shard],

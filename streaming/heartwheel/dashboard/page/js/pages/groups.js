@@ -199,7 +199,7 @@ function columns(stream) {
       className: "number",
       cell: () =>
         twoLines((group) => ({
-          first: membersOf(group.members, group.expected),
+          first: membersOf(group),
           second: `gen. ${group.generation_id < 0 ? NOTHING : count(group.generation_id)}`,
         })),
     },
