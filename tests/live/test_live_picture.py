@@ -8,7 +8,7 @@ import pytest
 from heartwheel.live import group_index
 from heartwheel.live.groups import group_detail
 from heartwheel.live.picture import Picture
-from heartwheel.live.returns import Arrival, came_back, can_be_recognised, is_return
+from heartwheel.live.returns import Arrival, arrivals_of, can_be_recognised, is_return
 from heartwheel.live.seen import Seen
 from heartwheel.live.storms import StormRule
 from support.output_rows import T0, begun, expired, job, joined, status, topic_rows
@@ -117,10 +117,12 @@ def arrival(member_id: str) -> Arrival:
 
 def test_who_was_there_before_has_not_come_back() -> None:
     """An arrival from before the deadline is no return."""
-    assert not came_back(expired("g", "m", T0), joined("g", "m", at_ms=T0 - 1))
-    assert came_back(expired("g", "m", T0), joined("g", "m", at_ms=T0))
-    assert not came_back(expired("other", "m", T0), joined("g", "m", at_ms=T0))
-    assert not came_back(expired("g", "m", T0), begun("g", "m", at_ms=T0))
+    (before,) = arrivals_of(joined("g", "m", at_ms=T0 - 1))
+    (back,) = arrivals_of(joined("g", "m", at_ms=T0))
+    assert not is_return(expired("g", "m", T0), before)
+    assert is_return(expired("g", "m", T0), back)
+    assert not is_return(expired("other", "m", T0), back)
+    assert not arrivals_of(begun("g", "m", at_ms=T0))
 
 
 @pytest.mark.parametrize(

@@ -269,11 +269,11 @@ def test_nothing_in_a_gap_is_decided_before_its_tick_is_read() -> None:
     late = LogBuilder()
     late.beat(T0 + 40_050, "orders", "alive", session_timeout_ms=8_000)
     assert not shard.apply(*read_records(late.records)).verdicts
-    assert (shard.waiting_count, shard.time.undecided()) == (1, 1)
+    assert (shard.waiting_count, bool(shard.time.partitions[0].gaps)) == (1, True)
     assert shard.clock_ms == log.records[cut - 1].append_ms
     outcome = shard.apply([], read_records(_tick_at(40_200).records).readings)
     assert [outage.after_ms - T0 for outage in outcome.outages] == [40_050]
-    assert (shard.waiting_count, shard.time.undecided()) == (0, 0)
+    assert (shard.waiting_count, bool(shard.time.partitions[0].gaps)) == (0, False)
     assert not [verdict for verdict in outcome.verdicts if verdict.expiry_reason]
 
 

@@ -7,7 +7,6 @@ nothing. The names are those of Kafka's `ClassicGroup` and `ClassicGroupMember`.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -204,15 +203,6 @@ class Group(msgspec.Struct, omit_defaults=True):
     def all_members(self) -> list[Member]:
         """List the members in join order, then the pending ones in the order in which they were given their id."""
         return [*self.members.values(), *self.pending.values()]
-
-    def adopt(self, members: Iterable[Member]) -> None:
-        """Take in members that were kept apart from the group, the counterpart of `all_members`.
-
-        Args:
-            members: joined and pending ones mixed, in any order.
-        """
-        for member in sorted(members, key=lambda member: member.seq):
-            (self.pending if member.pending else self.members)[member.member_id] = member
 
 
 def put_off_by(renewed_ms: int, member: Member, now_ms: int) -> int | None:

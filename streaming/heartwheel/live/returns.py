@@ -16,7 +16,6 @@ from heartwheel.wire.verdicts import EPOCH_KINDS, ExpirationRow, ExpiryReason, T
 
 _UUID_CHARS: Final = 36
 _ENDS_WITH_UUID: Final = re.compile(r"(?<=.)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
-_NAMES_WHO_CAME: Final = frozenset({"rebalance_completed", "epoch_bumped"})
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,15 +32,6 @@ def arrivals_of(row: TriggerRow) -> list[Arrival]:
     The engine names them when a rebalance is completed; a broker's log, when they begin one.
     """
     return [Arrival(group_id=row.group_id, member_id=member_id, time_ms=row.time_ms) for member_id in row.joined]
-
-
-def came_back(expiration: ExpirationRow, trigger: TriggerRow) -> bool:
-    """Return whether a rebalance has an expired member in it again.
-
-    Several members with one client id look alike from outside: for them this says that one of them came back, and a
-    caller that counts returns lets each joined id stand for one of them (`heartwheel.live.group_index`).
-    """
-    return trigger.type in _NAMES_WHO_CAME and any(is_return(expiration, one) for one in arrivals_of(trigger))
 
 
 def can_be_recognised(expiration: ExpirationRow) -> bool:

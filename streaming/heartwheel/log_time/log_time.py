@@ -245,10 +245,6 @@ class LogTime(msgspec.Struct):
         """Return by how much the newest append time of a partition is behind the partition's time, ms; the most."""
         return max((part.watermark_ms - part.last_append_ms for part in self.partitions.values()), default=0)
 
-    def undecided(self) -> int:
-        """Count the partitions that wait for a tick to tell what a gap was."""
-        return sum(bool(part.gaps) for part in self.partitions.values())
-
     def _column(self, values: dict[int, int]) -> Ints:
         column = np.full(self.count, UNKNOWN_MS, np.int64)
         for number, value in values.items():

@@ -103,10 +103,6 @@ class OperationShard:
         """How many operations ended and are remembered by their id."""
         return len(self._operations) - self._operations.waiting
 
-    def next_deadlines_ms(self) -> int | None:
-        """Tell until when nothing can expire or be forgotten, epoch ms; `None` when there is nothing."""
-        return self._operations.wheel.next_expiration_ms()
-
     def encode(self) -> str:
         """Encode the state; `OperationShard(blob=...)` carries on from it."""
         hashes, rows = self._operations.watches()
