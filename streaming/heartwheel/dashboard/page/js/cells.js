@@ -2,9 +2,11 @@
 
 import { pathOf } from "./api.js";
 import { h, mark, put, write } from "./dom.js";
-import { clock, utc } from "./format.js";
+import { clock, count, utc } from "./format.js";
 import { icon } from "./icons.js";
+import { troubleKind } from "./words.js";
 
+/** @import { Group } from "./answers.d.ts" */
 /** @import { Cell, LineTexts, LinkTexts, TagWords } from "./types.d.ts" */
 
 /**
@@ -68,6 +70,25 @@ export function tagged(read) {
     put(element, words ? tag(words) : null);
   };
   return { element, fill };
+}
+
+/**
+ * How often members of a group were expired, and below it what is wrong with the group.
+ *
+ * @returns {Cell<Group>}
+ */
+export function expiredAndTroubles() {
+  const line = twoLines((/** @type {Group} */ group) => ({ first: count(group.expirations), second: "" }));
+  const badge = tagged((/** @type {Group} */ { troubles: [worst, ...more] }) =>
+    worst
+      ? {
+          ...troubleKind(worst.kind),
+          label: `${troubleKind(worst.kind).label}${more.length ? ` +${more.length}` : ""}`,
+          title: [worst, ...more].map((each) => each.words).join("\n"),
+        }
+      : null,
+  );
+  return { element: h("div", {}, line.element, badge.element), fill: (group) => (line.fill(group), badge.fill(group)) };
 }
 
 /**

@@ -1,9 +1,9 @@
 // The columns of tables that show a broker's log: what a coordinator writes, and no figure that only the engine has.
 
-import { groupHref, linked, memberHref, tagged, twoLines } from "./cells.js";
+import { expiredAndTroubles, groupHref, linked, memberHref, tagged, twoLines } from "./cells.js";
 import { whoIs } from "./expiration_columns.js";
 import { clock, count, duration, NOTHING, utc } from "./format.js";
-import { goesByEpochs, kindWords, reasonWords, stateWords, troubleKind } from "./words.js";
+import { goesByEpochs, kindWords, reasonWords, stateWords } from "./words.js";
 import { h, mark, write } from "./dom.js";
 
 /** @import { Expiration, Group } from "./answers.d.ts" */
@@ -160,7 +160,7 @@ export const LOGGED_GROUPS = [
     width: "13%",
     order: "expired",
     about: "How often a timeout ended a membership, and what else was wrong",
-    cell: outAndTroubles,
+    cell: expiredAndTroubles,
   },
   {
     label: "Last change",
@@ -181,18 +181,3 @@ export const LOGGED_GROUPS = [
     cell: () => prose((row) => ({ text: row.verdict.join(" "), title: row.verdict.join("\n") })),
   },
 ];
-
-/** @returns {Cell<Group>} */
-function outAndTroubles() {
-  const line = twoLines((/** @type {Group} */ row) => ({ first: count(row.expirations), second: "" }));
-  const badge = tagged((/** @type {Group} */ { troubles: [worst, ...more] }) =>
-    worst
-      ? {
-          ...troubleKind(worst.kind),
-          label: `${troubleKind(worst.kind).label}${more.length ? ` +${more.length}` : ""}`,
-          title: [worst, ...more].map((each) => each.words).join("\n"),
-        }
-      : null,
-  );
-  return { element: h("div", {}, line.element, badge.element), fill: (row) => (line.fill(row), badge.fill(row)) };
-}

@@ -1,11 +1,13 @@
 // Page At risk: who is next. Each bar is what is left of a session; a heartbeat fills it up again.
 
-import { get, isAborted } from "../api.js";
+import { get } from "../api.js";
 import { h, put } from "../dom.js";
-import { failed, head } from "../states.js";
+import { loader } from "../loader.js";
+import { head } from "../states.js";
 import { animated } from "../throttle.js";
 import { riskList } from "./risk_list.js";
 
+/** @import { AtRiskList } from "../answers.d.ts" */
 /** @import { Page } from "../types.d.ts" */
 
 const ABOUT =
@@ -19,19 +21,12 @@ export const atRiskPage = {
   mount(main, { stream, signal }) {
     const list = riskList({ stream });
     const body = h("div", {}, list.element);
-    const load = () =>
-      get("/api/at-risk", { limit: 50 }, { signal }).then(
-        list.show,
-        (error) => isAborted(error) || put(body, failed(error)),
-      );
-    stream.addEventListener(
-      "at_risk",
-      ({ detail }) => {
-        if (!body.contains(list.element)) put(body, list.element);
-        list.show(detail);
-      },
-      { signal },
-    );
+    const show = (/** @type {AtRiskList} */ found) => {
+      if (!body.contains(list.element)) put(body, list.element);
+      list.show(found);
+    };
+    const load = loader({ ask: () => get("/api/at-risk", { limit: 50 }, { signal }), show, place: body });
+    stream.addEventListener("at_risk", ({ detail }) => show(detail), { signal });
     stream.addEventListener("reload", load, { signal });
     animated(list.tick, 100, signal);
     main.append(head("At risk", ABOUT), body);

@@ -1,17 +1,17 @@
 // One group: what its state means, who blocks its rebalance now, whether it storms, and what happened to it.
 
-import { get, isAborted, pathOf, query } from "../api.js";
+import { get, pathOf, query } from "../api.js";
 import { memberHref, tag, time } from "../cells.js";
 import { h, put, write } from "../dom.js";
 import { COLUMNS_OF_A_GROUP } from "../expiration_columns.js";
 import { ago, count, countdown, counted, duration, membersOf, NOTHING } from "../format.js";
 import { icon } from "../icons.js";
+import { loader } from "../loader.js";
 import { fromLog } from "../source.js";
-import { empty, failed, panel, readOn } from "../states.js";
-import { table } from "../table.js";
+import { empty, panel, readOn } from "../states.js";
 import { animated, throttled } from "../throttle.js";
 import { goesByEpochs, kindWords, spaced, troubleKind, troubleTopic } from "../words.js";
-import { detailHead, facts } from "./detail_parts.js";
+import { detailHead, facts, newestOut, timelineLine } from "./detail_parts.js";
 import { stateNow } from "./groups.js";
 import { loggedGroup } from "./logged_group.js";
 
@@ -27,11 +27,11 @@ export const groupPage = {
   mount(main, { args: [id], router, stream, signal }) {
     const body = h("div", { class: "stack" });
     main.append(detailHead({ title: id, kind: "Group", about: null, back: "/groups", router }), body);
-    const load = () =>
-      get(`/api/groups${pathOf(id)}`, {}, { signal }).then(
-        (group) => show(body, group, stream, signal),
-        (error) => isAborted(error) || put(body, failed(error)),
-      );
+    const load = loader({
+      ask: () => get(`/api/groups${pathOf(id)}`, {}, { signal }),
+      show: (group) => show(body, group, stream, signal),
+      place: body,
+    });
     const again = throttled(load, 1_500, signal);
     stream.addEventListener(
       "groups",
@@ -69,7 +69,7 @@ function show(body, group, stream, signal) {
     group.storm ? storm(group.group_id, group.storm) : null,
     group.troubles.filter(({ kind }) => kind !== "storm").map((each) => trouble(group.group_id, each)),
     h("div", { class: "columns" }, timeline(group), seen(group, stream.serverMs())),
-    expired(group),
+    newestOut(group, { title: "Expired last", columns: COLUMNS_OF_A_GROUP }),
   );
   if (open) body.querySelector("details")?.setAttribute("open", "");
   tick(body, stream);
@@ -197,19 +197,6 @@ const offenderHref = (group, name) => `/expired${query({ group, text: name.repla
 /** @type {{ [to: string]: string | undefined }} */
 const TO_DO = { sync: "sync", reconcile: "take over the new epoch" };
 
-/** More than these are on page Expired. */
-const EXPIRATIONS_SHOWN = 10;
-
-/** @type {{ [kind: string]: [icon: string, tone: string] | undefined }} */
-const KINDS = {
-  expired: ["door", "bad"],
-  triggered: ["sync", "warn"],
-  completed: ["check", "good"],
-  epoch: ["sync", "calm"],
-  protocol: ["sync", "warn"],
-  empty: ["dot", "calm"],
-};
-
 /** @param {GroupAnswer} group */
 function timeline({ timeline: events }) {
   const element = panel("What happened", "newest first");
@@ -219,10 +206,7 @@ function timeline({ timeline: events }) {
       ? h(
           "ol",
           { class: "timeline", tabindex: "0", "aria-label": "What happened, newest first" },
-          shown.map(({ time_ms: ms, kind, text }) => {
-            const [name, tone] = KINDS[kind] ?? ["dot", "calm"];
-            return h("li", { class: `tone-${tone}` }, icon(name), time(ms), h("span", { class: "wrap" }, text));
-          }),
+          shown.map(timelineLine),
         )
       : empty("Nothing happened in the window that is kept."),
   );
@@ -271,24 +255,6 @@ function seenWords({ beats, last_seen_ms: last, left, failed }, now) {
   return typeof left === "string"
     ? h("span", { class: "soft small" }, `left ${since}: ${left || "no reason given"}`)
     : h("span", { class: "soft small nowrap" }, `${counted(beats, "event")}, last ${since}`);
-}
-
-/** @param {GroupAnswer} group */
-function expired({ group_id: group, expirations, expirations_count: all }) {
-  if (!expirations?.length) return null;
-  const list = table({ caption: "Expired members of this group", columns: COLUMNS_OF_A_GROUP, key: (row) => row.id });
-  list.show(expirations.slice(0, EXPIRATIONS_SHOWN));
-  return h(
-    "section",
-    { class: "panel flush" },
-    h(
-      "div",
-      { class: "panel-head" },
-      h("h2", {}, "Expired last"),
-      h("a", { class: "small", href: `/expired${query({ group })}` }, `All ${count(all)}`),
-    ),
-    list.element,
-  );
 }
 
 /**

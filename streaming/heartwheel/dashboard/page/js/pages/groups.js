@@ -1,20 +1,21 @@
 // Page Groups: every group's state, what happened last and why, who blocks one now, and who rebalances again and again.
 
-import { get, isAborted } from "../api.js";
-import { groupHref, linked, tagged, twoLines } from "../cells.js";
+import { get } from "../api.js";
+import { expiredAndTroubles, groupHref, linked, tagged, twoLines } from "../cells.js";
 import { h, put } from "../dom.js";
-import { filterField } from "../filter_field.js";
+import { groupFilter } from "../filter_field.js";
 import { ago, clock, count, countdown, counted, duration, membersOf, utc, NOTHING } from "../format.js";
+import { loader } from "../loader.js";
 import { LOGGED_GROUPS } from "../log_columns.js";
 import { fromLog } from "../source.js";
-import { code, empty, failed, head } from "../states.js";
+import { code, empty, head } from "../states.js";
 import { table } from "../table.js";
 import { animated, throttled } from "../throttle.js";
-import { formerStateWords, kindWords, STATE_NAMES, stateWords, troubleKind } from "../words.js";
+import { formerStateWords, kindWords, STATE_NAMES, stateWords } from "../words.js";
 
 /** @import { Blocked, Group, GroupPage, NewGroups } from "../answers.d.ts" */
 /** @import { Stream } from "../stream.js" */
-/** @import { Cell, Column, LineTexts, Page, Visit } from "../types.d.ts" */
+/** @import { Column, LineTexts, Page, Visit } from "../types.d.ts" */
 
 const ROWS = 100;
 
@@ -45,7 +46,6 @@ class View {
     this.signal = signal;
     /** @type {Group[]} */
     this.rows = [];
-    this.asked = 0;
     /** @type {Record<string, string>} */
     this.filters = Object.fromEntries(FILTERS.map((name) => [name, router.query.get(name) ?? ""]));
     this.table = table({
@@ -56,7 +56,12 @@ class View {
     });
     this.body = h("div", { class: "panel flush" });
     this.foot = h("div", { class: "pager" });
-    this.ask = throttled(() => this.load(), 1_500, signal);
+    this.load = loader({
+      ask: () => get("/api/groups", { ...this.filters, order: this.order, limit: ROWS }, { signal }),
+      show: (page) => this.show(page),
+      place: this.body,
+    });
+    this.ask = throttled(this.load, 1_500, signal);
   }
 
   tools() {
@@ -71,13 +76,7 @@ class View {
     return h(
       "div",
       { class: "tools" },
-      filterField({
-        value: filters.text,
-        placeholder: "Group",
-        label: "Filter by group",
-        changed: (text) => this.filter({ text }),
-        signal,
-      }),
+      groupFilter(filters.text, (text) => this.filter({ text }), signal),
       h("span", { class: "field" }, state),
       h("label", { class: "check" }, trouble, "Only in trouble"),
     );
@@ -107,21 +106,14 @@ class View {
     this.load();
   }
 
-  async load() {
-    const asked = ++this.asked;
-    try {
-      const order = this.filters.order || WORST;
-      this.table.order(order);
-      const answer = await get("/api/groups", { ...this.filters, order, limit: ROWS }, { signal: this.signal });
-      if (asked === this.asked) this.show(answer);
-    } catch (error) {
-      if (!isAborted(error) && asked === this.asked) put(this.body, failed(error));
-    }
+  get order() {
+    return this.filters.order || WORST;
   }
 
   /** @param {GroupPage} page */
   show({ rows, total, note }) {
     this.rows = rows;
+    this.table.order(this.order);
     if (rows.length) this.draw();
     else put(this.body, this.nothing());
     const shown = rows.length ? `${count(rows.length)} shown of ${count(total)}.` : "";
@@ -210,7 +202,7 @@ function columns(stream) {
       about: "Who has not rejoined, or not synced, and how long the group still waits",
       cell: () => twoLines((group) => blockers(group, stream.asOfMs === null ? stream.serverMs() : null)),
     },
-    { label: "Expired", order: "expired", width: "12%", about: "Members expired in the window, and what is wrong with the group", cell: expiredCell },
+    { label: "Expired", order: "expired", width: "12%", about: "Members expired in the window, and what is wrong with the group", cell: expiredAndTroubles },
   ];
 }
 
@@ -259,19 +251,4 @@ function blockers({ blocked }, now) {
 function waitedFor({ awaiting, awaiting_count: all, to }) {
   if (all === 1 && awaiting.length) return awaiting[0];
   return all ? counted(all, "member") : to === "sync" ? "the assignment" : "others to join";
-}
-
-/** @returns {Cell<Group>} */
-function expiredCell() {
-  const line = twoLines((/** @type {Group} */ group) => ({ first: count(group.expirations), second: "" }));
-  const badge = tagged((/** @type {Group} */ { troubles: [worst, ...more] }) =>
-    worst
-      ? {
-          ...troubleKind(worst.kind),
-          label: `${troubleKind(worst.kind).label}${more.length ? ` +${more.length}` : ""}`,
-          title: [worst, ...more].map((each) => each.words).join("\n"),
-        }
-      : null,
-  );
-  return { element: h("div", {}, line.element, badge.element), fill: (group) => (line.fill(group), badge.fill(group)) };
 }

@@ -1,32 +1,17 @@
 // One group of a broker's log: what the log says of it and what to change, how it stands at the end, all that happened.
 
-import { get, isAborted, pathOf, query } from "../api.js";
+import { get, isAborted, pathOf } from "../api.js";
 import { tag, time } from "../cells.js";
 import { h, put } from "../dom.js";
 import { count, counted, duration } from "../format.js";
-import { icon } from "../icons.js";
 import { LOGGED_OUT_OF_A_GROUP } from "../log_columns.js";
 import { failed, panel } from "../states.js";
-import { table } from "../table.js";
 import { goesByEpochs, kindWords, stateWords, troubleKind } from "../words.js";
-import { facts } from "./detail_parts.js";
+import { facts, newestOut, timelineLine } from "./detail_parts.js";
 
-/** @import { GroupAnswer, TimelineLine } from "../answers.d.ts" */
+/** @import { GroupAnswer } from "../answers.d.ts" */
 
 const LINES = 100;
-const OUT_SHOWN = 10;
-
-/** @type {{ [kind: string]: [icon: string, tone: string] | undefined }} */
-const KINDS = {
-  expired: ["door", "bad"],
-  triggered: ["sync", "warn"],
-  completed: ["check", "good"],
-  epoch: ["sync", "calm"],
-  empty: ["dot", "calm"],
-  left: ["door", "calm"],
-  storm: ["storm", "bad"],
-  moved: ["sync", "calm"],
-};
 
 /**
  * The parts of the page.
@@ -34,7 +19,12 @@ const KINDS = {
  * @param {GroupAnswer} group
  * @param {AbortSignal} signal
  */
-export const loggedGroup = (group, signal) => [verdict(group), stands(group), timeline(group.group_id, signal), out(group)];
+export const loggedGroup = (group, signal) => [
+  verdict(group),
+  stands(group),
+  timeline(group.group_id, signal),
+  newestOut(group, { title: "Out last", columns: LOGGED_OUT_OF_A_GROUP }),
+];
 
 /** @param {GroupAnswer} group */
 function verdict({ verdict: sentences, troubles }) {
@@ -93,7 +83,7 @@ function timeline(group, signal) {
   const load = (/** @type {string} */ before) =>
     get(`/api/timeline${pathOf(group)}`, { before, limit: LINES }, { signal }).then(
       ({ rows, next, total }) => {
-        list.append(...rows.map(line));
+        list.append(...rows.map(timelineLine));
         const older = () => load(next ?? "");
         put(
           foot,
@@ -107,26 +97,3 @@ function timeline(group, signal) {
   return element;
 }
 
-/** @param {TimelineLine} event */
-function line({ time_ms: ms, kind, text }) {
-  const [name, tone] = KINDS[kind] ?? ["dot", "calm"];
-  return h("li", { class: `tone-${tone}` }, icon(name), time(ms), h("span", { class: "wrap" }, text));
-}
-
-/** @param {GroupAnswer} group */
-function out({ group_id: group, expirations, expirations_count: all }) {
-  if (!expirations?.length) return null;
-  const list = table({ caption: "Members of this group that were out", columns: LOGGED_OUT_OF_A_GROUP, key: (row) => row.id });
-  list.show(expirations.slice(0, OUT_SHOWN));
-  return h(
-    "section",
-    { class: "panel flush" },
-    h(
-      "div",
-      { class: "panel-head" },
-      h("h2", {}, "Out last"),
-      h("a", { class: "small", href: `/expired${query({ group })}` }, `All ${count(all)}`),
-    ),
-    list.element,
-  );
-}

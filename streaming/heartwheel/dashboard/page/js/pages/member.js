@@ -1,13 +1,14 @@
 // One member: why it was expired, in words; its last heartbeats as a chart; whether it came back.
 
-import { get, isAborted, pathOf } from "../api.js";
+import { get, pathOf } from "../api.js";
 import { groupHref, tag, time } from "../cells.js";
 import { h, put, write } from "../dom.js";
 import { ago, counted, duration } from "../format.js";
 import { absence, COLUMNS_OF_A_MEMBER, isLogged, whoIs } from "../expiration_columns.js";
+import { loader } from "../loader.js";
 import { LOGGED_OUT_OF_A_MEMBER } from "../log_columns.js";
 import { fromLog } from "../source.js";
-import { empty, failed, panel } from "../states.js";
+import { empty, panel } from "../states.js";
 import { table } from "../table.js";
 import { animated, throttled } from "../throttle.js";
 import { goesByEpochs, reasonWords } from "../words.js";
@@ -36,11 +37,11 @@ export const memberPage = {
     );
     const chart = silenceChart({ signal });
     const now = () => stream.serverMs();
-    const load = () =>
-      get(`/api/members${pathOf(group, member)}`, {}, { signal }).then(
-        (answer) => show(body, answer, { chart, now, signal }),
-        (error) => isAborted(error) || put(body, failed(error)),
-      );
+    const load = loader({
+      ask: () => get(`/api/members${pathOf(group, member)}`, {}, { signal }),
+      show: (answer) => show(body, answer, { chart, now, signal }),
+      place: body,
+    });
     const again = throttled(load, 2_000, signal);
     const concerns = (/** @type {Expiration[]} */ rows) => rows.some((row) => row.group_id === group);
     stream.addEventListener("expirations", ({ detail }) => concerns(detail.rows) && again(), { signal });

@@ -1,17 +1,18 @@
 // Page Rebalances: of each group when it rebalanced, how long, why, who was waited for, and the time lost a day.
 
-import { get, isAborted } from "../api.js";
+import { get } from "../api.js";
 import { groupHref, memberHref, time } from "../cells.js";
 import { h, put } from "../dom.js";
-import { filterField } from "../filter_field.js";
+import { groupFilter } from "../filter_field.js";
 import { clock, count, counted, duration, NOTHING, utc } from "../format.js";
+import { loader } from "../loader.js";
 import { fromLog } from "../source.js";
-import { empty, failed, head } from "../states.js";
+import { empty, head } from "../states.js";
 import { throttled } from "../throttle.js";
 import { spaced } from "../words.js";
 
 /** @import { GroupRebalances, Rebalance, RebalancePage } from "../answers.d.ts" */
-/** @import { Page, Visit } from "../types.d.ts" */
+/** @import { Page } from "../types.d.ts" */
 
 const GROUPS = 50;
 
@@ -20,70 +21,43 @@ export const rebalancesPage = {
   tab: "/rebalances",
   title: () => "Rebalances",
   mount(main, { router, stream, signal }) {
-    const view = new View({ router, stream, signal });
+    const filters = { text: router.query.get("text") ?? "" };
+    const body = h("div", { class: "stack" });
+    const load = loader({
+      ask: () => get("/api/rebalances", { ...filters, limit: GROUPS }, { signal }),
+      show: (page) => show(body, page, filters.text),
+      place: body,
+    });
+    const changed = (/** @type {string} */ text) => {
+      filters.text = text;
+      router.keep(filters);
+      load();
+    };
+    const again = throttled(load, 1_500, signal);
     const about =
       "What rebalances cost. While a group rebalances, nobody in it works; the groups that lost most time come first." +
       (fromLog ? " Groups with epochs (consumer, share, streams) are not here: nobody in them stops for a new epoch." : "");
-    main.append(head("Rebalances", about), view.tools(), view.body);
-    view.start();
+    main.append(head("Rebalances", about), h("div", { class: "tools" }, groupFilter(filters.text, changed, signal)), body);
+    stream.addEventListener("groups", again, { signal });
+    stream.addEventListener("reload", again, { signal });
+    again();
   },
 };
 
-class View {
-  /** @param {Pick<Visit, "router" | "stream" | "signal">} visit */
-  constructor({ router, stream, signal }) {
-    this.router = router;
-    this.stream = stream;
-    this.signal = signal;
-    this.asked = 0;
-    this.text = router.query.get("text") ?? "";
-    this.body = h("div", { class: "stack" });
-    this.ask = throttled(() => this.load(), 1_500, signal);
-  }
-
-  tools() {
-    const changed = (/** @type {string} */ text) => {
-      this.text = text;
-      this.router.keep({ text });
-      this.load();
-    };
-    const { text: value, signal } = this;
-    return h(
-      "div",
-      { class: "tools" },
-      filterField({ value, placeholder: "Group", label: "Filter by group", changed, signal }),
-    );
-  }
-
-  start() {
-    this.stream.addEventListener("groups", this.ask, { signal: this.signal });
-    this.stream.addEventListener("reload", this.ask, { signal: this.signal });
-    this.ask();
-  }
-
-  async load() {
-    const asked = ++this.asked;
-    try {
-      const answer = await get("/api/rebalances", { text: this.text, limit: GROUPS }, { signal: this.signal });
-      if (asked === this.asked) this.show(answer);
-    } catch (error) {
-      if (!isAborted(error) && asked === this.asked) put(this.body, failed(error));
-    }
-  }
-
-  /** @param {RebalancePage} page */
-  show({ groups, from_ms: from, to_ms: to, slot_ms: slot, matched }) {
-    if (!groups.length || from === null || to === null) {
-      put(this.body, this.text ? empty("No group matches this filter.") : empty("No rebalance has been seen yet."));
-      return;
-    }
-    const more = matched > groups.length ? h("p", { class: "soft" }, `${count(matched - groups.length)} more groups.`) : null;
-    put(
-      this.body,
-      groups.map((group) => section(group, from, to, slot)),
-      more,
-    );
-  }
+/**
+ * @param {HTMLElement} body
+ * @param {RebalancePage} page
+ * @param {string} text
+ */
+function show(body, { groups, from_ms: from, to_ms: to, slot_ms: slot, matched }, text) {
+  if (!groups.length || from === null || to === null)
+    return put(body, text ? empty("No group matches this filter.") : empty("No rebalance has been seen yet."));
+  const more = matched > groups.length ? h("p", { class: "soft" }, `${count(matched - groups.length)} more groups.`) : null;
+  return put(
+    body,
+    groups.map((group) => section(group, from, to, slot)),
+    more,
+  );
 }
 
 /**
