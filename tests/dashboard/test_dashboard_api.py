@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import socket
 from typing import Any
 from urllib.parse import quote
@@ -71,6 +72,18 @@ def test_the_description_names_every_route(app: Starlette) -> None:
         assert item["get"]["summary"]
         assert all(each["in"] == "path" or each["description"] for each in item["get"]["parameters"])
     assert "/api/expirations" in ask(app, "/docs").text
+
+
+def test_troubleshooting_leads_to_nothing_that_is_not_served() -> None:
+    """Its links are to its own sections and to the dashboard, behind a proxy too; other pages are named as text."""
+    base = "/heartwheel"
+    served = create_app(Picture(), Settings.model_validate({"dashboard": {"base_path": base}}))
+    page = ask(served, f"{base}/troubleshooting").text
+    sections = re.findall(r'<h[1-6] id="([^"]+)"', page)
+    links = re.findall(r'<a [^>]*href="([^"]+)"', page)
+    assert f"{base}/" in links
+    assert [link for link in links if link != f"{base}/" and link.removeprefix("#") not in sections] == []
+    assert 'title="docs/tune-timeouts.md of the project"' in page
 
 
 @pytest.mark.parametrize(
@@ -143,7 +156,9 @@ def test_nothing_can_be_changed(app: Starlette, method: str) -> None:
         assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
 
 
-@pytest.mark.parametrize("path", ["/", "/expired", "/wheel", "/api/now", "/api/nothing", "/docs", "/page/js/app.js"])
+@pytest.mark.parametrize(
+    "path", ["/", "/expired", "/wheel", "/api/now", "/api/nothing", "/docs", "/troubleshooting", "/page/js/app.js"]
+)
 def test_browsers_are_told_to_be_strict(app: Starlette, path: str) -> None:
     """Scripts and frames of others are forbidden on every answer, and no address leaks to another site."""
     headers = ask(app, path).headers

@@ -15,6 +15,7 @@ import typer.main
 
 import heartwheel
 from heartwheel.cli.app import app
+from heartwheel.dashboard.docs_page import troubleshooting_page
 from heartwheel.settings import FIELDS, load_settings
 from heartwheel.settings.keys import GONE, SECTIONS, table_of
 
@@ -36,13 +37,14 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_page_reads_on_in_sections_that_are_there() -> None:
-    """What health and the groups' page name as further reading is a section of docs/troubleshooting.md."""
+    """What health and the groups' page name as further reading is a section of the page that the dashboard serves."""
     health = (ROOT / "streaming/heartwheel/live/health.py").read_text(encoding="utf-8")
     words = (ROOT / "streaming/heartwheel/dashboard/page/js/words.js").read_text(encoding="utf-8")
     (named,) = re.findall(r"TROUBLE_TOPICS = new Set\(\[(.*?)\]\)", words)
     topics = re.findall(r'topic="([\w-]+)"', health) + re.findall(r'"([\w-]+)"', named)
     assert len(topics) >= 8
-    assert set(topics) <= anchors(ROOT / "docs" / "troubleshooting.md")
+    served = re.findall(r'<h[1-6] id="([^"]+)"', troubleshooting_page(""))
+    assert set(topics) <= set(served) == anchors(ROOT / "docs" / "troubleshooting.md")
 
 
 def commands(page: Path) -> Iterator[list[str]]:

@@ -1,7 +1,8 @@
-"""The page is package data: who installs heartwheel from its wheel has all of it, and nothing of the tests."""
+"""The page is package data: who installs heartwheel from its wheel or builds its image has all of it, and no tests."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -20,4 +21,18 @@ def test_wheel_holds_the_page(tmp_path: Path) -> None:
     page = {file.relative_to(ROOT / "streaming").as_posix() for file in (ROOT / PAGE).rglob("*") if file.is_file()}
     assert len(page) > 40
     assert page <= packed
+    assert "heartwheel/dashboard/troubleshooting.md" in packed
     assert not any(name.startswith("tests") for name in packed)
+
+
+def test_image_is_given_what_it_copies() -> None:
+    """Whatever docker/Dockerfile copies passes .dockerignore, and what the wheel is built of is copied."""
+    passed = re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(encoding="utf-8"), re.MULTILINE)
+    image = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
+    copied = [source for line in re.findall(r"^COPY (?!--)(.+) \S+$", image, re.MULTILINE) for source in line.split()]
+    assert len(copied) >= 8
+    assert [source for source in copied if source not in passed] == []
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    included = re.findall(r'^"(\S+)" = "heartwheel/', project, re.MULTILINE)
+    assert included
+    assert set(included) <= set(copied)

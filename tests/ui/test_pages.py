@@ -236,12 +236,23 @@ def test_groups_and_members_of_dots_have_pages(tab: Callable[..., Tab], empty_da
         page.goto(f"{empty_dashboard.url}/groups")
 
 
-def test_list_of_the_api_fits_a_phone(shop: FedDashboard, tab: Callable[..., Tab]) -> None:
-    """/docs, which is a page of its own, is not wider than the narrowest screen either."""
+@pytest.mark.parametrize("path", ["/docs", "/troubleshooting"])
+def test_plain_pages_fit_a_phone(shop: FedDashboard, tab: Callable[..., Tab], path: str) -> None:
+    """Pages that need no script are not wider than the narrowest screen either, and anybody can use them."""
     page = tab(shop).page
-    page.goto(f"{shop.url}/docs")
+    page.goto(f"{shop.url}{path}")
     expect(page.locator("h1")).to_be_visible()
     assert [width for width in WIDTHS if sticks_out(page, width)] == []
+    page.evaluate(AXE)
+    assert serious(page, AXE_ALL) == []
+
+
+def test_page_of_a_group_leads_to_what_to_do(shop: FedDashboard, tab: Callable[..., Tab]) -> None:
+    """What is wrong with a group links to its section of the documentation, which the dashboard serves itself."""
+    page = tab(shop).open("/groups/fraud-scoring")
+    page.get_by_role("link", name="What to do: group storm").click()
+    expect(page.locator("h3:target")).to_have_text("Group storm")
+    expect(page.locator("h3:target")).to_be_in_viewport()
 
 
 def test_expiration_takes_little_height_on_a_phone(shop: FedDashboard, tab: Callable[..., Tab]) -> None:

@@ -20,7 +20,7 @@ from starlette.types import Scope
 
 from heartwheel.dashboard.api import ENDPOINTS, STREAM
 from heartwheel.dashboard.deps import Deps
-from heartwheel.dashboard.docs_page import docs_page
+from heartwheel.dashboard.docs_page import docs_page, troubleshooting_page
 from heartwheel.dashboard.hub import LISTENERS_MAX, Hub
 from heartwheel.dashboard.index import ACCOUNT, page_text
 from heartwheel.dashboard.login.gate import LOGIN, LOGOUT, LOOKER, Gate
@@ -207,12 +207,16 @@ def _plain_routes(deps: Deps, metrics: WriteMetrics | None, base: str) -> list[R
     async def docs(_request: Request) -> Response:
         return HTMLResponse(docs_page(base))
 
+    async def troubleshooting(_request: Request) -> Response:
+        return HTMLResponse(troubleshooting_page(base))
+
     return [
         Route("/healthz", healthz),
         Route("/readyz", readyz),
         Route("/metrics", figures),
         Route("/openapi.json", description),
         Route("/docs", docs),
+        Route("/troubleshooting", troubleshooting),
     ]
 
 

@@ -1,31 +1,85 @@
-"""A plain page that lists the API, for people; it needs no script."""
+"""Plain pages that need no script: the list of the API, and the documentation's page about trouble."""
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from html import escape
-from typing import Any
+from importlib import resources
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
 
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+import heartwheel
 from heartwheel.dashboard.openapi import openapi
+
+_TROUBLESHOOTING: Final = "troubleshooting.md"
 
 
 @cache
 def docs_page(base: str) -> str:
-    """Write the page.
+    """Return the page about the API.
 
     Args:
         base: what stands before each path.
     """
     document = openapi()
     parts = [_entry(base, path, path_item["get"]) for path, path_item in document["paths"].items()]
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>heartwheel: API</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'{_sheets(base)}</head><body class="docs">'
+    return _page(
+        base,
+        "API",
         f"<h1>The API of the dashboard</h1><p>{escape(document['info']['description'])}</p>"
         f'<p>For programs: <a href="{base}/openapi.json">openapi.json</a>. '
         f'Back to <a href="{base}/">the dashboard</a>.</p>'
-        f"{''.join(parts)}</body></html>"
+        f"{''.join(parts)}",
+    )
+
+
+@cache
+def troubleshooting_page(base: str) -> str:
+    """Return docs/troubleshooting.md as a page; its headings have the anchors that links to it name.
+
+    Args:
+        base: what stands before each path.
+    """
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = parser.parse(_troubleshooting_text())
+    for token, following in pairwise(tokens):
+        if token.type == "heading_open":
+            token.attrSet("id", _anchor(following.content))
+        for child in token.children or ():
+            _keep_within(child)
+    body = parser.renderer.render(tokens, parser.options, {})
+    return _page(base, "troubleshooting", f'<p>Back to <a href="{base}/">the dashboard</a>.</p>{body}')
+
+
+def _troubleshooting_text() -> str:
+    """Read the page: in a wheel it lies beside this module, in a checkout it is where it is written."""
+    packed = resources.files("heartwheel.dashboard") / _TROUBLESHOOTING
+    file = packed if packed.is_file() else Path(heartwheel.__file__).parents[2] / "docs" / _TROUBLESHOOTING
+    return file.read_text(encoding="utf-8")
+
+
+def _anchor(heading: str) -> str:
+    """Return the anchor that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _keep_within(token: Token) -> None:
+    """Take a link to another page of the documentation out: it is not served."""
+    href = str(token.attrs.get("href", "#"))
+    if not href.startswith(("#", "https://")):
+        token.attrs = {"title": f"docs/{href} of the project"}
+
+
+def _page(base: str, title: str, body: str) -> str:
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>heartwheel: {title}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'{_sheets(base)}</head><body class="docs">{body}</body></html>'
     )
 
 

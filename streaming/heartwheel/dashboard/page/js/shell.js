@@ -55,6 +55,7 @@ function showHealth(stream) {
     byId("foot"),
     h("span", {}, `heartwheel ${version}`),
     h("span", {}, h("a", { href: "/docs" }, "API")),
+    h("span", {}, h("a", { href: "/troubleshooting" }, "Troubleshooting")),
     fromLog ? null : h("span", {}, h("a", { href: "/metrics" }, "Metrics")),
     h("span", {}, h("button", { type: "button", class: "link", onclick: showKeys }, "Keys")),
     h("span", {}, zoneWords(now)),

@@ -23,12 +23,14 @@ export function failed(error) {
 }
 
 /**
- * Name the section of the documentation that says what to do.
+ * Lead to the section of the documentation that says what to do; the dashboard serves it itself.
  *
  * @param {string | null | undefined} topic
  */
 export const readOn = (topic) =>
-  topic ? h("p", { class: "soft small wrap" }, "Read on: ", code(`docs/troubleshooting.md#${topic}`)) : null;
+  topic
+    ? h("p", { class: "small" }, h("a", { href: `/troubleshooting#${topic}` }, `What to do: ${topic.replaceAll("-", " ")}`))
+    : null;
 
 /** @param {string} text */
 export const code = (text) => h("code", {}, text);

@@ -5,8 +5,8 @@ import { tag, time } from "../cells.js";
 import { h, put } from "../dom.js";
 import { count, counted, duration } from "../format.js";
 import { LOGGED_OUT_OF_A_GROUP } from "../log_columns.js";
-import { failed, panel } from "../states.js";
-import { goesByEpochs, kindWords, stateWords, troubleKind } from "../words.js";
+import { failed, panel, readOn } from "../states.js";
+import { goesByEpochs, kindWords, stateWords, troubleKind, troubleTopic } from "../words.js";
 import { facts, newestOut, timelineLine } from "./detail_parts.js";
 
 /** @import { GroupAnswer } from "../answers.d.ts" */
@@ -45,6 +45,7 @@ function verdict({ verdict: sentences, troubles }) {
       h("h2", {}, "What the log says"),
       sentences.map((sentence) => h("p", {}, sentence)),
     ),
+    troubles.map(({ kind }) => readOn(troubleTopic(kind))),
   );
 }
 
