@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 
 from heartwheel.coordinator.config import CoordinatorConfig
@@ -155,3 +156,77 @@ def test_group_is_known_whole_when_the_longest_session_is_over() -> None:
     machine.apply(_asks(EventType.SYNC, "a", 6), T0 + 12_100)
     machine.apply(_joins("a", 7), T0 + 13_000)
     assert (group.state, group.generation) == (GroupState.COMPLETING_REBALANCE, 7)
+
+
+def _restarted() -> tuple[GroupMachine, list[Verdict]]:
+    """Play a group of a, b and c whose sessions of 6 s began anew at 10 s here, and 100 ms sooner at its coordinator.
+
+    Then c stays silent, and the others join again, so that the next generation waits for c alone.
+    """
+    verdicts: list[Verdict] = []
+    machine = GroupMachine(Group("g"), CoordinatorConfig(), verdicts.append)
+    everybody = ("a", "b", "c")
+    for name in everybody:
+        machine.apply(msgspec.structs.replace(_joins("", 1), assigned_member_id=name, api_version=3), T0)
+    for name in everybody:
+        machine.apply(_asks(EventType.SYNC, name, 1), T0 + 3_100)
+    for name in everybody:
+        machine.apply(_asks(EventType.HEARTBEAT, name, 1), T0 + 4_000)
+    machine.renew(T0 + 4_500, T0 + 10_000)
+    for name in ("a", "b"):
+        machine.apply(_joins(name, 2), T0 + 10_200)
+    assert (machine.group.state, list(machine.group.members)) == (GroupState.PREPARING_REBALANCE, list(everybody))
+    return machine, verdicts
+
+
+def test_p3_member_whose_session_ended_sooner_at_the_coordinator_is_not_missed() -> None:
+    """The phase ends without c, before its session does here; its timer runs on, so it was c's session that ended."""
+    machine, verdicts = _restarted()
+    machine.apply(_asks(EventType.SYNC, "a", 2), T0 + 15_905)
+    assert expired_of(verdicts) == {("c", "session_timeout", T0 + 15_905)}
+    assert (machine.group.generation, list(machine.group.members)) == (2, ["a", "b"])
+    machine.advance(T0 + 21_904)
+    assert len(expired_of(verdicts)) == 1
+
+
+def test_p3_coordinators_own_log_tells_when_that_was() -> None:
+    """Its word counts for a session that is known, too, if that ends about then."""
+    machine, verdicts = _restarted()
+    machine.apply(Event(group_id="g", type=EventType.EXPIRED, member_id="c"), T0 + 15_901)
+    machine.apply(_asks(EventType.SYNC, "a", 2), T0 + 15_905)
+    assert expired_of(verdicts) == {("c", "session_timeout", T0 + 15_901)}
+
+
+def test_p1_own_log_ends_no_session_that_is_far_from_its_end() -> None:
+    """So nobody who beats can be expired by a line of that log, whoever wrote it."""
+    machine, verdicts = _restarted()
+    machine.apply(Event(group_id="g", type=EventType.EXPIRED, member_id="c"), T0 + 14_900)
+    assert "c" in machine.group.members
+    assert not expired_of(verdicts)
+
+
+@pytest.mark.parametrize(
+    ("shown_ms", "gap_end_ms"),
+    [
+        pytest.param(14_900, 0, id="its session is far from its end"),
+        pytest.param(15_905, 11_000, id="the phase began in what was missed"),
+    ],
+)
+def test_p1_member_that_may_be_out_for_another_cause_is_not_called_expired(shown_ms: int, gap_end_ms: int) -> None:
+    """It may have left unheard; then it is a member no more, and no verdict says why."""
+    machine, verdicts = _restarted()
+    if gap_end_ms:
+        machine.renew(T0 + 10_300, T0 + gap_end_ms)
+        machine.group.members["c"].deadline_ms = T0 + 16_000
+    machine.apply(_asks(EventType.SYNC, "a", 2), T0 + shown_ms)
+    assert list(machine.group.members) == ["a", "b"]
+    assert not expired_of(verdicts)
+
+
+def test_p1_member_that_may_have_been_late_to_join_is_not_called_expired() -> None:
+    """The phase's own timer ends about then."""
+    machine, verdicts = _restarted()
+    machine.group.join_deadline_ms = T0 + 16_500
+    machine.apply(_asks(EventType.SYNC, "a", 2), T0 + 15_905)
+    assert list(machine.group.members) == ["a", "b"]
+    assert not expired_of(verdicts)

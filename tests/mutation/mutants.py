@@ -1493,6 +1493,22 @@ MUTANTS: Final = (
         f"{_PROOF}::test_p1_member_that_waits_for_an_unseen_static_one_is_not_expired",
     ),
     Mutant(
+        "a member whose session ended sooner at the coordinator is dropped without a word",
+        f"{_ENGINE}/coordinator/classic_rebalance.py",
+        "if is_shown and _must_have_expired(ctx, member)]",
+        "if False]",
+        "P3",
+        f"{_PROOF}::test_p3_member_whose_session_ended_sooner_at_the_coordinator_is_not_missed",
+    ),
+    Mutant(
+        "a line of the coordinator's own log expires a member in the middle of its session",
+        f"{_ENGINE}/coordinator/machine.py",
+        "elif member.deadline_ms <= now_ms + classic_rebalance.IN_DOUBT_MS:",
+        "else:",
+        "P1",
+        f"{_PROOF}::test_p1_own_log_ends_no_session_that_is_far_from_its_end",
+    ),
+    Mutant(
         "a member of which no join phase was seen has a session while it waits for its sync",
         f"{_ENGINE}/coordinator/loaded.py",
         "        if event.error_code is not None:\n            ctx.timers.disarm(member)",

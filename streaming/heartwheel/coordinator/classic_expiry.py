@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from heartwheel.coordinator import messages
-from heartwheel.coordinator.classic_rebalance import complete_join, maybe_prepare_rebalance_or_complete_join
+from heartwheel.coordinator.classic_rebalance import (
+    complete_join,
+    maybe_prepare_rebalance_or_complete_join,
+    say_expired,
+)
 from heartwheel.coordinator.context import Context
-from heartwheel.coordinator.model import GroupState, Member, TimerKind
+from heartwheel.coordinator.model import GroupState, Member
 from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind
 
 
@@ -52,19 +56,6 @@ def _expire_pending(ctx: Context, member: Member) -> None:
         session_timeout_ms=member.timer_ms,
     )
     _complete_join_if_all_joined(ctx)
-
-
-def say_expired(ctx: Context, member: Member) -> None:
-    """Report a member, just removed, as expired by the timer that it had."""
-    new = member.timer is TimerKind.NEW_MEMBER
-    ctx.say_expired(
-        member,
-        Kind.MEMBER_EXPIRED,
-        messages.failed(ctx.group.group_id, member.member_id),
-        Cause.MEMBER_EXPIRED,
-        expiry_reason=ExpiryReason.NEW_MEMBER_TIMEOUT if new else ExpiryReason.SESSION_TIMEOUT,
-        session_timeout_ms=member.timer_ms,
-    )
 
 
 def _expire(ctx: Context, member: Member) -> None:

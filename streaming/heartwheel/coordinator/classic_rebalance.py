@@ -8,7 +8,7 @@ from __future__ import annotations
 from heartwheel.coordinator import messages
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.java_map import walked_set
-from heartwheel.coordinator.model import NEVER, GroupState, Member
+from heartwheel.coordinator.model import NEVER, GroupState, Member, TimerKind
 from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind
 
 IN_DOUBT_MS = 1_000
@@ -117,9 +117,13 @@ def complete_join(ctx: Context, cause: Cause) -> None:
     extended at the same generation.
     """
     group, roster = ctx.group, ctx.roster
+    is_shown = cause is Cause.GENERATION_ADVANCED
+    expired = [member for member in roster.not_yet_rejoined() if is_shown and _must_have_expired(ctx, member)]
     group.join_deadline_ms = NEVER
     group.awaits_proof = ctx.now_ms < group.unseen_until_ms
-    removed = _remove_absent(ctx, is_shown=cause is Cause.GENERATION_ADVANCED)
+    removed = _remove_absent(ctx, is_shown=is_shown)
+    for member in expired:
+        say_expired(ctx, member)
     if not roster.maybe_elect_new_joined_leader() and group.members:
         _extend_join(ctx)
         return
@@ -134,12 +138,37 @@ def complete_join(ctx: Context, cause: Cause) -> None:
         become_empty(ctx, removed)
 
 
+def _must_have_expired(ctx: Context, member: Member) -> bool:
+    """Return whether the session of a member has ended that a request shows to be absent from an ended join phase.
+
+    A join phase ends by its timer, or when nobody is missing. So as long as the timer runs, who is absent is no member
+    any more. A leave would have been seen, so its session has ended, at the coordinator a little sooner than here:
+    after a gap it is known only roughly when sessions began anew.
+    """
+    group, soon_ms = ctx.group, ctx.now_ms + IN_DOUBT_MS
+    began_in_sight = group.rebalance_started_ms >= ctx.renewed_ms
+    return began_in_sight and member.deadline_ms <= soon_ms < group.join_deadline_ms < NEVER
+
+
+def say_expired(ctx: Context, member: Member) -> None:
+    """Report a member, just removed, as expired by the timer that it had."""
+    new = member.timer is TimerKind.NEW_MEMBER
+    ctx.say_expired(
+        member,
+        Kind.MEMBER_EXPIRED,
+        messages.failed(ctx.group.group_id, member.member_id),
+        Cause.MEMBER_EXPIRED,
+        expiry_reason=ExpiryReason.NEW_MEMBER_TIMEOUT if new else ExpiryReason.SESSION_TIMEOUT,
+        session_timeout_ms=member.timer_ms,
+    )
+
+
 def _remove_absent(ctx: Context, *, is_shown: bool) -> tuple[str, ...]:
     """Remove the dynamic members that did not join; return their ids.
 
     Where a request showed that the phase is over, they are no members any more, but for which cause is not known: their
-    sessions may have ended, which nobody knows. So no verdict is given about them; nor about a static member without a
-    running session, or with one that ends about now: it may or may not be a member still.
+    sessions may have ended, which nobody knows. So no verdict is given about them here; nor about a static member
+    without a running session, or with one that ends about now: it may or may not be a member still.
     """
     absent = {
         m.member_id: m

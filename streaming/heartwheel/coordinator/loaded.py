@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from heartwheel.coordinator import messages
 from heartwheel.coordinator.answer import Answer
-from heartwheel.coordinator.classic_expiry import say_expired
 from heartwheel.coordinator.classic_leave import remove_leavers
-from heartwheel.coordinator.classic_rebalance import become_empty
+from heartwheel.coordinator.classic_rebalance import become_empty, say_expired
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.model import Member
 from heartwheel.coordinator.takeover import catch_up, is_behind, remember_heartbeat, take_over

@@ -199,12 +199,16 @@ class GroupMachine:
         return self._request(event, fingerprint) if rule is None else rule(event)
 
     def _expired(self, event: Event) -> Answer:
-        """Expire a member that the coordinator has expired by a session which is not known here."""
-        member = self.group.members.get(event.member_id)
+        """Expire a member that the coordinator has expired by a session which is not known here, or ends about now."""
+        member, now_ms = self.group.members.get(event.member_id), self._ctx.now_ms
         if member is None or self.group.kind not in (GroupKind.CLASSIC, GroupKind.LOADED):
             return Answer.UNKNOWN_MEMBER_ID
-        if member.deadline_ms == NEVER and not (member.awaiting_join or member.awaiting_sync):
-            member.timer, member.timer_ms = TimerKind.SESSION, self._ctx.now_ms - member.last_seen_ms
+        if member.awaiting_join or member.awaiting_sync:
+            return Answer.NONE
+        if member.deadline_ms == NEVER:
+            member.timer, member.timer_ms = TimerKind.SESSION, now_ms - member.last_seen_ms
+            self._fire_member(member)
+        elif member.deadline_ms <= now_ms + classic_rebalance.IN_DOUBT_MS:
             self._fire_member(member)
         return Answer.NONE
 

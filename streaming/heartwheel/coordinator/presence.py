@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from heartwheel.coordinator import messages
 from heartwheel.coordinator.answer import Answer
-from heartwheel.coordinator.classic_expiry import say_expired
 from heartwheel.coordinator.classic_leave import find_leaver, remove_leavers
-from heartwheel.coordinator.classic_rebalance import become_empty
+from heartwheel.coordinator.classic_rebalance import become_empty, say_expired
 from heartwheel.coordinator.context import Context
 from heartwheel.coordinator.loaded import request as loaded_request
 from heartwheel.coordinator.model import NEVER, GroupKind, Member

@@ -33,6 +33,7 @@ from heartwheel.audit.rules.model import (
     Member,
 )
 from heartwheel.audit.rules.phases import (
+    ABOUT_MS,
     begin,
     complete_if_all_joined,
     join_timer_fires,
@@ -259,11 +260,15 @@ def _join(run: Run, event: Event) -> str:
 
 
 def _expired_elsewhere(run: Run, event: Event) -> None:
-    """Expire a member whose end the coordinator alone knew, as its own log tells it."""
+    """Expire a member whose end the coordinator alone knew, or knew better, as its own log tells it."""
     group = run.group
     member = group.members.get(event.member_id) if group.kind in (CLASSIC, LOADED) else None
-    if member is not None and member.deadline_ms == NEVER and not member.joining and not member.syncing:
+    if member is None or member.joining or member.syncing:
+        return
+    if member.deadline_ms == NEVER:
         member.expiry, member.timer_ms = "session_timeout", group.now_ms - member.seen_ms
+        _expire(run, member)
+    elif member.deadline_ms - ABOUT_MS <= group.now_ms:
         _expire(run, member)
 
 

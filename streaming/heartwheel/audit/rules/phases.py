@@ -9,10 +9,10 @@ from __future__ import annotations
 from heartwheel.audit.rules import members as who
 from heartwheel.audit.rules.context import Run
 from heartwheel.audit.rules.java import buckets_for, walk
-from heartwheel.audit.rules.model import COMPLETING, EMPTY, NEVER, PREPARING, STABLE, Group, Record
+from heartwheel.audit.rules.model import COMPLETING, EMPTY, NEVER, PREPARING, STABLE, Group, Member, Record
 
-_ABOUT_MS = 1_000
-"""How much sooner a session may have ended than it seems to, where only an answer shows that members have joined."""
+ABOUT_MS = 1_000
+"""How much sooner a session may have ended at the coordinator than it seems to, ms."""
 
 SHOWN = "generation_advanced"
 """The cause of what an accepted request shows to be so; for which other cause it came, nobody knows."""
@@ -83,8 +83,11 @@ def complete_if_all_joined(run: Run) -> None:
 def complete(run: Run, cause: str) -> None:
     """End the join phase: who is absent and dynamic goes, the next generation stands or the group is empty."""
     group = run.group
+    out = [member for member in who.absent(group) if cause == SHOWN and _ran_out(group, member)]
     group.join_ms, group.unproven = NEVER, group.now_ms < group.whole_ms
     gone = _remove_absent(run, silently=cause == SHOWN)
+    for member in out:
+        run.say_expired(member, "session_timeout", member.timer_ms)
     if not who.elect(group) and group.members:
         group.initial = False
         run.start_join_timer(who.patience_ms(group))
@@ -99,6 +102,18 @@ def complete(run: Run, cause: str) -> None:
         become_empty(run, gone)
 
 
+def _ran_out(group: Group, member: Member) -> bool:
+    """Tell whether only the session of an absent member can have ended the join phase without it.
+
+    It was not the phase's own timer, which has time left; and the phase began after what the source has missed, so a
+    leave would have been heard.
+    """
+    doubtful_ms = group.now_ms + ABOUT_MS
+    return (
+        doubtful_ms < group.join_ms < NEVER and member.deadline_ms <= doubtful_ms and group.phase_ms >= group.renewed_ms
+    )
+
+
 def _remove_absent(run: Run, *, silently: bool) -> tuple[str, ...]:
     group = run.group
     away = {member.member_id: member for member in who.absent(group)}
@@ -106,7 +121,7 @@ def _remove_absent(run: Run, *, silently: bool) -> tuple[str, ...]:
         member_id: member
         for member_id, member in away.items()
         # Whether a static member is still there of which no session runs, or one that ends about now, nobody knows.
-        if member.instance_id is None or (silently and not group.now_ms + _ABOUT_MS < member.deadline_ms < NEVER)
+        if member.instance_id is None or (silently and not group.now_ms + ABOUT_MS < member.deadline_ms < NEVER)
     }
     order = walk(away, group.buckets or 16)
     for member_id in gone:
