@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import io
+import itertools
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
 import pytest
 
 from heartwheel.cli.app import run
+from heartwheel.explain.history import History
+from heartwheel.explain.layouts import Layout
 from heartwheel.explain.page import LogPage
+from heartwheel.explain.run import follow_logs
+from heartwheel.explain.scan import FactReader, Scanned, scan
+from heartwheel.explain.shown import rows_of_log
+from heartwheel.explain.summary import Summary
 from heartwheel.settings import Settings
 from heartwheel.settings.models import DashboardSettings
 from support.broker_logs import REAL, explained
@@ -52,6 +63,63 @@ def test_its_page_says_so(tmp_path: Path) -> None:
             answer = httpx.get(f"{shown.url}api/groups/{group}").json()
             assert (answer["state"], answer["blocked"]) == ("PreparingRebalance", None)
             assert "still rebalancing" in answer["verdict"][0]
+
+
+def test_a_follower_sees_a_rebalance_that_goes_on(tmp_path: Path) -> None:
+    """It is shown once when it has run for ten seconds, though the log stands still, and again where following ends."""
+    (tmp_path / "server.log").write_text(OPEN)
+    looks, seconds = iter(range(9)), itertools.count(100, 4)
+    shown = [
+        [event for event in events if event.kind == "rebalancing"]
+        for events in follow_logs(
+            [str(tmp_path / "server.log")],
+            Scanned(),
+            stdin=io.BytesIO(),
+            go_on=lambda: next(looks, 9) < 7,
+            clock=lambda: next(seconds),
+        )
+    ]
+    assert [len(events) for events in shown] == [0, 0, 0, 1, 0, 0, 1]
+    event = shown[3][0]
+    assert (event.group_id, event.started_ms, event.duration_ms) == ("g", START_MS + 2_000, 12_000)
+
+
+def test_a_rebalance_that_was_shown_ends() -> None:
+    """On its page it is one rebalance, and a summary does not call it open any more."""
+    log = OPEN + lines_of((30, stable(9, "other")))
+    scanned, history = Scanned(), History(["server.log"], hold_ms=0)
+    reader = FactReader("server.log", 0, Layout(), scanned)
+    facts = list(scan(io.BytesIO(log.encode()), reader, scanned))
+    events = [event for fact in facts for event in history.add(fact)]
+    events += history.running(0)
+    assert events[-1].kind == "rebalancing"
+    done = lines_of((31, stable(2)))
+    events += [event for fact in scan(io.BytesIO(done.encode()), reader, scanned) for event in history.add(fact)]
+    summary = Summary()
+    for event in events:
+        summary.add(event)
+    group = next(group for group in summary.groups() if group.group_id == "g")
+    assert (group.rebalancing, group.rebalancing_since_ms, group.rebalances) == ("", None, 2)
+    begun = [each.row.id for each in rows_of_log(events) if each.row.group_id == "g" and each.row.duration_ms is None]  # type: ignore[union-attr]
+    assert len(set(begun)) == len(begun) - 1
+
+
+def test_ctrl_c_ends_following_with_the_answers(tmp_path: Path) -> None:
+    """The terminal of a follower has the row of a rebalance that runs, and after Ctrl-C what the log comes to."""
+    log = tmp_path / "server.log"
+    log.write_text(OPEN + lines_of((30, stable(9, "other"))))
+    command = [sys.executable, "-u", "-m", "heartwheel", "explain", "--follow", str(log)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        rows = []
+        while not rows or " rebalancing " not in rows[-1]:
+            rows.append(process.stdout.readline())
+            assert rows[-1], "it has ended"
+        assert "for 28.0 s so far: a member joined" in rows[-1]
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+    assert process.returncode == 0
+    assert "Groups that still rebalance at the end of the log: g (for 28.0 s so far" in rest
 
 
 def _fails(log: Path, *options: str) -> int:

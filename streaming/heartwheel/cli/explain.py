@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -233,10 +234,14 @@ def _events(files: list[str], scanned: Scanned, zone: LocalZone, *, follow: bool
 
     stdin = sys.stdin.buffer
     if follow:
-        for events in follow_logs(files, scanned, stdin=stdin, zone=zone):
-            yield from events
-            if events:
-                sys.stdout.flush()
+        from heartwheel.cli.signals import stopped_by_signals
+
+        over = threading.Event()
+        with stopped_by_signals(over.set):
+            for events in follow_logs(files, scanned, stdin=stdin, zone=zone, go_on=lambda: not over.is_set()):
+                yield from events
+                if events:
+                    sys.stdout.flush()
         return
     with _progress(files) as advance:
         yield from explain_logs(files, scanned, stdin=stdin, zone=zone, progress=advance)

@@ -80,6 +80,8 @@ class OpenRebalance:
         client_words: the client's.
         caused_by: members that it began with.
         fact: the line that says so.
+        seen_ms: when a follower first saw it open, ms of its own clock; `None` if none has.
+        is_shown: whether a follower has been shown that it still runs.
         blocked_by: members that were removed as they did not join.
         gone: members that went while it ran, and when.
     """
@@ -91,6 +93,8 @@ class OpenRebalance:
     client_words: str
     caused_by: list[str]
     fact: Fact
+    seen_ms: int | None = None
+    is_shown: bool = False
     blocked_by: list[str] = field(default_factory=list)
     gone: list[tuple[int, str]] = field(default_factory=list)
 

@@ -26,6 +26,8 @@ HOLD_MS: Final = 3_600_000
 HELD_MAX: Final = 50_000
 """Most events that wait at once."""
 
+_LOOK_MS: Final = 1_000
+
 
 class History:
     """Explain facts.
@@ -42,6 +44,7 @@ class History:
         arrivals, departures = Arrivals(watch), Departures(watch)
         self._moves = moves = Moves(watch)
         self._end_ms = 0
+        self._looked_ms = -_LOOK_MS
         self._rebalances = rebalances = Rebalancing(watch, arrivals, storm or StormRule())
         self._take: dict[Said, Callable[[Fact], None]] = {
             Said.FAILED: departures.failed,
@@ -89,6 +92,16 @@ class History:
         until_ms = fact.time_ms - self._hold_ms
         while self._watch.held and (self._watch.held[0].time_ms <= until_ms or len(self._watch.held) > HELD_MAX):
             yield _done(self._watch.held.popleft())
+
+    def running(self, now_ms: int) -> Iterator[ExplainedEvent]:
+        """Return, once each, the rebalances that run for long while the log is followed.
+
+        Args:
+            now_ms: the time of a clock that never steps, ms.
+        """
+        if now_ms - self._looked_ms >= _LOOK_MS:
+            self._looked_ms = now_ms
+            yield from map(_done, self._rebalances.running(self._end_ms, now_ms))
 
     def finish(self) -> Iterator[ExplainedEvent]:
         """Give the events that still wait, as the log is over."""

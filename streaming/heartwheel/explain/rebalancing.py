@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from heartwheel.explain.arrivals import Arrivals
@@ -11,7 +12,10 @@ from heartwheel.explain.trigger_causes import instance_of, triggered_by
 from heartwheel.explain.watch import Watch
 from heartwheel.live.phrases import length
 from heartwheel.live.storms import StormRule
-from heartwheel.wire.explained import Happened
+from heartwheel.wire.explained import ExplainedEvent, Happened
+
+LONG_MS: Final = 10_000
+"""How long a rebalance runs until a follower is shown that it does, ms."""
 
 _AT_ONCE_MS: Final = 150
 _CAUSED_WITHIN_MS: Final = 2_000
@@ -47,11 +51,12 @@ class Rebalancing:
         if cause == "member_joined":
             for each in members:
                 self._arrivals.note_join(fact, group, each)
-        started_ms = fact.time_ms
-        if group.open is not None and group.open.old_generation == fact.number:
-            started_ms = group.open.started_ms  # the same rebalance, triggered again
+        before = group.open
+        is_same = before is not None and before.old_generation == fact.number  # triggered again
         group.open = OpenRebalance(
-            started_ms=started_ms,
+            started_ms=before.started_ms if before and is_same else fact.time_ms,
+            seen_ms=before.seen_ms if before and is_same else None,
+            is_shown=before.is_shown if before and is_same else False,
             old_generation=fact.number,
             cause=cause,
             words=fact.words,
@@ -126,14 +131,35 @@ class Rebalancing:
     def finish(self, end_ms: int) -> None:
         """Take that the log ends, at a time in epoch ms: what is not done by then still runs, as far as it tells."""
         for group in self._watch.groups.rebalancing():
+            self._watch.note(self._still_runs(group, end_ms))
+
+    def running(self, end_ms: int, now_ms: int) -> Iterator[ExplainedEvent]:
+        """Return, once each, the rebalances that have run for `LONG_MS` while the log is followed.
+
+        A log stands still while everybody waits, so its time alone does not tell how long that is.
+
+        Args:
+            end_ms: the log's time so far, epoch ms.
+            now_ms: the time of a clock that never steps, ms.
+        """
+        for group in self._watch.groups.rebalancing():
             open_ = group.open
             assert open_ is not None  # noqa: S101 - that is what they are
-            event = self._watch.event(open_.fact, group, Happened.REBALANCING, open_.cause)
-            event.time_ms, event.started_ms = end_ms, open_.started_ms
-            event.duration_ms = max(0, end_ms - open_.started_ms)
-            event.generation_id, event.reason_text = open_.old_generation, open_.words
-            event.caused_by = list(open_.caused_by)
-            self._watch.note(event)
+            open_.seen_ms = now_ms if open_.seen_ms is None else open_.seen_ms
+            until_ms = max(end_ms, open_.started_ms + now_ms - open_.seen_ms)
+            if not open_.is_shown and until_ms - open_.started_ms >= LONG_MS:
+                open_.is_shown = True
+                yield self._still_runs(group, until_ms)
+
+    def _still_runs(self, group: WatchedGroup, until_ms: int) -> ExplainedEvent:
+        open_ = group.open
+        assert open_ is not None  # noqa: S101 - callers ask for such groups
+        event = self._watch.event(open_.fact, group, Happened.REBALANCING, open_.cause)
+        event.time_ms, event.started_ms = until_ms, open_.started_ms
+        event.duration_ms = max(0, until_ms - open_.started_ms)
+        event.generation_id, event.reason_text = open_.old_generation, open_.words
+        event.caused_by = list(open_.caused_by)
+        return event
 
     def _note_start(self, fact: Fact, group: WatchedGroup, cause: str, members: list[str]) -> None:
         """Count a rebalance that begins, and see whether the group is in a storm."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO
 
@@ -64,10 +65,12 @@ def follow_logs(
     stdin: BinaryIO,
     zone: LocalZone | None = None,
     go_on: Callable[[], bool] = lambda: True,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[list[ExplainedEvent]]:
     """Explain logs as they grow.
 
-    A leave that turns out to be a poll timeout is given twice, with the same evidence; the second one holds.
+    A leave that turns out to be a poll timeout is given twice, with the same evidence; the second one holds. So is a
+    rebalance that runs for long: once then, and again if it still runs at the end.
 
     Args:
         names: of the logs; `-` is the standard input.
@@ -75,6 +78,7 @@ def follow_logs(
         stdin: what `-` stands for.
         zone: that of times that name none; UTC if absent.
         go_on: asked before each look whether to go on.
+        clock: tells how long a rebalance has run while the log stands still, seconds.
 
     Returns:
         The events of each look, also if there are none.
@@ -86,7 +90,8 @@ def follow_logs(
     layout = Layout(zone)
     readers = [FactReader(name, number, layout, scanned) for number, name in enumerate(names)]
     for facts in follow(names, readers, scanned, stdin=stdin, go_on=go_on):
-        yield [event for fact in facts for event in history.add(fact)]
+        events = [event for fact in facts for event in history.add(fact)]
+        yield [*events, *history.running(int(clock() * 1000))]
     yield list(history.finish())
 
 

@@ -83,7 +83,7 @@ def _begun(event: ExplainedEvent, started_ms: int) -> TriggerRow:
     joined = _joined(event)
     return msgspec.structs.replace(
         _ended(event),
-        id=_id(event, "begun"),
+        id=_id_of("begun", event.group_id, event.group_type, started_ms),  # the same if it was shown while it ran
         type="rebalance_triggered",
         generation_id=max(0, _generation(event) - 1),
         time_ms=started_ms,
@@ -137,4 +137,8 @@ def _generation(event: ExplainedEvent) -> int:
 
 def _id(event: ExplainedEvent, what: str) -> str:
     parts = (what, event.kind, event.group_id, event.member_id, event.evidence.file, event.evidence.line)
+    return _id_of(*parts)
+
+
+def _id_of(*parts: object) -> str:
     return hashlib.blake2b(msgspec.json.encode(parts), digest_size=16).hexdigest()

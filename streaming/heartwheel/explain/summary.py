@@ -135,6 +135,7 @@ class Summary:
                 group.storms, group.storm_ms = group.storms + 1, event.time_ms
             case Happened.COORDINATOR_MOVED:
                 group.moves += 1
+                group.rebalancing_since_ms, group.rebalancing = None, ""
             case _:
                 self._together.add(event)
                 _add_out(group, event)
@@ -192,6 +193,7 @@ def _add_out(group: GroupSummary, event: ExplainedEvent) -> None:
 
 def _add_rebalance(group: GroupSummary, event: ExplainedEvent) -> None:
     group.rebalances += 1
+    group.rebalancing_since_ms, group.rebalancing = None, ""
     if event.duration_ms is not None:
         group.rebalancing_ms = (group.rebalancing_ms or 0) + event.duration_ms
         group.longest_ms = max(group.longest_ms or 0, event.duration_ms)
