@@ -129,7 +129,7 @@ def test_unknown_lines_are_shown(capsys: pytest.CaptureFixture[str], tmp_path: P
     lines = "[2026-11-22 02:12:24,836] INFO [GroupCoordinator 1]: Member {} of group g was evicted. (a.B)\n"
     (tmp_path / "new.log").write_text("".join(lines.format(f"m-{n}") for n in range(3)))
     assert run(["explain", str(tmp_path / "new.log")]) == 0
-    assert "3 lines of coordinators were not understood" in capsys.readouterr().err
+    assert "not understood: 3 lines of coordinators" in capsys.readouterr().err
     assert run(["explain", str(tmp_path / "new.log"), "--unknown"]) == 0
     out = capsys.readouterr().out
     assert out.split()[0] == "3"

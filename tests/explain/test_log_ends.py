@@ -111,7 +111,7 @@ def test_ctrl_c_ends_following_with_the_answers(tmp_path: Path) -> None:
     command = [sys.executable, "-u", "-m", "heartwheel", "explain", "--follow", str(log)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        rows = []
+        rows: list[str] = []
         while not rows or " rebalancing " not in rows[-1]:
             rows.append(process.stdout.readline())
             assert rows[-1], "it has ended"

@@ -14,7 +14,9 @@ import pytest
 
 from heartwheel.cli.app import run
 from heartwheel.replay.lines import T_MS_MAX
+from support.broker_logs import REAL
 
+SERVER_LOG = REAL / "server.log"
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 
 
@@ -107,7 +109,43 @@ def test_bad_lines_are_named_and_the_rest_counts(tmp_path: Path, capsys: pytest.
     assert [v["t_ms"] for v in _verdicts(out) if v["kind"] == "member_expired"] == [18_000]
     told = err.splitlines()
     assert [line.split(":")[0] for line in told[:3]] == ["line 2", "line 4", "line 5"]
-    assert told[3] == "3 of 6 lines are bad and were left out"
+    assert told[3] == "left out as bad: 3 of 6 lines"
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        (SERVER_LOG.read_text(), "heartwheel explain"),
+        ("[2026-11-22 02:12:24,836] INFO [Consumer clientId=a, groupId=b] Hm (x.Y)\n" * 9, "heartwheel explain"),
+        ("[2026-11-22 02:12:24,836] DEBUG Completed request:{} (kafka.request.logger)\n" * 9, "heartwheel tap"),
+        ('{"group_id": "g", "member_id": "m"}\n' * 9, "one JSON object a line"),
+    ],
+)  # fmt: skip
+def test_a_file_of_another_kind(text: str, hint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Five of its lines are named, the others counted, and the hint is the command that reads it."""
+    log = tmp_path / "server.log"
+    log.write_text(text)
+    assert run(["replay", str(log)]) == 1
+    out, err = capsys.readouterr()
+    told, lines = err.splitlines(), len(text.splitlines())
+    assert out == ""
+    assert [line.split(":")[0] for line in told[:5]] == [f"line {number}" for number in range(1, 6)]
+    assert told[5:7] == [f"and {lines - 5:,} more", f"left out as bad: {lines:,} of {lines:,} lines"]
+    assert f"has no event in {lines:,} lines" in " ".join(told[7:])
+    assert hint in " ".join(told[7:])
+
+
+def test_an_empty_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is an error, as nothing was replayed; a part of a log that goes on may be empty."""
+    log, snapshot = tmp_path / "empty.jsonl", str(tmp_path / "snapshot")
+    log.write_text("")
+    assert run(["replay", str(log)]) == 1
+    err = capsys.readouterr().err
+    assert "nothing was read" in err
+    assert "hint:" in err
+    assert run(["replay", str(log), "--snapshot-out", snapshot]) == 0
+    assert "0 verdicts" in capsys.readouterr().err
+    assert run(["replay", str(log), "--snapshot-in", snapshot]) == 0
 
 
 def test_stdin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -276,9 +276,9 @@ def _write(tmp_path: Path, log: EpochLog) -> str:
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        ("group_consumer_session_timeout=1s", ["session timeout", "1 members of consumer groups"]),
-        ("rebalance_timeout=1s", ["rebalance timeout", "back 1 times", "a of g", "4s"]),
-        ("heartbeat_interval=5s", ["heartbeats a second", "1 members."]),
+        ("group_consumer_session_timeout=1s", ["session timeout", "1 member of consumer groups"]),
+        ("rebalance_timeout=1s", ["rebalance timeout", "back 1 time.", "a of g", "4s"]),
+        ("heartbeat_interval=5s", ["heartbeats a second", "1 member."]),
     ],
 )
 def test_tables(question: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -311,4 +311,4 @@ def test_poll_timeouts_are_known_by_the_return(tmp_path: Path, capsys: pytest.Ca
     log.ok(4_000, "late", 0, 5)
     assert _ask(log, [1_000], 5_000).poll_timeouts == 1
     assert run(["replay", _write(tmp_path, log), "--what-if", "session_timeout=1s"]) == 0
-    assert "took themselves out 1 times by a poll timeout" in capsys.readouterr().out
+    assert "took themselves out 1 time by a poll timeout" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from heartwheel.cli.tap import said_of
 from heartwheel.errors import HeartwheelError
 from heartwheel.settings import EngineSettings, Settings, SettingsError, load_settings
 from heartwheel.tap.gaps import GAP_MS, LOADING_MS_MAX, PAUSE_MS, RESTART_MS
 from heartwheel.tap.settling import SETTLE_MS
-from heartwheel.tap.tap import Tap, require_trusted
+from heartwheel.tap.tap import Figures, Tap, require_trusted
 from support.job import wait_for
 from support.request_lines import T0, fetch, heartbeat, join, line
 from support.tap_scene import TapScene
@@ -23,6 +25,16 @@ from support.tap_scene import TapScene
 def scene(tmp_path: Path) -> TapScene:
     """Set up logs and a topic."""
     return TapScene(tmp_path)
+
+
+def test_one_of_each_is_no_plural() -> None:
+    """What a tap has done is said in words that fit a single line, event, gap or group."""
+    said = said_of(
+        Figures(lines=1, passed_on=1, unreadable=1, too_large=1, failed=1, distrusted=1, refused=1, gaps=1, held=1)
+    )
+    assert said.startswith("1 line, 1 event passed on, 1 group held back")
+    assert not re.search(r"\b1 \w+s\b", said)
+    assert "2 lines" in said_of(Figures(lines=2))
 
 
 def _passed(scene: TapScene) -> int:

@@ -84,15 +84,14 @@ def say_what_was_read(scanned: Scanned, *, unknown: bool) -> None:
     if scanned.coarse:
         say.print("times of this log are by the second: every time and length is +-1 s", markup=False)
     if scanned.untimed:
-        say.print(f"{scanned.untimed:,} lines without a time: they took that of the line before", markup=False)
+        say.print(f"{count(scanned.untimed, 'line')} without a time took that of the line before", markup=False)
     if scanned.too_long:
-        say.print(f"{scanned.too_long:,} lines over 64 MiB were left out", markup=False)
+        say.print(f"left out: {count(scanned.too_long, 'line')} over 64 MiB", markup=False)
     for doubt in scanned.doubts():
         say.print(plain(doubt), markup=False, soft_wrap=True)
     if scanned.unknown_lines and not unknown:
-        say.print(
-            f"{scanned.unknown_lines:,} lines of coordinators were not understood: --unknown shows them", markup=False
-        )
+        number = count(scanned.unknown_lines, "line")
+        say.print(f"not understood: {number} of coordinators (--unknown shows which)", markup=False)
 
 
 def say_zone(files: list[str], zone: LocalZone) -> None:

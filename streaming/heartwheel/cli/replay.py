@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, NamedTuple
 
 import typer
 
@@ -15,6 +15,7 @@ from heartwheel.cli.console import AsJson, ConfigFile, SetFlags, stderr
 from heartwheel.cli.files import read_file, write_file
 from heartwheel.cli.replay_question import read_question
 from heartwheel.errors import HeartwheelError
+from heartwheel.live.phrases import count
 from heartwheel.plain import plain, plain_json
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _STDIN: Final = "-"
 _LINES_AT_ONCE: Final = 1_000
+_BAD_SHOWN: Final = 5
+_HEAD_BYTES: Final = 65_536
 _LAST_MS: Final = 253_402_300_799_999  # the year 9999; `test_cli_replay.py` holds that lines end there too
 
 
@@ -105,17 +108,21 @@ def replay(
     )
     signs = Signs() if question else None
     with _open(events) as log:
-        bad = _feed(run, log, signs)
+        read = _feed(run, log, signs)
+    if not read.events:
+        _refuse_nothing(events, read, goes_on=snapshot_in is not None or snapshot_out is not None)
     end_ms = until if until is not None or described is None else described.end_ms
     if question is not None and signs is not None and revocations is not None:
         answer_question(question, signs, revocations, run.finish(end_ms), run.end_ms, json=json)
     elif snapshot_out is not None:
         _print(run.settle(until) if until is not None else [])
         write_file(snapshot_out, run.snapshot())
-        stderr().print(f"{run.waiting} verdicts wait in {snapshot_out} for the rest of the log", markup=False)
+        stderr().print(
+            f"held in {snapshot_out} until the rest of the log is read: {count(run.waiting, 'verdict')}", markup=False
+        )
     else:
         _print(run.finish(end_ms))
-    if bad:
+    if read.bad:
         raise typer.Exit(1)
 
 
@@ -142,22 +149,64 @@ def _open(events: str) -> Iterator[BinaryIO]:
         raise HeartwheelError(f"{events} cannot be read: {error.strerror}", hint=hint) from error
 
 
-def _feed(run: LogReplay, log: Iterable[bytes], signs: Signs | None) -> int:
-    """Feed a log to a replay, and return how many lines of it are bad."""
+class _Read(NamedTuple):
+    """What was read of a log: how many lines, how many of them are bad, and its first bytes."""
+
+    lines: int
+    bad: int
+    head: bytes
+
+    @property
+    def events(self) -> int:
+        return self.lines - self.bad
+
+
+def _feed(run: LogReplay, log: Iterable[bytes], signs: Signs | None) -> _Read:
+    """Feed a log to a replay, and name the first of its bad lines."""
     from heartwheel.wire.events import RejectedError
 
     number = bad = 0
+    head = bytearray()
     for number, line in enumerate(log, start=1):
+        if len(head) < _HEAD_BYTES:
+            head += line[: _HEAD_BYTES - len(head)]
         try:
             read = run.feed(line)
             if signs is not None and read is not None:
                 signs.add(read)
         except RejectedError as error:
             bad += 1
-            stderr().print(f"line {number}: {plain(str(error))}", markup=False)
+            if bad <= _BAD_SHOWN:
+                stderr().print(f"line {number}: {plain(str(error))}", markup=False)
+    if bad > _BAD_SHOWN:
+        stderr().print(f"and {bad - _BAD_SHOWN:,} more", markup=False)
     if bad:
-        stderr().print(f"{bad} of {number} lines are bad and were left out", markup=False)
-    return bad
+        stderr().print(f"left out as bad: {bad:,} of {count(number, 'line')}", markup=False)
+    return _Read(number, bad, bytes(head))
+
+
+def _refuse_nothing(events: str, read: _Read, *, goes_on: bool) -> None:
+    """Raise an error for a log without an event; the parts of a log that goes on may be empty.
+
+    Raises:
+        HeartwheelError: it says what the file seems to be, and which command reads that.
+    """
+    from heartwheel.explain.file_kind import BROKER, kind_of
+    from heartwheel.explain.layouts import NEEDLE
+
+    if not read.lines:
+        if not goes_on:
+            hint = "name a log of requests, one JSON object a line: docs/replay.md"
+            raise HeartwheelError(f"nothing was read: {events} is empty", hint=hint)
+        return
+    kind = kind_of(events, read.head)
+    if "heartwheel tap" in kind:
+        hint = "heartwheel tap passes the requests of a request log on: docs/tap.md"
+    elif NEEDLE.encode() in read.head or kind == BROKER or kind.startswith("a consumer's log"):
+        hint = f"a broker's or a consumer's own log is read by: heartwheel explain {events}"
+    else:
+        hint = "a log of requests has one JSON object a line: docs/replay.md"
+    raise HeartwheelError(f"{events} has no event in {count(read.lines, 'line')}", hint=hint)
 
 
 def _print(verdicts: list[Verdict]) -> None:

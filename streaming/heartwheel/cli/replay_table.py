@@ -6,6 +6,7 @@ from typing import Final
 
 from heartwheel.cli.console import plain_table, stdout
 from heartwheel.cli.inspect import show_time
+from heartwheel.live.phrases import count
 from heartwheel.plain import plain
 from heartwheel.replay.revocations import RevocationScenario, RevocationsWhatIf
 from heartwheel.replay.what_if import IntervalScenario, IntervalWhatIf, Scenario, WhatIf
@@ -27,7 +28,7 @@ def show_revocations(answer: RevocationsWhatIf) -> None:
     table = plain_table("rebalance timeout", "fenced", "false", "partitions free after (p50)", "(p99)")
     for scenario in (answer.recorded, *answer.scenarios):
         table.add_row(*_revocation_cells(scenario))
-    notes = [f"Members were asked to give partitions back {answer.revocations} times."]
+    notes = [f"Members were asked to give partitions back {count(answer.revocations, 'time')}."]
     if answer.longest is not None:
         took, since_ms = answer.longest, answer.longest.since_ms
         who = f"{plain(took.member_id)} of {plain(took.group_id)}, from {show_time(since_ms)}"
@@ -55,7 +56,7 @@ def show_intervals(answer: IntervalWhatIf) -> None:
     table = plain_table("heartbeat interval", "heartbeats a second", "longest silence, at worst")
     for scenario in (answer.recorded, *answer.scenarios):
         table.add_row(*_interval_cells(scenario))
-    notes = [f"{answer.members} members."]
+    notes = [f"{count(answer.members, 'member')}."]
     if answer.heartbeat_interval_ms is not None:
         notes.append(f"Median time between two heartbeats of a member: {_seconds(answer.heartbeat_interval_ms)}.")
     if answer.recorded.longest_silence_ms is not None:
@@ -92,11 +93,13 @@ def _seconds(time_ms: int | None) -> str:
 
 def _notes(answer: WhatIf) -> list[str]:
     kind = f" of {answer.group_kind} groups" if answer.group_kind else ""
-    notes = [f"{answer.members} members{kind}; {answer.other_rebalances} more rebalances had other causes."]
+    notes = [
+        f"{count(answer.members, 'member')}{kind}; {count(answer.other_rebalances, 'more rebalance')} had other causes."
+    ]
     if answer.poll_timeouts:
         notes.append(
-            f"Members took themselves out {answer.poll_timeouts} times by a poll timeout; session timeouts change "
-            "nothing of that: raise max.poll.interval.ms, or lower max.poll.records."
+            f"Members took themselves out {count(answer.poll_timeouts, 'time')} by a poll timeout; session timeouts "
+            "change nothing of that: raise max.poll.interval.ms, or lower max.poll.records."
         )
     if answer.heartbeat_interval_ms is not None:
         notes.append(f"Median time between two heartbeats of a member: {_seconds(answer.heartbeat_interval_ms)}.")

@@ -15,6 +15,7 @@ import typer
 from heartwheel.cli.audit_broker_log import parsed_zone
 from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load, stderr
 from heartwheel.cli.signals import stopped_by_signals
+from heartwheel.live.phrases import count
 from heartwheel.wall_clock import wall_ms
 
 if TYPE_CHECKING:
@@ -152,13 +153,13 @@ SWITCH_ON: Final = (
 def said_of(figures: Figures) -> str:
     """Return in one line what a tap has done."""
     behind = "" if figures.passed_ms < 0 else f", {(wall_ms() - figures.passed_ms) / 1000:.1f} s behind the clock"
-    parts = [f"{figures.lines:,} lines, {figures.passed_on:,} events passed on{behind}"]
-    parts += [f"{figures.held} groups held back"] if figures.held else []
-    parts += [f"{figures.skipped:,} were there already"] if figures.skipped else []
-    parts += [f"{figures.unreadable:,} lines unreadable"] if figures.unreadable else []
-    parts += [f"{figures.too_large:,} requests too large to pass on"] if figures.too_large else []
-    parts += [f"{figures.failed:,} lines that could not be handled"] if figures.failed else []
-    parts += [f"{figures.distrusted:,} lines of the broker's own log not believed"] if figures.distrusted else []
-    parts += [f"{figures.refused:,} records that Kafka refuses"] if figures.refused else []
-    parts += [f"{figures.gaps} gaps"] if figures.gaps else []
+    parts = [f"{count(figures.lines, 'line')}, {count(figures.passed_on, 'event')} passed on{behind}"]
+    parts += [f"{count(figures.held, 'group')} held back"] if figures.held else []
+    parts += [f"{figures.skipped:,} already there"] if figures.skipped else []
+    parts += [f"{count(figures.unreadable, 'line')} unreadable"] if figures.unreadable else []
+    parts += [f"{count(figures.too_large, 'request')} too large to pass on"] if figures.too_large else []
+    parts += [f"{count(figures.failed, 'line')} that could not be handled"] if figures.failed else []
+    parts += [f"{count(figures.distrusted, 'line')} of the broker's own log not believed"] if figures.distrusted else []
+    parts += [f"{count(figures.refused, 'record')} refused by Kafka"] if figures.refused else []
+    parts += [count(figures.gaps, "gap")] if figures.gaps else []
     return ", ".join(parts)

@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from typing import Final, NamedTuple
 
+from heartwheel.live.phrases import count
+
 GROUPS_MAX: Final = 50_000
 """Most groups whose names are noted."""
 
@@ -108,9 +110,11 @@ class Scanned:
         said = []
         if self.first_unreadable is not None:
             file, line, why = self.first_unreadable
-            said.append(f"{_lines(self.unreadable)} of coordinators could not be read, the first: {file}:{line}: {why}")
+            said.append(
+                f"{count(self.unreadable, 'line')} of coordinators could not be read, the first: {file}:{line}: {why}"
+            )
         if self.suspicious:
-            said.append(f"{_lines(self.suspicious)} may be forged by a client, and count for nothing:")
+            said.append(f"{count(self.suspicious, 'line')} may be forged by a client, and count for nothing:")
         for each in self.suspicious_lines[:_SUSPICIOUS_SHOWN]:
             why = "can be read in two ways" if each.since == each.line else f"may be forged, line {each.since}"
             said.append(f"{each.file}:{each.line} ({why}): {each.text[:_SUSPICIOUS_CHARS]}")
@@ -136,7 +140,3 @@ class Scanned:
         """Widen the time that the coordinator's lines span."""
         self.first_ms = time_ms if self.first_ms is None else min(self.first_ms, time_ms)
         self.last_ms = time_ms if self.last_ms is None else max(self.last_ms, time_ms)
-
-
-def _lines(number: int) -> str:
-    return "1 line" if number == 1 else f"{number:,} lines"

@@ -268,7 +268,7 @@ class Life:
         self._marked.note_events({self._writer.home_of(group) for group, _ in fresh})
         if fresh and (refused := self._writer.write(fresh)):
             figures.refused += refused
-            self._tap.said(f"Kafka refuses {refused} events for what they are, such as their length: they are left out")
+            self._tap.said(f"events left out, as Kafka refuses them for what they are, such as their length: {refused}")
         figures.passed_on, figures.skipped = figures.passed_on + len(fresh), figures.skipped + len(events) - len(fresh)
         figures.lines, figures.unreadable = self._log.lines, self._log.unreadable
         self._mark()
