@@ -10,7 +10,7 @@ from project.test_layout import imports_of
 
 PACKAGE: Final = Path(__file__).parents[2] / "streaming" / "heartwheel"
 
-ARROWS_MAX: Final = 103
+ARROWS_MAX: Final = 104
 """How many arrows there are between rooms. A new one is drawn on purpose: raise this, and say in the commit why."""
 
 

@@ -2,155 +2,83 @@
 
 from __future__ import annotations
 
-import contextlib
 import hmac
-import logging
-import socket
-import threading
-import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, ClassVar, Final, Self
+from typing import Final
+
+from anyio import to_thread
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from heartwheel.errors import HeartwheelError
+from heartwheel.http_server.connection import Limits
+from heartwheel.http_server.peers import header
+from heartwheel.http_server.problems import problem_response
+from heartwheel.http_server.server import HttpServer, HttpServerError
 from heartwheel.metrics.exposition import PLAIN, Metrics
 
-_log = logging.getLogger(__name__)
+LIMITS: Final = Limits(connections=16, per_address=16, reserve=4)
+"""A few Prometheus servers, and somebody who looks; silent connections give way to new ones."""
 
 
-class MetricsServer:
-    """A server of this process's metrics, in threads of its own; read-only.
+class MetricsServer(HttpServer):
+    """A server of this process's metrics, in a thread of its own; read-only.
 
     Args:
         metrics: what to serve.
         host: the address to listen at.
         port: likewise; `0` takes any that is free.
         token: what must be sent as `Authorization: Bearer`; empty asks for nothing.
-
-    Raises:
-        HeartwheelError: the address cannot be listened at.
     """
 
     def __init__(self, metrics: Metrics, host: str, port: int, token: str = "") -> None:
-        handler = type("Handler", (_Handler,), {"metrics": metrics, "token": token.encode()})
-        try:
-            self._server = _Server((host, port), handler)
-        except OSError as error:
-            raise HeartwheelError(
-                f"cannot serve metrics at {host}:{port}: {error.strerror or error}",
-                hint="set metrics.host and metrics.port to an address of this machine that is free, or the port to 0",
-            ) from error
-        self._thread = threading.Thread(target=self._server.serve_forever, name="metrics-server", daemon=True)
+        super().__init__(_app(metrics, token), host=host, port=port, limits=LIMITS, what="metrics")
+        self._at = f"{host}:{port}"
 
     @property
     def address(self) -> str:
         """Where Prometheus finds the metrics."""
-        host, port = self._server.server_address[:2]
-        return f"http://{host!s}:{port}/metrics"
+        return f"{self.url}metrics"
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+    def start(self) -> None:
+        """Listen, and return once requests are answered.
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop listening."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-
-HANDLERS_MAX: Final = 16
-"""Most requests that are worked on at once; a further one costs the oldest its place."""
-
-REQUEST_S: Final = 10.0
-"""How long a request may take in all, from its first byte to the last one of the answer."""
-
-_PAUSE_S: Final = 0.1
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128  # five silent ones would keep the next waiting
-
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self._running: dict[socket.socket, float] = {}  # and since when, oldest first
-        self._lock = threading.Lock()
-        super().__init__(address, handler)
-
-    def get_request(self) -> tuple[socket.socket, Any]:
-        """Accept a connection; where none can be accepted the next try waits, as the kernel says so at once."""
+        Raises:
+            HeartwheelError: the address cannot be listened at.
+        """
         try:
-            return super().get_request()
-        except OSError:
-            time.sleep(_PAUSE_S)
-            raise
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for a request, and end the oldest one where all places are taken."""
-        with self._lock:
-            if len(self._running) >= HANDLERS_MAX:
-                self._end(next(iter(self._running)))
-            self._running[request] = time.monotonic()
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        """Give the place back."""
-        with self._lock:
-            self._running.pop(request, None)
-        super().shutdown_request(request)
-
-    def service_actions(self) -> None:
-        """End the requests that take too long; `serve_forever` calls it twice a second."""
-        with self._lock:
-            for request, since in list(self._running.items()):
-                if time.monotonic() - since > REQUEST_S:
-                    self._end(request)
-
-    def _end(self, request: socket.socket) -> None:
-        del self._running[request]
-        # Its thread notices and closes it.
-        with contextlib.suppress(OSError):
-            request.shutdown(socket.SHUT_RDWR)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - socketserver gives it
-        """Note who went away in the middle of an answer, instead of a traceback on stderr."""
-        _log.debug("an answer to %s failed", client_address, exc_info=True)
+            super().start()
+        except HttpServerError as error:
+            hint = "set metrics.host and metrics.port to an address of this machine that is free, or the port to 0"
+            raise HeartwheelError(f"cannot serve metrics at {self._at}: {error}", hint=hint) from error
 
 
-class _Handler(BaseHTTPRequestHandler):
-    metrics: ClassVar[Metrics]
-    token: ClassVar[bytes]
-    timeout = 10
-    server_version = "heartwheel"
-    sys_version = ""
+def _app(metrics: Metrics, token: str) -> Starlette:
+    """Return the application: /metrics, and problems in words for everything else."""
 
-    def do_GET(self) -> None:
-        if self.path.partition("?")[0] != "/metrics":
-            self._answer(404, b"there is only /metrics here\n", "text/plain; charset=utf-8")
-            return
-        scheme, _, given = self.headers.get("Authorization", "").partition(" ")
-        right = hmac.compare_digest(given.strip().encode("latin-1", "replace"), self.token)
-        if self.token and not (scheme.lower() == "bearer" and right):
-            words = b"send the token of metrics.token as Authorization: Bearer\n"
-            self._answer(401, words, "text/plain; charset=utf-8", challenge="Bearer")
-            return
-        body, content_type = self.metrics.text(self.headers.get("Accept", PLAIN))
-        self._answer(200, body, content_type)
+    async def answer(request: Request) -> Response:
+        if not _may_read(request, token):
+            hint = "send the token of metrics.token as Authorization: Bearer"
+            return problem_response(401, "no token, or another one", hint, {"www-authenticate": "Bearer"})
+        body, media = await to_thread.run_sync(metrics.text, request.headers.get("accept", PLAIN))
+        headers = {"cache-control": "no-store", "x-content-type-options": "nosniff", "content-type": media}
+        return Response(body, headers=headers)
 
-    do_HEAD = do_GET  # noqa: N815 - the name that http.server calls
+    async def not_found(_request: Request, _error: Exception) -> Response:
+        return problem_response(404, "there is nothing here", "ask for /metrics")
 
-    def _answer(self, status: int, body: bytes, content_type: str, *, challenge: str = "") -> None:
-        self.send_response(status)
-        if challenge:
-            self.send_header("WWW-Authenticate", challenge)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+    async def not_allowed(_request: Request, _error: Exception) -> Response:
+        return problem_response(405, "metrics can only be read", "send a GET", {"allow": "GET, HEAD"})
 
-    def log_message(self, *_: Any) -> None:
-        """Keep quiet: Prometheus asks every few seconds."""
+    return Starlette(
+        routes=[Route("/metrics", answer)],
+        exception_handlers={404: not_found, 405: not_allowed},
+    )
+
+
+def _may_read(request: Request, token: str) -> bool:
+    """Return whether a request has the token, if one is needed."""
+    scheme, _, given = header(request.scope, "authorization").partition(" ")
+    right = hmac.compare_digest(given.strip().encode("latin-1", "replace"), token.encode())
+    return not token or (scheme.lower() == "bearer" and right)
