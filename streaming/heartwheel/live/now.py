@@ -58,12 +58,14 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         from_ms: expirations since then are all there, epoch ms.
+        kept_ms: for how long what happened is kept, ms.
         expirations: how many are kept.
         expirations_max: how many can be.
         dropped: how many had to go before their time, as there were too many.
     """
 
     from_ms: int
+    kept_ms: int
     expirations: int
     expirations_max: int
     dropped: int
@@ -263,7 +265,11 @@ def _window(picture: Picture, now_ms: int, kept: int) -> Window:
     # What had to go was older than all that is kept.
     oldest_ms = window.rows[0].append_ms if window.dropped and window.rows else from_ms
     return Window(
-        from_ms=max(from_ms, oldest_ms), expirations=kept, expirations_max=window.rows_max, dropped=window.dropped
+        from_ms=max(from_ms, oldest_ms),
+        kept_ms=picture.window_ms,
+        expirations=kept,
+        expirations_max=window.rows_max,
+        dropped=window.dropped,
     )
 
 

@@ -133,6 +133,7 @@ export interface CanaryLateness {
 /** What stretch of time the picture shows. */
 export interface Window {
   from_ms: number;
+  kept_ms: number;
   expirations: number;
   expirations_max: number;
   dropped: number;

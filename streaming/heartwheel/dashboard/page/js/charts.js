@@ -13,6 +13,7 @@ import { h, put } from "./dom.js";
  * @typedef {object} Drawing
  * @property {Line[]} series
  * @property {(value: number) => string} format
+ * @property {number[]} steps what two lines of the y axis may be apart
  * @property {number} height
  * @property {UPlot.Hooks.Arrays} hooks
  * @property {(ms: number, at: number, splits: number[]) => string} ticks
@@ -20,6 +21,21 @@ import { h, put } from "./dom.js";
  */
 
 const HEIGHT = 150;
+
+const DECADES = Array.from({ length: 13 }, (_, power) => 10 ** power);
+
+/** Of things that are counted: a line at half a member would be written as the one above or below it. */
+export const COUNTS = DECADES.flatMap((unit) => [unit, 2 * unit, 5 * unit]);
+
+/** Of rates, which are written with one decimal. */
+export const RATES = [0.1, 0.2, 0.5, ...COUNTS];
+
+/** Of lengths of time, ms: as they are written, in whole units from a second on. */
+export const TIMES = [
+  ...COUNTS.filter((ms) => ms <= 20_000),
+  ...[0.5, 1, 2, 5, 10, 20, 30, 60, 120, 360, 720, 1_440, 2_880, 7_200, 14_400].map((minutes) => minutes * 60_000),
+];
+
 const clocks = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const seconds = new Intl.DateTimeFormat(undefined, {
   hour: "2-digit",
@@ -45,14 +61,15 @@ export function colour(name) {
 /**
  * Make a chart that fills its parent's width and follows the theme.
  *
- * `series`: `{label, colour, dash?, fill?, bars?}`; `format(value)` writes a value of the y axis;
+ * `series`: `{label, colour, dash?, fill?, bars?}`; `format(value)` writes a value of the y axis, whose lines are `steps` apart;
  * `summary(data)` says in words what is drawn. Returns `{element, show([t_ms, ...values])}`.
  *
- * @param {Pick<Drawing, "series" | "format"> & Partial<Drawing> & Around} wanted
+ * @param {Pick<Drawing, "series" | "format" | "steps"> & Partial<Drawing> & Around} wanted
  */
 export function chart({
   series,
   format,
+  steps,
   summary,
   signal,
   height = HEIGHT,
@@ -70,7 +87,7 @@ export function chart({
     plot = null;
     if (!data || !canvas.clientWidth) return;
     plot = new uPlot(
-      options({ series, format, height, width: canvas.clientWidth, hooks, ticks, spanGaps }),
+      options({ series, format, steps, height, width: canvas.clientWidth, hooks, ticks, spanGaps }),
       data,
       put(canvas),
     );
@@ -96,7 +113,7 @@ export function chart({
  * @param {Drawing & { width: number }} drawing
  * @returns {UPlot.Options}
  */
-function options({ series, format, height, width, hooks, ticks, spanGaps }) {
+function options({ series, format, steps, height, width, hooks, ticks, spanGaps }) {
   const faint = colour("ink-faint");
   const axis = {
     stroke: faint,
@@ -123,7 +140,13 @@ function options({ series, format, height, width, hooks, ticks, spanGaps }) {
         values: (_plot, splits) =>
           splits.map((ms, at) => ticks(ms, at, splits)).map((text, at, all) => (text === all[at - 1] ? "" : text)),
       },
-      { ...axis, size: 52, space: 34, values: (_plot, splits) => splits.map((value) => (value ? format(value) : "0")) },
+      {
+        ...axis,
+        size: 52,
+        space: 34,
+        incrs: steps,
+        values: (_plot, splits) => splits.map((value) => (value ? format(value) : "0")),
+      },
     ],
     series: [
       {},

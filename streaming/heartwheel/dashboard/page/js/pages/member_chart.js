@@ -1,6 +1,6 @@
 // How long a member was silent: a line that rises until the next event, and the session timeout it must not meet.
 
-import { chart, colour } from "../charts.js";
+import { chart, colour, TIMES } from "../charts.js";
 import { duration } from "../format.js";
 
 /** @import UPlot from "uplot" */
@@ -18,6 +18,7 @@ export function silenceChart({ signal }) {
     signal,
     height: 210,
     format: duration,
+    steps: TIMES,
     series: [
       { label: "silent for", colour: "chart-1", fill: true },
       { label: "over the timeout", colour: "chart-bad", fill: true },

@@ -21,11 +21,11 @@ import { tiles } from "./now_tiles.js";
 export const nowPage = {
   tab: "/",
   title: () => "Now",
-  mount(main, { stream, signal }) {
+  mount(main, { router, stream, signal }) {
     const health = h("section", { class: "health", "aria-label": "Health of the engine" });
     const groups = h("section", { class: "health", "aria-label": "Groups in trouble" });
     const figures = tiles();
-    const charts = seriesCharts({ stream, signal });
+    const charts = seriesCharts({ router, stream, signal });
     const newest = latest({ stream, signal });
     const canary = panel("Canary", "synthetic members that go silent on schedule");
     const canaryBody = canary.appendChild(h("div"));
@@ -46,6 +46,7 @@ export const nowPage = {
       showHealth(health, now, stream);
       showTrouble(groups, now, stream);
       figures.show(now, stream.asOfMs);
+      charts.offer(now);
       put(canaryBody, canaryWords(now, stream.asOfMs));
     };
     stream.addEventListener("link", () => stream.now && show(stream.now), { signal });

@@ -1,12 +1,13 @@
 // The charts of page Now: the last while, step by step.
 
 import { get } from "../api.js";
-import { chart } from "../charts.js";
-import { h } from "../dom.js";
+import { chart, COUNTS, RATES, TIMES } from "../charts.js";
+import { h, put, write } from "../dom.js";
 import { count, duration, rate } from "../format.js";
 
-/** @import { Series, SeriesStep } from "../answers.d.ts" */
-/** @import { Following, Line } from "../types.d.ts" */
+/** @import { Now, Series, SeriesStep } from "../answers.d.ts" */
+/** @import { Router } from "../router.js" */
+/** @import { Line, Visit } from "../types.d.ts" */
 
 /** @typedef {Exclude<keyof Series & keyof SeriesStep, "step_ms" | "t_ms">} Key */
 /**
@@ -14,13 +15,17 @@ import { count, duration, rate } from "../format.js";
  *
  * @typedef {object} Spec
  * @property {string} title
- * @property {string} about
+ * @property {(stepMs: number) => string} [about]
  * @property {(value: number) => string} format
+ * @property {number[]} steps
  * @property {(Line & { key: Key })[]} series
  */
 /** @typedef {[number[], ...(number | null)[][]]} Data */
 
 const POINTS = 120;
+
+/** So far back the charts may go, ms: as far as the server keeps what happened (`dashboard.window`). */
+const RANGES = [600_000, 3_600_000, 21_600_000, 86_400_000];
 
 /**
  * Title, what it tells, the series by their names in /api/series, how a value is written.
@@ -30,14 +35,15 @@ const POINTS = 120;
 const CHARTS = [
   {
     title: "Expired members",
-    about: "each bar is 5 s",
-    format: rate,
+    about: (step) => `each bar is ${duration(step)}`,
+    format: count,
+    steps: COUNTS,
     series: [{ key: "expirations", label: "expired", colour: "chart-1", bars: true, fill: true }],
   },
   {
     title: "Known after the deadline",
-    about: "",
     format: duration,
+    steps: TIMES,
     series: [
       { key: "lateness_p50_ms", label: "median", colour: "chart-1" },
       { key: "lateness_p99_ms", label: "99 of 100", colour: "chart-2", dash: [5, 4] },
@@ -45,14 +51,14 @@ const CHARTS = [
   },
   {
     title: "Heartbeats a second",
-    about: "",
-    format: count,
+    format: rate,
+    steps: RATES,
     series: [{ key: "heartbeats_per_second", label: "read", colour: "chart-3", fill: true }],
   },
   {
     title: "Batch duration",
-    about: "",
     format: duration,
+    steps: TIMES,
     series: [{ key: "batch_ms", label: "longest", colour: "chart-4", fill: true }],
   },
 ];
@@ -60,47 +66,91 @@ const CHARTS = [
 /**
  * Make the charts; they load by themselves and then follow the stream.
  *
- * @param {Following} visit
+ * @param {Pick<Visit, "router" | "stream" | "signal">} visit
  */
-export function seriesCharts({ stream, signal }) {
+export function seriesCharts({ router, stream, signal }) {
   const made = CHARTS.map((spec) => ({
     spec,
+    note: legend(spec),
     ...chart({
       series: spec.series,
       format: spec.format,
+      steps: spec.steps,
       signal,
       summary: (data) => summary(spec, /** @type {Data} */ (data)),
       spanGaps: true,
     }),
   }));
-  const element = h(
-    "section",
-    { class: "charts", "aria-label": "Charts" },
-    made.map(({ spec, element: canvas }) =>
-      h("div", { class: "panel" }, h("div", { class: "panel-head" }, h("h2", {}, spec.title), legend(spec)), canvas),
-    ),
-  );
   /** @type {Series | null} */
   let held = null;
-  const draw = (/** @type {Series} */ data) =>
-    made.forEach(({ spec, show }) => show([data.t_ms, ...spec.series.map(({ key }) => data[key])]));
+  const draw = (/** @type {Series} */ data) => {
+    for (const { spec, note, show } of made) {
+      if (spec.about) write(note, spec.about(data.step_ms));
+      show([data.t_ms, ...spec.series.map(({ key }) => data[key])]);
+    }
+  };
+  const range = rangeField(router, () => load());
   const load = () =>
-    get("/api/series", { points: POINTS }, { signal }).then(
+    get("/api/series", { points: POINTS, step_ms: range.ms() / POINTS }, { signal }).then(
       (series) => {
+        if (series.step_ms !== range.ms() / POINTS) return; // another range was chosen meanwhile
         held = series;
         draw(held);
       },
       () => {},
     ); // no answer: the banner says so
+  const follow = (/** @type {SeriesStep} */ step) => {
+    if (!held) return;
+    if (held.step_ms === step.step_ms) {
+      add(held, step);
+      draw(held);
+    } else if (step.t_ms >= (held.t_ms.at(-1) ?? 0) + held.step_ms) load(); // the stream has the finest steps alone
+  };
   stream.addEventListener("reload", load, { signal });
-  stream.addEventListener("series", ({ detail }) => held && (add(held, detail), draw(held)), { signal });
+  stream.addEventListener("series", ({ detail }) => follow(detail), { signal });
   load();
-  return { element };
+  const panels = made.map(({ spec, note, element }) =>
+    h("div", { class: "panel" }, h("div", { class: "panel-head" }, h("h2", {}, spec.title), note), element),
+  );
+  return {
+    element: h("section", { "aria-label": "Charts" }, range.element, h("div", { class: "charts" }, panels)),
+    offer: range.offer,
+  };
+}
+
+/**
+ * Make the field that says how far back the charts go. `offer(kept)` gives it what the server keeps.
+ *
+ * @param {Router} router
+ * @param {() => unknown} changed
+ */
+function rangeField(router, changed) {
+  const asked = Number(router.query.get("range"));
+  let chosen = RANGES.includes(asked) ? asked : RANGES[0];
+  /** @type {HTMLSelectElement} */
+  const choice = h("select", {
+    onchange: () => {
+      chosen = Number(choice.value);
+      router.keep({ range: chosen === RANGES[0] ? "" : choice.value });
+      changed();
+    },
+  });
+  const note = h("span", { class: "soft small" });
+  let offered = -1;
+  const offer = (/** @type {Now} */ { window: { kept_ms: kept } }) => {
+    if (kept === offered) return;
+    offered = kept;
+    const ranges = RANGES.filter((ms) => ms <= Math.max(kept, chosen));
+    put(choice, ranges.map((ms) => h("option", { value: ms, selected: ms === chosen }, `Last ${duration(ms)}`)));
+    write(note, `Kept: the last ${duration(kept)} (dashboard.window).`);
+  };
+  const element = h("div", { class: "tools" }, h("label", { class: "field" }, h("span", {}, "Charts"), choice), note);
+  return { element, offer, ms: () => chosen };
 }
 
 /** @param {Spec} spec */
-function legend({ series, about }) {
-  if (series.length === 1) return about ? h("span", { class: "soft" }, about) : null;
+function legend({ series }) {
+  if (series.length === 1) return h("span", { class: "soft" });
   return h(
     "span",
     { class: "legend" },
