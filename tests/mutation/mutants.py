@@ -1581,4 +1581,12 @@ MUTANTS: Final = (
         "P6",
         "tests/explain/test_wanted.py::test_a_group_that_the_log_does_not_have",
     ),
+    Mutant(
+        "a group whose last member left is empty by an expiry that came before",
+        f"{_ENGINE}/live/group_index.py",
+        "if row.member_count or expiration.out_ms != row.time_ms:",
+        "if row.member_count or expiration.out_ms > row.time_ms:",
+        "P6",
+        "tests/live/test_emptied_groups.py::test_group_whose_last_member_leaves_is_in_no_trouble",
+    ),
 )

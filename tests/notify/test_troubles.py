@@ -15,17 +15,10 @@ from heartwheel.notify.dispatcher import Dispatcher
 from heartwheel.notify.message import Body, Message
 from heartwheel.notify.store import State
 from heartwheel.settings import NotifySettings
-from support.output_rows import T0, begun, expired, joined, topic_rows
+from support.output_rows import T0, begun, emptied, expired, joined, topic_rows
 
 S, MINUTE = 1_000, 60_000
 RULE = StormRule(3, 5 * MINUTE)
-
-
-def emptied(group: str, at_ms: int) -> Any:
-    """Make the row of a group that has lost its last member."""
-    return msgspec.structs.replace(
-        joined(group, at_ms=at_ms), id=f"{group}/empty/{at_ms}", type="group_empty", cause="no_members"
-    )
 
 
 class Scene:
@@ -109,7 +102,7 @@ def test_a_storm_without_expirations_is_reported_once_and_its_end() -> None:
 def test_a_group_that_lost_all_members_says_so_beside_them() -> None:
     """That nobody is left stands in the message about the expired; their return ends both."""
     scene = Scene()
-    scene.take(expired("g", "a", T0), expired("g", "b", T0), emptied("g", T0))
+    scene.take(expired("g", "a", T0), expired("g", "b", T0), emptied("g", "b"))
     (text,) = scene.run(10 * S)
     assert text.startswith("opened: g: 2 members expired (session timeout): ")
     assert "; no members for " in text
@@ -134,7 +127,7 @@ def test_a_restart_ends_no_trouble_that_nothing_speaks_against() -> None:
     """A process that knows nothing of the time before says neither that a group is well nor reports it again."""
     scene = Scene()
     storm(scene)
-    scene.take(expired("g", "a", T0), emptied("g", T0))
+    scene.take(expired("g", "a", T0), emptied("g", "a"))
     assert len(scene.run(MINUTE)) == 2
     scene.restart()
     assert scene.run(WINDOW_MS - MINUTE) == []
@@ -146,13 +139,13 @@ def test_a_restart_ends_no_trouble_that_nothing_speaks_against() -> None:
 def test_an_empty_group_that_stays_so_is_closed_once() -> None:
     """After `notify.close_after` its incident ends, and it begins no other until the group was well."""
     scene = Scene(close_after="10m")
-    scene.take(expired("g", "a", T0), emptied("g", T0))
+    scene.take(expired("g", "a", T0), emptied("g", "a"))
     assert len(scene.run(MINUTE)) == 1
     (closed,) = scene.run(60 * MINUTE)
     assert closed == "closed: g: closed, as nothing more happened; 1 did not come back, after 1 expiration"
     scene.take(joined("g", "z", at_ms=scene.now_ms))
     assert scene.run(MINUTE) == []
-    scene.take(expired("g", "z", scene.now_ms), emptied("g", scene.now_ms))
+    scene.take(expired("g", "z", scene.now_ms), emptied("g", "z", at_ms=scene.now_ms))
     (text,) = scene.run(MINUTE)
     assert "; no members for " in text
 

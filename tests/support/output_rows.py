@@ -65,6 +65,27 @@ def joined(group: str, *members: str, at_ms: int = T0 + 10_000) -> TriggerRow:
     )
 
 
+def emptied(group: str, last: str | None = None, *, at_ms: int = T0) -> TriggerRow:
+    """Make the row of a group whose last member has gone, as its shard writes it.
+
+    Args:
+        group: the group.
+        last: who has gone, of a presence group; a classic group's row does not name them.
+        at_ms: when, epoch ms.
+    """
+    return msgspec.structs.replace(
+        joined(group, at_ms=at_ms),
+        id=f"{group}/empty/{at_ms}",
+        type="group_empty",
+        reason=f"Group {group} with generation 4 is now empty.",
+        cause="no_members",
+        removed=() if last is None else (last,),
+        removed_count=0 if last is None else 1,
+        duration_ms=6_900 if last is None else 0,
+        group_kind="classic" if last is None else "presence",
+    )
+
+
 _SOURCES: Final = {
     ExpirationRow: Source.EXPIRATIONS,
     TriggerRow: Source.TRIGGERS,

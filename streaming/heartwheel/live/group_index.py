@@ -48,8 +48,8 @@ class GroupEntry:
         """The group as a status row has listed it last."""
         self.listed_shard = 0
         self.expirations: deque[Expiration] = deque()
-        self.last_expiration: Expiration | None = None
-        """The one that was out of the group last; kept when the others are too old."""
+        self.emptied_by: Expiration | None = None
+        """The expiration that took the last member of the group by its newest row; `None` if that member left."""
         self.lines: deque[LoggedLine] = deque(maxlen=LINES_MAX)
         """What a broker's log says besides, the newest."""
         self.verdict: list[str] = []
@@ -77,19 +77,28 @@ class GroupEntry:
     def expired(self, expiration: Expiration) -> None:
         """Add an expiration."""
         self.expirations.append(expiration)
-        if self.last_expiration is None or expiration.out_ms >= self.last_expiration.out_ms:
-            self.last_expiration = expiration
+        if self.newest is not None and _is_emptied_by(self.newest, expiration):
+            self.emptied_by = expiration
 
     def triggered(self, row: TriggerRow) -> None:
         """Add a row of the triggers topic."""
         self.triggers.append(row)
         self.newest = row
+        self.emptied_by = next((each for each in reversed(self.expirations) if _is_emptied_by(row, each)), None)
         # What a status row said of an earlier moment is over; of the same batch it comes again, or has come already.
         self.standing, self.is_fresh = None, False
         if row.type == "rebalance_triggered":
             self.begun = row
         if row.type == "rebalance_completed" and (row.leader is not None or row.shard != FROM_A_LOG):
             self.leader_seen = row.leader is not None
+
+
+def _is_emptied_by(row: TriggerRow, expiration: Expiration) -> bool:
+    """Return whether a row tells that a group has no members, since that expiration."""
+    if row.member_count or expiration.out_ms != row.time_ms:
+        return False
+    # Another member may have left in the same millisecond; only a row of a classic group may name nobody.
+    return not row.removed_count or expiration.member_id in row.removed
 
 
 class GroupIndex:

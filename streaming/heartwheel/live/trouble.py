@@ -139,7 +139,7 @@ def troubles_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Iterator[
         return
     late = [each for each in entry.expirations if each.deadline_ms >= now_ms - WINDOW_MS]
     for trouble in (
-        _empty(entry, rule, now_ms),
+        _empty(entry, now_ms),
         _too_few(entry),
         _storm(entry, rule, now_ms),
         _flapping(late),
@@ -149,14 +149,12 @@ def troubles_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Iterator[
             yield trouble
 
 
-def _empty(entry: GroupEntry, rule: StormRule, now_ms: int) -> Trouble | None:
-    """Find that a group lost its last members by expiry; one that all have left is meant to be empty."""
-    newest, last = entry.newest, entry.last_expiration
-    if newest is None or last is None or state_of(entry) is not ShownState.EMPTY:
+def _empty(entry: GroupEntry, now_ms: int) -> Trouble | None:
+    """Find that a group lost its last member by expiry; one whose last member left is meant to be empty."""
+    newest, last = entry.newest, entry.emptied_by
+    if newest is None or last is None or last.returned_ms is not None or state_of(entry) is not ShownState.EMPTY:
         return None
-    if last.returned_ms is not None or newest.time_ms - last.out_ms > rule.window_ms:
-        return None
-    missing = max(1, sum(each.returned_ms is None for each in entry.expirations))
+    missing = len({last.member_id} | {each.member_id for each in entry.expirations if each.returned_ms is None})
     return Trouble(
         kind=TroubleKind.EMPTY,
         words=f"no members for {ago(newest.time_ms, now_ms)}; {count(missing, 'expired member')} not back",
