@@ -218,14 +218,17 @@ def test_a_worker_lives_without_a_gateway(gateway: GatewayDouble) -> None:
 def test_a_hung_worker_leaves_by_its_alive_file(gateway: GatewayDouble, tmp_path: Path) -> None:
     """A file that is touched no more stops the beats, the reason names it, and a worker that recovers beats again."""
     alive = tmp_path / "alive"
-    alive.touch()
+
+    def works() -> int:
+        alive.touch()
+        return gateway.heartbeats("a")
+
     worker = beat(gateway, "--alive-file", str(alive), "--", "sleep", "60", session="1s")
-    wait_until(lambda: gateway.heartbeats("a"), "it beats")
+    wait_until(works, "it beats")
     wait_until(lambda: gateway.failures("a"), "it fails")
     assert gateway.failures("a")[0].startswith(f"alive file {alive}: not touched for ")
     before = gateway.heartbeats("a")
-    alive.touch()
-    wait_until(lambda: gateway.heartbeats("a") > before, "it beats again")
+    wait_until(lambda: works() > before, "it beats again")
     worker.terminate()
     worker.communicate(timeout=30)
     assert worker.returncode == 128 + signal.SIGTERM
