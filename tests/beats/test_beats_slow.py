@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import subprocess
+import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -75,7 +78,7 @@ class StuckSender:
         self.sends, self.waits = 0, threading.Event()
 
     def send(self, key: bytes, value: bytes) -> None:  # noqa: ARG002 - it is never sent
-        """Wait for ever."""
+        """Wait until the test is over."""
         self.sends += 1
         self.waits.wait()
 
@@ -142,6 +145,7 @@ def test_the_end_waits_for_no_answer(kind: str, caplog: pytest.LogCaptureFixture
 
     with caplog.at_level(logging.WARNING, "heartwheel_beats"):
         assert ends(block if kind == "block" else lambda: asyncio.run(loop()))
+    sender.waits.set()
     assert sender.sends == 1
     assert ["did not leave" in record.message for record in caplog.records] == [True]
 
@@ -183,11 +187,16 @@ def test_a_leave_to_kafka_takes_a_second_at_most(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_kafka_that_is_away_keeps_no_worker() -> None:
-    """A producer that looks for Kafka is not waited for at the end."""
-    sender = KafkaSender("127.0.0.1:9", timeout_s=1e6)
+    """A producer that looks for Kafka is waited for neither at the end of a block nor at that of its process."""
+    script = """
+        import time
+        from heartwheel_beats import KafkaSender, beats
 
-    def work() -> None:
-        with beats("orders", sender=sender):
-            pass
-
-    assert ends(work)
+        with beats("orders", member="a", sender=KafkaSender("127.0.0.1:9", timeout_s=1e6)) as beat:
+            while not beat._sending.locked():
+                time.sleep(0.01)
+    """
+    # A process of its own: the thread that looks for Kafka ends with it, and draws no random numbers in other tests.
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    assert "member a of orders did not leave: its last beat has no answer yet" in ended.stderr
