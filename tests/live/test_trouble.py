@@ -120,6 +120,8 @@ def test_late_polls_are_trouble(reason: str) -> None:
     slow = [expired("g", "a", reason=reason), expired("g", "b", reason=reason)]
     assert lines_of(trouble_of(*slow)) == [("g", "late_polls", "2 members did not poll in time in 15 min")]
     assert trouble_of(slow[0], expired("g", "b")).count == 0
+    same = [expired("g", "a", at_ms, reason=reason) for at_ms in (T0, T0 + 1)]
+    assert lines_of(trouble_of(*same)) == [("g", "late_polls", "1 member did not poll in time, 2 times in 15 min")]
 
 
 def test_worst_groups_come_first() -> None:

@@ -1589,4 +1589,12 @@ MUTANTS: Final = (
         "P6",
         "tests/live/test_emptied_groups.py::test_group_whose_last_member_leaves_is_in_no_trouble",
     ),
+    Mutant(
+        "a member that expires again under the id that it came back with is another one",
+        f"{_ENGINE}/notify/incident.py",
+        "if member.returned_as == member_id)",
+        "if member.returned_as is member_id is None)",
+        "P6",
+        "tests/notify/test_incidents.py::test_incident_is_told",
+    ),
 )

@@ -53,6 +53,11 @@ def lines_of(incidents: Incidents, turns: list[Turn], *, until_s: int) -> list[s
     return lines
 
 
+def uuid(number: int) -> str:
+    """Return the ending of an id as a broker makes it."""
+    return f"00000000-0000-4000-8000-{number:012x}"
+
+
 CASES: dict[str, tuple[list[Turn], list[str]]] = {
     "the first message waits and gathers": (
         [(0, gone("a")), (4, gone("b", "c"))],
@@ -63,7 +68,10 @@ CASES: dict[str, tuple[list[Turn], list[str]]] = {
         [
             "5 opened g: 1 member expired (session timeout): a at /10.0.0.7",
             "65 updated g: 2 more expired, 3 in all (session timeout): c at /10.0.0.7, b at /10.0.0.7, a at /10.0.0.7",
-            "125 updated g: 1 more expired, 4 in all (session timeout): b at /10.0.0.7, c at /10.0.0.7, a at /10.0.0.7",
+            (
+                "125 updated g: expired 1 more time, 4 in all, of 3 members (session timeout): "
+                "b at /10.0.0.7, c at /10.0.0.7, a at /10.0.0.7"
+            ),
         ],
     ),
     "it closes when all are back": (
@@ -80,6 +88,29 @@ CASES: dict[str, tuple[list[Turn], list[str]]] = {
             "5 opened g: 1 member expired (session timeout): a at /10.0.0.7",
             "65 closed g: all are back, after 2 expirations",
         ],
+    ),
+    "a member that expires again is one member": (
+        [(0, gone("a", "b")), (2, back("a")), (3, gone("a")), (70, back("a"))],
+        [
+            "5 opened g: 2 members expired, 3 times in all (session timeout): a at /10.0.0.7, b at /10.0.0.7",
+            "70 updated g: 3 in all, of 2 members (session timeout), 1 came back, 1 missing: b at /10.0.0.7",
+        ],
+    ),
+    "it is one member under the id it came back with": (
+        [
+            (0, gone(f"app-{uuid(1)}", client_id="app")),
+            (2, back(f"app-{uuid(2)}")),
+            (4, gone(f"app-{uuid(2)}", client_id="app")),
+            (30, back(f"app-{uuid(3)}")),
+        ],
+        [
+            f"5 opened g: 1 member expired 2 times (session timeout): app-{uuid(2)} at /10.0.0.7",
+            "65 closed g: all are back, after 2 expirations",
+        ],
+    ),
+    "a member that is back twice before the first message": (
+        [(0, gone("a")), (1, back("a")), (2, gone("a")), (3, back("a"))],
+        ["5 closed g: 1 member expired 2 times and came back"],
     ),
     "back before the first message makes one message": (
         [(0, gone("a")), (3, back("a"))],
@@ -118,12 +149,12 @@ CASES: dict[str, tuple[list[Turn], list[str]]] = {
         [(0, gone("a", group=name)) for name in ("g", "h", "i", "j", "k")],
         [
             *(f"5 opened {name}: 1 member expired (session timeout): a at /10.0.0.7" for name in ("g", "h", "i")),
-            "5 opened further groups: 2 members expired (session timeout)",
+            "5 opened further groups: 2 expirations (session timeout)",
             *(
                 f"600 closed {name}: closed, as nothing more happened; 1 did not come back, after 1 expiration"
                 for name in ("g", "h", "i")
             ),
-            "600 closed further groups: closed, as nothing more happened; 2 did not come back, after 2 expirations",
+            "600 closed further groups: closed, as nothing more happened, after 2 expirations",
         ],
     ),
 }

@@ -75,11 +75,12 @@ def offenders_of(expirations: Sequence[Expiration]) -> list[Offender]:
 
     A dynamic member has a new id after each return: it goes by its instance id, or by its client's id and host.
     """
-    counts = Counter(_name(each) for each in expirations)
+    counts = Counter(name_of(each) for each in expirations)
     return [Offender(member_id=name, count=n) for name, n in counts.most_common(OFFENDERS_MAX) if n > 1]
 
 
-def _name(each: Expiration) -> str:
+def name_of(each: Expiration) -> str:
+    """Return what a member is known by through all its returns, for people."""
     if each.group_instance_id:
         return each.group_instance_id
     has_new_ids = each.group_kind in EPOCH_KINDS or each.member_id.startswith(f"{each.client_id}-")

@@ -16,7 +16,7 @@ from heartwheel.live.group_index import GroupEntry
 from heartwheel.live.phrases import ago, count, setting
 from heartwheel.live.picture import Picture
 from heartwheel.live.states import ShownState, state_of
-from heartwheel.live.storms import Offender, StormRule, offenders_of, storm_of
+from heartwheel.live.storms import Offender, StormRule, name_of, offenders_of, storm_of
 from heartwheel.wire.verdicts import ExpiryReason
 
 WINDOW_MS: Final = 900_000
@@ -154,7 +154,7 @@ def _empty(entry: GroupEntry, now_ms: int) -> Trouble | None:
     newest, last = entry.newest, entry.emptied_by
     if newest is None or last is None or last.returned_ms is not None or state_of(entry) is not ShownState.EMPTY:
         return None
-    missing = len({last.member_id} | {each.member_id for each in entry.expirations if each.returned_ms is None})
+    missing = len({each.member_id for each in (last, *entry.expirations) if each.returned_ms is None})
     return Trouble(
         kind=TroubleKind.EMPTY,
         words=f"no members for {ago(newest.time_ms, now_ms)}; {count(missing, 'expired member')} not back",
@@ -205,9 +205,11 @@ def _late_polls(late: Sequence[Expiration]) -> Trouble | None:
     slow = [each for each in late if each.reason in _LATE_POLLS]
     if len(slow) < LATE_POLLS_MIN:
         return None
+    members = len({name_of(each) for each in slow})
+    often = "" if members == len(slow) else f", {count(len(slow), 'time')}"
     return Trouble(
         kind=TroubleKind.LATE_POLLS,
-        words=f"{count(len(slow), 'member')} did not poll in time in {setting(WINDOW_MS)}",
+        words=f"{count(members, 'member')} did not poll in time{often} in {setting(WINDOW_MS)}",
         count=len(slow),
         offenders=offenders_of(slow),
     )

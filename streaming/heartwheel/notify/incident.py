@@ -43,11 +43,13 @@ class ExpiredMember(msgspec.Struct, kw_only=True):
         row: its newest expiration.
         times: how often it was expired in this incident.
         returned_ms: when it came back after that, epoch ms.
+        returned_as: its member id since then.
     """
 
     row: ExpirationRow
     times: int = 1
     returned_ms: int | None = None
+    returned_as: str | None = None
 
 
 class Incident(msgspec.Struct, kw_only=True, rename=_IN_THE_FILE):
@@ -60,7 +62,6 @@ class Incident(msgspec.Struct, kw_only=True, rename=_IN_THE_FILE):
         expired_ms: when its newest expiration or trouble was taken in, likewise.
         members: who was expired, by member id.
         expired: expirations in all.
-        returns: how often one of the members came back.
         untracked: expirations whose member is not in `members`, and whose return is not waited for.
         reasons: expirations by reason.
         troubles: what is wrong with the group as a whole at this moment, the worst first.
@@ -76,7 +77,6 @@ class Incident(msgspec.Struct, kw_only=True, rename=_IN_THE_FILE):
     expired_ms: int
     members: dict[str, ExpiredMember] = {}
     expired: int = 0
-    returns: int = 0
     untracked: int = 0
     reasons: dict[str, int] = {}
     troubles: list[GroupTrouble] = []
@@ -86,9 +86,19 @@ class Incident(msgspec.Struct, kw_only=True, rename=_IN_THE_FILE):
     news_ms: int | None = None
 
     @property
+    def expired_members(self) -> int:
+        """How many members were expired, each counted once; an untracked expiration counts as one."""
+        return self.untracked + len(self.members)
+
+    @property
+    def returned(self) -> int:
+        """How many of them are back."""
+        return sum(member.returned_ms is not None for member in self.members.values())
+
+    @property
     def missing(self) -> int:
-        """How many members are not known to be back; an untracked expiration counts as one."""
-        return self.untracked + sum(member.returned_ms is None for member in self.members.values())
+        """How many of them are not known to be back."""
+        return self.expired_members - self.returned
 
     def add(self, row: ExpirationRow, *, now_ms: int, may_track: bool = True) -> None:
         """Add one more expiration.
@@ -102,9 +112,9 @@ class Incident(msgspec.Struct, kw_only=True, rename=_IN_THE_FILE):
         self.expired_ms = now_ms
         self._note_news(now_ms)
         self.reasons[row.reason] = self.reasons.get(row.reason, 0) + 1
-        known = self.members.get(row.member_id)
+        known = self._pop(row.member_id)
         if known is not None:
-            known.row, known.times, known.returned_ms = row, known.times + 1, None
+            self.members[row.member_id] = ExpiredMember(row=row, times=known.times + 1)
         elif may_track and self.group_id is not None and len(self.members) < MEMBERS_MAX:
             self.members[row.member_id] = ExpiredMember(row=row)
         else:
@@ -139,11 +149,15 @@ class Incident(msgspec.Struct, kw_only=True, rename=_IN_THE_FILE):
         """
         for member in self.members.values() if only is None else filter(None, [self.members.get(only)]):
             if member.returned_ms is None and is_return(member.row, arrival):
-                member.returned_ms = arrival.time_ms
-                self.returns += 1
+                member.returned_ms, member.returned_as = arrival.time_ms, arrival.member_id
                 self._note_news(now_ms)
                 return True
         return False
+
+    def _pop(self, member_id: str) -> ExpiredMember | None:
+        """Remove and return a member that was expired before, under this id or under an earlier one."""
+        earlier = (name for name, member in self.members.items() if member.returned_as == member_id)
+        return self.members.pop(member_id if member_id in self.members else next(earlier, ""), None)
 
     def _note_news(self, now_ms: int) -> None:
         if self.news_ms is None:

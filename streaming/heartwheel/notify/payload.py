@@ -42,6 +42,7 @@ class IncidentPayload(msgspec.Struct, frozen=True, kw_only=True):
     opened_ms: int
     expired: int
     expired_new: int
+    expired_members: int
     returned: int
     missing: int
     reasons: dict[str, int]
@@ -74,7 +75,8 @@ def incident_payload(
         opened_ms=incident.opened_ms,
         expired=incident.expired,
         expired_new=incident.expired - expired_before,
-        returned=incident.returns,
+        expired_members=incident.expired_members,
+        returned=incident.returned,
         missing=incident.missing,
         reasons=dict(incident.reasons),
         troubles=tuple(incident.troubles),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heartwheel.live.phrases import setting
+from heartwheel.live.phrases import count, setting
 from heartwheel.notify.incident import ClosedBy, Step
 from heartwheel.notify.payload import IncidentPayload, MemberPayload
 from heartwheel.plain import plain
@@ -42,23 +42,34 @@ def _group(incident: IncidentPayload) -> str:
 
 
 def _expired(incident: IncidentPayload) -> str:
-    if set(incident.reasons) == {ExpiryReason.WORKER_FAILED.value}:
-        return _failed(incident)
+    has_failed = set(incident.reasons) == {ExpiryReason.WORKER_FAILED.value}
+    who, verb = ("worker", "failed") if has_failed else ("member", "expired")
     reasons = ", ".join(
-        f"{count} {reason.replace('_', ' ')}" if len(incident.reasons) > 1 else reason.replace("_", " ")
-        for reason, count in incident.reasons.items()
+        f"{number} {reason.replace('_', ' ')}" if len(incident.reasons) > 1 else reason.replace("_", " ")
+        for reason, number in incident.reasons.items()
     )
     if incident.step is Step.UPDATED:
-        more = f"{incident.expired_new} more expired, " if incident.expired_new else ""
-        return f"{more}{incident.expired} in all ({reasons})"
-    return f"{_members(incident.expired)} expired ({reasons})"
+        return f"{_more(incident, who, verb)} ({reasons})"
+    return _in_all(incident, who, verb) + ("" if has_failed else f" ({reasons})")
 
 
-def _failed(incident: IncidentPayload) -> str:
-    if incident.step is not Step.UPDATED:
-        return "1 worker failed" if incident.expired == 1 else f"{incident.expired} workers failed"
-    more = f"{incident.expired_new} more failed, " if incident.expired_new else ""
-    return f"{more}{incident.expired} in all (worker failed)"
+def _in_all(incident: IncidentPayload, who: str = "member", verb: str = "expired") -> str:
+    """Return how many members were expired, and how often if that is more."""
+    members, times = incident.expired_members, incident.expired
+    if incident.group_id is None:
+        return count(times, "expiration")  # nobody notes of which members
+    often = "" if members == times else f" {times} times" if members == 1 else f", {times} times in all"
+    return f"{count(members, who)} {verb}{often}"
+
+
+def _more(incident: IncidentPayload, who: str, verb: str) -> str:
+    """Return how many were expired since the last message, and in all."""
+    new, members, times = incident.expired_new, incident.expired_members, incident.expired
+    if members == times:
+        more, of = f"{new} more {verb}, ", ""
+    else:
+        more, of = f"{verb} {count(new, 'more time')}, ", f", of {count(members, who)}"
+    return f"{more if new else ''}{times} in all{of}"
 
 
 def _back(incident: IncidentPayload) -> str:
@@ -70,15 +81,12 @@ def _end(incident: IncidentPayload) -> str:
         return "in order again"
     if incident.closed_by is ClosedBy.RETURNED:
         if incident.sequence == 1:
-            return f"{_expired_once(incident)} and came back"
-        return f"all are back, after {_times(incident.expired)}"
+            return f"{_in_all(incident)} and came back"
+        return f"all are back, after {count(incident.expired, 'expiration')}"
     if not incident.expired:
         return f"closed, as nothing more happened; {safe(incident.troubles[0].words, length_max=_WORDS_LENGTH_MAX)}"
-    return f"closed, as nothing more happened; {incident.missing} did not come back, after {_times(incident.expired)}"
-
-
-def _expired_once(incident: IncidentPayload) -> str:
-    return f"{_members(len(incident.members) + incident.members_left_out)} expired"
+    back = "" if incident.group_id is None else f"; {incident.missing} did not come back"
+    return f"closed, as nothing more happened{back}, after {count(incident.expired, 'expiration')}"
 
 
 def _names(incident: IncidentPayload) -> str:
@@ -102,11 +110,3 @@ def _how(member: MemberPayload) -> str:
         return ""
     within = setting(member.session_timeout_ms)
     return f" (no success within {within})" if member.client_id == JOB else f" (a run was silent for {within})"
-
-
-def _members(count: int) -> str:
-    return "1 member" if count == 1 else f"{count} members"
-
-
-def _times(count: int) -> str:
-    return "1 expiration" if count == 1 else f"{count} expirations"
