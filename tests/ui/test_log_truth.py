@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -295,6 +296,25 @@ def test_what_rebalances_cost(shown: Callable[[str], Page]) -> None:
         "slow": "2 rebalances, 750 ms in all, the longest 500 ms",
         "calm": "1 rebalance; how long is not known",
     }
+
+
+def test_rebalance_that_is_not_over_stands_first(tab: Callable[..., Tab], tmp_path: Path) -> None:
+    """It has no length to be ranked by, and is what the reader looks for."""
+    lines: list[tuple[float, str]] = []
+    for number in range(7):
+        lines += [(number * 10, comes("a", number + 1, "open")), (number * 10 + 1, stable(number + 2, "open", 2))]
+    file = tmp_path / "server.log"
+    file.write_text(lines_of(*lines, (100, comes("a", 8, "open")), (160, stable(1, "other", 1))))
+    scanned = Scanned()
+    with LogPage(Settings(dashboard=DashboardSettings(port=0)), [str(file)]) as log:
+        log.take(list(explain_logs([str(file)], scanned, stdin=io.BytesIO())), scanned)
+        log.take([], scanned)
+        page = tab(SimpleNamespace(url=log.url.rstrip("/"))).open("/rebalances?text=open")
+        part = page.locator(".rebalances")
+        expect(part.locator(".list-title")).to_have_text("The open one and the 4 longest of 8:")
+        expect(part.locator("li").first).to_contain_text(f"{clock(100)}, not over at the end of the log: member joined")
+        expect(part.locator("li").nth(1)).to_contain_text("took 1 s: member joined")
+        expect(part.locator(".panel-head")).to_contain_text("and 1 of unknown length")
 
 
 def test_one_member(shown: Callable[[str], Page]) -> None:

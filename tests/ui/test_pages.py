@@ -263,6 +263,28 @@ def test_expiration_takes_little_height_on_a_phone(shop: FedDashboard, tab: Call
     assert row.evaluate("(one) => one.getBoundingClientRect().height") < 170
 
 
+def test_group_takes_little_height_on_a_phone(shop: FedDashboard, tab: Callable[..., Tab]) -> None:
+    """A group is a card of some lines: nothing of its state is cut off, and what it does not wait for has no line."""
+    page = tab(shop, viewport={"width": 390, "height": 844}).open("/groups")
+    stable = page.locator("tbody tr", has_text="email-notifier")
+    expect(stable).to_be_visible()
+    assert stable.evaluate("(one) => one.getBoundingClientRect().height") < 150
+    expect(stable.locator("td.c-waiting")).to_be_hidden()
+    waiting = page.locator("tbody tr", has_text="search-indexer")
+    expect(waiting.get_by_text("2 members")).to_be_visible()
+    assert waiting.locator(".tag").first.evaluate(
+        "(one) => one.getBoundingClientRect().right <= one.closest('td').getBoundingClientRect().right"
+    )
+
+
+@pytest.mark.parametrize("path", ["/", "/expired", "/groups", "/at-risk"])
+def test_head_of_a_phone_is_two_lines(shop: FedDashboard, tab: Callable[..., Tab], path: str) -> None:
+    """The head stays on the screen while a page is scrolled, so it has one line of lights and one of tabs."""
+    page = tab(shop, viewport={"width": 390, "height": 844}).open(path)
+    expect(page.locator("#groups-pill")).to_be_visible()
+    assert page.locator(".shell").evaluate("(one) => one.getBoundingClientRect().height") < 100
+
+
 def test_times_of_another_day_are_seen_in_full(tab: Callable[..., Tab], empty_dashboard: FedDashboard) -> None:
     """At 1440 pixels no time of an expiration is cut off, also with its day."""
     at_ms = empty_dashboard.now_ms() - 1_000

@@ -82,7 +82,8 @@ class GroupRebalances(msgspec.Struct, frozen=True, kw_only=True):
         longest_ms: the longest of them, ms; likewise.
         unmeasured: of how many the length is not known: they run, or began before what was read.
         days: what each day has cost, the newest first.
-        longest: the longest of all, the longest first; those of unknown length come last, the newest first.
+        longest: the one that is not over, if there is one, and the longest of all others, the longest first; those of
+            unknown length come last, the newest first.
         strip: what each slot of the page's time has cost, from all of them; slots without any are left out.
     """
 
@@ -165,9 +166,13 @@ def _summed(group_id: str, rows: list[Rebalance], from_ms: int, slot_ms: float) 
         days=[
             Day(day=day, rebalances=len(ms), lost_ms=_sum_known(ms)) for day, ms in sorted(days.items(), reverse=True)
         ],
-        longest=heapq.nlargest(LONGEST_MAX, rows, key=lambda row: (row.duration_ms or -1, row.started_ms)),
+        longest=heapq.nlargest(LONGEST_MAX, rows, key=_rank),
         strip=_strip(rows, from_ms, slot_ms),
     )
+
+
+def _rank(row: Rebalance) -> tuple[bool, int, int]:
+    return row.ended_ms is None, row.duration_ms or -1, row.started_ms
 
 
 def _strip(rows: list[Rebalance], from_ms: int, slot_ms: float) -> list[Slot]:

@@ -35,6 +35,7 @@ const place = (evidence) => (evidence ?? "").replace(/^.*\//, "");
 const out = {
   label: "Out",
   width: "14%",
+  className: "c-time",
   about: "When the member was out; below it the line of the log that says so",
   cell: () =>
     twoLines((row) => ({
@@ -49,6 +50,7 @@ const out = {
 const why = {
   label: "Why",
   width: "13%",
+  className: "c-why",
   about: "What ended its membership",
   cell: () =>
     tagged((row) => ({
@@ -62,6 +64,7 @@ const why = {
 const group = {
   label: "Group",
   width: "14%",
+  className: "c-group",
   order: "group",
   about: "Group, and its generation or epoch then",
   cell: () => linked((row) => ({ href: groupHref(row.group_id), first: row.group_id || "not named", second: numbered(row) })),
@@ -71,7 +74,7 @@ const group = {
 const member = {
   label: "Member",
   width: "23%",
-  className: "wide",
+  className: "wide c-member",
   about: "Member id; below it instance, client and host, as far as the log names them",
   cell: () =>
     linked((row) => ({ href: memberHref(row.group_id, row.member_id), first: row.member_id, second: whoIs(row) })),
@@ -90,6 +93,7 @@ const change = {
 const back = {
   label: "Came back",
   width: "12%",
+  className: "c-back",
   about: "Whether it joined again in this log, and how long after it was out",
   cell: () =>
     tagged((row) =>
@@ -129,6 +133,7 @@ export const LOGGED_GROUPS = [
     label: "Group",
     width: "17%",
     order: "name",
+    className: "c-name",
     cell: () =>
       linked((row) => ({
         href: groupHref(row.group_id),
@@ -140,6 +145,7 @@ export const LOGGED_GROUPS = [
   {
     label: "State",
     width: "12%",
+    className: "c-state",
     about: "At the end of the log; hover over a state to read what it means",
     cell: () => tagged((row) => ({ ...stateWords(row.state), title: row.state_words })),
   },
@@ -166,6 +172,7 @@ export const LOGGED_GROUPS = [
     label: "Last change",
     width: "14%",
     order: "changed",
+    className: "c-change",
     cell: () =>
       twoLines(({ last }) => ({
         first: last ? last.words : "none seen",

@@ -168,8 +168,9 @@ function columns(stream) {
   return [
     {
       label: "Group",
-      width: "25%",
+      width: "21%",
       order: "name",
+      className: "c-name",
       cell: () =>
         linked((group) => ({
           href: groupHref(group.group_id),
@@ -181,12 +182,13 @@ function columns(stream) {
     {
       label: "State",
       width: "18%",
+      className: "c-state",
       about: "Hover over a state to read what it means",
       cell: () => tagged((group) => ({ ...stateNow(group.state, stream), title: group.state_words })),
     },
     {
       label: "Members",
-      width: "9%",
+      width: "13%",
       order: "members",
       className: "number",
       cell: () =>
@@ -195,10 +197,11 @@ function columns(stream) {
           second: `gen. ${group.generation_id < 0 ? NOTHING : count(group.generation_id)}`,
         })),
     },
-    { label: "Last change", width: "21%", order: "changed", cell: () => twoLines((group) => lastChange(group, stream.serverMs())) },
+    { label: "Last change", width: "21%", order: "changed", className: "c-change", cell: () => twoLines((group) => lastChange(group, stream.serverMs())) },
     {
       label: "Waiting for",
       width: "15%",
+      className: "c-waiting",
       about: "Who has not rejoined, or not synced, and how long the group still waits",
       cell: () => twoLines((group) => blockers(group, stream.asOfMs === null ? stream.serverMs() : null)),
     },
@@ -242,7 +245,7 @@ function blockers({ blocked }, now) {
     now === null
       ? "nobody decides"
       : blocked.deadline_ms === null || blocked.deadline_ms === undefined
-      ? ""
+      ? "until when is not known"
       : `${countdown(Math.max(0, blocked.deadline_ms - now))} left`;
   return { first: waitedFor(blocked), second: left, title: blocked.awaiting.join("\n") };
 }

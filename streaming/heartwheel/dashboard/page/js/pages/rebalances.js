@@ -16,6 +16,8 @@ import { spaced } from "../words.js";
 
 const GROUPS = 50;
 
+const OPEN = fromLog ? "not over at the end of the log" : "still under way";
+
 /** @type {Page} */
 export const rebalancesPage = {
   tab: "/rebalances",
@@ -91,10 +93,19 @@ function section(group, from, to, slot) {
     h(
       "p",
       { class: "small list-title" },
-      rebalances > longest.length ? `The ${count(longest.length)} longest of ${count(rebalances)}:` : "",
+      rebalances > longest.length ? listTitle(longest, rebalances) : "",
     ),
     list(id, longest),
   );
+}
+
+/**
+ * @param {readonly Rebalance[]} listed
+ * @param {number} all
+ */
+function listTitle([first, ...others], all) {
+  const open = first.ended_ms === null;
+  return `${open ? "The open one and the" : "The"} ${count(others.length + (open ? 0 : 1))} longest of ${count(all)}:`;
 }
 
 /** @param {GroupRebalances} group */
@@ -147,7 +158,7 @@ const percent = (share) => (share > 0 && share < 0.01 ? "less than 1 %" : `${Mat
 
 /** @param {Rebalance} row */
 const took = ({ duration_ms: ms, ended_ms: end }) =>
-  end === null ? "runs" : ms === null ? "how long is not known" : `took ${duration(ms)}`;
+  end === null ? OPEN : ms === null ? "how long is not known" : `took ${duration(ms)}`;
 
 /**
  * @param {string} group
