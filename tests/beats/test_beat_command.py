@@ -305,6 +305,8 @@ def test_a_check_that_hangs_is_killed(gateway: GatewayDouble) -> None:
     ("arguments", "words"),
     [
         (["--session", "soon", "--", "true"], "duration"),
+        (["--session", "10", "--", "true"], "hint: write 10s"),
+        (["--grace", "2h", "--", "true"], "needs --every"),
         (["--tcp", "70000", "--", "true"], "port"),
         (["--check", "'", "--", "true"], "quotation"),
         (["--ok-exit", "0,256", "--", "true"], "exit codes"),
@@ -321,6 +323,33 @@ def test_wrong_options(name: str, arguments: list[str], words: str, gateway: Gat
     assert words in said.lower()
     assert "Traceback" not in said
     assert gateway.rows == []
+
+
+def unnamed(gateway: GatewayDouble, **variables: str) -> subprocess.Popen[str]:
+    """Start a worker that waits for its input to end, under the command, without a member's id."""
+    words = [*BEAT, "--group", "orders", "--session", "400ms", "--", "cat"]
+    environment = {**os.environ, "HEARTWHEEL_BEATS_TO": gateway.url, **variables}
+    return subprocess.Popen(words, text=True, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def test_a_restart_is_the_same_member(gateway: GatewayDouble) -> None:
+    """Whoever starts it again, it has the id it had; two at once have two, also if the first was killed before."""
+    name = f"{socket.gethostname()}-cat"
+    first = unnamed(gateway)
+    wait_until(lambda: gateway.heartbeats(name), "the first beats")
+    second = unnamed(gateway)
+    wait_until(lambda: gateway.heartbeats(f"{name}-2"), "the second beats beside it")
+    first.kill()
+    first.communicate()
+    before = gateway.heartbeats(name)
+    again = unnamed(gateway)
+    wait_until(lambda: gateway.heartbeats(name) > before, "the first is back as itself")
+    named = unnamed(gateway, HEARTWHEEL_BEATS_MEMBER="mine")
+    wait_until(lambda: gateway.heartbeats("mine"), "the variable names another")
+    for each in (second, again, named):
+        each.communicate()
+        assert each.returncode == 0
+    assert gateway.members() == {name, f"{name}-2", "mine"}
 
 
 def is_zombie(pid: int) -> bool:

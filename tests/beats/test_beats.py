@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
+from heartwheel.settings import parse_duration_ms as parse_setting_ms
 from heartwheel.wire.events import JOB, JOB_RUN, EventType, decode_event
 from heartwheel_beats import BeatsError, KafkaSender, Member, beats, member, parse_duration_ms
 from heartwheel_beats.senders import HttpSender, sender_for
@@ -392,14 +393,30 @@ def test_wrong_addresses_are_refused(to: str, monkeypatch: pytest.MonkeyPatch) -
         beats("orders", to=to)
 
 
-@pytest.mark.parametrize("wrong", ["", "30", "0s", "-1s", "1.5s", "30 s x", "9999999h"])
+@pytest.mark.parametrize("wrong", ["", "30", "0s", "-1s", "0.5ms", "1e3s", "30 s x", "9999999h"])
 def test_durations(wrong: str) -> None:
-    """A duration has a unit that is known, and is at least a millisecond; a bare number counts milliseconds."""
-    if wrong == "30":
-        assert (parse_duration_ms("30"), parse_duration_ms("30s"), parse_duration_ms(5)) == (30, 30_000, 5)
-        return
+    """A duration has a unit that is known, and is a whole number of milliseconds, at least one."""
     with pytest.raises(ValueError, match="duration"):
         parse_duration_ms(wrong)
+
+
+@pytest.mark.parametrize("given", ["500ms", "30s", "1.5m", "2 h", "1d", 7, "45", "1 week", "1s 5ms"])
+def test_durations_are_read_as_those_of_settings(given: str | int) -> None:
+    """What a setting takes a beat takes, in the same sense, and what the one refuses the other does."""
+    try:
+        wanted = parse_setting_ms(given)
+    except ValueError:
+        with pytest.raises(ValueError, match="duration"):
+            parse_duration_ms(given)
+    else:
+        assert parse_duration_ms(given) == wanted
+
+
+def test_a_grace_needs_a_job() -> None:
+    """A grace that nothing would come of is refused, and names what is missing; a job has one by default."""
+    with pytest.raises(ValueError, match="so it needs --every"):
+        beats("backup", grace="2h")
+    assert beats("backup", every="1h", grace="2h").is_job
 
 
 def test_kafka_that_is_away_loses_the_beat() -> None:

@@ -21,6 +21,7 @@ from heartwheel_beats.member import JOB, JOB_RUN, Member, default_member_id, par
 from heartwheel_beats.senders import LostError, RefusedError, Sender, sender_for
 
 _BEATS_PER_SESSION: Final = 4
+_GRACE: Final = "1h"
 _RETRY_S: Final = 1.0
 _LOOK_S: Final = 0.2
 _TIMEOUT_S_MAX: Final = 5.0
@@ -50,12 +51,12 @@ class Beats:
         work: how long `progress` may not be called until the beats stop; without it they go on while the process lives.
         every: how often a job succeeds that runs again and again, such as `"24h"`. At its end it does not leave: its
             next success is expected then. Its member's id is `job` by default, as each run is another process.
-        grace: how much later than that the next success may come.
+        grace: how much later than that the next success may come, `"1h"` by default.
         limit: how long it may take at most; after that it has failed.
         sender: sends the records; wins over `to` and `token`.
 
     Raises:
-        ValueError: a duration is none, or an id is empty.
+        ValueError: a duration is none, an id is empty, or a grace is given to what is no job.
         BeatsError: the address is wrong.
     """
 
@@ -69,7 +70,7 @@ class Beats:
         token: str | None = None,
         work: str | int | None = None,
         every: str | int | None = None,
-        grace: str | int = "1h",
+        grace: str | int | None = None,
         limit: str | int | None = None,
         sender: Sender | None = None,
     ) -> None:
@@ -78,6 +79,10 @@ class Beats:
             "member": member, "session": session, "to": to, "token": token, "work": work, "every": every,
             "grace": grace, "limit": limit, "sender": sender,
         }  # fmt: skip
+        if grace is not None and every is None:
+            raise ValueError(
+                "--grace (grace=) says how much later a job may be done, so it needs --every (every=), such as 24h"
+            )
         self.is_job = every is not None
         """Whether it runs again and again, and is expected to."""
         self._limit_s = None if limit is None else parse_duration_ms(limit) / 1000
@@ -86,7 +91,7 @@ class Beats:
         self._succeeded = b""
         if every is not None:
             self.member = replace(self.member, client_id=JOB_RUN)
-            next_ms = parse_duration_ms(every) + parse_duration_ms(grace)
+            next_ms = parse_duration_ms(every) + parse_duration_ms(_GRACE if grace is None else grace)
             self._succeeded = replace(self.member, client_id=JOB, session_timeout_ms=next_ms).heartbeat()
         self.acknowledged, self.lost = 0, 0
         self._interval_s = session_ms / 1000 / _BEATS_PER_SESSION

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from heartwheel_beats.beating import Beats
 from heartwheel_beats.checks import AliveFile, Check, Command, TcpPort
-from heartwheel_beats.member import parse_duration_ms
+from heartwheel_beats.host_names import held_member_id
+from heartwheel_beats.member import MEMBER, parse_duration_ms
 from heartwheel_beats.senders import BeatsError, Sender
 from heartwheel_beats.supervisor import Supervisor
 
@@ -25,7 +28,7 @@ def main() -> None:
         epilog="For example: heartwheel-beat --group orders --tcp 8080 -- ./worker --fast",
     )
     parser.add_argument("--group", required=True, help="the group, such as the name of a service")
-    parser.add_argument("--member", help="the member's id; the default names the host and the process")
+    parser.add_argument("--member", help="the member's id; the default is HOST-PROGRAM, or HOST-PROGRAM-2")
     parser.add_argument("--session", default="30s", help="how long it may be silent (30s)")
     parser.add_argument("--to", help="http://GATEWAY:8486 or kafka://HOST:PORT; else $HEARTWHEEL_BEATS_TO")
     parser.add_argument("--alive-file", metavar="PATH", help="beat only while the worker touches it")
@@ -34,7 +37,7 @@ def main() -> None:
     parser.add_argument("--start-timeout", default="5m", help="how long the checks may take to be well at first (5m)")
     parser.add_argument("--ok-exit", default="0", metavar="CODES", help="exit codes that are no failure, as 0,143")
     parser.add_argument("--every", metavar="TIME", help="it is a job: how often it runs, such as 24h")
-    parser.add_argument("--grace", metavar="TIME", default="1h", help="how much later a job may be done (1h)")
+    parser.add_argument("--grace", metavar="TIME", help="with --every: how much later it may be done (1h)")
     parser.add_argument("--limit", metavar="TIME", help="how long it may take at most")
     parser.add_argument("worker", nargs="+", help="the worker and its arguments, after --")
     given = parser.parse_args()
@@ -75,7 +78,7 @@ def beat_for(  # noqa: PLR0913 - the options of a command, all named
     start_timeout: str = "5m",
     ok_exit: str = "0",
     every: str | None = None,
-    grace: str = "1h",
+    grace: str | None = None,
     limit: str | None = None,
 ) -> int:
     """Start a worker, beat for it while it lives and the checks are well, and report how it ended.
@@ -83,7 +86,7 @@ def beat_for(  # noqa: PLR0913 - the options of a command, all named
     Args:
         worker: its program and arguments.
         group: as `Beats` has it; so are member, session, to, token, sender, every, grace and limit.
-        member: see there.
+        member: likewise; without it and `$HEARTWHEEL_BEATS_MEMBER` that of `held_member_id`, which a restart keeps.
         session: see there.
         to: see there.
         token: see there.
@@ -115,11 +118,15 @@ def beat_for(  # noqa: PLR0913 - the options of a command, all named
         checks.append(TcpPort(tcp))
     if check is not None:
         checks.append(Command(check, supervisor.run))
-    beats = Beats(
-        group, member=member, session=session, to=to, token=token, sender=sender, every=every, grace=grace, limit=limit
-    )
-    start_s = parse_duration_ms(start_timeout) / 1000
-    return supervisor.supervise(worker, beats, checks, start_s=start_s, ok_codes=_codes(ok_exit))
+    start_s, ok_codes = parse_duration_ms(start_timeout) / 1000, _codes(ok_exit)
+    with ExitStack() as held:
+        if member is None and every is None and not os.environ.get(MEMBER):
+            member = held.enter_context(held_member_id(group, worker[0]))
+        beats = Beats(
+            group, member=member, session=session, to=to, token=token, sender=sender, every=every, grace=grace,
+            limit=limit,
+        )  # fmt: skip
+        return supervisor.supervise(worker, beats, checks, start_s=start_s, ok_codes=ok_codes)
 
 
 def _codes(text: str) -> list[int]:

@@ -7,6 +7,7 @@ import os
 import re
 import socket
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Final
 
 JOB: Final = "job"
@@ -15,36 +16,45 @@ JOB: Final = "job"
 JOB_RUN: Final = "job-run"
 """The client id of a job while it runs."""
 
+MEMBER: Final = "HEARTWHEEL_BEATS_MEMBER"
+"""The variable of the environment that names the member."""
+
 _MS_PER_UNIT: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION_MS_MAX: Final = 2**31 - 1
 _REASON_CHARS_MAX: Final = 200
 
 
 def parse_duration_ms(value: str | int) -> int:
-    """Read a duration such as `500ms`, `30s`, `5m`, `1d`; a bare integer counts milliseconds.
+    """Return the milliseconds of a duration such as `500ms`, `30s`, `1.5m`, `1d`.
+
+    The rule is that of heartwheel's settings: a text needs a unit, as `10` is taken for seconds by some and for
+    milliseconds by others, and an integer counts milliseconds.
 
     Returns:
         The duration in milliseconds, at least 1.
 
     Raises:
-        ValueError: it is no duration, or one longer than 24 days, which no session timeout can hold.
+        ValueError: it is no duration or has no unit, or it is longer than 24 days, which no session timeout can hold.
     """
-    match = re.fullmatch(r"(\d{1,12}) ?(ms|s|m|h|d)?", str(value).strip(), re.ASCII)
-    duration_ms = int(match[1]) * _MS_PER_UNIT[match[2] or "ms"] if match else 0
+    text = f"{value}ms" if isinstance(value, int) else value.strip()
+    if re.fullmatch(r"\d{1,12}", text, re.ASCII):
+        raise ValueError(f"{value!r} is a duration without a unit; hint: write {text}s for seconds, or {text}ms")
+    match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,9})?) ?(ms|s|m|h|d)", text, re.ASCII)
+    duration_ms = Fraction(match[1]) * _MS_PER_UNIT[match[2]] if match else Fraction(0)
     if duration_ms > _DURATION_MS_MAX:
         raise ValueError(f"{value!r} is too long a duration: at most 24d")
-    if not duration_ms:
+    if not duration_ms or duration_ms.denominator != 1:
         raise ValueError(f'{value!r} is no duration such as "500ms", "30s" or "5m"')
-    return duration_ms
+    return int(duration_ms)
 
 
 def default_member_id(*, job: bool = False) -> str:
-    """Name this process: `$HEARTWHEEL_BEATS_MEMBER`, else its host and process id.
+    """Return the id of this process: `$HEARTWHEEL_BEATS_MEMBER`, else its host and process id.
 
     Args:
         job: whether it is a run of a job, whose processes are all the same member; its name is `job` then.
     """
-    return os.environ.get("HEARTWHEEL_BEATS_MEMBER") or (JOB if job else f"{socket.gethostname()}-{os.getpid()}")
+    return os.environ.get(MEMBER) or (JOB if job else f"{socket.gethostname()}-{os.getpid()}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,9 @@ def beat(
     *,
     worker: Annotated[list[str], typer.Argument(help="Its program and arguments.", metavar="WORKER...")],
     group: Annotated[str, typer.Option(help="The group, such as the name of a service.")],
-    member: Annotated[str | None, typer.Option(help="The member's id; the default names host and process.")] = None,
+    member: Annotated[
+        str | None, typer.Option(help="The member's id; the default is HOST-PROGRAM, or HOST-PROGRAM-2.")
+    ] = None,
     session: Annotated[str, typer.Option(metavar="TIME", help="How long it may be silent.")] = "30s",
     to: Annotated[
         str | None,
@@ -37,7 +39,9 @@ def beat(
     every: Annotated[
         str | None, typer.Option(metavar="TIME", help="It is a job: how often it runs, such as 24h.")
     ] = None,
-    grace: Annotated[str, typer.Option(metavar="TIME", help="How much later a job may be done.")] = "1h",
+    grace: Annotated[
+        str | None, typer.Option(metavar="TIME", help="With --every: how much later it may be done (1h).")
+    ] = None,
     limit: Annotated[str | None, typer.Option(metavar="TIME", help="How long it may take at most.")] = None,
     bootstrap_servers: BootstrapFlag = None,
     config: ConfigFile = None,
