@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from heartwheel.cli.demo import when_live
 from heartwheel.cli.demo_screen import DemoScreen, plain_figures
 from heartwheel.demo.lines import RollUp, expiration_line
 from heartwheel.demo.tally import Tally
@@ -220,3 +221,22 @@ def test_the_canary_is_in_no_figure() -> None:
     assert (tally.members, tally.groups) == (1, 0)
     tally.take(at(8_500, trigger("group_empty", 2, group_id="heartwheel-canary-1", member_count=0)), 8_500)
     assert (tally.members, tally.groups) == (2, 0)
+
+
+def test_joining_in_is_shown_when_the_job_is_ready() -> None:
+    """Before that a beat would be a member whom nobody watches yet: the line comes with the canary, and not earlier."""
+    told: list[str] = []
+
+    class Screen:
+        def note(self, words: str) -> None:
+            told.append(words)
+
+    class Page:
+        def start_canary(self) -> None:
+            told.append("canary")
+
+    begin = when_live(Page(), Screen(), "http://127.0.0.1:8486")  # type: ignore[arg-type]  # what of them is called
+    assert told == []
+    begin()
+    assert told[0] == "canary"
+    assert told[1].startswith("join in     curl -X POST 'http://127.0.0.1:8486/beat/mine/me?session=10s'")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json as jsonlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -151,7 +151,6 @@ def _run(
         screen = stack.enter_context(DemoScreen(tally, address=page.url))
         for line in where_to_look(settings, place):
             screen.note(line)
-        screen.note(f"join in     curl -X POST '{gateway.url}/beat/mine/me?session=10s', and see it come and go")
         duration_ms = settings.demo.duration_ms or None
         # Whoever lived to the end says so, or the last judgement would wait for the silence of everybody.
         plan = msgspec.structs.replace(feed_plan(settings, duration_ms), leave_at_end=duration_ms is not None)
@@ -163,10 +162,20 @@ def _run(
             plan=plan,
             audited=audit_config(settings),
             jars=spark_jars,
-            on_live=page.start_canary,
+            on_live=when_live(page, screen, gateway.url),
         )
         with stopped_by_signals(show.stop):
             return show.run()
+
+
+def when_live(page: Dashboard, screen: DemoScreen, gateway_url: str) -> Callable[[], None]:
+    """Return what is done once the job decides: before that a beat would be a member whom nobody watches yet."""
+
+    def begin() -> None:
+        page.start_canary()
+        screen.note(f"join in     curl -X POST '{gateway_url}/beat/mine/me?session=10s', and see it come and go")
+
+    return begin
 
 
 def dashboard_of(settings: Settings, gateway_url: str = "") -> Dashboard:
