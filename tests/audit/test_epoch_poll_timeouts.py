@@ -85,6 +85,19 @@ def test_a_static_member_that_comes_back_as_itself(returns_ms: int) -> None:
     assert len([one for one in run.written if isinstance(one.row, ExpirationRow)]) == 1
 
 
+@pytest.mark.parametrize("cuts", [(), (1,), (2,)])
+def test_a_static_member_that_was_fenced_joins_anew(cuts: tuple[int, ...]) -> None:
+    """An answer shows that it was: the epochs since then are a join's, and no poll timeout is made of it."""
+    group = Group()
+    group.beat(0, "s", 0, group_instance_id="i", answer_member_epoch=2, subscribed_topics=["t"])
+    group.beat(10, "b", 0, answer_member_epoch=3, subscribed_topics=["t"])
+    group.beat(3_000, "s", 0, group_instance_id="i", answer_member_epoch=5, subscribed_topics=["t"])
+    run = group.run(4_000, cuts)
+    assert _out(run) == []
+    bumped = [each.row for each in run.written if getattr(each.row, "type", "") == "epoch_bumped"]
+    assert [(row.generation_id, row.cause) for row in bumped][-2:] == [(4, "member_joined"), (5, "metadata_changed")]  # type: ignore[union-attr]
+
+
 def test_p3_two_returns_of_one_millisecond_have_two_ids() -> None:
     """A static member is back, leaves for a while and is back, all in one epoch, while append times stand still."""
     group = Group()

@@ -305,6 +305,31 @@ def test_static_member_returns_in_its_place(new_id: str) -> None:
     assert log.said(10_000, *ENDS) == [("member_expired", new_id, 5_000)]
 
 
+def test_static_member_that_was_fenced_joins_anew() -> None:
+    """Kafka refuses a join under the id of who has not left. An accepted one comes after a fence, and replaces nobody.
+
+    The fence is in no request; the epoch of the answer shows that the group moved on for it.
+    """
+    log = EpochLog()
+    log.ok(0, "a", 0, 2, group_instance_id="i", subscribed_topics=["t"], owned={}, assignment=ALL)
+    log.ok(2_000, "a", 0, 4, group_instance_id="i", subscribed_topics=["t"], owned={}, assignment=ALL)
+    said = log.said(20_000, "member_joined", "static_replaced", "epoch_bumped", *ENDS)
+    assert [(kind, who) for kind, who, _ in said if kind != "epoch_bumped"] == [
+        ("member_joined", "a"),
+        ("member_joined", "a"),
+        ("member_expired", "a"),
+    ]
+    assert [epoch for kind, epoch, at_ms in said if kind == "epoch_bumped"] == [2, 3, 4, 5]
+
+
+def test_a_join_that_was_passed_on_twice_replaces_nobody_else() -> None:
+    """The group is at the epoch of the answer already: no fence moved it, so nothing moves."""
+    log = EpochLog()
+    for _ in range(2):
+        log.ok(0, "a", 0, 2, group_instance_id="i", subscribed_topics=["t"], owned={}, assignment=ALL)
+    assert [v.epoch for v in log.verdicts(1_000) if v.kind.value == "epoch_bumped"] == [2]
+
+
 def test_old_id_of_a_replaced_member_is_fenced() -> None:
     """FENCED_INSTANCE_ID to whoever speaks with an instance id that is another's: it cannot even leave."""
     log = _static_away()

@@ -18,7 +18,7 @@ from heartwheel.coordinator.consumer_target import (
     maybe_update_target,
     update_subscription,
 )
-from heartwheel.wire.group_heartbeats import JOIN_EPOCH, GroupHeartbeat
+from heartwheel.wire.group_heartbeats import JOIN_EPOCH, LEAVE_STATIC_EPOCH, GroupHeartbeat
 from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind
 
 
@@ -29,11 +29,13 @@ def heartbeat(ctx: EpochContext, beat: GroupHeartbeat) -> Answer:
     """
     if is_full(ctx, beat.sender) and beat.member_epoch == JOIN_EPOCH and not ctx.accepted:
         return Answer.GROUP_MAX_SIZE_REACHED
+    static = beat.group_instance_id is not None and ctx.group.type is not GroupType.SHARE
+    if static:
+        _drop_if_fenced_unseen(ctx, beat)
     members = len(ctx.group.members)
     meet_by_join(ctx, beat)
     departure = ctx.group.left.get(beat.sender) if beat.member_epoch == JOIN_EPOCH else None
     state = "" if departure is None else ctx.group.state().value
-    static = beat.group_instance_id is not None and ctx.group.type is not GroupType.SHARE
     member = _static_member(ctx, beat) if static else _dynamic_member(ctx, beat)
     if isinstance(member, Answer):
         return member
@@ -84,6 +86,21 @@ def _static_member(ctx: EpochContext, beat: GroupHeartbeat) -> EpochMember | Ans
     if ctx.accepted is None and (refusal := check_epoch(ctx, holder, beat)) is not Answer.NONE:
         return refusal
     return holder
+
+
+def _drop_if_fenced_unseen(ctx: EpochContext, beat: GroupHeartbeat) -> None:
+    """Remove a static member that joins again under its own id, if the answer shows that it had been fenced.
+
+    Kafka refuses a join for the instance id of a member that has not left, even by that member itself
+    (`throwIfInstanceIdIsUnreleased`). So one that it accepted, at an epoch that the group had not reached, comes after
+    a fence that no request shows: it is a join, and replaces nobody.
+    """
+    holder = ctx.static_member(beat.group_instance_id or "")
+    if holder is None or holder.member_id != beat.sender or holder.classic is not None:
+        return
+    is_join = beat.member_epoch == JOIN_EPOCH and holder.epoch != LEAVE_STATIC_EPOCH
+    if is_join and ctx.accepted and (beat.answer_member_epoch or 0) > ctx.group.epoch:
+        ctx.remove(holder)
 
 
 def _join_static(ctx: EpochContext, holder: EpochMember | None, beat: GroupHeartbeat) -> EpochMember | Answer:

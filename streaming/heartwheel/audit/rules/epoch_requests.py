@@ -49,6 +49,8 @@ def heartbeat(run: EpochRun, beat: GroupHeartbeat) -> str:
         return FULL
     note_age(run, beat)
     by_instance = beat.group_instance_id is not None and modern.kind != SHARE
+    if by_instance:
+        _forget_fenced(run, beat)
     before, at_first = len(modern.people), stage_of(modern) if beat.sender in modern.leavers else ""
     person = _by_instance(run, beat, accepted=accepted) if by_instance else _by_id(run, beat, accepted=accepted)
     if isinstance(person, str):
@@ -112,6 +114,19 @@ def _by_instance(run: EpochRun, beat: GroupHeartbeat, *, accepted: bool) -> Pers
     if holder.member_id != beat.sender or not (accepted or fits_epoch(run, holder, beat)):
         return REFUSED
     return holder
+
+
+def _forget_fenced(run: EpochRun, beat: GroupHeartbeat) -> None:
+    """Drop who joins anew under an instance id that it has not given back: only after a fence is that accepted.
+
+    The fence itself is in no request. The epoch of the answer, beyond the group's, is what tells of it.
+    """
+    own = run.holder(beat.group_instance_id)
+    told = beat.answer_member_epoch or 0
+    if own is None or own.member_id != beat.sender or own.classic_ms or own.epoch == AWAY:
+        return
+    if beat.member_epoch == 0 and told > run.modern.epoch:
+        run.drop(own)
 
 
 def _new(run: EpochRun, beat: GroupHeartbeat) -> Person:
