@@ -94,6 +94,15 @@ def test_emptiness_outlives_the_window_of_expirations() -> None:
     assert lines_of(found) == [("g", "empty", "no members for 3 h; 1 expired member not back")]
 
 
+def test_light_is_no_green_one_before_any_group_is_known() -> None:
+    """A job has just begun and nothing is read: nobody knows how groups do; the canary's groups tell it neither."""
+    for rows in ([status(), job()], [status(), job(), joined("heartwheel-canary-0", "c")]):
+        trouble = now_of(told(*rows), View(storm=RULE), now_ms=T0 + 1_000).trouble
+        assert (trouble.known, trouble.count, trouble.sentence) == (False, 0, "No group known yet")
+    trouble = now_of(told(status(), job(), joined("g", "a")), View(storm=RULE), now_ms=T0 + 1_000).trouble
+    assert (trouble.known, trouble.sentence) == (True, "No group in trouble")
+
+
 def test_storm_is_trouble() -> None:
     """A storm counts, with the cause of its first rebalance and who was expired more than once."""
     rows = [begun("g", at_ms=T0 + i) for i in range(3)] + [expired("g", "m", T0), expired("g", "m", T0 + 1)]

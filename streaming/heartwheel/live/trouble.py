@@ -78,7 +78,8 @@ class GroupsInTrouble(msgspec.Struct, frozen=True, kw_only=True):
     """The groups in trouble.
 
     Args:
-        known: whether somebody looks at the groups; otherwise this is what was so when that ended.
+        known: whether somebody looks at the groups, and at least one is known; otherwise this is what was so when that
+            ended.
         count: how many there are.
         sentence: the same for people.
         groups: the worst first, at most `TROUBLED_MAX`.
@@ -102,10 +103,13 @@ def groups_in_trouble(
         canary: whether the canary's own groups count.
         known: whether somebody looks at the groups at that moment.
     """
+    entries = {name: each for name, each in picture.groups.entries.items() if canary or not picture.is_canary(name)}
+    if known and not entries and not picture.log:
+        return GroupsInTrouble(known=False, count=0, sentence="No group known yet", groups=[])
     found = [
         TroubledGroup(group_id=name, troubles=troubles)
-        for name, entry in picture.groups.entries.items()
-        if (canary or not picture.is_canary(name)) and (troubles := list(troubles_of(entry, rule, now_ms=now_ms)))
+        for name, entry in entries.items()
+        if (troubles := list(troubles_of(entry, rule, now_ms=now_ms)))
     ]
     found.sort(key=lambda each: (*worst_of(each.troubles), each.group_id))
     return GroupsInTrouble(

@@ -150,7 +150,7 @@ GROUP_TROUBLE: Final = Metric(
 GROUPS_IN_TROUBLE: Final = Metric(
     "heartwheel_groups_in_trouble",
     _G,
-    "Groups in trouble, by the dashboard alone; absent while the job does not run, as nobody knows then.",
+    "Groups in trouble, by the dashboard alone; absent while the job does not run, or no group is known.",
     "heartwheel_groups_in_trouble 2.0",
 )
 MEMBERS: Final = Metric(
