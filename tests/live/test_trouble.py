@@ -12,6 +12,7 @@ from heartwheel.live.now import View, now_of
 from heartwheel.live.picture import Picture
 from heartwheel.live.storms import StormRule
 from heartwheel.live.trouble import WINDOW_MS, GroupsInTrouble, groups_in_trouble
+from heartwheel.top.cells import group_cells
 from support.output_rows import T0, begun, emptied, expired, job, joined, status, topic_rows
 
 RULE = StormRule(3, 60_000)
@@ -45,10 +46,10 @@ def test_group_with_fewer_members_than_expected_is_in_trouble(there: int, words:
     with picture.lock:
         found = groups_in_trouble(picture, RULE, now_ms=T0 + 30_000)
     assert lines_of(found) == [("g", "too_few", each) for each in words]
-    shown = {
-        row.group_id: (row.members, row.expected) for row in list_groups(picture, GroupFilter(), RULE, now_ms=T0).rows
-    }
-    assert shown == {"g": (there, 50), "h": (there, None)}
+    groups = list_groups(picture, GroupFilter(), RULE, now_ms=T0).rows
+    assert {row.group_id: (row.members, row.expected) for row in groups} == {"g": (there, 50), "h": (there, None)}
+    in_terminal = {row.group_id: group_cells(row, now_ms=T0)[2].plain for row in groups}
+    assert in_terminal == {"g": f"{there} of 50", "h": str(there)}
 
 
 def test_group_whose_members_were_all_expired_is_in_trouble() -> None:

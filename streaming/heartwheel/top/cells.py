@@ -214,8 +214,10 @@ def group_cells(group: Group, *, now_ms: int, cut: bool = True) -> list[Text]:
 
 
 def _members_of(group: Group) -> str:
+    """Write how many members a group has, as the page does: `47 of 50`, `3 (1 unknown)`."""
+    expected = "" if group.expected is None else f" of {group.expected:,}"
     unknown = f" ({group.unknown_sessions:,} unknown)" if group.unknown_sessions else ""
-    return "-" if group.members is None else f"{group.members:,}{unknown}"
+    return "-" if group.members is None else f"{group.members:,}{expected}{unknown}"
 
 
 def _last(group: Group, now_ms: int) -> str:
