@@ -139,11 +139,18 @@ class LogBuilder:
         self.add(append_ms, beat, partition=partition)
 
     def tick(
-        self, append_ms: int, *, partition: int = 0, run: str = RUN, mono_ms: int | None = None, partitions: int = 1
+        self,
+        append_ms: int,
+        *,
+        partition: int = 0,
+        run: str = RUN,
+        mono_ms: int | None = None,
+        partitions: int = 1,
+        interval_ms: int = TICK_INTERVAL_MS,
     ) -> None:
         """Append a tick; left out, the ticker's monotonic clock is the broker's."""
         mono_ms = append_ms if mono_ms is None else mono_ms
-        self.add(append_ms, encode_tick(Tick(run, mono_ms, partitions, TICK_INTERVAL_MS)), partition=partition)
+        self.add(append_ms, encode_tick(Tick(run, mono_ms, partitions, interval_ms)), partition=partition)
 
 
 class Read(NamedTuple):

@@ -13,6 +13,7 @@ from heartwheel.audit.partitions import home_of
 from heartwheel.audit.ticks import NOBODYS, Tick, read_tick
 from heartwheel.partitioner import partition_of
 from heartwheel.wire.events import Event, EventType
+from heartwheel.wire.tick import read_tick as read_tick_of_job
 
 TICK = b'{"type":"tick","run":"a1","mono_ms":1,"partitions":12,"interval_ms":200}'
 
@@ -21,9 +22,9 @@ TICK = b'{"type":"tick","run":"a1","mono_ms":1,"partitions":12,"interval_ms":200
 
 
 def test_a_tick_is_read_whatever_else_is_in_it() -> None:
-    """A tick's fields may come in any order and with others; they are strings and whole numbers, and none is absent."""
-    assert read_tick(TICK) == Tick("a1", 12, 200)
-    assert read_tick(json.dumps({"new": [1], **json.loads(TICK)}, indent=1).encode()) == Tick("a1", 12, 200)
+    """A tick's fields may come in any order and with others; they are strings and whole numbers."""
+    assert read_tick(TICK) == Tick("a1", 12)
+    assert read_tick(json.dumps({"new": [1], **json.loads(TICK)}, indent=1).encode()) == Tick("a1", 12)
 
 
 @pytest.mark.parametrize(
@@ -41,11 +42,23 @@ def test_a_tick_is_read_whatever_else_is_in_it() -> None:
     ],
 )
 def test_a_tick_with_fields_that_do_not_fit_is_nobodys(change: dict[str, object]) -> None:
-    """It is a tick all the same: it gives time, and is evidence of nothing. So is one without the field."""
+    """It is a tick all the same: it gives time, and is evidence of nothing."""
+    assert read_tick(json.dumps(json.loads(TICK) | change).encode()) == NOBODYS
+
+
+@pytest.mark.parametrize("name", ["run", "mono_ms", "partitions", "interval_ms", "type"])
+@pytest.mark.parametrize("value", [None, "", "a1", 0, -1, 2**53, 2**63, 2**70, 1.5, True, [], {}, ...])
+def test_the_audit_reads_a_tick_as_the_job_does(name: str, value: object) -> None:
+    """Whatever stands in a field, in place of it or before it, or if it is absent, both take the tick for the same."""
     fields = json.loads(TICK)
-    assert read_tick(json.dumps(fields | change).encode()) == NOBODYS
-    without = {name: value for name, value in fields.items() if name not in change}
-    assert read_tick(json.dumps(without).encode()) == NOBODYS
+    rest = {each: fields[each] for each in fields if each != name}
+    forms = [json.dumps(rest).encode()]
+    if value is not ...:
+        forms += [json.dumps(rest | {name: value}).encode(), b'{"%s":%s,' % (name.encode(), json.dumps(value).encode())]
+        forms[-1] += TICK[1:]
+    for form in forms:
+        mine, the_jobs = read_tick(form), read_tick_of_job(form)
+        assert (mine and (mine.run, mine.partitions)) == (the_jobs and (the_jobs.run, the_jobs.partitions)), form
 
 
 @pytest.mark.parametrize(
@@ -189,13 +202,13 @@ def test_a_group_astray_is_put_aside() -> None:
     log = TimedLog()
     for partition in range(3):
         log.tick(0, partition=partition, partitions=3)
-    log.beats("a", 100, 500, group_id=group)
-    log.beats("a", 900, group_id=group, partition=2)
+    log.beats("a", 2_100, 2_500, group_id=group)
+    log.beats("a", 2_900, group_id=group, partition=2)
     for partition in range(3):
         log.tick(20_000, partition=partition, partitions=3)
     report = audited(log)
     assert (report.ok, report.unsettled) == (True, report.derived)
-    assert gone(log, msgspec.structs.replace(CONFIG, judge_strays=True)) == [Gone("a", 900 + SESSION_MS)]
+    assert gone(log, msgspec.structs.replace(CONFIG, judge_strays=True)) == [Gone("a", 2_900 + SESSION_MS)]
 
 
 def test_a_moved_group_was_in_both_homes_and_is_judged() -> None:

@@ -399,10 +399,18 @@ MUTANTS: Final = (
     Mutant(
         "a ticker that had died before a gap counts as alive",
         f"{_ENGINE}/log_time/outage.py",
-        "if gap.last_append_ms - tick.append_ms <= 2 * tick.interval_ms and",
-        "if",
+        "        if 2 * (gap.last_append_ms - tick.append_ms) <= outage_min_ms\n        and is",
+        "        if is",
         "P5",
         f"{_HISTORY}[dead ticker]",
+    ),
+    Mutant(
+        "a ticker counts as dead as soon as somebody else has written",
+        f"{_ENGINE}/log_time/outage.py",
+        "2 * (gap.last_append_ms - tick.append_ms) <= outage_min_ms",
+        "gap.last_append_ms - tick.append_ms <= 2",
+        "P1",
+        f"{_SHARD_TIME}::test_p1_a_forged_tick_of_the_jobs_own_run_hides_no_outage[False-0]",
     ),
     Mutant(
         "ticks of anybody are evidence",

@@ -13,7 +13,7 @@ from heartwheel.log_time.log_time import MOVED_MS_MAX
 from heartwheel.log_time.outage import RESUME_MAX_MS
 from heartwheel.partitioner import murmur2
 from heartwheel.shard import Shard, ShardLimits
-from heartwheel.testing import OUTAGE_MIN_MS, RUN, LogBuilder, Record, by_group, read_records, until
+from heartwheel.testing import OUTAGE_MIN_MS, RUN, LogBuilder, Record, by_group, read_records, run_shard, until
 from heartwheel.wire.events import Event, EventType, Protocol
 from heartwheel.wire.tick import read_tick
 from heartwheel.wire.verdicts import Cause, Verdict
@@ -238,7 +238,7 @@ def test_p5_two_drivers_that_each_live_on_one_side_of_a_gap_are_no_evidence() ->
     """P5: one run ended at the gap, another began after it, a third ticked long before: nobody lived through it."""
     log = LogBuilder()
     for record in _living(until_ms=60_000, pause=(20_000, 40_000), runs=(RUN, "next")).records:
-        if record.append_ms == T0 + 19_000:
+        if record.append_ms == T0 + 18_000:
             log.tick(record.append_ms, run="third")
         if record.append_ms == T0 + 40_200:
             log.tick(record.append_ms, run="third")
@@ -258,6 +258,26 @@ def test_a_forged_tick_renews_nothing_and_hides_nothing() -> None:
             mixed.tick(record.append_ms, run="forged")
         mixed.add(record.append_ms, record.value)
     assert _expired(mixed) == [("dead", 48_000)]
+
+
+@pytest.mark.parametrize("interval_ms", [0, 1, 2**53 - 1])
+@pytest.mark.parametrize("first", [False, True])
+def test_p1_a_forged_tick_of_the_jobs_own_run_hides_no_outage(*, first: bool, interval_ms: int) -> None:
+    """P1: whatever interval a copied tick names, as the last one before the gap, or as the only one of its run."""
+    log, living = LogBuilder(), _living(until_ms=60_000, pause=(20_000, 40_000)).records
+    before = [record for record in living if record.append_ms < T0 + 20_000]
+    for record in before:
+        if not first or read_tick(record.value) is None:
+            log.add(record.append_ms, record.value)
+    log.tick(T0 + 19_850, interval_ms=interval_ms)
+    forged = len(log.records)
+    log.beat(T0 + 19_900, "orders", "alive", session_timeout_ms=8_000)
+    for record in living[len(before) :]:
+        log.add(record.append_ms, record.value)
+    for cuts in ([], [forged - 1], [forged]):
+        verdicts = run_shard(log, clock_ms=T0 + 60_000, cuts=cuts, config=SLOW)
+        expired = [(each.member_id, each.time_ms - T0) for each in verdicts if each.expiry_reason]
+        assert expired == [("dead", 48_000)], cuts
 
 
 def test_nothing_in_a_gap_is_decided_before_its_tick_is_read() -> None:

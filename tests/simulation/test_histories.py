@@ -71,6 +71,7 @@ _AT_LEAST: Final = {
         *(f"outage {what}" for what in ("of a partition", "of all", "renews")),
         "fault outage with the job",
         "fault tick of somebody else",
+        "fault tick with a false interval",
         "group in two partitions",
         "leader with another clock",
         "member dies in an outage",

@@ -221,6 +221,8 @@ def test_a_process_that_was_replaced_may_tick_on_beside_the_next_one() -> None:
 
 
 def test_ticks_may_be_copied() -> None:
-    """Somebody copies ticks of any age into the partition that they are from."""
-    found = [tick.mono_ms for _, tick in _ticks(_ticked(_plan(copy_rate=0.5), 10_000), 0)]
+    """Somebody copies ticks of any age into the partition that they are from, and writes false intervals into some."""
+    ticks = [tick for _, tick in _ticks(_ticked(_plan(copy_rate=0.5), 10_000), 0)]
+    found = [tick.mono_ms for tick in ticks]
     assert len(found) > len(set(found))
+    assert {0, 1, 2**53 - 1} < {tick.interval_ms for tick in ticks}

@@ -11,7 +11,7 @@ from heartwheel.coordinator.model import Group
 from heartwheel.log_time.outage import FORGOTTEN_MS, RESUME_MAX_MS
 from heartwheel.testing import OUTAGE_MIN_MS, RUN, LogBuilder, Record
 from heartwheel.wire.events import Event, RejectedError, decode_event
-from heartwheel.wire.tick import Tick, read_tick
+from heartwheel.wire.tick import read_tick
 from heartwheel.wire.verdicts import Verdict
 
 
@@ -43,7 +43,7 @@ def outages_of(records: list[Record], runs: tuple[str, ...] = (RUN,)) -> list[tu
     unknown = [second - first > 1 for first, second in pairwise(places)]
     records = [records[i] for i in places]
     times = effective_times(records)
-    ticks = [(i, tick) for i, record in enumerate(records) if (tick := read_tick(record.value)) and tick.run in runs]
+    ticks = [(i, tick.run) for i, record in enumerate(records) if (tick := read_tick(record.value))]
     return [
         (before, after)
         for i, (before, after) in enumerate(pairwise(times))
@@ -52,15 +52,14 @@ def outages_of(records: list[Record], runs: tuple[str, ...] = (RUN,)) -> list[tu
     ]
 
 
-def _lived_through(i: int, run: str, records: list[Record], times: list[int], ticks: list[tuple[int, Tick]]) -> bool:
+def _lived_through(i: int, run: str, records: list[Record], times: list[int], ticks: list[tuple[int, str]]) -> bool:
     """Return whether a run ticked just before the gap after a record, and soon after it."""
-    last = next(((k, tick) for k, tick in reversed(ticks) if k <= i and tick.run == run), None)
-    following = next((k for k, tick in ticks if k > i and tick.run == run), None)
-    if last is None or following is None:
+    k = next((k for k, of in reversed(ticks) if k <= i and of == run), None)
+    following = next((k for k, of in ticks if k > i and of == run), None)
+    if k is None or following is None:
         return False
-    k, tick = last
     quiet_ms = max(records[i].append_ms - records[k].append_ms, times[i] - times[k] - FORGOTTEN_MS)
-    return quiet_ms <= 2 * tick.interval_ms and times[following] - times[i + 1] <= RESUME_MAX_MS
+    return quiet_ms <= OUTAGE_MIN_MS / 2 and times[following] - times[i + 1] <= RESUME_MAX_MS
 
 
 def run_reference(

@@ -5,7 +5,8 @@ is that of the newest record read: whoever has read it has read all that stands 
 
 A *gap* (a, b) is one between neighbouring records that is longer than `outage_min_ms`. It is an *outage* if one run of
 the ticker wrote just before it and soon after it: then nobody could write, and nobody was silent. What other runs wrote
-meanwhile does not matter. Until that is known the partition is decided up to a.
+meanwhile does not matter. Just before is at most half of `outage_min_ms` before the record at a, whatever interval the
+tick names, as anybody can write one. Until that is known the partition is decided up to a.
 
 A record that carries its producer's time has no append time: no time passes by it. How long the records took that have
 none is not known, so what lies between the one with an append time before them and the one after them is an outage,
@@ -23,11 +24,9 @@ from heartwheel.audit.ticks import Tick
 RESUME_MAX_MS: Final = 10_000
 """Most that the tick after a gap may come later than the gap's end, ms."""
 
-INTERVALS_BEFORE_MAX: Final = 2
-"""Most that the tick before a gap may be older than the gap's last record, in intervals of the ticker."""
-
 STEPPED_MAX_MS: Final = 60_000
-"""Most that effective time may be beyond that, where append times have stepped back, ms."""
+"""Most that effective time may be beyond half of `outage_min_ms` after the tick before a gap, where append times have
+stepped back, ms."""
 
 _RUNS_REMEMBERED: Final = 64
 _UNKNOWN_MS: Final = -1
@@ -35,15 +34,14 @@ _MANY: Final = 2**31
 
 
 class LastTick(msgspec.Struct, frozen=True, array_like=True):
-    """The newest tick of a run: its own append time, its effective time (epoch ms), and its interval (ms)."""
+    """The newest tick of a run: its own append time and its effective time, epoch ms."""
 
     append_ms: int
     time_ms: int
-    interval_ms: int
 
-    def is_forgotten(self, now_ms: int) -> bool:
+    def is_forgotten(self, now_ms: int, outage_min_ms: int) -> bool:
         """Return whether effective time has come so far, epoch ms, that the run counts as ended."""
-        return now_ms - self.time_ms > INTERVALS_BEFORE_MAX * self.interval_ms + STEPPED_MAX_MS
+        return now_ms - self.time_ms - STEPPED_MAX_MS > outage_min_ms / 2
 
 
 class Gap(msgspec.Struct, array_like=True):
@@ -109,10 +107,10 @@ class Partition(msgspec.Struct):
         if self.untimed and now_ms > before_ms:
             self.gaps.append(Gap(before_ms, now_ms, [], proven=True))
         elif before_ms != _UNKNOWN_MS and now_ms - before_ms > outage_min_ms:
-            self._open_gap(before_ms, now_ms)
+            self._open_gap(before_ms, now_ms, outage_min_ms)
         self.watermark_ms, self.append_ms, self.untimed = now_ms, append_ms, False
         if tick is not None and tick.run and (not runs or tick.run in runs):
-            self._take_tick(tick, append_ms, now_ms)
+            self._take_tick(tick.run, append_ms, now_ms, outage_min_ms)
         outages = []
         # In the order of the log: one that is proven waits for those before it, which a run may yet come back from.
         while self.gaps and (self.gaps[0].proven or now_ms - self.gaps[0].to_ms > RESUME_MAX_MS):
@@ -121,21 +119,20 @@ class Partition(msgspec.Struct):
                 outages.append(Outage(gap.from_ms, gap.to_ms, self.number))
         return outages
 
-    def _take_tick(self, tick: Tick, append_ms: int, now_ms: int) -> None:
+    def _take_tick(self, run: str, append_ms: int, now_ms: int, outage_min_ms: int) -> None:
         for gap in self.gaps:
-            gap.proven |= tick.run in gap.runs and now_ms - gap.to_ms <= RESUME_MAX_MS
-        self.ticks.pop(tick.run, None)
-        self.ticks[tick.run] = LastTick(append_ms, now_ms, tick.interval_ms)
-        self.ticks = {run: last for run, last in self.ticks.items() if not last.is_forgotten(now_ms)}
+            gap.proven |= run in gap.runs and now_ms - gap.to_ms <= RESUME_MAX_MS
+        self.ticks.pop(run, None)
+        self.ticks[run] = LastTick(append_ms, now_ms)
+        self.ticks = {run: last for run, last in self.ticks.items() if not last.is_forgotten(now_ms, outage_min_ms)}
         if len(self.ticks) > _RUNS_REMEMBERED:
             del self.ticks[next(iter(self.ticks))]
 
-    def _open_gap(self, before_ms: int, now_ms: int) -> None:
+    def _open_gap(self, before_ms: int, now_ms: int, outage_min_ms: int) -> None:
         runs = [
             run
             for run, tick in self.ticks.items()
-            if self.append_ms - tick.append_ms <= INTERVALS_BEFORE_MAX * tick.interval_ms
-            and not tick.is_forgotten(before_ms)
+            if self.append_ms - tick.append_ms <= outage_min_ms / 2 and not tick.is_forgotten(before_ms, outage_min_ms)
         ]
         if runs:
             self.gaps.append(Gap(before_ms, now_ms, runs))

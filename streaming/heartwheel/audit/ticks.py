@@ -1,12 +1,12 @@
 """Ticks in the heartbeat topic: records that say nothing but that their partition could be written then.
 
-Read here by a decoder of the audit's own. A tick is any JSON object whose `type` is `tick`; one whose other fields are
-absent, or are not what they should be, is nobody's: it gives time, as every record does, and is evidence of nothing.
+Read here by a decoder of the audit's own. A tick is any JSON object whose `type` is `tick`; one without a run, or with
+a field that is not what it should be, is nobody's: it gives time, as every record does, and is evidence of nothing.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -21,12 +21,10 @@ class Tick(msgspec.Struct, frozen=True):
     Args:
         run: of the ticker that wrote it, made at the start of its process; empty if it is nobody's.
         partitions: of the topic, as far as the ticker knew.
-        interval_ms: from one tick to the next, ms.
     """
 
     run: str = ""
     partitions: int = 0
-    interval_ms: int = 0
 
 
 NOBODYS: Final = Tick()
@@ -34,14 +32,15 @@ NOBODYS: Final = Tick()
 
 
 class _Typed(msgspec.Struct):
-    type: object = None
+    type: str = ""
 
 
 class _Fields(msgspec.Struct):
-    run: str
-    mono_ms: int
-    partitions: int
-    interval_ms: int
+    type: Literal["tick"]
+    run: str = ""
+    mono_ms: int = 0
+    partitions: int = 0
+    interval_ms: int = 0
 
 
 _typed = msgspec.json.Decoder(_Typed).decode
@@ -65,4 +64,4 @@ def read_tick(value: bytes | None) -> Tick | None:
     fits = all(0 <= number <= _NUMBER_MAX for number in numbers) and found.partitions <= _PARTITIONS_MAX
     if not fits or len(found.run) > _RUN_CHARS_MAX:
         return NOBODYS
-    return Tick(found.run, found.partitions, found.interval_ms)
+    return Tick(found.run, found.partitions)

@@ -181,12 +181,12 @@ class LogTime(msgspec.Struct):
         after = self.partitions[reading.partition] = PartitionTime(max(reading.last_ms, floor), reading.last_append_ms)
         ticks = _with_earlier(last, before.ticks if before else [])
         after.untimed = reading.ends_untimed
-        after.ticks = [tick for tick in ticks if is_remembered(tick, after.watermark_ms)]
+        after.ticks = [tick for tick in ticks if is_remembered(tick, after.watermark_ms, outage_min_ms=outage_min_ms)]
         outages = []
         for gap in _gaps(before, reading):
             if not is_long(gap, outage_min_ms=outage_min_ms):
                 continue
-            gap.ticks_before = just_before(gap)
+            gap.ticks_before = just_before(gap, outage_min_ms=outage_min_ms)
             proven = gap.untimed or evidence(gap) is not None
             if not proven and (not gap.ticks_before or not is_in_time(gap, after.watermark_ms)):
                 continue

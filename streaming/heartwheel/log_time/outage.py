@@ -11,14 +11,16 @@ The rule, on effective times (`heartwheel.log_time.reading`): a gap (a, b) of on
 run that lived through it, whoever else ticks meanwhile:
 
 1. b - a > outage_min;
-2. its last tick before the gap was appended at most two of its intervals before the gap's last record, and, where
-   append times step back, at most `FORGOTTEN_MS` more by effective time;
+2. its last tick before the gap was appended at most half of outage_min before the gap's last record, and, where append
+   times step back, at most `FORGOTTEN_MS` more by effective time;
 3. its first tick after the gap is at most `RESUME_MAX_MS` after b.
 
 Whoever else ticks takes nothing from that: two drivers may be alive, and a tick may be copied. So after a restart the
 partition is undecided for `RESUME_MAX_MS`, as the run before may be alive.
 
-Only ticks of known runs count: those with which this checkpoint was started. Others give time, like any record.
+Only ticks of known runs count: those with which this checkpoint was started. Others give time, like any record. A tick
+of a known run may be forged all the same, as runs stand in every tick. So nothing else that a tick says takes part in
+the rule, not even its interval: half of outage_min is more than two intervals by the configuration.
 
 A record that carries its producer's time (`message.timestamp.type=CreateTime`) has no append time: it stands at the
 effective time of its partition before it, and no time passes by it. How long such records took is not in the log. So
@@ -41,7 +43,7 @@ decided, so this bounds for how long records are held back."""
 
 
 FORGOTTEN_MS: Final = 60_000
-"""How far, beyond two of its intervals, effective time may have come since a run's last tick, ms.
+"""How far, beyond half of outage_min, effective time may have come since a run's last tick, ms.
 
 Own append times tell how long a ticker has been silent, also where effective time stands still or has jumped. This
 bounds how many runs a partition has to remember."""
@@ -66,14 +68,12 @@ class TickSeen(msgspec.Struct, frozen=True, array_like=True):
         append_ms: its own append time, epoch ms; less than `at_ms` where append times stepped back.
         run: the ticker's.
         mono_ms: the ticker's monotonic clock, ms.
-        interval_ms: from one tick to the next, ms.
     """
 
     at_ms: int
     append_ms: int
     run: str
     mono_ms: int
-    interval_ms: int
 
 
 class Gap(msgspec.Struct, array_like=True):
@@ -114,17 +114,18 @@ class Outage(msgspec.Struct, frozen=True, array_like=True):
     group_id: str = ""
 
 
-def is_remembered(tick: TickSeen, watermark_ms: int) -> bool:
+def is_remembered(tick: TickSeen, watermark_ms: int, *, outage_min_ms: int) -> bool:
     """Return whether a run's last tick may still stand just before a gap that begins at a time, epoch ms."""
-    return watermark_ms - tick.at_ms <= 2 * tick.interval_ms + FORGOTTEN_MS
+    return 2 * (watermark_ms - tick.at_ms - FORGOTTEN_MS) <= outage_min_ms
 
 
-def just_before(gap: Gap) -> list[TickSeen]:
+def just_before(gap: Gap, *, outage_min_ms: int) -> list[TickSeen]:
     """Return the ticks of the runs that were alive when a gap began: point 2 of the rule."""
     return [
         tick
         for tick in gap.ticks_before
-        if gap.last_append_ms - tick.append_ms <= 2 * tick.interval_ms and is_remembered(tick, gap.before_ms)
+        if 2 * (gap.last_append_ms - tick.append_ms) <= outage_min_ms
+        and is_remembered(tick, gap.before_ms, outage_min_ms=outage_min_ms)
     ]
 
 
@@ -139,8 +140,12 @@ def is_in_time(gap: Gap, at_ms: int) -> bool:
 
 
 def evidence(gap: Gap) -> tuple[TickSeen, TickSeen] | None:
-    """Return the ticks of a run that lived through a gap, last before and first after it; `None` if none did."""
-    alive = {tick.run: tick for tick in just_before(gap)}
+    """Return the ticks of a run that lived through a gap, last before and first after it; `None` if none did.
+
+    Args:
+        gap: that has only ticks just before it.
+    """
+    alive = {tick.run: tick for tick in gap.ticks_before}
     return next(((alive[after.run], after) for after in gap.ticks_after if after.run in alive), None)
 
 

@@ -152,7 +152,7 @@ class ReadingsBuilder:
         effective = np.maximum.accumulate(np.concatenate(([reading.last_ms], append_ms)))[1:]
         reading.regressed += int(np.count_nonzero(append_ms < effective))
         known = [
-            (row, TickSeen(int(effective[row]), int(append_ms[row]), tick.run, tick.mono_ms, tick.interval_ms))
+            (row, TickSeen(int(effective[row]), int(append_ms[row]), tick.run, tick.mono_ms))
             for row, tick in zip(tick_rows, ticks, strict=True)
             if tick.run in self._runs
         ]

@@ -139,7 +139,7 @@ class Log:
         for at, (one, two) in enumerate(pairwise(log)):
             if not beside[at] or two.time_ms - one.time_ms <= self._plan.outage_min_ms:
                 continue
-            alive = self._alive(log[: at + 1])
+            alive = self._alive(log[: at + 1], self._plan.outage_min_ms / 2)
             back = (
                 read.time_ms
                 for read in log[at + 1 :]
@@ -150,17 +150,17 @@ class Log:
         return found
 
     @staticmethod
-    def _alive(log: list[_Read]) -> set[str]:
-        """Return the runs that have just ticked at the end of a log."""
+    def _alive(log: list[_Read], quiet_ms_max: float) -> set[str]:
+        """Return the runs that have been quiet for no longer than that at the end of a log, ms."""
         alive, seen, last = set(), set(), log[-1]
         for read in reversed(log):
             if read.tick is None or read.tick["run"] in seen:
                 continue
-            run, interval_ms = str(read.tick["run"]), int(read.tick["interval_ms"])
+            run = str(read.tick["run"])
             seen.add(run)
             # Where append times step back, only the records' own tell how long the ticker had been silent.
             own_ms, log_ms = last.record.append_ms - read.record.append_ms, last.time_ms - read.time_ms
-            if own_ms <= 2 * interval_ms and log_ms <= 2 * interval_ms + FORGOTTEN_MS:
+            if own_ms <= quiet_ms_max and log_ms <= quiet_ms_max + FORGOTTEN_MS:
                 alive.add(run)
         return alive
 

@@ -49,6 +49,7 @@ class Ticker:
         self._story = story
         self._dice = Random(f"ticker {plan.seed}")
         self._rival_dice = Random(f"rivals {plan.seed}")
+        self._lie_dice = Random(f"lies {plan.seed}")
         self._lives: list[_Life] = []
         self._flying: list[tuple[int, int, int, bytes]] = []
         self._written: list[tuple[int, bytes]] = []
@@ -99,8 +100,12 @@ class Ticker:
         if dice.random() < self._plan.copy_rate:
             self._story.mark("fault tick copied")
             partition, value = dice.choice(self._written)
-            if dice.random() < 0.2:  # or writes one of its run with a lie: so many partitions are not there
-                value = encode_tick(msgspec.structs.replace(read_tick(value) or ANONYMOUS, partitions=64))
+            # Or they write one of its run with lies: so many partitions are not there, and nobody ticks so often.
+            lies = {"partitions": 64} if dice.random() < 0.2 else {}
+            if self._lie_dice.random() < 0.5:
+                self._story.mark("fault tick with a false interval")
+                lies["interval_ms"] = self._lie_dice.choice((0, 1, 2**53 - 1))
+            value = encode_tick(msgspec.structs.replace(read_tick(value) or ANONYMOUS, **lies))
             if self._topic.outage_at(partition, true_ms) is None:
                 self._topic.append(partition, value, true_ms)
 
