@@ -15,10 +15,11 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.text import Text
 
 from heartwheel.cli import app, inspect_state
 from heartwheel.cli.app import run
-from heartwheel.cli.console import PlainFormatter, print_error
+from heartwheel.cli.console import PlainFormatter, plain_table, print_error, stdout
 from heartwheel.cli.demo import _show as show_judgement
 from heartwheel.cli.demo_screen import DemoScreen, nearest
 from heartwheel.cli.inspect_state import CheckpointView, decode_shard
@@ -146,6 +147,23 @@ def test_config(monkeypatch: pytest.MonkeyPatch, printed: Read) -> None:
     for words in ([], ["--json"]):
         assert run(["config", *words]) == 0
         assert is_harmless(printed())
+
+
+@pytest.mark.parametrize("columns", [None, 60])
+def test_lines_that_are_piped_end_with_their_last_word(
+    columns: int | None, monkeypatch: pytest.MonkeyPatch, printed: Read
+) -> None:
+    """A table in a pipe is as wide as `COLUMNS` says, or as it must be, and no row is filled up with blanks."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", str(columns))
+    table = plain_table("check", "found")
+    table.add_row("one", Text("short\nhint: " + "word " * 20))
+    table.add_row("two", "")
+    stdout().print(table)
+    lines = printed().splitlines()
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert max(map(len, lines)) == len("one    hint: " + ("word " * (20 if columns is None else 9)).rstrip())
 
 
 def test_replay(tmp_path: Path, printed: Read) -> None:

@@ -8,7 +8,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -52,14 +52,30 @@ _PLAIN_WIDTH: Final = 200
 class PlainConsole(Console):
     """A console that writes nothing of anybody's that a terminal would obey, whatever is printed.
 
-    Line breaks pass here. So an id goes through `plain` where it becomes part of a sentence, and through `PlainTable`
-    where it is a cell.
+    Where no person looks no line ends with blanks. Line breaks pass here. So an id goes through `plain` where it
+    becomes part of a sentence, and through `PlainTable` where it is a cell.
     """
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Render an object; Rich's own controls stay, those in texts do not."""
-        for segment in super().render(renderable, options):
-            yield segment if segment.control else segment._replace(text=plain_lines(segment.text))
+        segments = (
+            segment if segment.control else segment._replace(text=plain_lines(segment.text))
+            for segment in super().render(renderable, options)
+        )
+        yield from segments if self.is_terminal else _without_padding(segments)
+
+
+def _without_padding(segments: Iterable[Segment]) -> Iterator[Segment]:
+    """Yield segments without the blanks before the ends of their lines."""
+    for line, ends in Segment.split_lines_terminator(segments):
+        while ends and line and not line[-1].control:
+            last = line.pop()
+            if text := last.text.rstrip(" "):
+                line.append(last._replace(text=text))
+                break
+        yield from line
+        if ends:
+            yield Segment.line()
 
 
 class PlainTable(Table):
@@ -85,8 +101,8 @@ class PlainFormatter(logging.Formatter):
 
 
 def stdout() -> Console:
-    """Open the console for data; where no person looks it is wide, so that no line is cut."""
-    width = None if sys.stdout.isatty() else _PLAIN_WIDTH
+    """Open the console for data; where no person looks as wide as `COLUMNS` says, or wide enough for most lines."""
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PLAIN_WIDTH
     return PlainConsole(width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 
