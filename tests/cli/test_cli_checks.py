@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from heartwheel.broker.jars import default_cache_dir, locked_jars
-from heartwheel.cli.broker_checks import rate_clock, rate_durability, rate_skew
+from heartwheel.cli.assumption_checks import (
+    check_short_outages,
+    name_unmeasured,
+    rate_acks,
+    rate_skew,
+    shortest_session_ms,
+)
+from heartwheel.cli.broker_checks import rate_clock, rate_durability
 from heartwheel.cli.checks import (
     Check,
     Status,
@@ -103,10 +110,58 @@ def test_a_store_that_cannot_rename_in_one_step_is_warned_of(scheme: str) -> Non
     assert "second job" in check.hint
 
 
-@pytest.mark.parametrize(("skew_ms", "status"), [(None, "skipped"), (0, "ok"), (999, "ok"), (1_000, "warn")])
-def test_clocks_of_brokers_that_are_apart_are_a_warning(skew_ms: int | None, status: str) -> None:
-    """Nothing is wrong by itself, but a new leader lets time jump or stand."""
-    assert rate_skew(skew_ms).status == status
+@pytest.mark.parametrize(
+    ("skew_ms", "session_ms", "status"),
+    [
+        (None, 6_000, "skipped"),
+        (0, 6_000, "ok"),
+        (999, 6_000, "ok"),
+        (1_000, 6_000, "warn"),
+        (399, 600, "ok"),
+        (400, 600, "warn"),
+    ],
+)
+def test_clocks_of_brokers_that_are_apart_are_a_warning(skew_ms: int | None, session_ms: int, status: str) -> None:
+    """A new leader lets time jump or stand: from a second on, or from what a living member has left of its session."""
+    assert rate_skew(skew_ms, session_ms).status == status
+
+
+def test_the_bound_of_the_clocks_is_named() -> None:
+    """The bound is the shortest session less the time between two heartbeats, which is a third of it."""
+    assert "from 4000 ms on a living member may be expired (the shortest session is 6s" in rate_skew(7, 6_000).detail
+
+
+def test_the_shortest_session_is_that_of_any_kind_of_group() -> None:
+    """Each kind of group has a setting of its own, and single groups may have theirs."""
+    assert shortest_session_ms(load_settings().settings) == 6_000
+    share = ["coordinator.group_share_session_timeout=3s"]
+    assert shortest_session_ms(load_settings(overrides=share).settings) == 3_000
+    own = [f"coordinator.group_overrides.g/consumer.{it}" for it in ("session.timeout=2s", "assignment.interval=1s")]
+    own += share
+    assert shortest_session_ms(load_settings(overrides=own).settings) == 2_000
+
+
+@pytest.mark.parametrize(("least", "status"), [("3s", "ok"), ("3999ms", "ok"), ("4s", "warn")])
+def test_outages_that_expire_the_living_are_warned_of(least: str, status: str) -> None:
+    """A member that beats every 2 s in a session of 6 s outlasts an outage of less than 4 s."""
+    check = check_short_outages(load_settings(overrides=[f"engine.outage_min={least}"]).settings)
+    assert (check.status, bool(check.hint)) == (status, status == "warn")
+
+
+@pytest.mark.parametrize(
+    ("replicas", "least", "status"), [(3, "1", "ok"), (1, "2", "ok"), (3, "2", "skipped"), (2, "2", "skipped")]
+)
+def test_acks_of_members_are_named_where_they_matter(replicas: int, least: str, status: str) -> None:
+    """Ticks need `min.insync.replicas`; heartbeats that do not are written where ticks are not."""
+    check = rate_acks(TopicState("beats", 4, replicas, {"min.insync.replicas": least}))
+    assert (check.status, "acks=all in every producer" in check.hint) == (status, status == "skipped")
+
+
+def test_what_cannot_be_measured_is_named_with_its_number() -> None:
+    """Feeds are named only where there are some; the numbers are those of docs/guarantees.md."""
+    assert "feeds" not in name_unmeasured(load_settings().settings).detail
+    detail = name_unmeasured(load_settings(overrides=["engine.feeds=tap-1,tap-2"]).settings).detail
+    assert "feeds (tap-1,tap-2) know of a new partition within ten minutes (2)" in detail
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from heartwheel.cli.assumption_checks import rate_acks, rate_skew, shortest_session_ms
 from heartwheel.cli.checks import Check, Status, failed
 from heartwheel.cli.growth_check import check_growth
 from heartwheel.cli.topics import topic_specs
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from heartwheel.wire.job import SilentPartition, TickerState
 
 
-_OF_TOPICS: Final = ("append times", "durability", "growth", "ticks", "broker clocks", "clock")
+_OF_TOPICS: Final = ("append times", "durability", "acks", "growth", "ticks", "broker clocks", "clock")
 
 
 def check_broker(settings: Settings) -> Iterator[Check]:
@@ -52,7 +53,7 @@ def check_broker(settings: Settings) -> Iterator[Check]:
         yield from (Check(name, Status.SKIPPED, "needs the topics") for name in _OF_TOPICS)
     else:
         yield _check_times(settings)
-        yield _check_durability(settings)
+        yield from _check_durability(settings)
         yield check_growth(settings, settings.kafka.topics.heartbeats)
         yield from _check_ticks(settings)
         yield _check_clock(settings)
@@ -98,7 +99,7 @@ def _named(partitions: tuple[int, ...]) -> str:
     return ", ".join(map(str, partitions[:_NAMED_MAX])) + more
 
 
-def _check_durability(settings: Settings) -> Check:
+def _check_durability(settings: Settings) -> Iterator[Check]:
     from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
     from heartwheel.kafka.topics import describe_topics
 
@@ -107,8 +108,11 @@ def _check_durability(settings: Settings) -> Check:
     try:
         state = describe_topics(kafka.bootstrap_servers, [topic], properties=kafka.client)[topic]
     except (KafkaUnreachableError, KafkaRefusedError) as error:
-        return failed("durability", error)
-    return rate_durability(state)
+        yield failed("durability", error)
+        yield Check("acks", Status.SKIPPED, "needs the topic's settings")
+        return
+    yield rate_durability(state)
+    yield rate_acks(state)
 
 
 def rate_durability(state: TopicState) -> Check:
@@ -160,7 +164,7 @@ def _check_ticks(settings: Settings) -> Iterator[Check]:
         yield Check("ticks", Status.OK, f"the job may write to {topic}, which takes its time from it")
     else:
         yield _no_ticks(state, late, topic)
-    yield rate_skew(state.skew_ms)
+    yield rate_skew(state.skew_ms, shortest_session_ms(settings))
 
 
 def _no_ticks(state: TickerState, late: list[SilentPartition], topic: str) -> Check:
@@ -170,24 +174,6 @@ def _no_ticks(state: TickerState, late: list[SilentPartition], topic: str) -> Ch
     if len(late) > 1:
         where += f" and {len(late) - 1} more"
     return Check("ticks", Status.BAD, f"{where}: {reason}", _hint(reason, topic))
-
-
-def rate_skew(skew_ms: int | None) -> Check:
-    """Rate how far the brokers' clocks are apart: a new leader whose clock is another one lets time jump or stand.
-
-    Args:
-        skew_ms: by the ticks, ms; `None` if it is not known.
-    """
-    from heartwheel.live.log_clock import SKEW_MS_MIN
-
-    name = "broker clocks"
-    if skew_ms is None:
-        return Check(name, Status.SKIPPED, "with ticks in fewer than two partitions there is nothing to compare")
-    detail = f"the leaders' clocks are within {skew_ms} ms of each other"
-    if skew_ms >= SKEW_MS_MIN:
-        hint = "synchronise the brokers by NTP; docs/troubleshooting.md#broker-clocks-apart"
-        return Check(name, Status.WARN, f"the leaders' clocks are {skew_ms} ms apart", hint)
-    return Check(name, Status.OK, detail)
 
 
 def _hint(reason: str, topic: str) -> str:

@@ -7,6 +7,7 @@ from collections import Counter
 import typer
 from rich.text import Text
 
+from heartwheel.cli.assumption_checks import check_short_outages, name_unmeasured
 from heartwheel.cli.broker_checks import check_broker
 from heartwheel.cli.checks import (
     Status,
@@ -37,8 +38,9 @@ def doctor(
 ) -> None:
     """Check Java, packages, jars, the checkpoint, memory, files with secrets, the broker, its topics and its clock.
 
-    Exit code 1 if anything is bad; a warning is none. Nothing is created or fetched; to read the broker's clock a few
-    tombstones are written to the status topic.
+    It says where a living member may be expired here, and names what it cannot measure. Exit code 1 if anything is bad;
+    a warning is none. Nothing is created or fetched; to read the broker's clock a few tombstones are written to the
+    status topic.
 
     For example:
 
@@ -57,6 +59,8 @@ def doctor(
         *check_private_files(settings),
         *check_broker(settings),
         check_request_logs(settings),
+        check_short_outages(settings),
+        name_unmeasured(settings),
     ]
     if json:
         print_json([check._asdict() for check in checks])
