@@ -1558,14 +1558,6 @@ MUTANTS: Final = (
         f"{_LOG_UNKNOWNS}::test_a_group_has_only_what_the_log_says",
     ),
     Mutant(
-        "the page of a consumer's own log leaves out what it heard too late",
-        f"{_ENGINE}/explain/shown.py",
-        "    Happened.REMOVED: ExpiryReason.NOT_A_MEMBER,\n",
-        "",
-        "P6",
-        "tests/explain/test_client_logs.py::test_a_removal_is_on_the_page",
-    ),
-    Mutant(
         "who follows a log sees a rebalance when it is over",
         f"{_ENGINE}/explain/run.py",
         "*history.running(int(clock() * 1000))",
