@@ -16,7 +16,9 @@ def beat(
     member: Annotated[
         str | None, typer.Option(help="The member's id; the default is HOST-PROGRAM, or HOST-PROGRAM-2.")
     ] = None,
-    session: Annotated[str, typer.Option(metavar="TIME", help="How long it may be silent.")] = "30s",
+    session: Annotated[
+        str, typer.Option(metavar="TIME", help="How long the member may be silent until it expires.")
+    ] = "30s",
     to: Annotated[
         str | None,
         typer.Option("--to", "--url", metavar="URL", help="A gateway; else $HEARTWHEEL_BEATS_TO, else Kafka."),
@@ -31,28 +33,29 @@ def beat(
         str | None, typer.Option(metavar="CMD", help="Beat only while this command ends with 0; no shell.")
     ] = None,
     start_timeout: Annotated[
-        str, typer.Option(metavar="TIME", help="How long the checks may take to be well at first.")
+        str, typer.Option(metavar="TIME", help="How long it may take until the checks pass for the first time.")
     ] = "5m",
     ok_exit: Annotated[
-        str, typer.Option(metavar="CODES", help="Exit codes that are no failure, with commas between.")
+        str, typer.Option(metavar="CODES", help="Exit codes that are no failure, separated by commas.")
     ] = "0",
     every: Annotated[
-        str | None, typer.Option(metavar="TIME", help="It is a job: how often it runs, such as 24h.")
+        str | None, typer.Option(metavar="TIME", help="The worker is a job: how often it runs, such as 24h.")
     ] = None,
     grace: Annotated[
         str | None, typer.Option(metavar="TIME", help="With --every: how much later it may be done (1h).")
     ] = None,
-    limit: Annotated[str | None, typer.Option(metavar="TIME", help="How long it may take at most.")] = None,
+    limit: Annotated[str | None, typer.Option(metavar="TIME", help="How long the worker may run at most.")] = None,
     bootstrap_servers: BootstrapFlag = None,
     config: ConfigFile = None,
     set_: SetFlags = None,
 ) -> None:
     """Start a worker, beat for it while it lives, and report how it ended.
 
-    Signals and the exit code go through, and as PID 1 it reaps orphans. Another exit code than 0, a signal and a check
-    that fails are failures: they are expirations, which the page shows and notify tells. A worker that hangs does not
-    beat: say by a file, a port or a command how that is seen. Beats go to a gateway, or to Kafka as the configuration
-    says.
+    Signals and the exit code are passed on, and as PID 1 it reaps orphaned processes. A worker has failed if its exit
+    code is not 0, if a signal kills it that was not sent through this command, or if a check fails. A failure is an
+    expiration: the page shows it, and `heartwheel notify` posts it. A worker that hangs is only noticed by
+    `--alive-file`, `--tcp` or `--check`. Beats go to a gateway, or to Kafka as the configuration says. A duration needs
+    its unit: 10s, 5m, 24h. A worker that is started again has the same member id.
 
     For example:
 

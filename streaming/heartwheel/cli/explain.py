@@ -73,9 +73,9 @@ def explain(
         typer.Option(metavar="KIND", help="Events of a kind, such as expired; out is all removals. Can be repeated."),
     ] = None,
     unknown: Annotated[
-        bool, typer.Option("--unknown", help="Show what looks like a coordinator's line and is not understood.")
+        bool, typer.Option("--unknown", help="Show lines of the coordinator that were not understood.")
     ] = False,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on as the logs grow, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Keep reading as the logs grow, until Ctrl-C.")] = False,
     fail_on_expired: Annotated[
         bool,
         typer.Option("--fail-on-expired", help="Exit with 1 if a coordinator threw a member out, or nothing was read."),
@@ -99,7 +99,8 @@ def explain(
 ) -> None:
     """Explain a broker's log: who was thrown out of which consumer group, when and why, and what it cost.
 
-    A terminal shows what became of each group, and with `--all`, `--last` or `--only` the events. Into a pipe both go.
+    A terminal shows a summary of each group, and with `--all`, `--last` or `--only` the events. A pipe gets both. A
+    consumer's own log is read too, but only the broker's log says why a coordinator removed it.
 
     Every broker since 2.4 writes it into its ordinary log at INFO (older ones write less); nothing has to be changed at
     the broker or at its clients. Logs of several brokers, and rotated ones, are merged by time. The layout does not

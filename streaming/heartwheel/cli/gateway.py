@@ -22,19 +22,21 @@ def gateway(
         typer.Option(metavar="NAME", help="A name it may be asked under (gateway.allow_hosts); can be repeated."),
     ] = None,
     access_file: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Who may beat for which group (gateway.access_file).")
+        str | None, typer.Option(metavar="PATH", help="Groups and their tokens (gateway.access_file).")
     ] = None,
     insecure: Annotated[
-        bool | None, typer.Option("--insecure", help="Let everybody beat who reaches it (gateway.insecure).")
+        bool | None,
+        typer.Option("--insecure", help="Accept heartbeats of anybody, without a token (gateway.insecure)."),
     ] = None,
     bootstrap_servers: BootstrapFlag = None,
     config: ConfigFile = None,
     set_: SetFlags = None,
 ) -> None:
-    """Take beats of workers over HTTP and write them to Kafka, until SIGTERM or Ctrl-C.
+    """Accept heartbeats of workers over HTTP and write them to Kafka, until SIGTERM or Ctrl-C.
 
-    The answer is 202 once Kafka has acknowledged, else it says what is wrong: nothing is kept to be sent later. Where
-    others can reach it, it must ask for tokens: docs/feed.md.
+    The answer is 202 once Kafka has acknowledged the heartbeat. Any other answer says what is wrong, and nothing is
+    kept to be sent later. By default it listens on this machine alone; where others can reach it, it needs a file of
+    tokens: docs/feed.md.
 
     For example:
 

@@ -45,30 +45,31 @@ def replay(
         Path | None, typer.Option(metavar="FILE", help="The broker's settings; else meta.json beside the log.")
     ] = None,
     snapshot_in: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Carry on where another replay wrote this file.")
+        Path | None, typer.Option(metavar="FILE", help="Continue where the replay that wrote this file stopped.")
     ] = None,
     snapshot_out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The log goes on: write down how far it was replayed.")
+        Path | None, typer.Option(metavar="FILE", help="Write down how far the log was replayed, to continue later.")
     ] = None,
     what_if: Annotated[
         str | None,
-        typer.Option(metavar="session_timeout=10s,20s", help="Tell what other timeouts would have come to."),
+        typer.Option(metavar="session_timeout=10s,20s", help="Print what other timeouts would have done."),
     ] = None,
     config: ConfigFile = None,
     set_: SetFlags = None,
     json: AsJson = False,
 ) -> None:
-    """Tell what the coordinator decides on a log of requests: the verdicts as JSON lines, in the order of time.
+    """Print what Kafka's group coordinator decides on a log of requests: verdicts as JSON lines, in the order of time.
 
-    Each line of the log is an event as members send them, with `t_ms`, the time it arrived. The clock stops at the last
-    event (of a recording with a meta.json: at its end) unless `--until` says otherwise. A line that is no event is
-    named on stderr and left out; exit code 1 then.
+    Each line of the log is one request of a member, as JSON, with `t_ms`, the time at which it arrived. A broker's own
+    log is read by `heartwheel explain`. The clock stops at the last event (of a recording with a meta.json: at its end)
+    unless `--until` says otherwise. Lines that are no event are left out; the first five are named on stderr, and the
+    exit code is 1.
 
-    A log that goes on is cut with `--snapshot-out` and carried on with `--snapshot-in`. Its verdicts are written when
-    it ends, or, with `--until MS`, as far as it is complete.
+    A log that is still being written can be replayed in parts: `--snapshot-out` writes down how far it was read, and
+    `--snapshot-in` continues there. Verdicts are printed when the log ends, or, with `--until MS`, up to that time.
 
-    `--what-if` prints a table instead: for each session timeout how often members would have been expired, how many of
-    them falsely, and how long it would have taken to notice the others. It takes session_timeout for all members,
+    `--what-if` prints a table instead: for each session timeout how many members would have expired, how many of them
+    falsely, and how long it would have taken to notice the others. It takes session_timeout for all members,
     group_consumer_session_timeout, group_share_session_timeout or group_streams_session_timeout for those whose session
     the broker sets, rebalance_timeout for members that have to give partitions back, and heartbeat_interval.
 
