@@ -389,6 +389,22 @@ MUTANTS: Final = (
         "tests/tap/test_request_log.py::test_members_are_read_whatever_they_are_called",
     ),
     Mutant(
+        "what was left out of a shared stream is no gap",
+        f"{_ENGINE}/tap/shared_stream.py",
+        "self._waits, self._is_broken, self._missed = [], False, True",
+        "self._waits, self._is_broken, self._missed = [], False, False",
+        "P1",
+        "tests/tap/test_forged_requests.py::test_heartbeat_that_is_left_out_expires_nobody",
+    ),
+    Mutant(
+        "what follows another logger's line waits for one request of the tap alone",
+        f"{_ENGINE}/tap/shared_stream.py",
+        "self._release(len(self._waits) - 2)",
+        "self._release(len(self._waits) - 1)",
+        "P1",
+        "tests/tap/test_shared_stream.py::test_request_of_the_client_shows_its_line_breaks",
+    ),
+    Mutant(
         "an id that looks like a request is one, in a message of another logger",
         f"{_ENGINE}/tap/request_log.py",
         "is_json=True, is_head=is_head)",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from heartwheel.tap.log_tail import Line
-from heartwheel.tap.request_log import Answered, RequestLog, is_head
+from heartwheel.tap.request_log import Answered, RequestLog, breaks_lines, is_head
 from heartwheel.tap.requests import event_of
 from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
@@ -95,6 +95,16 @@ def test_request_in_the_message_of_another_logger_is_none(wrapped: Any) -> None:
     """A client may be called like a request: the coordinator's line that quotes it is no line of the request logger."""
     log, text = RequestLog(), wrapped(_leave_in_a_group_id()).encode()
     assert (log.read(text, 0), log.time_of(text)) == (None, None)
+
+
+@pytest.mark.parametrize("layers", [0, 1, 2])
+def test_line_break_of_a_client_is_told_from_that_of_a_carrier(layers: int) -> None:
+    """A container's runtime writes the end of each line, too: that is no text of a client."""
+    for name, breaks in (("m", False), ("m\n", True)):
+        text = heartbeat(T0, name)
+        for _ in range(layers):
+            text = json.dumps({"log": f"{text}\n"})
+        assert breaks_lines(text.encode()) == breaks
 
 
 def test_head_of_a_line_is_looked_at_quickly() -> None:

@@ -78,7 +78,7 @@ def test_topic_that_is_missing_is_named(kafka_broker: EmbeddedKafka) -> None:
 def test_level_of_the_request_logger(kafka_broker: EmbeddedKafka) -> None:
     """A broker says at which level its request logger is: here at none that a tap can use."""
     with admin_client(kafka_broker.bootstrap) as admin:
-        assert logger_level(admin, 1) not in {"DEBUG", "TRACE"}
+        assert logger_level(admin, 1, "a word that is no logger") not in {"DEBUG", "TRACE"}
 
 
 def test_rules_of_a_real_broker_are_asked_for(kafka_broker: EmbeddedKafka) -> None:

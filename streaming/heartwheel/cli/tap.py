@@ -85,7 +85,7 @@ def tap(
         echo = None
         if broker_id is not None:
             cluster = tapped or settings.kafka.bootstrap_servers
-            echo = stack.enter_context(Echo(cluster, broker_id, properties=settings.kafka.client))
+            echo = stack.enter_context(Echo(cluster, broker_id, properties=settings.kafka.client, token=running.token))
         else:
             stderr().print("no --broker-id: while nobody sends the broker anything, no time passes", markup=False)
             guess = "no --broker-id: sessions of consumer, share and streams groups are guessed: those of [coordinator]"
@@ -159,6 +159,7 @@ def said_of(figures: Figures) -> str:
     parts += [f"{count(figures.unreadable, 'line')} unreadable"] if figures.unreadable else []
     parts += [f"{count(figures.too_large, 'request')} too large to pass on"] if figures.too_large else []
     parts += [f"{count(figures.failed, 'line')} that could not be handled"] if figures.failed else []
+    parts += [f"{count(figures.left_out, 'line')} left out that a client may have written"] if figures.left_out else []
     parts += [f"{count(figures.distrusted, 'line')} of the broker's own log not believed"] if figures.distrusted else []
     parts += [f"{count(figures.refused, 'record')} refused by Kafka"] if figures.refused else []
     parts += [count(figures.gaps, "gap")] if figures.gaps else []

@@ -101,7 +101,7 @@ class RealDemo:
             self._errors,
             self._threads,
             self._job,
-            Echo(bootstrap, BROKER_ID, properties={}),
+            Echo(bootstrap, BROKER_ID, properties={}, token=self._tap.token),
         ):
             helpers = [self._start(work) for work in (self._watch, self._follow_broker, self._tap.run)]
             try:

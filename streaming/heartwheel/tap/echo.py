@@ -34,6 +34,7 @@ class Echo:
         bootstrap: of the tapped cluster, `host:port[,host:port]`.
         broker_id: of the tapped broker.
         properties: Kafka client properties in dotted style.
+        token: a word that each request has in it.
 
     Attributes:
         level: of the request logger, as the broker last said; empty before.
@@ -41,8 +42,8 @@ class Echo:
         rules: the broker's settings by their names, as it said when it was reached last; empty before.
     """
 
-    def __init__(self, bootstrap: str, broker_id: int, *, properties: Mapping[str, str]) -> None:
-        self._bootstrap, self._broker_id = bootstrap, broker_id
+    def __init__(self, bootstrap: str, broker_id: int, *, properties: Mapping[str, str], token: str) -> None:
+        self._bootstrap, self._broker_id, self._token = bootstrap, broker_id, token
         self._properties = properties
         self.level = ""
         self.trouble = ""
@@ -71,7 +72,7 @@ class Echo:
                 ) as admin:
                     self.rules = broker_rules(admin, self._broker_id)
                     while not self._ending.is_set():
-                        self.level = logger_level(admin, self._broker_id)
+                        self.level = logger_level(admin, self._broker_id, self._token)
                         self.trouble = ""
                         self._ending.wait(INTERVAL_S)
             except Exception as error:  # noqa: BLE001 - a broker that is away is asked again; the trouble is said
@@ -79,14 +80,15 @@ class Echo:
                 self._ending.wait(INTERVAL_S)
 
 
-def logger_level(admin: Any, broker_id: int) -> str:
+def logger_level(admin: Any, broker_id: int, token: str = LOGGER) -> str:
     """Ask a broker at which level its request logger is (KIP-412); empty if it has none.
 
     Args:
         admin: a client of the cluster.
         broker_id: which broker.
+        token: is asked for beside it, as if it were a logger, too; so the request's line has it.
     """
-    asked = ConfigResource(ConfigResourceType.BROKER_LOGGER, str(broker_id), {LOGGER: None})
+    asked = ConfigResource(ConfigResourceType.BROKER_LOGGER, str(broker_id), {LOGGER: None, token: None})
     found = admin.describe_configs([asked], config_filter="all")
     levels = found.get("broker_logger", {}).get(str(broker_id), {})
     return str((levels.get(LOGGER) or {}).get("value") or "")

@@ -37,6 +37,7 @@ class Positions(msgspec.Struct):
         rebalance_ms: how long joins of groups may wait, ms, as `Holds` knows it.
         connections: to the broker, those that were used last.
         odd_ms: when a client had an id with a line break last, epoch ms; -1 if none had.
+        form: a line of the request logger without its content; empty if none is known.
         pause: after which it is not known yet whether the broker was restarted.
     """
 
@@ -51,6 +52,7 @@ class Positions(msgspec.Struct):
     connections: list[str] = []
     pause: Pause | None = None
     odd_ms: int = -1
+    form: str = ""
 
 
 class PositionsFolder:

@@ -44,6 +44,9 @@ _NAMES: Final = tuple(f'"{name}"'.encode() for name in GROUP_REQUESTS.values())
 _QUOTED_NAMES: Final = tuple(f'"{name}\\'.encode() for name in GROUP_REQUESTS.values())
 
 
+_TEXT_KEYS: Final = ("log", "message", "MESSAGE", "msg")
+_NESTED_MAX: Final = 3
+_JSON_BEGINS: Final = (b"{", b"[{", b'"')
 _HEAD_CHARS_MAX: Final = 1_024
 _LEVEL: Final = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b|(?<=level=)\"?[a-z]{4,5}\b")
 _VERBOSE: Final = frozenset({"TRACE", "DEBUG"})
@@ -130,6 +133,20 @@ class RequestLog:
         message = self._message(line)
         return None if message is None else message.time_ms
 
+    def is_request(self, line: bytes) -> bool:
+        """Return whether a line is one of the request logger, by its form."""
+        at = line.find(_NEEDLE)
+        if at < 0:
+            return False
+        if at <= _HEAD_CHARS_MAX and is_head(line[:at].decode("latin-1")):
+            return True
+        if not line.lstrip().startswith(_JSON_BEGINS):
+            return False
+        try:
+            return next(self._layout.read(line), None) is not None
+        except Exception:  # noqa: BLE001 - no line ends a tap
+            return False
+
     def _message(self, line: bytes) -> Message | None:
         """Return what a line of the logger says; `None` if it cannot be read, whatever a client has put into it."""
         try:
@@ -201,11 +218,23 @@ def is_head(text: str) -> bool:
     """
     if len(text) > _HEAD_CHARS_MAX or "\n" in text or _SENTENCE.search(text):
         return False
-    level = _LEVEL.search(text)
-    if level is not None and level[0].strip('"').upper() not in _VERBOSE:
+    begin, end = level_in(text)
+    if begin < end and text[begin:end].strip('"').upper() not in _VERBOSE:
         return False
-    last = level or next(reversed(list(_TIME.finditer(text))), None)
-    return _BESIDE.fullmatch(text, 0 if last is None else last.end()) is not None
+    return _BESIDE.fullmatch(text, end) is not None
+
+
+def level_in(head: str) -> tuple[int, int]:
+    """Return where the level stands before a message; where its time ends, twice, if there is no level.
+
+    Args:
+        head: what stands before the message.
+    """
+    level = _LEVEL.search(head)
+    if level is not None:
+        return level.span()
+    end = max((time.end() for time in _TIME.finditer(head)), default=0)
+    return end, end
 
 
 def breaks_lines(line: bytes) -> bool:
@@ -216,8 +245,27 @@ def breaks_lines(line: bytes) -> bool:
     """
     if _NEEDLE not in line or (b"\\n" not in line and b"\\r" not in line):
         return False
-    asked = line.partition(_RESPONSE)[0]
+    asked = (raw_of(line) or line).partition(_RESPONSE)[0]
     return b"\\n" in asked or b"\\r" in asked
+
+
+def raw_of(line: bytes) -> bytes:
+    """Return the text of a line that is JSON: what a carrier has put into it, or a message; empty if it has none.
+
+    Args:
+        line: returned as it is where it is no JSON.
+    """
+    for _ in range(_NESTED_MAX):
+        if not line.startswith(b"{"):
+            break
+        try:
+            value = msgspec.json.decode(line)
+        except (msgspec.DecodeError, RecursionError):
+            break
+        texts = [value.get(key) for key in _TEXT_KEYS] if isinstance(value, dict) else []
+        text = next((each for each in texts if isinstance(each, str)), "")
+        line = text.rstrip("\r\n").encode("utf-8", "replace")
+    return line
 
 
 def _logged(text: str) -> _Logged | None:

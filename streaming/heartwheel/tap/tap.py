@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import threading
 import time
 from collections.abc import Callable
@@ -14,9 +15,11 @@ from kafka.errors import KafkaError
 
 from heartwheel.explain.facts import Fact, Said
 from heartwheel.explain.file_kind import BROKER, HEAD_BYTES, kind_of
+from heartwheel.explain.layouts import Layout
 from heartwheel.explain.local_zone import LocalZone
 from heartwheel.settings import Settings, SettingsError
 from heartwheel.settings.problems import Problem
+from heartwheel.tap.broken_message import BrokenMessage
 from heartwheel.tap.gaps import PAUSE_MS, Gap, Gaps
 from heartwheel.tap.holds import Holds
 from heartwheel.tap.log_tail import Line, LogTail
@@ -27,6 +30,7 @@ from heartwheel.tap.positions import Positions, PositionsFolder
 from heartwheel.tap.request_log import NEEDLE, Answered, RequestLog, breaks_lines
 from heartwheel.tap.requests import code_of, event_of, group_of, ids_of, with_begin_unseen
 from heartwheel.tap.settling import Settling
+from heartwheel.tap.shared_stream import SharedStream
 from heartwheel.tap.writer import Writer
 from heartwheel.wire.events import FROM_MEMBERS, ID_BYTES_MAX, Event, EventType, RejectedError, check_ids
 from heartwheel.wire.group_heartbeats import HEARTBEAT_BYTES_MAX, GroupHeartbeat
@@ -82,6 +86,7 @@ class Figures(msgspec.Struct):
         unreadable: lines about groups that could not be read.
         too_large: requests that were not passed on, as the job would reject them: ids, protocols or all of it too long.
         failed: lines that could not be handled, by an error that is the tap's own.
+        left_out: lines that were left out, as a client may have written them where the request log shares its stream.
         distrusted: messages in the broker's own log that were left out, as a client may have written them.
         refused: records that Kafka refused for what they are; they are not tried again.
         gaps: how often lines were missing.
@@ -96,6 +101,7 @@ class Figures(msgspec.Struct):
     unreadable: int = 0
     too_large: int = 0
     failed: int = 0
+    left_out: int = 0
     distrusted: int = 0
     refused: int = 0
     gaps: int = 0
@@ -112,6 +118,9 @@ class Tap:
         plan: what it reads.
         said: called with words that a person should know.
         open_writer: connects to the heartbeat topic.
+
+    Attributes:
+        token: a word that nobody else knows, for requests to the tapped broker: no client can write lines with it.
     """
 
     def __init__(
@@ -127,6 +136,7 @@ class Tap:
         self.folder = PositionsFolder(plan.positions)
         self.requests = RequestLog(plan.zone)
         self.classic: dict[str, None] = {}
+        self.token = secrets.token_hex(16)
         self.figures = Figures()
         self.ahead_said = False
         self.ending = threading.Event()
@@ -199,6 +209,9 @@ class Life:
         self._settling = Settling()
         self._phases = Phases()
         self._unloaded: dict[str, int] = {}
+        signs = BrokenMessage(Layout(tap.plan.zone), known.form if known else "")
+        self._stream = SharedStream(tap.requests, signs, tap.token.encode(), self._say_left_out)
+        self._doubts, self._missed, self._left_out = 0, False, tap.figures.left_out
         self._distrusted = tap.figures.distrusted
         self._answered: Answered | None = None
         self._foreign = 0
@@ -218,12 +231,16 @@ class Life:
         """Pass on what is new; return how many lines that was."""
         lines = self._requests.read()
         if self._requests.lost:
+            self._stream.forget()
             self._miss()
         self._look_at(lines)
         # The coordinator's own log is read after the request log, so what it says is at least as new.
         self._own.read()
-        for run in self._log.runs(lines, PAUSE_MS) or [lines]:
-            self._pass_on(run)
+        for part in self._stream.sift(lines, self._requests.position):
+            self._missed = self._missed or part.missed
+            for run in self._log.runs(part.lines, PAUSE_MS) or [part.lines]:
+                self._pass_on(run)
+        self._figures.left_out = self._left_out + self._stream.left_out
         if time.monotonic() - self._saved_s >= _SAVE_S:
             self._save()
         return len(lines)
@@ -284,6 +301,15 @@ class Life:
             self._figures.failed += 1
             self._report(self._figures.failed, line, f"could not be handled: {type(error).__name__}: {error}"[:300])
         return None
+
+    def _say_left_out(self, line: Line, why: str) -> None:
+        self._doubts += 1
+        if self._doubts <= _REPORTS_MAX:
+            more = "; more of them are only counted" if self._doubts == _REPORTS_MAX else ""
+            self._tap.said(
+                f"{self._plan.request_log}, byte {line.offset}: {why}; so a client may have written lines beside it: "
+                f"they are left out{more}; hint: give the request log a file of its own"
+            )
 
     def _report_ahead(self) -> None:
         """Report once that lines claim a time to come."""
@@ -377,7 +403,12 @@ class Life:
             return
         if self._since_ms < 0:
             self._since_ms, self._newest_ms = first_ms, max(self._newest_ms, first_ms)
-        if (gap := self._gaps.note(lines, self._newest_ms, first_ms)) is not None:
+        gap = self._gaps.note(lines, self._newest_ms, first_ms)
+        if self._missed:
+            # What arrived shortly before was logged where lines were left out, so marks go no further than they do.
+            known_ms = max(self._newest_ms - self._settling.settle_ms, self._since_ms)
+            gap, self._missed = Gap(known_ms - 1, max(first_ms, self._newest_ms)), False
+        if gap is not None:
             self._pass_over(gap)
         self._newest_ms = max(self._newest_ms, last_ms)
 
@@ -435,7 +466,7 @@ class Life:
         self._tap.folder.save(
             Positions(
                 feed=self._plan.feed,
-                request_log=self._requests.position,
+                request_log=self._stream.begin or self._requests.position,
                 broker_log=self._own.position,
                 ends=dict(self._writer.ends),
                 since_ms=self._since_ms,
@@ -445,6 +476,7 @@ class Life:
                 connections=self._gaps.connections,
                 pause=self._gaps.pause,
                 odd_ms=self._own.odd_ms,
+                form=self._stream.form,
             )
         )
 
