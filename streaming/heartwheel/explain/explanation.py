@@ -63,8 +63,8 @@ _TIMERS: Final[Mapping[Happened, str]] = {
 
 def _removed(event: ExplainedEvent) -> list[str]:
     return [
-        f"The coordinator did not know it any more: {event.reason_text}. It had been thrown out before.",
-        "Its own log does not say why: the broker's does, around that time (heartwheel explain server.log).",
+        f"The coordinator no longer knew this consumer: {event.reason_text}. It had been removed before that.",
+        "Its own log does not say why. The broker's does, around that time (heartwheel explain server.log).",
     ]
 
 

@@ -16,7 +16,7 @@ _REASON: Final = {
     "rebalance_timeout": "did not join the rebalance in time",
     "sync_timeout": "did not fetch its assignment in time",
     "revocation_timeout": "did not give up partitions in time",
-    "not_a_member": "the coordinator had removed it",
+    "not_a_member": "unknown member: the coordinator no longer knew this consumer",
     "no_answer": "no answer to its heartbeats for its session timeout",
     "pending_timeout": "asked to join and did not come back",
     "poll_timeout": "took itself out: poll timeout",
