@@ -33,7 +33,14 @@ def line(
         connection: by which it came, as the broker names it.
     """
     names = {8: "OFFSET_COMMIT", 11: "JOIN_GROUP", 12: "HEARTBEAT", 13: "LEAVE_GROUP", 14: "SYNC_GROUP"}
-    names |= {1: "FETCH", 68: "CONSUMER_GROUP_HEARTBEAT", 76: "SHARE_GROUP_HEARTBEAT", 88: "STREAMS_GROUP_HEARTBEAT"}
+    names |= {
+        1: "FETCH",
+        3: "METADATA",
+        63: "BROKER_HEARTBEAT",
+        68: "CONSUMER_GROUP_HEARTBEAT",
+        76: "SHARE_GROUP_HEARTBEAT",
+        88: "STREAMS_GROUP_HEARTBEAT",
+    }
     said = {
         "isForwarded": False,
         "requestHeader": {
@@ -57,6 +64,16 @@ def line(
 def fetch(logged_ms: int, **more: Any) -> str:
     """Write a request that is about no group."""
     return line(logged_ms, 1, {"topics": []}, {"errorCode": 0}, **more)
+
+
+def metadata(logged_ms: int, **more: Any) -> str:
+    """Write a request with which clients begin on a broker that has started."""
+    return line(logged_ms, 3, {"topics": []}, {"errorCode": 0}, **more)
+
+
+def starting(logged_ms: int, **more: Any) -> str:
+    """Write a request that a broker sends to its controller before it serves anybody."""
+    return line(logged_ms, 63, {"brokerId": 1}, {"errorCode": 0}, **more)
 
 
 def heartbeat(logged_ms: int, member: str = "m1", error: int = 0, generation: int = 1, **more: Any) -> str:

@@ -29,3 +29,12 @@ def test_other_requests_are_dated_by_their_arrival() -> None:
     assert _begun(phases, heartbeat(T0 + 1)) == 0
     assert _begun(phases, join(T0 + 2, "", error=79, given="m9")) == 0
     assert _begun(phases, join(T0 + 3, "m1", generation=9)) == 0
+
+
+def test_join_that_arrived_before_its_group_was_loaded_is_dated_after_the_load() -> None:
+    """A load forgets who has joined. This one was let in, so it was handled after it."""
+    phases = Phases()
+    phases.note_load("g", T0)
+    assert _begun(phases, join(T0 + 6_000, "m1", generation=2, took_ms=6_010)) == T0 + 1
+    phases.note_load("g", T0 + 9_000)
+    assert _begun(phases, join(T0 + 8_000, "m1", generation=4, took_ms=1)) == 0

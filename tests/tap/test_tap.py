@@ -17,7 +17,7 @@ from heartwheel.tap.gaps import GAP_MS, LOADING_MS_MAX, PAUSE_MS, RESTART_MS
 from heartwheel.tap.settling import SETTLE_MS
 from heartwheel.tap.tap import Figures, Tap, require_trusted
 from support.job import wait_for
-from support.request_lines import T0, fetch, heartbeat, join, line
+from support.request_lines import T0, fetch, heartbeat, join, line, metadata, starting
 from support.tap_scene import TapScene
 
 
@@ -99,8 +99,8 @@ _NEW = "127.0.0.1:9092-10.0.0.7:40002-1-0"
 
 def _restarted(at_ms: int) -> list[str]:
     """Write what a broker logs that was restarted while members were away: all by connections that are new."""
-    fetches = [fetch(at_ms + step * 500, connection="127.0.0.1:9092-10.0.0.7:40001-0-0") for step in range(7)]
-    return [*fetches[:2], heartbeat(at_ms + 700, connection=_NEW), *fetches[2:]]
+    asked = [metadata(at_ms + step * 500, connection="127.0.0.1:9092-10.0.0.7:40001-0-0") for step in range(7)]
+    return [*asked[:2], heartbeat(at_ms + 700, connection=_NEW), *asked[2:]]
 
 
 def test_short_restart_is_no_silence(scene: TapScene) -> None:
@@ -144,6 +144,60 @@ def test_sessions_begin_no_sooner_than_groups_are_loaded(scene: TapScene) -> Non
     assert scene.topic.marks[-1].since_ms == back_ms + 7_999
 
 
+@pytest.mark.parametrize(
+    "sooner",
+    [
+        pytest.param(
+            [starting(T0 + ms, connection=_NEW) for ms in range(2_000, 9_000, 500)], id="its controller is there"
+        ),
+        pytest.param(
+            [heartbeat(T0 + ms, error=16, connection=_NEW) for ms in range(2_000, 9_000, 500)], id="no coordinator"
+        ),
+    ],
+)
+def test_sessions_begin_no_sooner_than_a_slow_broker_serves(scene: TapScene, sooner: list[str]) -> None:
+    """A broker that takes long to start has lines long before it coordinates anybody; nobody is expired meanwhile."""
+    loading = [heartbeat(T0 + ms, error=14, connection=_NEW) for ms in range(9_000, 13_000, 500)]
+    loaded = [heartbeat(T0 + ms, connection=_NEW) for ms in range(13_000, 17_000, 500)]
+    scene.write(fetch(T0), heartbeat(T0 + 300), *sooner, *loading, *loaded)
+    scene.run(lambda: _passed(scene) > T0 + 2_000)
+    assert scene.topic.marks[-1].since_ms == T0 + 12_999
+
+
+@pytest.mark.parametrize(
+    ("load_ms", "join_ms", "at_once"),
+    [
+        pytest.param(1_500, 1_498, False, id="before all sessions begin anew"),
+        pytest.param(1_500, 1_498, True, id="likewise, and all of it is read at once"),
+        pytest.param(2_450, 2_440, False, id="after that"),
+    ],
+)
+def test_load_after_a_restart_counts_when_it_was(scene: TapScene, load_ms: int, join_ms: int, at_once: bool) -> None:  # noqa: FBT001
+    """Sessions begin with it, though it is told later; and a join that had arrived before it was let in after it."""
+    back_ms = T0 + 300 + PAUSE_MS + 1
+    # As it took 2 s, what the own log says is taken for complete 4 s later.
+    slow = heartbeat(back_ms + 2_100, error=16, took_ms=2_000, connection=_NEW)
+    scene.write(fetch(T0), heartbeat(T0 + 300), *_restarted(back_ms)[:2], slow)
+    scene.say(back_ms + load_ms, "Loaded classic group g with 2 members.")
+    scene.write(
+        heartbeat(back_ms + 2_200, "m2", connection=_NEW), heartbeat(back_ms + 2_400, error=14, connection=_NEW)
+    )
+    scene.write(*(metadata(back_ms + ms, connection=_NEW) for ms in range(2_500, 5_001, 500)))
+    late = [metadata(back_ms + ms, connection=_NEW) for ms in range(5_500, 14_000, 500)]
+    late.insert(5, join(back_ms + 7_999, took_ms=7_999 - join_ms, connection=_NEW))
+    if at_once:
+        scene.write(*late)
+    with scene.running() as tap:
+        wait_for(lambda: tap.figures.gaps, "the restart to be certain")
+        if not at_once:
+            scene.write(*late)
+        wait_for(lambda: _passed(scene) > back_ms + 8_000, "the mark behind the join")
+    events = [msgspec.json.decode(value) for value in scene.topic.values if b'"mark"' not in value]
+    at_ms = {each["type"]: each["at_ms"] - back_ms for each in events if "type" in each}
+    assert at_ms["load"] == load_ms < at_ms["join"]
+    assert tap.figures.gaps == 1
+
+
 def test_load_without_end_holds_nobody_for_ever(scene: TapScene) -> None:
     """A coordinator that never has loaded some group does not stop the time of all others."""
     back_ms = T0 + 300 + PAUSE_MS + 1
@@ -156,7 +210,7 @@ def test_load_without_end_holds_nobody_for_ever(scene: TapScene) -> None:
 def test_new_connections_after_every_pause_stop_no_time(scene: TapScene) -> None:
     """Where clients come and go, and no echo is there, every pause may have been a restart, and marks go on."""
     visits = [
-        fetch(T0 + 300 + 1_200 * n, connection=f"127.0.0.1:9092-10.0.0.7:{41_000 + n}-0-{n}") for n in range(1, 9)
+        metadata(T0 + 300 + 1_200 * n, connection=f"127.0.0.1:9092-10.0.0.7:{41_000 + n}-0-{n}") for n in range(1, 9)
     ]
     scene.write(fetch(T0), heartbeat(T0 + 300), *visits)
     tap = scene.run(lambda: _passed(scene) > T0 + 5_000)

@@ -3,13 +3,14 @@
 After a long time without a line nothing is known of it. After a short one the broker may have been busy, or may have
 been restarted, when its coordinator gives every member a whole session (`GroupCoordinator.onElection`). No connection
 outlives a process: so a line of one that was there before says that it is the same broker, and if none comes for a
-while, it is not.
+while, it is not. That while begins when the broker serves clients: one that starts slowly writes lines of its
+controller seconds before, and until its coordinator has loaded the groups nobody of them can be expired.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -29,10 +30,13 @@ RESTART_MS: Final = 2_500
 """How long after a pause a connection from before it is waited for, ms; the echo's is used several times as often."""
 
 LOADING_MS_MAX: Final = 60_000
-"""How long after a restart the coordinator's word that it still loads groups is heeded, ms."""
+"""How long after a restart it is waited for that the broker serves clients and has loaded its groups, ms."""
 
 CONNECTIONS_MAX: Final = 256
 """Of how many connections, those that were used last, it is remembered that they were there."""
+
+_SERVED: Final = re.compile(rb'"requestApiKey\\?":(?:3|8|10|11|12|13|14|32|68|76|88),')
+"""Requests that a broker answers once it has started: for metadata, commits and groups, a coordinator, settings."""
 
 _FIELD: Final = b'"connection'
 
@@ -47,13 +51,16 @@ class Pause(msgspec.Struct):
         before_ms: time of the last line before it, epoch ms.
         from_ms: time of the first line after it, epoch ms.
         answered_ms: when the first request came that the coordinator has answered since, epoch ms; -1 before.
-        loading_ms: when the last request came to which it said that it loads the group, epoch ms; -1 before.
+        loading_ms: when the last request came to which it said that it loads the group, or before the first answer that
+            it does not coordinate it, epoch ms; -1 before.
+        served_ms: time of the first line after it that shows a broker which serves clients, epoch ms; -1 before.
     """
 
     before_ms: int
     from_ms: int
     answered_ms: int = -1
     loading_ms: int = -1
+    served_ms: int = -1
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -110,7 +117,7 @@ class Gaps:
         if pause is None and silent_ms > PAUSE_MS and self._known and used and not outlived:
             self.pause, self._fresh = Pause(before_ms, first_ms), {}
         elif pause is not None and not outlived and silent_ms > GAP_MS:
-            pause.from_ms, pause.answered_ms, pause.loading_ms = first_ms, -1, -1
+            pause.from_ms, pause.answered_ms, pause.loading_ms, pause.served_ms = first_ms, -1, -1, -1
         if self.pause is not None and not outlived:
             self._fresh.update(used)
             return None
@@ -122,14 +129,26 @@ class Gaps:
             return Gap(pause.before_ms, pause.from_ms)
         return None
 
+    def note_served(self, lines: Sequence[Line], time_of: Callable[[Sequence[Line]], int | None]) -> None:
+        """Take in since when the broker serves clients again, if that matters now and is in these lines.
+
+        Args:
+            lines: the next ones of the log.
+            time_of: returns when the first of some lines was logged, epoch ms.
+        """
+        if self.pause is not None and self.pause.served_ms < 0:
+            served_ms = time_of([line for line in lines if _SERVED.search(line.text)])
+            self.pause.served_ms = -1 if served_ms is None else served_ms
+
     def note_request(self, answered: Answered) -> None:
         """Take in what the coordinator answered, if that matters now: by then it had loaded the group, or had not."""
         pause, arrived_ms = self.pause, answered.arrived_ms
-        if pause is None or arrived_ms > _settled_ms(pause):
+        if pause is None or arrived_ms > _settled_ms(pause, pause.loading_ms):
             return
-        if error_of(answered) == LOAD_IN_PROGRESS:
+        elsewhere = is_elsewhere(answered)
+        if error_of(answered) == LOAD_IN_PROGRESS or (elsewhere and pause.answered_ms < 0):
             pause.loading_ms = max(pause.loading_ms, arrived_ms)
-        elif arrived_ms >= pause.from_ms and not is_elsewhere(answered):
+        elif arrived_ms >= pause.from_ms and not elsewhere:
             pause.answered_ms = arrived_ms if pause.answered_ms < 0 else min(arrived_ms, pause.answered_ms)
 
     def settle(self, newest_ms: int) -> Gap | None:
@@ -139,11 +158,11 @@ class Gaps:
             newest_ms: time of the newest line, epoch ms.
         """
         pause = self.pause
-        if pause is None or newest_ms < _settled_ms(pause):
+        if pause is None or newest_ms < _settled_ms(pause, pause.loading_ms):
             return None
         self.pause, self._known, fresh = None, {}, self._fresh
         self._learn(fresh)
-        begun_ms = pause.answered_ms if pause.answered_ms >= 0 else pause.from_ms + RESTART_MS
+        begun_ms = pause.answered_ms if pause.answered_ms >= 0 else _settled_ms(pause, -1)
         return Gap(pause.before_ms, max(begun_ms, pause.loading_ms), is_restart=True)
 
     def _learn(self, used: Iterable[str]) -> None:
@@ -154,9 +173,15 @@ class Gaps:
             del self._known[name]
 
 
-def _settled_ms(pause: Pause) -> int:
-    """Return when a pause was a restart, if nothing else is said until then, epoch ms."""
-    return min(max(pause.from_ms, pause.loading_ms) + RESTART_MS, pause.from_ms + LOADING_MS_MAX)
+def _settled_ms(pause: Pause, loading_ms: int) -> int:
+    """Return when a pause was a restart, if nothing else is said until then, epoch ms.
+
+    Args:
+        pause: what is in doubt.
+        loading_ms: until when groups were loaded, epoch ms; -1 if they were not.
+    """
+    longest_ms = pause.from_ms + LOADING_MS_MAX
+    return longest_ms if pause.served_ms < 0 else min(max(pause.served_ms, loading_ms) + RESTART_MS, longest_ms)
 
 
 def connection_of(line: bytes) -> str:

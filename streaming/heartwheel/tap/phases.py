@@ -2,7 +2,8 @@
 
 Requests are dated by their arrival, and a busy broker handles them in another order: a join may arrive before the last
 one of a phase, and be handled after it. Its answer says so: it has the generation of the next phase. So it is dated
-right after the end of the phase before.
+right after the end of the phase before. One that arrived while its group was loaded, and was let in, was handled after
+the load, which would forget it: so it is dated right after that.
 """
 
 from __future__ import annotations
@@ -22,6 +23,19 @@ class Phases:
 
     def __init__(self) -> None:
         self._ended: OrderedDict[str, list[tuple[int, int]]] = OrderedDict()
+        self._loaded: OrderedDict[str, int] = OrderedDict()
+
+    def note_load(self, group_id: str, at_ms: int) -> None:
+        """Take in that the coordinator had loaded a group, by its own log.
+
+        Args:
+            group_id: which.
+            at_ms: when, epoch ms.
+        """
+        self._loaded[group_id] = at_ms
+        self._loaded.move_to_end(group_id)
+        if len(self._loaded) > _GROUPS_MAX:
+            self._loaded.popitem(last=False)
 
     def begun_ms(self, answered: Answered) -> int:
         """Return when the phase of a join had surely begun, epoch ms; 0 for any other request, or if nobody knows.
@@ -41,4 +55,5 @@ class Phases:
             ended.append((generation, answered.logged_ms))
             del ended[:-2]
         before = [ended_ms for known, ended_ms in ended if known == generation - 1]
-        return before[0] + 1 if before else 0
+        loaded_ms = self._loaded.get(group_id, -1)
+        return max(before[0] + 1 if before else 0, loaded_ms + 1 if loaded_ms <= answered.logged_ms else 0)

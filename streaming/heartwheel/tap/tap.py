@@ -29,7 +29,7 @@ from heartwheel.tap.phases import Phases
 from heartwheel.tap.positions import Positions, PositionsFolder
 from heartwheel.tap.request_log import NEEDLE, Answered, RequestLog, breaks_lines
 from heartwheel.tap.requests import code_of, event_of, group_of, ids_of, with_begin_unseen
-from heartwheel.tap.settling import Settling
+from heartwheel.tap.settling import SETTLE_MS_MAX, Settling
 from heartwheel.tap.shared_stream import SharedStream
 from heartwheel.tap.writer import Writer
 from heartwheel.wire.events import FROM_MEMBERS, ID_BYTES_MAX, Event, EventType, RejectedError, check_ids
@@ -54,6 +54,9 @@ _AT_ONCE: Final = frozenset({12, 68, 76, 88})
 _TOLD: Final = {Said.LOADED: EventType.LOAD, Said.UNLOADED: EventType.UNLOAD, Said.FAILED: EventType.EXPIRED}
 
 _encode = msgspec.json.Encoder().encode
+
+_Written = tuple[str, bytes, str]
+"""A group's id, the value of a record, and the event's id."""
 
 
 class TapPlan(msgspec.Struct, frozen=True):
@@ -272,13 +275,23 @@ class Life:
             event = self._event_or_none(line)
             events += [each for each in (self._contradicted(line), event) if each is not None]
         # As far as marks go: by then the requests beside it have been read, and with them who may have forged it.
-        for fact in self._own.due(self._newest_ms - self._settling.settle_ms):
+        self._write([*events, *self._told_until(self._newest_ms - self._settling.settle_ms)])
+        self._figures.lines, self._figures.unreadable = self._log.lines, self._log.unreadable
+        self._mark()
+
+    def _told_until(self, until_ms: int) -> list[_Written]:
+        """Return what the coordinator's own log has told up to a moment, epoch ms."""
+        events = []
+        for fact in self._own.due(until_ms):
             if not self._own.is_believed(fact, self._newest_ms):
                 continue
             self._holds.note_fact(fact)
             if (told := self._told(fact)) is not None:
                 events.append(told)
         self._figures.distrusted = self._distrusted + self._own.distrusted
+        return events
+
+    def _write(self, events: list[_Written]) -> None:
         fresh = [(group, value) for group, value, event_id in events if event_id not in self._already]
         self._already.difference_update(event_id for _, _, event_id in events)
         figures = self._figures
@@ -287,13 +300,13 @@ class Life:
             figures.refused += refused
             self._tap.said(f"events left out, as Kafka refuses them for what they are, such as their length: {refused}")
         figures.passed_on, figures.skipped = figures.passed_on + len(fresh), figures.skipped + len(events) - len(fresh)
-        figures.lines, figures.unreadable = self._log.lines, self._log.unreadable
-        self._mark()
 
     def _event_or_none(self, line: Line) -> tuple[str, bytes, str] | None:
         """Return the event of a line; whatever a client has written into it, it does not end the tap."""
         try:
             return self._event(line)
+        except (KafkaError, ConnectionError):
+            raise
         except RejectedError as error:
             self._figures.too_large += 1
             self._report(self._figures.too_large, line, f"is not passed on: {error.detail}")
@@ -335,6 +348,7 @@ class Life:
         self._own.note_request(answered)
         self._holds.note(answered)
         self._gaps.note_request(answered)
+        self._settle(answered.logged_ms)  # where much is read at once, what came after a restart counts after it, too
         if answered.api in _AT_ONCE:
             self._settling.note(answered.logged_ms, answered.logged_ms - answered.arrived_ms)
         if not self._is_of_its_kind(answered):
@@ -342,6 +356,9 @@ class Life:
         event = event_of(answered)
         if isinstance(event, Event) and answered.arrived_ms < self._since_ms:
             event = with_begin_unseen(event)
+        if answered.logged_ms - answered.arrived_ms > SETTLE_MS_MAX:
+            # It was parked, and a load that has let it in comes first, where much is read at once.
+            self._write(self._told_until(answered.logged_ms - SETTLE_MS_MAX))
         at_ms = max(answered.arrived_ms, self._phases.begun_ms(answered))
         return None if event is None else self._shaped(event, at_ms, answered.id)
 
@@ -388,6 +405,8 @@ class Life:
             return None
         kind = _TOLD[fact.said]
         self._unloaded.pop(fact.group_id, None)
+        if kind is EventType.LOAD:
+            self._phases.note_load(fact.group_id, fact.time_ms)
         if kind is EventType.UNLOAD and len(self._unloaded) < _CLASSIC_MAX:
             self._unloaded[fact.group_id] = fact.time_ms
         member_id = fact.member_id if kind is EventType.EXPIRED else ""
@@ -410,7 +429,14 @@ class Life:
             gap, self._missed = Gap(known_ms - 1, max(first_ms, self._newest_ms)), False
         if gap is not None:
             self._pass_over(gap)
+        self._gaps.note_served(lines, self._log.first_time)
         self._newest_ms = max(self._newest_ms, last_ms)
+
+    def _settle(self, at_ms: int) -> None:
+        """Say that the broker was restarted, if that is certain at a time of the log, epoch ms."""
+        if (gap := self._gaps.settle(at_ms)) is not None:
+            self._write(self._told_until(gap.since_ms))  # a load in the gap counts when it was
+            self._pass_over(gap)
 
     def _pass_over(self, gap: Gap) -> None:
         """Say of what time nothing is known; nothing more will come of the time before it."""
@@ -432,8 +458,7 @@ class Life:
 
     def _mark(self) -> None:
         """Write how far everything has been passed on, if that is further than before."""
-        if (gap := self._gaps.settle(self._newest_ms)) is not None:
-            self._pass_over(gap)
+        self._settle(self._newest_ms)
         if self._since_ms < 0 or self._gaps.pause is not None:
             return
         self._write_marks(max(self._newest_ms - self._settling.settle_ms, self._since_ms))
