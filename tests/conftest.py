@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import logging
+import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -13,6 +15,7 @@ from playwright.sync_api import Browser
 
 from heartwheel.broker.embedded import EmbeddedKafka
 from support.browser import chromium
+from support.threads import left_threads, started_for_the_run
 
 # A client that outlives a broker by a second writes dozens of lines; tests look at results, not at its log.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
@@ -30,6 +33,30 @@ def pytest_configure(config: pytest.Config) -> None:
     for kind in ("socket.socket", "ssl.SSLSocket"):
         config.addinivalue_line("filterwarnings", f"ignore:unclosed <{kind}:ResourceWarning")  # within tests
         warnings.filterwarnings("ignore", f"unclosed <{kind}", ResourceWarning)  # between and after them
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
+    """Let what a fixture of the whole run starts go on from file to file."""
+    if fixturedef.scope != "session":
+        return (yield)
+    with started_for_the_run():
+        return (yield)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_thread_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a file of which a thread goes on: it would do to the tests of other files what nobody could explain.
+
+    Files with a Spark, a broker or a browser are left out: what they start has threads of its own.
+    """
+    before = threading.enumerate()
+    yield
+    tests = [each for each in request.session.items if each.path == request.node.path]
+    if any(each.get_closest_marker(mark) for each in tests for mark in ("spark", "kafka", "ui")):
+        return
+    if left := left_threads(before):
+        pytest.fail(f"threads of {request.node.name} go on after its last test: {', '.join(left)}")
 
 
 @pytest.fixture(scope="session")
