@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -99,7 +100,7 @@ def test_first_page_tells_the_truth(alive: Looked) -> None:
     assert troubled(page) == TROUBLED
     assert list(troubled(page)) == ["night", "fraud", "exports"]
     assert tiles(page) == {
-        "Members alive": ("22", "with a running session"),
+        "Members alive": ("22", "not expired, and not left"),
         "Groups": ("9", "none rebalancing"),
         "Expired a minute": ("2", f"{EXPIRED} in 1 h"),
         "Known after": ("730 ms", "99 of 100 within 790 ms"),
@@ -139,6 +140,28 @@ def test_group_has_its_own_course(alive: Looked, story: Story) -> None:
     expect(page.locator(".state-words")).to_contain_text(story.words)
     lines = tuple(" ".join(text.split()) for text in page.locator(".timeline li").all_inner_texts())
     assert lines[: len(story.course)] == story.course
+
+
+UNKNOWN = [story for story in STORIES if story.listed is not None and story.listed.unknown_sessions]
+
+
+@pytest.mark.parametrize("story", UNKNOWN, ids=lambda story: story.group_id)
+def test_unknown_member_is_not_judged(alive: Looked, story: Story) -> None:
+    """A member of unknown session is called so in full; no length of a session is made up, and nothing is green."""
+    page = alive.open("/groups")
+    row = page.locator("tbody tr", has_text=story.group_id)
+    members = row.locator(".line", has_text="unknown")
+    expect(members).to_have_text("3 (1 unknown)")
+    assert members.evaluate("(one) => one.scrollWidth <= one.clientWidth")
+    expect(row.locator(".tone-good")).to_have_count(0)
+    page = alive.open(f"/groups/{story.group_id}")
+    expect(page.locator(".facts div", has_text="Members").locator("dd")).to_have_text("3 (1 unknown)")
+    expect(page.locator("main .tone-good, main .tone-bad, main .tone-warn")).to_have_count(0)
+    assert re.findall(r"\d+ ?(?:ms|s|m|min)\b", page.locator("main").inner_text()) == []
+    for path in ("/expired", "/at-risk", "/rebalances"):
+        page = alive.open(path)
+        expect(page.locator("main").locator("tbody tr, .rebalances").first).to_be_visible()
+        expect(page.locator("main")).not_to_contain_text(story.group_id)
 
 
 @pytest.mark.parametrize(

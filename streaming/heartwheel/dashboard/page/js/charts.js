@@ -143,7 +143,7 @@ function options({ series, format, steps, height, width, hooks, ticks, spanGaps 
       {
         ...axis,
         size: 52,
-        space: 34,
+        space: 28,
         incrs: steps,
         values: (_plot, splits) => splits.map((value) => (value ? format(value) : "0")),
       },

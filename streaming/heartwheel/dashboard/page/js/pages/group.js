@@ -84,7 +84,7 @@ function state(group, stream) {
   return h(
     "section",
     { class: "panel" },
-    h("div", { class: "tags" }, tag(stateNow(group.state, stream))),
+    h("div", { class: "tags" }, tag(stateNow(group, stream))),
     h("p", { class: "state-words" }, group.state_words),
     facts([
       ["Members", membersOf(group)],

@@ -184,7 +184,7 @@ function columns(stream) {
       width: "18%",
       className: "c-state",
       about: "Hover over a state to read what it means",
-      cell: () => tagged((group) => ({ ...stateNow(group.state, stream), title: group.state_words })),
+      cell: () => tagged((group) => ({ ...stateNow(group, stream), title: group.state_words })),
     },
     {
       label: "Members",
@@ -210,12 +210,16 @@ function columns(stream) {
 }
 
 /**
- * Give the words of a state, which is a former one while nobody looks at the groups.
+ * Give the words of a group's state, which is a former one while nobody looks at the groups. With a member that nobody
+ * judges it is not known to be well.
  *
- * @param {string} state
+ * @param {Pick<Group, "state" | "unknown_sessions">} group
  * @param {Stream} stream
  */
-export const stateNow = (state, { asOfMs }) => (asOfMs === null ? stateWords(state) : formerStateWords(state));
+export function stateNow({ state, unknown_sessions: unknown }, { asOfMs }) {
+  const words = asOfMs === null ? stateWords(state) : formerStateWords(state);
+  return unknown && words.tone === "good" ? { ...words, tone: "calm" } : words;
+}
 
 /**
  * @param {Group} group

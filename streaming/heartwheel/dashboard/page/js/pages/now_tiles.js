@@ -16,10 +16,10 @@ import { ago, clock, count, counted, duration, NOTHING, rate } from "../format.j
 const TILES = [
   [
     "Members alive",
-    "Members with a session that has not run out",
+    "Members that neither were expired nor have left; those of unknown session count too",
     ({ members }, asOf) =>
       asOf === null || members === null
-        ? [count(members), "", members === null ? "no job seen yet" : "with a running session"]
+        ? [count(members), "", members === null ? "no job seen yet" : "not expired, and not left"]
         : [NOTHING, "", `not known; ${count(members)} at ${clock(asOf)}`],
   ],
   [
