@@ -7,12 +7,13 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from kafka.consumer.fetcher import Fetcher
 from kafka.structs import TopicPartition
 
 from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka import bounded
 from heartwheel.kafka.bounded import OversizedBatch
-from heartwheel.kafka.client import reader
+from heartwheel.kafka.client import KafkaUnreachableError, reader
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topic_specs import TopicSpec
 from heartwheel.kafka.topics import ensure_topics
@@ -129,3 +130,16 @@ def test_records_of_a_batch_come_over_several_polls(kafka_broker: EmbeddedKafka,
     blow_up(kafka_broker.bootstrap, open_topic, 0, encode_batch([(b"k", b"%d" % i) for i in range(25_000)], 0, "lz4"))
     values = [record.value for record in read_topic(kafka_broker.bootstrap, open_topic)]
     assert values == [b"%d" % i for i in range(25_000)]
+
+
+def test_a_partition_without_a_leader_is_named(
+    kafka_broker: EmbeddedKafka, open_topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library leaves such a partition out of its answer, and trips over that; people are told which one it is."""
+
+    async def nothing_is_known(*_: object) -> dict[TopicPartition, object]:
+        return {}
+
+    monkeypatch.setattr(Fetcher, "_fetch_offsets_by_times_async", nothing_is_known)
+    with pytest.raises(KafkaUnreachableError, match=f"partition 0 of {open_topic} has no leader"):
+        list(read_topic(kafka_broker.bootstrap, open_topic))

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from kafka.consumer.fetcher import Fetcher
-from kafka.errors import CorruptRecordError
+from kafka.errors import CorruptRecordError, LeaderNotAvailableError
 from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.legacy_records import LegacyRecordBatch
 
@@ -112,6 +112,14 @@ class _Fetcher(Fetcher):  # type: ignore[misc]  # the library has no types
         if not self._next_partition_records:
             self._next_partition_records = None
         return super().fetched_records(*arguments, **named)
+
+    def beginning_or_end_offset(self, partitions: Any, timestamp: Any, timeout_ms: Any) -> Any:
+        """Return the offsets; the library raises a `KeyError` for a partition that has no leader at the moment."""
+        try:
+            return super().beginning_or_end_offset(partitions, timestamp, timeout_ms)
+        except KeyError as error:
+            place = error.args[0]
+            raise LeaderNotAvailableError(f"partition {place.partition} of {place.topic} has no leader") from error
 
     def _append(self, drained: Any, part: Any, max_records: int, update_offsets: Any) -> int:
         if self._room <= 0:

@@ -11,6 +11,7 @@ from kafka.errors import (
     KafkaConnectionError,
     KafkaError,
     KafkaTimeoutError,
+    LeaderNotAvailableError,
     MetadataEmptyBrokerList,
     SaslAuthenticationFailedError,
     UnsupportedSaslMechanismError,
@@ -47,7 +48,7 @@ def plain_errors(bootstrap: str, doing: str) -> Iterator[None]:
         doing: what was tried, such as `list the topics`.
 
     Raises:
-        KafkaUnreachableError: if nobody answered.
+        KafkaUnreachableError: if nobody answered, or a partition has no leader.
         KafkaRefusedError: for every other error of the client.
     """
     try:
@@ -65,6 +66,9 @@ def plain_errors(bootstrap: str, doing: str) -> Iterator[None]:
         raise KafkaRefusedError(
             f"Kafka at {bootstrap} does not accept the login: {_last_words(error)}", hint=hint
         ) from error
+    except LeaderNotAvailableError as error:
+        hint = "the broker that leads it is away, or a leader is being elected: kafka-topics.sh --describe"
+        raise KafkaUnreachableError(f"Kafka at {bootstrap} cannot {doing}: {_last_words(error)}", hint=hint) from error
     except _UNREACHABLE as error:
         hint = "is the broker up, is the address right, does it ask for TLS or a login (security.protocol)?"
         raise KafkaUnreachableError(f"no Kafka answers at {bootstrap} (tried to {doing})", hint=hint) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from kafka.errors import (
@@ -144,8 +144,8 @@ class Writer:
         if not places:
             return found
         with reader(self._bootstrap, self._properties, doing=f"read topic {self._topic}") as consumer:
-            until = _offsets(consumer.end_offsets, places)
-            first = _offsets(consumer.beginning_offsets, places)
+            until = consumer.end_offsets(list(places))
+            first = consumer.beginning_offsets(list(places))
             consumer.assign(list(places))
             for place, offset in places.items():
                 consumer.seek(place, min(max(offset, first[place]), until[place]))
@@ -162,7 +162,7 @@ class Writer:
         """Return the end of every partition, as it is now."""
         places = [TopicPartition(self._topic, number) for number in range(self.partitions)]
         with reader(self._bootstrap, self._properties, doing=f"read topic {self._topic}") as consumer:
-            return {place.partition: end for place, end in _offsets(consumer.end_offsets, places).items()}
+            return {place.partition: end for place, end in consumer.end_offsets(list(places)).items()}
 
     def close(self) -> None:
         """Close the producer; what is in flight is given up."""
@@ -171,14 +171,6 @@ class Writer:
                 self._producer.close(timeout=1)
             except KafkaError:
                 self._producer._sender.force_close()  # noqa: SLF001 - there is no public way to say it
-
-
-def _offsets(ask: Callable[[list[Any]], dict[Any, int]], places: Iterable[Any]) -> dict[Any, int]:
-    """Ask for the offsets of partitions; the client trips over one that has no leader."""
-    try:
-        return ask(list(places))
-    except KeyError as error:
-        raise KafkaTimeoutError(f"{error} has no leader") from error
 
 
 def _ids_of(records: Iterable[Any], feed: str) -> Iterable[str]:
