@@ -48,6 +48,15 @@ def test_longest_and_strip_are_of_all_rebalances() -> None:
     assert abs(sum(slot.lost_ms or 0 for slot in shop.strip) - (shop.lost_ms or 0)) <= len(shop.strip)
 
 
+def test_rebalance_that_is_not_over_comes_first() -> None:
+    """It has no length to be ranked by, and it is the one that is looked for."""
+    ended = [row for i in range(7) for row in rebalance("shop", T0 + i * 10_000, 1_000 + i)]
+    page = list_rebalances(pictured(*ended, rebalance("shop", T0 + HOUR_MS, 1)[0]))
+    lengths = [row.duration_ms for row in page.groups[0].longest]
+    assert lengths == [None, 1_006, 1_005, 1_004, 1_003]
+    assert page.groups[0].longest[0].ended_ms is None
+
+
 def test_little_lost_time_is_little_in_the_strip() -> None:
     """A group that rebalances all day for a hundredth of the time loses a hundredth of each slot, not all of it."""
     page = list_rebalances(pictured(*(row for i in range(720) for row in rebalance("g", T0 + i * 20_000, 200))))
