@@ -17,7 +17,8 @@ from heartwheel.live.phrases import ago, count, setting
 from heartwheel.live.picture import Picture
 from heartwheel.live.states import ShownState, state_of
 from heartwheel.live.storms import Offender, StormRule, name_of, offenders_of, storm_of
-from heartwheel.wire.verdicts import ExpiryReason
+from heartwheel.wire.events import JOB, JOB_RUN
+from heartwheel.wire.verdicts import PRESENCE, ExpiryReason
 
 WINDOW_MS: Final = 900_000
 """For how long expirations count, ms: three poll intervals of the default length."""
@@ -159,12 +160,28 @@ def _empty(entry: GroupEntry, now_ms: int) -> Trouble | None:
     if newest is None or last is None or last.returned_ms is not None or state_of(entry) is not ShownState.EMPTY:
         return None
     missing = len({each.member_id for each in (last, *entry.expirations) if each.returned_ms is None})
+    overdue = _overdue(last, now_ms)
+    words = [overdue or f"no members for {ago(newest.time_ms, now_ms)}"]
+    if missing > 1 or not overdue:
+        words.append(f"{count(missing, 'expired member')} not back")
     return Trouble(
         kind=TroubleKind.EMPTY,
-        words=f"no members for {ago(newest.time_ms, now_ms)}; {count(missing, 'expired member')} not back",
+        words="; ".join(words),
         count=missing,
         since_ms=newest.time_ms,
     )
+
+
+def _overdue(last: Expiration, now_ms: int) -> str:
+    """Return what a job has not done that was expected to run, or to be done, by now; empty if it is none."""
+    if last.group_kind != PRESENCE or last.reason != ExpiryReason.SESSION_TIMEOUT:
+        return ""  # a consumer may have any client id
+    if last.last_seen_ms is None or last.session_timeout_ms is None:
+        return ""
+    since, within = ago(last.last_seen_ms, now_ms), setting(last.session_timeout_ms)
+    if last.client_id == JOB:
+        return f"no run for {since}; one was expected within {within}"
+    return f"a run has been silent for {since}; its limit is {within}" if last.client_id == JOB_RUN else ""
 
 
 def _too_few(entry: GroupEntry) -> Trouble | None:
