@@ -21,6 +21,7 @@ from heartwheel.cli.console import (
     stdout,
 )
 from heartwheel.cli.files import read_file, write_file
+from heartwheel.phrases import count
 from heartwheel.settings import parse_duration_ms
 from heartwheel.settings.objective import lateness_objective_ms
 
@@ -277,11 +278,11 @@ def _show(report: Report, *, as_json: bool) -> None:
 
 def _warn(report: Report) -> None:
     if report.unread:
-        words = f"{report.unread} records unpack to too much and were not read: what the job says of them is believed"
+        words = f"{count(report.unread, 'record')} unpacking to too much went unread: what the job says there counts"
         stderr().print(words, markup=False)
     if report.skipped:
         stderr().print(
-            f"{report.skipped} records were passed over by heartwheel skip: they keep nobody alive", markup=False
+            f"{count(report.skipped, 'record')} passed over by heartwheel skip, keeping nobody alive", markup=False
         )
     if report.ok:
         nothing = "nothing was derived" if not report.derived else "everything that was written is what the log says"

@@ -165,7 +165,7 @@ def check_checkpoint(settings: Settings) -> Check:
         return Check("checkpoint", Status.BAD, f"{existing} cannot be written", "set checkpoint.location")
     if manifest is None:
         return Check("checkpoint", Status.OK, f"{location} is new and can be written")
-    return Check("checkpoint", Status.OK, f"{location} has format {manifest.format} and {manifest.shards} shards")
+    return Check("checkpoint", Status.OK, f"{location} has format {manifest.format} and shards: {manifest.shards}")
 
 
 def check_memory(settings: Settings, meminfo: Path = Path("/proc/meminfo")) -> Check:

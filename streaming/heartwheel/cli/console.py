@@ -101,8 +101,11 @@ class PlainFormatter(logging.Formatter):
 
 
 def stdout() -> Console:
-    """Open the console for data; where no person looks as wide as `COLUMNS` says, or wide enough for most lines."""
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PLAIN_WIDTH
+    """Open the console for data; where no person looks it is wide enough for most lines, whatever `COLUMNS` says.
+
+    A program that has loaded readline, as Python's prompt does, hands `COLUMNS` of 80 to all that it starts.
+    """
+    width = None if sys.stdout.isatty() else _PLAIN_WIDTH
     return PlainConsole(width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from heartwheel.cli.console import PlainConsole, stderr
+from heartwheel.phrases import count
 from heartwheel.plain import plain
 from heartwheel.wall_clock import wall_ms
 
@@ -102,7 +103,7 @@ def _pairs(tally: Tally) -> list[tuple[str, str]]:
     late = list(tally.lateness_ms)
     return [
         ("sent", f"{tally.sent:,}"),
-        ("members", f"{tally.members:,} in {tally.groups:,} groups"),
+        ("members", f"{tally.members:,} in {count(tally.groups, 'group')}"),
         ("killed", f"{tally.turns.get('killed', 0):,}"),
         ("paused", f"{tally.turns.get('paused', 0):,}"),
         ("left", f"{tally.turns.get('left', 0):,}"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from heartwheel.cli.console import stdout
-from heartwheel.live.phrases import length, moment
+from heartwheel.phrases import length, moment
 from heartwheel.plain import plain, plain_json
 
 if TYPE_CHECKING:

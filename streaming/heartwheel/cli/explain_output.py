@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from heartwheel.cli.console import stderr
-from heartwheel.live.phrases import count, moment
+from heartwheel.phrases import count, moment
 from heartwheel.plain import plain
 
 if TYPE_CHECKING:

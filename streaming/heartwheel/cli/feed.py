@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from heartwheel import phrases
 from heartwheel.cli.console import (
     AsJson,
     BootstrapFlag,
@@ -120,8 +121,9 @@ def _run(settings: Settings, plan: FeedPlan, truth: Path) -> Summary:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     stderr().print(
-        f"feeding {plan.members} members of {plan.groups} groups to {kafka.topics.heartbeats}, "
-        f"{plan.beats_per_s:.0f} heartbeats a second; Ctrl-C ends it",
+        f"feeding {phrases.count(plan.members, 'member')} of {phrases.count(plan.groups, 'group')} "
+        f"to {kafka.topics.heartbeats}, "
+        f"heartbeats a second: {plan.beats_per_s:.0f}; Ctrl-C ends it",
         markup=False,
     )
     with ThreadPoolExecutor(1) as pool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heartwheel.cli.checks import Check, Status, failed
+from heartwheel.phrases import count
 from heartwheel.settings import Settings
 
 
@@ -41,5 +42,5 @@ def rate_growth(partitions: int, named: tuple[int, ...], older: int | None, *, s
         )
     if named:
         counts = ", ".join(map(str, named))
-        return Check("growth", Status.OK, f"grown from {counts} to {partitions} partitions, as its ticks tell")
-    return Check("growth", Status.OK, f"{partitions} partitions, none of which seems to have been added")
+        return Check("growth", Status.OK, f"grown from {counts} to {count(partitions, 'partition')}, as its ticks tell")
+    return Check("growth", Status.OK, f"{count(partitions, 'partition')}, none of which seems to have been added")

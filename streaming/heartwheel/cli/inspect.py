@@ -12,6 +12,7 @@ from heartwheel.cli.console import AsJson, ConfigFile, SetFlags, load, plain_tab
 from heartwheel.cli.progress import phase
 from heartwheel.cli.run import spark_log_file
 from heartwheel.errors import HeartwheelError
+from heartwheel.phrases import count
 from heartwheel.settings import format_duration
 from heartwheel.wall_clock import moment_words
 
@@ -176,7 +177,7 @@ def _show(view: CheckpointView, *, with_groups: bool) -> None:
             "checkpoint": view.location,
             "format": str(manifest.format),
             "topic": manifest.topic,
-            "shards": f"{manifest.shards} in {manifest.shuffle_partitions} state partitions",
+            "shards": f"{manifest.shards} in {count(manifest.shuffle_partitions, 'state partition')}",
             "last batch": str(view.batch_id) if view.batch_id >= 0 else "none was committed",
         }
     )

@@ -15,7 +15,7 @@ from heartwheel.cli.console import AsJson, ConfigFile, SetFlags, stderr
 from heartwheel.cli.files import read_file, write_file
 from heartwheel.cli.replay_question import read_question
 from heartwheel.errors import HeartwheelError
-from heartwheel.live.phrases import count
+from heartwheel.phrases import count
 from heartwheel.plain import plain, plain_json
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Final
 
 from heartwheel.cli.console import plain_table, stdout
 from heartwheel.cli.inspect import show_time
-from heartwheel.live.phrases import count
+from heartwheel.phrases import count
 from heartwheel.plain import plain
 from heartwheel.replay.revocations import RevocationScenario, RevocationsWhatIf
 from heartwheel.replay.what_if import IntervalScenario, IntervalWhatIf, Scenario, WhatIf

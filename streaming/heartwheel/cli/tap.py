@@ -15,7 +15,7 @@ import typer
 from heartwheel.cli.audit_broker_log import parsed_zone
 from heartwheel.cli.console import BootstrapFlag, ConfigFile, SetFlags, load, stderr
 from heartwheel.cli.signals import stopped_by_signals
-from heartwheel.live.phrases import count
+from heartwheel.phrases import count
 from heartwheel.wall_clock import wall_ms
 
 if TYPE_CHECKING:

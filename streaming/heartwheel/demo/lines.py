@@ -10,6 +10,7 @@ from rich.text import Text
 
 from heartwheel.demo.beside import Removal
 from heartwheel.live.changes import cause_words
+from heartwheel.phrases import count
 from heartwheel.plain import plain
 from heartwheel.wall_clock import time_of_day
 from heartwheel.wire.verdicts import EPOCH_KINDS, ExpirationRow, TriggerRow
@@ -119,8 +120,8 @@ def _outlook(row: TriggerRow) -> str:
     if not row.member_count:
         return ""
     if row.awaiting_count:
-        return f", waiting for {row.awaiting_count} of {row.member_count} members"
-    members = ", 1 member" if row.member_count == 1 else f", {row.member_count} members"
+        return f", waiting for {row.awaiting_count} of {count(row.member_count, 'member')}"
+    members = f", {count(row.member_count, 'member')}"
     return members if row.leader is None else f"{members}, leader {plain(row.leader)}"
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from heartwheel.explain.local_zone import LocalZone
 from heartwheel.explain.times import choose, stamps_in
-from heartwheel.live.phrases import length
+from heartwheel.phrases import length
 
 _TAIL_BYTES: Final = 65_536
 _LINES_MAX: Final = 50

@@ -10,7 +10,7 @@ from heartwheel.explain.explanation import leave_reason
 from heartwheel.explain.facts import Fact
 from heartwheel.explain.groups import WatchedGroup
 from heartwheel.explain.watch import Watch
-from heartwheel.live.phrases import length
+from heartwheel.phrases import length
 from heartwheel.wire.explained import Happened
 
 _AT_ONCE_MS: Final = 150

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from heartwheel.live.phrases import length, setting
 from heartwheel.live.why import advice
+from heartwheel.phrases import length, setting
 from heartwheel.wire.explained import ExplainedEvent, Happened
 
 SETTING: Final = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from heartwheel.live.phrases import count, length
+from heartwheel.phrases import count, length
 from heartwheel.plain import plain
 from heartwheel.wire.explained import BROKERS, KICKS, ExplainedEvent, Happened
 
@@ -95,7 +95,7 @@ def what(event: ExplainedEvent) -> str:
             return f"from {source} to {target}{took}"
         case Happened.STORM:
             began = f", began with {', '.join(event.caused_by[:3])}" if event.caused_by else ""
-            return f"{event.member_count} rebalances in {length(event.duration_ms or 0)}{began}"
+            return f"{count(event.member_count or 0, 'rebalance')} in {length(event.duration_ms or 0)}{began}"
         case _:
             return _out(event)
 

@@ -12,8 +12,8 @@ from heartwheel.explain.scan import Scanned
 from heartwheel.explain.shown import rows_of_log
 from heartwheel.explain.summary import Summary
 from heartwheel.http_server.served import Served
-from heartwheel.live.phrases import count, moment
 from heartwheel.live.picture import Picture
+from heartwheel.phrases import count, moment
 from heartwheel.settings import Settings
 from heartwheel.wall_clock import wall_ms
 from heartwheel.wire.explained import ExplainedEvent

@@ -10,10 +10,10 @@ from heartwheel.explain.scan import Scanned
 from heartwheel.explain.summary import GroupSummary, Summary
 from heartwheel.explain.verdicts import judged
 from heartwheel.live.logged import BrokerLine, EmptyGroup, LoggedLine, LogIncident, LogReport
-from heartwheel.live.phrases import count, moment
 from heartwheel.live.picture import Picture
 from heartwheel.live.storms import Offender
 from heartwheel.live.trouble import FLAPS_MIN, LATE_POLLS_MIN, Trouble, TroubleKind
+from heartwheel.phrases import count, moment
 from heartwheel.wire.explained import ExplainedEvent, Happened
 
 _SHOWN_MAX: Final = 50

@@ -10,8 +10,8 @@ from heartwheel.explain.facts import Fact
 from heartwheel.explain.groups import OpenRebalance, WatchedGroup
 from heartwheel.explain.trigger_causes import instance_of, triggered_by
 from heartwheel.explain.watch import Watch
-from heartwheel.live.phrases import length
 from heartwheel.live.storms import StormRule
+from heartwheel.phrases import count, length
 from heartwheel.wire.explained import ExplainedEvent, Happened
 
 LONG_MS: Final = 10_000
@@ -185,4 +185,4 @@ class Rebalancing:
             self._watch.note(storm)
         if group.storm is not None:
             storm = group.storm
-            storm.explanation = [f"{storm.member_count} rebalances in {length(storm.duration_ms or 0)}."]
+            storm.explanation = [f"{count(storm.member_count or 0, 'rebalance')} in {length(storm.duration_ms or 0)}."]

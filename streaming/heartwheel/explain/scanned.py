@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import Final, NamedTuple
 
-from heartwheel.live.phrases import count
+from heartwheel.phrases import count
 
 GROUPS_MAX: Final = 50_000
 """Most groups whose names are noted."""

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from heartwheel.live.phrases import count, length
+from heartwheel.phrases import count, length
 from heartwheel.wire.explained import ExplainedEvent, Happened
 
 WITHIN_MS: Final = 15_000

@@ -7,8 +7,8 @@ from typing import Final
 
 from heartwheel.explain.explanation import SETTING
 from heartwheel.explain.summary import OUR_WORDS, Enough, GroupSummary, Summary
-from heartwheel.live.phrases import count, length, moment, setting
 from heartwheel.live.why import advice
+from heartwheel.phrases import count, length, moment, setting
 from heartwheel.wire.explained import Happened
 from heartwheel.wire.verdicts import EPOCH_KINDS
 

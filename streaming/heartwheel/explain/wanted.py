@@ -9,7 +9,7 @@ from fnmatch import translate
 from typing import Final
 
 from heartwheel.errors import HeartwheelError
-from heartwheel.live.phrases import moment
+from heartwheel.phrases import moment
 from heartwheel.wire.explained import ExplainedEvent
 
 _NAMES_MAX: Final = 20_000

@@ -182,7 +182,7 @@ class GatewayApp:
         self._records.labels("accepted").inc(batch.acknowledged)
         if batch.unknown:
             self._records.labels("unknown").inc(batch.unknown)
-            error = f"Kafka acknowledged {batch.acknowledged} of {len(records)} records"
+            error = f"records that Kafka acknowledged: {batch.acknowledged} of {len(records)}"
             raise RequestError(503, error, "send all of it again", retry_s=_RETRY_S)
         return batch.acknowledged
 

@@ -17,6 +17,7 @@ from heartwheel.live.states import ShownState, kind_of, state_of, words_of
 from heartwheel.live.storms import Storm, StormRule, storm_of
 from heartwheel.live.timeline import TimelineLine, timeline_of
 from heartwheel.live.trouble import Trouble, troubles_of, worst_of
+from heartwheel.phrases import count
 
 EXPIRATIONS_SHOWN_MAX: Final = 100
 """Most expirations that the detail of a group shows."""
@@ -312,7 +313,7 @@ def _note(known: int, total: int) -> str:
     if total <= known:
         return ""
     return (
-        f"{total - known:,} of {total:,} groups are not known by name yet: nothing happened to them, and each batch "
+        f"{total - known:,} of {count(total, 'group')} not known by name yet: nothing happened to them, and each batch "
         "names some."
     )
 

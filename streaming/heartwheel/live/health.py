@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from heartwheel.live.log_clock import clock_reasons, standstill
-from heartwheel.live.phrases import ago, count
+from heartwheel.phrases import ago, count
 from heartwheel.wire.job import JobRow, Phase, TickerState
 from heartwheel.wire.status import StatusRow
 

@@ -12,6 +12,7 @@ import msgspec
 
 from heartwheel.errors import HeartwheelError
 from heartwheel.live.scan import READ_ERRORS, Beat, Bounds, Scan
+from heartwheel.phrases import count
 from heartwheel.settings import Settings
 from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.verdicts import ExpirationRow
@@ -187,7 +188,7 @@ class HistoryReader:
             return GroupTail(members=[], note=_unread(error))
         cut = [scan.cut] if scan.cut else []
         if len(members) > MEMBERS_MAX:
-            cut.append(f"The {MEMBERS_MAX} latest of {len(members):,} members are shown.")
+            cut.append(f"The {MEMBERS_MAX} latest of {count(len(members), 'member')} are shown.")
         return GroupTail(members=members[:MEMBERS_MAX], note=" ".join(cut))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from heartwheel.live.phrases import count
+from heartwheel.phrases import count
 from heartwheel.wire.job import JobRow
 
 UNTIMED_SHOWN_MS: Final = 600_000

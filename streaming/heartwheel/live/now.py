@@ -15,7 +15,6 @@ from heartwheel.live.figures import Lateness, lateness_of
 from heartwheel.live.groups import storms
 from heartwheel.live.health import Health, Signs, health_of
 from heartwheel.live.logged import LogReport
-from heartwheel.live.phrases import count, length, setting
 from heartwheel.live.picture import Picture
 from heartwheel.live.states import ShownKind, state_of
 from heartwheel.live.storms import Offender, Storm, StormRule
@@ -23,6 +22,7 @@ from heartwheel.live.ticks import STEP_MS
 from heartwheel.live.totals import totals_of
 from heartwheel.live.trouble import GroupsInTrouble, groups_in_trouble
 from heartwheel.live.wheel import shards_of
+from heartwheel.phrases import count, length, setting
 from heartwheel.wire.job import JobRow
 
 VERSION: Final = metadata.version("heartwheel")

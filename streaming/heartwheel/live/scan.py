@@ -11,6 +11,7 @@ from kafka.errors import KafkaError
 from heartwheel.kafka.bounded import OversizedBatch
 from heartwheel.kafka.client import KafkaRefusedError, reader
 from heartwheel.partitioner import partition_of
+from heartwheel.phrases import count
 from heartwheel.settings import KafkaSettings
 from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType, RejectedError
 from heartwheel.wire.group_heartbeats import JOIN_EPOCH
@@ -116,7 +117,7 @@ class Scan:
     def _exceeded(self, records_read: int, bytes_read: int, seconds: float) -> str:
         bounds = self._bounds
         if records_read >= bounds.records_max:
-            return f"Reading stopped after {records_read:,} records."
+            return f"Reading stopped after {count(records_read, 'record')}."
         if bytes_read >= bounds.bytes_max:
             return f"Reading stopped after {bytes_read // 2**20} MiB."
         if seconds >= bounds.seconds_max:

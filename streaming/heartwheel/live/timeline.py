@@ -10,8 +10,8 @@ import msgspec
 from heartwheel.live.changes import cause_words
 from heartwheel.live.expiration import FROM_A_LOG, Expiration
 from heartwheel.live.group_index import GroupEntry
-from heartwheel.live.phrases import count, length
 from heartwheel.live.picture import Picture
+from heartwheel.phrases import count, length
 from heartwheel.wire.verdicts import ExpiryReason, TriggerRow
 
 TIMELINE_MAX: Final = 200

@@ -13,10 +13,10 @@ import msgspec
 
 from heartwheel.live.expiration import Expiration
 from heartwheel.live.group_index import GroupEntry
-from heartwheel.live.phrases import ago, count, setting
 from heartwheel.live.picture import Picture
 from heartwheel.live.states import ShownState, state_of
 from heartwheel.live.storms import Offender, StormRule, name_of, offenders_of, storm_of
+from heartwheel.phrases import ago, count, setting
 from heartwheel.wire.events import JOB, JOB_RUN
 from heartwheel.wire.verdicts import PRESENCE, ExpiryReason
 
@@ -189,7 +189,7 @@ def _too_few(entry: GroupEntry) -> Trouble | None:
     there = entry.members
     if entry.expected is None or there is None or there >= entry.expected:
         return None
-    words = f"{there:,} of {entry.expected:,} members"
+    words = f"{there:,} of {count(entry.expected, 'member')}"
     return Trouble(kind=TroubleKind.TOO_FEW, words=words, count=entry.expected - there)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from heartwheel.live.phrases import length, setting
+from heartwheel.phrases import length, setting
 from heartwheel.plain import plain
 from heartwheel.wire.events import JOB, JOB_RUN
 from heartwheel.wire.group_heartbeats import LEAVE_STATIC_EPOCH

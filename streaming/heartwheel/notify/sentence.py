@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from heartwheel.live.phrases import count, setting
 from heartwheel.notify.incident import ClosedBy, Step
 from heartwheel.notify.payload import IncidentPayload, MemberPayload
+from heartwheel.phrases import count, setting
 from heartwheel.plain import plain
 from heartwheel.wire.events import JOB, JOB_RUN
 from heartwheel.wire.verdicts import ExpiryReason

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from heartwheel.operations import OperationLimits
 from heartwheel.operations_job.advance import OperationsConfig, advance_operations
 from heartwheel.operations_job.packer import OperationPacker, pack_operations
+from heartwheel.phrases import count
 from heartwheel.settings import Settings
 from heartwheel.settings.locations import is_local
 from heartwheel.settings.models import CheckpointSettings
@@ -114,8 +115,8 @@ def line_of(batch: Progress) -> str:
     """
     parts = [
         f"batch {batch.batch_id}",
-        f"{batch.heartbeats:,} records",
-        f"{batch.members:,} operations wait",
+        count(batch.heartbeats, "record"),
+        f"{count(batch.members, 'operation')} waiting",
         f"{batch.triggers:,} completed",
         f"{batch.expired:,} expired",
     ]

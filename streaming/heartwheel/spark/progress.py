@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from heartwheel.phrases import count
+
 IDLE_EVERY_S: Final = 10
 """Of batches that did nothing, how often one is logged, seconds: without any a log looks dead."""
 
@@ -72,10 +74,10 @@ class Progress:
         """Return what it did as one line."""
         parts = [
             f"batch {self.batch_id}",
-            f"{self.heartbeats:,} heartbeats",
-            f"{self.members:,} members in {self.groups:,} groups",
+            count(self.heartbeats, "heartbeat"),
+            f"{count(self.members, 'member')} in {count(self.groups, 'group')}",
             f"{self.expired:,} expired",
-            f"{self.triggers:,} triggers",
+            count(self.triggers, "trigger"),
         ]
         if self.rejected:
             parts.append(f"{self.rejected:,} rejected")

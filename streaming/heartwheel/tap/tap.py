@@ -17,6 +17,7 @@ from heartwheel.explain.facts import Fact, Said
 from heartwheel.explain.file_kind import BROKER, HEAD_BYTES, kind_of
 from heartwheel.explain.layouts import Layout
 from heartwheel.explain.local_zone import LocalZone
+from heartwheel.phrases import count
 from heartwheel.settings import Settings, SettingsError
 from heartwheel.settings.problems import Problem
 from heartwheel.tap.broken_message import BrokenMessage
@@ -261,7 +262,7 @@ class Life:
         kind = kind_of(str(self._plan.request_log), b"\n".join(line.text for line in lines)[:HEAD_BYTES])
         meant = ": it seems to be the broker's own log, which --broker-log names" if kind == BROKER else ""
         self._tap.said(
-            f"{self._plan.request_log} has {self._foreign:,} lines, and none of the request logger{meant}; "
+            f"{self._plan.request_log} has {count(self._foreign, 'line')}, and none of the request logger{meant}; "
             "hint: kafka-request.log is the name that Kafka gives it, docs/tap.md shows how it is switched on"
         )
         self._foreign = -1

@@ -11,9 +11,10 @@ from heartwheel.live.at_risk import AtRisk
 from heartwheel.live.expiration import Expiration
 from heartwheel.live.groups import Group
 from heartwheel.live.health import HealthState
-from heartwheel.live.phrases import ago, length
 from heartwheel.live.returns import can_be_recognised
 from heartwheel.live.states import ShownState
+from heartwheel.live.storms import Storm
+from heartwheel.phrases import ago, count, length
 from heartwheel.plain import plain
 from heartwheel.top.frame import Frame
 from heartwheel.wall_clock import time_of_day
@@ -208,9 +209,13 @@ def group_cells(group: Group, *, now_ms: int, cut: bool = True) -> list[Text]:
         Text(_members_of(group), justify="right"),
         Text(_last(group, now_ms)),
         _waits_for(group, now_ms),
-        Text(f"{storm.count} rebalances, first: {storm.first_cause.replace('_', ' ')}" if storm else "", "bold red"),
+        Text(_storm(storm) if storm else "", "bold red"),
         Text(str(group.generation_id), justify="right"),
     ]
+
+
+def _storm(storm: Storm) -> str:
+    return f"{count(storm.count, 'rebalance')}, first: {storm.first_cause.replace('_', ' ')}"
 
 
 def _members_of(group: Group) -> str:

@@ -12,8 +12,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from heartwheel.live.expiration import Expiration
-from heartwheel.live.phrases import length
 from heartwheel.live.why import why
+from heartwheel.phrases import length
 from heartwheel.top.cells import short
 from heartwheel.wall_clock import moment_words
 
