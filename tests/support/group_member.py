@@ -2,7 +2,7 @@
 
 It prints a JSON line when it is given partitions, and follows the commands on its standard input: `stall SECONDS` (no
 poll for that long), `close`, `leave WORDS` (with these as the reason, as Java's client says why; kafka-python alone).
-Settings: `library` (`kafka-python` or `librdkafka`), `bootstrap`, `topic`, `group`,
+Settings: `library` (`kafka-python`, `java` or `librdkafka`), `bootstrap`, `topic`, `group`,
 `client`, `protocol` (`classic` or `consumer`), `session_ms`, `poll_ms`, `instance`, and `deaf`: its poll timeout is
 never noticed, so that it beats on and does not join again while it stalls.
 """
@@ -14,10 +14,16 @@ import queue
 import sys
 import threading
 import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final
 
 from confluent_kafka import Consumer
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
+from heartwheel.broker.jars import fetch_jars
+from heartwheel.broker.java import find_java
 from kafka import KafkaConsumer
 
 POLL_SECONDS: Final = 0.1
@@ -60,6 +66,55 @@ class _Python:
         self._consumer.close()
 
 
+class _Java:
+    """Kafka's own consumer in a JVM that stays in this process's group, driven by Py4J, so that nothing is compiled."""
+
+    def __init__(self, wanted: dict[str, Any]) -> None:
+        spark = find_spec("pyspark")
+        assert spark is not None
+        assert spark.origin is not None
+        (bridge,) = Path(spark.origin).parent.glob("jars/py4j-*.jar")
+        port, token = launch_gateway(
+            jarpath=str(bridge),
+            classpath=":".join(map(str, fetch_jars("broker"))),
+            javaopts=["-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
+            java_path=str(find_java()),
+            die_on_exit=True,
+            enable_auth=True,
+        )
+        gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+        self._jvm: Any = gateway.jvm
+        decoder = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+        settings = {
+            "bootstrap.servers": wanted["bootstrap"],
+            "group.id": wanted["group"],
+            "client.id": wanted["client"],
+            "group.protocol": wanted["protocol"],
+            "max.poll.interval.ms": str(wanted["poll_ms"]),
+            "key.deserializer": decoder,
+            "value.deserializer": decoder,
+        }
+        if wanted["protocol"] == "classic":
+            settings |= {"session.timeout.ms": str(wanted["session_ms"]), "heartbeat.interval.ms": "300"}
+        if wanted.get("instance"):
+            settings["group.instance.id"] = wanted["instance"]
+        properties = self._jvm.java.util.Properties()
+        for name, value in settings.items():
+            properties.put(name, value)
+        self._consumer = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties)
+        self._consumer.subscribe(self._jvm.java.util.Collections.singletonList(wanted["topic"]))
+
+    def poll(self) -> bool:
+        self._consumer.poll(self._jvm.java.time.Duration.ofMillis(round(POLL_SECONDS * 1000)))
+        return not self._consumer.assignment().isEmpty()
+
+    def member_id(self) -> str:
+        return str(self._consumer.groupMetadata().memberId())
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
 class _Librdkafka:
     """A consumer on librdkafka, of a classic or of a KIP-848 group."""
 
@@ -89,6 +144,13 @@ class _Librdkafka:
         self._consumer.close()
 
 
+_LIBRARIES: Final[dict[str, Callable[[dict[str, Any]], _Python | _Java | _Librdkafka]]] = {
+    "kafka-python": _Python,
+    "java": _Java,
+    "librdkafka": _Librdkafka,
+}
+
+
 def main(wanted: dict[str, Any]) -> None:
     """Consume until told to stop."""
     commands: queue.SimpleQueue[str] = queue.SimpleQueue()
@@ -98,7 +160,7 @@ def main(wanted: dict[str, Any]) -> None:
             commands.put(line)
 
     threading.Thread(target=hear, daemon=True).start()
-    consumer = _Python(wanted) if wanted["library"] == "kafka-python" else _Librdkafka(wanted)
+    consumer = _LIBRARIES[wanted["library"]](wanted)
     known = ""
     while True:
         member_id = consumer.member_id() if consumer.poll() else ""

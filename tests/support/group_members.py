@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -50,6 +52,7 @@ class GroupMember:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
+            start_new_session=True,  # a JVM that it starts is killed and paused with it
         )
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
@@ -74,27 +77,31 @@ class GroupMember:
     def kill(self) -> None:
         """Kill it, as a crash would."""
         self.done_ms = _now_ms()
-        self._process.kill()
+        self._signal(signal.SIGKILL)
         self._process.wait()
 
     def pause(self) -> None:
         """Stop its process for as long as nobody resumes it."""
         self.done_ms = _now_ms()
-        self._process.send_signal(signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """Let its process go on."""
-        self._process.send_signal(signal.SIGCONT)
+        self._signal(signal.SIGCONT)
 
     def end(self) -> None:
         """Kill it if it still runs, and let go of its pipes."""
-        self._process.send_signal(signal.SIGCONT)
-        self._process.kill()
+        self._signal(signal.SIGKILL)
         self._process.wait()
         self._listener.join()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             pipe.close()
+
+    def _signal(self, number: signal.Signals) -> None:
+        """Send a signal to its process, and to a JVM that it has started."""
+        with contextlib.suppress(ProcessLookupError):  # they have ended
+            os.killpg(self._process.pid, number)
 
     def _listen(self) -> None:
         assert self._process.stdout is not None

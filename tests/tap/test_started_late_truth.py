@@ -40,6 +40,9 @@ CAST: Final[dict[str, dict[str, Any]]] = {
     "librdkafka": {"library": "librdkafka", "protocol": "classic"},
     "static": {"library": "kafka-python", "protocol": "classic", "static": True},
     "newer": {"library": "librdkafka", "protocol": "consumer"},
+    "java": {"library": "java", "protocol": "classic"},
+    "java-static": {"library": "java", "protocol": "classic", "static": True},
+    "java-newer": {"library": "java", "protocol": "consumer"},
 }
 """The client of each group."""
 
