@@ -173,3 +173,52 @@ def test_the_page_names_what_may_be_forged(tmp_path: Path) -> None:
     assert now.log is not None
     assert now.log.doubts[0] == "2 lines may be forged by a client, and count for nothing:"
     assert "payments" not in page.picture.groups.entries
+
+
+_SELECTOR = "(org.apache.kafka.common.network.Selector)"
+_STRANGER = (
+    f"{TIME} INFO [SocketServer listenerType=BROKER, nodeId=1] Failed authentication with /10.0.0.9 "
+    "(channelId=10.0.0.1:9093-10.0.0.9:43244-2-0) (Unsupported SASL mechanism "
+)
+
+STRANGERS = {
+    "an open end": f"{_STRANGER}x\n{_FORGED}{LOGGER}\nx) {_SELECTOR}",
+    "two whole ends": f"{_STRANGER}x) {_SELECTOR}\n{_FORGED}{LOGGER}\n{TIME} INFO [SocketServer] x) {_SELECTOR}",
+    "a second message": f"{_STRANGER}x) {_SELECTOR}\n{_FORGED}{LOGGER}\n{_STRANGER}y) {_SELECTOR}",
+    "the forged line takes the end": f"{_STRANGER}x) {_SELECTOR}\n{_FORGED}{LOGGER} x) {_SELECTOR}",
+}
+"""What a client writes that has not logged in: the SASL mechanism that it asks for is free text."""
+
+
+@pytest.mark.parametrize("text", STRANGERS.values(), ids=STRANGERS)
+@pytest.mark.parametrize("layout", ["logger at the end", "logger in front"])
+def test_a_client_that_has_not_logged_in_makes_no_statement(text: str, layout: str) -> None:
+    """Lines up to the last one that may end its message count for nothing, and are shown; those before it count."""
+    log = f"{_HONEST}{LOGGER}\n{text}\n{_HONEST.replace('h-1', 'h-2')}{LOGGER}\n"
+    if layout == "logger in front":
+        log = log.replace(f" {_SELECTOR}", "").replace(LOGGER, "")
+    scanned = Scanned()
+    assert set(_kicked(log, scanned)) == {"honest"}
+    assert _FORGED.split("Member ", 1)[1][:30] in scanned.suspicious_lines[0].text
+
+
+def test_an_honest_stranger_makes_nothing_suspicious() -> None:
+    """One client that asks for a mechanism which the broker does not have is no reason to doubt the lines behind it."""
+    scanned = Scanned()
+    log = f"{_STRANGER}PLAIN) {_SELECTOR}\n{_HONEST}{LOGGER}\n"
+    assert (_kicked(log, scanned), scanned.suspicious) == (["honest"], 0)
+
+
+def test_an_id_with_the_words_about_a_stranger_hides_no_line() -> None:
+    """The words count where the broker writes them, and not in a group's id."""
+    scanned = Scanned()
+    log = f"{_BEGIN}Unsupported SASL mechanism x){_JOIN}{LOGGER}\n{_HONEST}{LOGGER}\n{_STRANGER}y) {_SELECTOR}\n"
+    assert (_kicked(log, scanned), scanned.suspicious) == (["honest"], 0)
+
+
+def test_a_stranger_is_followed_from_block_to_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever a block ends, the forged line is not read without the line before it."""
+    text = STRANGERS["two whole ends"]
+    for size in (64, 100, 333, 1_000):
+        monkeypatch.setattr("heartwheel.explain.scan.BLOCK_BYTES", size)
+        assert _kicked(f"{text}\n{_HONEST}{LOGGER}\n") == ["honest"]

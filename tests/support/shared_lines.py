@@ -76,3 +76,11 @@ CARRIERS: dict[str, Callable[[int, str], str]] = {
 def forged_beside(at_ms: int, *lines: str, first: str = "") -> list[str]:
     """Write a message of the coordinator that a client has broken, with its lines inside."""
     return [first or other(at_ms, CUT, ""), *lines, f"{REST} ({NAME})"]
+
+
+def strangers_beside(at_ms: int, *lines: str) -> list[str]:
+    """Write two lines of the broker about a client that has not logged in, with lines of that client between them."""
+    logger = " (org.apache.kafka.common.network.Selector)"
+    said = "Failed authentication with /10.0.0.9 (channelId=10.0.0.1:9093-10.0.0.9:4-2) (Unsupported SASL mechanism x)"
+    head = f"[{stamp(at_ms)}] INFO [SocketServer listenerType=BROKER, nodeId=1] "
+    return [f"{head}{said}{logger}", *lines, f"{head}x){logger}"]

@@ -12,6 +12,7 @@ from heartwheel.tap import own_log
 from heartwheel.tap.own_log import DISTRUST_MS
 from support.job import wait_for
 from support.request_lines import T0, fetch, heartbeat, join, line
+from support.shared_lines import strangers_beside
 from support.tap_scene import TapScene
 
 
@@ -119,6 +120,19 @@ def test_broken_message_is_seen_without_its_request(scene: TapScene, logger: str
     scene.write(*(fetch(T0 + ms) for ms in range(1_000, 4_000, 500)))
     _until(scene, T0 + 3_000)
     assert _types(scene) == ["load", "load"]
+
+
+def test_client_that_has_not_logged_in_is_seen(scene: TapScene) -> None:
+    """The SASL mechanism that it asks for is free text, logged at INFO, and no request of it is logged."""
+    scene.write(fetch(T0), fetch(T0 + 400))
+    _until(scene, T0 + 100)
+    with scene.own.open("a") as file:
+        file.write("\n".join(strangers_beside(T0 + 450)[:1]) + "\n")
+    scene.say(T0 + 500, FAILED)
+    scene.say(T0 + 600, "Unloading group metadata for g with generation 1.")
+    scene.write(*(fetch(T0 + ms) for ms in range(1_000, 4_000, 500)))
+    _until(scene, T0 + 3_000)
+    assert _types(scene) == []
 
 
 def test_expiry_is_not_told_of_a_member_that_was_accepted_later(scene: TapScene) -> None:

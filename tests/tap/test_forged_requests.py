@@ -16,7 +16,7 @@ from heartwheel.tap import shared_stream
 from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, read_records
 from support.job import wait_for
 from support.request_lines import T0, fetch, heartbeat, join, line
-from support.shared_lines import CARRIERS, forged_beside, leave
+from support.shared_lines import CARRIERS, forged_beside, leave, strangers_beside
 from support.tap_scene import TapScene
 
 
@@ -64,6 +64,20 @@ def test_leave_that_a_client_forges_is_left_out(scene: TapScene, monkeypatch: py
     assert _verdicts(scene, T0 + 19_000) == [("rebalance_completed", "")]
     assert f"{tap.figures.left_out} lines left out that a client may have written" in said_of(tap.figures)
     assert scene.topic.marks[-1].since_ms > at_ms
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_client_that_has_not_logged_in_forges_no_leave(
+    scene: TapScene, monkeypatch: pytest.MonkeyPatch, carrier: str
+) -> None:
+    """The SASL mechanism that it asks for is in no request that is logged, and its first and last line look whole."""
+    monkeypatch.setattr(shared_stream, "MESSAGE_BYTES_MAX", 1_500)
+    wrapped, at_ms = CARRIERS[carrier], T0 + 2_500
+    lines = [wrapped(at_ms, text) for text in strangers_beside(at_ms, leave(at_ms))]
+    scene.write(*_begin(wrapped), *lines, *_member(wrapped, range(3, 20)))
+    tap = scene.run(lambda: scene.topic.marks and scene.topic.marks[-1].passed_ms > T0 + 18_000)
+    assert _verdicts(scene, T0 + 19_000) == [("rebalance_completed", "")]
+    assert tap.figures.left_out > 0
 
 
 def test_time_that_a_client_forges_does_not_pass(scene: TapScene, monkeypatch: pytest.MonkeyPatch) -> None:

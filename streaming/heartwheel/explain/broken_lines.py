@@ -11,6 +11,7 @@ breaks prevents that.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from heartwheel.explain.layouts import has_logger
@@ -19,6 +20,13 @@ from heartwheel.explain.texts import end_of_sentence
 WINDOW_BYTES: Final = 192 << 10
 """How far a message is followed behind its line, bytes: Kafka takes ids of 32 KiB, and a line has up to five."""
 
+STRANGER_BYTES: Final = 64 << 10
+"""How far the text of a client that has not logged in is followed behind its line, bytes: Kafka takes 32 KiB of it, and
+a container's runtime adds to each line."""
+
+_STRANGER: Final = b"SASL mechanism"
+_QUOTED: Final = re.compile(rb"Unsupported SASL mechanism |SASL mechanism '")
+_SELECTOR: Final = b"Selector)"
 _LINES_MAX: Final = 4_096
 _LOGGER_BYTES: Final = 600
 
@@ -55,3 +63,38 @@ def end_by_sentence(text: str, window: bytes, needle: bytes) -> int:
     end = window.find(b"\n", found)
     end = len(window) if end < 0 else end
     return 0 if needle in window[begin:end] else end
+
+
+def quotes_a_stranger(line: bytes) -> bool:
+    """Return whether a line quotes a client that has not logged in: the SASL mechanism that it asks for is free text.
+
+    Kafka logs it at INFO as it is (`SaslServerAuthenticator`, `Selector`), and no request of it is logged. A client may
+    end the first line and begin the last one as the broker does. So every such line is one that may be broken.
+    """
+    return _STRANGER in line and _QUOTED.search(line) is not None
+
+
+def next_stranger(block: bytes, at: int) -> int:
+    """Return where the next line quotes a client that has not logged in; -1 if none does."""
+    while (at := block.find(_STRANGER, at)) >= 0:
+        if _QUOTED.match(block, at) or _QUOTED.match(block, max(0, at - len(b"Unsupported "))):
+            return at
+        at += 1
+    return -1
+
+
+def end_of_stranger(block: bytes, at: int) -> int:
+    """Return up to where lines may be a stranger's: the last line that may be the end of the message.
+
+    The message ends with what follows the mechanism, a bracket and the logger. Lines between two messages of the broker
+    that look like this are the broker's, or the client's; nothing tells which.
+
+    Args:
+        block: the log.
+        at: where the line ends that quotes the client.
+    """
+    begin = block.rfind(b"\n", 0, at) + 1
+    mark = _SELECTOR if _SELECTOR in block[begin:at] else b")"
+    last = block.rfind(mark, at, at + STRANGER_BYTES)
+    end = block.find(b"\n", last) if last >= 0 else at
+    return len(block) if end < 0 else end

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
-from heartwheel.explain.broken_lines import WINDOW_BYTES
+from heartwheel.explain.broken_lines import WINDOW_BYTES, end_of_stranger, next_stranger
 from heartwheel.explain.fact_reader import FactReader
 from heartwheel.explain.facts import Fact
 from heartwheel.explain.layouts import NEEDLE
@@ -68,8 +68,15 @@ def _facts_of(block: bytes, first_line: int, reader: FactReader, until: int) -> 
     at, counted, number = 0, 0, first_line
     as_numbers = b'"MESSAGE"' in block and _AS_NUMBERS.search(block) is not None
     until = block.rfind(b"\n", 0, until) + 1 if until < len(block) else until
+    stranger = next_stranger(block, 0)
     while True:
         found = _found(block, at, as_numbers=as_numbers)
+        if 0 <= stranger < at:  # it stands in a line of the coordinator, which is read as one
+            stranger = next_stranger(block, at)
+        if 0 <= stranger < min(found if found >= 0 else until, until):
+            number, counted, at = _pass_stranger(reader, block, stranger, number, counted)
+            stranger = next_stranger(block, at)
+            continue
         if not 0 <= found < until:
             return max(at, until)
         start = block.rfind(b"\n", 0, found) + 1
@@ -90,6 +97,27 @@ def _facts_of(block: bytes, first_line: int, reader: FactReader, until: int) -> 
         else:
             yield from facts
         at = min(at, len(block))
+
+
+def _pass_stranger(reader: FactReader, block: bytes, found: int, number: int, counted: int) -> tuple[int, int, int]:
+    """Note what may be the text of a client that has not logged in; return the line's number, its begin, and its end.
+
+    Args:
+        reader: of the log.
+        block: a part of it.
+        found: where a line quotes such a client.
+        number: of the line that begins at `counted`.
+        counted: see there.
+    """
+    start = block.rfind(b"\n", 0, found) + 1
+    number += block.count(b"\n", counted, start)
+    end = block.find(b"\n", found)
+    end = len(block) if end < 0 else end
+    until = end_of_stranger(block, end)
+    for count, each in enumerate(block[start:until].split(b"\n")):
+        if _NEEDLE in each:
+            reader.note_suspicious(each, number + count, number)
+    return number, start, min(until + 1, len(block))
 
 
 def _note_broken(reader: FactReader, line: bytes, number: int, behind: bytes) -> None:

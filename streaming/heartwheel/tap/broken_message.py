@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from heartwheel.explain.broken_lines import quotes_a_stranger
 from heartwheel.explain.facts import Said
 from heartwheel.explain.layouts import NEEDLE as OWN
 from heartwheel.explain.layouts import Layout
@@ -61,6 +62,8 @@ class BrokenMessage:
         raw = raw_of(line)
         if self._head is None or not raw:
             return "" if self._head is None else "a line is empty"
+        if quotes_a_stranger(raw):
+            return "a message quotes a client that has not logged in"
         if self._head.match(raw) is None:
             return "a line does not begin as those of the request logger do"
         if self._end is not None and self._end.search(raw[-_END_BYTES:]) is None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from heartwheel.explain.broken_lines import quotes_a_stranger
 from heartwheel.explain.fact_reader import FactReader
 from heartwheel.explain.facts import Fact, Said
 from heartwheel.explain.layouts import NEEDLE, Layout
@@ -80,6 +81,9 @@ class OwnLog:
         for line in lines:
             self._number += 1
             begin, at = at, at + len(line.text) + 1
+            if quotes_a_stranger(line.text):
+                words = "a message quotes a client that has not logged in, which may have broken it"
+                self.distrust(wall_ms(), f"{self._name}, byte {line.offset}: {words}")
             if _NEEDLE not in line.text:
                 continue
             if begin < clients_until:
