@@ -113,6 +113,7 @@ def test_jobs_with_curl(kafka: SenderDouble) -> None:
         for path, words in {
             "success/backup/db": "how often",
             "ping/backup/db?every=often": "every is no duration",
+            "ping/backup/db?every=100d": "every must be longer than 0 and shorter than 24 days",
             "start/backup/db?every=1d": "'every' is not known",
             "success/backup/db?every=24d&grace=1h": "coordinator.presence_max_session_timeout",
         }.items():

@@ -64,6 +64,7 @@ First steps:
     heartwheel demo              watch it work, with a broker and members of its own
     heartwheel doctor            is everything here that it needs?
     heartwheel topics --create   make the topics
+    heartwheel run               start the job
     heartwheel feed              simulate members that beat, pause and die
     heartwheel beat -- WORKER    start a worker, and beat while it lives
     heartwheel gateway           take beats over HTTP, such as curl's

@@ -116,7 +116,7 @@ def check_class_archive(settings: Settings) -> Check:
         detail = f"{file} is not loaded: it, or its folder, can be changed by others than this user and root"
         return Check(name, Status.WARN, detail, f"chmod go-w {file.parent} {file}, or make it again: make classes")
     hint = "make classes, or: python -m heartwheel.broker.jars spark | xargs python -m heartwheel.spark.class_archive"
-    return Check(name, Status.SKIPPED, "none of this Python, Java and jars: a start takes longer than it need", hint)
+    return Check(name, Status.SKIPPED, "none of this Python, Java and jars: the job starts slower without it", hint)
 
 
 def check_private_files(settings: Settings) -> Iterator[Check]:

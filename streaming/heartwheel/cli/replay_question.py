@@ -48,7 +48,7 @@ def read_question(what_if: str, *, whole: bool) -> Question:
     if not whole:
         raise typer.BadParameter("it looks at a whole log, so it goes with no snapshot", param_hint="--what-if")
     try:
-        values_ms = [parse_duration_ms(int(value) if value.isdecimal() else value) for value in _split(values)]
+        values_ms = [parse_duration_ms(value) for value in _split(values)]
     except ValueError as error:
         raise typer.BadParameter(f"{values}: each {error}", param_hint="--what-if") from None
     if min(values_ms) < 1:

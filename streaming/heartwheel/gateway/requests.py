@@ -153,8 +153,8 @@ def _session_of(name: str, given: Mapping[str, str]) -> int | None:
 def _duration_ms(name: str, text: str) -> int:
     try:
         duration_ms = parse_duration_ms(text)
-        if 0 < duration_ms < 2**31:
-            return duration_ms
     except ValueError:
-        pass
-    raise RequestError(400, f"{name} is no duration", f"write {name}=30s")
+        raise RequestError(400, f"{name} is no duration", f"write {name}=30s") from None
+    if not 0 < duration_ms < 2**31:
+        raise RequestError(400, f"{name} must be longer than 0 and shorter than 24 days", f"write {name}=30s")
+    return duration_ms
