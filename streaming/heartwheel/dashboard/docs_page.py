@@ -7,16 +7,15 @@ from functools import cache
 from html import escape
 from importlib import resources
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Final
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-import heartwheel
 from heartwheel.dashboard.openapi import openapi
 
-_TROUBLESHOOTING: Final = "troubleshooting.md"
+_TROUBLESHOOTING: Final = resources.files("heartwheel.dashboard") / "troubleshooting.md"
+"""In a checkout a link to the documentation's page, in a wheel a copy of it."""
 
 
 @cache
@@ -46,7 +45,7 @@ def troubleshooting_page(base: str) -> str:
         base: what stands before each path.
     """
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens = parser.parse(_troubleshooting_text())
+    tokens = parser.parse(_TROUBLESHOOTING.read_text(encoding="utf-8"))
     for token, following in pairwise(tokens):
         if token.type == "heading_open":
             token.attrSet("id", _anchor(following.content))
@@ -54,13 +53,6 @@ def troubleshooting_page(base: str) -> str:
             _keep_within(child)
     body = parser.renderer.render(tokens, parser.options, {})
     return _page(base, "troubleshooting", f'<p>Back to <a href="{base}/">the dashboard</a>.</p>{body}')
-
-
-def _troubleshooting_text() -> str:
-    """Read the page: in a wheel it lies beside this module, in a checkout it is where it is written."""
-    packed = resources.files("heartwheel.dashboard") / _TROUBLESHOOTING
-    file = packed if packed.is_file() else Path(heartwheel.__file__).parents[2] / "docs" / _TROUBLESHOOTING
-    return file.read_text(encoding="utf-8")
 
 
 def _anchor(heading: str) -> str:
