@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import gc
+import weakref
 from collections import defaultdict
 from itertools import pairwise
 from unittest import mock
@@ -202,6 +204,24 @@ def test_ticks_are_passed_over(value: bytes) -> None:
     assert len(packer._decoder._table) == 1
     with pytest.raises(TickError):
         decode_event(value)
+
+
+@pytest.mark.parametrize(
+    "value", [b"{", b"[]", b'{"type":"tick","run":"r","mono_ms":7}', b'{"type":"consumer_group_heartbeat"}']
+)
+def test_what_is_no_event_keeps_no_frame_of_records(value: bytes) -> None:
+    """Nothing of a frame with ticks and bad records waits for the garbage collector, which arrays do not start."""
+    log = LogBuilder()
+    log.add(5, value)
+    packer = Packer("t", 1)
+    released = weakref.ref(packer)
+    gc.disable()
+    try:
+        _pack(packer, log)
+        del packer
+        assert released() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("frame_bytes", [FRAME_BYTES_MAX, 4_000])

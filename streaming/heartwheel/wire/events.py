@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b as _blake2b
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final, Self, TypeVar
 
 import msgspec
 
@@ -168,6 +168,15 @@ class RejectedError(ValueError):
         self.cause = cause
         self.detail = detail if len(detail) <= DETAIL_CHARS_MAX else f"{detail[:DETAIL_CHARS_MAX]} ..."
 
+    def without_frames(self) -> Self:
+        """Return the error itself, without its traceback and the error before it: an error that is kept as a value.
+
+        Their frames hold every local variable up the stack, also the list that the error is put into. In such a cycle
+        all of a frame of records would wait for the garbage collector, which big arrays do not start.
+        """
+        self.__traceback__ = self.__context__ = None
+        return self
+
 
 class TickError(RejectedError):
     """Tell that a record is a tick or a mark: no event, and no reject. Whoever counts rejects passes over it."""
@@ -232,7 +241,7 @@ def _event_or_error(value: bytes, size_max: int) -> Event | RejectedError:
     try:
         return decode_event(value, size_max=size_max)
     except RejectedError as error:
-        return error
+        return error.without_frames()
 
 
 def decode_value(value: bytes | None, decode: Callable[[bytes], T], *, size_max: int) -> T:

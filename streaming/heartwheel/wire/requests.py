@@ -80,7 +80,7 @@ def _heartbeat_or_error(value: bytes, size_max: int) -> GroupHeartbeat | Rejecte
     try:
         return decode_group_heartbeat(value, size_max=size_max)
     except RejectedError as error:
-        return error
+        return error.without_frames()
 
 
 def decode_accepted_request(value: bytes) -> Request:
