@@ -503,7 +503,7 @@ MUTANTS: Final = (
     Mutant(
         "a join that was refused tells how long those of the group may wait",
         f"{_ENGINE}/tap/holds.py",
-        "        if error in _LET_IN:\n",
+        "        if code_of(answered) in FROM_MEMBERS:\n",
         "        if error:\n",
         "P2",
         "tests/tap/test_holds.py::test_timeout_of_a_join_counts_if_it_was_let_in",

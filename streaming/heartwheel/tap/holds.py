@@ -17,8 +17,16 @@ import msgspec
 
 from heartwheel.explain.facts import Fact, Said
 from heartwheel.tap.request_log import Answered
-from heartwheel.tap.requests import MEMBER_ID_REQUIRED, NO_ERROR, REBALANCE_IN_PROGRESS, error_of, group_of
+from heartwheel.tap.requests import (
+    MEMBER_ID_REQUIRED,
+    NO_ERROR,
+    REBALANCE_IN_PROGRESS,
+    code_of,
+    error_of,
+    group_of,
+)
 from heartwheel.tap.settling import SETTLE_MS
+from heartwheel.wire.events import FROM_MEMBERS
 from heartwheel.wire.passed_on import HELD_BYTES_MAX, HELD_MAX
 
 _JOIN, _HEARTBEAT, _SYNC, _CONSUMER_HEARTBEAT = 11, 12, 14, 68
@@ -35,9 +43,6 @@ _GROUPS_BYTES_MAX: Final = 4 * 1024 * 1024
 
 _STRANGERS_MAX: Final = 10_000
 """With how many holds no further one begins in a group of which no member is known."""
-
-_LET_IN: Final = frozenset({NO_ERROR, REBALANCE_IN_PROGRESS})
-"""What the coordinator answers to members alone."""
 
 _BEGINS: Final = frozenset({Said.TRIGGER})
 _ENDS: Final = frozenset({Said.STABILIZED, Said.EMPTY})
@@ -82,7 +87,7 @@ class Holds:
             self._end(group_id, answered.logged_ms, answered.arrived_ms)
         if answered.api not in _CLASSIC:
             return
-        if error in _LET_IN:
+        if code_of(answered) in FROM_MEMBERS:
             told_ms = answered.request.get("rebalanceTimeoutMs") if answered.api == _JOIN else 0
             self._note_members(group_id, int(told_ms or 0))
         if error in (REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED):
