@@ -162,7 +162,7 @@ def test_the_command_reads_files_and_logs(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_it_ends_where_the_engine_has_decided(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest row of each shard counts, and of these the one that is furthest behind; no row leaves it open."""
+    """The newest row of each shard counts, and of these the one that is furthest behind; without rows it is the logs' end."""
     of = {0: [T0, T0 + 9_000], 1: [T0 + 5_000], 2: [-1]}
     rows = [
         msgspec.structs.replace(status(shard, batch_ms=T0 + i), clock_ms=ms)
@@ -174,6 +174,7 @@ def test_it_ends_where_the_engine_has_decided(monkeypatch: pytest.MonkeyPatch) -
         return [SimpleNamespace(value=msgspec.json.encode(row)) for row in rows]
 
     monkeypatch.setattr(readback, "read_topic", read_topic)
-    assert _decided_ms(Settings(), None) == T0 + 5_000
+    assert _decided_ms(Settings(), None, TO_MS) == T0 + 5_000
+    assert _decided_ms(Settings(), None, T0 + 4_000) == T0 + 4_000
     rows.clear()
-    assert _decided_ms(Settings(), None) > TO_MS
+    assert _decided_ms(Settings(), None, TO_MS) == TO_MS

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 T = TypeVar("T")
-
-_FOREVER_MS: Final = 253_402_300_799_999
 
 
 def audit_broker_log(
@@ -87,17 +85,18 @@ def audit_broker_log(
         events,
         groups={row.group_id for row in rows},
         from_ms=max(scanned.first_ms, begin_ms),
-        to_ms=min(scanned.last_ms, _decided_ms(settings, expirations)),
+        to_ms=_decided_ms(settings, expirations, scanned.last_ms),
         tolerance_ms=tolerance_ms,
     )
     _show(report, examples=examples, as_json=as_json)
     return report.ok
 
 
-def _decided_ms(settings: Settings, file: Path | None) -> int:
+def _decided_ms(settings: Settings, file: Path | None, end_ms: int) -> int:
     """Return up to when the engine has decided, epoch ms, by the status row of the shard that is furthest behind.
 
-    Without status rows, or with a file of rows in place of the topics, the logs alone say where to end.
+    That is at most `end_ms`, the end of the logs; and it is that end without status rows, or with a file of rows in
+    place of the topics.
     """
     from heartwheel.wire.status import StatusRow
 
@@ -106,7 +105,7 @@ def _decided_ms(settings: Settings, file: Path | None) -> int:
     for row in rows:
         if row.shard not in newest or row.batch_ms >= newest[row.shard].batch_ms:
             newest[row.shard] = row
-    return min((row.clock_ms for row in newest.values() if row.clock_ms >= 0), default=_FOREVER_MS)
+    return min([end_ms, *(row.clock_ms for row in newest.values() if row.clock_ms >= 0)])
 
 
 def _rows(settings: Settings, topic: str, file: Path | None, kind: type[T]) -> Iterator[T]:
