@@ -80,9 +80,9 @@ class Picture:
         self.log = ""
         """What was read of brokers' logs, in a sentence, if these feed it in place of the engine's topics."""
         self.log_report: LogReport | None = None
+        """What brokers' logs say of all groups together."""
         self.log_tells = False
         """Whether a line of a coordinator was read in that log."""
-        """What brokers' logs say of all groups together."""
         self.rejects: Counter[str] = Counter()
         """Rejected records by cause, as far as the rejects topic was read."""
         self.triggers_total = 0
