@@ -13,11 +13,14 @@ from heartwheel.cli.tap import said_of
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.shard import Shard, ShardLimits
 from heartwheel.tap import shared_stream
+from heartwheel.tap.tap import Tap
 from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, read_records
 from support.job import wait_for
 from support.request_lines import T0, fetch, heartbeat, join, line
 from support.shared_lines import CARRIERS, forged_beside, leave, strangers_beside
 from support.tap_scene import TapScene
+
+FORGED_MS = T0 + 2_500
 
 
 @pytest.fixture
@@ -53,17 +56,32 @@ def _begin(wrapped: Callable[[int, str], str]) -> list[str]:
     return [wrapped(T0, join(T0)), wrapped(T0 + 10, synced), *_member(wrapped, (1, 2))]
 
 
-@pytest.mark.parametrize("carrier", CARRIERS)
-def test_leave_that_a_client_forges_is_left_out(scene: TapScene, monkeypatch: pytest.MonkeyPatch, carrier: str) -> None:
-    """A group id with line breaks says that a member of another group has left: it is counted, and nobody leaves."""
+def _tap_with_a_leave(
+    scene: TapScene, monkeypatch: pytest.MonkeyPatch, carrier: str, forge: Callable[..., list[str]]
+) -> Tap:
+    """Tap the log of a group whose member lives, with a forged leave among its heartbeats: nobody leaves.
+
+    Args:
+        scene: logs and a topic.
+        monkeypatch: shortens the longest message.
+        carrier: what writes the lines of the request logger, by its name in `CARRIERS`.
+        forge: makes the lines of a request that carries the leave.
+    """
     monkeypatch.setattr(shared_stream, "MESSAGE_BYTES_MAX", 1_500)
-    wrapped, at_ms = CARRIERS[carrier], T0 + 2_500
-    lines = [wrapped(at_ms, text) for text in forged_beside(at_ms, leave(at_ms))]
+    wrapped = CARRIERS[carrier]
+    lines = [wrapped(FORGED_MS, text) for text in forge(FORGED_MS, leave(FORGED_MS))]
     scene.write(*_begin(wrapped), *lines, *_member(wrapped, range(3, 20)))
     tap = scene.run(lambda: scene.topic.marks and scene.topic.marks[-1].passed_ms > T0 + 18_000)
     assert _verdicts(scene, T0 + 19_000) == [("rebalance_completed", "")]
+    return tap
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_leave_that_a_client_forges_is_left_out(scene: TapScene, monkeypatch: pytest.MonkeyPatch, carrier: str) -> None:
+    """A group id with line breaks says that a member of another group has left: it is counted, and nobody leaves."""
+    tap = _tap_with_a_leave(scene, monkeypatch, carrier, forged_beside)
     assert f"{tap.figures.left_out} lines left out that a client may have written" in said_of(tap.figures)
-    assert scene.topic.marks[-1].since_ms > at_ms
+    assert scene.topic.marks[-1].since_ms > FORGED_MS
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)
@@ -71,12 +89,7 @@ def test_client_that_has_not_logged_in_forges_no_leave(
     scene: TapScene, monkeypatch: pytest.MonkeyPatch, carrier: str
 ) -> None:
     """The SASL mechanism that it asks for is in no request that is logged, and its first and last line look whole."""
-    monkeypatch.setattr(shared_stream, "MESSAGE_BYTES_MAX", 1_500)
-    wrapped, at_ms = CARRIERS[carrier], T0 + 2_500
-    lines = [wrapped(at_ms, text) for text in strangers_beside(at_ms, leave(at_ms))]
-    scene.write(*_begin(wrapped), *lines, *_member(wrapped, range(3, 20)))
-    tap = scene.run(lambda: scene.topic.marks and scene.topic.marks[-1].passed_ms > T0 + 18_000)
-    assert _verdicts(scene, T0 + 19_000) == [("rebalance_completed", "")]
+    tap = _tap_with_a_leave(scene, monkeypatch, carrier, strangers_beside)
     assert tap.figures.left_out > 0
 
 
