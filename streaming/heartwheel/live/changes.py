@@ -31,6 +31,9 @@ def cause_words(row: TriggerRow) -> str:
         return "no members left"
     if row.type in _OF_TYPE:
         return _OF_TYPE[row.type]
+    if row.cause == Cause.JOIN_TIMEOUT:
+        # The first join phase of a group ends so, too, after the initial delay, and then nobody was late.
+        return "not all members joined in time" if row.removed_count else "the wait for members is over"
     cause = row.cause or "cause not known"
     spaced = cause.replace("_", " ")
     if row.group_kind in EPOCH_KINDS:
