@@ -35,7 +35,7 @@ def _end(log: LogBuilder) -> int:
 
 def _is_clean(report: Report, run: Run) -> None:
     assert report.faults == {}, report.findings
-    assert (report.confirmed, report.early) == (len({each.row.id for each in run.written}), 0)
+    assert (report.confirmed, report.pending) == (len({each.row.id for each in run.written}), 0)
 
 
 @given(st.one_of(heartbeat_logs(), beating_logs()), st.data())

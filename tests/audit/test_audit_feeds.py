@@ -66,7 +66,7 @@ def _audit(run: Run, *, rows_first: bool = False, cut: int | None = None, **fiel
 
 def _is_confirmed(run: Run, **how: Any) -> list[tuple[str, int]]:
     report = _audit(run, **how)
-    assert (report.faults, report.confirmed, report.early) == ({}, len(run.written), 0), report.findings
+    assert (report.faults, report.confirmed, report.pending) == ({}, len(run.written), 0), report.findings
     rows = [each.row for each in run.written if isinstance(each.row, ExpirationRow)]
     return sorted((row.member_id, row.deadline_ms - T0) for row in rows)
 

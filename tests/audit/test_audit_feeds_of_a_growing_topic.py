@@ -46,7 +46,7 @@ def _expired(log: LogBuilder, records: Sequence[Record] | None = None) -> list[t
         audit.event(record.append_ms, record.partition, record.offset, record.value)
     run.write_to(audit)
     report = audit.finish()
-    assert (report.faults, report.confirmed, report.early) == ({}, len(run.written), 0), report.findings
+    assert (report.faults, report.confirmed, report.pending) == ({}, len(run.written), 0), report.findings
     rows = [each.row for each in run.written if isinstance(each.row, ExpirationRow)]
     return [(row.member_id, row.deadline_ms - T0) for row in rows]
 

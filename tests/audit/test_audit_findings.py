@@ -296,7 +296,7 @@ def test_what_is_after_the_clock_is_too_early_to_say() -> None:
         min(each.row.deadline_ms if isinstance(each.row, ExpirationRow) else each.row.time_ms for each in after) - 1
     )
     report = run.audit()
-    assert (report.faults, report.derived > report.confirmed, report.early > 0) == ({}, True, True)
+    assert (report.faults, report.derived > report.confirmed, report.pending > 0) == ({}, True, True)
 
 
 def test_a_verdict_in_the_tick_of_the_clock_is_too_early_to_say() -> None:

@@ -255,7 +255,7 @@ def test_keys_are_hashed_as_by_kafka(key: str) -> None:
 
 
 def test_a_clock_caps_what_is_due() -> None:
-    """What the log shows and the job had not decided by then is early, not missed."""
+    """What the log shows and the job had not decided by then is pending, not missed."""
     log = TimedLog()
     log.beats("a", 0)
     log.tick(20_000)
@@ -268,7 +268,7 @@ def test_a_clock_caps_what_is_due() -> None:
 
 
 def test_a_moment_is_rounded_up_to_the_tick_of_the_wheel() -> None:
-    """The job notices a deadline at the end of its tick of the wheel: until then it is early."""
+    """The job notices a deadline at the end of its tick of the wheel: until then it is pending."""
     config = msgspec.structs.replace(CONFIG, tick_ms=100)
     for at_ms, due in ((SESSION_MS + 50, False), (SESSION_MS + 101, True)):
         log = TimedLog()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,24 @@ def test_clean_files_exit_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert _audit(tmp_path, "--until", str(CLOCK_MS), "--json") == 0
     report = _report(capsys)
     assert (report["ok"], report["faults"], report["confirmed"]) == (True, {}, len(CLEAN.written))
+
+
+def test_what_is_after_the_end_is_pending(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is due after the time that is judged is neither missed nor called early."""
+    run = copy.copy(CLEAN)
+    last_ms = max(each.row.detected_ms for each in run.written)
+    run.written = [each for each in run.written if each.row.detected_ms < last_ms]
+    _write(tmp_path, run)
+    unwritten = [each.row for each in CLEAN.written if each.row.detected_ms == last_ms]
+    first_ms = min(row.deadline_ms if isinstance(row, ExpirationRow) else row.time_ms for row in unwritten)
+    until = ("--until", str(first_ms - 1))
+    assert _audit(tmp_path, *until, "--json") == 0
+    pending = _report(capsys)["pending"]
+    assert _audit(tmp_path, *until) == 0
+    shown = capsys.readouterr().out
+    assert pending > 0
+    assert [line.split() for line in shown.splitlines() if line.startswith("pending")] == [["pending", str(pending)]]
+    assert "early" not in shown
 
 
 def test_a_fault_exits_1_and_is_named_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

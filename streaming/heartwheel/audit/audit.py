@@ -243,11 +243,11 @@ class Audit:
             lambda group_id: min(timeline.settled_ms(group_id), most),
             lambda group_id: most if timeline.is_fed(group_id) else NEVER,
         )
-        early: list[int] = []
-        self._rejects.finish(clock_ms, early)
+        pending: list[int] = []
+        self._rejects.finish(clock_ms, pending)
         for late in state.pace.rest():
             self._note_late(late)
-        return report_of(state, clock_ms, early=len(early))
+        return report_of(state, clock_ms, pending=len(pending))
 
     # Inside
 

@@ -75,7 +75,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         written: rows of the topics of verdicts that were read, repetitions included.
         confirmed: verdicts that were written as they were derived.
         repeated: rows that came again just as they were: at least once is what is promised.
-        early: rows and derived verdicts after the clock, or after the time of their group: too early to say.
+        pending: rows and derived verdicts after the clock, or after the time of their group: a later audit judges them.
         unjudged: rows about groups whose beginning is not in the log, or that are older than what is remembered.
         unsettled: findings about groups whose order nothing promises: with records in several partitions, or of which a
             feed said something too late.
@@ -95,7 +95,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     written: int
     confirmed: int
     repeated: int
-    early: int
+    pending: int
     unjudged: int
     unsettled: int
     ticks: int

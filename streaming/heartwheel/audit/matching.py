@@ -115,11 +115,11 @@ class Matcher:
             if time_of(written) <= due_ms(written.group_id):
                 self._judge_open(id_)
             else:
-                self._count("early", len(rows))
+                self._count("pending", len(rows))
         for id_, verdict in state.derived.items():
             noticed_ms = -(-verdict.time_ms // tick) * tick
             if noticed_ms > due_ms(verdict.group_id) or verdict.ready_ms > known_ms(verdict.group_id):
-                self._count("early")
+                self._count("pending")
             elif key_of(id_) not in state.excused:
                 self._find_missed(verdict)
 

@@ -113,12 +113,12 @@ class Rejects:
             words = f"heartbeats {partition}@{offset}: it says {reject.cause}, the log {cause}"
             _note(self._state.ledger, FindingKind.REJECT_FORGED, reject, words)
 
-    def finish(self, clock_ms: int | None, early: list[int]) -> None:
+    def finish(self, clock_ms: int | None, pending: list[int]) -> None:
         """Judge what is left: records without a reject, and rejects without a record.
 
         Args:
             clock_ms: up to when the job has read everything, epoch ms; `None` if it has read all.
-            early: takes the append times of what is too early to say.
+            pending: takes the append times of those that cannot be judged yet.
         """
         clock_ms = NEVER if clock_ms is None else clock_ms
         sources = {source.number: source.partition for source in self._state.sources}
@@ -130,7 +130,7 @@ class Rejects:
         for partition, expected in self._state.expected_rejects.items():
             for offset, reject in expected.items():
                 if reject.append_ms > clock_ms:
-                    early.append(reject.append_ms)
+                    pending.append(reject.append_ms)
                 elif not self._is_stray(reject):
                     self._state.ledger.add(
                         FindingKind.REJECT_MISSING, topic="heartbeats", partition=partition, offset=offset,
@@ -140,7 +140,7 @@ class Rejects:
         for partition, rejects in self._state.open_rejects.items():
             for offset, reject in rejects.items():
                 if reject.append_ms > clock_ms or (partition, offset) in waiting:
-                    early.append(reject.append_ms)
+                    pending.append(reject.append_ms)
                 elif self._is_beyond_the_log(partition, offset, reject):
                     continue
                 elif not self._is_stray(reject):

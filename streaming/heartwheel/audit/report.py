@@ -6,13 +6,13 @@ from heartwheel.audit.findings import FindingKind, Report
 from heartwheel.audit.state import State
 
 
-def report_of(state: State, clock_ms: int | None, *, early: int) -> Report:
+def report_of(state: State, clock_ms: int | None, *, pending: int) -> Report:
     """Make the report.
 
     Args:
         state: after everything that is due was judged.
         clock_ms: up to when that is, epoch ms; `None` if the whole log was read.
-        early: rejects that are too early to judge.
+        pending: rejects that cannot be judged yet.
     """
     counts, faults = state.counts, state.ledger.counts
     return Report(
@@ -23,7 +23,7 @@ def report_of(state: State, clock_ms: int | None, *, early: int) -> Report:
         written=counts.get("written", 0),
         confirmed=counts.get("confirmed", 0),
         repeated=counts.get("repeated", 0),
-        early=counts.get("early", 0) + early,
+        pending=counts.get("pending", 0) + pending,
         unjudged=counts.get("unjudged", 0),
         unsettled=state.ledger.unsettled,
         ticks=counts.get("ticks", 0),

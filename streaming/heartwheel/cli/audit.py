@@ -194,7 +194,7 @@ _FIGURES: Final = (
     "written",
     "confirmed",
     "repeated",
-    "early",
+    "pending",
     "unjudged",
     "unsettled",
 )
