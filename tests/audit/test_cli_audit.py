@@ -13,6 +13,7 @@ import pytest
 from audit.engine_runs import SETTINGS, Run, engine_run
 from audit.rich_log import CONFIG, T0, rich_log
 from heartwheel.cli.app import run as heartwheel
+from heartwheel.cli.audit import _show
 from heartwheel.wire.verdicts import ExpirationRow
 
 CLOCK_MS = T0 + 32_000
@@ -63,6 +64,15 @@ def test_clean_files_exit_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert _audit(tmp_path, "--until", str(CLOCK_MS), "--json") == 0
     report = _report(capsys)
     assert (report["ok"], report["faults"], report["confirmed"]) == (True, {}, len(CLEAN.written))
+
+
+def test_what_the_job_did_not_read_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Records that are too large to unpack, and skipped ones, are named with their number; one is a record."""
+    report = CLEAN.audit()
+    _show(msgspec.structs.replace(report, unread=1, skipped=2_000), as_json=False)
+    first, second, *_ = capsys.readouterr().err.splitlines()
+    assert first.startswith("1 record not read, being too large to unpack")
+    assert second == "2,000 records left out, as heartwheel skip made the job do"
 
 
 def test_what_is_after_the_end_is_pending(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,7 +157,7 @@ def test_plain_lines_of_replay_are_read_too(tmp_path: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--heartbeats", "x"], "files go together"),
+        (["--heartbeats", "x"], "are read together"),
         (["--late", "soon"], "--late"),
         (["--allow-late", "10..5"], "FROM..TO"),
         (["--set", "engine.shards=0"], "engine.shards"),

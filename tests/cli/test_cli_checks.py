@@ -62,7 +62,9 @@ def test_new_checkpoint_is_fine(settings: Settings) -> None:
 
 def test_own_checkpoint_is_fine(settings: Settings) -> None:
     """A checkpoint of this format, number of shards and topic is accepted."""
-    assert owned_by(settings, owner()).status is Status.OK
+    found = owned_by(settings, owner())
+    assert found.status is Status.OK
+    assert found.detail.endswith("has format 4 and 8 shards")
 
 
 @pytest.mark.parametrize(

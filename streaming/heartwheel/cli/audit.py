@@ -181,7 +181,10 @@ def _files(*paths: Path | None) -> dict[Source, Path]:
     files = {source: path for source, path in zip(_ORDER, paths, strict=True) if path is not None}
     missing = [f"--{name}" for name in _ORDER[:3] if name not in files]
     if files and missing:
-        raise typer.BadParameter("files go together", param_hint=" ".join(missing))
+        raise typer.BadParameter(
+            "is missing: the files of heartbeats, expirations and triggers are read together",
+            param_hint=" ".join(missing),
+        )
     return {Source(name): path for name, path in files.items()}
 
 
@@ -278,12 +281,12 @@ def _show(report: Report, *, as_json: bool) -> None:
 
 def _warn(report: Report) -> None:
     if report.unread:
-        words = f"{count(report.unread, 'record')} unpacking to too much went unread: what the job says there counts"
+        words = (
+            f"{count(report.unread, 'record')} not read, being too large to unpack; what the job says of it is believed"
+        )
         stderr().print(words, markup=False)
     if report.skipped:
-        stderr().print(
-            f"{count(report.skipped, 'record')} passed over by heartwheel skip, keeping nobody alive", markup=False
-        )
+        stderr().print(f"{count(report.skipped, 'record')} left out, as heartwheel skip made the job do", markup=False)
     if report.ok:
         nothing = "nothing was derived" if not report.derived else "everything that was written is what the log says"
         stderr().print(f"clean: {nothing}", markup=False)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from heartwheel.errors import HeartwheelError
+from heartwheel.phrases import count
 from heartwheel.private import is_trustworthy
 from heartwheel.settings import Settings, format_size
 
@@ -135,7 +136,7 @@ def check_private_files(settings: Settings) -> Iterator[Check]:
                 detail = f"{file} can be read or changed by others (mode {stat.S_IMODE(mode):04o})"
                 yield Check(name, Status.WARN, detail, f"chmod 600 {file}")
             else:
-                yield Check(name, Status.OK, f"{file} is kept from others")
+                yield Check(name, Status.OK, f"{file} cannot be read or changed by others")
 
 
 def check_checkpoint(settings: Settings) -> Check:
@@ -165,7 +166,9 @@ def check_checkpoint(settings: Settings) -> Check:
         return Check("checkpoint", Status.BAD, f"{existing} cannot be written", "set checkpoint.location")
     if manifest is None:
         return Check("checkpoint", Status.OK, f"{location} is new and can be written")
-    return Check("checkpoint", Status.OK, f"{location} has format {manifest.format} and shards: {manifest.shards}")
+    return Check(
+        "checkpoint", Status.OK, f"{location} has format {manifest.format} and {count(manifest.shards, 'shard')}"
+    )
 
 
 def check_memory(settings: Settings, meminfo: Path = Path("/proc/meminfo")) -> Check:
@@ -173,7 +176,7 @@ def check_memory(settings: Settings, meminfo: Path = Path("/proc/meminfo")) -> C
     wanted = settings.spark.driver_memory_bytes
     match = re.search(r"^MemAvailable:\s+(\d+) kB", meminfo.read_text(), re.MULTILINE) if meminfo.exists() else None
     if match is None:
-        return Check("memory", Status.SKIPPED, "this system does not tell how much is free")
+        return Check("memory", Status.SKIPPED, "this system does not say how much is free")
     free = int(match[1]) * 1024
     detail = f"{free / 2**30:.1f} GiB free, the driver may take {format_size(wanted)}"
     if free < wanted:

@@ -86,7 +86,7 @@ def say_what_was_read(scanned: Scanned, *, unknown: bool) -> None:
     if scanned.untimed:
         say.print(f"{count(scanned.untimed, 'line')} without a time took that of the line before", markup=False)
     if scanned.too_long:
-        say.print(f"left out: {count(scanned.too_long, 'line')} over 64 MiB", markup=False)
+        say.print(f"{count(scanned.too_long, 'line')} of more than 64 MiB left out", markup=False)
     for doubt in scanned.doubts():
         say.print(plain(doubt), markup=False, soft_wrap=True)
     if scanned.unknown_lines and not unknown:

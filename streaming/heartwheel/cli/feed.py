@@ -52,7 +52,7 @@ def _duration(text: str) -> int:
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     if duration_ms <= 0:
-        raise typer.BadParameter("must be longer than nothing")
+        raise typer.BadParameter("must be longer than 0")
     return duration_ms
 
 
@@ -106,7 +106,7 @@ def _require_topic(settings: Settings) -> None:
 
     topic, bootstrap = settings.kafka.topics.heartbeats, settings.kafka.bootstrap_servers
     if topic not in describe_topics(bootstrap, [topic], properties=settings.kafka.client):
-        raise HeartwheelError(f"the topic {topic} is not at {bootstrap}", hint="heartwheel topics --create")
+        raise HeartwheelError(f"Kafka at {bootstrap} has no topic {topic}", hint="heartwheel topics --create")
 
 
 def _run(settings: Settings, plan: FeedPlan, truth: Path) -> Summary:
@@ -123,7 +123,7 @@ def _run(settings: Settings, plan: FeedPlan, truth: Path) -> Summary:
     stderr().print(
         f"feeding {phrases.count(plan.members, 'member')} of {phrases.count(plan.groups, 'group')} "
         f"to {kafka.topics.heartbeats}, "
-        f"heartbeats a second: {plan.beats_per_s:.0f}; Ctrl-C ends it",
+        f"{phrases.count(round(plan.beats_per_s), 'heartbeat')} a second; Ctrl-C ends it",
         markup=False,
     )
     with ThreadPoolExecutor(1) as pool:

@@ -119,7 +119,7 @@ def replay(
         _print(run.settle(until) if until is not None else [])
         write_file(snapshot_out, run.snapshot())
         stderr().print(
-            f"held in {snapshot_out} until the rest of the log is read: {count(run.waiting, 'verdict')}", markup=False
+            f"{count(run.waiting, 'verdict')} kept in {snapshot_out} until the rest of the log is read", markup=False
         )
     else:
         _print(run.finish(end_ms))

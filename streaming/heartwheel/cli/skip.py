@@ -69,7 +69,7 @@ def _skip(settings: Settings, topic: str, partition: int, offset: int, to: int |
     from heartwheel.spark.skip import Skip, SkipError
 
     if not 0 < len(reason.strip()) <= _REASON_CHARS_MAX:
-        raise SkipError(f"the reason has {len(reason.strip())} characters, 1 to {_REASON_CHARS_MAX} are wanted")
+        raise SkipError(f"the reason must have 1 to {_REASON_CHARS_MAX} characters, and has {len(reason.strip())}")
     kafka = settings.kafka
     found = look_at(kafka.bootstrap_servers, topic, partition, offset, properties=kafka.client)
     if found is None:
@@ -77,7 +77,7 @@ def _skip(settings: Settings, topic: str, partition: int, offset: int, to: int |
     last = found.last_offset if to is None else to
     if found.oversized is not None and last < found.last_offset:
         raise SkipError(
-            f"offsets {offset} to {last} end inside of what can only be passed over as a whole: {found.oversized}",
+            f"offsets {offset} to {last} end inside a record batch, to be skipped as a whole: {found.oversized}",
             hint=f"--to {found.last_offset}",
         )
     return Skip(partition=partition, first=offset, last=last, append_ms=found.append_ms, reason=reason.strip())

@@ -88,7 +88,7 @@ def tap(
             echo = stack.enter_context(Echo(cluster, broker_id, properties=settings.kafka.client, token=running.token))
         else:
             stderr().print("no --broker-id: while nobody sends the broker anything, no time passes", markup=False)
-            guess = "no --broker-id: sessions of consumer, share and streams groups are guessed: those of [coordinator]"
+            guess = "no --broker-id: session timeouts of consumer, share and streams groups are those of [coordinator]"
             stderr().print(guess, markup=False)
         if broker_log is None:
             doubt = "no --broker-log: a member that joins again unasked, while all others of its group are silent,"
@@ -119,7 +119,7 @@ def _say(running: Tap, echo: Echo | None, coordinator: Mapping[str, Any], ended:
     while not ended.wait(_LOOK_S):
         found = [] if echo is None else differences(coordinator, echo.rules)
         for words in found if found != different else ():
-            stderr().print(f"{words}: verdicts would be by other rules than Kafka's", markup=False)
+            stderr().print(f"{words}: verdicts would follow other rules than Kafka's", markup=False)
         different = found
         warning = "" if echo is None else warning_of(echo.level, echo.trouble)
         if warning != warned and warning:

@@ -30,7 +30,7 @@ def check_request_logs(settings: Settings) -> Check:
             brokers = [int(broker["broker_id"]) for broker in admin.describe_cluster()["brokers"]]
             levels = {broker: logger_level(admin, broker) for broker in brokers}
     except (KafkaUnreachableError, KafkaRefusedError) as error:
-        return Check(NAME, Status.SKIPPED, f"not to be seen: {error}")
+        return Check(NAME, Status.SKIPPED, f"it could not be checked: {error}")
     return rate_request_logs(levels, feeds=settings.engine.feeds)
 
 

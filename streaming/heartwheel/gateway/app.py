@@ -21,6 +21,7 @@ from heartwheel.http_server.guard import PATH_BYTES_MAX, QUERY_BYTES_MAX
 from heartwheel.http_server.hosts import Hosts, host_of
 from heartwheel.http_server.peers import client_of, header
 from heartwheel.http_server.problems import Problem, RequestError
+from heartwheel.phrases import count
 
 BODY_S: Final = 10.0
 """How long a body may take to come, seconds."""
@@ -182,7 +183,7 @@ class GatewayApp:
         self._records.labels("accepted").inc(batch.acknowledged)
         if batch.unknown:
             self._records.labels("unknown").inc(batch.unknown)
-            error = f"records that Kafka acknowledged: {batch.acknowledged} of {len(records)}"
+            error = f"Kafka acknowledged {batch.acknowledged:,} of {count(len(records), 'record')}"
             raise RequestError(503, error, "send all of it again", retry_s=_RETRY_S)
         return batch.acknowledged
 

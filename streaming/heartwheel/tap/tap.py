@@ -161,7 +161,7 @@ class Tap:
                     self._run_once()
                 except (KafkaError, ConnectionError) as error:
                     self.figures.retries += 1
-                    self.said(f"Kafka does not take it, trying again: {error or type(error).__name__}")
+                    self.said(f"a request to Kafka failed, trying again: {error or type(error).__name__}")
                     self.ending.wait(_RETRY_S)
 
     def _run_once(self) -> None:
@@ -299,7 +299,9 @@ class Life:
         self._marked.note_events({self._writer.home_of(group) for group, _ in fresh})
         if fresh and (refused := self._writer.write(fresh)):
             figures.refused += refused
-            self._tap.said(f"events left out, as Kafka refuses them for what they are, such as their length: {refused}")
+            self._tap.said(
+                f"Kafka rejected {count(refused, 'event')} as too large or invalid; no further attempt is made"
+            )
         figures.passed_on, figures.skipped = figures.passed_on + len(fresh), figures.skipped + len(events) - len(fresh)
 
     def _event_or_none(self, line: Line) -> tuple[str, bytes, str] | None:
@@ -330,8 +332,8 @@ class Life:
         if self._log.ahead_ms >= 0 and not self._tap.ahead_said:
             self._tap.ahead_said = True
             self._tap.said(
-                f"{self._plan.request_log} has lines more than a minute ahead of this machine's clock, which count for "
-                f"nothing, one of {self._log.ahead_ms} (epoch ms); hint: --utc-offset names the logs' time zone"
+                f"lines of {self._plan.request_log} that are more than a minute ahead of this machine's clock are "
+                f"ignored, one of them at {self._log.ahead_ms} (epoch ms); hint: --utc-offset names the logs' time zone"
             )
 
     def _report(self, number: int, line: Line, words: str) -> None:
@@ -393,7 +395,7 @@ class Life:
             return None
         del self._unloaded[group_id]
         self._tap.said(
-            f"{self._plan.request_log}, byte {line.offset}: group {group_id!r} was not let go, as it answers"
+            f"{self._plan.request_log}, byte {line.offset}: group {group_id!r} was not unloaded: it is answered"
         )
         return self._shaped(Event(group_id=group_id, type=EventType.LOAD), answered.arrived_ms, f"{answered.id}-load")
 
@@ -446,16 +448,20 @@ class Life:
         self._figures.gaps += 1
         away = f"{(gap.since_ms - gap.before_ms) / 1000:.1f} s"
         if gap.is_restart:
-            self._tap.said(f"the broker was restarted, and is back after {away}: every session starts anew")
+            self._tap.said(f"the broker was restarted, and is back after {away}: every session starts again")
         else:
-            self._tap.said(f"no line for {away}: what happened meanwhile is not known, and every session starts anew")
+            self._tap.said(
+                f"no line was logged for {away}: what happened in that time is not known, so every session starts again"
+            )
 
     def _miss(self) -> None:
         """Say that lines are gone: what was known ends before, and begins anew with the next line."""
         self._figures.gaps += 1
         self._since_ms = -1
         self._gaps.forget()
-        self._tap.said("the log that was to be read on is gone: what it said is not known")
+        self._tap.said(
+            "the log that was being read is gone, and the rest of it was not read: every session starts again"
+        )
 
     def _mark(self) -> None:
         """Write how far everything has been passed on, if that is further than before."""
