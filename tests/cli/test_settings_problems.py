@@ -58,7 +58,7 @@ def secret_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("engine.shard=1", "`shards`"),
         ("engine.trigger_interval_ms=1", "`trigger_interval`"),
-        ("kafak.partitions=1", "`kafka`"),
+        ("kafak.partitions=1", "`kafka.partitions`"),
         ("kafka.topics.heartbeat=x", "`heartbeats`"),
         ("shards=1", "`engine.shards`"),
         ("kafka.client.sasl.pasword=x", "`sasl.password`"),
@@ -221,3 +221,16 @@ def test_a_key_that_does_not_exist_is_no_secret() -> None:
     problem = problems_of("nosuch.key=hunter2")["nosuch.key"]
     assert problem.message == "is not a setting"
     assert problem.value == MASK
+
+
+@pytest.mark.parametrize("value", ["1", "1.5", "30s", "true"])
+def test_a_number_is_no_key(value: str) -> None:
+    """A typo whose last word is `key` is shown with a value that no key can have; a password may be a number."""
+    assert problems_of(f"nosuch.key={value}")["nosuch.key"].value == f'"{value}"'
+    assert problems_of(f"nosuch.password={value}")["nosuch.password"].value == MASK
+
+
+def test_a_typo_in_the_section_is_told_with_the_whole_key() -> None:
+    """The key that was meant is named if it is in another section; else the sections are listed."""
+    assert problems_of("engin.shards=3")["engin.shards"].hint == "did you mean `engine.shards`?"
+    assert problems_of("nosuch.key=1")["nosuch.key"].hint.startswith("known here: canary, checkpoint")

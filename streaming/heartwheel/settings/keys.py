@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final, get_origin
 
@@ -10,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from heartwheel.settings.models import Section, Settings, key_of
 from heartwheel.settings.problems import Origin, Problem, did_you_mean
-from heartwheel.settings.secret import shown
+from heartwheel.settings.secret import MASK, shown
 from heartwheel.settings.units import parse_duration_ms
 
 ENV_PREFIX: Final = "HEARTWHEEL_"
@@ -58,6 +60,9 @@ GONE: Final = {
 }
 """Keys of the release before, each with what to do now."""
 
+_NO_KEY: Final = re.compile(r"\d+(\.\d+)? ?[a-zA-Z]{0,3}|(?i:true|false)")
+"""A number, with a unit or without, or a truth value."""
+
 
 def table_of(path: str) -> str | None:
     """Name the free table that an entry's path lies in, or none."""
@@ -76,14 +81,20 @@ def env_name(path: str) -> str:
 
 def unknown(path: str, value: object, origin: Origin) -> Problem:
     """Refuse a key that does not exist, and say which one was probably meant."""
+    text = shown(path, value)
+    if text == MASK and _NO_KEY.fullmatch(str(value)):
+        # The last word `key` alone, as in `ssl.keystore.key`, makes no secret of a number.
+        text = shown(path.removesuffix(".key"), value)
     if path in GONE:
-        return Problem(path, "is no setting any more", shown(path, value), origin, GONE[path])
+        return Problem(path, "is no setting any more", text, origin, GONE[path])
     if path in PATH_BY_KEY:
-        return Problem(path, "is not a setting", shown(path, value), origin, f"did you mean `{PATH_BY_KEY[path]}`?")
+        return Problem(path, "is not a setting", text, origin, f"did you mean `{PATH_BY_KEY[path]}`?")
     section = path.rpartition(".")[0]
     while section and not is_section(section):
         section = section.rpartition(".")[0]
+    if not section and (close := difflib.get_close_matches(path, FIELDS, n=1, cutoff=0.8)):
+        return Problem(path, "is not a setting", text, origin, f"did you mean `{close[0]}`?")
     prefix = section + "." if section else ""
     siblings = {known.removeprefix(prefix).partition(".")[0] for known in FIELDS if known.startswith(prefix)}
     hint = did_you_mean(path.removeprefix(prefix).partition(".")[0], siblings)
-    return Problem(path, "is not a setting", shown(path, value), origin, hint)
+    return Problem(path, "is not a setting", text, origin, hint)
