@@ -14,9 +14,11 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
+from kafka.errors import KafkaTimeoutError
 
 from heartwheel.cli import app
 from heartwheel.cli.app import run
+from heartwheel.kafka import client
 from heartwheel.spark.checkpoint import FORMAT, MANIFEST, Manifest
 
 NOBODY = "127.0.0.1:1"
@@ -53,6 +55,9 @@ SERVING = {
     "notify": b"Kafka at 127.0.0.1:1 does not answer",
 }
 """Commands that wait for Kafka until they are stopped, and what they say first."""
+
+ASKING = ("audit", "feed", "skip", "topics")
+"""Commands that ask Kafka before anything else, while a person waits."""
 
 NEEDS_NOTHING = {"beat", "config"}
 """Commands that do their work all the same; `beat` because its worker comes first."""
@@ -146,3 +151,20 @@ def test_a_full_or_read_only_disk_is_no_bug(
     monkeypatch.setattr(app, "app", bug)
     with pytest.raises(FileNotFoundError):
         run([])
+
+
+@pytest.mark.parametrize("command", ASKING)
+def test_who_waits_is_told_soon_that_kafka_is_away(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No such command looks for a broker for longer than those that follow the topics do."""
+    looked = []
+
+    def connect(*_: object, timeout_ms: int, **__: object) -> None:
+        looked.append(timeout_ms)
+        raise KafkaTimeoutError
+
+    monkeypatch.setattr(client, "connect", connect)
+    assert run([command, *ARGUMENTS[command], "--bootstrap-servers", NOBODY]) == 1
+    assert looked == [client.WATCHED_TIMEOUT_MS]
+    assert f"no Kafka answers at {NOBODY}" in capsys.readouterr().err

@@ -108,7 +108,7 @@ def test_history_is_read_from_the_topic(kafka_broker: EmbeddedKafka, topics: Cal
 
 def test_without_kafka_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that does not answer is no error of the page: there is no history, and the note tells why."""
-    monkeypatch.setattr(scan, "_CONNECT_TIMEOUT_MS", 100)
+    monkeypatch.setattr(scan, "WATCHED_TIMEOUT_MS", 100)
     settings = Settings()
     kafka = settings.kafka.model_copy(update={"bootstrap_servers": "127.0.0.1:1"})
     reader = HistoryReader(settings.model_copy(update={"kafka": kafka}))

@@ -154,7 +154,7 @@ def _run_topics(run: Audit, settings: Settings, until: int | None) -> AuditResul
     from heartwheel.audit import run as auditing
     from heartwheel.audit.topics import TopicLog
     from heartwheel.kafka.bounded import OversizedBatch, warn_of_oversized
-    from heartwheel.kafka.client import reader
+    from heartwheel.kafka.client import WATCHED_TIMEOUT_MS, reader
 
     kafka, shards = settings.kafka, settings.engine.shards
 
@@ -163,7 +163,13 @@ def _run_topics(run: Audit, settings: Settings, until: int | None) -> AuditResul
         if batch.topic == kafka.topics.heartbeats:
             run.unread(batch.partition, batch.first_offset, batch.last_offset)
 
-    with reader(kafka.bootstrap_servers, kafka.client, doing="audit the topics", on_oversized=note) as consumer:
+    with reader(
+        kafka.bootstrap_servers,
+        kafka.client,
+        doing="audit the topics",
+        connect_timeout_ms=WATCHED_TIMEOUT_MS,
+        on_oversized=note,
+    ) as consumer:
         log = TopicLog(consumer, kafka.topics.model_dump(), run, shards)
         return auditing.run(run, log, shards=shards, until_ms=until)
 

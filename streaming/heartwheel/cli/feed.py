@@ -102,10 +102,13 @@ def feed(
 
 
 def _require_topic(settings: Settings) -> None:
+    from heartwheel.kafka.client import WATCHED_TIMEOUT_MS
     from heartwheel.kafka.topics import describe_topics
 
     topic, bootstrap = settings.kafka.topics.heartbeats, settings.kafka.bootstrap_servers
-    if topic not in describe_topics(bootstrap, [topic], properties=settings.kafka.client):
+    properties = settings.kafka.client
+    found = describe_topics(bootstrap, [topic], properties=properties, connect_timeout_ms=WATCHED_TIMEOUT_MS)
+    if topic not in found:
         raise HeartwheelError(f"Kafka at {bootstrap} has no topic {topic}", hint="heartwheel topics --create")
 
 

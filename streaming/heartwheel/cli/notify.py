@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from heartwheel.notify.message import Message
 
 
-_LOOK_MS: Final = 3_000
 _CREATE: Final = "heartwheel topics --create, or name them in [kafka.topics]"
 
 
@@ -74,13 +73,13 @@ def notify(
 
 def _require_topics(settings: Settings) -> None:
     """Look whether the topics are there: a name that is wrong would otherwise be silence for ever."""
-    from heartwheel.kafka.client import KafkaUnreachableError
+    from heartwheel.kafka.client import WATCHED_TIMEOUT_MS, KafkaUnreachableError
     from heartwheel.kafka.topics import describe_topics
 
-    bootstrap, names = settings.kafka.bootstrap_servers, settings.kafka.topics
+    bootstrap, names, properties = settings.kafka.bootstrap_servers, settings.kafka.topics, settings.kafka.client
     wanted = [names.expirations, names.triggers]
     with contextlib.suppress(KafkaUnreachableError):  # it may come later: the notifier waits for it
-        found = describe_topics(bootstrap, wanted, properties=settings.kafka.client, connect_timeout_ms=_LOOK_MS)
+        found = describe_topics(bootstrap, wanted, properties=properties, connect_timeout_ms=WATCHED_TIMEOUT_MS)
         missing = [name for name in wanted if name not in found]
         if missing:
             raise HeartwheelError(f"topics are missing at {bootstrap}: {', '.join(missing)}", hint=_CREATE)

@@ -64,12 +64,15 @@ def topics(
 
         heartwheel topics --operations --create
     """
+    from heartwheel.kafka.client import WATCHED_TIMEOUT_MS
     from heartwheel.kafka.topics import describe_topics, ensure_topics
 
     settings = load(config, set_, kafka__bootstrap_servers=bootstrap_servers).settings
     bootstrap, properties = settings.kafka.bootstrap_servers, settings.kafka.client
     specs = operations_specs(settings) if operations else topic_specs(settings)
-    report = ensure_topics(bootstrap, specs, create=create, properties=properties)
+    report = ensure_topics(
+        bootstrap, specs, create=create, properties=properties, connect_timeout_ms=WATCHED_TIMEOUT_MS
+    )
     states = describe_topics(bootstrap, [spec.name for spec in specs], properties=properties)
     wrong = {difference.topic: difference for difference in report.differences}
     rows = []

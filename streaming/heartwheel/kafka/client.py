@@ -26,6 +26,9 @@ from kafka import KafkaAdminClient
 CONNECT_TIMEOUT_MS: Final = 10_000
 """How long a client looks for a first broker before it gives up, ms."""
 
+WATCHED_TIMEOUT_MS: Final = 3_000
+"""The same where a person waits for the answer, or where it is tried again anyway, ms."""
+
 _UNREACHABLE: Final = (KafkaTimeoutError, KafkaConnectionError, MetadataEmptyBrokerList, OSError)
 """What the client raises where no broker serves. Of a cluster whose only broker was fenced, and is about to come back,
 it says that the list of brokers is empty."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from heartwheel.kafka.bounded import OversizedBatch
-from heartwheel.kafka.client import KafkaRefusedError, reader
+from heartwheel.kafka.client import WATCHED_TIMEOUT_MS, KafkaRefusedError, reader
 from kafka import TopicPartition
 
 _POLL_MS: Final = 500
@@ -89,7 +89,13 @@ def look_at(
         KafkaRefusedError: there is no such partition, or nothing comes for 20 s.
     """
     passed: list[OversizedBatch] = []
-    with reader(bootstrap, properties, doing=f"read topic {topic}", on_oversized=passed.append) as consumer:
+    with reader(
+        bootstrap,
+        properties,
+        doing=f"read topic {topic}",
+        connect_timeout_ms=WATCHED_TIMEOUT_MS,
+        on_oversized=passed.append,
+    ) as consumer:
         place = TopicPartition(topic, partition)
         if partition not in (consumer.partitions_for_topic(topic) or ()):
             raise KafkaRefusedError(f"Kafka at {bootstrap} has no partition {partition} of topic {topic}")

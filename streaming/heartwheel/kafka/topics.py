@@ -78,6 +78,7 @@ def ensure_topics(
     *,
     create: bool = True,
     properties: Mapping[str, str] | None = None,
+    connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
 ) -> TopicsReport:
     """Make the topics that are missing, and compare those that are there; existing topics are never changed.
 
@@ -86,12 +87,14 @@ def ensure_topics(
         specs: what they should be like.
         create: whether to make missing ones.
         properties: Kafka client properties in dotted style.
+        connect_timeout_ms: how long to look for a broker, ms.
 
     Raises:
         KafkaUnreachableError: if nobody answers.
         KafkaRefusedError: if the cluster refuses to describe or create them.
     """
-    with admin_client(bootstrap, properties, doing="create the topics" if create else "compare the topics") as admin:
+    doing = "create the topics" if create else "compare the topics"
+    with admin_client(bootstrap, properties, doing=doing, connect_timeout_ms=connect_timeout_ms) as admin:
         states = _describe(admin, [spec.name for spec in specs])
         missing = [spec for spec in specs if spec.name not in states]
         if create:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from kafka.errors import KafkaError
 
 from heartwheel.kafka.bounded import OversizedBatch, warn_of_oversized
-from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError, reader
+from heartwheel.kafka.client import WATCHED_TIMEOUT_MS, KafkaRefusedError, KafkaUnreachableError, reader
 from heartwheel.live.partitions import FollowedPartitions
 from heartwheel.live.topic_rows import Source, TopicRow, decode
 from heartwheel.settings import KafkaSettings
@@ -26,7 +26,6 @@ _POLL_MS: Final = 200
 _PROBE_EVERY_S: Final = 2.0
 _PROBE_TIMEOUT_MS: Final = 2_000
 _LOOK_EVERY_S: Final = 2.0
-_CONNECT_TIMEOUT_MS: Final = 3_000
 _BACKOFF_S: Final = (0.5, 1.0, 2.0, 4.0)
 _BROKEN: Final = (KafkaUnreachableError, KafkaRefusedError, KafkaError, OSError)
 
@@ -105,7 +104,7 @@ class Lane:
             self._kafka.bootstrap_servers,
             self._kafka.client,
             doing="follow the topics",
-            connect_timeout_ms=_CONNECT_TIMEOUT_MS,
+            connect_timeout_ms=WATCHED_TIMEOUT_MS,
             on_oversized=self._pass_over,
         ) as consumer:
             looked_s = probed_s = float("-inf")

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from kafka.errors import KafkaError
 
 from heartwheel.kafka.bounded import OversizedBatch
-from heartwheel.kafka.client import KafkaRefusedError, reader
+from heartwheel.kafka.client import WATCHED_TIMEOUT_MS, KafkaRefusedError, reader
 from heartwheel.partitioner import partition_of
 from heartwheel.phrases import count
 from heartwheel.settings import KafkaSettings
@@ -18,7 +18,6 @@ from heartwheel.wire.group_heartbeats import JOIN_EPOCH
 from heartwheel.wire.requests import Request, decode_request
 from kafka import TopicPartition
 
-_CONNECT_TIMEOUT_MS: Final = 3_000
 _ASK_TIMEOUT_MS: Final = 3_000
 _POLL_MS: Final = 200
 
@@ -79,7 +78,7 @@ class Scan:
             self._kafka.bootstrap_servers,
             properties,
             doing=doing,
-            connect_timeout_ms=_CONNECT_TIMEOUT_MS,
+            connect_timeout_ms=WATCHED_TIMEOUT_MS,
             on_oversized=self._pass_over,
         ) as consumer:
             numbers = consumer.partitions_for_topic(topic)

@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from heartwheel.kafka.client import admin_client
+from heartwheel.kafka.client import WATCHED_TIMEOUT_MS, admin_client
 from heartwheel.tap.broker_rules import broker_rules
 
 LOGGER: Final = "kafka.request.logger"
@@ -23,8 +23,6 @@ LOGGER: Final = "kafka.request.logger"
 
 INTERVAL_S: Final = 0.5
 """From one request to the next, seconds."""
-
-_CONNECT_TIMEOUT_MS: Final = 3_000
 
 
 class Echo:
@@ -68,7 +66,7 @@ class Echo:
                     self._bootstrap,
                     self._properties,
                     doing="ask for the level of the request logger",
-                    connect_timeout_ms=_CONNECT_TIMEOUT_MS,
+                    connect_timeout_ms=WATCHED_TIMEOUT_MS,
                 ) as admin:
                     self.rules = broker_rules(admin, self._broker_id)
                     while not self._ending.is_set():
