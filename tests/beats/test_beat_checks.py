@@ -78,4 +78,4 @@ def test_a_port_that_connects_with_itself_is_closed(monkeypatch: pytest.MonkeyPa
         assert TcpPort(port)(5.0) == ""
     real = socket.create_connection
     monkeypatch.setattr(socket, "create_connection", lambda to, timeout: real(to, timeout, source_address=to))
-    assert TcpPort(port)(5.0) == f"tcp {port}: nothing listens"
+    assert TcpPort(port)(5.0) == f"tcp 127.0.0.1:{port}: nothing listens"

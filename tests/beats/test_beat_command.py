@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -245,8 +246,8 @@ def test_a_closed_port_stops_the_beats(gateway: GatewayDouble) -> None:
     worker.terminate()
     worker.communicate(timeout=30)
     assert worker.returncode == 9
-    assert gateway.failures("a") == [f"tcp {port}: Connection refused"]
-    assert gateway.leaves("a") == [f"exit code 9; tcp {port}: Connection refused"]
+    assert gateway.failures("a") == [f"tcp 127.0.0.1:{port}: Connection refused"]
+    assert gateway.leaves("a") == [f"exit code 9; tcp 127.0.0.1:{port}: Connection refused"]
 
 
 def test_a_port_that_never_opens_is_reported(gateway: GatewayDouble) -> None:
@@ -255,12 +256,15 @@ def test_a_port_that_never_opens_is_reported(gateway: GatewayDouble) -> None:
         port = server.getsockname()[1]
     worker = beat(gateway, "--tcp", str(port), "--start-timeout", "300ms", "--", "sleep", "60")
     wait_until(lambda: gateway.failures("a"), "it fails")
-    assert gateway.failures("a") == [f"never ready: tcp {port}: Connection refused"]
+    tried = f"tcp 127.0.0.1:{port}"
+    assert gateway.failures("a") == [f"never ready: {tried}: Connection refused"]
     with socket.create_server(("127.0.0.1", port)):
         wait_until(lambda: gateway.heartbeats("a"), "it beats")
     worker.terminate()
-    worker.communicate(timeout=30)
-    assert gateway.failures("a")[0] == f"never ready: tcp {port}: Connection refused"
+    told = worker.communicate(timeout=30)[1]
+    assert gateway.failures("a")[0] == f"never ready: {tried}: Connection refused"
+    assert f"does not beat: not ready yet, waiting up to 0.3 s for {tried}\n" in told
+    assert re.search(rf"has not beaten for \d+\.\d s and is reported as failed: never ready: {tried}: Connec", told)
 
 
 def test_a_slow_start_is_no_failure(gateway: GatewayDouble) -> None:

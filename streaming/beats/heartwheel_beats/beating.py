@@ -306,9 +306,14 @@ class Beats:
 
     def _give_up(self) -> None:
         """Report a worker that is over its limit, or has been held for too long, as failed, once."""
-        is_time = self._overdue or (self._give_up_s is not None and time.monotonic() >= self._give_up_s)
-        if is_time and not self._send(self.member.fail(self._overdue or self._held), failed=True):
+        now_s, reason = time.monotonic(), self._overdue or self._held
+        if self._failed or not (self._overdue or (self._give_up_s is not None and now_s >= self._give_up_s)):
+            return
+        silent_s = now_s - (self._began_s if self._last_s is None else self._last_s)
+        if not self._send(self.member.fail(reason), failed=True):
             self._wake.wait(_RETRY_S)
+        elif self._failed:
+            self._warn(f"has not beaten for {silent_s:.1f} s and is reported as failed: {reason}")
 
     def _send(self, value: bytes, *, failed: bool = False) -> bool:
         """Send a record, unless it has ended or the failure was reported before; return whether nothing was lost."""

@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class Check(Protocol):
-    """Look at a worker."""
+    """Look at a worker; its text names what is looked at."""
 
     def __call__(self, timeout_s: float) -> str:
         """Give an empty text if all is well, else the check and what is wrong.
@@ -34,12 +34,15 @@ class AliveFile:
         self._seen_ns: int | None = None
         self._touched_s = self._looked_s = 0.0
 
+    def __str__(self) -> str:
+        return f"alive file {self._path}"
+
     def __call__(self, timeout_s: float) -> str:  # noqa: ARG002 - it takes no time
         """Look how old the file is."""
         try:
             touched_ns = os.stat(self._path).st_mtime_ns  # noqa: PTH116 - one call, no object
         except OSError as error:
-            return f"alive file {self._path}: {error.strerror}"
+            return f"{self}: {error.strerror}"
         now_s = time.monotonic()
         if touched_ns != self._seen_ns:
             self._touched_s = now_s - self._age_s(touched_ns, now_s)
@@ -47,7 +50,7 @@ class AliveFile:
         self._looked_s = now_s
         age_s = now_s - self._touched_s
         if age_s > self._within_s:
-            return f"alive file {self._path}: not touched for {age_s:.0f} s"
+            return f"{self}: not touched for {age_s:.0f} s"
         return ""
 
     def _age_s(self, touched_ns: int, now_s: float) -> float:
@@ -66,6 +69,9 @@ class TcpPort:
     def __init__(self, port: int) -> None:
         self._port = port
 
+    def __str__(self) -> str:
+        return f"tcp 127.0.0.1:{self._port}"
+
     def __call__(self, timeout_s: float) -> str:
         """Connect, and hang up."""
         try:
@@ -73,8 +79,8 @@ class TcpPort:
                 # The kernel may take the very port to connect from, where nothing listens, and connect it with itself.
                 itself = end.getsockname() == end.getpeername()
         except OSError as error:
-            return f"tcp {self._port}: {error.strerror or error}"
-        return f"tcp {self._port}: nothing listens" if itself else ""
+            return f"{self}: {error.strerror or error}"
+        return f"{self}: nothing listens" if itself else ""
 
 
 class Command:
@@ -93,12 +99,15 @@ class Command:
         if not self._arguments:
             raise ValueError("the check is empty")
 
+    def __str__(self) -> str:
+        return f"check {self._words}"
+
     def __call__(self, timeout_s: float) -> str:
         """Run it."""
         try:
             code = self._run(self._arguments, timeout_s)
         except OSError as error:
-            return f"check {self._words}: {error.strerror}"
+            return f"{self}: {error.strerror}"
         if code is None:
-            return f"check {self._words}: not over within {timeout_s:.0f} s"
-        return f"check {self._words}: exit code {code}" if code else ""
+            return f"{self}: not over within {timeout_s:.0f} s"
+        return f"{self}: exit code {code}" if code else ""

@@ -93,7 +93,8 @@ class Supervisor:
                 return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
             over = threading.Event()
             if checks:
-                beats.hold(f"{_NOT_READY}: not checked yet", patience_s=start_s)
+                named = ", ".join(map(str, checks))
+                beats.hold(f"not ready yet, waiting up to {start_s:g} s for {named}", patience_s=start_s)
                 threading.Thread(target=_look, args=(checks, beats, over), name="checks", daemon=True).start()
             beats.start()
             while not ended.is_set():
