@@ -44,6 +44,7 @@ _NAMED = st.sampled_from(
 )
 """What a sync may say of itself."""
 _TIMEOUTS = st.sampled_from([500, 1_000, 2_000])
+_INCARNATIONS = st.sampled_from([None, None, 1, 2, 3])
 
 
 @st.composite
@@ -73,6 +74,7 @@ def _requests(draw: st.DrawFn) -> Event:
         group_instance_id=draw(_INSTANCES),
         generation_id=draw(_GENERATIONS),
         session_timeout_ms=draw(st.sampled_from([None, None, 500, 2_000])),
+        incarnation=draw(_INCARNATIONS),
         **cast("dict[str, Any]", draw(_NAMED) if kind is EventType.SYNC else {}),
     )
 
@@ -84,6 +86,14 @@ _leaves = st.builds(
     member_id=_MEMBERS,
     leaving=st.lists(st.builds(Leaving, _MEMBERS, _INSTANCES), max_size=2).map(tuple),
 )
+_own_leaves = st.builds(
+    Event,
+    type=st.just(EventType.LEAVE),
+    group_id=st.just("g"),
+    member_id=_MEMBERS,
+    group_instance_id=_INSTANCES,
+    incarnation=_INCARNATIONS,
+)
 _failures = st.builds(
     Event,
     type=st.just(EventType.LEAVE),
@@ -91,6 +101,7 @@ _failures = st.builds(
     member_id=_MEMBERS,
     group_instance_id=_INSTANCES,
     session_timeout_ms=st.sampled_from([None, None, 500, 1]),
+    incarnation=_INCARNATIONS,
     failure=st.sampled_from(["", "exit code 3"]),
 )
 _moves = st.sampled_from([EventType.UNLOAD, EventType.LOAD]).map(lambda kind: Event(type=kind, group_id="g"))
@@ -98,7 +109,9 @@ _moves = st.sampled_from([EventType.UNLOAD, EventType.LOAD]).map(lambda kind: Ev
 
 def events(*, moves: bool = True) -> st.SearchStrategy[Event]:
     """Make one event; `moves` are those of the source's coordinator."""
-    usual = st.one_of(_joins(), _joins(), _requests(), _requests(), _requests(), st.one_of(_leaves, _failures))
+    usual = st.one_of(
+        _joins(), _joins(), _requests(), _requests(), _requests(), st.one_of(_leaves, _own_leaves, _failures)
+    )
     return st.one_of(usual, usual, _moves) if moves else usual
 
 

@@ -41,6 +41,7 @@ def crowds(draw: st.DrawFn) -> LogBuilder:
             session_timeout_ms=draw(st.sampled_from([*SESSIONS_MS, 100])) if draw(odd) else 4_000,
             group_instance_id="i" if draw(odd) else None,
             client_id=draw(st.sampled_from([None, "c", "d"])) if draw(odd) else "c",
+            incarnation=draw(st.sampled_from([None, 1, 2])) if draw(odd) else 1,
         )
         log.add(now, event)
     return log

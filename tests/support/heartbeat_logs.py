@@ -32,6 +32,7 @@ CONFIG = CoordinatorConfig(
 _members = st.sampled_from(["a", "b", "c", "d"])
 _generations = st.sampled_from([-1, -1, 0, 1, 1, 2, 3, 7])
 _versions = st.sampled_from([None, 0, 3, 5])
+_incarnations = st.sampled_from([None, None, 1, 2, 3])
 _steps = st.sampled_from([0, 0, 1, 50, 299, 300, 699, 700, 999, 1_000, 1_001, 1_500, 2_500, 6_000])
 
 
@@ -58,6 +59,8 @@ def _events(draw: st.DrawFn, kinds: tuple[EventType, ...]) -> Event:
     if kind in {EventType.JOIN, EventType.HEARTBEAT, EventType.LEAVE} and draw(st.integers(0, 4)) == 0:
         fields["group_instance_id"] = draw(st.sampled_from(["i1", "i2"]))
     how = draw(st.integers(0, 2)) if kind is EventType.LEAVE else 0
+    if kind in {EventType.HEARTBEAT, EventType.LEAVE} and how != 1:
+        fields["incarnation"] = draw(_incarnations)
     if how == 2:
         fields |= {"failure": draw(st.sampled_from(["", "exit code 3"]))}
     elif how:

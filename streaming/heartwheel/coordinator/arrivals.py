@@ -12,6 +12,7 @@ from typing import Final
 
 from heartwheel.coordinator import messages
 from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.incarnations import has_ended
 from heartwheel.coordinator.java_map import grown_table
 from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState, Member, TimerKind
 from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType
@@ -20,6 +21,9 @@ from heartwheel.wire.verdicts import Cause, Kind, Verdict
 KINDS: Final = (GroupKind.NEW, GroupKind.LOADED, GroupKind.PRESENCE)
 STATES: Final = (GroupState.EMPTY, GroupState.STABLE)
 """The kinds and states of groups whose members may arrive at once."""
+
+_WHENEVER: Final = 0
+"""A time before every end: one that is long ago has to be looked at, too."""
 
 
 Arrival = tuple[Event, int, int]
@@ -44,6 +48,8 @@ def may_arrive_at_once(group: Group, size: int, events: Sequence[Event], config:
     if _kind_of(group, events[0]) is GroupKind.LOADED:
         generation = _generation_of(group, events[0])
         return all(event.generation_id in (UNCHECKED_GENERATION, generation) for event in events)
+    if any(has_ended(group, event, _WHENEVER) for event in events):
+        return False
     return all(
         event.generation_id == UNCHECKED_GENERATION
         and (event.session_timeout_ms is None or config.accepts_presence_session(event.session_timeout_ms))
@@ -94,10 +100,10 @@ def arrive_at_once(
     group.table_size = grown_table(size + len(arrivals), group.table_size)
     seq = group.next_seq
     group.next_seq += len(arrivals)
-    return [_member(event, mark, at, config) for at, (event, _, mark) in enumerate(arrivals, seq)]
+    return [_member(event, mark, at, kind, config) for at, (event, _, mark) in enumerate(arrivals, seq)]
 
 
-def _member(event: Event, fingerprint: int, seq: int, config: CoordinatorConfig) -> Member:
+def _member(event: Event, fingerprint: int, seq: int, kind: GroupKind, config: CoordinatorConfig) -> Member:
     asked = event.session_timeout_ms
     timeout_ms = config.default_session_timeout_ms if asked is None else asked
     return Member(
@@ -111,6 +117,7 @@ def _member(event: Event, fingerprint: int, seq: int, config: CoordinatorConfig)
         timer_ms=timeout_ms,
         fingerprint=fingerprint,
         fingerprint_generation=event.generation_id,
+        incarnation=event.incarnation if kind is GroupKind.PRESENCE else None,
     )
 
 

@@ -84,6 +84,9 @@ class Member(msgspec.Struct, omit_defaults=True):
             `deadline_ms = t + session_timeout_ms` (held by `test_fingerprint_promises_a_plain_reset`).
         fingerprint_generation: the generation that heartbeat carried.
         heartbeat: what that heartbeat says beside the ids; for whoever stores members, who hides it from the rules.
+        incarnation: which start of a worker it is (`incarnations`); `None` if its last heartbeat did not say.
+        earlier_since_ms: since when only heartbeats of an earlier incarnation have kept it alive, epoch ms; -1 if the
+            last one was of its own.
     """
 
     member_id: str
@@ -107,6 +110,8 @@ class Member(msgspec.Struct, omit_defaults=True):
     fingerprint: int = 0
     fingerprint_generation: int = -1
     heartbeat: msgspec.Raw = UNSAID
+    incarnation: int | None = None
+    earlier_since_ms: int = -1
 
 
 class Group(msgspec.Struct, omit_defaults=True):
@@ -156,6 +161,8 @@ class Group(msgspec.Struct, omit_defaults=True):
         departed: members of that record as they were, of those that have left or changed since.
         loaded_ms: effective time of its last load, epoch ms.
         loads: how often it was loaded in that millisecond.
+        ended: which incarnations of workers have left or failed (`incarnations`), as hashes, and when they did, epoch
+            ms; the oldest first.
     """
 
     group_id: str
@@ -199,6 +206,7 @@ class Group(msgspec.Struct, omit_defaults=True):
     departed: dict[str, Member] = {}
     loaded_ms: int = 0
     loads: int = 0
+    ended: dict[int, int] = {}
 
     def all_members(self) -> list[Member]:
         """List the members in join order, then the pending ones in the order in which they were given their id."""

@@ -11,6 +11,7 @@ from heartwheel.coordinator.answer import Answer
 from heartwheel.coordinator.classic_leave import find_leaver, remove_leavers
 from heartwheel.coordinator.classic_rebalance import become_empty, say_expired
 from heartwheel.coordinator.context import Context
+from heartwheel.coordinator.incarnations import has_ended, is_earlier, remember_end, take_incarnation
 from heartwheel.coordinator.loaded import request as loaded_request
 from heartwheel.coordinator.model import NEVER, GroupKind, Member
 from heartwheel.coordinator.takeover import is_behind, remember_heartbeat, take_over
@@ -27,21 +28,29 @@ def request(ctx: Context, event: Event, fingerprint: int) -> Answer:
     group = ctx.group
     if is_behind(group, event):
         return loaded_request(ctx, event, fingerprint)
-    asked = event.session_timeout_ms
-    if asked is not None and not ctx.config.accepts_presence_session(asked):
-        return Answer.INVALID_SESSION_TIMEOUT
-    member = group.members.get(event.member_id)
-    if member is None:
-        if event.type is not EventType.HEARTBEAT:
-            return Answer.UNKNOWN_MEMBER_ID
-        if len(group.members) >= ctx.config.group_max_size:
-            return Answer.GROUP_MAX_SIZE_REACHED
-        member = _arrive(ctx, event)
+    refusal = _refuse(ctx, event)
+    if refusal is not Answer.NONE:
+        return refusal
+    member = group.members.get(event.member_id) or _arrive(ctx, event)
     refusal = ctx.roster.validate_member(event.member_id, event.group_instance_id)
     if refusal is Answer.FENCED_INSTANCE_ID:
         return refusal
     _keep_alive(ctx, event, member, fingerprint)
     return Answer.NONE
+
+
+def _refuse(ctx: Context, event: Event) -> Answer:
+    """Return why a request keeps nobody alive and brings nobody; NONE if it may."""
+    group, asked, beats = ctx.group, event.session_timeout_ms, event.type is EventType.HEARTBEAT
+    if asked is not None and not ctx.config.accepts_presence_session(asked):
+        return Answer.INVALID_SESSION_TIMEOUT
+    if beats and has_ended(group, event, ctx.now_ms):
+        return Answer.FENCED_MEMBER_EPOCH
+    if event.member_id in group.members:
+        return Answer.NONE
+    if not beats:
+        return Answer.UNKNOWN_MEMBER_ID
+    return Answer.GROUP_MAX_SIZE_REACHED if len(group.members) >= ctx.config.group_max_size else Answer.NONE
 
 
 def _keep_alive(ctx: Context, event: Event, member: Member, fingerprint: int) -> None:
@@ -53,7 +62,9 @@ def _keep_alive(ctx: Context, event: Event, member: Member, fingerprint: int) ->
     member.last_seen_ms = ctx.now_ms
     ctx.reset_session(member)
     if event.type is EventType.HEARTBEAT:
-        remember_heartbeat(ctx, event, member, fingerprint)
+        # One of an earlier incarnation is looked at each time.
+        is_own = take_incarnation(event, member, ctx.now_ms)
+        remember_heartbeat(ctx, event, member, fingerprint if is_own else 0)
 
 
 def _arrive(ctx: Context, event: Event) -> Member:
@@ -75,7 +86,23 @@ def _arrive(ctx: Context, event: Event) -> Member:
 
 
 def leave(ctx: Context, event: Event) -> Answer:
-    """Handle a leave, of one worker or of many: one new generation for all that were there."""
+    """Handle a leave or a failure; one that names an incarnation which is over is refused, and ends no later one."""
+    if event.incarnation is None:
+        return _leave(ctx, event)
+    member = find_leaver(ctx, Leaving(event.member_id, event.group_instance_id))
+    if has_ended(ctx.group, event, ctx.now_ms) or (isinstance(member, Member) and is_earlier(event, member)):
+        return Answer.FENCED_MEMBER_EPOCH
+    answer = _leave(ctx, event)
+    group, member_id = ctx.group, member.member_id if isinstance(member, Member) else event.member_id
+    # Also of a worker that is not there: its heartbeat may be still to come. A group that is not there stays unknown.
+    is_gone = answer in (Answer.NONE, Answer.UNKNOWN_MEMBER_ID) and member_id and member_id not in group.members
+    if is_gone and group.kind is GroupKind.PRESENCE:
+        remember_end(group, member_id, event.incarnation, ctx.now_ms)
+    return answer
+
+
+def _leave(ctx: Context, event: Event) -> Answer:
+    """Take out one worker or many: one new generation for all that were there."""
     if event.failure is not None:
         return _fail(ctx, event, event.failure)
     departures = remove_leavers(ctx, event)
@@ -120,6 +147,7 @@ def _first_beat(event: Event) -> Event:
         session_timeout_ms=event.session_timeout_ms,
         client_id=event.client_id,
         client_host=event.client_host,
+        incarnation=event.incarnation,
     )
 
 

@@ -72,6 +72,7 @@ _Timeout = Annotated[int, msgspec.Meta(ge=1, le=TIMEOUT_MS_MAX)]
 _Generation = Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)]
 _Version = Annotated[int, msgspec.Meta(ge=0, le=2**15 - 1)]
 _ErrorCode = Annotated[int, msgspec.Meta(ge=-1, le=2**15 - 1)]
+_Incarnation = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class Protocol(msgspec.Struct, frozen=True, gc=False):
@@ -115,6 +116,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
         error_code: what the coordinator answered, by Kafka's number, if the source knows it: 0 if it accepted the
             request. A timeout that such a source has not seen is unknown, and is not taken from the settings.
         leader: the leader that an accepted join was answered with, likewise.
+        incarnation: on a heartbeat or the leave of one worker of a presence group: which of its starts it comes from.
+            Each start names a greater number than the one before it, such as its time in epoch milliseconds.
     """
 
     group_id: str
@@ -136,6 +139,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     api_version: _Version | None = None
     error_code: _ErrorCode | None = None
     leader: str | None = None
+    incarnation: _Incarnation | None = None
 
 
 class RejectCause(enum.StrEnum):
@@ -290,8 +294,12 @@ def _check(event: Event, value_bytes: int) -> None:
         raise RejectedError(RejectCause.MISSING_FIELD, hint)
     if event.type is EventType.LEAVE and not (event.leaving or event.member_id or event.group_instance_id):
         raise RejectedError(RejectCause.MISSING_FIELD, "a leave names no member")
-    if event.failure is not None and event.leaving:
-        raise RejectedError(RejectCause.BAD_FIELD, "`failure` is said of one worker, and this leave names several")
+    if event.leaving and event.type is EventType.LEAVE:
+        for name in ("failure", "incarnation"):
+            if getattr(event, name) is not None:
+                raise RejectedError(
+                    RejectCause.BAD_FIELD, f"`{name}` is said of one worker, and this leave names several"
+                )
     if len(event.protocols) > PROTOCOLS_MAX:
         raise RejectedError(RejectCause.BAD_FIELD, f"{len(event.protocols)} protocols, at most {PROTOCOLS_MAX}")
     # No text is longer than the JSON that it stands in, and nearly every heartbeat is shorter than the longest id.

@@ -42,6 +42,9 @@ class Member(msgspec.Struct):
         is_new: it joined, and has not been in a generation yet.
         joining: it waits for the answer to its join.
         syncing: it waits for the answer to its sync.
+        incarnation: which start of a worker holds it, if its heartbeats say.
+        older_from_ms: when the first heartbeat of an older start came since its holder's own last one, epoch ms;
+            `NEVER` if none did.
     """
 
     member_id: str
@@ -60,6 +63,8 @@ class Member(msgspec.Struct):
     is_new: bool = False
     joining: bool = False
     syncing: bool = False
+    incarnation: int | None = None
+    older_from_ms: int = NEVER
 
 
 class Record(msgspec.Struct):
@@ -115,6 +120,7 @@ class Group(msgspec.Struct):
         verdicts: how many were derived.
         renewed_ms: end of the newest outage that started its timers anew, epoch ms; -1 if there was none.
         modern: what it has instead of members, if it goes by member epochs.
+        over: starts of workers that said that they ended, and when, epoch ms; the latest last.
     """
 
     group_id: str
@@ -156,6 +162,7 @@ class Group(msgspec.Struct):
     verdicts: int = 0
     renewed_ms: int = -1
     modern: Modern | None = None
+    over: dict[str, int] = {}
 
     @property
     def size(self) -> int:

@@ -11,6 +11,7 @@ import msgspec
 from heartwheel.audit.rules import members as who
 from heartwheel.audit.rules.answers import follow
 from heartwheel.audit.rules.context import Run
+from heartwheel.audit.rules.incarnations import hold, is_older, is_over, note_over
 from heartwheel.audit.rules.joins import FULL, adding
 from heartwheel.audit.rules.late import catch_up, is_ahead, take_over
 from heartwheel.audit.rules.model import (
@@ -177,9 +178,11 @@ def _of_presence(run: Run, event: Event) -> str:
         return _of_loaded(run, event)
     if asked is not None and not run.allows_presence(asked):
         return BAD_TIMEOUT
-    if event.member_id not in group.members:
-        if event.type is not EventType.HEARTBEAT:
-            return ""
+    beats = event.type is EventType.HEARTBEAT
+    known = event.member_id in group.members
+    if is_over(group, event.member_id, event.incarnation) if beats else not known:
+        return ""
+    if not known:
         if len(group.members) >= run.config.group_max_size:
             return FULL
         _arrive(run, event)
@@ -190,6 +193,8 @@ def _of_presence(run: Run, event: Event) -> str:
     member.client_id = event.client_id or member.client_id
     member.client_host = event.client_host or member.client_host
     _keep_alive(run, event, member)
+    if beats:
+        hold(member, event.incarnation, group.now_ms)
     return ""
 
 
@@ -215,6 +220,22 @@ def _next_generation(run: Run, cause: str, *, removed: tuple[str, ...] = (), joi
 
 def leave(run: Run, event: Event) -> str:
     """Apply a leave, of one member or of several; return the cause if it must be on the rejects topic."""
+    group, start = run.group, event.incarnation
+    if start is None or group.kind not in (NOBODY, PRESENCE):
+        return _leave(run, event)
+    member_id = event.member_id or group.static.get(event.group_instance_id or "", "")
+    wrong = who.refusal(group, member_id, event.group_instance_id)
+    member = None if wrong else group.members[member_id]
+    if is_over(group, event.member_id, start) or (member is not None and is_older(member, start)):
+        return ""
+    cause = _leave(run, event)
+    is_gone = member_id and member_id not in group.members and wrong != "FENCED_INSTANCE_ID"
+    if is_gone and not cause and group.kind == PRESENCE:
+        note_over(group, member_id, start)
+    return cause
+
+
+def _leave(run: Run, event: Event) -> str:
     group = run.group
     if event.failure is not None and group.kind in (NOBODY, PRESENCE):
         return _worker_failed(run, event, event.failure)
