@@ -60,7 +60,7 @@ def expired(
 def triggered(kind: str, group_id: str, time_ms: int, **fields: Any) -> TopicRow:
     """Tell a row of the triggers topic: `rebalance_triggered`, `rebalance_completed` or `group_empty`."""
     known: dict[str, Any] = {
-        "id": _id(group_id, kind, time_ms),
+        "id": _id(group_id, kind, time_ms, fields.get("generation_id")),
         "generation_id": 3,
         "reason": "",
         "cause": None,

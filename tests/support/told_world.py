@@ -411,35 +411,51 @@ def _slow() -> Story:
 
 def _failed() -> Story:
     """A worker under `heartwheel beat` ends with an exit code: that is no polite leave, and is reported."""
-    failed = expired(
-        *("jobs", "import-7", T - 30 * S),
-        reason="worker_failed",
-        failure="exit code 3",
-        session_ms=10_000,
-        late_ms=700,
-        client_id="beat",
-        generation_id=1,
-        group_kind="presence",
-    )
-    rows = [
-        failed._replace(row=msgspec.structs.replace(failed.row, last_seen_ms=T - 33 * S)),
-        triggered(
-            *("rebalance_completed", "jobs", T - 30 * S),
-            generation_id=2,
-            cause="member_expired",
+
+    def failed(member: str, at_ms: int, seen_ms: int, failure: str, generation: int) -> list[TopicRow]:
+        row = expired(
+            *("jobs", member, at_ms),
+            reason="worker_failed",
+            failure=failure,
+            session_ms=10_000,
+            late_ms=700,
+            client_id="beat",
+            generation_id=generation,
             group_kind="presence",
-            member_count=3,
-            removed=("import-7",),
-            duration_ms=0,
-        ),
+        )
+        return [
+            row._replace(row=msgspec.structs.replace(row.row, last_seen_ms=seen_ms)),
+            _changed("jobs", at_ms, generation + 1, cause="member_expired", members=3, removed=(member,)),
+        ]
+
+    rows = [
+        *failed("import-7", T - 30 * S, T - 33 * S, "exit code 3", 1),
+        # By the rules of the engine one that fails before its first heartbeat arrives, and fails in the same moment.
+        _changed("jobs", T - 25 * S, 3, cause="member_joined", members=4, joined=("import-8",)),
+        *failed("import-8", T - 25 * S, T - 25 * S, "exit code 127", 3),
     ]
     return Story(
         group_id="jobs",
         rows=rows,
         members=3,
-        cells=("jobs\npresence", "Stable", "3\ngen. 2", "member expired\n30 s ago", NOTHING, "1"),
+        cells=("jobs\npresence", "Stable", "3\ngen. 4", "member expired\n25 s ago", NOTHING, "2"),
         former="was Stable",
         gone=(
+            Gone(
+                member_id="import-8",
+                cells=(
+                    "09:40:42\nnever beat",
+                    "Failed",
+                    "jobs\nStable",
+                    "import-8\nexit code 127 \u00b7 beat \u00b7 10.0.0.7",
+                    NOTHING,
+                    "700 ms\nat 09:40:42",
+                    "3",
+                    "not yet",
+                ),
+                page=("It failed 25 s ago: exit code 127.", "The engine knew it 700 ms after that."),
+                top=("failed", "-", "790 ms", "no"),
+            ),
             Gone(
                 member_id="import-7",
                 cells=(
@@ -447,17 +463,25 @@ def _failed() -> Story:
                     "Failed",
                     "jobs\nStable",
                     "import-7\nexit code 3 \u00b7 beat \u00b7 10.0.0.7",
-                    "3.7 s\nof 10 s",
+                    NOTHING,
                     "700 ms\nat 09:40:37",
                     "1",
                     "not yet",
                 ),
                 page=("It failed 30 s ago: exit code 3.", "The engine knew it 700 ms after that."),
-                top=("failed", "3.7 s", "790 ms", "no"),
+                top=("failed", "-", "790 ms", "no"),
             ),
         ),
-        top=("Stable", "3", "member expired, 30 s ago", ""),
-        messages=("jobs: 1 worker failed: import-7 at /10.0.0.7 (exit code 3)",),
+        course=(
+            "09:40:42 import-8: member expired, 3 members there, generation 4",
+            "09:40:42 import-8 failed: exit code 127",
+            "09:40:37 import-7: member expired, 3 members there, generation 2",
+            "09:40:37 import-7 failed: exit code 3",
+        ),
+        top=("Stable", "3", "member expired, 25 s ago", ""),
+        messages=(
+            "jobs: 2 workers failed: import-8 at /10.0.0.7 (exit code 127), import-7 at /10.0.0.7 (exit code 3)",
+        ),
     )
 
 
@@ -472,6 +496,19 @@ def _unknown() -> Story:
         former="was Stable",
         words="1 member is unknown: it joined before the tap, and its session is not in the log.",
         top=("Stable", "3 (1 unknown)", "-", ""),
+    )
+
+
+def _changed(group: str, at_ms: int, generation: int, *, cause: str, members: int, **who: Any) -> TopicRow:
+    """Say who came to a presence group, or went."""
+    return triggered(
+        *("rebalance_completed", group, at_ms),
+        generation_id=generation,
+        cause=cause,
+        group_kind="presence",
+        member_count=members,
+        duration_ms=0,
+        **who,
     )
 
 

@@ -102,7 +102,7 @@ def test_first_page_tells_the_truth(alive: Looked) -> None:
     assert tiles(page) == {
         "Members alive": ("22", "not expired, and not left"),
         "Groups": ("9", "none rebalancing"),
-        "Expired a minute": ("2", f"{EXPIRED} in 1 h"),
+        "Expired a minute": ("3", f"{EXPIRED} in 1 h"),
         "Known after": ("730 ms", "99 of 100 within 790 ms"),
         "Clock behind": ("1.5 s", "1 shard"),
         "Last batch": ("420 ms", "160 records, just now"),
@@ -140,6 +140,7 @@ def test_group_has_its_own_course(alive: Looked, story: Story) -> None:
     expect(page.locator(".state-words")).to_contain_text(story.words)
     lines = tuple(" ".join(text.split()) for text in page.locator(".timeline li").all_inner_texts())
     assert lines[: len(story.course)] == story.course
+    expect(page.locator(".timeline li.tone-good", has_text="expired")).to_have_count(0)
 
 
 UNKNOWN = [story for story in STORIES if story.listed is not None and story.listed.unknown_sessions]

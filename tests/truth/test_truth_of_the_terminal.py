@@ -87,7 +87,7 @@ def test_terminal_shows_what_happened() -> None:
         for words in (
             "members 22",
             "groups 9",
-            "expired/min 2",
+            "expired/min 3",
             "late p50/p99 730 ms / 790 ms",
             "beats 4/s",
             "backlog 0",

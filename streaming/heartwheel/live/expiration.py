@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdicts import ExpirationRow, ExpiryReason, TriggerRow
 
 
 class Expiration(ExpirationRow, kw_only=True):
@@ -16,13 +16,15 @@ class Expiration(ExpirationRow, kw_only=True):
     `None`.
 
     Args:
-        last_seen_ms: when it last kept its session alive, epoch ms.
+        last_seen_ms: when it last kept its session alive, epoch ms; `None` of a worker that failed before its first
+            heartbeat.
         session_timeout_ms: the length of the timer that ran out, ms.
         lateness_ms: how long after the deadline the engine decided, ms.
         seq: rises by arrival; the newest has the highest.
         append_ms: when it was in Kafka, epoch ms.
         known_late_ms: how long after the deadline that was, ms.
-        silent_ms: how long the member had been silent when the engine decided, ms.
+        silent_ms: how long the member had been silent when the engine decided, ms; `None` of a worker that failed: its
+            failure was reported, and not found by its silence.
         returned_ms: when the member was back in its group, epoch ms; `None` as long as it is not.
         partition: where it is in its topic.
         offset: likewise.
@@ -78,15 +80,25 @@ def expiration_of(row: ExpirationRow, *, seq: int, append_ms: int, partition: in
         partition: where.
         offset: likewise.
     """
+    not_silence = row.shard == FROM_A_LOG or row.reason == ExpiryReason.WORKER_FAILED
     return Expiration(
-        **msgspec.structs.asdict(row),
+        **msgspec.structs.asdict(row) | {"last_seen_ms": last_heard_ms(row)},
         seq=seq,
         append_ms=append_ms,
         known_late_ms=None if row.shard == FROM_A_LOG else append_ms - row.deadline_ms,
-        silent_ms=None if row.shard == FROM_A_LOG else row.detected_ms - row.last_seen_ms,
+        silent_ms=None if not_silence else row.detected_ms - row.last_seen_ms,
         partition=partition,
         offset=offset,
     )
+
+
+def last_heard_ms(row: ExpirationRow) -> int | None:
+    """Return when a member last kept its session alive, epoch ms; `None` of a worker that failed before its first beat.
+
+    Such a worker arrives and fails in one moment, so its row has that moment twice.
+    """
+    never = row.reason == ExpiryReason.WORKER_FAILED and row.last_seen_ms == row.deadline_ms
+    return None if never else row.last_seen_ms
 
 
 def is_same_member(one: ExpirationRow, other: ExpirationRow) -> bool:

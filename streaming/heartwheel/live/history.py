@@ -11,11 +11,12 @@ from typing import Any, Final, Self, TypeVar
 import msgspec
 
 from heartwheel.errors import HeartwheelError
+from heartwheel.live.expiration import last_heard_ms
 from heartwheel.live.scan import READ_ERRORS, Beat, Bounds, Scan
 from heartwheel.phrases import count
 from heartwheel.settings import Settings
 from heartwheel.wire.events import Event, EventType
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdicts import ExpirationRow, ExpiryReason
 
 EVENTS_MAX: Final = 500
 """Most events of a member that are shown."""
@@ -70,7 +71,7 @@ class MemberHistory(msgspec.Struct, frozen=True, kw_only=True):
         events: the oldest first.
         gaps: between each and the next.
         session_timeout_ms: its session timeout, ms; `None` if that is not known.
-        deadline_ms: the deadline of its last silence, epoch ms; `None` if it was not expired.
+        deadline_ms: the deadline of its last silence, epoch ms; `None` if it was not expired, or if it failed.
         truncated: whether a bound has cut the events.
         note: what a person should know about that; empty if nothing.
     """
@@ -197,7 +198,9 @@ def _stretch(newest: ExpirationRow | None, now_ms: int) -> tuple[int, int]:
     if newest is None:
         return now_ms - _TAIL_MS, now_ms
     around_ms = min(max(_SESSIONS_BEFORE * newest.session_timeout_ms, _AROUND_MS_MIN), _AROUND_MS_MAX)
-    return newest.last_seen_ms - around_ms, min(now_ms, newest.deadline_ms + around_ms)
+    heard_ms = last_heard_ms(newest)
+    from_ms = newest.deadline_ms if heard_ms is None else heard_ms
+    return from_ms - around_ms, min(now_ms, newest.deadline_ms + around_ms)
 
 
 def _unread(error: Exception) -> str:
@@ -238,7 +241,7 @@ def member_history(
         events=list(events),
         gaps=[Gap(from_ms=a.at_ms, to_ms=b.at_ms, gap_ms=b.at_ms - a.at_ms) for a, b in pairwise(events)],
         session_timeout_ms=timeout_ms,
-        deadline_ms=newest.deadline_ms if newest else None,
+        deadline_ms=newest.deadline_ms if newest and newest.reason != ExpiryReason.WORKER_FAILED else None,
         truncated=found > len(events) or bool(cut()),
         note=" ".join(notes),
     )

@@ -55,7 +55,8 @@ class TimelinePage(msgspec.Struct, frozen=True, kw_only=True):
 def timeline_of(entry: GroupEntry) -> list[TimelineLine]:
     """List what happened to a group, newest first: each row of the topics with `time_ms`, `kind` and `text` added.
 
-    A worker that comes to a presence group or goes is one line, not a rebalance that begins and ends at once.
+    A worker that comes to a presence group or goes is one line, not a rebalance that begins and ends at once. One that
+    failed before its first heartbeat has no line of an arrival: it arrives by the rules, and in the same moment fails.
 
     Args:
         entry: what is known of it.
@@ -87,8 +88,15 @@ def timeline_page(
 def _lines_of(entry: GroupEntry) -> list[TimelineLine]:
     """List all that happened to a group, oldest first."""
     # Of one moment the expiry comes before the rebalance that it triggers (promise P4), and sorting is stable.
+    never_came = {
+        (each.deadline_ms, each.member_id)
+        for each in entry.expirations
+        if each.reason == ExpiryReason.WORKER_FAILED and each.last_seen_ms is None
+    }
     lines = [_expired(each) for each in entry.expirations] + [
-        _changed(row) for row in entry.triggers if row.is_rebalance or row.type != "rebalance_triggered"
+        _changed(row)
+        for row in entry.triggers
+        if row.is_rebalance or (row.type != "rebalance_triggered" and (row.time_ms, *row.joined) not in never_came)
     ]
     lines += entry.lines
     lines.sort(key=lambda line: line["time_ms"])
@@ -113,7 +121,8 @@ def _silenced(each: Expiration) -> str:
 
 
 def _changed(row: TriggerRow) -> TimelineLine:
-    kind = _KIND_OF_TYPE.get(row.type, row.type)
+    is_departure = not row.is_rebalance and row.removed_count > 0
+    kind = "left" if is_departure else _KIND_OF_TYPE.get(row.type, row.type)
     shown = TimelineLine(time_ms=row.time_ms, kind=kind, text=_words(row))
     return cast("TimelineLine", msgspec.structs.asdict(row) | shown)
 

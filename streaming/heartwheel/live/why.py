@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from heartwheel.live.expiration import last_heard_ms
 from heartwheel.phrases import length, setting
 from heartwheel.plain import plain
 from heartwheel.wire.events import JOB, JOB_RUN
@@ -169,10 +170,10 @@ def _failed(row: ExpirationRow) -> list[str]:
 
 
 def _heard(row: ExpirationRow) -> str:
-    silent_ms = row.deadline_ms - row.last_seen_ms
-    if not silent_ms:
+    heard_ms = last_heard_ms(row)
+    if heard_ms is None:
         return "It had sent no heartbeat before that."
-    return f"That was said {length(silent_ms)} after its last heartbeat."
+    return f"That was said {length(row.deadline_ms - heard_ms)} after its last heartbeat."
 
 
 _ALIVE_BUT_SLOW: Final = (

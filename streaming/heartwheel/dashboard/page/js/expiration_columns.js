@@ -19,13 +19,13 @@ const expired = {
   label: "Expired",
   width: "13.5%",
   className: "c-time",
-  about: "The deadline it missed; below it when it was last seen",
+  about: "The deadline it missed, or when it failed or took itself out; below it when it was last seen",
   cell: () =>
     twoLines((row) => ({
       first: clock(row.deadline_ms),
       title: `deadline ${utc(row.deadline_ms)}`,
-      second: isLogged(row) ? "the log" : `seen ${timeOfDay(row.last_seen_ms)}`,
-      titleSecond: isLogged(row) ? row.evidence : `last seen ${utc(row.last_seen_ms)}`,
+      second: isLogged(row) ? "the log" : row.last_seen_ms === null ? "never beat" : `seen ${timeOfDay(row.last_seen_ms)}`,
+      titleSecond: isLogged(row) ? row.evidence : row.last_seen_ms === null ? null : `last seen ${utc(row.last_seen_ms)}`,
     })),
 };
 
@@ -73,12 +73,12 @@ const silent = {
   width: "9%",
   className: "number c-silent",
   order: "silent",
-  about: "From its last sign of life until its expiration was decided",
+  about: "From its last sign of life until its expiration was decided; a failure is reported, and not found by silence",
   cell: () =>
     twoLines((row) => ({
-      first: row.session_timeout_ms ? duration(row.silent_ms) : NOTHING,
-      second: row.session_timeout_ms ? `of ${duration(row.session_timeout_ms)}` : "not in the log",
-      titleSecond: "session timeout",
+      first: duration(row.silent_ms),
+      second: row.silent_ms !== null && row.session_timeout_ms ? `of ${duration(row.session_timeout_ms)}` : "",
+      titleSecond: "the timer that ended it",
     })),
 };
 

@@ -57,7 +57,7 @@ export const expiredPage = {
         "Expired members",
         fromLog
           ? OUT
-          : "Members that the engine presumes dead: each missed a deadline. Newest first, as it happens.",
+          : "Members that missed a deadline, failed, or took themselves out as they did not poll in time. Newest first, as it happens.",
       ),
       report.element,
       view.tools(),
