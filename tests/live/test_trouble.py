@@ -96,20 +96,20 @@ def test_emptiness_outlives_the_window_of_expirations() -> None:
 
 
 @pytest.mark.parametrize(
-    ("client", "kind", "words"),
+    ("client", "kind", "trouble", "words"),
     [
-        ("job", "presence", "no run for 1 d 2 h; one was expected within 1 d 1 h"),
-        ("job-run", "presence", "a run has been silent for 1 d 2 h; its limit is 1 d 1 h"),
-        ("job", "classic", "no members for 1 h; 1 expired member not back"),
+        ("job", "presence", "overdue", "no run for 1 d 2 h; one was expected within 1 d 1 h"),
+        ("job-run", "presence", "overdue", "a run has been silent for 1 d 2 h; its limit is 1 d 1 h"),
+        ("job", "classic", "empty", "no members for 1 h; 1 expired member not back"),
     ],
 )
-def test_overdue_job_is_no_run(client: str, kind: str, words: str) -> None:
+def test_overdue_job_is_no_run(client: str, kind: str, trouble: str, words: str) -> None:
     """A job that is expected every day and does not run is not a group without members, but a run that is missing."""
     hour_ms = 3_600_000
     late = expired("g", "backup", client_id=client, group_kind=kind)
     late = msgspec.structs.replace(late, last_seen_ms=T0 - 25 * hour_ms, session_timeout_ms=25 * hour_ms)
     found = trouble_of(late, emptied("g", "backup"), now_ms=T0 + hour_ms)
-    assert lines_of(found) == [("g", "empty", words)]
+    assert lines_of(found) == [("g", trouble, words)]
     more = trouble_of(expired("g", "a", T0 - 1), late, emptied("g", "backup"), now_ms=T0 + hour_ms)
     assert lines_of(more)[0][2] == words.replace("; 1 expired member not back", "") + "; 2 expired members not back"
 

@@ -42,6 +42,8 @@ class TroubleKind(enum.StrEnum):
     """What is wrong with a group, the worst first."""
 
     EMPTY = "empty"
+    OVERDUE = "overdue"
+    """The only job of a group has not run, or not ended, in the time that it has; its group is empty by that alone."""
     TOO_FEW = "too_few"
     STORM = "storm"
     FLAPPING = "flapping"
@@ -54,7 +56,7 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         kind: what it is.
         words: the same for people, without the group's name.
-        count: of an empty group its expired members that are not back, of one with too few members how many are
+        count: of an empty group, or one whose job is overdue, its expired members that are not back, of one with too few members how many are
             missing, of a storm its rebalances, of flapping the expirations of the worst member, of late polls their
             number.
         since_ms: since when the group is empty, epoch ms; `None` of the other kinds.
@@ -165,7 +167,7 @@ def _empty(entry: GroupEntry, now_ms: int) -> Trouble | None:
     if missing > 1 or not overdue:
         words.append(f"{count(missing, 'expired member')} not back")
     return Trouble(
-        kind=TroubleKind.EMPTY,
+        kind=TroubleKind.OVERDUE if overdue else TroubleKind.EMPTY,
         words="; ".join(words),
         count=missing,
         since_ms=newest.time_ms,

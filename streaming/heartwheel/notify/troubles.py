@@ -106,7 +106,7 @@ class TroubleWatch:
         """Return whether a trouble that is not found is known to be over."""
         if (group_id, kind) in self._seen:
             return True
-        if kind in {TroubleKind.EMPTY, TroubleKind.TOO_FEW}:
+        if kind in {TroubleKind.EMPTY, TroubleKind.OVERDUE, TroubleKind.TOO_FEW}:
             entry = self._picture.groups.entries.get(group_id)
             return entry is not None and entry.newest is not None
         return self._since_ms is not None and now_ms - self._since_ms >= self._window_ms

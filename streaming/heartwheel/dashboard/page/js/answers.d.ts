@@ -102,7 +102,7 @@ export interface Trouble {
 }
 
 /** What is wrong with a group, the worst first. */
-export type TroubleKind = "empty" | "flapping" | "late_polls" | "storm" | "too_few";
+export type TroubleKind = "empty" | "flapping" | "late_polls" | "overdue" | "storm" | "too_few";
 
 /** What a canary has measured; `expected` is the sum of `known`, `missed`, `void` and `pending`. */
 export interface CanaryFigures {

@@ -87,6 +87,7 @@ export function troubleWords({ known, count: number }) {
 /** @type {{ [kind: string]: { label: string, icon: string, tone: string } | undefined }} */
 const TROUBLES = {
   empty: { label: "no members", icon: "door", tone: "bad" },
+  overdue: { label: "overdue", icon: "clock", tone: "bad" },
   storm: { label: "storm", icon: "storm", tone: "bad" },
   too_few: { label: "too few members", icon: "door", tone: "bad" },
   flapping: { label: "flapping", icon: "sync", tone: "warn" },
@@ -101,7 +102,7 @@ const TROUBLES = {
 export const troubleKind = (kind) => ({ label: spaced(kind), icon: "alert", tone: "warn", ...TROUBLES[kind] });
 
 /** Sections of docs/troubleshooting.md about what is wrong with a group; tests/docs holds them to it. */
-const TROUBLE_TOPICS = new Set(["group-empty", "group-storm", "group-flapping", "group-late-polls"]);
+const TROUBLE_TOPICS = new Set(["group-empty", "group-overdue", "group-storm", "group-flapping", "group-late-polls"]);
 
 /**
  * Give the section of the documentation about one thing that is wrong with a group.
