@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TypeVar
+from typing import Final, TypeVar
+
+HUNDRED: Final = 100
+"""Of fewer values the 99th percentile is the greatest of them, and is called so."""
 
 Number = TypeVar("Number", int, float)
 

@@ -265,6 +265,17 @@ def test_now_says_what_else_is_wrong() -> None:
     assert [word for word in ("9.0 s", "2.3 s", "torn", "2 times:", "1 time ") if word not in text] == []
 
 
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(19, "The latest of 19 expirations was known"), (100, "One expiration in a hundred was known")],
+)
+def test_few_values_have_a_longest_and_no_percentile(number: int, words: str) -> None:
+    """Of 19 expirations none is one in a hundred: the longest is called so."""
+    late = [expired("g", f"m{i}", T0, detected_ms=T0 + 9_000) for i in range(number)]
+    (reason,) = now_of(pictured(*late, job()), View(), now_ms=T0).health.reasons
+    assert reason.startswith(f"{words} 9.0 s after its deadline")
+
+
 def test_percentiles_of_nothing_are_zero() -> None:
     """Before anything was expired there is no lateness, and that is no error."""
     assert msgspec.structs.astuple(lateness_of([], None)) == (0, 0, 0, 0, None)

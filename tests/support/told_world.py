@@ -112,7 +112,7 @@ def _dead() -> Story:
                 cells=(
                     "09:39:07\nseen 09:38:57",
                     "Silent",
-                    "orders\nStable",
+                    "orders\nwas Stable",
                     f"{member}\norders-1 · 10.0.0.7",
                     "11 s\nof 10 s",
                     "640 ms\nat 09:39:07",
@@ -186,7 +186,7 @@ def _returned() -> Story:
                 cells=(
                     "09:39:37\nseen 09:39:31",
                     "Silent",
-                    "billing\nStable",
+                    "billing\nwas Stable",
                     f"{member}\nbilling-1 · 10.0.0.7",
                     "6.6 s\nof 6 s",
                     "640 ms\nat 09:39:37",
@@ -232,7 +232,7 @@ def _emptied() -> Story:
             cells=(
                 when,
                 "Silent",
-                f"night\n{state}",
+                f"night\nwas {state}",
                 f"{member}\n{name} · 10.0.0.7",
                 "31 s\nof 30 s",
                 f"640 ms\nat {at}",
@@ -251,7 +251,7 @@ def _emptied() -> Story:
         former="was Empty",
         troubles=(f"no members {trouble}",),
         gone=(
-            gone(second, "night-2", "09:37:47\nseen 09:37:17", "PreparingRebalance", "09:37:47"),
+            gone(second, "night-2", "09:37:47\nseen 09:37:17", "Preparing rebalance", "09:37:47"),
             gone(first, "night-1", "09:37:45\nseen 09:37:15", "Stable", "09:37:45"),
         ),
         course=(
@@ -322,7 +322,7 @@ def _epochs() -> Story:
                 cells=(
                     "09:40:07\nseen 09:39:22",
                     "Silent",
-                    "quotes\nStable",
+                    "quotes\nwas Stable",
                     f"{member}\nquotes-1 · 10.0.0.7",
                     "46 s\nof 45 s",
                     "640 ms\nat 09:40:07",
@@ -371,7 +371,7 @@ def _slow() -> Story:
             cells=(
                 when,
                 "Took itself out",
-                "exports\nStable",
+                "exports\nwas Stable",
                 f"{member}\nexports-{number} · 10.0.0.7",
                 "5 m\nof 5 m",
                 f"200 ms\nat {at}",
@@ -446,7 +446,7 @@ def _failed() -> Story:
                 cells=(
                     "09:40:42\nnever beat",
                     "Failed",
-                    "jobs\nStable",
+                    "jobs\nwas Stable",
                     "import-8\nexit code 127 \u00b7 beat \u00b7 10.0.0.7",
                     NOTHING,
                     "700 ms\nat 09:40:42",
@@ -461,7 +461,7 @@ def _failed() -> Story:
                 cells=(
                     "09:40:37\nseen 09:40:34",
                     "Failed",
-                    "jobs\nStable",
+                    "jobs\nwas Stable",
                     "import-7\nexit code 3 \u00b7 beat \u00b7 10.0.0.7",
                     NOTHING,
                     "700 ms\nat 09:40:37",
@@ -482,6 +482,60 @@ def _failed() -> Story:
         messages=(
             "jobs: 2 workers failed: import-8 at /10.0.0.7 (exit code 127), import-7 at /10.0.0.7 (exit code 3)",
         ),
+    )
+
+
+def _overdue() -> Story:
+    """A job that is expected once an hour, with ten minutes of grace, has not run: its group has no other member."""
+    at_ms, member, within_ms = T - 150 * S, "backup-db", 4_200_000
+    rows = [
+        expired("backup", member, at_ms, session_ms=within_ms, client_id="job", generation_id=1, group_kind="presence"),
+        triggered(
+            *("group_empty", "backup", at_ms),
+            generation_id=2,
+            cause="no_members",
+            group_kind="presence",
+            removed=(member,),
+            duration_ms=0,
+        ),
+    ]
+    return Story(
+        group_id="backup",
+        rows=rows,
+        members=0,
+        cells=(
+            "backup\npresence",
+            "Empty",
+            "0\ngen. 2",
+            "last member gone\n2 m 30 s ago",
+            NOTHING,
+            "1\noverdue",
+        ),
+        former="was Empty",
+        troubles=("overdue no run for 1 h 12 min; one was expected within 1 h 10 min",),
+        gone=(
+            Gone(
+                member_id=member,
+                cells=(
+                    "09:38:37\nseen 08:28:37",
+                    "Silent",
+                    "backup\nwas Stable",
+                    f"{member}\njob \u00b7 10.0.0.7",
+                    "1 h 10 m\nof 1 h 10 m",
+                    "640 ms\nat 09:38:37",
+                    "1",
+                    "not yet",
+                ),
+                page=("Its next success was expected within 1 h 10 min, period and grace together",),
+                top=("session", "1 h 10 min", "730 ms", "no"),
+            ),
+        ),
+        course=(
+            "09:38:37 backup-db: last member gone, generation 2",
+            "09:38:37 backup-db expired: session timeout, silent for 1 h 10 min",
+        ),
+        top=("Empty", "0", "last member gone, 2 min 30 s ago", ""),
+        messages=("backup: 1 member expired (session timeout): backup-db at /10.0.0.7 (no success within 1 h 10 min)",),
     )
 
 
@@ -537,7 +591,18 @@ def _done(
     )
 
 
-STORIES: Final = (_dead(), _left(), _returned(), _emptied(), _storm(), _epochs(), _slow(), _failed(), _unknown())
+STORIES: Final = (
+    _dead(),
+    _left(),
+    _returned(),
+    _emptied(),
+    _storm(),
+    _epochs(),
+    _slow(),
+    _failed(),
+    _overdue(),
+    _unknown(),
+)
 """All that happened. A story is found by its group."""
 
 NEXT: Final = ("orders", f"orders-2-{uuid(50)}", T + 4_000, 10_000)
@@ -547,7 +612,7 @@ NEXT: Final = ("orders", f"orders-2-{uuid(50)}", T + 4_000, 10_000)
 def history() -> list[TopicRow]:
     """Return what the topics say up to the moment at which everybody looks, in the order of time."""
     rows = sorted((row for story in STORIES for row in story.rows), key=lambda row: row.append_ms)
-    kinds = {"classic": 6, "consumer": 1, "presence": 1, "loaded": 1}
+    kinds = {"classic": 6, "consumer": 1, "presence": 2, "loaded": 1}
     group, member, deadline_ms, session_ms = NEXT
     # Two steps of five seconds with twenty records each: four heartbeats a second.
     before = [status(0, at_ms, counts={"records": 20}) for at_ms in (T - 9 * S, T - 4 * S)]
@@ -555,7 +620,7 @@ def history() -> list[TopicRow]:
         *(0, T - 500),
         members=sum(story.members for story in STORIES),
         groups=len(STORIES),
-        groups_by_state={"Stable": 7, "Empty": 2},
+        groups_by_state={"Stable": 7, "Empty": 3},
         groups_by_kind=kinds,
         feeds={"broker-1": T - 24_500},
         at_risk=(at_risk(group, member, deadline_ms, session_ms),),

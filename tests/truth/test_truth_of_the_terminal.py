@@ -80,15 +80,17 @@ def test_terminal_shows_what_happened() -> None:
     async def steps(pilot: Pilot[None]) -> None:
         shown = text(pilot)
         assert "\u25cf Healthy: every shard decides as its members fall silent." in shown
-        assert "\u25b2 3 groups in trouble" in shown
+        assert "\u25b2 4 groups in trouble" in shown
         assert "night: no members for 3 min 20 s; 2 expired members not back" in shown
         assert "fraud: 6 rebalances in 5 min, the first by: member joined" in shown
-        assert "exports: 2 members did not poll in time in 15 min" in shown
+        assert "backup: no run for 1 h 12 min; one was expected within 1 h 10 min" in shown
+        assert "exports: 2 members did not poll in time" not in shown  # the least of the four
+        assert "  and 1 more" in shown
         for words in (
             "members 22",
-            "groups 9",
+            "groups 10",
             "expired/min 3",
-            "late p50/p99 730 ms / 790 ms",
+            "late p50/max 730 ms / 790 ms",
             "beats 4/s",
             "backlog 0",
         ):
@@ -108,7 +110,7 @@ def test_terminal_shows_a_dead_job_as_dead() -> None:
     async def steps(pilot: Pilot[None]) -> None:
         shown = text(pilot)
         assert "Stalled for 59 s: the job has ended: Spark's JVM was ended by signal 9." in shown
-        assert "\u25cb Not known which groups are in trouble; 3 groups were before" in shown
+        assert "\u25cb Not known which groups are in trouble; 4 groups were before" in shown
         for words in ("members 22 at 09:41:07", "expired/min -", "beats -", "backlog -"):
             assert words in shown
         assert [row[0] for row in table(pilot, "risk")] == ["not decided"]

@@ -22,6 +22,7 @@ from heartwheel.live.ticks import STEP_MS
 from heartwheel.live.totals import totals_of
 from heartwheel.live.trouble import GroupsInTrouble, groups_in_trouble
 from heartwheel.live.wheel import shards_of
+from heartwheel.percentiles import HUNDRED
 from heartwheel.phrases import count, length, setting
 from heartwheel.wire.job import JobRow
 
@@ -280,10 +281,12 @@ def _reasons(lateness: Lateness, strays: Mapping[str, int], canary: CanaryFigure
 def _late(lateness: Lateness) -> str:
     if lateness.objective is None or lateness.p99 <= lateness.objective:
         return ""
-    return (
-        f"One expiration in a hundred was known later than {length(lateness.p99)} after its deadline; "
-        f"the objective is {setting(lateness.objective)}."
+    late = (
+        f"The latest of {count(lateness.count, 'expiration')} was known {length(lateness.max)} after its deadline"
+        if lateness.count < HUNDRED
+        else f"One expiration in a hundred was known {length(lateness.p99)} after its deadline, or later"
     )
+    return f"{late}; the objective is {setting(lateness.objective)}."
 
 
 def _stray(strays: Mapping[str, int]) -> str:

@@ -56,9 +56,9 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         kind: what it is.
         words: the same for people, without the group's name.
-        count: of an empty group, or one whose job is overdue, its expired members that are not back, of one with too few members how many are
-            missing, of a storm its rebalances, of flapping the expirations of the worst member, of late polls their
-            number.
+        count: of an empty group, or one whose job is overdue, its expired members that are not back, of one with too
+            few members how many are missing, of a storm its rebalances, of flapping the expirations of the worst
+            member, of late polls their number.
         since_ms: since when the group is empty, epoch ms; `None` of the other kinds.
         offenders: who was expired more than once, the worst first.
     """

@@ -142,8 +142,8 @@ REBALANCE_DURATION: Final = Metric(
 GROUP_TROUBLE: Final = Metric(
     "heartwheel_group_trouble",
     _G,
-    "1 for each group in trouble and what is wrong with it: empty, overdue, too_few, storm, flapping, late_polls; the 50 worst, "
-    "by the dashboard alone, while the job runs.",
+    "1 for each group in trouble and what is wrong with it: empty, overdue, too_few, storm, flapping, late_polls; "
+    "the 50 worst, by the dashboard alone, while the job runs.",
     'heartwheel_group_trouble{group="orders",kind="storm"} 1.0',
     ("group", "kind"),
 )

@@ -14,6 +14,7 @@ from heartwheel.live.health import HealthState
 from heartwheel.live.returns import can_be_recognised
 from heartwheel.live.states import ShownState
 from heartwheel.live.storms import Storm
+from heartwheel.percentiles import HUNDRED
 from heartwheel.phrases import ago, count, length
 from heartwheel.plain import plain
 from heartwheel.top.frame import Frame
@@ -39,6 +40,7 @@ _LIGHTS: Final = (("○", "bold yellow"), ("▲", "bold red"), ("●", "bold gre
 """The signs of groups of which nothing is known, some of which are in trouble, and none of which is."""
 
 _TROUBLED_MAX: Final = 3
+_REASONS_MAX: Final = 3
 GROUP_CELLS: Final = 14
 """Width of group ids in tables of a screen."""
 
@@ -77,19 +79,28 @@ def _health(frame: Frame) -> Text:
 
 
 def _reasons(frame: Frame) -> Iterator[Text]:
-    for reason in frame.now.health.reasons[:3]:
+    reasons = frame.now.health.reasons
+    for reason in reasons[:_REASONS_MAX]:
         yield Text(f"! {short(reason)}", "yellow")
+    yield from _more(len(reasons) - _REASONS_MAX, "! ")
+
+
+def _more(hidden: int, sign: str) -> Iterator[Text]:
+    """Write how many lines of a kind are left out, if any is."""
+    if hidden > 0:
+        yield Text(f"{sign}and {hidden:,} more", "dim")
 
 
 def _figures(frame: Frame) -> Text:
     now = frame.now
     late = now.lateness_ms
     lateness = f"{length(late.p50)} / {length(late.p99)}" if late.count else "-"
+    of_few = late.count < HUNDRED
     pairs = [
         ("members", _number(now.members) + _as_of(frame)),
         ("groups", _number(now.groups)),
         ("expired/min", _number(now.expirations_per_minute)),
-        ("late p50/p99", lateness),
+        ("late p50/max" if of_few else "late p50/p99", lateness),
     ]
     return _pairs(pairs)
 
@@ -112,6 +123,7 @@ def _trouble(frame: Frame) -> Iterator[Text]:
     for group in trouble.groups[:_TROUBLED_MAX]:
         words = "; ".join(each.words for each in group.troubles)
         yield Text.assemble(("  ", ""), (short(group.group_id), "bold"), (f": {short(words)}", ""))
+    yield from _more(trouble.count - _TROUBLED_MAX, "  ")
 
 
 def _engine(frame: Frame) -> Text:

@@ -2,7 +2,7 @@
 
 import { groupHref, linked, memberHref, tagged, twoLines } from "./cells.js";
 import { clock, count, duration, NOTHING, timeOfDay, utc } from "./format.js";
-import { goesByEpochs, reasonWords } from "./words.js";
+import { formerStateWords, goesByEpochs, reasonWords } from "./words.js";
 
 /** @import { Expiration } from "./answers.d.ts" */
 /** @import { Column } from "./types.d.ts" */
@@ -49,8 +49,8 @@ const group = {
   width: "15%",
   className: "c-group",
   order: "group",
-  about: "Group, and its state just before",
-  cell: () => linked((row) => ({ href: groupHref(row.group_id), first: row.group_id, second: row.group_state })),
+  about: "Group, and its state just before the expiration",
+  cell: () => linked((row) => ({ href: groupHref(row.group_id), first: row.group_id, second: row.group_state && formerStateWords(row.group_state).label })),
 };
 
 /** @type {Column<Expiration>} */

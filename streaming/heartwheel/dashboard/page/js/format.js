@@ -101,6 +101,15 @@ export function duration(ms) {
 const trimmed = (seconds) => (seconds < 10 ? seconds.toFixed(1) : seconds.toFixed(0)).replace(/\.0$/, "");
 
 /**
+ * Write the 99th percentile of lengths of time; that of fewer than a hundred is the longest of them.
+ *
+ * @param {number} number how many there are
+ * @param {number} p99 ms
+ */
+export const latest = (number, p99) =>
+  number < 100 ? `longest of ${count(number)}: ${duration(p99)}` : `99 of 100 within ${duration(p99)}`;
+
+/**
  * Write a countdown: tenths below ten seconds, so that it is seen to move.
  *
  * @param {number} ms

@@ -1,7 +1,7 @@
 // The figures of page Now.
 
 import { h, mark, put } from "../dom.js";
-import { ago, clock, count, counted, duration, NOTHING, rate } from "../format.js";
+import { ago, clock, count, counted, duration, latest, NOTHING, rate } from "../format.js";
 
 /** @import { Now } from "../answers.d.ts" */
 
@@ -97,7 +97,7 @@ function lateness({ lateness_ms }) {
   const late = lateness_ms.objective && lateness_ms.p99 > lateness_ms.objective;
   return [
     ...split(duration(lateness_ms.p50)),
-    `99 of 100 within ${duration(lateness_ms.p99)}${late ? `: over ${duration(lateness_ms.objective)}` : ""}`,
+    `${latest(lateness_ms.count, lateness_ms.p99)}${late ? `: over ${duration(lateness_ms.objective)}` : ""}`,
     late ? "warn" : null,
   ];
 }
