@@ -121,6 +121,86 @@ def test_kafka_python(tmp_path: Path) -> None:
     assert (event.kind, event.group_id, event.member_id) == ("poll_timeout", "orders", f"kafka-python-3.0.12-{ME}")
 
 
+def python(*lines: tuple[float, str]) -> str:
+    """Write the log of consumers of kafka-python."""
+    return "".join(f"{stamp(second)} WARNING kafka.coordinator {text}\n" for second, text in lines)
+
+
+POLL_EXPIRED = "Heartbeat poll expired, leaving group"
+
+
+@pytest.mark.parametrize(
+    ("joined", "left", "member_id"),
+    [
+        ("Successfully joined group orders with generation {}", "Leaving consumer group (orders).", None),
+        (f"Successfully joined group orders <Generation {{}} (member_id: {ME}, protocol: range)>", "Leaving consumer group (orders).", ME),
+        (f"Successfully joined group orders <Generation {{}} (member_id: {ME}, protocol: range)>", f"Leaving consumer group orders (member {ME}).", ME),
+    ],
+)  # fmt: skip
+def test_a_poll_timeout_of_older_kafka_python(tmp_path: Path, joined: str, left: str, member_id: str | None) -> None:
+    """2.0 to 2.2.5, to 2.2.20 and 2.3 join and leave in other words; the warning of the oldest is about a poll, too."""
+    warned = POLL_EXPIRED if member_id is None else f"C{SLOW[1:]}"
+    text = python((0, joined.format(4)), (300, warned), (300.01, left), (412, joined.format(6)))
+    (event,) = _explained(tmp_path, text)
+    assert (event.kind, event.group_id, event.member_id) == ("poll_timeout", "orders", member_id)
+    assert (event.time_ms, event.generation_id, event.returned_ms) == (START_MS + 300_000, 4, START_MS + 412_000)
+    assert event.evidence.line == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["Heartbeat failed for group orders because it is rebalancing", "Group orders is rebalancing; rejoining."]
+)
+def test_a_rebalance_as_kafka_python_sees_it(tmp_path: Path, text: str) -> None:
+    """2.x and 3.0 say it in other words."""
+    joined = f"Successfully joined group orders <Generation 5 (member_id: {ME}, protocol: range)>"
+    (event,) = read(tmp_path, python((0, text), (2, joined)))[1]
+    assert (event.kind, event.group_id, event.duration_ms) == (Happened.REBALANCE, "orders", 2_000)
+
+
+@pytest.mark.parametrize("why", [": generation id is not  current.", " due to fenced id error: pod-1"])
+def test_a_heartbeat_of_kafka_python_that_is_refused(tmp_path: Path, why: str) -> None:
+    """Its generation is over, or another process has its instance id."""
+    (event,) = _explained(tmp_path, python((0, f"Heartbeat failed for group orders{why}")))
+    assert (event.kind, event.group_id) == ("removed", "orders")
+
+
+def test_the_only_group_of_a_log(tmp_path: Path) -> None:
+    """A line that names no group is about the only one that its log names, also behind that line; of two, it is open."""
+    unknown = "Heartbeat: local member_id was not recognized; this consumer needs to re-join"
+    joined = "Successfully joined group {} with generation 4"
+    text = python((0, unknown), (9, joined.format("orders")))
+    (event,) = _explained(tmp_path, text)
+    assert (event.group_id, event.returned_ms) == ("orders", START_MS + 9_000)
+    (event,) = _explained(tmp_path, text + python((10, joined.format("billing"))))
+    assert event.group_id == ""
+
+
+def test_two_groups_in_one_log(tmp_path: Path) -> None:
+    """The line about leaving names the group of the poll before it, whoever else joined."""
+    joined = "Successfully joined group {} with generation {}"
+    text = python(
+        (0, joined.format("orders", 4)),
+        (1, joined.format("billing", 9)),
+        (300, POLL_EXPIRED),
+        (300.01, "Leaving consumer group (billing)."),
+        (310, joined.format("billing", 11)),
+    )
+    (event,) = _explained(tmp_path, text)
+    assert (event.kind, event.group_id, event.returned_ms) == ("poll_timeout", "billing", START_MS + 310_000)
+
+
+def test_a_sentence_without_a_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Where no line names the member, its verdict names nobody, and has no gap in a name's place."""
+    (tmp_path / "app.log").write_text(python((0, POLL_EXPIRED), (600, POLL_EXPIRED)))
+    assert run(["explain", str(tmp_path / "app.log")]) == 0
+    verdict = capsys.readouterr().out.splitlines()[-1]
+    assert "Twice a member took itself out by a poll timeout. " in verdict
+    assert "  " not in verdict
+    (tmp_path / "app.log").write_text(python((0, POLL_EXPIRED)))
+    assert run(["explain", str(tmp_path / "app.log")]) == 0
+    assert "Once a member took itself out by a poll timeout. " in capsys.readouterr().out
+
+
 def test_a_brokers_log_is_no_clients(tmp_path: Path) -> None:
     """The broker's line quotes the client's words; and beside a broker's log a client's is read, too."""
     quoted = f"Member MemberMetadata(memberId={ME}, groupInstanceId=None, clientId=orders-2, clientHost=/10.0.0.7, sessionTimeoutMs=45000, rebalanceTimeoutMs=300000, supportedProtocols=List(range)) has left group orders through explicit `LeaveGroup`; client reason: consumer poll timeout has expired."  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from heartwheel.explain.client_texts import CONTEXT, NEEDLES, RDKAFKA, TEXT_CHARS_MAX, TEXTS, ClientSaid
 from heartwheel.explain.explanation import advice_of, explain, leave_reason
@@ -12,8 +12,8 @@ from heartwheel.explain.layouts import Layout
 from heartwheel.explain.local_zone import LocalZone
 from heartwheel.wire.explained import Evidence, ExplainedEvent, Happened
 
-EVENTS_MAX: Final = 200_000
-"""Most events that are kept of one log."""
+LINES_MAX: Final = 200_000
+"""Most lines that are kept of one log."""
 
 _CLIENTS_MAX: Final = 10_000
 _SAME_MS: Final = 5_000
@@ -26,8 +26,24 @@ _KINDS: Final = {
 }
 
 
+class _Line(NamedTuple):
+    """A line of a consumer: what it says, the values of its pattern's groups, and where it stands."""
+
+    group_id: str
+    client_id: str
+    instance_id: str | None
+    said: ClientSaid
+    parts: dict[str, str]
+    time_ms: int
+    zone_assumed: bool
+    number: int
+
+
 class ClientLog:
     """Reads the log of one or several consumers.
+
+    Lines of librdkafka name no group, and of kafka-python not all do. Such a line is about the only group that the log
+    names, which is known at its end: what lines mean is worked out then.
 
     Args:
         name: of the file, for evidence.
@@ -40,8 +56,9 @@ class ClientLog:
         self._rest, self._lines = b"", 0
         self._last_ms: int | None = None
         self._zone_assumed = False
+        self._kept: list[_Line] = []
         self._clients: dict[tuple[str, str], _Client] = {}
-        self.events: list[ExplainedEvent] = []
+        self._events: list[ExplainedEvent] = []
         self.matched = 0
         """Lines that say something of a group."""
 
@@ -69,7 +86,11 @@ class ClientLog:
 
     def finished(self) -> Iterator[ExplainedEvent]:
         """Return what was read as events, in the order of time."""
-        for event in sorted(self.events, key=lambda each: each.time_ms):
+        groups = {line.group_id for line in self._kept if line.group_id}
+        only = groups.pop() if len(groups) == 1 else ""
+        for line in self._kept:
+            self._take(line, self._client(line.group_id or only, line.client_id))
+        for event in sorted(self._events, key=lambda each: each.time_ms):
             event.explanation, event.advice = explain(event), advice_of(event)
             yield event
 
@@ -85,82 +106,93 @@ class ClientLog:
         if time_ms is None:
             return
         self.matched += 1
-        parts = match.groupdict()
-        group = (context["group"] if context else parts.get("group")) or ""
+        if len(self._kept) >= LINES_MAX:
+            return
+        parts = {name: value for name, value in match.groupdict().items() if value is not None}
+        group = context["group"] if context else parts.get("group", "")
         rdkafka = RDKAFKA.search(text)
         client_id = context["client"] if context else rdkafka["client"] if rdkafka else ""
-        client = self._client(group, client_id)
-        client.instance_id = (context["instance"] if context else None) or client.instance_id
-        client.member_id = parts.get("member") or client.member_id
-        self._take(client, said, parts, time_ms, number)
+        instance_id = context["instance"] if context else None
+        self._kept.append(_Line(group, client_id, instance_id, said, parts, time_ms, self._zone_assumed, number))
 
-    def _take(self, client: _Client, said: ClientSaid, parts: dict[str, str | None], time_ms: int, number: int) -> None:
-        words = _LOGGER.sub("", parts.get("words") or "").strip()
+    def _take(self, line: _Line, client: _Client) -> None:
+        client.instance_id = line.instance_id or client.instance_id
+        client.member_id = line.parts.get("member") or client.member_id
+        said, time_ms = line.said, line.time_ms
+        words = _LOGGER.sub("", line.parts.get("words", "")).strip()
         last = client.last
         near = last is not None and time_ms - last.time_ms <= _SAME_MS
         if said is ClientSaid.LEFT:
             polled = leave_reason(words) == "poll_timeout"
-            if near and last is not None and last.kind is Happened.POLL_TIMEOUT:
-                last.member_id = client.member_id
-                last.group_id = last.group_id or client.group_id
+            warned = self._poll_timeout_of(client, time_ms)
+            if warned is not None:
+                warned.member_id, warned.group_id = client.member_id, client.group_id
+                warned.generation_id, client.last = client.generation, warned
                 return
             kind = (Happened.POLL_TIMEOUT, "poll_timeout") if polled else (Happened.LEFT, leave_reason(words))
-            client.last = self._event(client, *kind, time_ms, number, words)
+            client.last = self._event(client, *kind, line, words)
         elif said is ClientSaid.REBALANCING:
             client.rebalancing_ms = time_ms if client.rebalancing_ms is None else client.rebalancing_ms
         elif said is ClientSaid.JOINED:
-            self._joined(client, parts, time_ms, number)
+            self._joined(client, line)
         elif said is ClientSaid.POLLED_LATE:
             if last is not None and last.kind is Happened.POLL_TIMEOUT and last.returned_ms is None:
-                last.late_ms = int(parts.get("late") or 0)
+                last.late_ms = int(line.parts.get("late", 0))
                 last.member_id = last.member_id or client.member_id
         elif not (near and last is not None and last.kind is _KINDS[said][0]):
-            client.last = self._event(client, *_KINDS[said], time_ms, number, words)
-            if parts.get("limit"):
-                client.last.rebalance_timeout_ms = int(parts["limit"] or 0)
+            client.last = self._event(client, *_KINDS[said], line, words)
+            if "limit" in line.parts:
+                client.last.rebalance_timeout_ms = int(line.parts["limit"])
 
-    def _joined(self, client: _Client, parts: dict[str, str | None], time_ms: int, number: int) -> None:
-        generation = int(parts.get("number") or 0)
+    def _poll_timeout_of(self, client: _Client, time_ms: int) -> ExplainedEvent | None:
+        """Return the poll timeout that a leave belongs to: the client's, or one just before that names no group."""
+        for each in (client, self._clients.get(("", client.client_id))):
+            last = None if each is None else each.last
+            if (
+                last is not None
+                and last.kind is Happened.POLL_TIMEOUT
+                and last.group_id in {"", client.group_id}
+                and time_ms - last.time_ms <= _SAME_MS
+            ):
+                return last
+        return None
+
+    def _joined(self, client: _Client, line: _Line) -> None:
+        generation, time_ms = int(line.parts.get("number", 0)), line.time_ms
         if client.generation == generation and client.rebalancing_ms is None:
             return  # joined, then synced: two lines
         last = client.last
         if last is not None and last.returned_ms is None:
             last.returned_ms, last.returned_as = time_ms, client.member_id
         started_ms, client.rebalancing_ms, client.generation = client.rebalancing_ms, None, generation
-        event = self._event(client, Happened.REBALANCE, "unknown", time_ms, number, "")
+        event = self._event(client, Happened.REBALANCE, "unknown", line, "")
         event.generation_id, event.started_ms = generation, started_ms
         event.duration_ms = None if started_ms is None else max(0, time_ms - started_ms)
 
-    def _event(
-        self, client: _Client, kind: Happened, reason: str, time_ms: int, number: int, words: str
-    ) -> ExplainedEvent:
+    def _event(self, client: _Client, kind: Happened, reason: str, line: _Line, words: str) -> ExplainedEvent:
         event = ExplainedEvent(
             kind=kind,
             group_id=client.group_id,
             member_id=client.member_id,
             client_id=client.client_id or None,
             group_instance_id=client.instance_id,
-            time_ms=time_ms,
-            zone_assumed=self._zone_assumed,
+            time_ms=line.time_ms,
+            zone_assumed=line.zone_assumed,
             reason=reason,
             reason_text=words,
             generation_id=client.generation,
             certainty="likely" if reason == "no_answer" else "certain",
-            evidence=Evidence(self._name, number),
+            evidence=Evidence(self._name, line.number),
         )
-        if len(self.events) < EVENTS_MAX:
-            self.events.append(event)
+        self._events.append(event)
         return event
 
-    def _client(self, group: str, client_id: str) -> _Client:
-        client = self._clients.get((group, client_id))
+    def _client(self, group_id: str, client_id: str) -> _Client:
+        client = self._clients.get((group_id, client_id))
         if client is None:
             if len(self._clients) >= _CLIENTS_MAX:
                 self._clients.clear()
-            client = self._clients[group, client_id] = _Client(group, client_id)
-            without = self._clients.get(("", client_id))
-            if group and without is not None:
-                client.last = without.last
+            client = self._clients[group_id, client_id] = _Client(group_id, client_id)
         return client
 
     def _time(self, line: bytes, needle: str) -> int | None:

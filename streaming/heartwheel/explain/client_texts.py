@@ -1,7 +1,7 @@
 """What consumers write into their own logs when they are out of their group.
 
 The texts are those of `AbstractCoordinator` and of the heartbeat managers in Kafka's Java client (3.9 and 4.3), of
-librdkafka 2.16, and of kafka-python 3.0. Older Java clients differ in what a pattern leaves open.
+librdkafka 2.16, and of kafka-python 2.0 to 3.0. Older Java clients differ in what a pattern leaves open.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ NEEDLES: Final = re.compile(
     rb"|session timed out without receiving|HeartbeatRequest failed (?:because|for) member|will rejoin the group"
     rb"|Application maximum poll interval \(|Consumer group session timed out|local member_id was not recognized"
     rb"|Heartbeat session expired|Time between subsequent calls to poll"
+    rb"|Heartbeat poll expired, leaving group|Heartbeat failed for group |is rebalancing; rejoining"
 )
 """What each line that is read has in it."""
 
@@ -92,7 +93,28 @@ _PATTERNS: Final = (
     (r"(?P<words>\w{0,40}GroupHeartbeat failed due to: .{0,200}): will rejoin the group", ClientSaid.REMOVED),
     (r"(?P<words>Heartbeat: local member_id was not recognized)", ClientSaid.REMOVED),
     (r"(?P<words>Heartbeat session expired), marking coordinator dead", ClientSaid.NO_ANSWER),
+    # kafka-python: 2.0 to 2.2.5 do not say "Consumer poll timeout", those up to 2.2 name no member, and 3.0 words a
+    # rebalance anew.
+    (r"Heartbeat poll expired, leaving group", ClientSaid.POLL_TIMEOUT),
     (rf"Leaving consumer group (?P<group>.{{1,300}}) \(member {_MEMBER}\)\.", ClientSaid.LEFT),
+    (r"Leaving consumer group \((?P<group>.{1,300})\)\.", ClientSaid.LEFT),
+    (
+        r"Successfully joined group (?P<group>.{1,300}) with generation (?P<number>\d{1,9})",
+        ClientSaid.JOINED,
+    ),
+    (
+        rf"Successfully joined group (?P<group>.{{1,300}}) <Generation (?P<number>\d{{1,9}}) \(member_id: {_MEMBER}, ",
+        ClientSaid.JOINED,
+    ),
+    (r"Heartbeat failed for group (?P<group>.{1,300}) because it is rebalancing", ClientSaid.REBALANCING),
+    (r"\bGroup (?P<group>.{1,300}) is rebalancing; rejoining\.", ClientSaid.REBALANCING),
+    (
+        (
+            r"(?P<words>Heartbeat failed for group (?P<group>.{1,300})"
+            r"(?:: generation id is not  ?current| due to fenced id error))"
+        ),
+        ClientSaid.REMOVED,
+    ),
 )
 
 TEXTS: Final[Sequence[tuple[re.Pattern[str], ClientSaid]]] = tuple(

@@ -116,5 +116,5 @@ def _facts(
         if scanned.coordinator_lines > before:
             continue
         scanned.client_lines += client.matched
-        scanned.others[name] = CONSUMER if client.events else kind_of(name, log.head)
+        scanned.others[name] = CONSUMER if client.matched else kind_of(name, log.head)
         clients.append(client)

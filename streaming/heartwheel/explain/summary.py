@@ -175,7 +175,8 @@ def leave_words(event: ExplainedEvent) -> str:
 
 def _add_out(group: GroupSummary, event: ExplainedEvent) -> None:
     group.kicks[event.kind] = group.kicks.get(event.kind, 0) + 1
-    _count(group.worst, name_of(event))
+    if name := name_of(event):  # a consumer's own log need not name it
+        _count(group.worst, name)
     if event.kind is not Happened.PENDING_EXPIRED:
         group.out_from_ms = event.time_ms if group.out_from_ms is None else min(group.out_from_ms, event.time_ms)
         group.out_to_ms = max(group.out_to_ms or 0, event.time_ms)

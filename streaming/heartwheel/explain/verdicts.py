@@ -98,8 +98,8 @@ def _kicked(group: GroupSummary, out: dict[str, int]) -> list[str]:
         counted = f"{_times(number)} a member was out ({each})"
     names = _most(group.worst)
     if number == 1:
-        counted += f": {names[0][0]}"
-    elif names[0][1] >= _WORST_TIMES:
+        counted += f": {names[0][0]}" if names else ""
+    elif names and names[0][1] >= _WORST_TIMES:
         counted += f", {names[0][0]} {names[0][1]} times"
     if number > 1 and group.out_from_ms is not None and group.out_to_ms is not None:
         span_ms = group.out_to_ms - group.out_from_ms
