@@ -15,7 +15,7 @@ from heartwheel.explain.page import LogPage
 from heartwheel.explain.shown import REASONS
 from heartwheel.settings import Settings
 from heartwheel.settings.models import DashboardSettings
-from heartwheel.wire.explained import KICKS, ExplainedEvent, Happened
+from heartwheel.wire.explained import OUT, ExplainedEvent, Happened
 from support.scripted_log import START_MS, lines_of, member, read, stable, stamp
 
 CONTEXT = "[Consumer clientId=orders-2, groupId=orders]"
@@ -78,7 +78,7 @@ def test_a_rebalance_as_a_client_sees_it(tmp_path: Path) -> None:
         ("Resetting generation due to: encountered ILLEGAL_GENERATION from SYNC_GROUP response", "removed", "not_a_member", "ILLEGAL_GENERATION"),
         ("ConsumerGroupHeartbeatRequest failed because member Yk3yQq0TSVuRW1yU3oCQeg is unknown.", "removed", "not_a_member", "is unknown"),
         ("ConsumerGroupHeartbeatRequest failed for member Yk3yQq0TSVuRW1yU3oCQeg because epoch 7 is fenced.", "removed", "not_a_member", "epoch 7 is fenced"),
-        ("Group coordinator kafka-2:9092 (id: 2147483645 rack: null) is unavailable or invalid due to cause: session timed out without receiving a heartbeat response. isDisconnected: false. Rediscovery will be attempted.", "expired", "no_answer", "session timed out"),
+        ("Group coordinator kafka-2:9092 (id: 2147483645 rack: null) is unavailable or invalid due to cause: session timed out without receiving a heartbeat response. isDisconnected: false. Rediscovery will be attempted.", "no_answer", "no_answer", "session timed out"),
         (f"Member {ME} sending LeaveGroup request to coordinator k:9092 (id: 2147483645 rack: null) due to the consumer is being closed", "left", "closed", "the consumer is being closed"),
         (f"Member {ME} sending LeaveGroup request to coordinator k:9092 (id: 2147483645 rack: null)", "left", "left", ""),
     ],
@@ -102,7 +102,7 @@ def test_how_much_too_late_a_poll_was(tmp_path: Path) -> None:
     ("text", "kind", "limit_ms"),
     [
         ("%4|1795313510.138|MAXPOLL|rdkafka#consumer-1| [thrd:main]: Application maximum poll interval (300000ms) exceeded by 85ms (adjust max.poll.interval.ms for long-running message processing): leaving group", "poll_timeout", 300_000),
-        ("%4|1795313510.138|SESSTMOUT|rdkafka#consumer-1| [thrd:main]: Consumer group session timed out (in join-state steady) after 45267 ms without a successful response from the group coordinator (broker 2, last error was Success): revoking assignment and rejoining group", "expired", None),
+        ("%4|1795313510.138|SESSTMOUT|rdkafka#consumer-1| [thrd:main]: Consumer group session timed out (in join-state steady) after 45267 ms without a successful response from the group coordinator (broker 2, last error was Success): revoking assignment and rejoining group", "no_answer", None),
         ("%4|1795313510.138|HEARTBEAT|rdkafka#consumer-1| [thrd:main]: ConsumerGroupHeartbeat failed due to: Broker: Unknown member: will rejoin the group", "removed", None),
     ],
 )  # fmt: skip
@@ -230,10 +230,62 @@ def test_a_removal_is_on_the_page(tmp_path: Path) -> None:
     assert "1 of 1 line is about groups" in sentence
 
 
+NOT_ANSWERED = java(
+    (0, f"Successfully joined group with generation Generation{{generationId=4, memberId='{ME}', protocol='range'}}"),
+    (60, "Group coordinator kafka-2:9092 (id: 2147483645 rack: null) is unavailable or invalid due to cause: session timed out without receiving a heartbeat response. isDisconnected: false. Rediscovery will be attempted."),
+)  # fmt: skip
+
+
+def test_the_page_claims_no_more_than_the_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A consumer without answers was likely removed: no expiry that nobody saw, with what to do, on page and terminal."""
+    names, events, scanned = read(tmp_path, NOT_ANSWERED)
+    with LogPage(Settings(dashboard=DashboardSettings(port=0)), names) as page:
+        page.take(events, scanned)
+        (row,) = httpx.get(f"{page.url}api/expirations").json()["rows"]
+        group = httpx.get(f"{page.url}api/groups/orders").json()
+    assert run(["explain", *names]) == 0
+    out = capsys.readouterr().out
+    assert row["reason"] == "no_answer"
+    assert "If the broker's log says that it expired: raise session.timeout.ms." in row["advice"]
+    assert row["advice"] in out
+    said = "Once a member got no answer to its heartbeats for its session timeout, and was likely thrown out: orders-2."
+    assert said in group["verdict"]
+    assert said in out
+    assert group["timeline"][0]["text"].endswith("and was likely removed")
+    assert run(["explain", *names, "--only", "out", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["certainty"] == "likely"
+
+
+def test_the_state_of_a_group_that_only_consumers_tell_of(tmp_path: Path) -> None:
+    """That one consumer joined does not make its group stable; where the broker's log says so, it is."""
+    assert _state(tmp_path, NOT_ANSWERED) == ("Unknown", None)
+    removed = "Resetting generation and member id due to: encountered UNKNOWN_MEMBER_ID from HEARTBEAT response"
+    assert _state(tmp_path, java((0, removed))) == ("Unknown", None)
+    assert _state(tmp_path, lines_of((9, stable(4, "orders", 2)))) == ("Stable", 2)
+
+
+def _state(folder: Path, log: str) -> tuple[str, int | None]:
+    """Return the state of group orders and its size on the page of a log; what its state means names the log."""
+    names, events, scanned = read(folder, log)
+    with LogPage(Settings(dashboard=DashboardSettings(port=0)), names) as page:
+        page.take(events, scanned)
+        group = httpx.get(f"{page.url}api/groups/orders").json()
+    assert ("own log" in group["state_words"]) == (group["state"] == "Unknown")
+    return group["state"], group["members"]
+
+
+def test_a_consumer_does_not_know_how_many_members_there_are(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """What it says behind the broker's log leaves the size of the group as the broker had it."""
+    names, _, _ = read(tmp_path, lines_of((0, stable(4, "orders", 3))), POLL)
+    assert run(["explain", *names, "--summary"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[:2] == ["orders", "3"]
+
+
 def test_each_removal_has_a_name_on_the_page() -> None:
     """Whatever ends a membership is a row of page Expired, under a reason that the page and its documentation name."""
-    out = KICKS | {Happened.POLL_TIMEOUT, Happened.PENDING_EXPIRED}
-    assert set(REASONS) == out
+    assert set(REASONS) == OUT
     root = Path(__file__).parents[2]
     words = (root / "streaming/heartwheel/dashboard/page/js/words.js").read_text()
     table = (root / "docs/dashboard.md").read_text()

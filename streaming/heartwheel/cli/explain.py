@@ -218,7 +218,7 @@ def _fail(wanted: Wanted, scanned: Scanned, sums: Summary) -> None:
 
 def _kinds(only: list[str] | None) -> frozenset[str]:
     """Return the kinds of events that are wanted."""
-    from heartwheel.wire.explained import KICKS, Happened
+    from heartwheel.wire.explained import OUT, Happened
 
     known = frozenset(kind.value for kind in Happened)
     names = frozenset(name.strip() for text in only or () for name in text.split(","))
@@ -226,8 +226,7 @@ def _kinds(only: list[str] | None) -> frozenset[str]:
     if wrong:
         words = f"{wrong[0]!r} is no kind of event: {_OUT}, {', '.join(sorted(known))}"
         raise typer.BadParameter(words, param_hint="--only")
-    out: frozenset[str] = KICKS | {Happened.POLL_TIMEOUT, Happened.PENDING_EXPIRED}
-    return (names - {_OUT}) | (out if _OUT in names else frozenset()) if names else known
+    return (names - {_OUT}) | (OUT if _OUT in names else frozenset()) if names else known
 
 
 def _events(files: list[str], scanned: Scanned, zone: LocalZone, *, follow: bool) -> Iterator[ExplainedEvent]:

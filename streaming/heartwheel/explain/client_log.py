@@ -22,7 +22,7 @@ _LOGGER: Final = re.compile(r"\s*\((?:[\w$]+\.)+[\w$]+(?::\d+)?\)\s*$")
 _KINDS: Final = {
     ClientSaid.POLL_TIMEOUT: (Happened.POLL_TIMEOUT, "poll_timeout"),
     ClientSaid.REMOVED: (Happened.REMOVED, "not_a_member"),
-    ClientSaid.NO_ANSWER: (Happened.EXPIRED, "no_answer"),
+    ClientSaid.NO_ANSWER: (Happened.NO_ANSWER, "no_answer"),
 }
 
 
@@ -181,7 +181,7 @@ class ClientLog:
             reason=reason,
             reason_text=words,
             generation_id=client.generation,
-            certainty="likely" if reason == "no_answer" else "certain",
+            certainty="likely" if kind is Happened.NO_ANSWER else "certain",
             evidence=Evidence(self._name, line.number),
         )
         self._events.append(event)

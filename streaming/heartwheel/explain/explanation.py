@@ -46,10 +46,22 @@ def explain(event: ExplainedEvent) -> list[str]:
 
 def advice_of(event: ExplainedEvent) -> str:
     """Return what to change or where to look, in a sentence; empty for what has nothing to change."""
+    if event.kind in _ELSEWHERE:
+        return _ELSEWHERE[event.kind]
     reason = _TIMERS.get(event.kind)
-    said = advice(reason, event.group_type) if reason and event.reason != "no_answer" else []
+    said = advice(reason, event.group_type) if reason else []
     return said[-1] if said else ""
 
+
+_ELSEWHERE: Final[Mapping[Happened, str]] = {
+    Happened.REMOVED: (
+        "Its own log does not say why. The broker's does, around that time (heartwheel explain server.log)."
+    ),
+    Happened.NO_ANSWER: (
+        "If the broker's log says that it expired: raise session.timeout.ms. If not, it was back in time."
+    ),
+}
+"""What a consumer's own log cannot tell, and where to look."""
 
 _TIMERS: Final[Mapping[Happened, str]] = {
     Happened.EXPIRED: "session_timeout",
@@ -64,17 +76,19 @@ _TIMERS: Final[Mapping[Happened, str]] = {
 def _removed(event: ExplainedEvent) -> list[str]:
     return [
         f"The coordinator no longer knew this consumer: {event.reason_text}. It had been removed before that.",
-        "Its own log does not say why. The broker's does, around that time (heartwheel explain server.log).",
+        _ELSEWHERE[event.kind],
+    ]
+
+
+def _not_answered(event: ExplainedEvent) -> list[str]:
+    return [
+        f"It got no answer to its heartbeats for its session timeout: {event.reason_text}.",
+        "The broker or the network between them was away, or the process stood still and did not read the answers.",
+        _ELSEWHERE[event.kind],
     ]
 
 
 def _expired(event: ExplainedEvent) -> list[str]:
-    if event.reason == "no_answer":
-        return [
-            f"It got no answer to its heartbeats for its session timeout: {event.reason_text}.",
-            "The broker or the network between them was away, or the process stood still and did not read the answers.",
-            "If the broker's log says that it expired: raise session.timeout.ms. If not, it was back in time.",
-        ]
     limit = f", {setting(event.session_timeout_ms)}" if event.session_timeout_ms else ""
     said = f"No heartbeat of it reached the coordinator for its session timeout{limit} ({SETTING[event.group_type]})."
     return [said, *event.explanation, *advice("session_timeout", event.group_type)]
@@ -174,6 +188,7 @@ _TELL: Final[Mapping[Happened, Callable[[ExplainedEvent], list[str]]]] = {
     Happened.PENDING_EXPIRED: _pending,
     Happened.POLL_TIMEOUT: _poll,
     Happened.REMOVED: _removed,
+    Happened.NO_ANSWER: _not_answered,
     Happened.LEFT: _left,
     Happened.TEMPORARILY_LEFT: _left,
     Happened.REPLACED: _left,

@@ -7,9 +7,8 @@ from typing import Final
 
 from heartwheel.phrases import count, length
 from heartwheel.plain import plain
-from heartwheel.wire.explained import BROKERS, KICKS, ExplainedEvent, Happened
+from heartwheel.wire.explained import BROKERS, OUT, ExplainedEvent, Happened
 
-_EXPLAINED: Final = KICKS | {Happened.POLL_TIMEOUT, Happened.PENDING_EXPIRED}
 _REASON: Final = {
     "session_timeout": "session timeout",
     "static_not_back": "session timeout: its static member did not come back",
@@ -63,7 +62,7 @@ class Lines:
         line = f"{clock(event)}  {event.kind:<20}  {group:<20}  "
         line += "  ".join(part for part in (who, what(event)) if part)
         lines = [plain(line)]
-        if event.kind in _EXPLAINED and (event.group_id, event.kind) not in self._explained:
+        if event.kind in OUT and (event.group_id, event.kind) not in self._explained:
             self._explained.add((event.group_id, event.kind))
             lines += [plain(f"{'':<26}{sentence}") for sentence in event.explanation]
             lines.append(plain(f"{'':<26}{event.evidence.file}:{event.evidence.line}"))

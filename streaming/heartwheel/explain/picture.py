@@ -53,6 +53,7 @@ def show_summary(picture: Picture, summary: Summary, scanned: Scanned) -> None:
             entry = picture.groups.entries.get(group.group_id)
             if entry is not None:
                 entry.verdict, entry.logged_troubles = group.verdict, list(_troubles(group))
+                entry.of_consumers = not group.from_coordinator
 
 
 def _report(summary: Summary, groups: list[GroupSummary], scanned: Scanned) -> LogReport:

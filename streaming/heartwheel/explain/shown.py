@@ -22,6 +22,7 @@ REASONS: Final = {
     Happened.REVOCATION_TIMEOUT: ExpiryReason.REVOCATION_TIMEOUT,
     Happened.POLL_TIMEOUT: ExpiryReason.POLL_TIMEOUT,
     Happened.REMOVED: ExpiryReason.NOT_A_MEMBER,
+    Happened.NO_ANSWER: ExpiryReason.NO_ANSWER,
 }
 """What ends a membership, and how page Expired names it."""
 

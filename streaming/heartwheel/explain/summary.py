@@ -200,8 +200,9 @@ def _add_rebalance(group: GroupSummary, event: ExplainedEvent) -> None:
         group.longest_ms = max(group.longest_ms or 0, event.duration_ms)
     elif group.rebalances == 1:
         group.rebalancing_ms = group.longest_ms = None
-    group.members = 0 if event.kind is Happened.GROUP_EMPTY else event.member_count
-    group.empty_since_ms = event.time_ms if group.members == 0 else None
+    if event.broker_id is not None:  # a consumer does not know how many members its group has
+        group.members = 0 if event.kind is Happened.GROUP_EMPTY else event.member_count
+        group.empty_since_ms = event.time_ms if group.members == 0 else None
     _count(group.causes, event.reason)
     for each in event.blocked_by:
         _count(group.blocked, each)

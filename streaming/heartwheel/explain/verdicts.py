@@ -25,6 +25,7 @@ _OUT: Final = {
     Happened.REVOCATION_TIMEOUT: ("revocation_timeout", "was thrown out as it did not give up partitions in time"),
     Happened.PENDING_EXPIRED: ("pending_timeout", "asked to join and did not come back"),
     Happened.REMOVED: ("", "was thrown out, and its own log does not say why"),
+    Happened.NO_ANSWER: ("", "got no answer to its heartbeats for its session timeout, and was likely thrown out"),
 }
 _SETTING: Final = {
     Happened.POLL_TIMEOUT: "max.poll.interval.ms",
@@ -95,7 +96,8 @@ def _kicked(group: GroupSummary, out: dict[str, int]) -> list[str]:
         counted = f"{_times(number)} a member {_OUT[Happened(next(iter(out)))][1]}"
     else:
         each = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in _most(out))
-        counted = f"{_times(number)} a member was out ({each})"
+        was = "was out, or likely so" if Happened.NO_ANSWER in out else "was out"
+        counted = f"{_times(number)} a member {was} ({each})"
     names = _most(group.worst)
     if number == 1:
         counted += f": {names[0][0]}" if names else ""

@@ -56,6 +56,8 @@ class GroupEntry:
         """What a broker's log comes to, in sentences."""
         self.logged_troubles: list[Any] | None = None
         """What was wrong with it at any time of a broker's log; `None` if no log feeds it."""
+        self.of_consumers = False
+        """Whether only consumers' own logs tell of it: no line of a coordinator, and no engine."""
         self.version = 0
         """Rises with every change; see `GroupIndex.version`."""
 

@@ -13,7 +13,7 @@ from heartwheel.live.changes import cause_words
 from heartwheel.live.expiration import FROM_A_LOG, Expiration
 from heartwheel.live.group_index import GroupEntry
 from heartwheel.live.picture import Picture
-from heartwheel.live.states import ShownState, kind_of, state_of, words_of
+from heartwheel.live.states import ShownKind, ShownState, kind_of, state_of, words_of
 from heartwheel.live.storms import Storm, StormRule, storm_of
 from heartwheel.live.timeline import TimelineLine, timeline_of
 from heartwheel.live.trouble import Trouble, troubles_of, worst_of
@@ -182,7 +182,7 @@ def group_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Group:
     return Group(
         group_id=entry.group_id,
         state=state,
-        state_words=" ".join((words_of(state, kind, logged=entry.shard == FROM_A_LOG), *_unknown_words(unknown))),
+        state_words=" ".join((_state_words(entry, state, kind), *_unknown_words(unknown))),
         kind=kind,
         generation_id=newest.generation_id if newest else -1,
         members=entry.members,
@@ -198,6 +198,10 @@ def group_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Group:
         shard=entry.shard,
         version=entry.version,
     )
+
+
+def _state_words(entry: GroupEntry, state: ShownState, kind: ShownKind | None) -> str:
+    return words_of(state, kind, logged=entry.shard == FROM_A_LOG, of_consumers=entry.of_consumers)
 
 
 def _unknown_words(unknown: int) -> list[str]:

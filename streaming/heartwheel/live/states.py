@@ -80,8 +80,23 @@ LOGGED_EPOCH_WORDS: Final = (
 """What `Unknown` means of a group that goes by member epochs and is known from a broker's log."""
 
 
-def words_of(state: ShownState, kind: ShownKind | None, *, logged: bool = False) -> str:
-    """Return what the state of a group of some kind means; `logged` if it is known from a broker's log."""
+CONSUMERS_WORDS: Final = (
+    "A consumer's own log says when this consumer joined and left. How its group stands is in the broker's log."
+)
+"""What `Unknown` means of a group that is known from its consumers' own logs alone."""
+
+
+def words_of(state: ShownState, kind: ShownKind | None, *, logged: bool = False, of_consumers: bool = False) -> str:
+    """Return what the state of a group of some kind means.
+
+    Args:
+        state: its state.
+        kind: its kind, if that is known.
+        logged: whether it is known from a log.
+        of_consumers: whether that is a log of its consumers alone.
+    """
+    if of_consumers:
+        return CONSUMERS_WORDS
     if logged and state is ShownState.UNKNOWN and kind in EPOCH_KINDS:
         return LOGGED_EPOCH_WORDS
     if state is ShownState.STABLE and kind is ShownKind.PRESENCE:
@@ -95,8 +110,10 @@ def state_of(entry: GroupEntry) -> ShownState:
     """Return the state of a group: by its newest row of the triggers topic, or by what its shard says since.
 
     A rebalance that is completed in the triggers topic goes on until the assignment has come, which only a status row
-    of the shard tells.
+    of the shard tells. A consumer knows when it joined, and not how the group stands.
     """
+    if entry.of_consumers:
+        return ShownState.UNKNOWN
     if entry.standing is not None:
         return _named(entry.standing.state)
     if entry.newest is None:

@@ -112,10 +112,18 @@ def _expired(each: Expiration) -> TimelineLine:
     return cast("TimelineLine", msgspec.structs.asdict(each) | shown)
 
 
+_LOGGED: Final = {
+    ExpiryReason.POLL_TIMEOUT: "took itself out: poll timeout",
+    ExpiryReason.NOT_A_MEMBER: "was removed: the coordinator no longer knew it",
+    ExpiryReason.NO_ANSWER: "got no answer to its heartbeats for its session timeout, and was likely removed",
+}
+"""What a log says of a member that did not expire, or not for certain."""
+
+
 def _silenced(each: Expiration) -> str:
     reason = each.reason.replace("_", " ")
-    if each.shard == FROM_A_LOG and each.reason == ExpiryReason.POLL_TIMEOUT:
-        return f"{each.member_id} took itself out: {reason}"
+    if each.shard == FROM_A_LOG and each.reason in _LOGGED:
+        return f"{each.member_id} {_LOGGED[ExpiryReason(each.reason)]}"
     silent = "" if each.silent_ms is None else f", silent for {length(each.silent_ms)}"
     return f"{each.member_id} expired: {reason}{silent}"
 

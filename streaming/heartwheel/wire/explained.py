@@ -23,6 +23,8 @@ class Happened(enum.StrEnum):
     POLL_TIMEOUT = "poll_timeout"
     REMOVED = "removed"
     """A consumer's own log says that the coordinator did not know it any more, and not why."""
+    NO_ANSWER = "no_answer"
+    """A consumer's own log says that nobody answered its heartbeats for its session timeout: it was likely removed."""
     LEFT = "left"
     TEMPORARILY_LEFT = "temporarily_left"
     REPLACED = "replaced"
@@ -46,6 +48,9 @@ KICKS: Final = frozenset(
     }
 )
 """Kinds in which the coordinator threw a member out."""
+
+OUT: Final = KICKS | {Happened.POLL_TIMEOUT, Happened.PENDING_EXPIRED, Happened.NO_ANSWER}
+"""Kinds in which a timeout ended a membership, for certain or as far as a consumer's own log tells."""
 
 LEAVES: Final = frozenset({Happened.LEFT, Happened.TEMPORARILY_LEFT, Happened.REPLACED})
 """Kinds in which a member went by itself, or was replaced by its own next incarnation."""

@@ -60,9 +60,14 @@ class ExpiryReason(enum.StrEnum):
     NOT_A_MEMBER = "not_a_member"
     """Only of a consumer's own log: the answer to a request said that the coordinator no longer knew it, such as
     UNKNOWN_MEMBER_ID. Which timer had removed it is in the broker's log alone."""
+    NO_ANSWER = "no_answer"
+    """Only of a consumer's own log: no heartbeat of it was answered for its session timeout. Whether it was removed is
+    in the broker's log alone."""
 
 
-ENGINE_REASONS: Final = tuple(reason for reason in ExpiryReason if reason is not ExpiryReason.NOT_A_MEMBER)
+_OF_CLIENTS: Final = frozenset({ExpiryReason.NOT_A_MEMBER, ExpiryReason.NO_ANSWER})
+
+ENGINE_REASONS: Final = tuple(reason for reason in ExpiryReason if reason not in _OF_CLIENTS)
 """The reasons that the engine gives."""
 
 

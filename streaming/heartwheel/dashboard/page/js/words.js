@@ -42,6 +42,11 @@ const REASONS = {
     icon: "door",
     long: "Unknown member: the coordinator no longer knew this consumer. Why it was removed is in the broker's log.",
   },
+  no_answer: {
+    label: "No answer",
+    icon: "heart",
+    long: "No answer: nobody answered its heartbeats for its session timeout, so it was likely removed. Whether it was is in the broker's log.",
+  },
   new_member_timeout: {
     label: "Gave up joining",
     icon: "clock",

@@ -84,10 +84,13 @@ function section(group, from, to, slot) {
     h(
       "p",
       { class: "soft small" },
-      fromLog ? "Lost a day: " : "Lost a day (UTC): ",
+      fromLog ? "Lost per day: " : "Lost per day (UTC): ",
       days
         .slice(0, 7)
-        .map(({ day, lost_ms: ms, rebalances: n }) => `${day}: ${ms === null ? "unknown" : duration(ms)} in ${counted(n, "rebalance")}`)
+        .map(({ day, lost_ms: ms, rebalances: n }) => {
+          const all = counted(n, "rebalance");
+          return `${day}: ${ms === null ? `${all} of unknown length` : `${duration(ms)} in ${all}`}`;
+        })
         .join("; "),
     ),
     h(
