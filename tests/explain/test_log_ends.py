@@ -126,6 +126,44 @@ def _fails(log: Path, *options: str) -> int:
     return run(["explain", str(log), "--fail-on-expired", *options])
 
 
+CLOSED = "the consumer is being closed"
+
+
+def leaves(client: str, words: str = CLOSED) -> str:
+    """Write the line of a member of group g that leaves, in its own words."""
+    return (
+        f"Member MemberMetadata(memberId={member(client)}, groupInstanceId=None, clientId={client}, "
+        "clientHost=/10.0.0.7, sessionTimeoutMs=45000, rebalanceTimeoutMs=300000, supportedProtocols=List(range)) has "
+        f"left group g through explicit `LeaveGroup`; client reason: {words}"
+    )
+
+
+FAILS = f"Member {member('g-1')} in group g has failed, removing it from the group"
+EMPTIED = "Group g with generation 4 is now empty (__consumer_offsets-3)"
+
+
+@pytest.mark.parametrize(
+    ("lines", "troubles"),
+    [
+        ([(0, FAILS), (60, leaves("g-2")), (60.003, EMPTIED)], []),
+        # Kafka 3.9 lists the leave behind what it led to, in the same second.
+        ([(0, FAILS), (60, EMPTIED), (60.003, leaves("g-2"))], []),
+        ([(0, leaves("g-2")), (60, FAILS), (60.003, EMPTIED)], ["empty"]),
+        ([(0, leaves("g-2")), (60, EMPTIED), (60.003, leaves("g-1", "consumer poll timeout has expired."))], ["empty"]),
+    ],
+)
+def test_a_group_whose_last_member_left_is_no_trouble(
+    tmp_path: Path, lines: list[tuple[float, str]], troubles: list[str]
+) -> None:
+    """It is empty, as it is meant to be; trouble is a group whose last member a timeout has taken."""
+    names, events, scanned = read(tmp_path, lines_of((-9, stable(3)), *lines))
+    with LogPage(Settings(dashboard=DashboardSettings(port=0)), names) as shown:
+        shown.take(events, scanned)
+        group = httpx.get(f"{shown.url}api/groups/g").json()
+    assert group["state"] == "Empty"
+    assert [trouble["kind"] for trouble in group["troubles"]] == troubles
+
+
 def test_a_check_fails_where_nothing_of_its_time_was_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """A log that ends before, or begins after what is asked for shows nothing; one that spans it does."""
     log = tmp_path / "server.log"

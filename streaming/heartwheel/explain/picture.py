@@ -17,7 +17,6 @@ from heartwheel.phrases import count, moment
 from heartwheel.wire.explained import ExplainedEvent, Happened
 
 _SHOWN_MAX: Final = 50
-_JUST_BEFORE_MS: Final = 300_000
 _OFFENDERS_MAX: Final = 5
 _LINES: Final = {
     Happened.LEFT: "left",
@@ -82,10 +81,9 @@ def _troubles(group: GroupSummary) -> Iterator[Trouble]:
         Offender(member_id=name, count=n) for name, n in sorted(group.worst.items(), key=lambda each: -each[1])
     ]
     often = [each for each in offenders if each.count > 1][:_OFFENDERS_MAX]
-    empty_ms, out_ms = group.empty_since_ms, group.out_to_ms
-    if empty_ms is not None and out_ms is not None and empty_ms - out_ms <= _JUST_BEFORE_MS:
-        words = f"no members since {moment(empty_ms)}"
-        yield Trouble(kind=TroubleKind.EMPTY, words=words, count=group.kicked, since_ms=empty_ms)
+    if group.lost_all and group.empty_since_ms is not None:
+        words = f"no members since {moment(group.empty_since_ms)}"
+        yield Trouble(kind=TroubleKind.EMPTY, words=words, count=group.kicked, since_ms=group.empty_since_ms)
     if group.storms:
         words = f"{count(group.storms, 'storm')} of rebalances, {count(group.rebalances, 'rebalance')} in all"
         yield Trouble(kind=TroubleKind.STORM, words=words, count=group.rebalances, offenders=often)

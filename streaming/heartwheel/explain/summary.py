@@ -9,7 +9,7 @@ import msgspec
 
 from heartwheel.explain.lines import what
 from heartwheel.explain.together import Incident, Together
-from heartwheel.wire.explained import BROKERS, ExplainedEvent, Happened
+from heartwheel.wire.explained import BROKERS, OUT, ExplainedEvent, Happened
 
 GROUPS_MAX: Final = 50_000
 BROKER_EVENTS_MAX: Final = 1_000
@@ -19,6 +19,7 @@ OUR_WORDS: Final = frozenset({"closed", "unsubscribed", REPLACED, UNSAID})
 """Reasons of leaves that are no client's own text."""
 
 _NAMES_MAX: Final = 1_000
+_GOES: Final = (OUT | {Happened.LEFT}) - {Happened.PENDING_EXPIRED}
 
 
 class Enough(msgspec.Struct, kw_only=True):
@@ -45,6 +46,7 @@ class GroupSummary(msgspec.Struct, kw_only=True):
         group_type: classic, consumer, share or streams.
         members: how many members it has at the end of the log; `None` if the log does not tell.
         empty_since_ms: since when it has none, epoch ms.
+        last_out: how the last member went that a coordinator tells of, as events name it.
         rebalancing_since_ms: since when a rebalance runs that has no end in the log, epoch ms.
         rebalancing: how long that has run by the end of the log and why, in words; empty if none runs.
         kicks: how often a member was thrown out or took itself out by a timeout, by kind.
@@ -70,6 +72,7 @@ class GroupSummary(msgspec.Struct, kw_only=True):
     group_type: str = ""
     members: int | None = None
     empty_since_ms: int | None = None
+    last_out: str = ""
     rebalancing_since_ms: int | None = None
     rebalancing: str = ""
     kicks: dict[str, int] = msgspec.field(default_factory=dict)
@@ -94,6 +97,15 @@ class GroupSummary(msgspec.Struct, kw_only=True):
     def kicked(self) -> int:
         """How often a timeout ended a membership, pending ones left out."""
         return sum(number for kind, number in self.kicks.items() if kind != Happened.PENDING_EXPIRED)
+
+    @property
+    def lost_all(self) -> bool:
+        """Whether it is empty as a timeout took its last member; one whose last member left is meant to be empty.
+
+        It is the rule of `heartwheel.live.trouble`. A log may list the last leave behind the line that the group is
+        empty, and nobody else can go after that line.
+        """
+        return self.empty_since_ms is not None and self.last_out in OUT
 
     @property
     def is_calm(self) -> bool:
@@ -123,6 +135,8 @@ class Summary:
                 self._groups.popitem(last=False)
         group.group_type = event.group_type or group.group_type
         group.from_coordinator |= event.broker_id is not None or event.moved_from is not None
+        if event.broker_id is not None and event.kind in _GOES:
+            group.last_out = event.kind
         match event.kind:
             case Happened.LEFT | Happened.TEMPORARILY_LEFT | Happened.REPLACED:
                 group.leaves += 1
