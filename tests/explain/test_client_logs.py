@@ -333,3 +333,38 @@ def test_other_files_are_named(
     (tmp_path / name).write_bytes(text)
     run(["explain", str(tmp_path / name)])
     assert words in capsys.readouterr().err
+
+
+EVENT = b'{"t_ms":1795239789947,"type":"join","group_id":"orders","member_id":"","client_id":"py"}\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("events.jsonl", EVENT, "heartwheel replay"),
+        ("a.bin", bytes(range(256)) * 20, "name a broker's log"),
+        ("00000000000000000000.log", b"x" * 100, "name a broker's log"),
+        ("a.md", b"# Kafka\n\nThe text of a page.\n", "name a broker's log"),
+        ("gc.log", b"[2026-11-22T02:12:24.836+0000][info][gc] GC(0) Pause Young (G1 Evacuation Pause)\n", "name a broker's log"),
+    ],
+)  # fmt: skip
+def test_no_log_is_bad_input(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, text: bytes, words: str
+) -> None:
+    """A script sees that no line was of a broker's or a consumer's log, as with an empty one; its page ends."""
+    (tmp_path / name).write_bytes(text)
+    for options in ([], ["--json"], ["--fail-on-expired"], ["--page", "--port", "0"]):
+        assert run(["explain", str(tmp_path / name), *options]) == 1
+        err = capsys.readouterr().err.replace("\n", " ")
+        assert "error: no line of a broker's or a consumer's log was read" in err
+        assert words in err
+    (tmp_path / "server.log").write_text(lines_of((0, stable(4, "orders"))))
+    assert run(["explain", str(tmp_path / name), str(tmp_path / "server.log")]) == 0
+
+
+def test_a_log_without_groups_is_no_bad_input(tmp_path: Path) -> None:
+    """A broker may coordinate no group, and a consumer may say nothing of its own."""
+    (tmp_path / "a.log").write_text("[2026-11-22 02:12:24,836] INFO started (kafka.server.KafkaServer)\n")
+    assert run(["explain", str(tmp_path / "a.log")]) == 0
+    (tmp_path / "a.log").write_text(f"[2026-11-22 02:12:24,836] INFO {CONTEXT} Subscribed (x.Y)\n")
+    assert run(["explain", str(tmp_path / "a.log")]) == 0

@@ -178,6 +178,18 @@ def test_a_check_fails_where_nothing_of_its_time_was_read(capsys: pytest.Capture
     assert "--until" in capsys.readouterr().err
 
 
+def test_a_time_behind_the_log_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """No event is no answer where the log ends before that time; it is no failure, as a calm group writes nothing."""
+    log = tmp_path / "server.log"
+    log.write_text(OPEN)
+    assert run(["explain", str(log), "--since", "2026-11-22T02:13"]) == 0
+    assert "the log ends at 2026-11-22 02:11:55, before --since (2026-11-22 02:13:00)" in capsys.readouterr().err
+    assert run(["explain", str(log), "--since", "2026-11-22T02:11"]) == 0
+    assert "--since" not in capsys.readouterr().err
+    _fails(log, "--since", "2026-11-22T02:13")
+    assert capsys.readouterr().err.count("the log ends at") == 1
+
+
 JOINED = (
     "[2026-11-22 02:11:50,000] INFO [Consumer clientId=a, groupId=orders] Successfully joined group with generation "
     "Generation{generationId=4, memberId='a-1', protocol='range'} "

@@ -18,7 +18,9 @@ from heartwheel.cli.audit_broker_log import parsed_zone
 from heartwheel.cli.console import ConfigFile, SetFlags, load, stderr
 from heartwheel.cli.explain_answers import show_sums
 from heartwheel.cli.explain_output import (
+    check_read,
     printer,
+    say_unread,
     say_what_was_read,
     say_zone,
     show_unknown,
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
 _STDIN: Final = "-"
 _OUT: Final = "out"
 _HINT: Final = "the broker may log at WARN: kafka.coordinator.group and org.apache.kafka.coordinator.group need INFO"
-_EMPTY: Final = "a rotated log begins empty: name the one before it too"
 _PROGRESS_FROM_BYTES: Final = 32 << 20
 _EVENTS_AT_ONCE: Final = 1_000
 _AGO: Final = re.compile(r"^(\d+)(s|m|min|h|d)$")
@@ -162,9 +163,12 @@ def explain(
         show_sums(sums, summary=summary, json=json, rows=rows)
     say_what_was_read(scanned, unknown=unknown)
     say_zone(files, zone)
-    _check(wanted, scanned, follow=follow)
+    if not follow:
+        _check(wanted, scanned)
     if fail_on_expired:
         _fail(wanted, scanned, sums)
+    elif not follow:
+        say_unread(wanted, scanned)
 
 
 def _refuse(*, json: bool) -> None:
@@ -190,12 +194,11 @@ class _Rows:
             self._show(event)
 
 
-def _check(wanted: Wanted, scanned: Scanned, *, follow: bool) -> None:
-    """Raise an error for logs that are all empty, or a group or member that the whole of a log does not have."""
-    if not scanned.bytes and not follow:
-        raise HeartwheelError(f"nothing was read: {', '.join(scanned.others)} is empty", hint=_EMPTY)
+def _check(wanted: Wanted, scanned: Scanned) -> None:
+    """Raise an error for files that are no logs, or a group or member that the whole of a log does not have."""
+    check_read(scanned)
     is_read = scanned.coordinator_lines or scanned.client_lines
-    missing = wanted.missing(scanned.groups) if is_read and not follow else None
+    missing = wanted.missing(scanned.groups) if is_read else None
     if missing is not None:
         raise missing
 

@@ -10,15 +10,18 @@ import typer
 from rich.text import Text
 
 from heartwheel.cli.console import stderr
+from heartwheel.errors import HeartwheelError
 from heartwheel.phrases import count, moment
 from heartwheel.plain import plain
 
 if TYPE_CHECKING:
     from heartwheel.explain.local_zone import LocalZone
     from heartwheel.explain.scan import Scanned
+    from heartwheel.explain.wanted import Wanted
     from heartwheel.wire.explained import ExplainedEvent
 
 
+_ROTATED: Final = "a rotated log begins empty: name the one before it too"
 _OTHERS: Final = {
     "broker": "no line of a group coordinator: this broker coordinates no group, or logs kafka.coordinator.group and "
     "org.apache.kafka.coordinator.group above INFO",
@@ -92,6 +95,26 @@ def say_what_was_read(scanned: Scanned, *, unknown: bool) -> None:
     if scanned.unknown_lines and not unknown:
         number = count(scanned.unknown_lines, "line")
         say.print(f"not understood: {number} of coordinators (--unknown shows which)", markup=False)
+
+
+def check_read(scanned: Scanned) -> None:
+    """Raise an error if no line was read that a broker or a consumer wrote into its log."""
+    from heartwheel.explain.file_kind import EMPTY, EVENTS, NO_LOGS
+
+    if scanned.coordinator_lines or scanned.client_lines or not NO_LOGS.issuperset(scanned.others.values()):
+        return
+    if all(kind == EMPTY for kind in scanned.others.values()):
+        raise HeartwheelError(f"nothing was read: {', '.join(scanned.others)} is empty", hint=_ROTATED)
+    events = [name for name, kind in scanned.others.items() if kind == EVENTS]
+    hint = f"heartwheel replay {events[0]} reads events" if events else "name a broker's log, such as server.log"
+    raise HeartwheelError("no line of a broker's or a consumer's log was read", hint=hint)
+
+
+def say_unread(wanted: Wanted, scanned: Scanned) -> None:
+    """Say on stderr if nothing of the time that was asked for was read: no event is no answer then."""
+    unread = wanted.unread(scanned.first_ms, scanned.last_ms)
+    if unread is not None:
+        stderr().print(plain(f"{unread}: {unread.hint}"), markup=False, soft_wrap=True)
 
 
 def say_zone(files: list[str], zone: LocalZone) -> None:

@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from heartwheel.cli.console import stderr, stdout
-from heartwheel.cli.explain_output import say_what_was_read, say_zone
+from heartwheel.cli.explain_output import check_read, say_unread, say_what_was_read, say_zone
 from heartwheel.errors import HeartwheelError
 
 if TYPE_CHECKING:
@@ -58,6 +58,9 @@ def show_page(
             shown.take([], scanned)
         say_what_was_read(scanned, unknown=False)
         say_zone(files, zone)
+        if not follow:
+            check_read(scanned)
+            say_unread(wanted, scanned)
         while not over.wait(1.0):
             if not shown.running:
                 raise HeartwheelError("the page has ended by itself", hint="the lines above may tell why")

@@ -16,7 +16,19 @@ HEAD_BYTES: Final = 262_144
 _SEGMENT: Final = re.compile(r"(?:^|/)\d{20}\.(?:log|index|timeindex|snapshot)$")
 _NEEDLE: Final = NEEDLE.encode()
 _TEXT_MIN: Final = 0.9
+
+EMPTY: Final = "an empty file"
+EVENTS: Final = "heartwheel's own events"
+_RECORDS: Final = "a file of a partition, with the records of its topic"
+_BINARY: Final = "no text"
+_GC: Final = "a log of the JVM's garbage collector"
+_ZOOKEEPER: Final = "a log of ZooKeeper"
+_OTHER: Final = "no log of Kafka's"
+NO_LOGS: Final = frozenset({EMPTY, EVENTS, _RECORDS, _BINARY, _GC, _ZOOKEEPER, _OTHER})
+"""What files are that have no line of a broker or of a consumer."""
+
 _KINDS: Final = (
+    (rb'\A\{\s*"t_ms"\s*:', EVENTS),
     (
         rb"groupId=|rdkafka#|\bkafka\.coordinator\b(?!\.(?:group|transaction|share)\b)|\bConsumer(?:Coordinator|Config)\b",
         "a consumer's log that says nothing of leaving its group",
@@ -26,8 +38,8 @@ _KINDS: Final = (
     (rb"\(kafka\.authorizer\.logger\)", "an authorizer's log"),
     (rb"\(kafka\.log\.LogCleaner|\[kafka-log-cleaner", "a log of the log cleaner"),
     (rb"\(kafka\.controller\.|\[ControllerEventThread|\[Controller id=", "a controller's log"),
-    (rb"\[gc[ ,\]]|\[GC \(|G1 Evacuation Pause", "a log of the JVM's garbage collector"),
-    (rb"org\.apache\.zookeeper\.", "a log of ZooKeeper"),
+    (rb"\[gc[ ,\]]|\[GC \(|G1 Evacuation Pause", _GC),
+    (rb"org\.apache\.zookeeper\.", _ZOOKEEPER),
 )
 _COORDINATES: Final = re.compile(rb"\bkafka\.coordinator\.(?:group|transaction|share)\.")
 _BROKER: Final = re.compile(
@@ -81,15 +93,15 @@ def kind_of(name: str, head: bytes) -> str:
         head: its first bytes.
     """
     if not head:
-        return "an empty file"
+        return EMPTY
     if _SEGMENT.search(name):
-        return "a file of a partition, with the records of its topic"
+        return _RECORDS
     printable = sum(byte >= 32 or byte in b"\t\r\n\x1b" for byte in head[:4096])
     if printable < _TEXT_MIN * len(head[:4096]):
-        return "no text"
+        return _BINARY
     if _COORDINATES.search(head):
         return BROKER
     for pattern, words in _KINDS:
         if re.search(pattern, head):
             return words
-    return BROKER if _BROKER.search(head) else "no log of Kafka's"
+    return BROKER if _BROKER.search(head) else _OTHER

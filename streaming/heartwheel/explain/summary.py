@@ -135,8 +135,7 @@ class Summary:
                 self._groups.popitem(last=False)
         group.group_type = event.group_type or group.group_type
         group.from_coordinator |= event.broker_id is not None or event.moved_from is not None
-        if event.broker_id is not None and event.kind in _GOES:
-            group.last_out = event.kind
+        _note_last(group, event)
         match event.kind:
             case Happened.LEFT | Happened.TEMPORARILY_LEFT | Happened.REPLACED:
                 group.leaves += 1
@@ -185,6 +184,11 @@ def leave_words(event: ExplainedEvent) -> str:
     if event.reason in {"closed", "unsubscribed"} or said in {"", "not provided"}:
         return event.reason if event.reason in {"closed", "unsubscribed"} else UNSAID
     return said[:200]
+
+
+def _note_last(group: GroupSummary, event: ExplainedEvent) -> None:
+    if event.broker_id is not None and event.kind in _GOES:
+        group.last_out = event.kind
 
 
 def _add_out(group: GroupSummary, event: ExplainedEvent) -> None:
