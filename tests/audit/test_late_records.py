@@ -41,6 +41,10 @@ LOGS = {
         *_beats(0, 9_000, None, "other"), *_beats(10, 8_000), {"at": 8_100, "type": LEAVE}, *_beats(8_200, 8_300),
         {"at": 8_900, "type": LEAVE, "member_id": "other", "incarnation": None},
     ],
+    "late failure twice": [
+        *_beats(0, 3_000), *_beats(3_100, 6_000, NEW), {"at": 6_000, "type": LEAVE, "failure": "x"},
+        {"at": 6_500, "type": LEAVE, "failure": "y", "incarnation": NEW}, {"at": 7_000, "type": LEAVE, "failure": "x"},
+    ],
     "clock set back": [*_beats(0, 3_000, NEW), *_beats(3_100, 11_000), {"at": 11_000, "type": LEAVE, "failure": "x"}],
     "an end long ago": [{"at": 0, "type": LEAVE, "failure": "x"}, {"at": 120_000, "type": LEAVE, "failure": "x"}],
 }  # fmt: skip
@@ -51,6 +55,7 @@ ENDS = {
     "failure twice": [("worker_failed", 3_000)],
     "failure twice, unheard": [("worker_failed", 3_000)],
     "beat behind its leave": [],
+    "late failure twice": [("worker_failed", 6_500)],
     "clock set back": [("worker_failed", 11_000)],
     "an end long ago": [("worker_failed", 0), ("worker_failed", 120_000)],
 }

@@ -45,6 +45,8 @@ def test_a_late_leave_ends_no_later_incarnation(fields: dict[str, str], seen: bo
     assert workers.leaves(9_000, OLD, **fields) is Answer.FENCED_MEMBER_EPOCH
     assert workers.ends() == []
     assert workers.leaves(9_500, NEW, **fields) is Answer.NONE
+    assert workers.leaves(9_600, OLD, **fields) is Answer.FENCED_MEMBER_EPOCH
+    assert workers.beats(9_700, OLD) is Answer.FENCED_MEMBER_EPOCH
     assert [at_ms for _, _, at_ms in workers.ends()] == [9_500]
 
 
@@ -98,14 +100,13 @@ def test_a_clock_that_was_set_back_locks_nobody_out() -> None:
     assert workers.beats(200, OLD) is Answer.NONE
     assert workers.leaves(300, OLD) is Answer.NONE
 
-    killed = Workers()
-    killed.beats(0, NEW)
-    for at_ms in range(5_000, 5_000 + SESSION_MS, 2_500):
-        assert killed.beats(at_ms, OLD) is Answer.NONE
-        assert killed.leaves(at_ms + 1, OLD) is Answer.FENCED_MEMBER_EPOCH
-    assert killed.beats(5_000 + SESSION_MS, OLD) is Answer.NONE
-    assert killed.leaves(5_001 + SESSION_MS, OLD, failure="exit code 3") is Answer.NONE
-    assert killed.ends() == [("member_failed", "w", 5_001 + SESSION_MS)]
+    for beats_ms, answer in ((SESSION_MS - 1, Answer.FENCED_MEMBER_EPOCH), (SESSION_MS, Answer.NONE)):
+        killed = Workers()
+        killed.beats(0, NEW)
+        for at_ms in (0, 4_000, 8_000, beats_ms):
+            assert killed.beats(5_000 + at_ms, OLD) is Answer.NONE
+        assert killed.leaves(16_000, OLD, failure="exit code 3") is answer
+        assert killed.ends() == ([("member_failed", "w", 16_000)] if answer is Answer.NONE else [])
 
 
 def test_a_late_heartbeat_leaves_the_member_with_its_next_start() -> None:

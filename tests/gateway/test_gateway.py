@@ -102,6 +102,29 @@ def test_a_failure_is_told_with_curl(kafka: SenderDouble) -> None:
     assert (event.session_timeout_ms, event.client_id, event.client_host) == (10_000, "gateway", "/127.0.0.1")
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "beat/g/a?",
+        "leave/g/a?",
+        "leave/g/a?failure=x&",
+        "start/g/a?",
+        "success/g/a?every=1d&",
+        "ping/g/a?every=1d&",
+        "fail/g/a?",
+    ],
+)
+def test_each_record_may_name_its_start(kafka: SenderDouble, address: str) -> None:
+    """`incarnation=` is a whole number of 64 bits; what is none is refused by name."""
+    with serving() as client:
+        assert client.post(f"/{address}incarnation=1795239789").status_code == 202
+        for wrong in ("", "-1", "1.5", "now", str(2**63), "9" * 20):
+            answer = client.post(f"/{address}incarnation={wrong}")
+            assert answer.status_code == 400
+            assert "incarnation" in answer.text
+    assert [event.incarnation for event in kafka.events] == [1_795_239_789]
+
+
 def test_jobs_with_curl(kafka: SenderDouble) -> None:
     """A job says that it starts, that it is done and by when it is expected again, or that it failed."""
     with serving() as client:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, Self, TypeVar
 
-from heartwheel_beats.member import JOB, JOB_RUN, Member, default_member_id, parse_duration_ms
+from heartwheel_beats.member import JOB, JOB_RUN, Member, default_member_id, next_incarnation, parse_duration_ms
 from heartwheel_beats.senders import LostError, RefusedError, Sender, sender_for
 
 _BEATS_PER_SESSION: Final = 4
@@ -88,11 +88,10 @@ class Beats:
         self._limit_s = None if limit is None else parse_duration_ms(limit) / 1000
         member = default_member_id(job=self.is_job) if member is None else member
         self.member = Member(group_id=group, member_id=member, session_timeout_ms=session_ms)
-        self._succeeded = b""
+        self._next_ms: int | None = None
         if every is not None:
             self.member = replace(self.member, client_id=JOB_RUN)
-            next_ms = parse_duration_ms(every) + parse_duration_ms(_GRACE if grace is None else grace)
-            self._succeeded = replace(self.member, client_id=JOB, session_timeout_ms=next_ms).heartbeat()
+            self._next_ms = parse_duration_ms(every) + parse_duration_ms(_GRACE if grace is None else grace)
         self.acknowledged, self.lost = 0, 0
         self._interval_s = session_ms / 1000 / _BEATS_PER_SESSION
         self._work_s = None if work is None else parse_duration_ms(work) / 1000
@@ -108,7 +107,7 @@ class Beats:
         self._began_s = self._worked_s = time.monotonic()
         self._held = self._overdue = ""
         self._give_up_s: float | None = None
-        self._failed = False
+        self._failed = self._may_have_failed = False
         self._last_s: float | None = None
 
     @property
@@ -300,6 +299,7 @@ class Beats:
             )
         if stalled:
             return min(_LOOK_S, self._interval_s)
+        self._come_back()
         if not self._send(self.member.heartbeat()):
             return min(_RETRY_S, self._interval_s)
         return self._interval_s
@@ -310,10 +310,17 @@ class Beats:
         if self._failed or not (self._overdue or (self._give_up_s is not None and now_s >= self._give_up_s)):
             return
         silent_s = now_s - (self._began_s if self._last_s is None else self._last_s)
+        self._may_have_failed = True
         if not self._send(self.member.fail(reason), failed=True):
             self._wake.wait(_RETRY_S)
         elif self._failed:
             self._warn(f"has not beaten for {silent_s:.1f} s and is reported as failed: {reason}")
+
+    def _come_back(self) -> None:
+        """Beat as another incarnation once a failure was sent: it may have arrived though its answer was lost."""
+        if self._may_have_failed:
+            self._may_have_failed = False
+            self.member = replace(self.member, incarnation=next_incarnation())
 
     def _send(self, value: bytes, *, failed: bool = False) -> bool:
         """Send a record, unless it has ended or the failure was reported before; return whether nothing was lost."""
@@ -390,7 +397,10 @@ class Beats:
     def _last_words(self, reason: str, *, failed: bool) -> bytes:
         if failed and not self._failed:
             return self.member.fail(reason)
-        return self._succeeded if self._succeeded and not failed else self.member.leave(reason)
+        if failed or self._next_ms is None:
+            return self.member.leave(reason)
+        self._come_back()
+        return replace(self.member, client_id=JOB, session_timeout_ms=self._next_ms).heartbeat()
 
     def _forked(self) -> None:
         """Become nobody in a child: it must neither beat nor leave for its parent."""

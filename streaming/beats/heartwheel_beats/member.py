@@ -6,6 +6,7 @@ import json
 import os
 import re
 import socket
+import time
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
@@ -57,6 +58,21 @@ def default_member_id(*, job: bool = False) -> str:
     return os.environ.get(MEMBER) or (JOB if job else f"{socket.gethostname()}-{os.getpid()}")
 
 
+_last_incarnation = 0
+
+
+def next_incarnation() -> int:
+    """Return a number for a start of a worker, greater than those before it: wall clock time in epoch microseconds.
+
+    Of the clocks only this one goes on over a boot of the machine, and a count would have to be kept on a disk. The
+    next start in this process has a greater number even if the clock stands still or is set back. A random number would
+    not say which of two starts is the later one.
+    """
+    global _last_incarnation  # noqa: PLW0603 - the one place that counts; a lock would be held for ever in a fork
+    _last_incarnation = max(_last_incarnation + 1, time.time_ns() // 1_000)
+    return _last_incarnation
+
+
 @dataclass(frozen=True, kw_only=True)
 class Member:
     """Hold who beats.
@@ -67,6 +83,7 @@ class Member:
         session_timeout_ms: how long it may be silent, milliseconds.
         client_id: shown to people.
         client_host: shown to people.
+        incarnation: which start of the worker this is, so that what arrives late of the one before is known as that.
 
     Raises:
         ValueError: an id is empty.
@@ -77,6 +94,7 @@ class Member:
     session_timeout_ms: int = 30_000
     client_id: str = "heartwheel-beats"
     client_host: str = field(default_factory=socket.gethostname)
+    incarnation: int = field(default_factory=next_incarnation)
 
     def __post_init__(self) -> None:
         if not self.group_id or not self.member_id:
@@ -95,11 +113,18 @@ class Member:
             session_timeout_ms=self.session_timeout_ms,
             client_id=self.client_id,
             client_host=self.client_host,
+            incarnation=self.incarnation,
         )
 
     def leave(self, reason: str) -> bytes:
         """Write that it leaves, and why; a long reason is cut."""
-        return _json(type="leave", group_id=self.group_id, member_id=self.member_id, reason=reason[:_REASON_CHARS_MAX])
+        return _json(
+            type="leave",
+            group_id=self.group_id,
+            member_id=self.member_id,
+            reason=reason[:_REASON_CHARS_MAX],
+            incarnation=self.incarnation,
+        )
 
     def fail(self, failure: str) -> bytes:
         """Write that it failed, and how; long words are cut. It says who failed, as it may never have beaten."""
@@ -111,6 +136,7 @@ class Member:
             session_timeout_ms=self.session_timeout_ms,
             client_id=self.client_id,
             client_host=self.client_host,
+            incarnation=self.incarnation,
         )
 
 

@@ -8,8 +8,9 @@ they come.
 - **Ended.** After a leave or a failure nothing of that incarnation counts any more: no repetition of it, and no
   heartbeat that it has overtaken. Only equal numbers are refused, so that a worker whose clock was set back between
   two starts is let in all the same.
-- **Earlier.** A leave or failure of an earlier incarnation than the member's is refused. A later one counts, as a
-  worker may fail before its first heartbeat, while the session of the start before it still runs.
+- **Earlier.** A leave or failure of an earlier incarnation than the member's is refused, and it has ended all the same.
+  A later one counts, as a worker may fail before its first heartbeat, while the session of the start before it still
+  runs.
 - An earlier heartbeat keeps the member alive, as any heartbeat does, and leaves the later incarnation with it. When
   only earlier ones were heard for a whole session, the later one would have expired by its own silence. Then the clock
   was set back, and the member takes the earlier one.

@@ -90,13 +90,14 @@ def leave(ctx: Context, event: Event) -> Answer:
     if event.incarnation is None:
         return _leave(ctx, event)
     member = find_leaver(ctx, Leaving(event.member_id, event.group_instance_id))
-    if has_ended(ctx.group, event, ctx.now_ms) or (isinstance(member, Member) and is_earlier(event, member)):
-        return Answer.FENCED_MEMBER_EPOCH
-    answer = _leave(ctx, event)
     group, member_id = ctx.group, member.member_id if isinstance(member, Member) else event.member_id
+    if has_ended(group, event, ctx.now_ms):
+        return Answer.FENCED_MEMBER_EPOCH
+    is_late = isinstance(member, Member) and is_earlier(event, member)
+    answer = Answer.FENCED_MEMBER_EPOCH if is_late else _leave(ctx, event)
     # Also of a worker that is not there: its heartbeat may be still to come. A group that is not there stays unknown.
     is_gone = answer in (Answer.NONE, Answer.UNKNOWN_MEMBER_ID) and member_id and member_id not in group.members
-    if is_gone and group.kind is GroupKind.PRESENCE:
+    if is_late or (is_gone and group.kind is GroupKind.PRESENCE):
         remember_end(group, member_id, event.incarnation, ctx.now_ms)
     return answer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, unquote_to_bytes
@@ -14,12 +15,12 @@ from heartwheel.wire.passed_on import is_passed_on, read_feed
 _FAULTS_MAX: Final = 10
 _VALUE_BYTES_MAX: Final = 64 << 10
 _KINDS: Final[Mapping[str, tuple[EventType, frozenset[str]]]] = {
-    "beat": (EventType.HEARTBEAT, frozenset({"session"})),
-    "leave": (EventType.LEAVE, frozenset({"failure", "reason", "session"})),
-    "start": (EventType.HEARTBEAT, frozenset({"limit"})),
-    "success": (EventType.HEARTBEAT, frozenset({"every", "grace"})),
-    "ping": (EventType.HEARTBEAT, frozenset({"every", "grace"})),
-    "fail": (EventType.LEAVE, frozenset({"failure"})),
+    "beat": (EventType.HEARTBEAT, frozenset({"incarnation", "session"})),
+    "leave": (EventType.LEAVE, frozenset({"failure", "incarnation", "reason", "session"})),
+    "start": (EventType.HEARTBEAT, frozenset({"incarnation", "limit"})),
+    "success": (EventType.HEARTBEAT, frozenset({"every", "grace", "incarnation"})),
+    "ping": (EventType.HEARTBEAT, frozenset({"every", "grace", "incarnation"})),
+    "fail": (EventType.LEAVE, frozenset({"failure", "incarnation"})),
 }
 _CLIENTS: Final[Mapping[str, str]] = {"start": JOB_RUN, "success": JOB, "ping": JOB, "fail": JOB}
 _AN_HOUR: Final = "1h"
@@ -78,6 +79,7 @@ def record_of_path(path: bytes, query: bytes, sessions: Sessions, *, host: str) 
         failure=failure,
         client_id=_CLIENTS.get(name, "gateway") if arrives else None,
         client_host=f"/{host}" if arrives else None,
+        incarnation=_incarnation(given["incarnation"]) if "incarnation" in given else None,
     )
     return _checked(encode_event(event), sessions)
 
@@ -148,6 +150,12 @@ def _session_of(name: str, given: Mapping[str, str]) -> int | None:
         every_ms, grace_ms = _duration_ms("every", given["every"]), _duration_ms("grace", given.get("grace", _AN_HOUR))
         return every_ms + grace_ms
     return _duration_ms("session", given["session"]) if "session" in given else None
+
+
+def _incarnation(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,19}", text):
+        raise RequestError(400, "incarnation is no whole number", "write incarnation=$(date +%s) at the worker's start")
+    return int(text)
 
 
 def _duration_ms(name: str, text: str) -> int:

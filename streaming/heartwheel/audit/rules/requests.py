@@ -226,7 +226,10 @@ def leave(run: Run, event: Event) -> str:
     member_id = event.member_id or group.static.get(event.group_instance_id or "", "")
     wrong = who.refusal(group, member_id, event.group_instance_id)
     member = None if wrong else group.members[member_id]
-    if is_over(group, event.member_id, start) or (member is not None and is_older(member, start)):
+    if is_over(group, event.member_id, start):
+        return ""
+    if member is not None and is_older(member, start):
+        note_over(group, member_id, start)
         return ""
     cause = _leave(run, event)
     is_gone = member_id and member_id not in group.members and wrong != "FENCED_INSTANCE_ID"
