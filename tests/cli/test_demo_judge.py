@@ -12,14 +12,18 @@ from heartwheel.audit.config import AuditConfig
 from heartwheel.coordinator.config import CoordinatorConfig
 from heartwheel.coordinator.machine import GroupMachine
 from heartwheel.coordinator.model import Group
+from heartwheel.demo.tally import Tally
 from heartwheel.demo.verdicts_judged import Derivation, OutputRow, VerdictsJudged, judge_verdicts
 from heartwheel.feed.judge import Beats
 from heartwheel.feed.members import group_name
 from heartwheel.feed.mix import MixedMembers, mixed_steps
 from heartwheel.feed.schedule import Action, FeedPlan
 from heartwheel.kafka.readback import LogRecord
+from heartwheel.live.picture import Picture
+from heartwheel.live.rebalances import list_rebalances
 from heartwheel.wire.events import Event, encode_event
-from heartwheel.wire.verdicts import ExpirationRow, Verdict, row_of, topic_of
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow, Verdict, row_of, topic_of
+from support.output_rows import topic_rows
 
 T0 = 1_795_000_000_000
 PLAN = FeedPlan(
@@ -93,6 +97,18 @@ def test_what_the_engine_says_is_right() -> None:
     for each in (found.expirations, found.rebalances, found.arrivals):
         assert each.expected == each.written > 0
         assert (each.false, each.missed) == (0, 0)
+
+
+def test_page_and_terminal_count_the_same_rebalances() -> None:
+    """The page, the line of the running demo and its table count those that began, also while they run."""
+    rows = sorted((each.row for each in log().rows if isinstance(each.row, TriggerRow)), key=lambda row: row.time_ms)
+    last_begun = max(at for at, row in enumerate(rows) if row.type == "rebalance_triggered" and row.is_rebalance)
+    for shown in (rows[: last_begun + 1], rows):
+        picture, tally = Picture(), Tally(shards=1)
+        picture.apply(topic_rows(*shown), now_ms=UNTIL_MS)
+        tally.take(topic_rows(*shown), UNTIL_MS)
+        on_page = sum(group.rebalances for group in list_rebalances(picture).groups)
+        assert on_page == tally.rebalances == judged(log().rows).begun
 
 
 @pytest.mark.parametrize("expired", [True, False])

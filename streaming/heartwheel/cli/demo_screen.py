@@ -108,7 +108,7 @@ def _pairs(tally: Tally) -> list[tuple[str, str]]:
         ("paused", f"{tally.turns.get('paused', 0):,}"),
         ("left", f"{tally.turns.get('left', 0):,}"),
         ("expired", f"{tally.expired.total():,}"),
-        ("rebalances", f"{tally.rebalances:,}"),
+        ("rebalances begun", f"{tally.rebalances:,}"),
         ("lateness p50", f"{percentile(late, 0.5) / 1000:.1f} s"),
         ("p99", f"{percentile(late, 0.99) / 1000:.1f} s"),
         ("last batch", f"{tally.batch_ms[-1] / 1000:.2f} s" if tally.batch_ms else "-"),

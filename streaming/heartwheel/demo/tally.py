@@ -45,7 +45,7 @@ class Tally:
         self.triggers: Counter[str] = Counter()
         """Triggers by type."""
         self.rebalances = 0
-        """Completed rebalances; who comes to a presence group and goes makes none."""
+        """Rebalances that began, as page *Rebalances* counts them; presence groups have none."""
         self.batch_ms: list[int] = []
         """How long each live batch took, ms."""
         self.rejected = 0
@@ -99,7 +99,7 @@ class Tally:
             elif isinstance(row, TriggerRow) and self._is_news(row):
                 news.triggers.append((row, each.append_ms))
                 self.triggers[row.type] += 1
-                self.rebalances += row.type == "rebalance_completed" and row.is_rebalance
+                self.rebalances += row.type == "rebalance_triggered" and row.is_rebalance
         return news
 
     def _is_news(self, row: ExpirationRow | TriggerRow) -> bool:
