@@ -76,7 +76,7 @@ def test_a_group_that_died_is_said_to_be_empty() -> None:
     text = " ".join(first.verdict)
     assert text.startswith("It has had no member since 2026-11-22 02:12:52.")
     assert "3 times a member was thrown out by its session timeout, all within 2.0 s." in text
-    assert "None of them was back by the end of the log" in text
+    assert "None of those that were out was back by the end of the log" in text
     assert of(sums, "calm").is_calm
     (incident,) = sums.incidents()
     assert incident.words.startswith("3 members of group payments were out within 2.0 s. No other group was")
@@ -144,14 +144,24 @@ def test_which_timeout_would_have_been_enough() -> None:
     assert (enough.back, enough.gone, enough.later_ms, enough.needed_ms) == (2, 1, 42_000, 342_000)
     text = " ".join(group.verdict)
     assert (
-        "2 of 3 were back, the last 42.0 s later: a max.poll.interval.ms of 5 min 42 s would have been enough." in text
+        "Of 3 that were out 2 were back, the last 42.0 s later: a max.poll.interval.ms of 5 min 42 s would have been enough."
+        in text
     )
     unknown = of(summed(lines_of((0, failed("app-1")), (7.2, joined("app-1", 2)))), "g")
-    assert "It was back 7.2 s later; if that was the same process, a session.timeout.ms longer by that" in " ".join(
+    assert "app-1 was back 7.2 s later; if that was the same process, a session.timeout.ms longer by that" in " ".join(
         unknown.verdict
     )
     gone = of(summed(lines_of((0, failed("app-1")))), "g")
-    assert "It was not back by the end of the log" in " ".join(gone.verdict)
+    assert "app-1 was not back by the end of the log" in " ".join(gone.verdict)
+
+
+def test_who_was_thrown_out_is_who_was_a_member() -> None:
+    """A client that asked to join and did not come back, however often, is not the member that a timeout took."""
+    asked = f"Pending member {member('app-9')} in group g has been removed after session timeout expiration."
+    group = of(summed(lines_of((0, asked), (10, asked), (20, failed("app-1")), (30, asked))), "g")
+    text = " ".join(group.verdict)
+    assert "Once a member was thrown out by its session timeout: app-1." in text
+    assert "app-9" not in text
 
 
 def test_leaves_have_the_words_of_the_clients() -> None:

@@ -219,12 +219,15 @@ SENTENCES = {
         "It has had no member since 2026-11-22 02:12:52.",
         "3 times a member was thrown out by its session timeout, all within 2.0 s.",
         "2 rebalances took 2.0 s, the longest 2.0 s.",
-        "None of them was back by the end of the log: nothing in it shows that a longer timeout would have helped.",
+        (
+            "None of those that were out was back by the end of the log: nothing in it shows that a longer timeout "
+            "would have helped."
+        ),
     ],
     "slow": [
         "Once a member took itself out by a poll timeout: slow-1.",
         "2 rebalances took 750 ms, the longest 500 ms.",
-        "It was back 12.0 s later: a max.poll.interval.ms of 5 min 12 s would have been enough.",
+        "slow-1 was back 12.0 s later: a max.poll.interval.ms of 5 min 12 s would have been enough.",
     ],
     "roll": [
         "Nobody was thrown out, but the group rebalanced again and again: 3 x a member left, 3 x a member joined.",

@@ -28,12 +28,14 @@ class Enough(msgspec.Struct, kw_only=True):
     Args:
         back: how many of them were back.
         gone: how many were not by the end of the log.
+        name: who the last of them was; empty if no line says.
         later_ms: how long after it was out the last of them was back, ms.
         needed_ms: the timeout that would have kept all that were back, ms; `None` if the log does not name theirs.
     """
 
     back: int = 0
     gone: int = 0
+    name: str = ""
     later_ms: int = 0
     needed_ms: int | None = None
 
@@ -193,12 +195,14 @@ def _note_last(group: GroupSummary, event: ExplainedEvent) -> None:
 
 def _add_out(group: GroupSummary, event: ExplainedEvent) -> None:
     group.kicks[event.kind] = group.kicks.get(event.kind, 0) + 1
-    if name := name_of(event):  # a consumer's own log need not name it
-        _count(group.worst, name)
+    name = name_of(event)
     if event.kind is not Happened.PENDING_EXPIRED:
+        if name:  # a consumer's own log need not name it
+            _count(group.worst, name)
         group.out_from_ms = event.time_ms if group.out_from_ms is None else min(group.out_from_ms, event.time_ms)
         group.out_to_ms = max(group.out_to_ms or 0, event.time_ms)
     enough = group.enough.setdefault(event.kind, Enough())
+    enough.name = name
     if event.returned_ms is None:
         enough.gone += 1
         return

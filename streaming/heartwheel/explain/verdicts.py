@@ -123,12 +123,12 @@ def _enough(group: GroupSummary, kind: Happened, enough: Enough) -> list[str]:
     name = SETTING[group.group_type] if kind is Happened.EXPIRED else _SETTING.get(kind)
     if name is None:
         return []
+    number, who = enough.back + enough.gone, enough.name or "That member"
     if not enough.back:
-        who = "It was not" if enough.gone == 1 else "None of them was"
+        who = f"{who} was not" if number == 1 else "None of those that were out was"
         return [f"{who} back by the end of the log: nothing in it shows that a longer timeout would have helped."]
-    alone = enough.back == 1 and not enough.gone
     were = "was back," if enough.back == 1 else "were back, the last"
-    back = "It was back" if alone else f"{enough.back} of {enough.back + enough.gone} {were}"
+    back = f"{who} was back" if number == 1 else f"Of {number} that were out {enough.back} {were}"
     back += f" {length(enough.later_ms)} later"
     than = f"a {name} of {setting(enough.needed_ms)}" if enough.needed_ms else f"a {name} longer by that"
     same = "; if that was the same process," if kind is Happened.EXPIRED else ":"
