@@ -133,8 +133,7 @@ def _answers(sums: Summary, groups: list[GroupSummary]) -> Iterator[tuple[str, s
     ]
     unknown = [group.group_id for group in groups if group.members is None and group.kicked and group.from_coordinator]
     if empty or unknown:
-        more = f" and {len(unknown) - _CALM_MAX} more" if len(unknown) > _CALM_MAX else ""
-        rest = f"; not known of: {', '.join(unknown[:_CALM_MAX])}{more}" if unknown else ""
+        rest = f"; not known of: {_named(unknown)}" if unknown else ""
         yield "Groups without members at the end of the log", f"{', '.join(empty) or 'none'}{rest}."
     for incident in sums.incidents():
         yield f"Together at {moment(incident.from_ms)}", incident.words
@@ -146,11 +145,15 @@ def _answers(sums: Summary, groups: list[GroupSummary]) -> Iterator[tuple[str, s
         if not group.is_calm:
             yield group.group_id or "(group not named)", " ".join(group.verdict)
     if calm:
-        more = f" and {len(calm) - _CALM_MAX} more" if len(calm) > _CALM_MAX else ""
-        yield "Nobody was thrown out", f"{', '.join(calm[:_CALM_MAX])}{more}."
+        yield "Nobody was thrown out", f"{_named(calm)}."
     if untold:
-        more = f" and {len(untold) - _CALM_MAX} more" if len(untold) > _CALM_MAX else ""
-        yield "A consumer's own log tells of no removal", f"{', '.join(untold[:_CALM_MAX])}{more}."
+        yield "A consumer's own log tells of no removal", f"{_named(untold)}."
+
+
+def _named(groups: list[str]) -> str:
+    """Name the first groups, and how many more there are."""
+    more = f" and {len(groups) - _CALM_MAX} more" if len(groups) > _CALM_MAX else ""
+    return f"{', '.join(groups[:_CALM_MAX])}{more}"
 
 
 def _brokers(sums: Summary) -> str:

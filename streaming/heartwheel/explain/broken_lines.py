@@ -31,12 +31,17 @@ _LINES_MAX: Final = 4_096
 _LOGGER_BYTES: Final = 600
 
 
+def end_of_line(block: bytes, at: int) -> int:
+    """Return where the line ends that a place stands in: at its line break, or at the end of the block."""
+    end = block.find(b"\n", at)
+    return len(block) if end < 0 else end
+
+
 def end_by_logger(window: bytes) -> int:
     """Return the end of the first line that names the coordinator's logger; 0 if none does."""
     at = 0
     for _ in range(_LINES_MAX):
-        end = window.find(b"\n", at)
-        end = len(window) if end < 0 else end
+        end = end_of_line(window, at)
         if has_logger(window[max(at, end - _LOGGER_BYTES) : end].decode("utf-8", "replace")):
             return end
         if end == len(window):
@@ -60,8 +65,7 @@ def end_by_sentence(text: str, window: bytes, needle: bytes) -> int:
     if not found:
         return 0
     begin = window.rfind(b"\n", 0, found) + 1
-    end = window.find(b"\n", found)
-    end = len(window) if end < 0 else end
+    end = end_of_line(window, found)
     return 0 if needle in window[begin:end] else end
 
 
@@ -71,7 +75,7 @@ def quotes_a_stranger(line: bytes) -> bool:
     Kafka logs it at INFO as it is (`SaslServerAuthenticator`, `Selector`), and no request of it is logged. A client may
     end the first line and begin the last one as the broker does. So every such line is one that may be broken.
     """
-    return _STRANGER in line and _QUOTED.search(line) is not None
+    return next_stranger(line, 0) >= 0
 
 
 def next_stranger(block: bytes, at: int) -> int:
@@ -83,7 +87,7 @@ def next_stranger(block: bytes, at: int) -> int:
     return -1
 
 
-def end_of_stranger(block: bytes, at: int) -> int:
+def end_of_stranger(block: bytes, begin: int, at: int) -> int:
     """Return up to where lines may be a stranger's: the last line that may be the end of the message.
 
     The message ends with what follows the mechanism, a bracket and the logger. Lines between two messages of the broker
@@ -91,10 +95,9 @@ def end_of_stranger(block: bytes, at: int) -> int:
 
     Args:
         block: the log.
-        at: where the line ends that quotes the client.
+        begin: where the line begins that quotes the client.
+        at: where it ends.
     """
-    begin = block.rfind(b"\n", 0, at) + 1
     mark = _SELECTOR if _SELECTOR in block[begin:at] else b")"
     last = block.rfind(mark, at, at + STRANGER_BYTES)
-    end = block.find(b"\n", last) if last >= 0 else at
-    return len(block) if end < 0 else end
+    return end_of_line(block, last) if last >= 0 else at

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from heartwheel.explain.broken_lines import end_of_line
 from heartwheel.explain.client_texts import CONTEXT, NEEDLES, RDKAFKA, TEXT_CHARS_MAX, TEXTS, ClientSaid
 from heartwheel.explain.explanation import advice_of, explain, leave_reason
 from heartwheel.explain.layouts import Layout
@@ -75,8 +76,7 @@ class ClientLog:
             if found.start() < end:
                 continue  # a second needle of the same line
             start = whole.rfind(b"\n", 0, found.start()) + 1
-            end = whole.find(b"\n", found.start())
-            end = len(whole) if end < 0 else end
+            end = end_of_line(whole, found.start())
             number += whole.count(b"\n", counted, start)
             counted = start
             self._read(

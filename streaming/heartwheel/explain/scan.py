@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
-from heartwheel.explain.broken_lines import WINDOW_BYTES, end_of_stranger, next_stranger
+from heartwheel.explain.broken_lines import WINDOW_BYTES, end_of_line, end_of_stranger, next_stranger
 from heartwheel.explain.fact_reader import FactReader
 from heartwheel.explain.facts import Fact
 from heartwheel.explain.layouts import NEEDLE
@@ -80,8 +80,7 @@ def _facts_of(block: bytes, first_line: int, reader: FactReader, until: int) -> 
         if not 0 <= found < until:
             return max(at, until)
         start = block.rfind(b"\n", 0, found) + 1
-        end = block.find(b"\n", found)
-        end = len(block) if end < 0 else end
+        end = end_of_line(block, found)
         number += block.count(b"\n", counted, start)
         counted = start
         line, at = block[start:end], end + 1
@@ -92,7 +91,8 @@ def _facts_of(block: bytes, first_line: int, reader: FactReader, until: int) -> 
         )
         broken = reader.clients_text(number, block, at) if reader.unended else 0
         if broken:
-            _note_broken(reader, line, number, block[at : at + broken])
+            reader.note_suspicious(line, number, number)
+            _note_suspicious(reader, block[at : at + broken], number + 1, number)
             at += broken + 1
         else:
             yield from facts
@@ -111,21 +111,23 @@ def _pass_stranger(reader: FactReader, block: bytes, found: int, number: int, co
     """
     start = block.rfind(b"\n", 0, found) + 1
     number += block.count(b"\n", counted, start)
-    end = block.find(b"\n", found)
-    end = len(block) if end < 0 else end
-    until = end_of_stranger(block, end)
-    for count, each in enumerate(block[start:until].split(b"\n")):
-        if _NEEDLE in each:
-            reader.note_suspicious(each, number + count, number)
+    until = end_of_stranger(block, start, end_of_line(block, found))
+    _note_suspicious(reader, block[start:until], number, number)
     return number, start, min(until + 1, len(block))
 
 
-def _note_broken(reader: FactReader, line: bytes, number: int, behind: bytes) -> None:
-    """Note the lines that a client's line breaks have made of one."""
-    reader.note_suspicious(line, number, number)
-    for count, each in enumerate(behind.split(b"\n"), start=1):
+def _note_suspicious(reader: FactReader, lines: bytes, number: int, since: int) -> None:
+    """Note the lines of a coordinator that a client may have written.
+
+    Args:
+        reader: of the log.
+        lines: what the client may have written.
+        number: of the first of them.
+        since: number of the line that the client's text begins on.
+    """
+    for count, each in enumerate(lines.split(b"\n")):
         if _NEEDLE in each:
-            reader.note_suspicious(each, number + count, number)
+            reader.note_suspicious(each, number + count, since)
 
 
 def _found(block: bytes, at: int, *, as_numbers: bool) -> int:
@@ -141,8 +143,7 @@ def _joined(block: bytes, line: bytes, at: int) -> tuple[bytes, int]:
     """Join a line that a container runtime cut into parts, which it marks with P."""
     parts = [line]
     while at < len(block):
-        end = block.find(b"\n", at)
-        end = len(block) if end < 0 else end
+        end = end_of_line(block, at)
         part = block[at:end]
         head = _CRI_END.match(part)
         if head is None:
