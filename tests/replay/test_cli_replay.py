@@ -135,6 +135,23 @@ def test_a_file_of_another_kind(text: str, hint: str, tmp_path: Path, capsys: py
     assert hint in " ".join(told[7:])
 
 
+def test_verdicts_are_no_requests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What replay has written is refused, as rows with a time and a group look like heartbeats; a `kind` is free."""
+    log = _write(tmp_path / "log", [{**_beat(0), "kind": "mine"}, _beat(8_000)])
+    assert run(["replay", log, "--until", "20000"]) == 0
+    verdicts = tmp_path / "verdicts.jsonl"
+    verdicts.write_text(capsys.readouterr().out)
+    lines = len(verdicts.read_text().splitlines())
+    assert lines > 1
+    assert run(["replay", str(verdicts)]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("line 1: ")
+    told = " ".join(err.split())
+    assert f"has no event in {lines} lines" in told
+    assert "these are verdicts; replay reads the requests that they follow from" in told
+
+
 def test_an_empty_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is an error, as nothing was replayed; a part of a log that goes on may be empty."""
     log, snapshot = tmp_path / "empty.jsonl", str(tmp_path / "snapshot")

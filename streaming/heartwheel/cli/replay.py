@@ -151,10 +151,11 @@ def _open(events: str) -> Iterator[BinaryIO]:
 
 
 class _Read(NamedTuple):
-    """What was read of a log: how many lines, how many of them are bad, and its first bytes."""
+    """What was read of a log: how many lines, how many of them are bad, or even verdicts, and its first bytes."""
 
     lines: int
     bad: int
+    verdicts: int
     head: bytes
 
     @property
@@ -164,9 +165,10 @@ class _Read(NamedTuple):
 
 def _feed(run: LogReplay, log: Iterable[bytes], signs: Signs | None) -> _Read:
     """Feed a log to a replay, and name the first of its bad lines."""
+    from heartwheel.replay.recorded import VERDICT
     from heartwheel.wire.events import RejectedError
 
-    number = bad = 0
+    number = bad = verdicts = 0
     head = bytearray()
     for number, line in enumerate(log, start=1):
         if len(head) < _HEAD_BYTES:
@@ -177,13 +179,14 @@ def _feed(run: LogReplay, log: Iterable[bytes], signs: Signs | None) -> _Read:
                 signs.add(read)
         except RejectedError as error:
             bad += 1
+            verdicts += error.detail.startswith(VERDICT)
             if bad <= _BAD_SHOWN:
                 stderr().print(f"line {number}: {plain(str(error))}", markup=False)
     if bad > _BAD_SHOWN:
         stderr().print(f"and {bad - _BAD_SHOWN:,} more", markup=False)
     if bad:
         stderr().print(f"left out as bad: {bad:,} of {count(number, 'line')}", markup=False)
-    return _Read(number, bad, bytes(head))
+    return _Read(number, bad, verdicts, bytes(head))
 
 
 def _refuse_nothing(events: str, read: _Read, *, goes_on: bool) -> None:
@@ -201,7 +204,9 @@ def _refuse_nothing(events: str, read: _Read, *, goes_on: bool) -> None:
             raise HeartwheelError(f"nothing was read: {events} is empty", hint=hint)
         return
     kind = kind_of(events, read.head)
-    if "heartwheel tap" in kind:
+    if read.verdicts:
+        hint = "these are verdicts; replay reads the requests that they follow from: docs/replay.md"
+    elif "heartwheel tap" in kind:
         hint = "heartwheel tap passes the requests of a request log on: docs/tap.md"
     elif NEEDLE.encode() in read.head or kind == BROKER or kind.startswith("a consumer's log"):
         hint = f"a broker's or a consumer's own log is read by: heartwheel explain {events}"

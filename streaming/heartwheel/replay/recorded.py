@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, TickError, decode_event
+from heartwheel.wire.verdicts import Kind
 
 PROMPT_MS: Final = 5
 """An answer within this time was given at once; a later one was parked, ms."""
@@ -21,6 +22,12 @@ _CUT_SHORT: Final = frozenset({"UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID", "NOT_C
 """Errors that a parked request may end with after it has had its effect."""
 
 
+VERDICT: Final = "it is a verdict"
+"""What is said of a line that heartwheel has written and not read."""
+
+_KINDS: Final = frozenset(Kind)
+
+
 class Evidence(msgspec.Struct, frozen=True):
     """What a broker's request log says beside the request.
 
@@ -32,6 +39,7 @@ class Evidence(msgspec.Struct, frozen=True):
         error: the answer by Kafka's name, `None` if it was not recorded.
         response_generation_id: the generation that a join was answered with.
         leader: the leader that a join was answered with.
+        kind: of a verdict, which is no request, what was decided.
     """
 
     t_ms: int
@@ -41,6 +49,7 @@ class Evidence(msgspec.Struct, frozen=True):
     error: str | None = None
     response_generation_id: int | None = None
     leader: str | None = None
+    kind: Any = None
 
 
 _decode_evidence = msgspec.json.Decoder(Evidence).decode
@@ -136,6 +145,8 @@ def decode_line(line: bytes, number: int) -> Recorded | None:
         raise RejectedError(RejectCause.BAD_FIELD, str(error)) from None
     except msgspec.DecodeError as error:
         raise RejectedError(RejectCause.NOT_JSON, str(error)) from None
+    if isinstance(evidence.kind, str) and evidence.kind in _KINDS:
+        raise RejectedError(RejectCause.BAD_FIELD, f"{VERDICT}, {evidence.kind}, and no request")
     try:
         return Recorded(decode_event(line), evidence)
     except TickError:
