@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
+from heartwheel.coordinator.config import CoordinatorConfig
+from heartwheel.coordinator.machine import GroupMachine
+from heartwheel.coordinator.model import Group
 from heartwheel.live.picture import Picture
 from heartwheel.live.rebalances import LONGEST_MAX, SLOTS, list_rebalances
-from heartwheel.wire.verdicts import TriggerRow
+from heartwheel.wire.events import Event, EventType, Protocol
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow, Verdict, row_of, topic_of
 from support.output_rows import T0, begun, joined, topic_rows
 
 HOUR_MS = 3_600_000
@@ -26,7 +30,7 @@ def rebalance(group: str, at_ms: int, took_ms: int, *, removed: tuple[str, ...] 
     return [first, last]
 
 
-def pictured(*rows: TriggerRow) -> Picture:
+def pictured(*rows: TriggerRow | ExpirationRow) -> Picture:
     """Make a picture of rows that keeps a day."""
     picture = Picture(window_ms=24 * HOUR_MS)
     picture.apply(topic_rows(*rows), now_ms=T0 + 13 * HOUR_MS)
@@ -55,6 +59,45 @@ def test_rebalance_that_is_not_over_comes_first() -> None:
     lengths = [row.duration_ms for row in page.groups[0].longest]
     assert lengths == [None, 1_006, 1_005, 1_004, 1_003]
     assert page.groups[0].longest[0].ended_ms is None
+
+
+def joining(client: str, member_id: str = "", *, assigned: str | None = None) -> Event:
+    """Make the join of a static member whose session is 6 s; a new one is given its id."""
+    return Event(
+        type=EventType.JOIN,
+        group_id="shop",
+        member_id=member_id,
+        assigned_member_id=assigned,
+        client_id=client,
+        group_instance_id=client,
+        session_timeout_ms=6_000,
+        rebalance_timeout_ms=60_000,
+        protocol_type="consumer",
+        protocols=(Protocol("range"),),
+    )
+
+
+def test_rebalance_names_the_dead_member_that_it_waited_for() -> None:
+    """While a member joins, another is dead: the group waits until its session is over, and its end names it."""
+    said: list[Verdict] = []
+    machine = GroupMachine(Group("shop"), CoordinatorConfig(), said.append)
+    for at_ms, event in (
+        (0, joining("a", assigned="a-1")),
+        (100, joining("b", assigned="b-1")),
+        (3_200, Event(type=EventType.SYNC, group_id="shop", group_instance_id="a", member_id="a-1", generation_id=1)),
+        (3_300, Event(type=EventType.SYNC, group_id="shop", group_instance_id="b", member_id="b-1", generation_id=1)),
+        (5_000, joining("c", assigned="c-1")),
+        (5_500, joining("a", "a-1")),
+    ):
+        machine.apply(event, T0 + at_ms)
+    machine.advance(T0 + 9_500)
+    rows = [row_of(each, shard=0, detected_ms=each.time_ms + 900) for each in said if topic_of(each)]
+    (dead,) = [row for row in rows if isinstance(row, ExpirationRow)]
+    (shop,) = list_rebalances(pictured(*rows)).groups
+    newest = max(shop.longest, key=lambda row: row.started_ms)
+    assert (dead.member_id, dead.reason) == ("b-1", "session_timeout")
+    assert (newest.cause, newest.ended_ms, newest.blocked_by) == ("member_joined", dead.deadline_ms, ["b-1"])
+    assert [row.blocked_by for row in shop.longest if row is not newest] == [[]]
 
 
 def test_little_lost_time_is_little_in_the_strip() -> None:

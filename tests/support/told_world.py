@@ -26,6 +26,9 @@ S: Final = 1_000
 NOTHING: Final = "\u2013"
 """What stands where nothing is known, or nothing is."""
 
+WORDS_OF_KAFKA: Final = "removing member on heartbeat expiration"
+"""What the coordinator itself logs, which no group without its protocol has."""
+
 LAGGING: Final = "Feed broker-1 has passed nothing on for 24 s: nobody of its groups is expired meanwhile."
 """What is to be said of the tap of a broker, as long as somebody reads what it passes on."""
 
@@ -71,6 +74,7 @@ class Story:
         course: what happened, the newest first, as its own page has it.
         words: a part of what its state means, as its own page has it.
         rebalances: the head of its part of page Rebalances; empty if it has none.
+        waited_for: the members that its rebalances waited for until they were taken out.
         top: its row in the terminal: state, members, last change, storm.
         messages: what the webhook is told, in order.
     """
@@ -87,6 +91,7 @@ class Story:
     words: str = ""
     listed: ListedGroup | None = None
     rebalances: str = ""
+    waited_for: tuple[str, ...] = ()
     messages: tuple[str, ...] = field(default=())
 
 
@@ -261,6 +266,7 @@ def _emptied() -> Story:
             f"09:37:45 {first} expired: session timeout, silent for 30.6 s",
         ),
         rebalances="1 rebalance, 2 s in all, the longest 2 s",
+        waited_for=(second,),
         top=("Empty", "0", "no members left, 3 min 20 s ago", ""),
         messages=(f"night: 2 members expired (session timeout): {second} at /10.0.0.7, {first} at /10.0.0.7",),
     )
@@ -497,11 +503,13 @@ def _overdue() -> Story:
             group_kind="presence",
             removed=(member,),
             duration_ms=0,
+            reason="Group backup with generation 2 is now empty",
         ),
     ]
     return Story(
         group_id="backup",
         rows=rows,
+        words="Nobody is there. The first worker that sends a heartbeat is a member again.",
         members=0,
         cells=(
             "backup\npresence",
@@ -562,6 +570,7 @@ def _changed(group: str, at_ms: int, generation: int, *, cause: str, members: in
         group_kind="presence",
         member_count=members,
         duration_ms=0,
+        reason=f"Stabilized group {group} generation {generation}",
         **who,
     )
 
@@ -573,6 +582,7 @@ def _begun(group: str, at_ms: int, generation: int, *, cause: str = "member_expi
         cause=cause,
         deadline_ms=at_ms + 300_000,
         group_kind="classic",
+        reason=WORDS_OF_KAFKA,
     )
 
 

@@ -143,6 +143,17 @@ def test_group_has_its_own_course(alive: Looked, story: Story) -> None:
     expect(page.locator(".timeline li.tone-good", has_text="expired")).to_have_count(0)
 
 
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.group_id)
+def test_only_groups_of_the_protocol_have_the_words_of_the_coordinator(alive: Looked, story: Story) -> None:
+    """A presence group commits nothing, and no coordinator says a word about it."""
+    page = alive.open(f"/groups/{story.group_id}")
+    expect(page.locator(".state-words")).to_be_visible()
+    facts = page.locator(".facts", has=page.locator("dt", has_text="In Kafka's words"))
+    expect(facts).to_have_count(int("classic" in story.cells[0] and "no members left" not in story.cells[3]))
+    if "presence" in story.cells[0]:
+        expect(page.locator("main")).not_to_contain_text(re.compile("commit|rebalance", re.IGNORECASE))
+
+
 UNKNOWN = [story for story in STORIES if story.listed is not None and story.listed.unknown_sessions]
 
 
@@ -185,6 +196,21 @@ def test_rebalances_cost_what_they_cost(alive: Looked) -> None:
         for part in page.locator(".rebalances").all()
     }
     assert shown == {story.group_id: story.rebalances for story in STORIES if story.rebalances}
+    waited = {
+        part.locator("h2").inner_text(): part.locator(".members a").all_inner_texts()
+        for part in page.locator(".rebalances").all()
+    }
+    assert {group: members for group, members in waited.items() if members} == {
+        story.group_id: list(story.waited_for) for story in STORIES if story.waited_for
+    }
+
+
+@pytest.mark.parametrize("path", ["/groups", "/groups/fraud", "/rebalances"])
+def test_rebalance_stops_eager_consumers_alone(alive: Looked, path: str) -> None:
+    """Cooperative consumers work on while their group rebalances, so no page says that nobody does."""
+    page = alive.open(path)
+    expect(page.locator("main")).to_contain_text("eager consumers stop, and cooperative ones go on")
+    assert re.findall(r"nobody (?:in it|of the group)? ?work", page.locator("main").inner_html()) == []
 
 
 def test_who_is_next_has_its_own_session(alive: Looked) -> None:

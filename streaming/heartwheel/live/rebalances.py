@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import heapq
 from collections.abc import Iterator
 from typing import Final
@@ -10,8 +11,9 @@ import msgspec
 
 from heartwheel.live.group_index import GroupEntry
 from heartwheel.live.picture import Picture
+from heartwheel.live.states import ShownState
 from heartwheel.wall_clock import utc_day
-from heartwheel.wire.verdicts import TriggerRow
+from heartwheel.wire.verdicts import ExpiryReason, TriggerRow
 
 LONGEST_MAX: Final = 5
 """So many rebalances of a group are shown one by one: the longest of all that are kept."""
@@ -212,6 +214,7 @@ def _sum_known(lengths_ms: list[int | None]) -> int | None:
 
 def _rebalances(entry: GroupEntry) -> Iterator[Rebalance]:
     begun: TriggerRow | None = None
+    taken_out = _taken_out(entry)
     for row in entry.triggers:
         if not row.is_rebalance:
             continue  # who comes to a presence group or goes makes nobody wait
@@ -219,13 +222,33 @@ def _rebalances(entry: GroupEntry) -> Iterator[Rebalance]:
             # A member that joins within the join phase, or one that is triggered anew, makes no second rebalance.
             begun = begun or row
         elif row.type in _ENDS:
-            yield _done(begun, row)
+            yield _done(begun, row, _waited_for(taken_out, begun, row))
             begun = None
     if begun is not None:
-        yield _done(begun, None)
+        yield _done(begun, None, [])
 
 
-def _done(begun: TriggerRow | None, ended: TriggerRow | None) -> Rebalance:
+def _taken_out(entry: GroupEntry) -> list[tuple[int, str]]:
+    """Return who was taken out while the group waited for it, and when, epoch ms; the earliest first.
+
+    The row of a rebalance's end names only those that the end of its join phase took out. A silent member is taken out
+    earlier, by its own session; one that has joined keeps its session meanwhile. One that is new is not waited for.
+    """
+    return sorted(
+        (each.out_ms, each.member_id)
+        for each in entry.expirations
+        if each.group_state == ShownState.PREPARING_REBALANCE and each.reason != ExpiryReason.NEW_MEMBER_TIMEOUT
+    )
+
+
+def _waited_for(taken_out: list[tuple[int, str]], begun: TriggerRow | None, ended: TriggerRow) -> list[str]:
+    """Return whom a rebalance waited for until they were taken out, the earliest first."""
+    start = bisect.bisect_left(taken_out, (ended.time_ms if begun is None else begun.time_ms,))
+    end = bisect.bisect_left(taken_out, (ended.time_ms + 1,))
+    return list(dict.fromkeys([*(member_id for _, member_id in taken_out[start:end]), *ended.removed]))
+
+
+def _done(begun: TriggerRow | None, ended: TriggerRow | None, blocked_by: list[str]) -> Rebalance:
     first = begun or ended
     last = ended or begun
     assert first is not None  # noqa: S101 - one of them is given
@@ -242,7 +265,7 @@ def _done(begun: TriggerRow | None, ended: TriggerRow | None) -> Rebalance:
         generation_id=last.generation_id,
         cause=first.cause or "unknown",
         reason=first.reason,
-        blocked_by=list(ended.removed) if ended is not None else [],
+        blocked_by=blocked_by,
         members=last.member_count,
         empty=ended is not None and ended.type == "group_empty",
     )

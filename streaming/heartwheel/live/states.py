@@ -46,15 +46,15 @@ STATE_OF_TYPE: Final[Mapping[str, ShownState]] = {
 
 STATE_WORDS: Final[Mapping[ShownState, str]] = {
     ShownState.EMPTY: "Nobody is a member. What was committed stays; the next to join begins a new generation.",
-    ShownState.PREPARING_REBALANCE: "A rebalance has begun: nobody of the group works until all have joined again, "
-    "or the time for it is over.",
-    ShownState.COMPLETING_REBALANCE: "Everybody has joined, and nobody works before the assignment has come, "
-    "which the leader makes. All wait for it with their sync.",
+    ShownState.PREPARING_REBALANCE: "A rebalance has begun: it lasts until all have joined again, or the time for it "
+    "is over. Eager consumers stop for it; cooperative ones go on with the partitions that they keep.",
+    ShownState.COMPLETING_REBALANCE: "Everybody has joined, and waits with its sync for the assignment, which the "
+    "leader makes. Eager consumers do not work before it has come; cooperative ones go on with the partitions that they keep.",
     ShownState.STABLE: "Everybody has joined this generation. Members work on what they were assigned.",
     ShownState.ASSIGNING: "The group has a new epoch, and its partitions are about to be dealt out anew.",
     ShownState.RECONCILING: "Some members have not taken over their part of the new epoch: they have to give "
     "partitions back, or wait for others who do. All others work on.",
-    ShownState.UNKNOWN: "Only expirations of this group were seen so far; its next rebalance tells its state.",
+    ShownState.UNKNOWN: "Only expirations of this group were seen so far; its next change tells its state.",
 }
 """What each state means."""
 
@@ -68,6 +68,12 @@ EPOCH_WORDS: Final = (
     "Each member has its part of the present epoch. Who comes or goes makes a new one, for which nobody has to stop."
 )
 """What `Stable` means of a group that goes by member epochs."""
+
+EMPTY_PRESENCE_WORDS: Final = "Nobody is there. The first worker that sends a heartbeat is a member again."
+"""What `Empty` means of a presence group, which has no offsets of its own and commits nothing."""
+
+EMPTY_EPOCH_WORDS: Final = "Nobody is a member. The next to join makes a new epoch."
+"""What `Empty` means of a group that goes by member epochs."""
 
 _STATES: Final = {state.value: state for state in ShownState}
 _KINDS: Final = {kind.value: kind for kind in ShownKind}
@@ -99,10 +105,12 @@ def words_of(state: ShownState, kind: ShownKind | None, *, logged: bool = False,
         return CONSUMERS_WORDS
     if logged and state is ShownState.UNKNOWN and kind in EPOCH_KINDS:
         return LOGGED_EPOCH_WORDS
-    if state is ShownState.STABLE and kind is ShownKind.PRESENCE:
-        return PRESENCE_WORDS
-    if state is ShownState.STABLE and kind in EPOCH_KINDS:
-        return EPOCH_WORDS
+    if kind is ShownKind.PRESENCE:
+        return {ShownState.STABLE: PRESENCE_WORDS, ShownState.EMPTY: EMPTY_PRESENCE_WORDS}.get(
+            state, STATE_WORDS[state]
+        )
+    if kind in EPOCH_KINDS:
+        return {ShownState.STABLE: EPOCH_WORDS, ShownState.EMPTY: EMPTY_EPOCH_WORDS}.get(state, STATE_WORDS[state])
     return STATE_WORDS[state]
 
 

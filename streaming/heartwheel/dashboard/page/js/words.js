@@ -119,6 +119,10 @@ export function troubleTopic(kind) {
   return TROUBLE_TOPICS.has(topic) ? topic : null;
 }
 
+/** What a rebalance means for the members of a classic group: it depends on their assignor. */
+export const WHILE_IT_REBALANCES =
+  "While a group rebalances, eager consumers stop, and cooperative ones go on with the partitions that they keep.";
+
 /** The filter of page Expired offers these. */
 export const REASON_NAMES = Object.keys(REASONS);
 

@@ -10,7 +10,7 @@ import { loader } from "../loader.js";
 import { fromLog } from "../source.js";
 import { empty, panel, readOn } from "../states.js";
 import { animated, throttled } from "../throttle.js";
-import { goesByEpochs, kindWords, spaced, troubleKind, troubleTopic } from "../words.js";
+import { goesByEpochs, kindWords, spaced, troubleKind, troubleTopic, WHILE_IT_REBALANCES } from "../words.js";
 import { detailHead, facts, newestOut, timelineLine } from "./detail_parts.js";
 import { stateNow } from "./groups.js";
 import { loggedGroup } from "./logged_group.js";
@@ -93,7 +93,7 @@ function state(group, stream) {
       ["Shard", group.shard],
       ["Last change", last ? [last.words, ", ", time(last.time_ms)] : "none seen"],
       ["It took", last?.duration_ms === null || last?.duration_ms === undefined ? null : duration(last.duration_ms)],
-      ["In Kafka's words", last?.reason, "wide"],
+      ["In Kafka's words", group.kind === "presence" ? null : last?.reason, "wide"],
       ["Expired in the window", count(group.expirations_count)],
     ]),
   );
@@ -143,7 +143,7 @@ function storm(group, { count: rebalances, window_ms: length, first_cause: cause
     "section",
     { class: "panel callout tone-bad" },
     h("h2", {}, icon("storm"), ` Rebalance storm: ${counted(rebalances, "rebalance")} in ${duration(length)}`),
-    h("p", {}, `It began with: ${spaced(cause) || "cause not known"}. While a group rebalances, nobody in it works.`),
+    h("p", {}, `It began with: ${spaced(cause) || "cause not known"}. ${WHILE_IT_REBALANCES}`),
     offendersOf(group, offenders ?? []),
     readOn(troubleTopic("storm")),
   );

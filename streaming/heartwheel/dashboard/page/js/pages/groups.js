@@ -11,7 +11,7 @@ import { fromLog } from "../source.js";
 import { code, empty, head } from "../states.js";
 import { table } from "../table.js";
 import { animated, throttled } from "../throttle.js";
-import { formerStateWords, kindWords, STATE_NAMES, stateWords } from "../words.js";
+import { formerStateWords, kindWords, STATE_NAMES, stateWords, WHILE_IT_REBALANCES } from "../words.js";
 
 /** @import { Blocked, Group, GroupPage, NewGroups } from "../answers.d.ts" */
 /** @import { Stream } from "../stream.js" */
@@ -32,7 +32,7 @@ export const groupsPage = {
     const view = new View({ router, stream, signal });
     const about = fromLog
       ? "Each group as it stands at the end of the log, the worst first, with what was wrong and what to change."
-      : "The worst first. While a group rebalances, nobody in it works.";
+      : `The worst first. ${WHILE_IT_REBALANCES}`;
     main.append(head("Groups", about), view.tools(), view.body, view.foot);
     view.start();
   },

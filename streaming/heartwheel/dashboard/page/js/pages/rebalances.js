@@ -1,4 +1,4 @@
-// Page Rebalances: of each group when it rebalanced, how long, why, who was waited for, and the time lost a day.
+// Page Rebalances: of each group when it rebalanced, how long, why, who was waited for, and for how long a day.
 
 import { get } from "../api.js";
 import { groupHref, memberHref, time } from "../cells.js";
@@ -9,7 +9,7 @@ import { loader } from "../loader.js";
 import { fromLog } from "../source.js";
 import { empty, head } from "../states.js";
 import { throttled } from "../throttle.js";
-import { spaced } from "../words.js";
+import { spaced, WHILE_IT_REBALANCES } from "../words.js";
 
 /** @import { GroupRebalances, Rebalance, RebalancePage } from "../answers.d.ts" */
 /** @import { Page } from "../types.d.ts" */
@@ -37,7 +37,7 @@ export const rebalancesPage = {
     };
     const again = throttled(load, 1_500, signal);
     const about =
-      "What rebalances cost. While a group rebalances, nobody in it works; the groups that lost most time come first." +
+      `What rebalances cost. ${WHILE_IT_REBALANCES} The groups that rebalanced for longest come first.` +
       (fromLog ? " Groups with epochs (consumer, share, streams) are not here: nobody in them stops for a new epoch." : "");
     main.append(head("Rebalances", about), h("div", { class: "tools" }, groupFilter(filters.text, changed, signal)), body);
     stream.addEventListener("groups", again, { signal });
@@ -84,7 +84,7 @@ function section(group, from, to, slot) {
     h(
       "p",
       { class: "soft small" },
-      fromLog ? "Lost per day: " : "Lost per day (UTC): ",
+      fromLog ? "Rebalanced per day: " : "Rebalanced per day (UTC): ",
       days
         .slice(0, 7)
         .map(({ day, lost_ms: ms, rebalances: n }) => {
@@ -120,7 +120,7 @@ function cost({ rebalances, lost_ms: lost, longest_ms: longest, unmeasured }) {
 }
 
 /**
- * Draw how much of each stretch of time nobody worked: the higher, the more.
+ * Draw for how much of each stretch of time the group rebalanced: the higher, the more.
  *
  * @param {GroupRebalances} group
  * @param {number} from
@@ -130,7 +130,7 @@ function strip({ group_id: id, strip: slots, rebalances }, from, slot) {
   const element = h("div", {
     class: "strip",
     role: "img",
-    "aria-label": `${id}: ${counted(rebalances, "rebalance")}; each bar is ${duration(slot)}, as high as the part of it in which nobody worked`,
+    "aria-label": `${id}: ${counted(rebalances, "rebalance")}; each bar is ${duration(slot)}, as high as the part of it in which the group rebalanced`,
   });
   for (const { at, lost_ms: lost, rebalances: began, blocked } of slots) {
     const share = lost === null ? null : Math.min(1, lost / slot);
@@ -152,7 +152,7 @@ function strip({ group_id: id, strip: slots, rebalances }, from, slot) {
  * @param {boolean} blocked
  */
 function slotWords(at, share, began, blocked) {
-  const cost = share === null ? "how long is not known" : `nobody worked for ${percent(share)} of this time`;
+  const cost = share === null ? "how long is not known" : `it rebalanced for ${percent(share)} of this time`;
   return `${utc(Math.round(at))}\n${counted(began, "rebalance")} began; ${cost}${blocked ? "\nwaited for members that were taken out" : ""}`;
 }
 
@@ -192,10 +192,9 @@ function list(group, rows) {
  * @param {string} group
  * @param {readonly string[]} members
  */
-const blockers = (group, members) =>
+const blockers = (group, members) => [
   members
     .slice(0, 3)
-    .flatMap((member, at) => [
-      at ? ", " : "",
-      h("a", { class: "mono wrap", href: memberHref(group, member) }, member),
-    ]);
+    .map((member, at) => [at ? ", " : "", h("a", { class: "mono wrap", href: memberHref(group, member) }, member)]),
+  members.length > 3 ? ` and ${counted(members.length - 3, "other")}` : "",
+];
