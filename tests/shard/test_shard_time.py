@@ -280,6 +280,26 @@ def test_p1_a_forged_tick_of_the_jobs_own_run_hides_no_outage(*, first: bool, in
         assert expired == [("dead", 48_000)], cuts
 
 
+@pytest.mark.parametrize(("behind_ms", "expired"), [(1_000, []), (10_000, [("alive", 27_980)])])
+def test_limit_a_slow_leader_between_two_ticks_hides_an_outage(behind_ms: int, expired: list[tuple[str, int]]) -> None:
+    """docs/guarantees.md, what is assumed: a leader whose clock is behind wrote the last tick, and another one a beat.
+
+    By its own append time that tick is old then. By effective time a ticker that died under the slow leader would
+    count as alive, which `test_audit_outages.py::test_the_tick_before_is_timed_by_its_own_append_time` rules out.
+    """
+    log, living = LogBuilder(), _living(until_ms=60_000, pause=(20_000, 40_000)).records
+    before = [record for record in living if record.append_ms < T0 + 20_000]
+    for record in before:
+        log.add(record.append_ms, record.value)
+    log.tick(T0 + 19_950 - behind_ms)
+    log.beat(T0 + 19_980, "orders", "alive", session_timeout_ms=8_000)
+    for record in living[len(before) :]:
+        log.add(record.append_ms, record.value)
+    verdicts = run_shard(log, clock_ms=T0 + 60_000, config=SLOW)
+    found = [(each.member_id, each.time_ms - T0) for each in verdicts if each.expiry_reason]
+    assert [each for each in found if each[0] == "alive"] == expired
+
+
 def test_nothing_in_a_gap_is_decided_before_its_tick_is_read() -> None:
     """A heartbeat after the gap proves that time has passed, but not why: it waits for the tick that tells."""
     log = _living(until_ms=60_000, pause=(20_000, 40_000))
