@@ -300,7 +300,7 @@ def test_what_rebalances_cost(shown: Callable[[str], Page]) -> None:
         "calm": "1 rebalance; how long is not known",
     }
     days = page.locator(".rebalances", has=page.locator("h2", has_text="calm")).locator("p.soft.small", has_text="Lost")
-    expect(days).to_have_text("Lost per day: 2026-11-22: 1 rebalance of unknown length")
+    expect(days).to_have_text("Rebalanced per day: 2026-11-22: 1 rebalance of unknown length")
 
 
 def test_rebalance_that_is_not_over_stands_first(tab: Callable[..., Tab], tmp_path: Path) -> None:

@@ -49,7 +49,8 @@ STATE_WORDS: Final[Mapping[ShownState, str]] = {
     ShownState.PREPARING_REBALANCE: "A rebalance has begun: it lasts until all have joined again, or the time for it "
     "is over. Eager consumers stop for it; cooperative ones go on with the partitions that they keep.",
     ShownState.COMPLETING_REBALANCE: "Everybody has joined, and waits with its sync for the assignment, which the "
-    "leader makes. Eager consumers do not work before it has come; cooperative ones go on with the partitions that they keep.",
+    "leader makes. Eager consumers do not work before it has come; cooperative ones go on with the partitions that "
+    "they keep.",
     ShownState.STABLE: "Everybody has joined this generation. Members work on what they were assigned.",
     ShownState.ASSIGNING: "The group has a new epoch, and its partitions are about to be dealt out anew.",
     ShownState.RECONCILING: "Some members have not taken over their part of the new epoch: they have to give "
