@@ -15,6 +15,7 @@ from playwright.sync_api import Browser
 
 from heartwheel.broker.embedded import EmbeddedKafka
 from support.browser import chromium
+from support.memory import excess, peak_mib
 from support.threads import left_threads, started_for_the_run
 
 # A client that outlives a broker by a second writes dozens of lines; tests look at results, not at its log.
@@ -57,6 +58,15 @@ def no_thread_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     if left := left_threads(before):
         pytest.fail(f"threads of {request.node.name} go on after its last test: {', '.join(left)}")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def memory_is_bounded(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail the file during which the process of the tests grows beyond its bound: something keeps what it used."""
+    before_mib = peak_mib()
+    yield
+    if words := excess(before_mib, peak_mib()):
+        pytest.fail(f"{request.node.name}: {words}")
 
 
 @pytest.fixture(scope="session")
