@@ -56,7 +56,7 @@ demo: $(CLASSES) ## a broker, members that die, the job; ARGS="--duration 60s --
 
 # Two lanes: conftest.py says which tests stay together. ARGS="-n 0" runs them one after the other.
 test: $(CLASSES) check ## the checks, then the tests but for the long ones; ARGS="-k name" picks some
-	@$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder -m "not proof" $(ARGS)
+	@$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder -m "not proof" --durations-json artifacts/durations.json $(ARGS)
 
 # Each step ends with a line that says how it went; the first that fails ends it all.
 proof: $(CLASSES) ## what repeats, kills or waits for long: faults, a cluster, histories, mutants

@@ -1,8 +1,10 @@
-"""Spread the tests over two lanes, and say at the end, a line each, whether those ran that need Docker or a browser."""
+"""Spread the tests over two lanes, and say at the end how long they took and whether all suites could run."""
 
 from __future__ import annotations
 
 import functools
+import json
+from collections import defaultdict
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -19,12 +21,43 @@ SPREAD = ("tests/simulation/test_histories.py",)
 """Files whose tests need not stay together: each is long, and whichever lane is free takes the next."""
 
 SPARK_ROOM = "tests/spark/"
-"""Whose jobs fill one lane for as long as all that needs no Spark fills the other; then both share the other jobs."""
+"""Whose jobs are a lane, one after the other; any other file with a job is a unit of its own."""
+
+LONGEST = (
+    "spark",
+    "kafka",
+    *SPREAD,
+    "tests/tap/test_truth.py",
+    "tests/shard/test_heartbeats.py",
+    "tests/docs/test_docs_run.py",
+    "tests/shard/test_epoch_paths.py",
+    "tests/cli/test_cli_demo.py",
+    "tests/cli/test_commands_alone.py",
+    "ui",
+    "tests/operations/test_operations_job.py",
+    "tests/gateway/test_gateway.py",
+    "tests/security/test_secured_kafka.py",
+    "tests/beats/test_beat_command.py",
+    "tests/dashboard/test_dashboard_limits.py",
+)
+"""What takes longest, and comes first: the short files fill up what is left, so that both workers end together.
+
+Files with a job stand between others, as two jobs at a time slow each other. `artifacts/durations.json` says what each
+file took.
+"""
+
+SLOWEST_SHOWN = 8
+"""How many of the slowest files the end of a run names."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option by which a run writes its durations."""
+    parser.addoption("--durations-json", metavar="FILE", help="write how many seconds each file of tests took")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the lane that takes longest, and end with single files of jobs, so that both end together."""
+    """Begin with what takes longest."""
     items.sort(key=lambda item: _turn_of(_file_of(item.nodeid)))
 
 
@@ -44,8 +77,8 @@ def _file_of(nodeid: str) -> str:
     return nodeid.partition("::")[0]
 
 
-def _turn_of(file: str) -> tuple[bool, bool]:
-    return _is_lone_job(file), "spark" not in _marks_of(file)
+def _turn_of(file: str) -> int:
+    return LONGEST.index(_lane_of(file)) if _lane_of(file) in LONGEST else len(LONGEST)
 
 
 def _lane_of(file: str) -> str:
@@ -74,9 +107,25 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None]:
     """Write the lines after pytest's own summary, just above its closing line."""
     yield
+    if name := terminalreporter.config.getoption("durations_json"):
+        _write_durations(terminalreporter, Path(name))
     for mark, name in SUITES.items():
         if line := _line(terminalreporter, mark, name):
             terminalreporter.write_line(line)
+
+
+def _write_durations(reporter: pytest.TerminalReporter, path: Path) -> None:
+    """Write the seconds of each file, the slowest first, and name some of these."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for report in (each for reports in reporter.stats.values() for each in reports):
+        if isinstance(report, pytest.TestReport):
+            seconds[_file_of(report.nodeid)] += report.duration
+    slowest = {file: round(seconds[file], 1) for file in sorted(seconds, key=lambda file: -seconds[file])}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(slowest, indent=1) + "\n", encoding="utf-8")
+    reporter.write_line(f"slowest files, of {len(slowest)} in {path}:")
+    for file, total in list(slowest.items())[:SLOWEST_SHOWN]:
+        reporter.write_line(f"{total:6.1f} s  {file}")
 
 
 def _line(reporter: pytest.TerminalReporter, mark: str, name: str) -> str:
