@@ -57,20 +57,6 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str], capsys: pytest.Capture
     assert "Error" in err
 
 
-def test_unreachable_broker_is_one_error_and_one_hint() -> None:
-    """A broker that does not answer is an error with the address and a hint on stderr, not a traceback."""
-    # A process of its own: the client leaves sockets open when its constructor fails.
-    command = [sys.executable, "-c", "from heartwheel.cli import main; main()", "topics"]
-    done = subprocess.run(
-        [*command, "--bootstrap-servers", "127.0.0.1:1"], capture_output=True, text=True, check=False, timeout=100
-    )
-    assert (done.returncode, done.stdout) == (1, "")
-    first, second = done.stderr.strip().splitlines()
-    assert first.startswith("error: ")
-    assert "127.0.0.1:1" in first
-    assert second.startswith("hint: ")
-
-
 def test_bugs_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only errors that are written for people are shortened; anything else is a bug and is shown whole."""
 

@@ -68,17 +68,18 @@ class Ended(NamedTuple):
 
     code: int
     err: str
+    out: str = ""
 
 
 def _ended(command: str) -> Ended:
     # PATH without Java; the interpreter is named by its whole path.
     env = {"PATH": "/nonexistent", "HOME": os.environ.get("HOME", "/"), "HEARTWHEEL_KAFKA__BOOTSTRAP_SERVERS": NOBODY}
     words = [sys.executable, "-c", "from heartwheel.cli import main; main()", command, *ARGUMENTS[command]]
-    with subprocess.Popen(words, cwd=READ_ONLY, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(words, cwd=READ_ONLY, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         if command not in SERVING:
-            _, err = process.communicate(timeout=200)
-            return Ended(process.returncode, err.decode())
+            out, err = process.communicate(timeout=200)
+            return Ended(process.returncode, err.decode(), out.decode())
         os.set_blocking(process.stderr.fileno(), False)
         said = b""
         while SERVING[command] not in said and process.poll() is None:
@@ -92,7 +93,7 @@ def _ended(command: str) -> Ended:
 @pytest.fixture(scope="module")
 def ended() -> Iterator[dict[str, Ended]]:
     """Run all commands at once, as most of them wait ten seconds for a Kafka."""
-    with ThreadPoolExecutor(6) as pool:
+    with ThreadPoolExecutor(len(ARGUMENTS)) as pool:
         yield dict(zip(ARGUMENTS, pool.map(_ended, ARGUMENTS), strict=True))
 
 
@@ -104,7 +105,7 @@ def test_every_command_is_tried() -> None:
 @pytest.mark.parametrize("command", sorted(ARGUMENTS))
 def test_nothing_there_is_one_line_and_no_traceback(command: str, ended: dict[str, Ended]) -> None:
     """Without Java, Kafka and a place to write to, a command says in an error line what it lacks."""
-    code, err = ended[command]
+    code, err, _ = ended[command]
     assert "Traceback" not in err, err
     if command in NEEDS_NOTHING:
         assert code == 0, err
@@ -113,6 +114,16 @@ def test_nothing_there_is_one_line_and_no_traceback(command: str, ended: dict[st
     elif command != "doctor":  # which prints a table of all that is missing
         errors = [line for line in err.splitlines() if line.startswith("error: ")]
         assert (code, len(errors)) == (1, 1), err
+
+
+def test_unreachable_broker_is_one_error_and_one_hint(ended: dict[str, Ended]) -> None:
+    """A broker that does not answer is an error with the address and a hint on stderr, and nothing on stdout."""
+    code, err, out = ended["topics"]
+    assert (code, out) == (1, "")
+    first, second = err.strip().splitlines()
+    assert first.startswith("error: ")
+    assert NOBODY in first
+    assert second.startswith("hint: ")
 
 
 def test_a_checkpoint_without_java_is_one_error(tmp_path: Path) -> None:
