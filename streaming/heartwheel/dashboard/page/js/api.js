@@ -2,7 +2,16 @@
 
 import { at, logIn } from "./base.js";
 
-/** @import { Answer } from "./answers.d.ts" */
+/** @import { paths } from "answers" */
+
+/**
+ * What a path answers with as JSON, by the API's description. `make check` writes them to build/answers.d.ts.
+ *
+ * @template {string} Path
+ * @typedef {Path extends keyof paths
+ *   ? paths[Path] extends { get: { responses: { 200: { content: { "application/json": infer Body } } } } } ? Body : never
+ *   : never} Answer
+ */
 
 export class ApiError extends Error {
   /**

@@ -6,7 +6,7 @@ import { clock, count, utc } from "./format.js";
 import { icon } from "./icons.js";
 import { troubleKind } from "./words.js";
 
-/** @import { Group } from "./answers.d.ts" */
+/** @import { Group } from "answers" */
 /** @import { Cell, LineTexts, LinkTexts, TagWords } from "./types.d.ts" */
 
 /**

@@ -4,7 +4,7 @@ import { groupHref, linked, memberHref, tagged, twoLines } from "./cells.js";
 import { clock, count, duration, NOTHING, timeOfDay, utc } from "./format.js";
 import { formerStateWords, goesByEpochs, reasonWords } from "./words.js";
 
-/** @import { Expiration } from "./answers.d.ts" */
+/** @import { Expiration } from "answers" */
 /** @import { Column } from "./types.d.ts" */
 
 /**

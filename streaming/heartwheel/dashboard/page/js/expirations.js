@@ -3,7 +3,7 @@
 import { get, isAborted } from "./api.js";
 import { throttled } from "./throttle.js";
 
-/** @import { Expiration, NewExpirations, NewReturn } from "./answers.d.ts" */
+/** @import { Expiration, NewExpirations, NewReturn } from "answers" */
 /** @import { Following } from "./types.d.ts" */
 
 /** Follow the newest expirations. `changed()` is called when the list is another, `failed(error)` on an error. */

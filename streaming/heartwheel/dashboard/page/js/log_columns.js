@@ -6,7 +6,7 @@ import { clock, count, duration, NOTHING, utc } from "./format.js";
 import { goesByEpochs, kindWords, reasonWords, stateWords } from "./words.js";
 import { h, mark, write } from "./dom.js";
 
-/** @import { Expiration, Group } from "./answers.d.ts" */
+/** @import { Expiration, Group } from "answers" */
 /** @import { Cell, Column } from "./types.d.ts" */
 
 /**

@@ -4,7 +4,7 @@ import { groupHref, time } from "./cells.js";
 import { h, put } from "./dom.js";
 import { count } from "./format.js";
 
-/** @import { LogReport } from "./answers.d.ts" */
+/** @import { LogReport } from "answers" */
 /** @import { Child } from "./types.d.ts" */
 
 const SHOWN = 8;

@@ -8,7 +8,7 @@ import { showKeys } from "./keyboard.js";
 import { fromLog } from "./source.js";
 import { healthWords, LINK_LOST, troubleWords } from "./words.js";
 
-/** @import { Now } from "./answers.d.ts" */
+/** @import { Now } from "answers" */
 /** @import { Stream } from "./stream.js" */
 
 /**

@@ -4,7 +4,7 @@
 import { get, query } from "./api.js";
 import { at } from "./base.js";
 
-/** @import { Hello, Now, StreamEvents } from "./answers.d.ts" */
+/** @import { Hello, Now, StreamEvents } from "answers" */
 /** @import { Events } from "./types.d.ts" */
 
 /** @type {(keyof StreamEvents)[]} */

@@ -1,7 +1,7 @@
 // Types that several modules share, and what classic scripts leave in the global scope. Only the checker reads them.
 
 import "uplot";
-import type { StreamEvents } from "./answers.d.ts";
+import type { StreamEvents } from "answers";
 import type { Router } from "./router.js";
 import type { Stream } from "./stream.js";
 

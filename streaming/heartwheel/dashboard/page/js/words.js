@@ -2,7 +2,7 @@
 
 import { counted } from "./format.js";
 
-/** @import { GroupsInTrouble } from "./answers.d.ts" */
+/** @import { GroupsInTrouble } from "answers" */
 
 /** @type {{ [name: string]: { label: string, icon: string, long: string } | undefined }} */
 const REASONS = {

@@ -7,7 +7,7 @@ import { head } from "../states.js";
 import { animated } from "../throttle.js";
 import { riskList } from "./risk_list.js";
 
-/** @import { AtRiskList } from "../answers.d.ts" */
+/** @import { AtRiskList } from "answers" */
 /** @import { Page } from "../types.d.ts" */
 
 const ABOUT =

@@ -8,7 +8,7 @@ import { icon } from "../icons.js";
 import { table } from "../table.js";
 
 /** @import { Router } from "../router.js" */
-/** @import { Expiration, GroupAnswer, TimelineLine } from "../answers.d.ts" */
+/** @import { Expiration, GroupAnswer, TimelineLine } from "answers" */
 /** @import { Child, Column } from "../types.d.ts" */
 
 /**

@@ -14,7 +14,7 @@ import { code, empty, failed, head } from "../states.js";
 import { table } from "../table.js";
 import { REASON_NAMES, reasonWords } from "../words.js";
 
-/** @import { Expiration, Now } from "../answers.d.ts" */
+/** @import { Expiration, Now } from "answers" */
 /** @import { Page, Visit } from "../types.d.ts" */
 
 /** As many rows as are ever on the page: beyond them are older pages, by a cursor. */

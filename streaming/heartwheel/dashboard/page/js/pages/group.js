@@ -15,7 +15,7 @@ import { detailHead, facts, newestOut, timelineLine } from "./detail_parts.js";
 import { stateNow } from "./groups.js";
 import { loggedGroup } from "./logged_group.js";
 
-/** @import { Blocked, GroupAnswer, MemberSeen, Offender, Storm, Trouble } from "../answers.d.ts" */
+/** @import { Blocked, GroupAnswer, MemberSeen, Offender, Storm, Trouble } from "answers" */
 /** @import { Stream } from "../stream.js" */
 /** @import { Page } from "../types.d.ts" */
 

@@ -13,7 +13,7 @@ import { table } from "../table.js";
 import { animated, throttled } from "../throttle.js";
 import { formerStateWords, kindWords, STATE_NAMES, stateWords, WHILE_IT_REBALANCES } from "../words.js";
 
-/** @import { Blocked, Group, GroupPage, NewGroups } from "../answers.d.ts" */
+/** @import { Blocked, Group, GroupPage, NewGroups } from "answers" */
 /** @import { Stream } from "../stream.js" */
 /** @import { Column, LineTexts, Page, Visit } from "../types.d.ts" */
 

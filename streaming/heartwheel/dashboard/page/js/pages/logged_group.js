@@ -9,7 +9,7 @@ import { failed, panel, readOn } from "../states.js";
 import { goesByEpochs, kindWords, stateWords, troubleKind, troubleTopic } from "../words.js";
 import { facts, newestOut, timelineLine } from "./detail_parts.js";
 
-/** @import { GroupAnswer } from "../answers.d.ts" */
+/** @import { GroupAnswer } from "answers" */
 
 const LINES = 100;
 

@@ -15,7 +15,7 @@ import { goesByEpochs, reasonWords } from "../words.js";
 import { detailHead, facts } from "./detail_parts.js";
 import { silenceChart } from "./member_chart.js";
 
-/** @import { Expiration, MemberHistory, MemberView } from "../answers.d.ts" */
+/** @import { Expiration, MemberHistory, MemberView } from "answers" */
 /** @import { Child, Page } from "../types.d.ts" */
 
 /** @type {Page} */

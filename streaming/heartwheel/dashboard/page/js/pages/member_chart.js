@@ -4,7 +4,7 @@ import { chart, colour, TIMES } from "../charts.js";
 import { duration } from "../format.js";
 
 /** @import UPlot from "uplot" */
-/** @import { MemberHistory } from "../answers.d.ts" */
+/** @import { MemberHistory } from "answers" */
 
 /**
  * Make the chart. Returns `{element, show(history)}`.

@@ -13,7 +13,7 @@ import { latest } from "./now_latest.js";
 import { seriesCharts } from "./now_charts.js";
 import { tiles } from "./now_tiles.js";
 
-/** @import { Now, TroubledGroup } from "../answers.d.ts" */
+/** @import { Now, TroubledGroup } from "answers" */
 /** @import { Stream } from "../stream.js" */
 /** @import { Page } from "../types.d.ts" */
 

@@ -6,7 +6,7 @@ import { clock, count, counted, duration } from "../format.js";
 import { code, empty } from "../states.js";
 import { facts } from "./detail_parts.js";
 
-/** @import { CanaryFigures, Now } from "../answers.d.ts" */
+/** @import { CanaryFigures, Now } from "answers" */
 
 /**
  * Say in words and figures how the canary fares.

@@ -5,7 +5,7 @@ import { chart, COUNTS, RATES, TIMES } from "../charts.js";
 import { h, put, write } from "../dom.js";
 import { count, duration, rate } from "../format.js";
 
-/** @import { Now, Series, SeriesStep } from "../answers.d.ts" */
+/** @import { Now, Series, SeriesStep } from "answers" */
 /** @import { Router } from "../router.js" */
 /** @import { Line, Visit } from "../types.d.ts" */
 
@@ -166,7 +166,7 @@ function legend({ series }) {
  */
 export function add(held, step) {
   const again = held.t_ms.at(-1) === step.t_ms;
-  for (const [key, values] of Object.entries(held)) {
+  for (const [key, values] of Object.entries(/** @type {Record<string, unknown>} */ (held))) {
     const value = step[/** @type {keyof SeriesStep} */ (key)];
     if (!Array.isArray(values) || value === undefined) continue;
     if (again) values[values.length - 1] = value;

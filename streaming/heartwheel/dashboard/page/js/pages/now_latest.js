@@ -6,7 +6,7 @@ import { EXPIRATION_COLUMNS } from "../expiration_columns.js";
 import { empty, failed } from "../states.js";
 import { table } from "../table.js";
 
-/** @import { Expiration } from "../answers.d.ts" */
+/** @import { Expiration } from "answers" */
 /** @import { Following } from "../types.d.ts" */
 
 const ROWS = 6;
@@ -44,6 +44,7 @@ export function latest({ stream, signal }) {
     if (rows.element.parentNode !== body) put(body, rows.element);
     return rows.show(list.rows);
   };
+  /** @type {Expirations} */
   const list = new Expirations({ stream, signal, limit: ROWS, changed, failed: (error) => put(body, failed(error)) });
   list.choose({});
   return { element };

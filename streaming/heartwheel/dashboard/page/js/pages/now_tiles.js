@@ -3,7 +3,7 @@
 import { h, mark, put } from "../dom.js";
 import { ago, clock, count, counted, duration, latest, NOTHING, rate } from "../format.js";
 
-/** @import { Now } from "../answers.d.ts" */
+/** @import { Now } from "answers" */
 
 /** @typedef {[figure: string, unit: string, note?: string, tone?: string | null]} Reading */
 

@@ -11,7 +11,7 @@ import { empty, head } from "../states.js";
 import { throttled } from "../throttle.js";
 import { spaced, WHILE_IT_REBALANCES } from "../words.js";
 
-/** @import { GroupRebalances, Rebalance, RebalancePage } from "../answers.d.ts" */
+/** @import { GroupRebalances, Rebalance, RebalancePage } from "answers" */
 /** @import { Page } from "../types.d.ts" */
 
 const GROUPS = 50;

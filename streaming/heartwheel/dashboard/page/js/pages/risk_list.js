@@ -6,7 +6,7 @@ import { clock, countdown, duration, utc } from "../format.js";
 import { empty } from "../states.js";
 import { table } from "../table.js";
 
-/** @import { AtRisk } from "../answers.d.ts" */
+/** @import { AtRisk } from "answers" */
 /** @import { Stream } from "../stream.js" */
 /** @import { Cell, Column } from "../types.d.ts" */
 

@@ -11,7 +11,7 @@ import { explanation, legend } from "./wheel_words.js";
 import { wheelRings } from "./wheel_rings.js";
 import { wheelRows } from "./wheel_rows.js";
 
-/** @import { WheelView } from "../answers.d.ts" */
+/** @import { WheelView } from "answers" */
 /** @import { Page, Visit } from "../types.d.ts" */
 
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");

@@ -4,7 +4,7 @@ import { mark, put, svg, write } from "../dom.js";
 import { clock } from "../format.js";
 import { flash, shade, short } from "./wheel_shade.js";
 
-/** @import { WheelLevelView, WheelView } from "../answers.d.ts" */
+/** @import { WheelLevelView, WheelView } from "answers" */
 
 /** @typedef {{ path: SVGPathElement, text: SVGTextElement }} Segment */
 /** @typedef {{ parts: Segment[], hand: SVGLineElement, group: SVGGElement, counts: number[] | null }} Ring */

@@ -4,7 +4,7 @@ import { h, mark, put, write } from "../dom.js";
 import { count, counted, duration } from "../format.js";
 import { flash, shade, short } from "./wheel_shade.js";
 
-/** @import { WheelLevelView, WheelView } from "../answers.d.ts" */
+/** @import { WheelLevelView, WheelView } from "answers" */
 
 const PLACES = ["outer ring", "second ring", "third ring", "fourth ring", "fifth ring"];
 

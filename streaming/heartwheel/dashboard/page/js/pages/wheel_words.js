@@ -3,7 +3,7 @@
 import { h } from "../dom.js";
 import { duration } from "../format.js";
 
-/** @import { WheelView } from "../answers.d.ts" */
+/** @import { WheelView } from "answers" */
 
 /**
  * Explain the wheel that is shown.
