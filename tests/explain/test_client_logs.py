@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from heartwheel.cli.app import run
+from heartwheel.explain.lines import what
 from heartwheel.explain.page import LogPage
 from heartwheel.explain.shown import REASONS
 from heartwheel.settings import Settings
@@ -75,9 +76,9 @@ def test_a_rebalance_as_a_client_sees_it(tmp_path: Path) -> None:
     ("text", "kind", "reason", "words"),
     [
         ("Resetting generation and member id due to: encountered UNKNOWN_MEMBER_ID from HEARTBEAT response", "removed", "not_a_member", "UNKNOWN_MEMBER_ID"),
-        ("Resetting generation due to: encountered ILLEGAL_GENERATION from SYNC_GROUP response", "removed", "not_a_member", "ILLEGAL_GENERATION"),
+        ("Resetting generation due to: encountered ILLEGAL_GENERATION from SYNC_GROUP response", "removed", "other_generation", "ILLEGAL_GENERATION"),
         ("ConsumerGroupHeartbeatRequest failed because member Yk3yQq0TSVuRW1yU3oCQeg is unknown.", "removed", "not_a_member", "is unknown"),
-        ("ConsumerGroupHeartbeatRequest failed for member Yk3yQq0TSVuRW1yU3oCQeg because epoch 7 is fenced.", "removed", "not_a_member", "epoch 7 is fenced"),
+        ("ConsumerGroupHeartbeatRequest failed for member Yk3yQq0TSVuRW1yU3oCQeg because epoch 7 is fenced.", "removed", "other_generation", "epoch 7 is fenced"),
         ("Group coordinator kafka-2:9092 (id: 2147483645 rack: null) is unavailable or invalid due to cause: session timed out without receiving a heartbeat response. isDisconnected: false. Rediscovery will be attempted.", "no_answer", "no_answer", "session timed out"),
         (f"Member {ME} sending LeaveGroup request to coordinator k:9092 (id: 2147483645 rack: null) due to the consumer is being closed", "left", "closed", "the consumer is being closed"),
         (f"Member {ME} sending LeaveGroup request to coordinator k:9092 (id: 2147483645 rack: null)", "left", "left", ""),
@@ -157,11 +158,21 @@ def test_a_rebalance_as_kafka_python_sees_it(tmp_path: Path, text: str) -> None:
     assert (event.kind, event.group_id, event.duration_ms) == (Happened.REBALANCE, "orders", 2_000)
 
 
-@pytest.mark.parametrize("why", [": generation id is not  current.", " due to fenced id error: pod-1"])
-def test_a_heartbeat_of_kafka_python_that_is_refused(tmp_path: Path, why: str) -> None:
-    """Its generation is over, or another process has its instance id."""
-    (event,) = _explained(tmp_path, python((0, f"Heartbeat failed for group orders{why}")))
-    assert (event.kind, event.group_id) == ("removed", "orders")
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (python((0, "Heartbeat failed for group orders: generation id is not  current.")), "other_generation"),
+        (python((0, "Heartbeat failed for group orders due to fenced id error: pod-1")), "instance_taken"),
+        (java((0, "Resetting generation due to: encountered FENCED_INSTANCE_ID from HEARTBEAT response")), "instance_taken"),
+    ],
+)  # fmt: skip
+def test_a_consumer_that_the_coordinator_knows(tmp_path: Path, text: str, reason: str) -> None:
+    """In another generation, or under an instance id that another process has: it is not said to be unknown."""
+    (event,) = _explained(tmp_path, text)
+    assert (event.kind, event.group_id, event.reason) == ("removed", "orders", reason)
+    assert not [words for words in event.explanation if "no longer knew" in words]
+    assert event.advice == event.explanation[-1]
+    assert "unknown" not in what(event)
 
 
 def test_the_only_group_of_a_log(tmp_path: Path) -> None:

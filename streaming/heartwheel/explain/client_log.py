@@ -20,6 +20,11 @@ _CLIENTS_MAX: Final = 10_000
 _SAME_MS: Final = 5_000
 _LINE_BYTES_MAX: Final = 65_536
 _LOGGER: Final = re.compile(r"\s*\((?:[\w$]+\.)+[\w$]+(?::\d+)?\)\s*$")
+_REFUSED: Final = (
+    (re.compile(r"ILLEGAL_GENERATION|generation id is not|epoch -?\d+ is fenced"), "other_generation"),
+    (re.compile(r"FENCED_INSTANCE_ID|fenced id"), "instance_taken"),
+)
+"""Why a request was refused of a member that the coordinator knows (`GroupCoordinator.validateCurrentMember`)."""
 _KINDS: Final = {
     ClientSaid.POLL_TIMEOUT: (Happened.POLL_TIMEOUT, "poll_timeout"),
     ClientSaid.REMOVED: (Happened.REMOVED, "not_a_member"),
@@ -140,7 +145,9 @@ class ClientLog:
                 last.late_ms = int(line.parts.get("late", 0))
                 last.member_id = last.member_id or client.member_id
         elif not (near and last is not None and last.kind is _KINDS[said][0]):
-            client.last = self._event(client, *_KINDS[said], line, words)
+            happened, known = _KINDS[said]
+            reason = next((each for pattern, each in _REFUSED if pattern.search(words)), known)
+            client.last = self._event(client, happened, reason, line, words)
             if "limit" in line.parts:
                 client.last.rebalance_timeout_ms = int(line.parts["limit"])
 

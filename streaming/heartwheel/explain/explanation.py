@@ -46,6 +46,8 @@ def explain(event: ExplainedEvent) -> list[str]:
 
 def advice_of(event: ExplainedEvent) -> str:
     """Return what to change or where to look, in a sentence; empty for what has nothing to change."""
+    if event.reason == "instance_taken":
+        return _INSTANCE
     if event.kind in _ELSEWHERE:
         return _ELSEWHERE[event.kind]
     reason = _TIMERS.get(event.kind)
@@ -53,6 +55,7 @@ def advice_of(event: ExplainedEvent) -> str:
     return said[-1] if said else ""
 
 
+_INSTANCE: Final = "Give each consumer of the group a group.instance.id of its own."
 _ELSEWHERE: Final[Mapping[Happened, str]] = {
     Happened.REMOVED: (
         "Its own log does not say why. The broker's does, around that time (heartwheel explain server.log)."
@@ -74,10 +77,12 @@ _TIMERS: Final[Mapping[Happened, str]] = {
 
 
 def _removed(event: ExplainedEvent) -> list[str]:
-    return [
-        f"The coordinator no longer knew this consumer: {event.reason_text}. It had been removed before that.",
-        _ELSEWHERE[event.kind],
-    ]
+    said = {
+        "other_generation": f"The coordinator knew this consumer in another generation or epoch: {event.reason_text}.",
+        "instance_taken": f"Another consumer has its group.instance.id: {event.reason_text}.",
+    }
+    unknown = f"The coordinator no longer knew this consumer: {event.reason_text}. It had been removed before that."
+    return [said.get(event.reason, unknown), advice_of(event)]
 
 
 def _not_answered(event: ExplainedEvent) -> list[str]:

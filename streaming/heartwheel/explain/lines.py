@@ -16,6 +16,8 @@ _REASON: Final = {
     "sync_timeout": "did not fetch its assignment in time",
     "revocation_timeout": "did not give up partitions in time",
     "not_a_member": "unknown member: the coordinator no longer knew this consumer",
+    "other_generation": "the coordinator knew this consumer in another generation or epoch",
+    "instance_taken": "another consumer has its group.instance.id",
     "no_answer": "no answer to its heartbeats for its session timeout",
     "pending_timeout": "asked to join and did not come back",
     "poll_timeout": "took itself out: poll timeout",

@@ -24,7 +24,7 @@ _OUT: Final = {
     Happened.SYNC_TIMEOUT: ("sync_timeout", "was thrown out as it did not fetch its assignment in time"),
     Happened.REVOCATION_TIMEOUT: ("revocation_timeout", "was thrown out as it did not give up partitions in time"),
     Happened.PENDING_EXPIRED: ("pending_timeout", "asked to join and did not come back"),
-    Happened.REMOVED: ("", "was thrown out, and its own log does not say why"),
+    Happened.REMOVED: ("", "was no longer accepted by the coordinator, and its own log does not say why"),
     Happened.NO_ANSWER: ("", "got no answer to its heartbeats for its session timeout, and was likely thrown out"),
 }
 _SETTING: Final = {

@@ -114,7 +114,7 @@ def _expired(each: Expiration) -> TimelineLine:
 
 _LOGGED: Final = {
     ExpiryReason.POLL_TIMEOUT: "took itself out: poll timeout",
-    ExpiryReason.NOT_A_MEMBER: "was removed: the coordinator no longer knew it",
+    ExpiryReason.NOT_A_MEMBER: "was no longer accepted by the coordinator",
     ExpiryReason.NO_ANSWER: "got no answer to its heartbeats for its session timeout, and was likely removed",
 }
 """What a log says of a member that did not expire, or not for certain."""

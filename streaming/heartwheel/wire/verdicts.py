@@ -58,7 +58,7 @@ class ExpiryReason(enum.StrEnum):
     WORKER_FAILED = "worker_failed"
     """Of presence groups: its process crashed or was killed, or a check of it failed; `failure` has which."""
     NOT_A_MEMBER = "not_a_member"
-    """Only of a consumer's own log: the answer to a request said that the coordinator no longer knew it, such as
+    """Only of a consumer's own log: the answer to a request said that the coordinator did not accept it, such as
     UNKNOWN_MEMBER_ID. Which timer had removed it is in the broker's log alone."""
     NO_ANSWER = "no_answer"
     """Only of a consumer's own log: no heartbeat of it was answered for its session timeout. Whether it was removed is

@@ -38,9 +38,9 @@ const REASONS = {
     long: "Revocation timeout: it did not give up partitions in time.",
   },
   not_a_member: {
-    label: "Unknown member",
+    label: "Not accepted",
     icon: "door",
-    long: "Unknown member: the coordinator no longer knew this consumer. Why it was removed is in the broker's log.",
+    long: "Not accepted: the coordinator did not know this consumer any more, or knew it in another generation. Why is in the broker's log.",
   },
   no_answer: {
     label: "No answer",
