@@ -53,6 +53,8 @@ _EPOCH_RULES: Final = "tests/coordinator/test_consumer_rules.py"
 _MID_LIFE: Final = "tests/coordinator/test_consumer_mid_life.py"
 _MANAGER: Final = "tests/coordinator/test_group_manager.py"
 _BODIES: Final = "tests/http_server/test_bodies.py"
+_INCARNATIONS: Final = "tests/coordinator/test_incarnations.py"
+_LATE_RECORDS: Final = "tests/audit/test_late_records.py"
 _HISTORY: Final = "tests/simulation/test_chosen_histories.py::test_chosen_history"
 
 
@@ -1455,6 +1457,54 @@ MUTANTS: Final = (
         "    if False:\n",
         "P3",
         "tests/audit/test_worker_failures.py::test_a_failure_is_an_expiration",
+    ),
+    Mutant(
+        "a late leave ends the next start of a worker",
+        f"{_ENGINE}/coordinator/presence.py",
+        "    is_late = isinstance(member, Member) and is_earlier(event, member)\n",
+        "    is_late = False\n",
+        "P1",
+        f"{_INCARNATIONS}::test_a_late_leave_ends_no_later_incarnation",
+    ),
+    Mutant(
+        "a late leave is reported once the next start is gone",
+        f"{_ENGINE}/coordinator/presence.py",
+        "    if is_late or (is_gone and group.kind is GroupKind.PRESENCE):\n",
+        "    if is_gone and group.kind is GroupKind.PRESENCE:\n",
+        "P3",
+        f"{_LATE_RECORDS}::test_engine_and_audit_agree_at_any_cut[late failure twice]",
+    ),
+    Mutant(
+        "an end is forgotten at once",
+        f"{_ENGINE}/coordinator/incarnations.py",
+        "    return ended_ms is not None and now_ms - ended_ms < LATE_MS\n",
+        "    return False\n",
+        "P3",
+        f"{_LATE_RECORDS}::test_engine_and_audit_agree_at_any_cut[failure twice]",
+    ),
+    Mutant(
+        "a heartbeat behind its own leave arrives if many arrive at once",
+        f"{_ENGINE}/coordinator/arrivals.py",
+        "    if any(has_ended(group, event, _WHENEVER) for event in events):\n",
+        "    if False:\n",
+        "P1",
+        f"{_LATE_RECORDS}::test_engine_and_audit_agree_at_any_cut[beat behind its leave]",
+    ),
+    Mutant(
+        "a late heartbeat takes the member from the next start",
+        f"{_ENGINE}/coordinator/incarnations.py",
+        "    if is_earlier(event, member):\n",
+        "    if False:\n",
+        "P1",
+        f"{_INCARNATIONS}::test_a_late_heartbeat_leaves_the_member_with_its_next_start",
+    ),
+    Mutant(
+        "a worker that is well again beats as the start that failed",
+        "streaming/beats/heartwheel_beats/beating.py",
+        "        self._may_have_failed = True\n",
+        "        self._may_have_failed = False\n",
+        "P1",
+        "tests/beats/test_beats_late.py::test_a_worker_that_is_well_again_is_heard",
     ),
     Mutant(
         "who arrives with its failure has come back",

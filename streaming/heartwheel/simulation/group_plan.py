@@ -23,6 +23,7 @@ class GroupPlan:
         partitioner: how its producers choose a partition: `murmur2` as Kafka's do, or `java`, one of their own.
         metadata_age_ms: how long they take to hear that the topic has grown.
         answers: whether the records of a group that goes by member epochs tell what was answered.
+        numbered: whether workers of a presence group name their incarnations; their records may arrive late, or twice.
     """
 
     group_id: str
@@ -37,3 +38,4 @@ class GroupPlan:
     partitioner: str = "murmur2"
     metadata_age_ms: int = 0
     answers: bool = False
+    numbered: bool = False

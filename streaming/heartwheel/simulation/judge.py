@@ -21,7 +21,7 @@ from heartwheel.simulation.fed_partition import Aside
 from heartwheel.simulation.oracle import Expected, Log, Place, expect
 from heartwheel.simulation.plan import Plan
 from heartwheel.simulation.problem import Problem
-from heartwheel.simulation.silences import falsely_expired
+from heartwheel.simulation.silences import falsely_expired, wrongly_ended
 from heartwheel.simulation.sink import Row, read_reject, read_row
 from heartwheel.simulation.topic import Topic
 from heartwheel.wire.events import RejectCause
@@ -233,6 +233,8 @@ class Judge:
         entries = self.fed.entries(group_id) if group_id in self.fed else self.log.entries.get(group_id, [])
         for row in falsely_expired(self.plan, group_id, entries, self.refused, rows):
             yield Problem("P1", f"{group_id}: there is a heartbeat between {row.last_seen_ms} and the end of {row}")
+        for row in wrongly_ended(self.plan, group_id, entries, self.refused, rows):
+            yield Problem("P1", f"{group_id}: the worker had ended before, or its failure was reported before: {row}")
 
     # -- rejects
 

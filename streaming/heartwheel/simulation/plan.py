@@ -166,7 +166,7 @@ def draw_plan(seed: int) -> Plan:
         rival_rate=Random(f"rivals of {seed}").choice((0.0, 0.0, 0.0, 0.5)),
         copy_rate=Random(f"copies of {seed}").choice((0.0, 0.0, 0.0, 0.02, 0.3)),
         grain_ms=dice.choice((1, 1, 50, 100)),
-        groups=_draw_groups(dice, partitions) + _draw_epoch_groups(seed),
+        groups=_draw_groups(dice, partitions) + _draw_epoch_groups(seed) + _draw_numbered_groups(seed),
         passed_on=draw_feeds(seed, feed_ms),
         unrest=dice.choice((0.02, 0.1, 0.25)),
         garbage=dice.choice((0, 0, 2, 6)),
@@ -322,6 +322,30 @@ def _draw_epoch_group(dice: Random, kind: str, number: int) -> GroupPlan:
         stray=False,
         reloads=dice.random() < 0.1,
         answers=dice.random() < 0.6,
+    )
+
+
+def _draw_numbered_groups(seed: int) -> tuple[GroupPlan, ...]:
+    """Draw a group of workers that name their incarnations for one seed in eleven, by dice of its own.
+
+    So few, and these: none of the histories that were chosen for a mistake changes by it.
+    """
+    if seed % 11 != 9:
+        return ()
+    dice = Random(f"incarnations {seed}")
+    session_ms = dice.choice(_SESSIONS_MS[:2])
+    return (
+        GroupPlan(
+            group_id="numbered",
+            kind="presence",
+            members=dice.randint(3, 6),
+            session_ms=session_ms,
+            beat_ms=round(session_ms * dice.choice((0.2, 0.35))),
+            rebalance_ms=1_000,
+            static=dice.random() < 0.3,
+            reloads=False,
+            numbered=True,
+        ),
     )
 
 
