@@ -35,7 +35,7 @@ def wait_for(condition: Callable[[], Any], what: str) -> Any:
         with contextlib.suppress(KafkaUnreachableError):
             if found := condition():
                 return found
-        time.sleep(0.5)
+        time.sleep(0.2)
     raise AssertionError(f"gave up after {PATIENCE_S:g} s waiting for {what}")
 
 
