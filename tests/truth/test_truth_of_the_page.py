@@ -138,6 +138,8 @@ def test_group_has_its_own_course(alive: Looked, story: Story) -> None:
     expect(page.locator("h1")).to_have_text(story.group_id)
     expect(page.locator(".panel .tag").first).to_have_text(story.cells[1])
     expect(page.locator(".state-words")).to_contain_text(story.words)
+    if story.course:
+        expect(page.locator(".timeline li").nth(len(story.course) - 1)).to_be_visible()
     lines = tuple(" ".join(text.split()) for text in page.locator(".timeline li").all_inner_texts())
     assert lines[: len(story.course)] == story.course
     expect(page.locator(".timeline li.tone-good", has_text="expired")).to_have_count(0)

@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from support.browser import Tab
-from support.dashboard_rows import expired
-from support.dashboard_server import FedDashboard
+from support.dashboard_rows import expired, job, status
+from support.dashboard_scene import canary_figures
+from support.dashboard_server import FedDashboard, dashboard
 
 pytestmark = pytest.mark.ui
 
@@ -157,7 +159,69 @@ def test_page_now_answers_in_one_look(shop: FedDashboard, tab: Callable[..., Tab
     expect(page.locator(".chart").nth(1)).to_have_attribute(
         "aria-label", _starts("Known after the deadline. median: now")
     )
-    expect(page.get_by_text("Every canary that died was found")).to_be_visible()
+    expect(page.get_by_text("All 410 that died and can be judged were found in time")).to_be_visible()
+
+
+CANARY: dict[str, tuple[dict[str, Any], str, str]] = {
+    "nothing yet": ({"expected": 0, "known": 0, "pending": 0}, "Starting", "No canary has had to die yet."),
+    "the first awaited": ({"expected": 2, "known": 0}, "Starting", "The first that died may still be found in time."),
+    "none can be judged": (
+        {"expected": 3, "known": 0, "pending": 0, "void": 3, "void_reason": "Kafka did not answer"},
+        "Not known",
+        "None that died can be judged: Kafka did not answer.",
+    ),
+    "some cannot be judged": (
+        {"expected": 415, "void": 3, "void_reason": "Kafka did not answer"},
+        "Proved",
+        "All 410 that died and can be judged were found in time, and none that lived was expired.",
+    ),
+    "late": ({"late": 3}, "Late", "3 of 410 that died were found later than 2.5 s after the deadline."),
+    "missed": (
+        {"expected": 413, "missed": 1, "late": 2},
+        "Broken",
+        "1 of 411 that died was not found in time: the engine's promises do not hold. Look at its log.",
+    ),
+    "missed and false": (
+        {"expected": 414, "missed": 2, "false_": 1},
+        "Broken",
+        (
+            "2 of 412 that died were not found in time, and 1 that lived was expired: the engine's promises do not "
+            "hold. Look at its log."
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("state", CANARY)
+def test_canary_says_one_thing(tab: Callable[..., Tab], state: str) -> None:
+    """Each state of the canary is one sentence, which none of the figures below it contradicts."""
+    changed, label, sentence = CANARY[state]
+    figures = msgspec.structs.replace(canary_figures(), **changed)
+    with dashboard(canary=lambda: figures) as server:
+        server.tell([status(0, server.now_ms()), job(server.now_ms(), shards=1)])
+        page = tab(server).open("/")
+        box = page.locator(".panel", has=page.locator("h2", has_text="Canary"))
+        expect(box.locator("p")).to_have_text([f"{label} {sentence}"])
+        cells = dict(zip(box.locator("dt").all_inner_texts(), box.locator("dd").all_inner_texts(), strict=True))
+        assert cells["Died on schedule"] == str(figures.expected)
+        assert cells["Cannot be judged"] == str(figures.void)
+        assert ("99 of 100 within" in cells) == (figures.known >= 100)
+
+
+def test_whole_course_of_a_group_can_be_read(empty_dashboard: FedDashboard, tab: Callable[..., Tab]) -> None:
+    """What happened to a group is shown with how much of it that is, and with older lines on demand."""
+    first_ms = empty_dashboard.now_ms() - 200_000
+    empty_dashboard.tell(expired("orders", f"m-{i}", first_ms + 1_000 * i) for i in range(130))
+    page = tab(empty_dashboard).open("/groups/orders")
+    lines, foot = page.locator(".timeline li"), page.locator(".timeline + .pager > span")
+    expect(foot).to_have_text("100 of 130 lines.")
+    expect(lines).to_have_count(100)
+    page.get_by_role("button", name="Older").click()
+    expect(foot).to_have_text("130 of 130 lines.")
+    expect(lines.last).to_contain_text("m-0 expired")
+    empty_dashboard.tell([expired("orders", "newest", first_ms + 150_000)])
+    expect(foot).to_have_text("131 of 131 lines.")
+    expect(lines.first).to_contain_text("newest expired")
 
 
 def test_group_says_who_blocks_it_and_for_how_long(shop: FedDashboard, tab: Callable[..., Tab]) -> None:

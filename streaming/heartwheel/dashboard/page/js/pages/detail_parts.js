@@ -1,10 +1,13 @@
-// What the detail views share: their head with the way back, lists of facts, lines of a timeline, the newest expirations.
+// What the detail views share: their head with the way back, lists of facts, what happened, the newest expirations.
 
-import { query } from "../api.js";
+import { get, pathOf, query } from "../api.js";
 import { time } from "../cells.js";
-import { h } from "../dom.js";
-import { count } from "../format.js";
+import { h, put } from "../dom.js";
+import { count, counted } from "../format.js";
 import { icon } from "../icons.js";
+import { loader } from "../loader.js";
+import { fromLog } from "../source.js";
+import { panel } from "../states.js";
 import { table } from "../table.js";
 
 /** @import { Router } from "../router.js" */
@@ -59,12 +62,50 @@ const KINDS = {
   moved: ["sync", "calm"],
 };
 
+/** So many lines come at once. */
+const LINES = 100;
+
 /**
- * A line of what happened to a group.
+ * Make the panel of all that happened to a group: the newest first, older lines when they are asked for.
  *
- * @param {TimelineLine} event
+ * @param {string} group
+ * @param {AbortSignal} signal
+ * @returns {{ element: HTMLElement, load: () => unknown }} `load` asks for its lines, and again for those of now
  */
-export function timelineLine({ time_ms: ms, kind, text }) {
+export function happenedTo(group, signal) {
+  const list = h("ol", { class: `timeline${fromLog ? " whole" : ""}`, tabindex: "0", "aria-label": "What happened, newest first" });
+  const foot = h("p", { class: "pager" });
+  let pages = 1;
+  const part = (/** @type {string} */ before) =>
+    get(`/api/timeline${pathOf(group)}`, { before, limit: LINES }, { signal });
+  const ask = async () => {
+    let { rows, next, total } = await part("");
+    for (let page = 1; page < pages && next; page++) {
+      const more = await part(next);
+      rows = [...rows, ...more.rows];
+      next = more.next;
+    }
+    return { rows, next, total };
+  };
+  const older = () => (pages++, load());
+  const load = loader({
+    ask,
+    show: ({ rows, next, total }) => {
+      put(list, rows.map(timelineLine));
+      list.hidden = !total;
+      put(
+        foot,
+        h("span", {}, total ? `${count(rows.length)} of ${counted(total, "line")}.` : "Nothing happened in the window that is kept."),
+        next ? h("button", { type: "button", class: "button", onclick: older }, "Older") : null,
+      );
+    },
+    place: foot,
+  });
+  return { element: panel("What happened", "newest first", list, foot), load };
+}
+
+/** @param {TimelineLine} event */
+function timelineLine({ time_ms: ms, kind, text }) {
   const [name, tone] = KINDS[kind] ?? ["dot", "calm"];
   return h("li", { class: `tone-${tone}` }, icon(name), time(ms), h("span", { class: "wrap" }, text));
 }

@@ -11,7 +11,7 @@ import { fromLog } from "../source.js";
 import { empty, panel, readOn } from "../states.js";
 import { animated, throttled } from "../throttle.js";
 import { goesByEpochs, kindWords, spaced, troubleKind, troubleTopic, WHILE_IT_REBALANCES } from "../words.js";
-import { detailHead, facts, newestOut, timelineLine } from "./detail_parts.js";
+import { detailHead, facts, happenedTo, newestOut } from "./detail_parts.js";
 import { stateNow } from "./groups.js";
 import { loggedGroup } from "./logged_group.js";
 
@@ -27,9 +27,10 @@ export const groupPage = {
   mount(main, { args: [id], router, stream, signal }) {
     const body = h("div", { class: "stack" });
     main.append(detailHead({ title: id, kind: "Group", about: null, back: "/groups", router }), body);
+    const happened = happenedTo(id, signal);
     const load = loader({
       ask: () => get(`/api/groups${pathOf(id)}`, {}, { signal }),
-      show: (group) => show(body, group, stream, signal),
+      show: (group) => (show(body, group, stream, happened.element), happened.load()),
       place: body,
     });
     const again = throttled(load, 1_500, signal);
@@ -57,10 +58,10 @@ export const groupPage = {
  * @param {HTMLElement} body
  * @param {GroupAnswer} group
  * @param {Stream} stream
- * @param {AbortSignal} signal
+ * @param {HTMLElement} happened
  */
-function show(body, group, stream, signal) {
-  if (fromLog) return put(body, loggedGroup(group, signal));
+function show(body, group, stream, happened) {
+  if (fromLog) return put(body, loggedGroup(group, happened));
   const open = body.querySelector("details")?.open;
   put(
     body,
@@ -68,7 +69,7 @@ function show(body, group, stream, signal) {
     group.blocked ? blocked(group.group_id, group.blocked) : null,
     group.storm ? storm(group.group_id, group.storm) : null,
     group.troubles.filter(({ kind }) => kind !== "storm").map((each) => trouble(group.group_id, each)),
-    h("div", { class: "columns" }, timeline(group), seen(group, stream.serverMs())),
+    h("div", { class: "columns" }, happened, seen(group, stream.serverMs())),
     newestOut(group, { title: "Expired last", columns: COLUMNS_OF_A_GROUP }),
   );
   if (open) body.querySelector("details")?.setAttribute("open", "");
@@ -196,22 +197,6 @@ const offenderHref = (group, name) => `/expired${query({ group, text: name.repla
 
 /** @type {{ [to: string]: string | undefined }} */
 const TO_DO = { sync: "sync", reconcile: "take over the new epoch" };
-
-/** @param {GroupAnswer} group */
-function timeline({ timeline: events }) {
-  const element = panel("What happened", "newest first");
-  const shown = [...events].sort((one, other) => other.time_ms - one.time_ms).slice(0, 60);
-  element.append(
-    shown.length
-      ? h(
-          "ol",
-          { class: "timeline", tabindex: "0", "aria-label": "What happened, newest first" },
-          shown.map(timelineLine),
-        )
-      : empty("Nothing happened in the window that is kept."),
-  );
-  return element;
-}
 
 /**
  * @param {GroupAnswer} group

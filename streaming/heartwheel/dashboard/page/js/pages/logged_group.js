@@ -1,28 +1,25 @@
 // One group of a broker's log: what the log says of it and what to change, how it stands at the end, all that happened.
 
-import { get, isAborted, pathOf } from "../api.js";
 import { tag, time } from "../cells.js";
-import { h, put } from "../dom.js";
+import { h } from "../dom.js";
 import { count, counted, duration } from "../format.js";
 import { LOGGED_OUT_OF_A_GROUP } from "../log_columns.js";
-import { failed, panel, readOn } from "../states.js";
+import { readOn } from "../states.js";
 import { goesByEpochs, kindWords, stateWords, troubleKind, troubleTopic } from "../words.js";
-import { facts, newestOut, timelineLine } from "./detail_parts.js";
+import { facts, newestOut } from "./detail_parts.js";
 
 /** @import { GroupAnswer } from "answers" */
-
-const LINES = 100;
 
 /**
  * The parts of the page.
  *
  * @param {GroupAnswer} group
- * @param {AbortSignal} signal
+ * @param {HTMLElement} happened the panel of all that happened
  */
-export const loggedGroup = (group, signal) => [
+export const loggedGroup = (group, happened) => [
   verdict(group),
   stands(group),
-  timeline(group.group_id, signal),
+  happened,
   newestOut(group, { title: "Out last", columns: LOGGED_OUT_OF_A_GROUP }),
 ];
 
@@ -69,32 +66,3 @@ function stands(group) {
     ]),
   );
 }
-
-/**
- * All that happened, the newest first, older lines when they are asked for.
- *
- * @param {string} group
- * @param {AbortSignal} signal
- */
-function timeline(group, signal) {
-  const element = panel("What happened", "newest first");
-  const list = h("ol", { class: "timeline whole", tabindex: "0", "aria-label": "What happened, newest first" });
-  const foot = h("p", { class: "pager" });
-  element.append(list, foot);
-  const load = (/** @type {string} */ before) =>
-    get(`/api/timeline${pathOf(group)}`, { before, limit: LINES }, { signal }).then(
-      ({ rows, next, total }) => {
-        list.append(...rows.map(timelineLine));
-        const older = () => load(next ?? "");
-        put(
-          foot,
-          h("span", {}, `${count(list.children.length)} of ${counted(total, "line")}.`),
-          next ? h("button", { type: "button", class: "button", onclick: older }, "Older") : null,
-        );
-      },
-      (error) => isAborted(error) || put(foot, failed(error)),
-    );
-  load("");
-  return element;
-}
-

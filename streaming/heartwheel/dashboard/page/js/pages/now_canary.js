@@ -2,7 +2,7 @@
 
 import { tag } from "../cells.js";
 import { h } from "../dom.js";
-import { clock, count, counted, duration } from "../format.js";
+import { clock, count, duration } from "../format.js";
 import { code, empty } from "../states.js";
 import { facts } from "./detail_parts.js";
 
@@ -31,12 +31,13 @@ export function canaryWords({ canary }, asOf) {
     ["Missed", count(canary.missed)],
     ["Expired while alive", count(canary.false)],
     ["Awaited now", count(canary.pending)],
+    ["Cannot be judged", h("span", { title: canary.void_reason }, count(canary.void))],
     ["Known after, median", duration(canary.lateness_ms.p50)],
-    ["99 of 100 within", duration(canary.lateness_ms.p99)],
+    ["99 of 100 within", canary.known < 100 ? null : duration(canary.lateness_ms.p99)],
     ["Longest", duration(canary.lateness_ms.max)],
   ]);
   figures.classList.add("tight");
-  return [h("p", {}, tag({ icon, label, tone }), " ", words), undecided(canary), figures];
+  return [h("p", {}, tag({ icon, label, tone }), " ", words), figures];
 }
 
 /**
@@ -49,33 +50,35 @@ const former = ({ label, words }, asOf) => ({
   label: `${label} until ${clock(asOf)}`,
   icon: "clock",
   tone: "calm",
-  words: `${words} Of now nothing can be said.`,
+  words: `${words} What is so now is not known.`,
 });
 
-/** @param {CanaryFigures} figures */
-function verdict({ known, missed, late, void: skipped, objective_ms: objective, false: wrong }) {
+/**
+ * Say one thing of what is decided: silences that are awaited, or cannot be judged, stand in the figures.
+ *
+ * @param {CanaryFigures} figures
+ */
+function verdict({ expected, known, missed, late, pending, void_reason: why, objective_ms: objective, false: wrong }) {
   if (missed || wrong) {
-    const words = `${count(missed)} missed and ${count(wrong)} false: the engine's promises do not hold. Look at its log.`;
+    const found = [
+      missed ? `${count(missed)} of ${count(missed + known)} that died ${missed === 1 ? "was" : "were"} not found in time` : "",
+      wrong ? `${count(wrong)} that lived ${wrong === 1 ? "was" : "were"} expired` : "",
+    ];
+    const words = `${found.filter(Boolean).join(", and ")}: the engine's promises do not hold. Look at its log.`;
     return { label: "Broken", icon: "alert", tone: "bad", words };
   }
   if (late) {
-    const words = `Every one that died was found, but ${count(late)} later than ${duration(objective)} after the deadline.`;
+    const words = `${count(late)} of ${count(known)} that died ${late === 1 ? "was" : "were"} found later than ${duration(objective)} after the deadline.`;
     return { label: "Late", icon: "clock", tone: "warn", words };
   }
-  if (!known) {
-    const words = skipped ? "None of those that died until now can be judged." : "No canary has had to die yet.";
-    return { label: "Starting", icon: "hourglass", tone: "calm", words };
+  if (known) {
+    const words = `${known === 1 ? "The one" : `All ${count(known)}`} that died and can be judged ${known === 1 ? "was" : "were"} found in time, and none that lived was expired.`;
+    return { label: "Proved", icon: "check", tone: "good", words };
   }
-  const words = "Every canary that died was found, and none that lived was expired.";
-  return { label: "Proved", icon: "check", tone: "good", words };
-}
-
-/** @param {CanaryFigures} figures */
-function undecided({ void: skipped, void_reason: why }) {
-  if (!skipped) return null;
-  return h(
-    "p",
-    { class: "soft small" },
-    `Of ${counted(skipped, "silence")} nothing can be said${why ? `: ${why}` : ""}.`,
-  );
+  const words = pending
+    ? "The first that died may still be found in time."
+    : expected
+      ? `None that died can be judged${why ? `: ${why}` : ""}.`
+      : "No canary has had to die yet.";
+  return { label: pending || !expected ? "Starting" : "Not known", icon: "hourglass", tone: "calm", words };
 }
