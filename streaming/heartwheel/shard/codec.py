@@ -18,7 +18,7 @@
 A section that comes out as it came in goes on as the text that it was.
 
 Version history: 1, time from the driver's clock; 2, time from the log; 3, ASCII of seven bits, times as differences;
-4, the last tick of each run.
+4, the last tick of each run, and incarnations of workers.
 """
 
 from __future__ import annotations
