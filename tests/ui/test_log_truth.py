@@ -299,7 +299,8 @@ def test_what_rebalances_cost(shown: Callable[[str], Page]) -> None:
         "slow": "2 rebalances, 750 ms in all, the longest 500 ms",
         "calm": "1 rebalance; how long is not known",
     }
-    days = page.locator(".rebalances", has=page.locator("h2", has_text="calm")).locator("p.soft.small", has_text="Lost")
+    panel = page.locator(".rebalances", has=page.locator("h2", has_text="calm"))
+    days = panel.locator("p.soft.small", has_text="per day")
     expect(days).to_have_text("Rebalanced per day: 2026-11-22: 1 rebalance of unknown length")
 
 
