@@ -34,16 +34,6 @@ export function filterField({ value, placeholder, label, changed, signal }) {
 }
 
 /**
- * Make the field of a page that filters groups by a part of their names.
- *
- * @param {string} value what stands in it
- * @param {(text: string) => unknown} changed
- * @param {AbortSignal} signal
- */
-export const groupFilter = (value, changed, signal) =>
-  filterField({ value, placeholder: "Group", label: "Filter by group", changed, signal });
-
-/**
  * Make the field of a moment in the reader's zone. An empty one is no bound.
  *
  * @param {string} label

@@ -3,14 +3,13 @@
 import { get } from "../api.js";
 import { expiredAndTroubles, groupHref, linked, tagged, twoLines } from "../cells.js";
 import { h, put } from "../dom.js";
-import { groupFilter } from "../filter_field.js";
 import { ago, clock, count, countdown, counted, duration, membersOf, utc, NOTHING } from "../format.js";
-import { loader } from "../loader.js";
+import { groupList } from "../group_list.js";
 import { LOGGED_GROUPS } from "../log_columns.js";
 import { fromLog } from "../source.js";
 import { code, empty, head } from "../states.js";
 import { table } from "../table.js";
-import { animated, throttled } from "../throttle.js";
+import { animated } from "../throttle.js";
 import { formerStateWords, kindWords, STATE_NAMES, stateWords, WHILE_IT_REBALANCES } from "../words.js";
 
 /** @import { Blocked, Group, GroupPage, NewGroups } from "answers" */
@@ -46,37 +45,36 @@ class View {
     this.signal = signal;
     /** @type {Group[]} */
     this.rows = [];
-    /** @type {Record<string, string>} */
-    this.filters = Object.fromEntries(FILTERS.map((name) => [name, router.query.get(name) ?? ""]));
     this.table = table({
       caption: "Groups",
       columns: fromLog ? LOGGED_GROUPS : columns(stream),
       key: (group) => group.group_id,
-      sort: (order) => this.filter({ order: this.filters.order === order ? "" : order }),
+      sort: (order) => this.list.change({ order: this.filters.order === order ? "" : order }),
     });
     this.body = h("div", { class: "panel flush" });
     this.foot = h("div", { class: "pager" });
-    this.load = loader({
-      ask: () => get("/api/groups", { ...this.filters, order: this.order, limit: ROWS }, { signal }),
-      show: (page) => this.show(page),
+    this.list = groupList({ router, stream, signal }, {
+      names: FILTERS,
+      ask: (filters) => get("/api/groups", { ...filters, order: filters.order || WORST, limit: ROWS }, { signal }),
+      show: (/** @type {GroupPage} */ page) => this.show(page),
       place: this.body,
     });
-    this.ask = throttled(this.load, 1_500, signal);
+    this.filters = this.list.filters;
   }
 
   tools() {
-    const { filters, signal } = this;
+    const { filters, list } = this;
     const states = STATE_NAMES.map((name) =>
       h("option", { value: name, selected: name === filters.state }, stateWords(name).label),
     );
     const state = h("select", { "aria-label": "Filter by state" }, h("option", { value: "" }, "Every state"), states);
-    state.addEventListener("change", () => this.filter({ state: state.value }));
+    state.addEventListener("change", () => list.change({ state: state.value }));
     const trouble = h("input", { type: "checkbox", checked: filters.trouble === "true" });
-    trouble.addEventListener("change", () => this.filter({ trouble: trouble.checked ? "true" : "" }));
+    trouble.addEventListener("change", () => list.change({ trouble: trouble.checked ? "true" : "" }));
     return h(
       "div",
       { class: "tools" },
-      groupFilter(filters.text, (text) => this.filter({ text }), signal),
+      list.field,
       h("span", { class: "field" }, state),
       h("label", { class: "check" }, trouble, "Only in trouble"),
     );
@@ -94,26 +92,14 @@ class View {
     stream.addEventListener("now", look, { signal });
     stream.addEventListener("link", look, { signal });
     stream.addEventListener("groups", ({ detail }) => this.hear(detail), { signal });
-    stream.addEventListener("reload", this.ask, { signal });
     animated(() => this.tick(), 500, signal);
-    this.ask();
-  }
-
-  /** @param {Record<string, string>} change */
-  filter(change) {
-    Object.assign(this.filters, change);
-    this.router.keep(this.filters);
-    this.load();
-  }
-
-  get order() {
-    return this.filters.order || WORST;
+    this.list.again();
   }
 
   /** @param {GroupPage} page */
   show({ rows, total, note }) {
     this.rows = rows;
-    this.table.order(this.order);
+    this.table.order(this.filters.order || WORST);
     if (rows.length) this.draw();
     else put(this.body, this.nothing());
     const shown = rows.length ? `${count(rows.length)} shown of ${count(total)}.` : "";
@@ -135,7 +121,7 @@ class View {
     const known = this.rows.filter((group) => changed.has(group.group_id)).length;
     this.rows = this.rows.map((group) => changed.get(group.group_id) ?? group);
     if (known) this.draw();
-    if (known < changed.size || skipped || this.filters.order !== "name") this.ask();
+    if (known < changed.size || skipped || this.filters.order !== "name") this.list.again();
   }
 
   /** Countdowns go on between two updates. */
@@ -147,11 +133,8 @@ class View {
 
   nothing() {
     if (FILTERS.some((name) => name !== "order" && this.filters[name])) {
-      const clear = h(
-        "button",
-        { type: "button", class: "button", onclick: () => this.router.go("/groups") },
-        "Clear the filters",
-      );
+      const onclick = () => this.router.go("/groups");
+      const clear = h("button", { type: "button", class: "button", onclick }, "Clear the filters");
       return empty("No group matches these filters.", clear);
     }
     if (fromLog) return empty("No group is in what was read of the log.");

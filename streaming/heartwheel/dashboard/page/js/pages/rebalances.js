@@ -3,12 +3,10 @@
 import { get } from "../api.js";
 import { groupHref, memberHref, time } from "../cells.js";
 import { h, put } from "../dom.js";
-import { groupFilter } from "../filter_field.js";
 import { clock, count, counted, duration, NOTHING, utc } from "../format.js";
-import { loader } from "../loader.js";
+import { groupList } from "../group_list.js";
 import { fromLog } from "../source.js";
 import { empty, head } from "../states.js";
-import { throttled } from "../throttle.js";
 import { spaced, WHILE_IT_REBALANCES } from "../words.js";
 
 /** @import { GroupRebalances, Rebalance, RebalancePage } from "answers" */
@@ -22,26 +20,20 @@ const OPEN = fromLog ? "not over at the end of the log" : "still under way";
 export const rebalancesPage = {
   tab: "/rebalances",
   title: () => "Rebalances",
-  mount(main, { router, stream, signal }) {
-    const filters = { text: router.query.get("text") ?? "" };
+  mount(main, visit) {
+    const { stream, signal } = visit;
     const body = h("div", { class: "stack" });
-    const load = loader({
-      ask: () => get("/api/rebalances", { ...filters, limit: GROUPS }, { signal }),
-      show: (page) => show(body, page, filters.text),
+    const { again, field } = groupList(visit, {
+      names: ["text"],
+      ask: (asked) => get("/api/rebalances", { ...asked, limit: GROUPS }, { signal }),
+      show: (page, { text }) => show(body, page, text),
       place: body,
     });
-    const changed = (/** @type {string} */ text) => {
-      filters.text = text;
-      router.keep(filters);
-      load();
-    };
-    const again = throttled(load, 1_500, signal);
     const about =
       `What rebalances cost. ${WHILE_IT_REBALANCES} The groups that rebalanced for longest come first.` +
       (fromLog ? " Groups with epochs (consumer, share, streams) are not here: nobody in them stops for a new epoch." : "");
-    main.append(head("Rebalances", about), h("div", { class: "tools" }, groupFilter(filters.text, changed, signal)), body);
+    main.append(head("Rebalances", about), h("div", { class: "tools" }, field), body);
     stream.addEventListener("groups", again, { signal });
-    stream.addEventListener("reload", again, { signal });
     again();
   },
 };
