@@ -1666,8 +1666,8 @@ MUTANTS: Final = (
     Mutant(
         "a member of a log was silent for no time",
         f"{_ENGINE}/live/expiration.py",
-        "silent_ms=None if row.shard == FROM_A_LOG else",
-        "silent_ms=0 if row.shard == FROM_A_LOG else",
+        "silent_ms=None if not_silence else",
+        "silent_ms=0 if not_silence else",
         "P6",
         f"{_LOG_UNKNOWNS}::test_an_expiration_has_only_what_the_log_says",
     ),
