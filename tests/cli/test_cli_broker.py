@@ -137,7 +137,7 @@ def test_p6_skip_asks_for_the_whole_of_what_is_not_unpacked(
 
     because = ("--reason", "INC-7")
     assert "there is no record at" in skip("--offset", "9", *because)[1]
-    assert "the reason has 0 characters" in skip("--offset", "1", "--reason", " ")[1]
+    assert "the reason must have 1 to 300 characters, and has 0" in skip("--offset", "1", "--reason", " ")[1]
     code, said = skip("--offset", "1", "--to", "2", *because)
     assert code == 1
     assert "hint: --to 3" in said

@@ -120,7 +120,8 @@ class _Refusing:
         self._refusals = refusals
 
     @contextlib.contextmanager
-    def opened(self, bootstrap: str, _: object, *, doing: str) -> Iterator[Self]:
+    def opened(self, bootstrap: str, _: object, *, doing: str, connect_timeout_ms: int) -> Iterator[Self]:
+        assert connect_timeout_ms > 0
         with plain_errors(bootstrap, doing):
             yield self
 
