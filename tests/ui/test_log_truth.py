@@ -231,7 +231,7 @@ SENTENCES = {
     ],
     "roll": [
         "Nobody was thrown out, but the group rebalanced again and again: 3 x a member left, 3 x a member joined.",
-        '3 members left: 3 x "rolling restart".',
+        '3 leaves: 3 x "rolling restart".',
         "6 rebalances took 1.5 s, the longest 300 ms.",
     ],
     "stuck": [

@@ -242,7 +242,7 @@ def test_storm_is_told_with_its_cause_and_its_offenders(shop: FedDashboard, tab:
     expect(page.locator("tbody tr")).to_contain_text("storm")
     page.get_by_role("link", name="fraud-scoring").click()
     storm = page.locator(".callout.tone-bad")
-    expect(storm).to_contain_text("It began with: member expired")
+    expect(storm).to_contain_text("The first of these: member expired")
     storm.locator("a").first.click()
     expect(page.locator("tbody tr").first).to_contain_text("fraud-scoring")
 

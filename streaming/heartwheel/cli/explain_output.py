@@ -127,7 +127,8 @@ def say_zone(files: list[str], zone: LocalZone) -> None:
     say = stderr()
     if zone.is_assumed:
         words = (
-            "times without Z are as the log has them, which names no zone: --utc-offset Europe/Berlin makes them UTC"
+            "times without Z are as the log has them, which names no zone; say which it is to have them in UTC, "
+            "such as --utc-offset Europe/Berlin"
         )
         say.print(words, markup=False)
     for name in files:

@@ -130,7 +130,7 @@ def _enough(group: GroupSummary, kind: Happened, enough: Enough) -> list[str]:
     were = "was back," if enough.back == 1 else "were back, the last"
     back = f"{who} was back" if number == 1 else f"Of {number} that were out {enough.back} {were}"
     back += f" {length(enough.later_ms)} later"
-    than = f"a {name} of {setting(enough.needed_ms)}" if enough.needed_ms else f"a {name} longer by that"
+    than = f"a {name} of {setting(enough.needed_ms)}" if enough.needed_ms else f"a {name} longer by more than that"
     same = "; if that was the same process," if kind is Happened.EXPIRED else ":"
     return [f"{back}{same} {than} would have been enough."]
 
@@ -140,7 +140,7 @@ def _left(group: GroupSummary) -> list[str]:
         return []
     most = _most(group.leave_reasons)[:_REASONS_MAX]
     reasons = [f"{number} x {words}" if words in OUR_WORDS else f'{number} x "{words}"' for words, number in most]
-    return [f"{count(group.leaves, 'member')} left: {', '.join(reasons)}."]
+    return [f"{count(group.leaves, 'leave')}: {', '.join(reasons)}."]
 
 
 def _causes(group: GroupSummary) -> str:

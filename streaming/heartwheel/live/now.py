@@ -282,7 +282,7 @@ def _late(lateness: Lateness) -> str:
     if lateness.objective is None or lateness.p99 <= lateness.objective:
         return ""
     late = (
-        f"The latest of {count(lateness.count, 'expiration')} was known {length(lateness.max)} after its deadline"
+        f"The slowest of {count(lateness.count, 'expiration')} was known {length(lateness.max)} after its deadline"
         if lateness.count < HUNDRED
         else f"One expiration in a hundred was known {length(lateness.p99)} after its deadline, or later"
     )

@@ -144,7 +144,7 @@ function storm(group, { count: rebalances, window_ms: length, first_cause: cause
     "section",
     { class: "panel callout tone-bad" },
     h("h2", {}, icon("storm"), ` Rebalance storm: ${counted(rebalances, "rebalance")} in ${duration(length)}`),
-    h("p", {}, `It began with: ${spaced(cause) || "cause not known"}. ${WHILE_IT_REBALANCES}`),
+    h("p", {}, `The first of these: ${spaced(cause) || "cause not known"}. ${WHILE_IT_REBALANCES}`),
     offendersOf(group, offenders ?? []),
     readOn(troubleTopic("storm")),
   );
