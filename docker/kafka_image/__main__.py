@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from heartwheel.broker.jars import fetch_jars
-from heartwheel.broker.java import find_java
-from heartwheel.errors import HeartwheelError
+from heartwheel.base.errors import HeartwheelError
+from heartwheel.kafka.broker.jars import fetch_jars
+from heartwheel.kafka.broker.java import find_java
 from kafka_image.root import write_root
 
 DEFAULT_TAG: Final = "heartwheel/kafka:4.3.1-local"

@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from heartwheel.broker.node_config import SMALL_NODE, properties_text
+from heartwheel.kafka.broker.node_config import SMALL_NODE, properties_text
 from kafka_image.elf import shared_libraries, unpack_natives
 
 _KAFKA_UID: Final = 1000

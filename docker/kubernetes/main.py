@@ -6,6 +6,6 @@ It lies in a folder of its own, because the folder of what is started comes firs
 
 from __future__ import annotations
 
-from heartwheel.cli import main
+from heartwheel.front.cli import main
 
 main()

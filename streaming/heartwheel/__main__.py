@@ -1,6 +1,6 @@
 """Run the command line as `python -m heartwheel`."""
 
-from heartwheel.cli import main
+from heartwheel.front.cli import main
 
 if __name__ == "__main__":
     main()

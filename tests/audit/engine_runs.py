@@ -8,14 +8,15 @@ from itertools import pairwise
 
 import msgspec
 
-from heartwheel.audit import Audit, AuditConfig, Report
-from heartwheel.audit.derived import Row
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.log_time import ReadingsBuilder
-from heartwheel.shard.limits import ShardLimits
-from heartwheel.shard.shard import Shard
-from heartwheel.spark.packer import Packer, PayloadKind
-from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, Read, frame_of, read_records, until
+from heartwheel.engine.heartbeats.packer import Packer
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.runtime.map.packed import PayloadKind
+from heartwheel.engine.shard.limits import ShardLimits
+from heartwheel.engine.shard.shard import Shard
+from heartwheel.engine.time import ReadingsBuilder
+from heartwheel.proof.audit import Audit, AuditConfig, Report
+from heartwheel.proof.audit.derived import Row
+from heartwheel.proof.testing import OUTAGE_MIN_MS, LogBuilder, Read, frame_of, read_records, until
 from heartwheel.wire.rejects import Reject
 from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
 
@@ -74,7 +75,9 @@ class Run:
         self.written.append(WrittenRow(row, 0, max(same, default=-1) + 1, at))
         return self.written[-1]
 
-    def audit(self, *, rows_first: bool = False, cut: int | None = None, **settings: int | bool | None) -> Report:
+    def audit(
+        self, *, rows_first: bool = False, cut: int | None = None, **settings: int | bool | tuple[str, ...] | None
+    ) -> Report:
         """Audit it.
 
         Args:

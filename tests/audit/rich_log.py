@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.testing import LogBuilder
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.proof.testing import LogBuilder
 from heartwheel.wire.events import Event, EventType, Protocol
 
 T0 = 1_795_239_789_000

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from audit.engine_runs import Run, audit_config, engine_run
 from coordinator.group_logs import CONFIG as GROUP_CONFIG
 from coordinator.group_logs import logs as group_logs
-from heartwheel.audit import Report
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.replay.driver import broker_config
-from heartwheel.shard.limits import ShardLimits
-from heartwheel.testing import LogBuilder
+from heartwheel.engine.replay.driver import broker_config
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.shard.limits import ShardLimits
+from heartwheel.proof.audit import Report
+from heartwheel.proof.testing import LogBuilder
 from heartwheel.wire.events import Event, decode_event
 from support.epoch_beats import EPOCHS_CONFIG, epoch_logs, mid_life_logs, migrating_logs, steady_epoch_logs
 from support.heartbeat_logs import CONFIG, EXAMPLES, T0, beating_logs, cuts_of, heartbeat_logs

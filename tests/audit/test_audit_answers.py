@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.engine_runs import engine_run
-from heartwheel.testing import LogBuilder
+from heartwheel.proof.testing import LogBuilder
 from support.answered_world import T0, lived_world
 from support.epoch_beats import EPOCHS_CONFIG, mid_life_logs, migrating_logs
 from support.heartbeat_logs import CONFIG, EXAMPLES, cuts_of, heartbeat_logs

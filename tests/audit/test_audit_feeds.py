@@ -12,12 +12,12 @@ import msgspec
 import pytest
 
 from audit.engine_runs import Run, audit_config
-from heartwheel.audit import Audit, AuditConfig, Report
-from heartwheel.audit.fed import GONE_AFTER_MS
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.shard.limits import ShardLimits
-from heartwheel.shard.shard import Shard
-from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, read_records
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.shard.limits import ShardLimits
+from heartwheel.engine.shard.shard import Shard
+from heartwheel.proof.audit import Audit, AuditConfig, Report
+from heartwheel.proof.audit.fed import SILENT_AFTER_MS
+from heartwheel.proof.testing import OUTAGE_MIN_MS, LogBuilder, read_records
 from heartwheel.wire.events import Event, EventType, Protocol
 from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
 from support.fed_logs import LOADED_MS, SESSION_MS, broker_that_comes_back
@@ -139,9 +139,9 @@ def test_a_group_that_moves_waits_for_both_feeds_and_not_for_one_that_is_gone() 
     log.pass_on(T0, _beat(), T0, feed="one")
     log.mark(T0, T0, feed="one")
     log.pass_on(T0 + 5_000, _beat(), T0 + 5_000, feed="two")
-    log.mark(T0 + GONE_AFTER_MS, T0 + 30_000, feed="two")
+    log.mark(T0 + SILENT_AFTER_MS, T0 + 30_000, feed="two")
     assert _is_confirmed(_engine(log)) == []
-    log.mark(T0 + GONE_AFTER_MS + 1, T0 + 30_000, feed="two")
+    log.mark(T0 + SILENT_AFTER_MS + 1, T0 + 30_000, feed="two")
     assert _is_confirmed(_engine(log)) == [("a", 5_000 + SESSION_MS)]
 
 
@@ -152,9 +152,9 @@ def test_what_a_feed_that_was_gone_says_late_is_put_aside() -> None:
         log.mark(T0, T0, feed=feed)
     log.pass_on(T0, _beat(), T0, feed="one")
     log.pass_on(T0 + 5_000, _beat(), T0 + 5_000, feed="two")
-    log.mark(T0 + GONE_AFTER_MS + 1, T0 + 30_000, feed="two")
-    log.pass_on(T0 + GONE_AFTER_MS + 2, _beat(), T0 + 10_000, feed="one")
-    log.mark(T0 + GONE_AFTER_MS + 2, T0 + 30_000, feed="one")
+    log.mark(T0 + SILENT_AFTER_MS + 1, T0 + 30_000, feed="two")
+    log.pass_on(T0 + SILENT_AFTER_MS + 2, _beat(), T0 + 10_000, feed="one")
+    log.mark(T0 + SILENT_AFTER_MS + 2, T0 + 30_000, feed="one")
     at_once, in_two = _engine(log), _engine(log, (5,))
     first = [
         min(each.row.deadline_ms for each in run.written if isinstance(each.row, ExpirationRow))
@@ -181,7 +181,7 @@ def test_a_group_whose_broker_is_gone_for_good_goes_by_the_load_of_another() -> 
     for feed in FEEDS:
         log.mark(T0 + 100, T0 + 100, feed=feed)
     log.pass_on(loaded_ms, Event(group_id="g", type=EventType.LOAD), loaded_ms, feed="two")
-    for at_ms in range(T0 + 10_000, T0 + GONE_AFTER_MS + 20_000, 5_000):
+    for at_ms in range(T0 + 10_000, T0 + SILENT_AFTER_MS + 20_000, 5_000):
         log.pass_on(at_ms, _beat("alive"), at_ms, feed="two")
         log.mark(at_ms, at_ms + 1, feed="two")
     assert _is_confirmed(_engine(log)) == [("dead", 9_000 + SESSION_MS), ("early", 0)]

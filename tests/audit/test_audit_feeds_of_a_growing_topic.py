@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pytest
 
 from audit.engine_runs import Run, audit_config
-from heartwheel.audit import Audit
-from heartwheel.audit.fed import GONE_AFTER_MS, HEARS_WITHIN_MS
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.shard import Shard, ShardLimits
-from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, Record, read_records
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.shard import Shard, ShardLimits
+from heartwheel.proof.audit import Audit
+from heartwheel.proof.audit.fed import GROWTH_KNOWN_WITHIN_MS, SILENT_AFTER_MS
+from heartwheel.proof.testing import OUTAGE_MIN_MS, LogBuilder, ProducedRecord, read_records
 from heartwheel.wire.events import EventType
 from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
 from support.fed_growth import GROWN_MS, beat, beats, held_back, load, parts, write
@@ -35,7 +35,7 @@ def _run(log: LogBuilder) -> Run:
     return run
 
 
-def _expired(log: LogBuilder, records: Sequence[Record] | None = None) -> list[tuple[str, int]]:
+def _expired(log: LogBuilder, records: Sequence[ProducedRecord] | None = None) -> list[tuple[str, int]]:
     """Audit what the engine wrote, reading records in a given order; list who was expired, ms after `T0`."""
     run = _run(log)
     config = audit_config(RULES, feeds=FEEDS, outage_min_ms=OUTAGE_MIN_MS, examples_max=1_000, tick_ms=1)
@@ -51,7 +51,7 @@ def _expired(log: LogBuilder, records: Sequence[Record] | None = None) -> list[t
     return [(row.member_id, row.deadline_ms - T0) for row in rows]
 
 
-def _old_first(log: LogBuilder) -> list[Record]:
+def _old_first(log: LogBuilder) -> list[ProducedRecord]:
     old, new = parts(log.records)
     return [*old, *new]
 
@@ -85,7 +85,7 @@ def test_d4_what_a_feed_holds_back_in_the_new_partition_is_held_back() -> None:
 def test_d4_a_feed_that_never_writes_to_a_new_partition_holds_its_groups_for_a_time() -> None:
     """D4: whoever writes to the topic has heard of it by then, and the ticks alone give the partition that time."""
     log = write(LogBuilder(), beats(9_000), until_ms=11_000)
-    end_ms = T0 + GROWN_MS + HEARS_WITHIN_MS
+    end_ms = T0 + GROWN_MS + GROWTH_KNOWN_WITHIN_MS
     log.mark(end_ms, end_ms)
     log.tick(end_ms, partition=1, partitions=2)
     assert _expired(log) == []
@@ -96,7 +96,7 @@ def test_d4_a_feed_that_never_writes_to_a_new_partition_holds_its_groups_for_a_t
 def test_d4_a_feed_that_has_left_a_partition_is_not_waited_for_there() -> None:
     """D4: it knew of the new partition once, and writes to the old one alone from then on."""
     log = write(LogBuilder(), beats(18_000), until_ms=18_000)
-    for at_ms in (18_000 + GONE_AFTER_MS, 18_000 + GONE_AFTER_MS + 1):
+    for at_ms in (18_000 + SILENT_AFTER_MS, 18_000 + SILENT_AFTER_MS + 1):
         assert _expired(log) == []
         log.mark(T0 + at_ms, T0 + at_ms)
         log.tick(T0 + at_ms, partition=1, partitions=2)
@@ -108,7 +108,7 @@ def test_d4_a_dead_feed_is_waited_for_in_both_partitions_or_in_neither() -> None
     log = write(LogBuilder(), beats(18_000), until_ms=23_000)
     log.mark(T0 + 24_500, T0 + 24_500, partition=1)
     for partition in (0, 1):
-        log.tick(T0 + 25_000 + GONE_AFTER_MS, partition=partition, partitions=2)
+        log.tick(T0 + 25_000 + SILENT_AFTER_MS, partition=partition, partitions=2)
     assert _expired(log) == _expired(log, _old_first(log)) == []
 
 
@@ -123,7 +123,7 @@ def test_d4_who_may_have_moved_to_a_broker_whose_feed_is_behind_is_alive(*, seen
         for partition in (0, 1):
             log.mark(T0 + 40_000, T0 + 40_000, feed="two", partition=partition)
     else:
-        write(log, {}, from_ms=41_000, until_ms=GONE_AFTER_MS + 2_000, feed="one")
+        write(log, {}, from_ms=41_000, until_ms=SILENT_AFTER_MS + 2_000, feed="one")
     assert _expired(log) == _expired(log, _old_first(log)) == [("a", 9_000 + SESSION_MS)]
 
 

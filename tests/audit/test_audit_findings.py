@@ -12,8 +12,8 @@ import pytest
 
 from audit.engine_runs import Rejected, Run, WrittenRow, engine_run
 from audit.rich_log import CONFIG, T0, rich_log
-from heartwheel.audit import FindingKind, Report
-from heartwheel.audit.derived import Row, id_of
+from heartwheel.proof.audit import FindingKind, Report
+from heartwheel.proof.audit.derived import Row, id_of
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 CLOCK_MS = T0 + 32_000

@@ -23,8 +23,8 @@ from audit.timed_logs import (
     gone,
     group_at,
 )
-from heartwheel.audit import Audit, AuditConfig, Report
-from heartwheel.audit.partitions import RESUME_MAX_MS
+from heartwheel.proof.audit import Audit, AuditConfig, Report
+from heartwheel.proof.audit.partitions import RESUME_MAX_MS
 from heartwheel.wire.events import Event, EventType, Protocol
 from support.heartbeat_logs import EXAMPLES
 

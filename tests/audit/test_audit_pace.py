@@ -9,9 +9,9 @@ import pytest
 
 from audit.engine_runs import audit_config, engine_run
 from audit.rich_log import CONFIG, T0, rich_log
-from heartwheel.audit import Audit, FindingKind
-from heartwheel.audit.clocks import Clocks
-from heartwheel.audit.pace import Candidate, Pace
+from heartwheel.proof.audit import Audit, FindingKind
+from heartwheel.proof.audit.clocks import Clocks
+from heartwheel.proof.audit.pace import Candidate, LatenessJudge
 
 BOUND_MS = 3_000
 CLOCK_MS = T0 + 32_000
@@ -23,7 +23,7 @@ def _candidate(time_ms: int, append_ms: int, ready_ms: int = 0) -> Candidate:
 
 def _late(time_ms: int, append_ms: int, batches: list[int], behind: tuple[int, ...] = (), ready_ms: int = 0) -> bool:
     """Tell whether a verdict is late, in a job that went through batches at these times."""
-    pace = Pace(BOUND_MS)
+    pace = LatenessJudge(BOUND_MS)
     late = []
 
     def go_through(batch_ms: int) -> None:
@@ -72,14 +72,14 @@ def test_p2_nobody_can_know_what_no_record_shows(ready_ms: int, *, late: bool) -
 def test_without_status_rows_all_of_the_time_counts_but_known_pauses() -> None:
     """An audit that knows nothing of batches takes the bound at its word, but for the pauses that it knows of."""
     assert _late(20_000, 50_000, [])
-    pace = Pace(BOUND_MS, pauses=[(19_000, 48_000)])
+    pace = LatenessJudge(BOUND_MS, pauses=[(19_000, 48_000)])
     pace.known(_candidate(20_000, 50_000), 0)
     assert pace.rest() == []
 
 
 def test_without_a_bound_nothing_is_late() -> None:
     """The bound is for the user to set."""
-    pace = Pace(None)
+    pace = LatenessJudge(None)
     pace.known(_candidate(0, 10**9), 0)
     assert pace.batch(0, 10**9, clock_ms=None) + pace.rest() == []
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from audit.engine_runs import Rejected, Run, audit_config, engine_run
 from audit.rich_log import CONFIG, T0, rich_log
-from heartwheel.audit import Audit, AuditConfig, AuditStateError, FindingKind, in_log_order
-from heartwheel.audit.recent import Recent
-from heartwheel.audit.rules.java import buckets_for, spread_hash, walk
-from heartwheel.testing import LogBuilder, Record
+from heartwheel.proof.audit import Audit, AuditConfig, AuditStateError, FindingKind, in_log_order
+from heartwheel.proof.audit.recent import Recent
+from heartwheel.proof.audit.rules.java import buckets_for, spread_hash, walk
+from heartwheel.proof.testing import LogBuilder, ProducedRecord
 from support.heartbeat_logs import EXAMPLES
 
 CLOCK_MS = T0 + 32_000
@@ -40,13 +40,14 @@ def _beats(log: LogBuilder, member: str, *times_ms: int, partition: int = 0, ses
 
 def test_it_runs_without_the_engine() -> None:
     """The audit loads the schemas of records and rows, and no other module of the engine, at any depth."""
-    script = "import heartwheel.audit.run, heartwheel.audit.files, sys; print('\\n'.join(sys.modules))"
+    script = "import heartwheel.proof.audit.run, heartwheel.proof.audit.files, sys; print('\\n'.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = {name for name in done.stdout.split() if name.startswith(("heartwheel", "timing_wheel", "pyspark"))}
-    ours = {name for name in loaded if name.startswith("heartwheel.audit")}
+    ours = {name for name in loaded if name.startswith("heartwheel.proof.audit")}
     rows = ("", ".events", ".group_heartbeats", ".passed_on", ".requests", ".tick", ".verdicts")
     wire = {f"heartwheel.wire{module}" for module in rows}
-    assert loaded - ours == {"heartwheel", "heartwheel.errors", *wire}
+    rooms = {"heartwheel", "heartwheel.proof", "heartwheel.base"}
+    assert loaded - ours == {*rooms, "heartwheel.base.errors", *wire}
 
 
 @pytest.mark.parametrize(("text", "spread"), [("", 0), ("foo", 101574 ^ 1), ("polygenelubricants", 2**31 + 2**15)])
@@ -234,7 +235,7 @@ def test_what_nobody_can_unpack_is_believed() -> None:
 
 def test_records_merge_by_time_and_keep_their_order() -> None:
     """Partitions merge by append time; where it steps back in one of them, its records keep their order."""
-    one = [Record(t, None, 0, offset) for offset, t in enumerate((10, 30, 20, 50))]
-    two = [Record(t, None, 1, offset) for offset, t in enumerate((10, 25, 40))]
+    one = [ProducedRecord(t, None, 0, offset) for offset, t in enumerate((10, 30, 20, 50))]
+    two = [ProducedRecord(t, None, 1, offset) for offset, t in enumerate((10, 25, 40))]
     merged = [(r.partition, r.append_ms) for r in in_log_order([two, one])]
     assert merged == [(0, 10), (1, 10), (1, 25), (0, 30), (0, 20), (1, 40), (0, 50)]

@@ -11,16 +11,16 @@ from collections.abc import Sequence
 import pytest
 
 from audit.engine_runs import engine_run
-from heartwheel.audit import AuditConfig
-from heartwheel.audit.derived import Derived
-from heartwheel.audit.rules.groups import advance, apply
-from heartwheel.audit.rules.model import Group
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.machine import GroupMachine
-from heartwheel.coordinator.model import Group as RulesGroup
-from heartwheel.coordinator.model import GroupState
-from heartwheel.replay.log import replay_log
-from heartwheel.testing import LogBuilder
+from heartwheel.engine.replay.log import replay_log
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.rules.machine import GroupMachine
+from heartwheel.engine.rules.model import Group as RulesGroup
+from heartwheel.engine.rules.model import GroupState
+from heartwheel.proof.audit import AuditConfig
+from heartwheel.proof.audit.derived import Derived
+from heartwheel.proof.audit.rules.groups import advance, apply
+from heartwheel.proof.audit.rules.model import AuditedGroup
+from heartwheel.proof.testing import LogBuilder
 from heartwheel.wire.events import Event, EventType, decode_event
 from heartwheel.wire.verdicts import Kind, Verdict
 from support.tied_logs import (
@@ -45,7 +45,7 @@ Requests = Sequence[tuple[int, Event]]
 
 def _audited(requests: Requests, end_ms: int) -> list[Decided]:
     """Run the audit's rules alone over the requests of one group."""
-    group, config = Group(requests[0][1].group_id), AuditConfig()
+    group, config = AuditedGroup(requests[0][1].group_id), AuditConfig()
     said: list[Derived] = []
     for t_ms, event in requests:
         apply(group, event, START_MS + t_ms, config, said)

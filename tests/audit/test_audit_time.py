@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from audit.timed_logs import CONFIG, OTHER_RUN, RUN, SESSION_MS, T0, Gone, TimedLog, audited, gone, group_at
-from heartwheel.audit import Audit, FindingKind
-from heartwheel.audit.partitions import home_of
-from heartwheel.audit.ticks import NOBODYS, Tick, read_tick
-from heartwheel.partitioner import partition_of
+from heartwheel.proof.audit import Audit, FindingKind
+from heartwheel.proof.audit.partitions import home_of
+from heartwheel.proof.audit.ticks import NOBODYS, AuditedTick, read_tick
 from heartwheel.wire.events import Event, EventType
+from heartwheel.wire.partitioner import partition_of
 from heartwheel.wire.tick import read_tick as read_tick_of_job
 
 TICK = b'{"type":"tick","run":"a1","mono_ms":1,"partitions":12,"interval_ms":200}'
@@ -23,8 +23,8 @@ TICK = b'{"type":"tick","run":"a1","mono_ms":1,"partitions":12,"interval_ms":200
 
 def test_a_tick_is_read_whatever_else_is_in_it() -> None:
     """A tick's fields may come in any order and with others; they are strings and whole numbers."""
-    assert read_tick(TICK) == Tick("a1", 12)
-    assert read_tick(json.dumps({"new": [1], **json.loads(TICK)}, indent=1).encode()) == Tick("a1", 12)
+    assert read_tick(TICK) == AuditedTick("a1", 12)
+    assert read_tick(json.dumps({"new": [1], **json.loads(TICK)}, indent=1).encode()) == AuditedTick("a1", 12)
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ import pytest
 
 from audit.engine_runs import SETTINGS, engine_run
 from audit.rich_log import CONFIG
-from heartwheel.audit import AuditConfig
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.cli.app import run as heartwheel
+from heartwheel.front.cli.app import run as heartwheel
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.sender import Sender
-from heartwheel.testing import LogBuilder, Record
+from heartwheel.proof.audit import AuditConfig
+from heartwheel.proof.testing import LogBuilder, ProducedRecord
 from heartwheel.wire.events import Event
 from heartwheel.wire.tick import Tick, encode_tick
 from heartwheel.wire.verdicts import ExpirationRow
@@ -40,7 +40,8 @@ def _log_of(topics: Topics) -> LogBuilder:
     log = LogBuilder()
     records = read_topic(topics.bootstrap, topics.names["heartbeats"])
     log.records = sorted(
-        (Record(r.append_ms, r.value, r.partition, r.offset) for r in records), key=lambda r: (r.append_ms, r.partition)
+        (ProducedRecord(r.append_ms, r.value, r.partition, r.offset) for r in records),
+        key=lambda r: (r.append_ms, r.partition),
     )
     return log
 

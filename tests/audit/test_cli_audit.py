@@ -12,8 +12,8 @@ import pytest
 
 from audit.engine_runs import SETTINGS, Run, engine_run
 from audit.rich_log import CONFIG, T0, rich_log
-from heartwheel.cli.app import run as heartwheel
-from heartwheel.cli.audit import _show
+from heartwheel.front.cli.app import run as heartwheel
+from heartwheel.front.cli.audit import _show
 from heartwheel.wire.verdicts import ExpirationRow
 
 CLOCK_MS = T0 + 32_000
@@ -71,8 +71,8 @@ def test_what_the_job_did_not_read_is_told(capsys: pytest.CaptureFixture[str]) -
     report = CLEAN.audit()
     _show(msgspec.structs.replace(report, unread=1, skipped=2_000), as_json=False)
     first, second, *_ = capsys.readouterr().err.splitlines()
-    assert first.startswith("1 record not read, being too large to unpack")
-    assert second == "2,000 records left out, as heartwheel skip made the job do"
+    assert first.startswith("1 record not read, too large to unpack")
+    assert second == "2,000 records left out, because heartwheel skip told the job to"
 
 
 def test_what_is_after_the_end_is_pending(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

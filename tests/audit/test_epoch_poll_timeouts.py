@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from audit.engine_runs import Run, audit_config, engine_run
-from heartwheel.audit import Audit
-from heartwheel.coordinator.config import coordinator_config
-from heartwheel.coordinator.consumer_model import LEFT_MAX
-from heartwheel.shard.limits import ShardLimits
-from heartwheel.shard.shard import Shard
-from heartwheel.testing import OUTAGE_MIN_MS, RUN, TICK_INTERVAL_MS, LogBuilder, read_records
+from heartwheel.engine.rules.config import coordinator_config
+from heartwheel.engine.rules.epochs.model import LEFT_MAX
+from heartwheel.engine.shard.limits import ShardLimits
+from heartwheel.engine.shard.shard import Shard
+from heartwheel.proof.audit import Audit
+from heartwheel.proof.testing import OUTAGE_MIN_MS, RUN, TICK_INTERVAL_MS, LogBuilder, read_records
 from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
 from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
 from support.heartbeat_logs import T0

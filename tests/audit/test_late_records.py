@@ -9,7 +9,7 @@ import pytest
 
 from audit.engine_runs import Run, engine_run
 from audit.rich_log import CONFIG, T0
-from heartwheel.testing import LogBuilder
+from heartwheel.proof.testing import OUTAGE_MIN_MS, RUN, LogBuilder
 from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.verdicts import ExpirationRow
 
@@ -25,9 +25,11 @@ def _log(*records: dict[str, Any]) -> LogBuilder:
     return log
 
 
-def _beats(from_ms: int, to_ms: int, incarnation: int | None = OLD, member: str = "w") -> list[dict[str, Any]]:
+def _beats(
+    from_ms: int, to_ms: int, incarnation: int | None = OLD, member: str = "w", **fields: int | str
+) -> list[dict[str, Any]]:
     return [
-        {"at": at, "incarnation": incarnation, "member_id": member, "session_timeout_ms": 6_000}
+        {"at": at, "incarnation": incarnation, "member_id": member, "session_timeout_ms": 6_000, **fields}
         for at in range(from_ms, to_ms, 1_000)
     ]
 
@@ -47,6 +49,41 @@ LOGS = {
     ],
     "clock set back": [*_beats(0, 3_000, NEW), *_beats(3_100, 11_000), {"at": 11_000, "type": LEAVE, "failure": "x"}],
     "an end long ago": [{"at": 0, "type": LEAVE, "failure": "x"}, {"at": 120_000, "type": LEAVE, "failure": "x"}],
+    "late beat, short session": [
+        *_beats(0, 3_000, NEW), *_beats(2_100, 3_000, session_timeout_ms=1_000, client_id="old", client_host="/old"),
+    ],
+    "late beat, long session": [*_beats(0, 3_000, NEW), *_beats(2_100, 3_000, session_timeout_ms=60_000)],
+    "late beats, short session": [
+        *_beats(0, 1_000, NEW), *_beats(100, 6_000, session_timeout_ms=1_500),
+        {"at": 6_000, "type": LEAVE, "failure": "x"},
+    ],
+    "clock set back, long session": [
+        *_beats(0, 1_000, NEW), *_beats(100, 6_200, session_timeout_ms=60_000),
+        {"at": 6_300, "type": LEAVE, "failure": "x"},
+    ],
+    "late failure of another instance": [
+        *_beats(0, 3_000, NEW), {"at": 2_900, "type": LEAVE, "failure": "x", "group_instance_id": "i"},
+    ],
+    "late failure of somebody's instance": [
+        *_beats(0, 3_000, NEW), *_beats(0, 3_000, None, "other", group_instance_id="i"),
+        {"at": 2_900, "type": LEAVE, "group_instance_id": "i"}, *_beats(2_950, 3_000, session_timeout_ms=1_000),
+        {"at": 3_000, "type": LEAVE, "incarnation": NEW}, *_beats(3_050, 4_000),
+    ],
+    "leave twice by its instance": [
+        *_beats(0, 1_000, NEW, group_instance_id="i"), *_beats(1_000, 2_000, group_instance_id="i"),
+        *({"at": at, "type": LEAVE, "incarnation": NEW, "member_id": "", "group_instance_id": "i"}
+          for at in (900, 1_100)),
+    ],
+    "late beat of an instance": [
+        *_beats(0, 1_000, group_instance_id="i"), *_beats(500, 3_000, NEW, "w-1", group_instance_id="i"),
+        *_beats(2_600, 3_000, group_instance_id="i"),
+        {"at": 3_000, "type": LEAVE, "incarnation": NEW, "member_id": "w-1", "group_instance_id": "i"},
+    ],
+    "late beat makes static": [*_beats(0, 3_000, NEW), *_beats(2_100, 3_000, group_instance_id="i")],
+    "behind a load": [
+        *_beats(0, 1_000, NEW), *_beats(100, 200), {"at": 300, "type": EventType.UNLOAD},
+        {"at": 20_000, "type": EventType.LOAD}, *_beats(20_100, 21_000), {"at": 21_000, "type": LEAVE, "failure": "x"},
+    ],
 }  # fmt: skip
 
 ENDS = {
@@ -58,6 +95,16 @@ ENDS = {
     "late failure twice": [("worker_failed", 6_500)],
     "clock set back": [("worker_failed", 11_000)],
     "an end long ago": [("worker_failed", 0), ("worker_failed", 120_000)],
+    "late beat, short session": [("session_timeout", 8_100)],
+    "late beat, long session": [("session_timeout", 8_100)],
+    "late beats, short session": [("session_timeout", 11_100)],
+    "clock set back, long session": [("worker_failed", 6_300)],
+    "late failure of another instance": [("session_timeout", 8_000)],
+    "late failure of somebody's instance": [("session_timeout", 8_000)],
+    "leave twice by its instance": [("session_timeout", 7_000)],
+    "late beat of an instance": [],
+    "late beat makes static": [("session_timeout", 8_100)],
+    "behind a load": [("session_timeout", 26_100)],
 }
 
 
@@ -77,6 +124,21 @@ def test_engine_and_audit_agree_at_any_cut(name: str) -> None:
     assert report.ok, report
     assert report.confirmed == len(run.written)
     assert all(run.audit(cut=cut).ok for cut in range(len(log.records)))
+
+
+def test_p1_engine_and_audit_agree_on_a_late_heartbeat_behind_an_outage() -> None:
+    """P1: the later start could not beat, so its member is not taken, and a late failure removes nobody."""
+    records = [*_beats(0, 2_000, NEW), *_beats(2_100, 3_000), *_beats(20_100, 21_000)]
+    log = _log(*records, {"at": 21_050, "type": LEAVE, "failure": "x"})
+    for at in (*range(0, 3_001, 200), *range(20_000, 40_001, 200)):
+        log.tick(T0 + at)
+    in_time, log = sorted(log.records, key=lambda record: record.append_ms), LogBuilder()
+    for record in in_time:
+        log.add(record.append_ms, record.value)
+    for cut in range(len(in_time)):
+        run = engine_run(log, clock_ms=T0 + 50_000, config=CONFIG, cuts=[cut])
+        assert _ends(run) == [("session_timeout", 26_100)], cut
+    assert run.audit(runs=(RUN,), outage_min_ms=OUTAGE_MIN_MS, tick_ms=1).ok
 
 
 @pytest.mark.parametrize("name", ["late failure", "failure twice", "beat behind its leave"])

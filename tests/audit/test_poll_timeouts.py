@@ -7,7 +7,7 @@ import pytest
 
 from audit.engine_runs import Run, engine_run
 from audit.rich_log import CONFIG, T0
-from heartwheel.testing import LogBuilder
+from heartwheel.proof.testing import LogBuilder
 from heartwheel.wire.events import Event, EventType, Leaving, Protocol
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 

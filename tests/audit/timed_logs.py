@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from heartwheel.audit import Audit, AuditConfig, FindingKind, Report, in_log_order
-from heartwheel.audit.partitions import home_of
-from heartwheel.testing import LogBuilder, Record
+from heartwheel.proof.audit import Audit, AuditConfig, FindingKind, Report, in_log_order
+from heartwheel.proof.audit.partitions import home_of
+from heartwheel.proof.testing import LogBuilder, ProducedRecord
 from heartwheel.wire.events import Event
 
 T0 = 1_795_239_789_000
@@ -73,9 +73,9 @@ class TimedLog(LogBuilder):
         for record in by_time:
             self.add(record.append_ms, record.value, partition=record.partition)
 
-    def in_order(self) -> list[Record]:
+    def in_order(self) -> list[ProducedRecord]:
         """Return the records as a reader merges them; within a partition they keep the order of their writing."""
-        parts: dict[int, list[Record]] = {}
+        parts: dict[int, list[ProducedRecord]] = {}
         for record in self.records:
             parts.setdefault(record.partition, []).append(record)
         return list(in_log_order([sorted(part, key=lambda record: record.offset) for part in parts.values()]))

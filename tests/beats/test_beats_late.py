@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.testing import LogBuilder, run_rules
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.proof.testing import LogBuilder, run_rules
 from heartwheel.wire.events import Event, EventType, decode_event
 from heartwheel.wire.verdicts import Kind
 from heartwheel_beats import Beats, LostError, beats

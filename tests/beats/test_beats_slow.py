@@ -117,7 +117,10 @@ def test_the_next_address_is_tried(gateway: GatewayDouble, monkeypatch: pytest.M
 
 
 def test_slow_answers_are_counted_and_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """Beats that find no answer in their time are lost, counted and told once, and the block ends."""
+    """Beats that find no answer in their time are lost, counted and logged once, and the block ends.
+
+    Where it ends while a beat is under way, the log also has a line on that: `test_the_end_waits_for_no_answer`.
+    """
     with dripping(*DRIPS["headers"]) as url:
 
         def work() -> None:
@@ -126,7 +129,8 @@ def test_slow_answers_are_counted_and_logged(caplog: pytest.LogCaptureFixture) -
 
         with caplog.at_level(logging.WARNING, "heartwheel_beats"):
             assert ends(work)
-    assert [record.message.partition(":")[0] for record in caplog.records] == ["a beat of member a of orders was lost"]
+    lost = [record.message.partition(":")[0] for record in caplog.records if "was lost" in record.message]
+    assert lost == ["a beat of member a of orders was lost"]
 
 
 @pytest.mark.parametrize("kind", ["block", "loop"])

@@ -16,9 +16,9 @@ import resource
 import time
 from collections.abc import Iterator
 
-from heartwheel.audit import Audit, AuditConfig
-from heartwheel.audit.derived import Derived, Row
-from heartwheel.partitioner import partition_of
+from heartwheel.proof.audit import Audit, AuditConfig
+from heartwheel.proof.audit.derived import Derived, Row
+from heartwheel.wire.partitioner import partition_of
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
 BEAT_MS = 3_000

@@ -20,8 +20,8 @@ from typing import Any, Final
 
 import msgspec
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.percentiles import percentile
+from heartwheel.base.percentiles import percentile
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.wire.job import BatchFigures, JobRow
 from support.bench import Usage, remove_topics, say
 from support.cluster import cluster, python_archive

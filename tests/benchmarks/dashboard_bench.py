@@ -15,12 +15,12 @@ from pathlib import Path
 
 import msgspec
 
-from heartwheel.dashboard.app import create_app
-from heartwheel.http_server.server import HttpServer
-from heartwheel.live.picture import Picture
-from heartwheel.live.topic_rows import Source, TopicRow
+from heartwheel.base.wall_clock import wall_ms
+from heartwheel.readers.dashboard.app import create_app
+from heartwheel.readers.http_server.server import HttpServer
+from heartwheel.readers.live.picture import Picture
+from heartwheel.readers.live.topic_rows import OutputTopic, TopicRow
 from heartwheel.settings import Settings
-from heartwheel.wall_clock import wall_ms
 from heartwheel.wire.verdicts import ExpirationRow
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -70,7 +70,9 @@ def _feed(picture: Picture, rate: int, seconds: int) -> tuple[float, float, int]
         values = [
             msgspec.json.encode(expired(f"group-{i % 50}", f"m{i}", now_ms - 1_200)) for i in range(count, wanted)
         ]
-        rows = [TopicRow(Source.EXPIRATIONS, 0, count + i, now_ms, decode(value)) for i, value in enumerate(values)]
+        rows = [
+            TopicRow(OutputTopic.EXPIRATIONS, 0, count + i, now_ms, decode(value)) for i, value in enumerate(values)
+        ]
         picture.apply([*rows, *topic_rows(status(0, batch_ms=now_ms), job(now_ms))], now_ms=now_ms)
         count = wanted
         time.sleep(_STEP_S)

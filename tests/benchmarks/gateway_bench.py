@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.topic_specs import TopicNames, engine_topics
 from heartwheel.kafka.topics import ensure_topics
 from support.processes import cpu_of

@@ -21,11 +21,12 @@ from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.percentiles import percentile
-from heartwheel.spark import query as queries
-from heartwheel.spark.job_config import JobConfig
-from heartwheel.spark.ticker import Ticker, new_run
+from heartwheel.base.percentiles import percentile
+from heartwheel.engine.heartbeats.config import JobConfig
+from heartwheel.engine.heartbeats.plugin import HeartbeatPlugin
+from heartwheel.engine.runtime.driver.job import start_query
+from heartwheel.engine.runtime.driver.ticker import Ticker, new_run
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from support.bench import RECORDS_MAX, Run, Session, Usage, lateness_of, records_max_of, say, until
 from support.rawfeed import RawMembers
 
@@ -103,7 +104,7 @@ def turn(session: Session, config: JobConfig) -> tuple[Costed, Costed, Costed]:
     """Measure the source, the source and the map side, and a whole drain of the same records."""
     return (
         costed(partial(session.source, config)),
-        costed(lambda: session.pass_through(queries.packs(session.spark, config))),
+        costed(lambda: session.pass_through(HeartbeatPlugin().pack(session.spark, config))),
         costed(partial(session.drain_again, config)),
     )
 
@@ -129,7 +130,9 @@ def steady(session: Session, members: int, rate: int, seconds: int) -> dict[str,
         living = RawMembers(members=members, generation_id=1, session_timeout_ms=60_000)
         session.feed(config, living, rounds=1)
         session.drain(config)
-        query = queries.start(session.spark, config, processingTime=f"{config.trigger_interval_ms} milliseconds")
+        query = start_query(
+            HeartbeatPlugin(), session.spark, config, processingTime=f"{config.trigger_interval_ms} milliseconds"
+        )
         with Ticker(session.broker.bootstrap, config.source, run=new_run(), interval_ms=config.tick_interval_ms):
             until(lambda: len(query.recentProgress) >= 3)
             session.feed(config, dying, interval_ms=seconds * 400, rounds=1)

@@ -20,17 +20,18 @@ from typing import Any, Final
 
 import msgspec
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.broker.jars import fetch_jars
+from heartwheel.base.percentiles import percentile
+from heartwheel.engine.heartbeats.config import job_config
+from heartwheel.engine.heartbeats.plugin import HeartbeatPlugin
+from heartwheel.engine.runtime.driver.job import start_query
+from heartwheel.engine.runtime.driver.session import session_conf, start_session
+from heartwheel.engine.runtime.driver.ticker import Ticker, new_run
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.jars import fetch_jars
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topic_specs import TopicNames, engine_topics
 from heartwheel.kafka.topics import ensure_topics
-from heartwheel.percentiles import percentile
 from heartwheel.settings import load_settings
-from heartwheel.spark import query as queries
-from heartwheel.spark.job_config import job_config
-from heartwheel.spark.session import session_conf, start_session
-from heartwheel.spark.ticker import Ticker, new_run
 from support.cores import cpu_s
 from support.rawfeed import RawFeed, RawMembers
 
@@ -93,7 +94,9 @@ def measure(
     )
     with Ticker(broker.bootstrap, config.source, run=run, interval_ms=config.tick_interval_ms):
         _feed(broker, config.source, living, 4_000, rounds=1)
-        query = queries.start(spark, config, processingTime=f"{config.trigger_interval_ms} milliseconds")
+        query = start_query(
+            HeartbeatPlugin(), spark, config, processingTime=f"{config.trigger_interval_ms} milliseconds"
+        )
         per_batch = max(1, min(1_000, rate // 16))
         interval_ms = round(members / rate * 1000)
         _feed(broker, config.source, living, per_batch, interval_ms=interval_ms, seconds=arguments.warm)

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from support import watch
 from support.job import Job, Topics, ended
 from support.rawfeed import RawFeed, RawMembers

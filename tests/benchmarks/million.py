@@ -20,13 +20,14 @@ from typing import Any, Final
 import msgspec
 from pyspark.sql.streaming.query import StreamingQuery
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.base.percentiles import percentile
+from heartwheel.engine.heartbeats.config import JobConfig
+from heartwheel.engine.heartbeats.plugin import HeartbeatPlugin
+from heartwheel.engine.runtime.driver.job import start_query
+from heartwheel.engine.runtime.driver.ticker import Ticker, new_run
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import reader
 from heartwheel.kafka.readback import read_topic
-from heartwheel.percentiles import percentile
-from heartwheel.spark import query as queries
-from heartwheel.spark.job_config import JobConfig
-from heartwheel.spark.ticker import Ticker, new_run
 from kafka import TopicPartition
 from support.bench import Session, Usage, records_max_of, resident_mib, say, until
 from support.rawfeed import RawMembers
@@ -67,7 +68,9 @@ def measure(session: Session, chosen: Any) -> dict[str, Any]:
         session.topics(shards=chosen.shards, runs=(run,)) as config,
         Ticker(session.broker.bootstrap, config.source, run=run, interval_ms=config.tick_interval_ms),
     ):
-        query = queries.start(session.spark, config, processingTime=f"{config.trigger_interval_ms} milliseconds")
+        query = start_query(
+            HeartbeatPlugin(), session.spark, config, processingTime=f"{config.trigger_interval_ms} milliseconds"
+        )
         beats = threading.Thread(
             target=session.feed,
             args=(config, living),

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from heartwheel.percentiles import percentile
+from heartwheel.base.percentiles import percentile
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -23,11 +23,11 @@ from typing import Any, Final
 
 import msgspec
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.base.percentiles import percentile
+from heartwheel.base.wall_clock import wall_ms
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.topic_specs import TopicNames, engine_topics
 from heartwheel.kafka.topics import ensure_topics
-from heartwheel.percentiles import percentile
-from heartwheel.wall_clock import wall_ms
 from heartwheel.wire.status import StatusRow
 from support.bench import say
 from support.mass_expiry import batches, fallen
@@ -50,7 +50,7 @@ _TOPICS: Final = ("heartbeats", "expirations", "triggers", "status", "rejects", 
 _WATCH: Final = """
 import sys, time
 from heartwheel.settings import load_settings
-from heartwheel.top.watch import Watch
+from heartwheel.readers.top.watch import Watch
 with Watch(load_settings(None, {}, sys.argv[1:]).settings) as watch:
     while True:
         began = time.perf_counter()
@@ -65,7 +65,7 @@ with Watch(load_settings(None, {}, sys.argv[1:]).settings) as watch:
 
 _JOB_METRICS: Final = """
 import sys, threading
-from heartwheel.metrics.job_metrics import job_metrics
+from heartwheel.readers.metrics.job_metrics import job_metrics
 from heartwheel.settings import load_settings
 settings = load_settings(None, {}, sys.argv[1:]).settings
 with job_metrics(settings):

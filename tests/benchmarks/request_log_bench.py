@@ -4,7 +4,7 @@ Run it with `PYTHONPATH=tests`. One broker, whose request logger is switched on 
 turn sends the same requests on one connection. What counts is CPU time of the broker's threads that handle requests
 and collect garbage, not time that goes by; of all turns the half that took least, as others may use the machine
 meanwhile. The broker runs with both compilers of the JVM, as brokers do; what they use themselves is left out. What it
-finds stands in `heartwheel.tap.cost`.
+finds stands in `heartwheel.sources.tap.cost`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from typing import Any, Final
 import msgspec
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.broker.node_process import HOST
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.node_process import HOST
 from heartwheel.kafka.client import admin_client
-from heartwheel.tap.echo import LOGGER, logger_level
+from heartwheel.sources.tap.echo import LOGGER, logger_level
 from kafka import KafkaConsumer
 from support.bench import say, until
 from support.requests_sent import (

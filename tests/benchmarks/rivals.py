@@ -31,11 +31,11 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from benchmarks.job_bench import warm_up
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.broker.jars import fetch_jars
-from heartwheel.spark import query as queries
-from heartwheel.spark.job_config import JobConfig
-from heartwheel.spark.session import end_session
+from heartwheel.engine.heartbeats.config import JobConfig
+from heartwheel.engine.runtime.driver import query as queries
+from heartwheel.engine.runtime.driver.session import end_session
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.jars import fetch_jars
 from support.bench import Session, run_of, say
 from support.rawfeed import RawMembers
 from timing_wheel import TimingWheel
@@ -54,7 +54,7 @@ ROCKSDB: Final = "RocksDBStateStoreProvider"
 PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 CHANGELOG: Final = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _FOR_ROCKSDB: Final = {"spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem"}
-"""RocksDB's snapshots go through Hadoop's own local file system; all else has ours (`heartwheel.spark.session`)."""
+"""RocksDB's snapshots go through Hadoop's own local file system; all else has ours (`runtime.driver.session`)."""
 
 BOOTSTRAP: Final = "kafka.bootstrap.servers"
 TIMER: Final = Path(__file__).with_name("system_timer.scala")
@@ -140,7 +140,7 @@ def limited(session: Session, frame: DataFrame, limit_s: int) -> int:
 
 def keyed(session: Session, config: JobConfig, records_max: int) -> DataFrame:
     """Read group and member of each heartbeat in the JVM, as one key, with the consumers' properties of our job."""
-    return with_key(queries.heartbeats(session.spark, dataclasses.replace(config, records_max=records_max)))
+    return with_key(queries.read_topic(session.spark, dataclasses.replace(config, records_max=records_max)))
 
 
 def keyed_plainly(session: Session, config: JobConfig) -> DataFrame:

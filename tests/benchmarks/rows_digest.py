@@ -45,7 +45,7 @@ def main() -> int:
     for name, arguments in _commands():
         lines, digest = _digest(arguments)
         _print(f"{digest}  {lines:>6,} lines  {name}")
-    command = [sys.executable, "-m", "heartwheel.simulation", "--seeds", chosen.seeds]
+    command = [sys.executable, "-m", "heartwheel.proof.simulation", "--seeds", chosen.seeds]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     _print(done.stdout.strip().splitlines()[-1])
     return done.returncode

@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.cluster_ratio import ratio
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.percentiles import percentile
-from heartwheel.spark import query as queries
-from heartwheel.spark.job_config import JobConfig
-from heartwheel.spark.ticker import Ticker, new_run
+from heartwheel.base.percentiles import percentile
+from heartwheel.engine.heartbeats.config import JobConfig
+from heartwheel.engine.heartbeats.plugin import HeartbeatPlugin
+from heartwheel.engine.runtime.driver.job import start_query
+from heartwheel.engine.runtime.driver.ticker import Ticker, new_run
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from support.bench import RECORDS_MAX, Run, Session, Usage, resident_mib, say, state_bytes
 from support.rawfeed import RawFeed, RawMembers
 
@@ -235,7 +236,9 @@ def _live(session: Session, config: JobConfig, feed: RawFeed, members: int, run:
     """Let all members beat, every three seconds if that is not more than the machine takes."""
     interval_s = max(BEAT_S, members / RATE_MAX)
     with Ticker(session.broker.bootstrap, config.source, run=run, interval_ms=config.tick_interval_ms):
-        query = queries.start(session.spark, config, processingTime=f"{config.trigger_interval_ms} milliseconds")
+        query = start_query(
+            HeartbeatPlugin(), session.spark, config, processingTime=f"{config.trigger_interval_ms} milliseconds"
+        )
         feed.run(interval_ms=round(interval_s * 1000), seconds=seconds)
         query.stop()
     batches = [batch for batch in query.recentProgress[len(query.recentProgress) // 4 :] if batch["numInputRows"]]

@@ -22,16 +22,18 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.log_time import Reading, ReadingsBuilder, encode_readings
-from heartwheel.sent_pack import decode_sent
-from heartwheel.shard import Shard, ShardLimits
-from heartwheel.shard.status import status_of
-from heartwheel.spark.job_config import JobConfig
-from heartwheel.spark.packer import Packer, PayloadKind
-from heartwheel.spark.schema import NEW_STATE, StateRow
-from heartwheel.spark.state_function import advance_shard, state_function
-from heartwheel.testing import Record, frame_of
+from heartwheel.engine.heartbeats.advance import advance_shard
+from heartwheel.engine.heartbeats.config import JobConfig
+from heartwheel.engine.heartbeats.packer import Packer
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.runtime.map.packed import PayloadKind
+from heartwheel.engine.runtime.state.schema import NEW_STATE, StateRow
+from heartwheel.engine.runtime.state.state_function import state_function
+from heartwheel.engine.shard import Shard, ShardLimits
+from heartwheel.engine.shard.sent_pack import decode_sent
+from heartwheel.engine.shard.status import status_of
+from heartwheel.engine.time import Reading, ReadingsBuilder, encode_readings
+from heartwheel.proof.testing import ProducedRecord, frame_of
 from heartwheel.wire.events import Event, encode_event
 
 T0 = 1_795_239_789_000
@@ -138,7 +140,7 @@ class Scene:
         """Let every member beat once, and return the packs."""
         order = random.Random(self._now_ms).sample(self._values, self._members)
         records = [
-            Record(self._now_ms + number * BEAT_MS // self._members, value, 0, number)
+            ProducedRecord(self._now_ms + number * BEAT_MS // self._members, value, 0, number)
             for number, value in enumerate(order)
         ]
         self._now_ms += BEAT_MS

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import reader
 from heartwheel.kafka.readback import read_topic
 from heartwheel.wire.job import JobRow

@@ -21,12 +21,13 @@ import pandas as pd
 from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.shard_bench import Scene
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.spark import query as queries
-from heartwheel.spark.job_config import JobConfig
-from heartwheel.spark.packer import PayloadKind
-from heartwheel.spark.schema import StateRow
-from heartwheel.spark.state_function import advance_shard, state_function
+from heartwheel.engine.heartbeats.advance import advance_shard
+from heartwheel.engine.heartbeats.config import JobConfig
+from heartwheel.engine.runtime.driver import query as queries
+from heartwheel.engine.runtime.map.packed import PayloadKind
+from heartwheel.engine.runtime.state.schema import StateRow
+from heartwheel.engine.runtime.state.state_function import state_function
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from support.bench import Session, Usage, say, until
 
 _SHARDS: Final = 4

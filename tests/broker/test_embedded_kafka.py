@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.broker import java
-from heartwheel.broker.embedded import EmbeddedKafka, KafkaStartError
-from heartwheel.broker.node_config import properties_text
-from heartwheel.broker.node_process import wait_until_stopped
-from heartwheel.broker.probe import serves_requests
+from heartwheel.kafka.broker import java
+from heartwheel.kafka.broker.embedded import EmbeddedKafka, KafkaStartError
+from heartwheel.kafka.broker.node_config import properties_text
+from heartwheel.kafka.broker.node_process import wait_until_stopped
+from heartwheel.kafka.broker.probe import serves_requests
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.sender import Sender
 from heartwheel.kafka.topic_specs import TopicSpec
@@ -107,7 +107,7 @@ def test_sender_survives_a_hung_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_broker_dies_with_its_parent(tmp_path: Path) -> None:
     """A process that is killed takes its broker along."""
     program = (
-        "import sys\nfrom heartwheel.broker.embedded import EmbeddedKafka\n"
+        "import sys\nfrom heartwheel.kafka.broker.embedded import EmbeddedKafka\n"
         "broker = EmbeddedKafka(sys.argv[1]).start()\nprint(broker.pid, broker.port, flush=True)\nsys.stdin.read()\n"
     )
     with subprocess.Popen(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.broker import lock
-from heartwheel.broker.jars import JarError, read_lock
+from heartwheel.kafka.broker import lock
+from heartwheel.kafka.broker.jars import JarError, read_lock
 
 POM = (
     "<project><modelVersion>4.0.0</modelVersion>"

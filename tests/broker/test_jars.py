@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.broker import jars as jars_module
-from heartwheel.broker import repository
-from heartwheel.broker.jars import Jar, JarError, fetch, fetch_jars, locked_jars, read_lock
+from heartwheel.kafka.broker import jars as jars_module
+from heartwheel.kafka.broker import repository
+from heartwheel.kafka.broker.jars import Jar, JarError, fetch, fetch_jars, locked_jars, read_lock
 
 CONTENT = {"alpha": b"first jar", "beta": b"second, longer jar"}
 

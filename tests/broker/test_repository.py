@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.broker import jars as jars_module
-from heartwheel.broker.jars import Jar, JarError, fetch
-from heartwheel.broker.repository import Repository, RepositoryError, shown_address
+from heartwheel.kafka.broker import jars as jars_module
+from heartwheel.kafka.broker.jars import Jar, JarError, fetch
+from heartwheel.kafka.broker.repository import Repository, RepositoryError, shown_address
 from support.certificates import Authority
 
 JAR = Jar(hashlib.sha256(b"a jar").hexdigest(), 5, ("test",), "org.example:alpha:1.0")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from heartwheel.broker import sbom
-from heartwheel.broker.jars import locked_jars
+from heartwheel.kafka.broker import sbom
+from heartwheel.kafka.broker.jars import locked_jars
 
 
 def test_every_locked_jar_is_in_it(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from heartwheel.canary.flock import Flock
-from heartwheel.canary.plan import groups_of, plan_of
-from heartwheel.partitioner import shard_of
+from heartwheel.readers.canary.flock import CanaryMembers
+from heartwheel.readers.canary.plan import groups_of, plan_of
 from heartwheel.settings import Settings
 from heartwheel.wire.events import EventType
+from heartwheel.wire.partitioner import shard_of
 from heartwheel.wire.verdicts import ExpirationRow
 
 
@@ -42,9 +42,9 @@ def expiration(group_id: str, member_id: str, *, last_seen_ms: int, session_ms: 
     )
 
 
-def flock_of(settings: Settings) -> Flock:
+def flock_of(settings: Settings) -> CanaryMembers:
     """Make the members of a canary."""
-    return Flock(plan_of(settings), member_id="canary-1", missed_after_ms=30_000, objective_ms=3_500)
+    return CanaryMembers(plan_of(settings), member_id="canary-1", missed_after_ms=30_000, objective_ms=3_500)
 
 
 @pytest.mark.parametrize("shards", [1, 2, 8, 100])

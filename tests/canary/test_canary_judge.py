@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heartwheel.canary.judge import CanaryOutcome, Claim, Judge, Judged
+from heartwheel.readers.canary.judge import CanaryJudge, CanaryOutcome, Claim, JudgedOutcome
 
 SESSION = 6_000
 OBJECTIVE = 3_500
@@ -16,8 +16,8 @@ class Log:
     """Play a log to a judge: heartbeats with their append times, expirations, and the time that passes."""
 
     def __init__(self) -> None:
-        self.judge = Judge(session_ms=SESSION, objective_ms=OBJECTIVE, missed_after_ms=MISSED)
-        self.said: list[Judged] = []
+        self.judge = CanaryJudge(session_ms=SESSION, objective_ms=OBJECTIVE, missed_after_ms=MISSED)
+        self.said: list[JudgedOutcome] = []
 
     def beats(self, *append_ms: int | None) -> Log:
         """Send heartbeats, each answered with its append time or not at all."""
@@ -49,7 +49,7 @@ class Log:
 def test_p2_a_silence_is_known_in_time_or_late(late_ms: int, outcome: str) -> None:
     """P2: an expiration counts once, by the time from its deadline to its own append; the objective is in time."""
     log = Log().beats(1_000, 2_000).at(8_000).expires(2_000, late_ms=late_ms).at(8_000 + late_ms).at(LATER)
-    assert log.said == [Judged(CanaryOutcome(outcome), 8_000, late_ms)]
+    assert log.said == [JudgedOutcome(CanaryOutcome(outcome), 8_000, late_ms)]
     assert log.judge.pending == 0
 
 
@@ -113,7 +113,7 @@ def test_every_silence_of_the_log_counts() -> None:
 def test_an_outage_is_no_miss() -> None:
     """While Kafka is away nothing can be written: what does not come then is void, with the reason, and not missed."""
     log = Log().beats(2_000).at(9_000, "Kafka did not answer").at(60_000)
-    assert log.said == [Judged(CanaryOutcome.VOID, 8_000, None, "Kafka did not answer")]
+    assert log.said == [JudgedOutcome(CanaryOutcome.VOID, 8_000, None, "Kafka did not answer")]
 
 
 @pytest.mark.parametrize(("late_ms", "outcome"), [(OBJECTIVE, "in_time"), (OBJECTIVE + 1, "void")])

@@ -11,11 +11,11 @@ from typing import Self
 import msgspec
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.canary import Canary
-from heartwheel.canary.plan import groups_of
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.readback import LogRecord, read_topic
 from heartwheel.kafka.sender import Sender
+from heartwheel.readers.canary import Canary
+from heartwheel.readers.canary.plan import groups_of
 from heartwheel.settings import Settings
 from heartwheel.wire.events import EventType, decode_event
 from heartwheel.wire.job import JOB_KEY, JobRow, Phase

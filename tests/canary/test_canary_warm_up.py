@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from heartwheel.canary.canary import WARM_UP_MS, slow_words
-from heartwheel.canary.judge import CanaryOutcome, Claim, Judge, Judged
+from heartwheel.readers.canary.canary import WARM_UP_MS, slow_words
+from heartwheel.readers.canary.judge import CanaryJudge, CanaryOutcome, Claim, JudgedOutcome
 from heartwheel.wire.job import Phase
 from support.output_rows import T0, job
 
@@ -15,9 +15,9 @@ MISSED = 30_000
 WHY = "the job had just started"
 
 
-def judge() -> Judge:
+def judge() -> CanaryJudge:
     """Make a judge of a member that was silent from 2 s on, and was seen to be silent while the job was slow."""
-    made = Judge(session_ms=SESSION, objective_ms=OBJECTIVE, missed_after_ms=MISSED)
+    made = CanaryJudge(session_ms=SESSION, objective_ms=OBJECTIVE, missed_after_ms=MISSED)
     made.sent()
     made.answered(2_000)
     assert list(made.settle(8_100, slow=WHY)) == []
@@ -27,11 +27,11 @@ def judge() -> Judge:
 @pytest.mark.parametrize(
     ("late_ms", "outcome"),
     [
-        (OBJECTIVE, Judged(CanaryOutcome.IN_TIME, 8_000, OBJECTIVE)),
-        (OBJECTIVE + 1, Judged(CanaryOutcome.VOID, 8_000, None, WHY)),
+        (OBJECTIVE, JudgedOutcome(CanaryOutcome.IN_TIME, 8_000, OBJECTIVE)),
+        (OBJECTIVE + 1, JudgedOutcome(CanaryOutcome.VOID, 8_000, None, WHY)),
     ],
 )
-def test_what_is_late_while_the_job_warms_up_says_why(late_ms: int, outcome: Judged) -> None:
+def test_what_is_late_while_the_job_warms_up_says_why(late_ms: int, outcome: JudgedOutcome) -> None:
     """Late by a slow first batch is void with the reason, also once the job is no longer slow; in time is in time."""
     of = judge()
     of.claimed(Claim("1", 2_000, 8_000, 8_000 + late_ms))
@@ -41,7 +41,7 @@ def test_what_is_late_while_the_job_warms_up_says_why(late_ms: int, outcome: Jud
 def test_p2_what_never_comes_is_missed_all_the_same() -> None:
     """P2: warming up excuses no expiration that never came."""
     of = judge()
-    assert list(of.settle(8_000 + MISSED, slow=WHY)) == [Judged(CanaryOutcome.MISSED, 8_000, None, None)]
+    assert list(of.settle(8_000 + MISSED, slow=WHY)) == [JudgedOutcome(CanaryOutcome.MISSED, 8_000, None, None)]
 
 
 @pytest.mark.parametrize(("since_ms", "is_slow"), [(0, True), (WARM_UP_MS - 1, True), (WARM_UP_MS, False)])

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from heartwheel.cli import app
-from heartwheel.cli.app import run
-from heartwheel.errors import HeartwheelError
+from heartwheel.base.errors import HeartwheelError
+from heartwheel.front.cli import app
+from heartwheel.front.cli.app import run
 from heartwheel.wire.events import RejectCause, RejectedError
 
 COMMANDS = sorted(command.callback.__name__ for command in app.app.registered_commands if command.callback)
@@ -19,7 +19,7 @@ HEAVY = {"pyspark", "pandas", "pyarrow", "numpy", "kafka", "msgspec", "docker"}
 
 def test_start_up_imports_nothing_heavy() -> None:
     """`heartwheel --help` is quick because importing the command line loads neither Spark nor Kafka nor arrays."""
-    code = "import sys, heartwheel.cli; print(*{name.partition('.')[0] for name in sys.modules})"
+    code = "import sys, heartwheel.front.cli; print(*{name.partition('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) & HEAVY == set()
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.cli.app import run
-from heartwheel.cli.run import require_topics
-from heartwheel.feed.truth import LifeLine, Summary, read_truth
+from heartwheel.engine.runtime.driver.checkpoint import open_checkpoint
+from heartwheel.engine.runtime.driver.checkpoint_store import CheckpointStore, open_store
+from heartwheel.engine.runtime.driver.skip import read_request
+from heartwheel.front.cli.app import run
+from heartwheel.front.cli.run import require_topics
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.topic_specs import TopicSpec
 from heartwheel.kafka.topics import ensure_topics
+from heartwheel.proof.members.truth import LifeLine, Summary, read_truth
 from heartwheel.settings import load_settings
-from heartwheel.spark.checkpoint import open_checkpoint
-from heartwheel.spark.checkpoint_store import CheckpointStore, open_store
-from heartwheel.spark.skip import read_request
 from support.bombs import MIB, blow_up, bomb
 from support.planned import write_plan
 from support.record_batch import encode_batch

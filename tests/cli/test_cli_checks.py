@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.broker.jars import default_cache_dir, locked_jars
-from heartwheel.cli.assumption_checks import (
+from heartwheel.engine.runtime.driver.session import archive_file
+from heartwheel.front.cli.assumption_checks import (
     check_short_outages,
     name_unmeasured,
     rate_acks,
     rate_skew,
     shortest_session_ms,
 )
-from heartwheel.cli.broker_checks import rate_clock, rate_durability
-from heartwheel.cli.checks import (
-    Check,
+from heartwheel.front.cli.broker_checks import rate_clock, rate_durability
+from heartwheel.front.cli.checks import (
+    DoctorCheck,
     Status,
     check_checkpoint,
     check_class_archive,
@@ -28,11 +28,11 @@ from heartwheel.cli.checks import (
     check_packages,
     check_private_files,
 )
-from heartwheel.cli.tap_checks import rate_request_logs
+from heartwheel.front.cli.tap_checks import rate_request_logs
+from heartwheel.kafka.broker.jars import default_cache_dir, locked_jars
 from heartwheel.kafka.topics import TopicState
 from heartwheel.settings import Settings, load_settings
-from heartwheel.spark.session import archive_file
-from heartwheel.tap.cost import cost_in_words
+from heartwheel.sources.tap.cost import cost_in_words
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def settings(tmp_path: Path) -> Settings:
     return load_settings(overrides=[f"checkpoint.location={tmp_path / 'checkpoint'}"]).settings
 
 
-def owned_by(settings: Settings, text: str) -> Check:
+def owned_by(settings: Settings, text: str) -> DoctorCheck:
     """Check a checkpoint whose owner's file has this text."""
     root = Path(settings.checkpoint.location)
     root.mkdir()

@@ -14,10 +14,10 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser
 
-from heartwheel.cli import demo
-from heartwheel.cli.app import run
-from heartwheel.cli.inspect_state import open_manifest
-from heartwheel.demo.folder import DemoFolderError, fresh_folder
+from heartwheel.front.cli import demo
+from heartwheel.front.cli.app import run
+from heartwheel.front.cli.inspect_state import open_manifest
+from heartwheel.front.demo.folder import DemoFolderError, fresh_folder
 from support.browser import CHROMIUM, NO_CHROMIUM
 from support.demo_page import Sight, look_at
 from support.job import wait_for
@@ -117,6 +117,7 @@ def test_demo_prints_a_line_for_each_expiration(finished: Ended) -> None:
     assert len([line for line in expired if "silent" in line]) == finished.report["expired"]
     assert {line[1] for line in lines if len(line) > 1} >= {"rebalance", "presence"}
     assert finished.out.startswith("http://127.0.0.1:")
+    assert "s after the command began" in finished.out
     for word in ("broker", "topics", "checkpoint", "logs", "live"):
         assert word in finished.err
     assert "Traceback" not in finished.err
@@ -143,11 +144,11 @@ def test_killed_member_is_on_the_page(interrupted: Ended) -> None:
     assert (cells[1], row["reason"]) == ("Silent", "session_timeout")
     assert cells[2].split("\n")[0] == row["group_id"]
     assert row["member_id"] in interrupted.out
-    late_ms = row["lateness_ms"]
+    late_ms = row["known_late_ms"]
     shown = f"{late_ms} ms" if late_ms < 1_000 else f"{late_ms / 1_000:.1f}".removesuffix(".0") + " s"
     assert cells[5].split("\n")[0] == shown
-    assert row["silent_ms"] == row["session_timeout_ms"] + late_ms
-    assert health == "Healthy"
+    assert row["silent_ms"] == row["session_timeout_ms"] + row["lateness_ms"]
+    assert health == "Healthy" or "warning" in health
     assert complaints == []
 
 

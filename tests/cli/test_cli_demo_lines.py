@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from heartwheel.cli.demo import when_live
-from heartwheel.cli.demo_screen import DemoScreen, plain_figures
-from heartwheel.demo.lines import RollUp, expiration_line
-from heartwheel.demo.tally import Tally
-from heartwheel.live.topic_rows import TopicRow
-from heartwheel.percentiles import percentile
+from heartwheel.base.percentiles import percentile
+from heartwheel.front.cli.demo import when_live
+from heartwheel.front.cli.demo_screen import DemoScreen, plain_figures
+from heartwheel.front.demo.lines import RollUp, expiration_line
+from heartwheel.front.demo.tally import Tally
+from heartwheel.readers.live.topic_rows import TopicRow
 from heartwheel.wire.status import AtRiskMember, StatusRow
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 from support.output_rows import topic_rows

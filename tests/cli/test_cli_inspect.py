@@ -8,17 +8,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from heartwheel.cli.app import run
-from heartwheel.cli.inspect import document, find_group, group_document, show_deadline, show_time
-from heartwheel.cli.inspect_state import CheckpointView, ShardView, decode_shard, open_manifest
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.errors import HeartwheelError
-from heartwheel.partitioner import shard_of
-from heartwheel.shard import Shard, ShardLimits
-from heartwheel.spark.checkpoint import FORMAT, MANIFEST, CheckpointError, Manifest
-from heartwheel.spark.schema import STATE_VERSION, StateRow
-from heartwheel.testing import LogBuilder, read_records
+from heartwheel.base.errors import HeartwheelError
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.runtime.driver.checkpoint import FORMAT, MANIFEST, CheckpointError, Manifest
+from heartwheel.engine.runtime.state.schema import STATE_VERSION, StateRow
+from heartwheel.engine.shard import Shard, ShardLimits
+from heartwheel.front.cli.app import run
+from heartwheel.front.cli.inspect import document, find_group, group_document, show_deadline, show_time
+from heartwheel.front.cli.inspect_state import CheckpointView, ShardView, decode_shard, open_manifest
+from heartwheel.proof.testing import LogBuilder, read_records
 from heartwheel.wire.events import Event
+from heartwheel.wire.partitioner import shard_of
 
 NOW_MS = 1_700_000_000_000
 MADE = Manifest(format=FORMAT, shards=2, shuffle_partitions=2, topic="beats")
@@ -79,7 +79,7 @@ def test_a_group_is_shown_with_its_members() -> None:
 
 def test_an_unknown_group_is_told() -> None:
     """A group that the checkpoint does not know is an error that says how to list those it knows."""
-    with pytest.raises(HeartwheelError, match="knows no group nobody") as caught:
+    with pytest.raises(HeartwheelError, match="has no group nobody") as caught:
         find_group(_view(), "nobody")
     assert "--groups" in (caught.value.hint or "")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.broker import jars
-from heartwheel.cli.progress import fetch_shown, phase
+from heartwheel.front.cli.progress import fetch_shown, phase
+from heartwheel.kafka.broker import jars
 
 
 @pytest.mark.parametrize(("steps", "lines"), [([(5, 5)], 0), ([(0, 2_000_000), (1, 2_000_000), (2_000_000,) * 2], 1)])

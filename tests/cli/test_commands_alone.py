@@ -16,10 +16,10 @@ import msgspec
 import pytest
 from kafka.errors import KafkaTimeoutError
 
-from heartwheel.cli import app
-from heartwheel.cli.app import run
+from heartwheel.engine.runtime.driver.checkpoint import FORMAT, MANIFEST, Manifest
+from heartwheel.front.cli import app
+from heartwheel.front.cli.app import run
 from heartwheel.kafka import client
-from heartwheel.spark.checkpoint import FORMAT, MANIFEST, Manifest
 
 NOBODY = "127.0.0.1:1"
 """An address at which no Kafka answers."""
@@ -74,7 +74,7 @@ class Ended(NamedTuple):
 def _ended(command: str) -> Ended:
     # PATH without Java; the interpreter is named by its whole path.
     env = {"PATH": "/nonexistent", "HOME": os.environ.get("HOME", "/"), "HEARTWHEEL_KAFKA__BOOTSTRAP_SERVERS": NOBODY}
-    words = [sys.executable, "-c", "from heartwheel.cli import main; main()", command, *ARGUMENTS[command]]
+    words = [sys.executable, "-c", "from heartwheel.front.cli import main; main()", command, *ARGUMENTS[command]]
     with subprocess.Popen(words, cwd=READ_ONLY, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         if command not in SERVING:
@@ -132,7 +132,14 @@ def test_a_checkpoint_without_java_is_one_error(tmp_path: Path) -> None:
     (tmp_path / MANIFEST).write_bytes(msgspec.json.encode(manifest))
     (tmp_path / "commits").mkdir()
     (tmp_path / "commits" / "0").write_text("v1\n{}")
-    words = [sys.executable, "-c", "from heartwheel.cli import main; main()", "inspect", "--checkpoint", str(tmp_path)]
+    words = [
+        sys.executable,
+        "-c",
+        "from heartwheel.front.cli import main; main()",
+        "inspect",
+        "--checkpoint",
+        str(tmp_path),
+    ]
     # A process of its own: PySpark leaves files open when its JVM does not start.
     env = os.environ | {"JAVA_HOME": str(tmp_path)}
     done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=200)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from heartwheel.demo.beside import APART_MS_MAX, LEFT, Beside
-from heartwheel.demo.lines import removal_line
+from heartwheel.front.demo.beside import LEFT, Beside
+from heartwheel.front.demo.lines import removal_line
+from heartwheel.proof.audit.match.pairs import RemovalPair
 from heartwheel.wire.explained import Evidence, ExplainedEvent, Happened
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
@@ -60,8 +61,15 @@ def _trigger(reason: str, at_ms: int = T0) -> TriggerRow:
     )
 
 
+def _line(pair: RemovalPair | None) -> str:
+    assert pair is not None
+    assert pair.there is not None
+    assert pair.here is not None
+    return removal_line(pair.there, pair.here).plain
+
+
 def _counts(beside: Beside) -> tuple[int, int, int, int]:
-    found = beside.agreement(from_ms=0, to_ms=2 * T0)
+    found = beside.agreement()
     assert found.ok == (found.different_reason == found.false == found.missed == 0)
     return found.agree, found.different_reason, found.false, found.missed
 
@@ -70,10 +78,9 @@ def test_removal_is_known_once_both_sides_have_told_it() -> None:
     """In whichever order they tell it; the line shows both moments."""
     beside = Beside(["g"])
     assert beside.add_event(_kafka(at_ms=T0 + 4)) is None
-    removal = beside.add_expiration(_row(), T0 + 800)
-    assert removal is not None
+    pair = beside.add_expiration(_row(), T0 + 800)
     assert _counts(beside) == (1, 0, 0, 0)
-    line = removal_line(removal).plain
+    line = _line(pair)
     assert "heartwheel -4 ms, known 0.8 s after" in line
     other = Beside(["g"])
     assert other.add_expiration(_row(), T0 + 800) is None
@@ -107,7 +114,11 @@ def test_what_one_side_alone_tells_is_false_or_missed() -> None:
 
 @pytest.mark.parametrize(
     ("apart_ms", "counts"),
-    [(-APART_MS_MAX - 1, (0, 0, 1, 0)), (-APART_MS_MAX, (1, 0, 0, 0)), (APART_MS_MAX + 1, (0, 0, 0, 1))],
+    [
+        (-1_001, (0, 0, 1, 0)),
+        (-1_000, (1, 0, 0, 0)),
+        (1_001, (0, 0, 0, 1)),
+    ],
 )
 def test_moment_that_is_far_off_is_no_agreement(apart_ms: int, counts: tuple[int, int, int, int]) -> None:
     """Long before the coordinator's moment it is false, for the member was alive; long after it, it was missed."""
@@ -122,7 +133,7 @@ def test_leaves_are_told_by_triggers() -> None:
     beside = Beside(["g"])
     beside.add_event(_kafka(Happened.LEFT, member="a"))
     told = beside.add_trigger(_trigger("explicit `LeaveGroup` request for (a) members."), T0)
-    assert [(removal.member_id, removal.heartwheel) for removal in told] == [("a", LEFT)]
+    assert [(pair.here.member_id, pair.here.reason) for pair in told if pair.here] == [("a", LEFT)]
     assert _counts(beside) == (1, 0, 0, 0)
     assert beside.add_trigger(_trigger("Adding new member b with group instance id null"), T0) == []
 
@@ -135,6 +146,15 @@ def test_member_that_is_removed_twice_is_two_removals() -> None:
             beside.add_event(_kafka(at_ms=at_ms))
             beside.add_expiration(_row(at_ms), at_ms)
     assert _counts(beside) == (2, 0, 0, 0)
+
+
+def test_reports_of_one_removal_are_those_nearest_in_time() -> None:
+    """A member that left as the last of its group is reported by the coordinator alone: its next removal is another."""
+    beside = Beside(["g"])
+    beside.add_event(_kafka(Happened.LEFT))
+    beside.add_event(_kafka(at_ms=T0 + 20_000))
+    beside.add_expiration(_row(T0 + 20_000), T0 + 20_800)
+    assert _counts(beside) == (1, 0, 0, 0)
 
 
 def test_other_groups_are_nobodys_business() -> None:

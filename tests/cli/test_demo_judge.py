@@ -8,19 +8,19 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from heartwheel.audit.config import AuditConfig
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.machine import GroupMachine
-from heartwheel.coordinator.model import Group
-from heartwheel.demo.tally import Tally
-from heartwheel.demo.verdicts_judged import Derivation, OutputRow, VerdictsJudged, judge_verdicts
-from heartwheel.feed.judge import Beats
-from heartwheel.feed.members import group_name
-from heartwheel.feed.mix import MixedMembers, mixed_steps
-from heartwheel.feed.schedule import Action, FeedPlan
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.rules.machine import GroupMachine
+from heartwheel.engine.rules.model import Group
+from heartwheel.front.demo.tally import Tally
+from heartwheel.front.demo.verdicts_judged import Derivation, OutputRow, VerdictsJudged, judge_verdicts
 from heartwheel.kafka.readback import LogRecord
-from heartwheel.live.picture import Picture
-from heartwheel.live.rebalances import list_rebalances
+from heartwheel.proof.audit.config import AuditConfig
+from heartwheel.proof.members.judge import SentHeartbeats
+from heartwheel.proof.members.members import group_name
+from heartwheel.proof.members.mix import MixedMembers, mixed_steps
+from heartwheel.proof.members.schedule import Action, FeedPlan
+from heartwheel.readers.live.picture import Picture
+from heartwheel.readers.live.rebalances import list_rebalances
 from heartwheel.wire.events import Event, encode_event
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow, Verdict, row_of, topic_of
 from support.output_rows import topic_rows
@@ -75,7 +75,7 @@ def log() -> Log:
 
 def judged(rows: list[OutputRow], until_ms: int = UNTIL_MS) -> VerdictsJudged:
     """Judge rows against the log."""
-    beats = Beats(left_out="canary")
+    beats = SentHeartbeats(left_out="canary")
     for record in log().records:
         beats.add(record)
     derivation = Derivation(AuditConfig(), left_out="canary")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from heartwheel.coordinator.config import GroupOverride
+from heartwheel.engine.heartbeats.config import job_config
+from heartwheel.engine.rules.config import GroupOverride
 from heartwheel.settings import SettingsError, load_settings
-from heartwheel.spark.job_config import job_config
 
 TABLE = "coordinator.group_overrides"
 

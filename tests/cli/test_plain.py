@@ -17,31 +17,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from heartwheel.cli import app, inspect_state
-from heartwheel.cli.app import run
-from heartwheel.cli.console import PlainFormatter, plain_table, print_error, stdout
-from heartwheel.cli.demo import _show as show_judgement
-from heartwheel.cli.demo_screen import DemoScreen, nearest
-from heartwheel.cli.inspect_state import CheckpointView, decode_shard
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.demo.folder import fresh_folder
-from heartwheel.demo.lines import RollUp, expiration_line
-from heartwheel.demo.tally import Tally
-from heartwheel.errors import HeartwheelError
-from heartwheel.live.now import View
-from heartwheel.live.picture import Picture
-from heartwheel.notify.message import Message
-from heartwheel.notify.sentence import safe
-from heartwheel.partitioner import shard_of
-from heartwheel.plain import plain, plain_json, plain_lines
-from heartwheel.shard import Shard, ShardLimits
-from heartwheel.spark.checkpoint import Manifest
-from heartwheel.spark.schema import STATE_VERSION
-from heartwheel.testing import LogBuilder, read_records
-from heartwheel.top import watch
-from heartwheel.top.cells import short
-from heartwheel.top.frame import frame_of
+from heartwheel.base.errors import HeartwheelError
+from heartwheel.base.plain import plain, plain_json, plain_lines
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.runtime.driver.checkpoint import Manifest
+from heartwheel.engine.runtime.state.schema import STATE_VERSION
+from heartwheel.engine.shard import Shard, ShardLimits
+from heartwheel.front.cli import app, inspect_state
+from heartwheel.front.cli.app import run
+from heartwheel.front.cli.console import PlainFormatter, plain_table, print_error, stdout
+from heartwheel.front.cli.demo import _show as show_judgement
+from heartwheel.front.cli.demo_screen import DemoScreen, nearest
+from heartwheel.front.cli.inspect_state import CheckpointView, decode_shard
+from heartwheel.front.demo.folder import fresh_folder
+from heartwheel.front.demo.lines import RollUp, expiration_line
+from heartwheel.front.demo.tally import Tally
+from heartwheel.proof.testing import LogBuilder, read_records
+from heartwheel.readers.live.now import View
+from heartwheel.readers.live.picture import Picture
+from heartwheel.readers.notify.message import Message
+from heartwheel.readers.notify.sentence import safe
+from heartwheel.readers.top import watch
+from heartwheel.readers.top.cells import short
+from heartwheel.readers.top.frame import frame_of
 from heartwheel.wire.events import Event
+from heartwheel.wire.partitioner import shard_of
 from heartwheel.wire.status import AtRiskMember
 from support.output_rows import T0, begun, expired, job, status, topic_rows
 
@@ -130,7 +130,7 @@ def test_errors_and_logs(printed: Read) -> None:
 def test_a_traceback_is_harmless() -> None:
     """A bug keeps its traceback, without what would steer the terminal."""
     code = (
-        "from heartwheel.cli import app\n"
+        "from heartwheel.front.cli import app\n"
         "def fail(*_, **__): raise ZeroDivisionError('\\x1b]0;owned\\x07\\x9b')\n"
         "app.app = fail\n"
         "app.main()"
@@ -281,8 +281,8 @@ def test_top(words: list[str], printed: Read, monkeypatch: pytest.MonkeyPatch) -
 
 def test_notify(printed: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     """What `--dry-run` prints is harmless, and still the message."""
-    from heartwheel.cli import notify  # noqa: PLC0415 - the module, whose name is its command's too
-    from heartwheel.notify import notifier  # noqa: PLC0415 - beside the one above
+    from heartwheel.front.cli import notify  # noqa: PLC0415 - the module, whose name is its command's too
+    from heartwheel.readers.notify import notifier  # noqa: PLC0415 - beside the one above
 
     body = json.dumps({"group_id": EVIL}, ensure_ascii=False)
 

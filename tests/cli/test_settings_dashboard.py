@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.addresses import is_loopback
-from heartwheel.cli.app import run
+from heartwheel.base.addresses import is_loopback
+from heartwheel.front.cli.app import run
 from heartwheel.settings import SettingsError, load_settings
 from support.certificates import Authority
 from support.login import write_users

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from heartwheel.settings import MASK, Layer, Problem, SettingsError, load_settings
+from heartwheel.front.cli.app import run
+from heartwheel.settings import MASK, Layer, SettingProblem, SettingsError, load_settings
+from heartwheel.settings.units import unit_hint
 
 
-def problems_of(*overrides: str, file: Path | None = None, env: dict[str, str] | None = None) -> dict[str, Problem]:
+def problems_of(
+    *overrides: str, file: Path | None = None, env: dict[str, str] | None = None
+) -> dict[str, SettingProblem]:
     """Load a wrong configuration and give its problems by path."""
     with pytest.raises(SettingsError) as caught:
         load_settings(file, env, overrides)
@@ -204,10 +209,31 @@ def test_broken_files_are_problems(tmp_path: Path, text: str) -> None:
 
 
 def test_a_bare_number_too_small_for_a_duration_is_told_in_its_unit() -> None:
-    """Who writes 5 for five seconds is told that a bare number counts milliseconds, and how to write it."""
+    """Who writes 5 for five seconds is told how to write it."""
     problem = problems_of("engine.trigger_interval=5")["engine.trigger_interval"]
     assert problem.message == "must be at least 100ms"
-    assert 'write "5s"' in problem.hint
+    assert problem.hint == unit_hint("5")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["feed", "--duration", "5"],
+        ["notify", "--since", "5"],
+        ["audit", "--late", "5"],
+        ["audit", "--tolerance", "5", "--broker-log", "server.log"],
+        ["replay", "log.jsonl", "--what-if", "session_timeout=5"],
+        ["beat", "--group", "g", "--session", "5", "--", "true"],
+        ["demo", "--duration", "5"],
+        ["config", "--set", "engine.trigger_interval=5"],
+    ],
+)
+def test_a_duration_without_a_unit_has_one_hint(capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+    """Wherever it is written; milliseconds are not offered where they were just refused."""
+    assert run(command) == 2
+    said = capsys.readouterr().err.replace("\n", " ")
+    assert re.search(r"hint: write (5|60)s for seconds", said)
+    assert "a whole number of ms" not in said
 
 
 def test_a_demo_of_milliseconds_is_refused() -> None:

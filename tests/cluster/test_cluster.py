@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from support.beating import Beating
 from support.checkpoints import MOUNT, mounted, newest_batch
 from support.cluster import Cluster, cluster, python_archive

@@ -13,7 +13,7 @@ import pytest
 import typer
 import yaml
 
-from heartwheel.cli.app import app
+from heartwheel.front.cli.app import app
 from heartwheel.settings import FIELDS, env_name
 
 FOLDER = Path(__file__).parents[2] / "docker" / "kubernetes"

@@ -7,9 +7,9 @@ from typing import Any, cast
 import msgspec
 from hypothesis import strategies as st
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.machine import GroupMachine
-from heartwheel.coordinator.model import Group
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.rules.machine import GroupMachine
+from heartwheel.engine.rules.model import Group
 from heartwheel.wire.events import Event, EventType, Leaving, Protocol
 
 CONFIG = CoordinatorConfig(

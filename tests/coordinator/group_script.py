@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from heartwheel.coordinator.answer import Answer
-from heartwheel.coordinator.config import coordinator_config
-from heartwheel.coordinator.machine import GroupMachine
-from heartwheel.coordinator.model import Group
+from heartwheel.engine.rules.answer import Answer
+from heartwheel.engine.rules.config import coordinator_config
+from heartwheel.engine.rules.machine import GroupMachine
+from heartwheel.engine.rules.model import Group
 from heartwheel.wire.events import Event, EventType, Leaving, Protocol, fingerprint
 from heartwheel.wire.verdicts import Verdict
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from heartwheel.coordinator.answer import Answer
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.consumer_config import EpochConfig
-from heartwheel.coordinator.consumer_model import EpochGroup
-from heartwheel.coordinator.manager import GroupManager
-from heartwheel.coordinator.model import Group
+from heartwheel.engine.rules.answer import Answer
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.rules.epochs.config import EpochConfig
+from heartwheel.engine.rules.epochs.model import EpochGroup
+from heartwheel.engine.rules.manager import ClassicRules
+from heartwheel.engine.rules.model import Group
 from heartwheel.wire.events import Event, EventType, Protocol
 from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
 from heartwheel.wire.verdicts import Kind, Verdict
@@ -24,7 +24,7 @@ class Stage:
     def __init__(self, **settings: Any) -> None:
         self.verdicts: list[Verdict] = []
         config = CoordinatorConfig(**{**SETTINGS, **settings})
-        self.manager = GroupManager(Group("g"), EpochConfig(config), self.verdicts.append)
+        self.manager = ClassicRules(Group("g"), EpochConfig(config), self.verdicts.append)
 
     def beat(self, at_ms: int, member: str, epoch: int, kind: str = "consumer", **fields: Any) -> Answer:
         """Send a heartbeat at a member epoch."""

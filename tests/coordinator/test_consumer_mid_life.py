@@ -9,7 +9,7 @@ method of Kafka's whose answer the request had.
 | its session | `scheduleConsumerGroupSessionTimeout`, as it joined | `default_session_timeout_ms` |
 | it has to join again | `scheduleConsumerGroupJoinTimeoutIfAbsent`, as it joined | no timer, the session is all |
 | generation after a join | `throwIfGenerationIdUnmatched` | `consumer_takeover.take_generation` |
-| join under an id of before | `hasMemberSubscriptionChanged`: no bump | `consumer_takeover.was_there_before` |
+| join under an id of before | `hasMemberSubscriptionChanged`: no bump | `consumer_takeover.joined_before_log` |
 | heartbeat of the new protocol, in a seeming classic group | accepted: a consumer group | `recognize_consumer_group` |
 | last member of the new protocol goes | `convertToClassicGroup` | `convert_to_classic_group`, unconfirmed |
 """
@@ -21,9 +21,9 @@ from typing import Any
 import pytest
 
 from coordinator.group_stage import T0, Stage
-from heartwheel.coordinator.answer import Answer
-from heartwheel.coordinator.consumer_model import EpochGroup, TimerName
-from heartwheel.coordinator.model import Group, GroupKind, GroupState
+from heartwheel.engine.rules.answer import Answer
+from heartwheel.engine.rules.epochs.model import EpochGroup, TimerName
+from heartwheel.engine.rules.model import Group, GroupKind, GroupState
 from heartwheel.wire.events import EventType, Leaving
 from heartwheel.wire.verdicts import Kind
 from support.epoch_logs import EpochLog

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from heartwheel.coordinator.consumer_config import EpochConfig
+from heartwheel.engine.rules.epochs.config import EpochConfig
 from support.epoch_logs import EpochLog
 
 PROTOCOLS = [{"name": "range", "metadata_sha1": "1"}]

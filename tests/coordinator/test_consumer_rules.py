@@ -29,20 +29,18 @@ from typing import Any
 
 import pytest
 
-from heartwheel.coordinator import (
-    consumer_classic,
-    consumer_config,
-    consumer_context,
-    consumer_epochs,
-    consumer_heartbeat,
-    consumer_leave,
-    consumer_loading,
-    consumer_migration,
-    consumer_reconcile,
-    consumer_target,
-)
-from heartwheel.coordinator.config import GroupOverride
-from heartwheel.coordinator.consumer_target import CATCH_UP_MAX
+from heartwheel.engine.rules.config import GroupOverride
+from heartwheel.engine.rules.epochs import classic as consumer_classic
+from heartwheel.engine.rules.epochs import config as consumer_config
+from heartwheel.engine.rules.epochs import context as consumer_context
+from heartwheel.engine.rules.epochs import epochs as consumer_epochs
+from heartwheel.engine.rules.epochs import heartbeat as consumer_heartbeat
+from heartwheel.engine.rules.epochs import leave as consumer_leave
+from heartwheel.engine.rules.epochs import loading as consumer_loading
+from heartwheel.engine.rules.epochs import migration as consumer_migration
+from heartwheel.engine.rules.epochs import reconcile as consumer_reconcile
+from heartwheel.engine.rules.epochs import target as consumer_target
+from heartwheel.engine.rules.epochs.target import CATCH_UP_MAX
 from heartwheel.wire.events import RejectedError
 from heartwheel.wire.group_heartbeats import decode_group_heartbeat
 from support.epoch_logs import SESSION_MS, START_MS, EpochLog

@@ -2,7 +2,7 @@
 
 import pytest
 
-from heartwheel.coordinator.config import CoordinatorConfig, coordinator_config
+from heartwheel.engine.rules.config import CoordinatorConfig, coordinator_config
 
 
 def test_defaults_are_kafkas() -> None:

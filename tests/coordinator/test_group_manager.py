@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from coordinator.group_stage import T0, Stage
-from heartwheel.coordinator.answer import Answer
-from heartwheel.coordinator.consumer_model import EpochGroup
-from heartwheel.coordinator.model import Group, GroupKind, GroupState
+from heartwheel.engine.rules.answer import Answer
+from heartwheel.engine.rules.epochs.model import EpochGroup
+from heartwheel.engine.rules.model import Group, GroupKind, GroupState
 from heartwheel.wire.events import EventType, Protocol
 from heartwheel.wire.verdicts import Kind
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from coordinator.group_stage import Stage
-from heartwheel.coordinator.answer import Answer
-from heartwheel.coordinator.incarnations import ENDED_MAX, LATE_MS
-from heartwheel.coordinator.model import Group
+from coordinator.group_stage import T0, Stage
+from heartwheel.engine.rules.answer import Answer
+from heartwheel.engine.rules.incarnations import ENDED_MAX, LATE_MS
+from heartwheel.engine.rules.model import Group
 from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, decode_event, decode_events
 from heartwheel.wire.events import encode_event as encode
 from heartwheel.wire.verdicts import Kind
@@ -19,9 +21,9 @@ OLD, NEW = 1_000, 2_000
 class Workers(Stage):
     """A group of workers; times are milliseconds after `T0`."""
 
-    def beats(self, at_ms: int, incarnation: int | None, member: str = "w") -> Answer:
+    def beats(self, at_ms: int, incarnation: int | None, member: str = "w", **fields: Any) -> Answer:
         """Send a heartbeat."""
-        fields = {"session_timeout_ms": SESSION_MS, "incarnation": incarnation}
+        fields = {"session_timeout_ms": SESSION_MS, "incarnation": incarnation, **fields}
         return self.event(at_ms, EventType.HEARTBEAT, member, **fields)
 
     def leaves(self, at_ms: int, incarnation: int | None, member: str = "w", **fields: str) -> Answer:
@@ -119,6 +121,99 @@ def test_a_late_heartbeat_leaves_the_member_with_its_next_start() -> None:
     assert workers.leaves(2 * SESSION_MS, NEW) is Answer.NONE
 
 
+@pytest.mark.parametrize("late_ms", [1_000, 600_000])
+def test_p1_a_late_heartbeat_brings_no_session(late_ms: int) -> None:
+    """P1, P2: the session, the client and the instance id of a member are those of its own incarnation."""
+    workers = Workers()
+    workers.beats(0, NEW, client_id="new", client_host="/new")
+    workers.beats(100, OLD, session_timeout_ms=late_ms, client_id="old", client_host="/old", group_instance_id="i")
+    workers.manager.advance(T0 + 100 + SESSION_MS - 1)
+    assert workers.ends() == []
+    workers.manager.advance(T0 + 100 + SESSION_MS)
+    assert workers.ends() == [("member_expired", "w", 100 + SESSION_MS)]
+    (expired,) = (verdict for verdict in workers.verdicts if verdict.kind is Kind.MEMBER_EXPIRED)
+    assert (expired.session_timeout_ms, expired.client_id, expired.client_host) == (SESSION_MS, "new", "/new")
+    assert expired.group_instance_id is None
+
+
+@pytest.mark.parametrize("late_ms", [1_000, 600_000])
+def test_an_earlier_incarnation_waits_for_the_session_of_the_later_one(late_ms: int) -> None:
+    """Before it has the member: how long a session it names itself has no part in that, and holds from then on."""
+    workers = Workers()
+    workers.beats(0, NEW)
+    for at_ms in (100, 5_000, 100 + SESSION_MS - 1):
+        workers.beats(at_ms, OLD, session_timeout_ms=late_ms)
+    assert workers.leaves(100 + SESSION_MS - 1, OLD, failure="x") is Answer.FENCED_MEMBER_EPOCH
+    assert workers.leaves(100 + SESSION_MS - 1, NEW) is Answer.NONE
+
+    workers = Workers()
+    workers.beats(0, NEW)
+    for at_ms in (100, 5_000, 100 + SESSION_MS):
+        workers.beats(at_ms, OLD, session_timeout_ms=late_ms)
+    workers.manager.advance(T0 + 100 + SESSION_MS + late_ms)
+    assert workers.ends() == [("member_expired", "w", 100 + SESSION_MS + late_ms)]
+
+
+@pytest.mark.parametrize("fields", [{}, {"failure": "exit code 3"}])
+@pytest.mark.parametrize("held", [True, False])
+def test_p1_a_late_leave_ends_nobody_whatever_instance_it_names(fields: dict[str, str], held: bool) -> None:  # noqa: FBT001
+    """P1: one that nobody holds, or another member does."""
+    workers = Workers()
+    workers.beats(0, None, "other", group_instance_id="i" if held else "j")
+    workers.beats(0, NEW)
+    late = {"group_instance_id": "i", **fields}
+    assert workers.leaves(100, OLD, **late) is Answer.FENCED_MEMBER_EPOCH
+    assert workers.beats(200, NEW) is Answer.NONE
+    workers.leaves(300, NEW)
+    assert workers.beats(400, OLD) is Answer.FENCED_MEMBER_EPOCH
+    assert workers.ends() == [("member_left", "w", 300)]
+
+
+def test_an_end_is_known_again_by_the_instance_alone() -> None:
+    """A leave that is sent twice ends no start whose clock was set back."""
+    workers = Workers()
+    workers.beats(0, NEW, group_instance_id="i")
+    for at_ms, answer in ((100, Answer.NONE), (300, Answer.FENCED_MEMBER_EPOCH)):
+        assert workers.event(at_ms, EventType.LEAVE, group_instance_id="i", incarnation=NEW) is answer
+        workers.beats(200 + at_ms, OLD, group_instance_id="i")
+    assert workers.ends() == [("member_left", "w", 100)]
+
+
+def test_p1_a_late_heartbeat_takes_no_instance_id_from_a_later_start() -> None:
+    """P1: a static worker that came back under another id leaves in order, and nobody expires a session later."""
+    workers = Workers()
+    workers.beats(0, OLD, "w-0", group_instance_id="i")
+    workers.beats(100, NEW, "w-1", group_instance_id="i")
+    assert workers.beats(200, OLD, "w-0", group_instance_id="i") is Answer.FENCED_INSTANCE_ID
+    assert workers.leaves(300, NEW, "w-1", group_instance_id="i") is Answer.NONE
+    workers.manager.advance(T0 + 300 + SESSION_MS)
+    assert workers.ends() == [("member_left", "w-1", 300)]
+
+    set_back = Workers()
+    set_back.beats(0, NEW, "w-0", group_instance_id="i")
+    for at_ms, answer in ((SESSION_MS - 1, Answer.FENCED_INSTANCE_ID), (SESSION_MS, Answer.NONE)):
+        assert set_back.beats(at_ms, OLD, "w-1", group_instance_id="i") is answer
+    assert set_back.ends() == [("member_expired", "w-0", SESSION_MS)]
+
+
+@pytest.mark.parametrize("how", ["outage", "load"])
+def test_p1_an_earlier_incarnation_is_not_alone_while_nobody_could_beat(how: str) -> None:
+    """P1: after an outage, or a load, the later one has a whole session to be heard of before its member is taken."""
+    workers = Workers()
+    workers.beats(0, NEW)
+    workers.beats(100, OLD)
+    if how == "outage":
+        workers.manager.renew(T0 + 200, T0 + 60_000)
+    else:
+        workers.event(200, EventType.UNLOAD)
+        assert workers.beats(3_000, NEW) is Answer.NOT_COORDINATOR
+        workers.event(60_000, EventType.LOAD)
+    for at_ms, answer in ((0, Answer.NONE), (SESSION_MS - 1, Answer.NONE)):
+        assert workers.beats(60_000 + at_ms, OLD) is answer
+    assert workers.leaves(60_000 + SESSION_MS - 1, OLD, failure="x") is Answer.FENCED_MEMBER_EPOCH
+    assert workers.leaves(60_000 + SESSION_MS - 1, NEW) is Answer.NONE
+
+
 def test_a_start_that_fails_before_its_first_heartbeat_is_reported() -> None:
     """The session of the start before it, which was killed, still runs."""
     workers = Workers()
@@ -187,7 +282,7 @@ def test_an_incarnation_is_a_number(number: float | str) -> None:
 def test_a_leave_of_several_names_no_incarnation() -> None:
     """Each of them has its own; of a heartbeat, which names nobody else, that says nothing."""
     leave = b'{"type":"leave","group_id":"g","leaving":[{"member_id":"a"}],"incarnation":7}'
-    with pytest.raises(RejectedError, match="`incarnation` is said of one worker"):
+    with pytest.raises(RejectedError, match="`incarnation` is only allowed for one worker"):
         decode_event(leave)
     beat = b'{"group_id":"g","member_id":"a","leaving":[{"member_id":"a"}],"incarnation":7,"failure":""}'
     assert [decode_event(beat)] == decode_events([beat])

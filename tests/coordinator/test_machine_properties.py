@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.group_logs import CONFIG, events, logs
-from heartwheel.coordinator.machine import GroupMachine
-from heartwheel.coordinator.model import NEVER, Group, GroupState, TimerKind
-from heartwheel.coordinator.roster import Roster
+from heartwheel.engine.rules.machine import GroupMachine
+from heartwheel.engine.rules.model import NEVER, Group, GroupState, TimerKind
+from heartwheel.engine.rules.roster import Roster
 from heartwheel.wire.events import Event, EventType, fingerprint
 from heartwheel.wire.verdicts import Kind, Verdict
 

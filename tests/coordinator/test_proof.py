@@ -7,9 +7,9 @@ import random
 import msgspec
 import pytest
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.machine import GroupMachine
-from heartwheel.coordinator.model import NEVER, Group, GroupKind, GroupState
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.rules.machine import GroupMachine
+from heartwheel.engine.rules.model import NEVER, Group, GroupKind, GroupState
 from heartwheel.wire.events import Event, EventType, Protocol
 from heartwheel.wire.verdicts import Kind, Verdict
 from support.answered_world import STEP_MS, T0, World, lived_world

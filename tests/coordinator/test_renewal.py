@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.group_script import STABLE_AB, play
-from heartwheel.coordinator.model import Member, put_off_by
+from heartwheel.engine.rules.model import Member, postponed_by
 
 
 def test_every_member_has_a_whole_session_after_an_outage() -> None:
@@ -55,11 +55,11 @@ def test_what_ended_before_an_outage_fires_first() -> None:
 def test_an_expiry_was_put_off_by_the_outage_whose_end_started_its_time() -> None:
     """The member has its time from the end of that outage on, and was not heard of since, not even at that moment."""
     member = Member("m", 0, timer_ms=5_000, last_seen_ms=9_000)
-    assert put_off_by(30_000, member, 35_000) == 30_000
-    assert put_off_by(29_999, member, 35_000) is None
-    assert put_off_by(-1, member, 14_000) is None
+    assert postponed_by(30_000, member, 35_000) == 30_000
+    assert postponed_by(29_999, member, 35_000) is None
+    assert postponed_by(-1, member, 14_000) is None
     member.last_seen_ms = 30_000
-    assert put_off_by(30_000, member, 35_000) is None
+    assert postponed_by(30_000, member, 35_000) is None
 
 
 def test_an_expiry_by_the_rules_says_which_outage_put_it_off() -> None:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from heartwheel.audit import AuditConfig
-from heartwheel.audit.rules.groups import apply
-from heartwheel.audit.rules.model import Group as AuditedGroup
-from heartwheel.coordinator.answer import Answer
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.machine import GroupMachine
-from heartwheel.coordinator.model import Group, GroupKind
+from heartwheel.engine.rules.answer import Answer
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.rules.machine import GroupMachine
+from heartwheel.engine.rules.model import Group, GroupKind
+from heartwheel.proof.audit import AuditConfig
+from heartwheel.proof.audit.rules.groups import apply
+from heartwheel.proof.audit.rules.model import AuditedGroup
 from heartwheel.wire.events import Event, EventType, Protocol, RejectCause, RejectedError, decode_event, encode_event
 
 

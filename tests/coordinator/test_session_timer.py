@@ -3,7 +3,7 @@
 import pytest
 
 from coordinator.group_script import STABLE_A, STABLE_AB, STATIC_AB, Stage, play
-from heartwheel.coordinator.model import TimerKind
+from heartwheel.engine.rules.model import TimerKind
 
 
 def _left_ms(stage: Stage, member_id: str) -> int:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heartwheel.coordinator.java_map import bucket_of, walked
-from heartwheel.coordinator.model import NEVER, Group, GroupKind, Member, TimerKind
-from heartwheel.coordinator.timers import GroupTimer, Timers
+from heartwheel.engine.rules.java_map import bucket_of, in_map_order
+from heartwheel.engine.rules.model import NEVER, Group, GroupKind, Member, TimerKind
+from heartwheel.engine.rules.timers import GroupTimer, Timers
 
 
 def _group(*deadlines: int) -> Group:
@@ -61,15 +61,15 @@ def test_members_armed_with_the_groups_timer_fire_before_it() -> None:
 
 def test_members_armed_together_fire_in_the_order_of_javas_map() -> None:
     """Sessions that one completed join phase armed end in the order of the map that it walked, not of the joins."""
-    assert _names(_classic(("m1", 0), ("m16", 0), ("m0", 0))) == walked(["m1", "m16", "m0"], 16)
-    assert _names(_classic(("m1", 0), ("m16", 0), ("m0", 0), table_size=32)) == walked(["m1", "m16", "m0"], 32)
+    assert _names(_classic(("m1", 0), ("m16", 0), ("m0", 0))) == in_map_order(["m1", "m16", "m0"], 16)
+    assert _names(_classic(("m1", 0), ("m16", 0), ("m0", 0), table_size=32)) == in_map_order(["m1", "m16", "m0"], 32)
 
 
 def test_table_that_grows_later_changes_no_order() -> None:
     """The order is that of the map when the sessions were armed, though it has grown by joins since."""
     group = _classic(("m1", 0), ("m16", 0), ("m0", 0), table_size=64)
     group.armed_table_size = 16
-    assert _names(group) == walked(["m1", "m16", "m0"], 16)
+    assert _names(group) == in_map_order(["m1", "m16", "m0"], 16)
 
 
 def test_first_joins_fire_in_the_order_of_the_requests() -> None:
@@ -93,12 +93,12 @@ def test_order_follows_a_group_that_becomes_classic() -> None:
     timers = Timers(group)
     assert timers.next_deadline_ms() == 5
     group.kind = GroupKind.CLASSIC
-    assert [name for _, name in _pop_all(timers, 5)] == walked(["m1", "m16", "m0"], 16)
+    assert [name for _, name in _pop_all(timers, 5)] == in_map_order(["m1", "m16", "m0"], 16)
 
 
 def test_no_id_is_hashed_without_a_tie(monkeypatch: pytest.MonkeyPatch) -> None:
     """The order of Java's map is only asked for members that fall due together."""
-    monkeypatch.setattr("heartwheel.coordinator.timers.bucket_of", _not_asked)
+    monkeypatch.setattr("heartwheel.engine.rules.timers.bucket_of", _not_asked)
     group = _classic(("m0", 0), ("m1", 1), ("m2", 2))
     assert _names(group) == ["m0", "m1", "m2"]
 

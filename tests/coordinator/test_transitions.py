@@ -3,8 +3,8 @@
 import pytest
 
 from coordinator.group_script import STABLE_A, STABLE_AB, STATIC_AB, play
-from heartwheel.coordinator import messages
-from heartwheel.coordinator.model import NEVER
+from heartwheel.engine.rules import messages
+from heartwheel.engine.rules.model import NEVER
 
 STARTS = {
     "new member": (

@@ -15,13 +15,13 @@ import msgspec
 import pytest
 from starlette.applications import Starlette
 
-from heartwheel.dashboard.api import ENDPOINTS
-from heartwheel.dashboard.app import create_app
-from heartwheel.dashboard.downloads import csv_text
-from heartwheel.dashboard.openapi import openapi
-from heartwheel.http_server.guard import SECURITY_HEADERS
-from heartwheel.http_server.paths import Paths
-from heartwheel.live.picture import Picture
+from heartwheel.readers.dashboard.api import ENDPOINTS
+from heartwheel.readers.dashboard.app import create_app
+from heartwheel.readers.dashboard.downloads import csv_text
+from heartwheel.readers.dashboard.openapi import openapi
+from heartwheel.readers.http_server.guard import SECURITY_HEADERS
+from heartwheel.readers.http_server.paths import Paths
+from heartwheel.readers.live.picture import Picture
 from heartwheel.settings import Settings
 from heartwheel.wire.status import AtRiskMember
 from support.asking import ask

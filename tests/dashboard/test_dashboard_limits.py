@@ -20,16 +20,16 @@ from typing import Any
 
 import pytest
 
-from heartwheel.dashboard.channel import Channel
-from heartwheel.dashboard.downloads import DOWNLOADS_MAX, ROWS_A_PIECE
-from heartwheel.dashboard.hub import Hub
-from heartwheel.dashboard.ring import Frame
-from heartwheel.dashboard.stream import PIECE_BYTES_MAX, REPLAY_BYTES_MAX, Listener
-from heartwheel.http_server.connection import PROGRESS_BYTES, Connection, Limits, Stage
-from heartwheel.http_server.connections import Connections, within
-from heartwheel.http_server.open_files import raise_limit
-from heartwheel.live.now import View
-from heartwheel.live.picture import Picture
+from heartwheel.readers.dashboard.channel import Channel
+from heartwheel.readers.dashboard.downloads import DOWNLOADS_MAX, ROWS_A_PIECE
+from heartwheel.readers.dashboard.hub import Hub
+from heartwheel.readers.dashboard.ring import StreamFrame
+from heartwheel.readers.dashboard.stream import PIECE_BYTES_MAX, REPLAY_BYTES_MAX, Listener
+from heartwheel.readers.http_server.connection import PROGRESS_BYTES, Connection, Limits, Stage
+from heartwheel.readers.http_server.connections import Connections, within
+from heartwheel.readers.http_server.open_files import raise_limit
+from heartwheel.readers.live.now import View
+from heartwheel.readers.live.picture import Picture
 from support.dashboard_server import FedDashboard
 from support.dashboard_server import dashboard as any_dashboard
 from support.job import wait_for
@@ -219,7 +219,7 @@ def test_a_resume_that_is_too_large_is_a_gap() -> None:
         hub, channel = _hub()
         count = REPLAY_BYTES_MAX // 10_000
         for number in range(1, count + 2):
-            channel.ring.add(Frame(number, number, b"x" * 9_998 + b"\n\n"))
+            channel.ring.add(StreamFrame(number, number, b"x" * 9_998 + b"\n\n"))
         resumed = {
             last: Listener(hub, Picture(), canary=False, shard=None, last_id=f"e1-{last}", now_ms=T0) for last in (0, 1)
         }

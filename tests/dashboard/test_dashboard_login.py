@@ -18,13 +18,20 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from heartwheel import watched_file
-from heartwheel.dashboard.app import create_app
-from heartwheel.dashboard.login.attempts import KEYS_MAX, OF_ADDRESS_MAX, OF_ONE_MAX, OF_USER_MAX, WINDOW_S, Attempts
-from heartwheel.dashboard.login.gate import access_log
-from heartwheel.dashboard.login.sessions import COOKIE, Sessions
-from heartwheel.dashboard.login.users import Users, UsersFileError
-from heartwheel.live.picture import Picture
+from heartwheel.base import watched_file
+from heartwheel.readers.dashboard.app import create_app
+from heartwheel.readers.dashboard.login.attempts import (
+    KEYS_MAX,
+    OF_ADDRESS_MAX,
+    OF_ONE_MAX,
+    OF_USER_MAX,
+    WINDOW_S,
+    Attempts,
+)
+from heartwheel.readers.dashboard.login.gate import access_log
+from heartwheel.readers.dashboard.login.sessions import COOKIE, LoginSessions
+from heartwheel.readers.dashboard.login.users import Users, UsersFileError
+from heartwheel.readers.live.picture import Picture
 from heartwheel.settings import Settings
 from support.login import PASSWORD, hash_of, write_users
 from support.output_rows import T0
@@ -182,10 +189,10 @@ def test_a_session_ends_by_time_and_with_its_password(tmp_path: Path, monkeypatc
     monkeypatch.setattr(watched_file, "_LOOK_S", 0.0)
     file, now_ms = write_users(tmp_path / "users", alice="a", bob="b"), [T0]
     users = Users(file)
-    sessions = Sessions(b"s" * 32, ttl_ms=60_000, stamp_of=users.stamp, now_ms=lambda: now_ms[0])
+    sessions = LoginSessions(b"s" * 32, ttl_ms=60_000, stamp_of=users.stamp, now_ms=lambda: now_ms[0])
     alice, bob = sessions.open("alice"), sessions.open("bob")
     assert [getattr(sessions.find(each), "user", None) for each in (alice, bob)] == ["alice", "bob"]
-    other = Sessions(b"t" * 32, ttl_ms=60_000, stamp_of=users.stamp, now_ms=lambda: now_ms[0])
+    other = LoginSessions(b"t" * 32, ttl_ms=60_000, stamp_of=users.stamp, now_ms=lambda: now_ms[0])
     for forged in ("", "x", alice[:-1], alice.replace(".", "", 1), other.open("alice"), alice * 50):
         assert sessions.find(forged) is None
     now_ms[0] += 59_999

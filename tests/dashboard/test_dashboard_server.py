@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from heartwheel.cli.app import run
-from heartwheel.dashboard.app import create_app
-from heartwheel.http_server.server import HttpServer, HttpServerError, is_free
-from heartwheel.live.picture import Picture
+from heartwheel.front.cli.app import run
+from heartwheel.readers.dashboard.app import create_app
+from heartwheel.readers.http_server.server import HttpServer, HttpServerError, is_free
+from heartwheel.readers.live.picture import Picture
 from heartwheel.settings import Settings
 from support.job import wait_for
 from support.output_rows import T0, expired, topic_rows

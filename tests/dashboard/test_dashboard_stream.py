@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heartwheel.dashboard.channel import ROWS_MAX, Channel
-from heartwheel.dashboard.hub import Hub
-from heartwheel.dashboard.ring import Frame, Ring
-from heartwheel.dashboard.stream import Listener
-from heartwheel.live.now import View
-from heartwheel.live.picture import Picture
+from heartwheel.readers.dashboard.channel import ROWS_MAX, Channel
+from heartwheel.readers.dashboard.hub import Hub
+from heartwheel.readers.dashboard.ring import Ring, StreamFrame
+from heartwheel.readers.dashboard.stream import Listener
+from heartwheel.readers.live.now import View
+from heartwheel.readers.live.picture import Picture
 from support.output_rows import T0, begun, expired, joined, status, topic_rows
 
 
@@ -69,7 +69,7 @@ def test_who_comes_back_gets_what_it_missed_once() -> None:
         assert (seen[0].event, seen[0].data["from_seq"], seen[0].data["resumed"]) == ("hello", 0, False)
         for _ in range(5):
             stage.expire(3)
-            stage.hub.tick(standing=False)
+            stage.hub.tick(state=False)
             seen += parsed(listener._news())
         assert members(seen) == [f"m{i}" for i in range(15)]
         frames = [each for each in seen if each.event == "expirations"]
@@ -93,7 +93,7 @@ def test_no_schedule_of_cuts_loses_or_doubles(schedule: list[tuple[int, bool]]) 
         seen = list(parsed(listener._first()))
         for count, cut in schedule:
             stage.expire(count)
-            stage.hub.tick(standing=False)
+            stage.hub.tick(state=False)
             sent = list(parsed(listener._news()))
             if cut:
                 # What was sent on a connection that broke was not seen: it is asked for again by the last id that was.
@@ -131,11 +131,11 @@ def test_who_is_too_slow_is_told_so_and_goes_on() -> None:
         slow._channel.ring = ring = Ring(frames_max=3)
         for _ in range(9):
             stage.expire(1)
-            stage.hub.tick(standing=False)
+            stage.hub.tick(state=False)
         (gap,) = parsed(slow._news())
         assert (gap.event, gap.id) == ("gap", f"e1-{ring.newest}")
         stage.expire(1)
-        stage.hub.tick(standing=False)
+        stage.hub.tick(state=False)
         assert members(list(parsed(slow._news()))) == ["m9"]
 
     asyncio.run(play())
@@ -148,7 +148,7 @@ def test_many_at_once_are_counted_not_dropped_in_silence() -> None:
         stage = Stage()
         listener = stage.listen()
         stage.expire(ROWS_MAX + 50)
-        stage.hub.tick(standing=False)
+        stage.hub.tick(state=False)
         (frame,) = [each for each in parsed(listener._news()) if each.event == "expirations"]
         assert (len(frame.data["rows"]), frame.data["skipped"]) == (ROWS_MAX, 50)
         assert frame.data["rows"][0]["member_id"] == f"m{ROWS_MAX + 49}"
@@ -165,7 +165,7 @@ def test_what_left_the_window_before_it_was_told_is_skipped_too() -> None:
         stage.hub = Hub(stage.picture, epoch="e1", view=lambda canary: View(show_canary=canary), now_ms=lambda: T0)
         listener = stage.listen()
         stage.expire(500)
-        stage.hub.tick(standing=False)
+        stage.hub.tick(state=False)
         (frame,) = [each for each in parsed(listener._news()) if each.event == "expirations"]
         assert (len(frame.data["rows"]), frame.data["skipped"]) == (100, 400)
 
@@ -200,7 +200,7 @@ def test_the_canary_is_told_to_those_who_ask() -> None:
         stage = Stage()
         without, with_canary = stage.listen(), stage.listen(canary=True)
         stage.expire(1, "heartwheel-canary-1")
-        stage.hub.tick(standing=False)
+        stage.hub.tick(state=False)
         assert without._news() == b""
         assert members(list(parsed(with_canary._news()))) == ["m0"]
 
@@ -230,12 +230,12 @@ def test_the_ring_is_bounded_in_frames_and_bytes() -> None:
     """The ring forgets the oldest frames, by number and by size, but never the newest one."""
     ring = Ring(frames_max=5, bytes_max=100)
     for number in range(1, 11):
-        ring.add(Frame(number, number, b"x" * 10))
+        ring.add(StreamFrame(number, number, b"x" * 10))
     assert (ring.oldest, ring.newest) == (5, 10)
     assert [frame.number for frame in ring.after(5) or ()] == [6, 7, 8, 9, 10]
     assert ring.after(4) is None
     assert ring.after(11) is None
-    ring.add(Frame(11, 11, b"x" * 1_000))
+    ring.add(StreamFrame(11, 11, b"x" * 1_000))
     assert [frame.number for frame in ring.after(10) or ()] == [11]
     assert ring.after(9) is None
 

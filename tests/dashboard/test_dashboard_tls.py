@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from heartwheel.http_server.connection import Limits
-from heartwheel.http_server.tls import tls_context
+from heartwheel.readers.http_server.connection import Limits
+from heartwheel.readers.http_server.tls import tls_context
 from support.certificates import Authority
 from support.dashboard_server import dashboard
 from support.job import wait_for

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 COMPILER = ROOT / "node_modules" / "typescript" / "bin" / "tsc"
-PAGE = "streaming/heartwheel/dashboard/page/js"
+PAGE = "streaming/heartwheel/readers/dashboard/page/js"
 
 
 def node(*arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:

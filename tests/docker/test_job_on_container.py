@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from heartwheel.feed.feeder import Feeder
-from heartwheel.feed.judge import Beats, Expiration, decode_expiration, judge
-from heartwheel.feed.schedule import FeedPlan
-from heartwheel.feed.truth import read_truth
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topic_specs import TopicNames, engine_topics
 from heartwheel.kafka.topics import ensure_topics
+from heartwheel.proof.members.feeder import Feeder
+from heartwheel.proof.members.judge import ObservedExpiration, SentHeartbeats, decode_expiration, judge
+from heartwheel.proof.members.schedule import FeedPlan
+from heartwheel.proof.members.truth import read_truth
 
 if TYPE_CHECKING:
     from support.kafka_container import KafkaContainer
@@ -53,7 +53,7 @@ def job(bootstrap: str, names: TopicNames, folder: Path) -> Iterator[subprocess.
     with (
         (folder / "job.log").open("w") as log,
         subprocess.Popen(
-            [sys.executable, "-c", "from heartwheel.cli import main; main()", *command], stderr=log, text=True
+            [sys.executable, "-c", "from heartwheel.front.cli import main; main()", *command], stderr=log, text=True
         ) as process,
     ):
         try:
@@ -63,7 +63,7 @@ def job(bootstrap: str, names: TopicNames, folder: Path) -> Iterator[subprocess.
             process.wait()
 
 
-def read_expirations(bootstrap: str, topic: str) -> list[Expiration]:
+def read_expirations(bootstrap: str, topic: str) -> list[ObservedExpiration]:
     """Read all expirations that are there by now."""
     return [decode_expiration(record) for record in read_topic(bootstrap, topic)]
 
@@ -74,15 +74,15 @@ def wait_for(process: subprocess.Popen[str], folder: Path, done: Callable[[], bo
         assert process.poll() is None, (folder / "job.log").read_text()[-3000:]
 
 
-def silences_of(bootstrap: str, topic: str) -> Beats:
+def silences_of(bootstrap: str, topic: str) -> SentHeartbeats:
     """Derive from the heartbeat topic what must be expired."""
-    beats = Beats()
+    beats = SentHeartbeats()
     for record in read_topic(bootstrap, topic):
         beats.add(record)
     return beats
 
 
-def ids(expirations: Sequence[Expiration]) -> set[str]:
+def ids(expirations: Sequence[ObservedExpiration]) -> set[str]:
     """Collect the distinct ids."""
     return {expiration.id for expiration in expirations}
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from heartwheel.feed.feeder import Feeder
-from heartwheel.feed.judge import Beats
-from heartwheel.feed.schedule import FeedPlan
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topic_specs import TopicNames, engine_topics
 from heartwheel.kafka.topics import ensure_topics
+from heartwheel.proof.members.feeder import Feeder
+from heartwheel.proof.members.judge import SentHeartbeats
+from heartwheel.proof.members.schedule import FeedPlan
 from kafka import KafkaProducer
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def test_heartbeats_are_fed_and_stamped(kafka_container: KafkaContainer, names: 
     """A feed to the container is in its log, stamped on arrival, with every acknowledged record."""
     plan = FeedPlan(groups=2, members_per_group=5, heartbeat_interval_ms=200, session_timeout_ms=1000, duration_ms=1000)
     summary = Feeder(plan, kafka_container.bootstrap, names.heartbeats, tmp_path / "truth.jsonl").run()
-    beats = Beats()
+    beats = SentHeartbeats()
     for record in read_topic(kafka_container.bootstrap, names.heartbeats):
         assert summary.started_ms <= record.append_ms <= summary.ended_ms
         beats.add(record)

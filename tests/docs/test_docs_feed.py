@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.broker.jars import fetch_jars
-from heartwheel.broker.java import find_java
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.jars import fetch_jars
+from heartwheel.kafka.broker.java import find_java
 from heartwheel.kafka.readback import LogRecord, read_topic
-from heartwheel.partitioner import partition_of
 from heartwheel.wire.events import EventType, decode_event
+from heartwheel.wire.partitioner import partition_of
 from support.job import Topics, wait_for
 
 PAGE = (Path(__file__).parents[2] / "docs" / "feed.md").read_text(encoding="utf-8")

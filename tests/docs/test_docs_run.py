@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from support.job import wait_for
 
 ROOT = Path(__file__).parents[2]

@@ -15,15 +15,15 @@ from pathlib import Path
 import httpx
 import msgspec
 
-from heartwheel.broker.node_process import free_port
-from heartwheel.live.trouble import TroubleKind
-from heartwheel.notify.delivery import Delivery, DeliveryStatus
-from heartwheel.notify.incidents import Incidents, Rules
-from heartwheel.notify.message import Body, Message, message_of
-from heartwheel.notify.payload import incident_payload
-from heartwheel.notify.signature import parse_secrets, signed_headers
-from heartwheel.notify.troubles import GroupTrouble
-from heartwheel.wall_clock import wall_ms
+from heartwheel.base.wall_clock import wall_ms
+from heartwheel.kafka.broker.node_process import free_port
+from heartwheel.readers.live.trouble import TroubleKind
+from heartwheel.readers.notify.delivery import Delivery, DeliveryStatus
+from heartwheel.readers.notify.incidents import Incidents, Rules
+from heartwheel.readers.notify.message import Body, Message, message_of
+from heartwheel.readers.notify.payload import incident_payload
+from heartwheel.readers.notify.signature import parse_secrets, signed_headers
+from heartwheel.readers.notify.troubles import GroupTrouble
 from support.job import wait_for
 from support.output_rows import T0, expired
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.cli.app import run
-from heartwheel.explain.summary import GroupSummary, Summary
-from heartwheel.explain.verdicts import judged, verdict_of
+from heartwheel.front.cli.app import run
+from heartwheel.sources.explain.summary import GroupSummary, LogSummary
+from heartwheel.sources.explain.verdicts import judged, verdict_of
 from support.broker_logs import REAL, explained
 from support.scripted_log import START_MS, lines_of, member, preparing, stable
 
@@ -45,15 +45,15 @@ def empty(number: int, group: str) -> str:
     return f"Group {group} with generation {number} is now empty (__consumer_offsets-3)"
 
 
-def summed(*logs: str) -> Summary:
+def summed(*logs: str) -> LogSummary:
     """Sum up logs."""
-    sums = Summary()
+    sums = LogSummary()
     for event in explained(*logs):
         sums.add(event)
     return sums
 
 
-def of(sums: Summary, group_id: str) -> GroupSummary:
+def of(sums: LogSummary, group_id: str) -> GroupSummary:
     """Pick a group."""
     return next(group for group in judged(sums) if group.group_id == group_id)
 

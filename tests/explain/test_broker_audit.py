@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from heartwheel.cli.app import run
-from heartwheel.cli.audit_broker_log import _decided_ms
-from heartwheel.explain.compare import Held, compare, tolerance_of
-from heartwheel.explain.run import explain_logs
-from heartwheel.explain.scan import Scanned
+from heartwheel.front.cli.app import run
+from heartwheel.front.cli.audit_broker_log import _decided_ms, logged_removals
 from heartwheel.kafka import readback
+from heartwheel.proof.audit.match.broker_log import compare, tolerance_of
+from heartwheel.proof.audit.match.pairs import PairOutcome, Removal
 from heartwheel.settings import Settings
-from heartwheel.wire.explained import ExplainedEvent
+from heartwheel.sources.explain.run import explain_logs
+from heartwheel.sources.explain.scan import Scanned
 from heartwheel.wire.verdicts import ExpirationRow
 from support.broker_logs import REAL
 from support.output_rows import T0, expired, status
@@ -39,8 +39,8 @@ def _row(group: str, member: str, at_ms: int, reason: str) -> ExpirationRow:
     return msgspec.structs.replace(row, id=f"{group}{member}{at_ms}", deadline_ms=at_ms, detected_ms=at_ms + 900)
 
 
-def _events() -> list[ExplainedEvent]:
-    return list(explain_logs([LOG], Scanned(), stdin=io.BytesIO()))
+def _logged() -> list[Removal]:
+    return list(logged_removals(explain_logs([LOG], Scanned(), stdin=io.BytesIO())))
 
 
 def test_what_both_tell_agrees() -> None:
@@ -48,7 +48,7 @@ def test_what_both_tell_agrees() -> None:
     rows = [_row(group, member, at_ms + 40, reason) for group, member, at_ms, reason in OUT]
     groups = {row.group_id for row in rows}
     report = compare(
-        [*rows, *rows], _events(), groups=groups, from_ms=FROM_MS, to_ms=TO_MS, tolerance_ms=1_000, pair_ms_max=5_000
+        [*rows, *rows], _logged(), groups=groups, from_ms=FROM_MS, to_ms=TO_MS, tolerance_ms=1_000, pair_ms_max=5_000
     )
     assert report.ok
     assert report.counts == AGREE
@@ -66,38 +66,38 @@ def test_what_one_tells_alone_is_named() -> None:
     ]
     groups = {"search", "orders", "billing", "video"}
     report = compare(
-        rows, _events(), groups=groups, from_ms=FROM_MS, to_ms=TO_MS, tolerance_ms=1_000, pair_ms_max=5_000
+        rows, _logged(), groups=groups, from_ms=FROM_MS, to_ms=TO_MS, tolerance_ms=1_000, pair_ms_max=5_000
     )
     assert not report.ok
     assert [(row.held, row.group_id) for row in report.rows] == [
-        (Held.DIFFERENT_REASON, "search"),
-        (Held.ONLY_THERE, "orders"),
-        (Held.ONLY_THERE, billing[0]),
-        (Held.AGREE, "video"),
-        (Held.ONLY_HERE, "orders"),
+        (PairOutcome.DIFFERENT_REASON, "search"),
+        (PairOutcome.ONLY_THERE, "orders"),
+        (PairOutcome.ONLY_THERE, billing[0]),
+        (PairOutcome.AGREE, "video"),
+        (PairOutcome.ONLY_HERE, "orders"),
     ]
 
 
 @pytest.mark.parametrize(
     ("apart_ms", "held"),
     [
-        (-23_221, Held.TOO_EARLY),
-        (-1_001, Held.TOO_EARLY),
-        (-1_000, Held.AGREE),
-        (1_000, Held.AGREE),
-        (1_001, Held.TOO_LATE),
-        (23_221, Held.TOO_LATE),
+        (-23_221, PairOutcome.TOO_EARLY),
+        (-1_001, PairOutcome.TOO_EARLY),
+        (-1_000, PairOutcome.AGREE),
+        (1_000, PairOutcome.AGREE),
+        (1_001, PairOutcome.TOO_LATE),
+        (23_221, PairOutcome.TOO_LATE),
     ],
 )
-def test_one_expiration_at_two_times_is_no_agreement(apart_ms: int, held: Held) -> None:
+def test_one_expiration_at_two_times_is_no_agreement(apart_ms: int, held: PairOutcome) -> None:
     """A verdict seconds before the coordinator's expires a living member; beyond the tolerance it is named."""
     group, member, at_ms, reason = OUT[1]
     rows = [_row(group, member, at_ms + apart_ms, reason)]
     report = compare(
-        rows, _events(), groups={group}, from_ms=FROM_MS - 60_000, to_ms=TO_MS + 60_000, tolerance_ms=1_000
+        rows, _logged(), groups={group}, from_ms=FROM_MS - 60_000, to_ms=TO_MS + 60_000, tolerance_ms=1_000
     )
     assert [(row.held, row.apart_ms) for row in report.rows] == [(held, apart_ms)]
-    assert report.ok is (held is Held.AGREE)
+    assert report.ok is (held is PairOutcome.AGREE)
 
 
 def test_tolerance_follows_from_the_configuration() -> None:
@@ -108,18 +108,18 @@ def test_tolerance_follows_from_the_configuration() -> None:
 
 def test_a_window_that_ends_before_it_begins_is_not_fine() -> None:
     """Where no time is covered by both sides nothing was compared, which is no agreement."""
-    report = compare([], _events(), groups={"video"}, from_ms=TO_MS, to_ms=TO_MS - 1, tolerance_ms=1_000)
+    report = compare([], _logged(), groups={"video"}, from_ms=TO_MS, to_ms=TO_MS - 1, tolerance_ms=1_000)
     assert not report.ok
 
 
 def test_only_what_both_can_know_is_compared() -> None:
     """Groups that the engine does not know are counted apart, and what lies at the edge of the log may be yet to come."""
     report = compare(
-        [], _events(), groups={"video"}, from_ms=FROM_MS, to_ms=TO_MS, tolerance_ms=1_000, pair_ms_max=5_000
+        [], _logged(), groups={"video"}, from_ms=FROM_MS, to_ms=TO_MS, tolerance_ms=1_000, pair_ms_max=5_000
     )
     assert (report.counts["only_there"], report.other_groups) == (1, 3)
     late = compare(
-        [], _events(), groups={"video"}, from_ms=FROM_MS, to_ms=OUT[3][2] + 100, tolerance_ms=1_000, pair_ms_max=5_000
+        [], _logged(), groups={"video"}, from_ms=FROM_MS, to_ms=OUT[3][2] + 100, tolerance_ms=1_000, pair_ms_max=5_000
     )
     assert (late.rows, late.unsettled) == ([], 1)
 

@@ -13,13 +13,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from heartwheel.cli.app import run
-from heartwheel.explain.facts import Fact
-from heartwheel.explain.follow import follow
-from heartwheel.explain.layouts import Layout
-from heartwheel.explain.order import in_order
-from heartwheel.explain.run import follow_logs
-from heartwheel.explain.scan import FactReader, Scanned
+from heartwheel.front.cli.app import run
+from heartwheel.sources.explain.facts import Fact
+from heartwheel.sources.explain.follow import follow
+from heartwheel.sources.explain.layouts import Layout
+from heartwheel.sources.explain.order import in_order
+from heartwheel.sources.explain.run import follow_logs
+from heartwheel.sources.explain.scan import FactReader, Scanned
 from support.broker_logs import REAL
 from support.job import wait_for
 
@@ -34,7 +34,7 @@ def _rows(out: str) -> list[dict[str, Any]]:
 def test_it_needs_neither_spark_nor_kafka_nor_numpy() -> None:
     """Explaining loads no module of Spark, of a Kafka client, or of the engine's arrays: it starts at once."""
     code = (
-        "import sys; from heartwheel.cli.app import run\n"
+        "import sys; from heartwheel.front.cli.app import run\n"
         f"assert run(['explain', {LOG!r}, '--json']) == 0\n"
         "print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
     )

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.cli.app import run
-from heartwheel.explain.facts import Said
-from heartwheel.explain.layouts import Layout
-from heartwheel.explain.page import LogPage
-from heartwheel.explain.run import explain_logs
-from heartwheel.explain.scan import FactReader, Scanned, scan
-from heartwheel.explain.texts import read
-from heartwheel.live.now import View, now_of
+from heartwheel.front.cli.app import run
+from heartwheel.readers.live.now import View, now_of
 from heartwheel.settings import DashboardSettings, Settings
+from heartwheel.sources.explain.facts import FactKind
+from heartwheel.sources.explain.layouts import Layout
+from heartwheel.sources.explain.page import LogPage
+from heartwheel.sources.explain.run import explain_logs
+from heartwheel.sources.explain.scan import FactReader, Scanned, scan
+from heartwheel.sources.explain.texts import read
 from support.broker_logs import explained
 from support.hostile_lines import HEAD, LOGGER, PREFIX, TIME
 
@@ -76,7 +76,7 @@ def test_a_line_that_can_be_read_in_two_ways_says_nothing(prefix: str, text: str
     """An id or a reason with the coordinator's own words makes the line suspicious."""
     fact = read(prefix + text)
     assert fact is not None
-    assert (fact.said, fact.group_id) == (Said.SUSPICIOUS, "")
+    assert (fact.kind, fact.group_id) == (FactKind.SUSPICIOUS, "")
 
 
 BROKEN = {
@@ -142,7 +142,7 @@ def test_a_broken_line_is_followed_over_blocks(monkeypatch: pytest.MonkeyPatch) 
     """Wherever a block ends, the client's text is seen whole."""
     log = f"{_HONEST}{LOGGER}\n{BROKEN['forged lines with loggers']}\n{_HONEST}{LOGGER}\n".encode()
     for size in range(300, len(log), 97):
-        monkeypatch.setattr("heartwheel.explain.scan.BLOCK_BYTES", size)
+        monkeypatch.setattr("heartwheel.sources.explain.scan.BLOCK_BYTES", size)
         scanned = Scanned()
         facts = list(scan(io.BytesIO(log), FactReader("log", 0, Layout(), scanned), scanned))
         assert [(fact.group_id, fact.line) for fact in facts] == [("honest", 1), ("honest", 6)]
@@ -220,5 +220,5 @@ def test_a_stranger_is_followed_from_block_to_block(monkeypatch: pytest.MonkeyPa
     """Wherever a block ends, the forged line is not read without the line before it."""
     text = STRANGERS["two whole ends"]
     for size in (64, 100, 333, 1_000):
-        monkeypatch.setattr("heartwheel.explain.scan.BLOCK_BYTES", size)
+        monkeypatch.setattr("heartwheel.sources.explain.scan.BLOCK_BYTES", size)
         assert _kicked(f"{text}\n{_HONEST}{LOGGER}\n") == ["honest"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from heartwheel.explain.scan import Scanned
+from heartwheel.sources.explain.scan import Scanned
 from heartwheel.wire.explained import BROKERS, ExplainedEvent, Happened
 from support.broker_logs import OUT, explained
 
@@ -197,7 +197,7 @@ def test_a_pending_member_that_left_is_not_removed_again() -> None:
 
 
 def test_a_group_that_ends_empty_is_no_rebalance() -> None:
-    """It has no `Stabilized`; who left last is of the generation before, though its line comes after."""
+    """It has no `Stabilized`; who left last is of the generation before, and comes first though its line comes after."""
     left = f"Member[group.instance.id None, member.id {A}] in group g has left, removing it from the group"
     events = explained(
         log(
@@ -206,7 +206,7 @@ def test_a_group_that_ends_empty_is_no_rebalance() -> None:
             (0.001, left),
         )
     )
-    assert [(event.kind, event.generation_id) for event in events] == [(Happened.GROUP_EMPTY, 4), (Happened.LEFT, 3)]
+    assert [(event.kind, event.generation_id) for event in events] == [(Happened.LEFT, 3), (Happened.GROUP_EMPTY, 4)]
 
 
 def test_a_static_member_of_24_gets_its_group_from_elsewhere() -> None:

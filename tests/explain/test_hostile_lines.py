@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.cli.app import run
-from heartwheel.explain import layouts, times
-from heartwheel.explain.follow import FollowedPipe, _Tail
-from heartwheel.explain.layouts import Layout
-from heartwheel.explain.scan import FactReader, Scanned, scan
-from heartwheel.explain.text_patterns import BY_START, WITHOUT_FACT
-from heartwheel.explain.text_template import _begin
-from heartwheel.explain.whole_lines import WholeLines
+from heartwheel.front.cli.app import run
+from heartwheel.sources.explain import layouts, times
+from heartwheel.sources.explain.follow import FollowedPipe, _Tail
+from heartwheel.sources.explain.layouts import Layout
+from heartwheel.sources.explain.scan import FactReader, Scanned, scan
+from heartwheel.sources.explain.text_patterns import BY_START, WITHOUT_FACT
+from heartwheel.sources.explain.text_template import _begin
+from heartwheel.sources.explain.whole_lines import WholeLines
 from support.broker_logs import explained
 from support.hostile_lines import EXPIRY, HEAD, LOGGER, ODD, PREFIX, SHAPES
 
@@ -174,8 +174,8 @@ def test_a_follower_keeps_no_endless_line() -> None:
 
 def test_lines_are_numbered_right_over_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last lines of a block wait for the next one; each is read once, under its own number."""
-    monkeypatch.setattr("heartwheel.explain.scan.BLOCK_BYTES", 10_000)
-    monkeypatch.setattr("heartwheel.explain.scan.WINDOW_BYTES", 3_000)
+    monkeypatch.setattr("heartwheel.sources.explain.scan.BLOCK_BYTES", 10_000)
+    monkeypatch.setattr("heartwheel.sources.explain.scan.WINDOW_BYTES", 3_000)
     text = "".join(
         f"{HEAD}Stabilized group g{n} generation {n} with 1 members.{LOGGER}\nsomething else\r\n" for n in range(1, 500)
     )

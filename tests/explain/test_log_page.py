@@ -12,11 +12,11 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from heartwheel.explain.page import LogPage
-from heartwheel.explain.run import explain_logs, follow_logs
-from heartwheel.explain.scan import Scanned
 from heartwheel.settings import Settings
 from heartwheel.settings.models import DashboardSettings
+from heartwheel.sources.explain.page import LogPage
+from heartwheel.sources.explain.run import explain_logs, follow_logs
+from heartwheel.sources.explain.scan import Scanned
 from support.broker_logs import REAL
 from support.browser import Tab, chromium
 from support.job import wait_for

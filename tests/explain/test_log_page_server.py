@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from heartwheel.cli.app import run
-from heartwheel.explain.page import LogPage
+from heartwheel.front.cli.app import run
 from heartwheel.settings import Settings, SettingsError
+from heartwheel.sources.explain.page import LogPage
 from support.broker_logs import REAL
 from support.certificates import Authority
 

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from heartwheel.explain.page import LogPage
 from heartwheel.settings import Settings
 from heartwheel.settings.models import DashboardSettings
+from heartwheel.sources.explain.page import LogPage
 from support.scripted_log import START_MS, lines_of, member, preparing, read, stable
 
 EPOCHS = lines_of(

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.explain.scan import Scanned
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.topic_specs import TopicSpec
 from heartwheel.kafka.topics import ensure_topics
+from heartwheel.sources.explain.scan import Scanned
 from heartwheel.wire.explained import ExplainedEvent, Happened
 from support.broker_logs import OUT, explained
 from support.group_members import GroupMember

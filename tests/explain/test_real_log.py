@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from heartwheel.explain.local_zone import parse_zone
-from heartwheel.explain.scan import Scanned
+from heartwheel.sources.explain.local_zone import parse_zone
+from heartwheel.sources.explain.scan import Scanned
 from support.broker_logs import REAL, expectations, explained, judge
 
 _LINE = re.compile(r"^\[(?P<time>[^\]]+)\] (?P<level>[A-Z]+) (?P<message>.*) \((?P<logger>[\w.$]+)\)$")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from heartwheel.explain.facts import Said
-from heartwheel.explain.texts import read
-from heartwheel.explain.trigger_causes import names_of, triggered_by
+from heartwheel.sources.explain.facts import FactKind
+from heartwheel.sources.explain.texts import read
+from heartwheel.sources.explain.trigger_causes import names_of, triggered_by
 
 M = "app-1-9c0f6a3e-1f7b-4c4e-9a55-0d9a3b3d1c11"
 N = "app-2-1c0f6a3e-1f7b-4c4e-9a55-0d9a3b3d1c22"
@@ -18,79 +18,79 @@ K848 = "Yk3yQq0TSVuRW1yU3oCQeg"
 
 TEXTS: list[tuple[str, str, dict[str, Any]]] = [
     # session expiry
-    (OLD, f"Member {M} in group orders has failed, removing it from the group", {"said": Said.FAILED, "member_id": M}),
-    (NEW, f"Member {M} in group orders has failed, removing it from the group.", {"said": Said.FAILED, "member_id": M}),
+    (OLD, f"Member {M} in group orders has failed, removing it from the group", {"kind": FactKind.FAILED, "member_id": M}),
+    (NEW, f"Member {M} in group orders has failed, removing it from the group.", {"kind": FactKind.FAILED, "member_id": M}),
     # pending members
-    (OLD, f"Pending member {M} in group orders has been removed after session timeout expiration.", {"said": Said.PENDING_EXPIRED, "member_id": M}),
-    (OLD, f"Pending member {M} is leaving group orders.", {"said": Said.PENDING_LEFT, "member_id": M}),
-    (OLD, f"Pending member with memberId={M} has left group orders through explicit `LeaveGroup` request", {"said": Said.PENDING_LEFT, "member_id": M}),
-    (NEW, f"[Group orders] Pending member {M} has left group through explicit `LeaveGroup` request; client reason: bye.", {"said": Said.PENDING_LEFT, "words": "bye."}),
-    (OLD, f"Pending dynamic member with id {M} joins group orders in Empty state. Adding to the group now.", {"said": Said.JOINED, "member_id": M}),
+    (OLD, f"Pending member {M} in group orders has been removed after session timeout expiration.", {"kind": FactKind.PENDING_EXPIRED, "member_id": M}),
+    (OLD, f"Pending member {M} is leaving group orders.", {"kind": FactKind.PENDING_LEFT, "member_id": M}),
+    (OLD, f"Pending member with memberId={M} has left group orders through explicit `LeaveGroup` request", {"kind": FactKind.PENDING_LEFT, "member_id": M}),
+    (NEW, f"[Group orders] Pending member {M} has left group through explicit `LeaveGroup` request; client reason: bye.", {"kind": FactKind.PENDING_LEFT, "words": "bye."}),
+    (OLD, f"Pending dynamic member with id {M} joins group orders in Empty state. Adding to the group now.", {"kind": FactKind.JOINED, "member_id": M}),
     # triggers
-    (OLD, "Preparing to rebalance group orders with old generation 4 (__consumer_offsets-17)", {"said": Said.TRIGGER, "number": 4}),
-    (OLD, f"Preparing to rebalance group orders in state PreparingRebalance with old generation 4 (__consumer_offsets-17) (reason: removing member {M} on heartbeat expiration)", {"said": Said.TRIGGER, "number": 4, "words": f"removing member {M} on heartbeat expiration"}),
-    (NEW, f"Preparing to rebalance group orders in state PreparingRebalance with old generation 4 (reason: explicit `LeaveGroup` request for ({M}) members.).", {"said": Said.TRIGGER, "number": 4, "words": f"explicit `LeaveGroup` request for ({M}) members."}),
+    (OLD, "Preparing to rebalance group orders with old generation 4 (__consumer_offsets-17)", {"kind": FactKind.TRIGGER, "number": 4}),
+    (OLD, f"Preparing to rebalance group orders in state PreparingRebalance with old generation 4 (__consumer_offsets-17) (reason: removing member {M} on heartbeat expiration)", {"kind": FactKind.TRIGGER, "number": 4, "words": f"removing member {M} on heartbeat expiration"}),
+    (NEW, f"Preparing to rebalance group orders in state PreparingRebalance with old generation 4 (reason: explicit `LeaveGroup` request for ({M}) members.).", {"kind": FactKind.TRIGGER, "number": 4, "words": f"explicit `LeaveGroup` request for ({M}) members."}),
     # barrier
-    (OLD, f"Group orders removed dynamic members who haven't joined: Set({M}, {N})", {"said": Said.REMOVED_AT_BARRIER, "members": [M, N]}),
-    (NEW, f"Group orders removed dynamic members who haven't joined: [{M}]", {"said": Said.REMOVED_AT_BARRIER, "members": [M]}),
-    (OLD, f"Group orders removed dynamic members who haven't joined: HashSet({M})", {"said": Said.REMOVED_AT_BARRIER, "members": [M]}),
+    (OLD, f"Group orders removed dynamic members who haven't joined: Set({M}, {N})", {"kind": FactKind.REMOVED_AT_BARRIER, "members": [M, N]}),
+    (NEW, f"Group orders removed dynamic members who haven't joined: [{M}]", {"kind": FactKind.REMOVED_AT_BARRIER, "members": [M]}),
+    (OLD, f"Group orders removed dynamic members who haven't joined: HashSet({M})", {"kind": FactKind.REMOVED_AT_BARRIER, "members": [M]}),
     # done
-    (OLD, "Stabilized group orders generation 5 (__consumer_offsets-17)", {"said": Said.STABILIZED, "number": 5, "size": None}),
-    (OLD, "Stabilized group orders generation 5 (__consumer_offsets-17) with 3 members", {"said": Said.STABILIZED, "number": 5, "size": 3}),
-    (NEW, "Stabilized group orders generation 5 with 3 members.", {"said": Said.STABILIZED, "number": 5, "size": 3}),
-    (OLD, "Assignment received from leader for group orders for generation 5", {"said": Said.ASSIGNED, "number": 5, "member_id": ""}),
-    (OLD, "Assignment received from leader for group orders for generation 5. The group has 3 members, 0 of which are static.", {"said": Said.ASSIGNED, "size": 3}),
-    (NEW, f"Assignment received from leader {M} for group orders for generation 5. The group has 3 members, 0 of which are static.", {"said": Said.ASSIGNED, "member_id": M, "number": 5}),
-    (OLD, "Group orders with generation 6 is now empty (__consumer_offsets-17)", {"said": Said.EMPTY, "number": 6}),
-    (NEW, "Group orders with generation 6 is now empty.", {"said": Said.EMPTY, "number": 6}),
+    (OLD, "Stabilized group orders generation 5 (__consumer_offsets-17)", {"kind": FactKind.STABILIZED, "number": 5, "size": None}),
+    (OLD, "Stabilized group orders generation 5 (__consumer_offsets-17) with 3 members", {"kind": FactKind.STABILIZED, "number": 5, "size": 3}),
+    (NEW, "Stabilized group orders generation 5 with 3 members.", {"kind": FactKind.STABILIZED, "number": 5, "size": 3}),
+    (OLD, "Assignment received from leader for group orders for generation 5", {"kind": FactKind.ASSIGNED, "number": 5, "member_id": ""}),
+    (OLD, "Assignment received from leader for group orders for generation 5. The group has 3 members, 0 of which are static.", {"kind": FactKind.ASSIGNED, "size": 3}),
+    (NEW, f"Assignment received from leader {M} for group orders for generation 5. The group has 3 members, 0 of which are static.", {"kind": FactKind.ASSIGNED, "member_id": M, "number": 5}),
+    (OLD, "Group orders with generation 6 is now empty (__consumer_offsets-17)", {"kind": FactKind.EMPTY, "number": 6}),
+    (NEW, "Group orders with generation 6 is now empty.", {"kind": FactKind.EMPTY, "number": 6}),
     # leaves
-    (OLD, f"Member[group.instance.id None, member.id {M}] in group orders has left, removing it from the group", {"said": Said.LEFT, "member_id": M, "group_instance_id": ""}),
-    (OLD, f"Member[group.instance.id Some(null), member.id {M}] in group orders has left, removing it from the group", {"said": Said.LEFT, "group_instance_id": ""}),
-    (OLD, f"Member[group.instance.id Some(i-1), member.id {M}] in group orders has left, removing it from the group", {"said": Said.LEFT, "group_instance_id": "i-1"}),
-    (OLD, f"Member MemberMetadata(memberId={M}, groupInstanceId=None, clientId=app-1, clientHost=/10.0.0.7, sessionTimeoutMs=45000, rebalanceTimeoutMs=300000, supportedProtocols=List(range, cooperative-sticky)) has left group orders through explicit `LeaveGroup`; client reason: consumer poll timeout has expired.", {"said": Said.LEFT, "member_id": M, "client_id": "app-1", "client_host": "/10.0.0.7", "session_timeout_ms": 45_000, "rebalance_timeout_ms": 300_000, "words": "consumer poll timeout has expired."}),
-    (OLD, f"Member MemberMetadata(memberId={M}, groupInstanceId=Some(i-1), clientId=app-1, clientHost=/10.0.0.7, sessionTimeoutMs=45000, rebalanceTimeoutMs=300000, supportedProtocols=List(range)) has left group orders through explicit `LeaveGroup`; client reason: not provided", {"said": Said.LEFT, "group_instance_id": "i-1", "words": "not provided"}),
-    (NEW, f"[Group orders] Member {M} has left group through explicit `LeaveGroup` request; client reason: the consumer is being closed", {"said": Said.LEFT, "member_id": M, "words": "the consumer is being closed"}),
-    (NEW, f"[GroupId orders] Dynamic member {K848} has left group through explicit `LeaveGroup` request; client reason: not provided", {"said": Said.LEFT, "member_id": K848}),
-    (NEW, f"[Group orders] Dynamic Member {K848} has left group through explicit `LeaveGroup` request; client reason: x", {"said": Said.LEFT, "member_id": K848}),
-    (NEW, f"[GroupId orders] Static member {K848} with instance id i-1 has left group through explicit `LeaveGroup` request; client reason: x", {"said": Said.LEFT, "member_id": K848, "group_instance_id": "i-1"}),
+    (OLD, f"Member[group.instance.id None, member.id {M}] in group orders has left, removing it from the group", {"kind": FactKind.LEFT, "member_id": M, "group_instance_id": ""}),
+    (OLD, f"Member[group.instance.id Some(null), member.id {M}] in group orders has left, removing it from the group", {"kind": FactKind.LEFT, "group_instance_id": ""}),
+    (OLD, f"Member[group.instance.id Some(i-1), member.id {M}] in group orders has left, removing it from the group", {"kind": FactKind.LEFT, "group_instance_id": "i-1"}),
+    (OLD, f"Member MemberMetadata(memberId={M}, groupInstanceId=None, clientId=app-1, clientHost=/10.0.0.7, sessionTimeoutMs=45000, rebalanceTimeoutMs=300000, supportedProtocols=List(range, cooperative-sticky)) has left group orders through explicit `LeaveGroup`; client reason: consumer poll timeout has expired.", {"kind": FactKind.LEFT, "member_id": M, "client_id": "app-1", "client_host": "/10.0.0.7", "session_timeout_ms": 45_000, "rebalance_timeout_ms": 300_000, "words": "consumer poll timeout has expired."}),
+    (OLD, f"Member MemberMetadata(memberId={M}, groupInstanceId=Some(i-1), clientId=app-1, clientHost=/10.0.0.7, sessionTimeoutMs=45000, rebalanceTimeoutMs=300000, supportedProtocols=List(range)) has left group orders through explicit `LeaveGroup`; client reason: not provided", {"kind": FactKind.LEFT, "group_instance_id": "i-1", "words": "not provided"}),
+    (NEW, f"[Group orders] Member {M} has left group through explicit `LeaveGroup` request; client reason: the consumer is being closed", {"kind": FactKind.LEFT, "member_id": M, "words": "the consumer is being closed"}),
+    (NEW, f"[GroupId orders] Dynamic member {K848} has left group through explicit `LeaveGroup` request; client reason: not provided", {"kind": FactKind.LEFT, "member_id": K848}),
+    (NEW, f"[Group orders] Dynamic Member {K848} has left group through explicit `LeaveGroup` request; client reason: x", {"kind": FactKind.LEFT, "member_id": K848}),
+    (NEW, f"[GroupId orders] Static member {K848} with instance id i-1 has left group through explicit `LeaveGroup` request; client reason: x", {"kind": FactKind.LEFT, "member_id": K848, "group_instance_id": "i-1"}),
     # the newer group types
-    (NEW, f"[GroupId orders] Member {K848} fenced from the group because the member session expired.", {"said": Said.FENCED, "member_id": K848, "words": "the member session expired"}),
-    (NEW, f"[GroupId orders] Member {K848} fenced from the group because the member session expired..", {"said": Said.FENCED, "words": "the member session expired"}),
-    (NEW, f"[GroupId orders] Member {K848} fenced from the group because it failed to transition from epoch 7 within 5000ms.", {"said": Said.FENCED, "words": "it failed to transition from epoch 7 within 5000ms"}),
-    (NEW, f"[GroupId orders] Streams member {K848} fenced from the group because the member session expired.", {"said": Said.FENCED, "member_id": K848, "protocol": "streams"}),
-    (NEW, f"[GroupId orders] Member {K848} left the consumer group.", {"said": Said.LEFT, "member_id": K848, "protocol": "consumer"}),
-    (NEW, f"[GroupId orders] Member {K848} left the share group.", {"said": Said.LEFT, "protocol": "share"}),
-    (NEW, f"[GroupId orders][MemberId {K848}] Member {K848} left the streams group.", {"said": Said.LEFT, "member_id": K848, "protocol": "streams"}),
-    (NEW, f"[GroupId orders] Static Member {K848} with instance id i-1 temporarily left the consumer group.", {"said": Said.TEMPORARILY_LEFT, "member_id": K848, "group_instance_id": "i-1"}),
-    (NEW, f"[GroupId orders] Static member {K848} with instance id i-1 temporarily left the consumer group.", {"said": Said.TEMPORARILY_LEFT, "member_id": K848}),
-    (NEW, f"[GroupId orders] Static member {K848} with instance id i-1 left the consumer group.", {"said": Said.LEFT, "group_instance_id": "i-1"}),
-    (NEW, "[GroupId orders] Bumped group epoch to 3.", {"said": Said.BUMPED, "number": 3}),
-    (NEW, "[GroupId orders] Bumped group epoch to 3 with metadata hash -818178.", {"said": Said.BUMPED, "number": 3}),
-    (NEW, f"[GroupId orders][MemberId {K848}] Bumped streams group epoch to 3 with metadata hash 1 and validated topic epoch 0.", {"said": Said.BUMPED, "number": 3, "protocol": "streams"}),
-    (NEW, f"[GroupId orders] Member {K848} joins the consumer group using the consumer protocol.", {"said": Said.JOINED, "member_id": K848, "protocol": "consumer"}),
-    (NEW, f"[GroupId orders] Member {K848} joins the consumer group using the classic protocol.", {"said": Said.JOINED}),
-    (NEW, f"[GroupId orders] Member {K848} joins the share group using the share protocol.", {"said": Said.JOINED, "protocol": "share"}),
-    (NEW, f"[GroupId orders][MemberId {K848}] Member joins the streams group.", {"said": Said.JOINED, "member_id": K848, "protocol": "streams"}),
-    (NEW, f"[GroupId orders] Static member {K848} with instance id i-1 joins the consumer group using the consumer protocol.", {"said": Said.JOINED, "group_instance_id": "i-1"}),
-    (NEW, f"[GroupId orders] Static member with instance id i-1 re-joins the consumer group using the consumer protocol. Created a new member {N} to replace the existing member {M}.", {"said": Said.REPLACED, "member_id": M, "new_member_id": N, "group_instance_id": "i-1"}),
-    (NEW, f"[GroupId orders] Member {K848} new assignment state: epoch=4, previousEpoch=3, state=STABLE, assignedPartitions=[] and revokedPartitions=[].", {"said": Said.REACHED, "number": 4, "state": "STABLE"}),
+    (NEW, f"[GroupId orders] Member {K848} fenced from the group because the member session expired.", {"kind": FactKind.FENCED, "member_id": K848, "words": "the member session expired"}),
+    (NEW, f"[GroupId orders] Member {K848} fenced from the group because the member session expired..", {"kind": FactKind.FENCED, "words": "the member session expired"}),
+    (NEW, f"[GroupId orders] Member {K848} fenced from the group because it failed to transition from epoch 7 within 5000ms.", {"kind": FactKind.FENCED, "words": "it failed to transition from epoch 7 within 5000ms"}),
+    (NEW, f"[GroupId orders] Streams member {K848} fenced from the group because the member session expired.", {"kind": FactKind.FENCED, "member_id": K848, "protocol": "streams"}),
+    (NEW, f"[GroupId orders] Member {K848} left the consumer group.", {"kind": FactKind.LEFT, "member_id": K848, "protocol": "consumer"}),
+    (NEW, f"[GroupId orders] Member {K848} left the share group.", {"kind": FactKind.LEFT, "protocol": "share"}),
+    (NEW, f"[GroupId orders][MemberId {K848}] Member {K848} left the streams group.", {"kind": FactKind.LEFT, "member_id": K848, "protocol": "streams"}),
+    (NEW, f"[GroupId orders] Static Member {K848} with instance id i-1 temporarily left the consumer group.", {"kind": FactKind.TEMPORARILY_LEFT, "member_id": K848, "group_instance_id": "i-1"}),
+    (NEW, f"[GroupId orders] Static member {K848} with instance id i-1 temporarily left the consumer group.", {"kind": FactKind.TEMPORARILY_LEFT, "member_id": K848}),
+    (NEW, f"[GroupId orders] Static member {K848} with instance id i-1 left the consumer group.", {"kind": FactKind.LEFT, "group_instance_id": "i-1"}),
+    (NEW, "[GroupId orders] Bumped group epoch to 3.", {"kind": FactKind.BUMPED, "number": 3}),
+    (NEW, "[GroupId orders] Bumped group epoch to 3 with metadata hash -818178.", {"kind": FactKind.BUMPED, "number": 3}),
+    (NEW, f"[GroupId orders][MemberId {K848}] Bumped streams group epoch to 3 with metadata hash 1 and validated topic epoch 0.", {"kind": FactKind.BUMPED, "number": 3, "protocol": "streams"}),
+    (NEW, f"[GroupId orders] Member {K848} joins the consumer group using the consumer protocol.", {"kind": FactKind.JOINED, "member_id": K848, "protocol": "consumer"}),
+    (NEW, f"[GroupId orders] Member {K848} joins the consumer group using the classic protocol.", {"kind": FactKind.JOINED}),
+    (NEW, f"[GroupId orders] Member {K848} joins the share group using the share protocol.", {"kind": FactKind.JOINED, "protocol": "share"}),
+    (NEW, f"[GroupId orders][MemberId {K848}] Member joins the streams group.", {"kind": FactKind.JOINED, "member_id": K848, "protocol": "streams"}),
+    (NEW, f"[GroupId orders] Static member {K848} with instance id i-1 joins the consumer group using the consumer protocol.", {"kind": FactKind.JOINED, "group_instance_id": "i-1"}),
+    (NEW, f"[GroupId orders] Static member with instance id i-1 re-joins the consumer group using the consumer protocol. Created a new member {N} to replace the existing member {M}.", {"kind": FactKind.REPLACED, "member_id": M, "new_member_id": N, "group_instance_id": "i-1"}),
+    (NEW, f"[GroupId orders] Member {K848} new assignment state: epoch=4, previousEpoch=3, state=STABLE, assignedPartitions=[] and revokedPartitions=[].", {"kind": FactKind.REACHED, "number": 4, "state": "STABLE"}),
     # static members
-    (OLD, f"Static member Some(i-1) of group orders with unknown member id rejoins, assigning new member id {N}, while old member id {M} will be removed.", {"said": Said.REPLACED, "member_id": M, "new_member_id": N, "group_instance_id": "i-1"}),
-    (OLD, f"Static member with groupInstanceId=i-1 and unknown member id joins group orders in Stable state. Replacing previously mapped member {M} with this groupInstanceId.", {"said": Said.REPLACED, "member_id": M, "group_instance_id": "i-1"}),
-    (NEW, f"Static member with groupInstanceId=i-1 and unknown member id joins group orders in Empty state. Created a new member id {M} for this member and added to the group.", {"said": Said.JOINED, "member_id": M, "group_instance_id": "i-1"}),
-    (OLD, f"Adding new static member Some(i-1) to group orders with member id {M}.", {"said": Said.JOINED, "member_id": M, "group_instance_id": "i-1"}),
-    (OLD, f"Static Member with unknown member id joins group orders in Stable state. Created a new member id {M} for this member and add to the group.", {"said": Said.JOINED, "member_id": M}),
+    (OLD, f"Static member Some(i-1) of group orders with unknown member id rejoins, assigning new member id {N}, while old member id {M} will be removed.", {"kind": FactKind.REPLACED, "member_id": M, "new_member_id": N, "group_instance_id": "i-1"}),
+    (OLD, f"Static member with groupInstanceId=i-1 and unknown member id joins group orders in Stable state. Replacing previously mapped member {M} with this groupInstanceId.", {"kind": FactKind.REPLACED, "member_id": M, "group_instance_id": "i-1"}),
+    (NEW, f"Static member with groupInstanceId=i-1 and unknown member id joins group orders in Empty state. Created a new member id {M} for this member and added to the group.", {"kind": FactKind.JOINED, "member_id": M, "group_instance_id": "i-1"}),
+    (OLD, f"Adding new static member Some(i-1) to group orders with member id {M}.", {"kind": FactKind.JOINED, "member_id": M, "group_instance_id": "i-1"}),
+    (OLD, f"Static Member with unknown member id joins group orders in Stable state. Created a new member id {M} for this member and add to the group.", {"kind": FactKind.JOINED, "member_id": M}),
     # dynamic members
-    (OLD, f"Dynamic member with unknown member id joins group orders in Empty state. Created a new member id {M} and request the member to rejoin with this id.", {"said": Said.NEW_ID, "member_id": M}),
-    (NEW, f"Dynamic member with unknown member id joins group orders in Empty state. Created a new member id {M} and requesting the member to rejoin with this id.", {"said": Said.NEW_ID, "member_id": M}),
-    (OLD, f"Dynamic Member with unknown member id joins group orders in Empty state. Created a new member id {M} for this member and add to the group.", {"said": Said.JOINED, "member_id": M}),
+    (OLD, f"Dynamic member with unknown member id joins group orders in Empty state. Created a new member id {M} and request the member to rejoin with this id.", {"kind": FactKind.NEW_ID, "member_id": M}),
+    (NEW, f"Dynamic member with unknown member id joins group orders in Empty state. Created a new member id {M} and requesting the member to rejoin with this id.", {"kind": FactKind.NEW_ID, "member_id": M}),
+    (OLD, f"Dynamic Member with unknown member id joins group orders in Empty state. Created a new member id {M} for this member and add to the group.", {"kind": FactKind.JOINED, "member_id": M}),
     # coordinators
-    (OLD, "Loading group metadata for orders with generation 4", {"said": Said.LOADED, "number": 4}),
-    (NEW, "Loaded classic group orders with 3 members.", {"said": Said.LOADED, "size": 3, "protocol": "classic"}),
-    (NEW, "Loaded streams group orders with 3 members.", {"said": Said.LOADED, "protocol": "streams"}),
-    (OLD, "Unloading group metadata for orders with generation 4", {"said": Said.UNLOADED, "number": 4}),
-    (NEW, "[GroupId=orders] Unloading group metadata for generation 4.", {"said": Said.UNLOADED, "number": 4}),
-    (NEW, "[GroupId=orders] Unloaded group metadata for group epoch 4.", {"said": Said.UNLOADED, "number": 4}),
+    (OLD, "Loading group metadata for orders with generation 4", {"kind": FactKind.LOADED, "number": 4}),
+    (NEW, "Loaded classic group orders with 3 members.", {"kind": FactKind.LOADED, "size": 3, "protocol": "classic"}),
+    (NEW, "Loaded streams group orders with 3 members.", {"kind": FactKind.LOADED, "protocol": "streams"}),
+    (OLD, "Unloading group metadata for orders with generation 4", {"kind": FactKind.UNLOADED, "number": 4}),
+    (NEW, "[GroupId=orders] Unloading group metadata for generation 4.", {"kind": FactKind.UNLOADED, "number": 4}),
+    (NEW, "[GroupId=orders] Unloaded group metadata for group epoch 4.", {"kind": FactKind.UNLOADED, "number": 4}),
 ]  # fmt: skip
 
 
@@ -110,7 +110,7 @@ def test_24_leaves_out_the_group_of_a_replaced_static_member() -> None:
     text = f"Static member Some(i-1) with unknown member id rejoins, assigning new member id {N}, while old member {M} will be removed."
     fact = read(OLD + text)
     assert fact is not None
-    assert (fact.said, fact.group_id, fact.member_id, fact.new_member_id) == (Said.REPLACED, "", M, N)
+    assert (fact.kind, fact.group_id, fact.member_id, fact.new_member_id) == (FactKind.REPLACED, "", M, N)
 
 
 REFUSED = [
@@ -127,7 +127,7 @@ def test_a_refused_request_removes_nobody(text: str) -> None:
     """What is called fenced there is a request, not a membership."""
     fact = read(OLD + text)
     assert fact is not None
-    assert fact.said is Said.REFUSED
+    assert fact.kind is FactKind.REFUSED
 
 
 NOTHING = [
@@ -158,7 +158,7 @@ def test_what_is_about_no_member_is_known(text: str) -> None:
     """Lines that say nothing of members or rebalances are no unknown ones: those would hide a new wording."""
     fact = read(NEW + text)
     assert fact is not None
-    assert fact.said is Said.NOTHING
+    assert fact.kind is FactKind.NOTHING
 
 
 def test_a_new_wording_is_unknown() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from heartwheel.explain.scan import Scanned
+from heartwheel.sources.explain.scan import Scanned
 from support.broker_logs import REAL, expectations, explained, judge
 
 _LEFT = re.compile(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.cli.app import run
+from heartwheel.front.cli.app import run
 from support.broker_logs import REAL
 
 LOG = str(REAL / "server.log")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.cli.app import run
-from heartwheel.explain.clock_check import zone_doubt
-from heartwheel.explain.local_zone import LocalZone, parse_zone
-from heartwheel.wall_clock import wall_ms
+from heartwheel.base.wall_clock import wall_ms
+from heartwheel.front.cli.app import run
+from heartwheel.sources.explain.clock_check import zone_doubt
+from heartwheel.sources.explain.local_zone import LocalZone, parse_zone
 from support.broker_logs import explained
 from support.scripted_log import START_MS, lines_of, member, stable
 

@@ -9,14 +9,14 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from heartwheel.coordinator.answer import Answer
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.machine import GroupMachine
-from heartwheel.coordinator.model import Group
-from heartwheel.feed.classic import ClassicMembers
-from heartwheel.feed.members import Sent, group_name, identity
-from heartwheel.feed.schedule import Action, FeedPlan, steps
-from heartwheel.live.returns import Arrival, is_return
+from heartwheel.engine.rules.answer import Answer
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.rules.machine import GroupMachine
+from heartwheel.engine.rules.model import Group
+from heartwheel.proof.members.classic import ClassicMembers
+from heartwheel.proof.members.members import Sent, group_name, identity
+from heartwheel.proof.members.schedule import Action, FeedPlan, steps
+from heartwheel.readers.live.returns import Arrival, is_return
 from heartwheel.wire.events import EventType, decode_event
 from heartwheel.wire.verdicts import Kind, Verdict
 from support.output_rows import expired as expired_row

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.feed.feeder import Feeder
-from heartwheel.feed.judge import Beats, Expiration, judge
-from heartwheel.feed.schedule import Action, FeedPlan, steps
-from heartwheel.feed.truth import LifeLine, Summary, TruthWriter, Turn, read_truth
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.readback import LogRecord, read_topic
 from heartwheel.kafka.topic_specs import TopicSpec
 from heartwheel.kafka.topics import ensure_topics
+from heartwheel.proof.members.feeder import Feeder
+from heartwheel.proof.members.judge import ObservedExpiration, SentHeartbeats, judge
+from heartwheel.proof.members.schedule import Action, FeedPlan, steps
+from heartwheel.proof.members.truth import LifeLine, Summary, TruthWriter, Turn, read_truth
 from heartwheel.wire.events import RejectedError, decode_event
 
 PLAN = FeedPlan(
@@ -69,10 +69,10 @@ def test_truth_agrees_with_the_log(kafka_broker: EmbeddedKafka, topic: str, tmp_
         record = at[line.partition or 0, line.offset or 0]
         assert record.append_ms == line.last_beat_ms
         assert decode_event(record.value).member_id == line.member_id
-    beats = Beats()
+    beats = SentHeartbeats()
     for record in records:
         beats.add(record)
-    found = [Expiration(str(silence), silence, silence.deadline_ms) for silence in beats.silences()]
+    found = [ObservedExpiration(str(silence), silence, silence.deadline_ms) for silence in beats.silences()]
     judgement = judge(lines, beats, found, until_ms=2**62)
     assert judgement.ok
     assert judgement.killed == planned[Action.KILL] > 0
@@ -104,7 +104,7 @@ def test_stopped_feed_can_say_goodbye(kafka_broker: EmbeddedKafka, topic: str, t
     stop.set()
     thread.join()
     assert summaries[0].turns == {"started": endless.members, "left": endless.members}
-    beats = Beats()
+    beats = SentHeartbeats()
     for record in read_topic(kafka_broker.bootstrap, topic):
         beats.add(record)
     assert beats.members == endless.members

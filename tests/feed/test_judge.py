@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from heartwheel.feed.judge import Beats, Expiration, Judgement, Lateness, Silence, judge
-from heartwheel.feed.truth import LifeLine, Turn
 from heartwheel.kafka.readback import LogRecord
+from heartwheel.proof.members.judge import (
+    Judgement,
+    MeasuredLateness,
+    ObservedExpiration,
+    SentHeartbeats,
+    Silence,
+    judge,
+)
+from heartwheel.proof.members.truth import LifeLine, Turn
 from heartwheel.wire.events import Event, EventType, Leaving, encode_event
 
 T = 1000
 
 
-def log(*records: tuple[int, Event | bytes | None]) -> Beats:
+def log(*records: tuple[int, Event | bytes | None]) -> SentHeartbeats:
     """Collect records, given as append time and event, of one partition."""
-    beats = Beats()
+    beats = SentHeartbeats()
     for offset, (append_ms, event) in enumerate(records):
         value = encode_event(event) if isinstance(event, Event) else event
         beats.add(LogRecord(0, offset, append_ms, b"g", value, []))
@@ -29,9 +36,9 @@ def silence(deadline_ms: int, member: str = "m") -> Silence:
     return Silence("g", member, deadline_ms)
 
 
-def known(deadline_ms: int, *, member: str = "m", late_ms: int = 10, number: str = "") -> Expiration:
+def known(deadline_ms: int, *, member: str = "m", late_ms: int = 10, number: str = "") -> ObservedExpiration:
     """Make an expiration that was in Kafka some time after its deadline."""
-    return Expiration(f"{member}{deadline_ms}{number}", silence(deadline_ms, member), deadline_ms + late_ms)
+    return ObservedExpiration(f"{member}{deadline_ms}{number}", silence(deadline_ms, member), deadline_ms + late_ms)
 
 
 def killed(last_beat_ms: int) -> LifeLine:
@@ -66,7 +73,7 @@ class TestSilences:
 
     def test_groups_that_somebody_else_feeds_are_left_out(self) -> None:
         """Nobody of a group whose name begins so is fed, a member, or judged; all others are."""
-        beats = Beats(left_out="canary")
+        beats = SentHeartbeats(left_out="canary")
         for offset, group_id in enumerate(("canary-1", "g")):
             event = Event(group_id=group_id, member_id="m", session_timeout_ms=T)
             beats.add(LogRecord(0, offset, 0, b"k", encode_event(event), []))
@@ -101,7 +108,9 @@ class TestJudge:
     beats = log((0, beat()), (0, beat("n")), (5000, beat()))  # m: silent from 0 and from 5000; n: from 0
     all_right = (known(T), known(6000, late_ms=30), known(T, member="n", late_ms=20))
 
-    def verdict(self, *expirations: Expiration, until_ms: int = 10**6, truth: tuple[LifeLine, ...] = ()) -> Judgement:
+    def verdict(
+        self, *expirations: ObservedExpiration, until_ms: int = 10**6, truth: tuple[LifeLine, ...] = ()
+    ) -> Judgement:
         """Judge expirations against the log of these tests."""
         return judge(truth, self.beats, expirations, until_ms=until_ms)
 
@@ -110,7 +119,7 @@ class TestJudge:
         found = self.verdict(*self.all_right, truth=(killed(0),))
         assert found.ok
         assert (found.fed, found.members, found.killed, found.expected, found.expired) == (3, 2, 1, 3, 3)
-        assert found.lateness_ms == Lateness(p50=20, p90=30, p99=30, max=30)
+        assert found.lateness_ms == MeasuredLateness(p50=20, p90=30, p99=30, max=30)
 
     def test_false_one(self) -> None:
         """An expiration that the log does not justify is false, also if it is off by one ms."""
@@ -140,6 +149,6 @@ class TestJudge:
 
     def test_nothing_expired_is_no_error(self) -> None:
         """A run without a silence has no lateness."""
-        found = judge((), Beats(), (), until_ms=0)
+        found = judge((), SentHeartbeats(), (), until_ms=0)
         assert found.ok
-        assert found.lateness_ms == Lateness()
+        assert found.lateness_ms == MeasuredLateness()

@@ -8,13 +8,13 @@ from functools import cache
 import msgspec
 import pytest
 
-from heartwheel.coordinator.answer import Answer
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.machine import GroupMachine
-from heartwheel.coordinator.model import Group
-from heartwheel.feed.members import group_name
-from heartwheel.feed.mix import MixedMembers, Role, mixed_steps, role_of
-from heartwheel.feed.schedule import Action, FeedPlan
+from heartwheel.engine.rules.answer import Answer
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.rules.machine import GroupMachine
+from heartwheel.engine.rules.model import Group
+from heartwheel.proof.members.members import group_name
+from heartwheel.proof.members.mix import MixedMembers, Role, mixed_steps, role_of
+from heartwheel.proof.members.schedule import Action, FeedPlan
 from heartwheel.wire.events import EventType, decode_event
 from heartwheel.wire.verdicts import ExpiryReason, Kind, Verdict
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heartwheel.feed.garbage import GARBAGE_KINDS, garbage
-from heartwheel.feed.schedule import Action, FeedPlan, Step, steps
+from heartwheel.proof.members.garbage import GARBAGE_KINDS, garbage
+from heartwheel.proof.members.schedule import Action, FeedPlan, MemberStep, steps
 from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, decode_event
 
 BUSY = FeedPlan(
@@ -28,9 +28,9 @@ BUSY = FeedPlan(
 SENDING = {Action.START, Action.BEAT, Action.RESUME, Action.RETURN}
 
 
-def lives(plan: FeedPlan) -> dict[int, list[Step]]:
+def lives(plan: FeedPlan) -> dict[int, list[MemberStep]]:
     """Sort the steps of a plan by member."""
-    found: dict[int, list[Step]] = defaultdict(list)
+    found: dict[int, list[MemberStep]] = defaultdict(list)
     for step in steps(plan):
         found[step.member].append(step)
     return found

@@ -38,9 +38,9 @@ def _with_atheris(seconds: int) -> int:
     import atheris  # noqa: PLC0415 - an optional tool
 
     with atheris.instrument_imports(include=["heartwheel"]):
-        import heartwheel.explain.scan  # noqa: PLC0415 - imported now, so that its coverage is seen
-        import heartwheel.operations_job.advance  # noqa: PLC0415 - imported now, so that its coverage is seen
-        import heartwheel.spark.state_function  # noqa: F401, PLC0415 - likewise
+        import heartwheel.engine.operations_job.advance  # noqa: PLC0415 - imported now, so that its coverage is seen
+        import heartwheel.engine.runtime.state.state_function  # noqa: PLC0415 - likewise
+        import heartwheel.sources.explain.scan  # noqa: F401, PLC0415 - likewise
     from fuzz.line_oracle import check_cost, check_line  # noqa: PLC0415 - likewise
     from fuzz.operations_oracle import check_operations, is_operation  # noqa: PLC0415 - likewise
     from fuzz.oracle import accepted, check_records  # noqa: PLC0415 - likewise

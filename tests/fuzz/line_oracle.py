@@ -6,15 +6,15 @@ import io
 import time
 from typing import Final
 
-from heartwheel.explain.history import History
-from heartwheel.explain.layouts import Layout
-from heartwheel.explain.lines import Lines
-from heartwheel.explain.opened_log import decoded
-from heartwheel.explain.order import in_order
-from heartwheel.explain.scan import FactReader, Scanned, scan
-from heartwheel.explain.shown import rows_of_log
-from heartwheel.explain.summary import Summary
-from heartwheel.tap.request_log import RequestLog
+from heartwheel.sources.explain.history import History
+from heartwheel.sources.explain.layouts import Layout
+from heartwheel.sources.explain.lines import Lines
+from heartwheel.sources.explain.opened_log import decoded
+from heartwheel.sources.explain.order import in_order
+from heartwheel.sources.explain.scan import FactReader, Scanned, scan
+from heartwheel.sources.explain.shown import rows_of_log
+from heartwheel.sources.explain.summary import LogSummary
+from heartwheel.sources.tap.request_log import RequestLog
 from support.hostile_lines import HEAD, LOGGER
 
 NEXT: Final = f"{HEAD}Member next-1 in group next has failed, removing it from the group.{LOGGER}\n"
@@ -30,7 +30,7 @@ def check_line(line: bytes) -> None:
     reader = FactReader("log", 0, Layout(), scanned)
     log = decoded(io.BytesIO(b"x" + line + b"\n" + NEXT.encode()), "log")
     events = list(History(["log"]).explain(in_order(scan(log, reader, scanned))))
-    lines, summary = Lines(), Summary()
+    lines, summary = Lines(), LogSummary()
     for event in events:
         lines.of(event)
         summary.add(event)

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from fuzz.oracle import FIRST_OFFSET, PARTITION, T0, advance_twice, check_output, record_batch
-from heartwheel.operations import OperationEvent, OperationEventType, OperationLimits, Packet, decode_operation
-from heartwheel.operations_job.advance import OperationsConfig, advance_operations
-from heartwheel.operations_job.packer import OperationPacker, decode_packet
-from heartwheel.spark.packer import PackedRow, PayloadKind
-from heartwheel.spark.schema import NEW_STATE, StateRow
+from heartwheel.engine.operations import OperationEvent, OperationEventType, OperationLimits, Packet, decode_operation
+from heartwheel.engine.operations_job.advance import OperationsConfig, advance_operations
+from heartwheel.engine.operations_job.packer import OperationPacker, decode_packet
+from heartwheel.engine.runtime.map.packed import PackedRow, PayloadKind
+from heartwheel.engine.runtime.state.schema import NEW_STATE, StateRow
 from heartwheel.wire.events import RejectedError
 from heartwheel.wire.rejects import Reject
 

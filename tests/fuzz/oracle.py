@@ -16,15 +16,18 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.log_time import Reading, ReadingsBuilder, encode_readings
-from heartwheel.sent_pack import decode_sent
-from heartwheel.shard import ShardLimits
-from heartwheel.spark.job_config import JobConfig, StreamConfig
-from heartwheel.spark.output import Output, frame_of_output
-from heartwheel.spark.packer import Packer, PayloadKind
-from heartwheel.spark.schema import NEW_STATE, StateRow
-from heartwheel.spark.state_function import AdvanceOne, advance_shard
+from heartwheel.engine.heartbeats.advance import advance_shard
+from heartwheel.engine.heartbeats.config import JobConfig
+from heartwheel.engine.heartbeats.packer import Packer
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.runtime.driver.job_config import StreamConfig
+from heartwheel.engine.runtime.map.packed import PayloadKind
+from heartwheel.engine.runtime.plugin import Advance
+from heartwheel.engine.runtime.state.output import Output, frame_of_output
+from heartwheel.engine.runtime.state.schema import NEW_STATE, StateRow
+from heartwheel.engine.shard import ShardLimits
+from heartwheel.engine.shard.sent_pack import decode_sent
+from heartwheel.engine.time import Reading, ReadingsBuilder, encode_readings
 from heartwheel.wire.events import (
     DETAIL_CHARS_MAX,
     Event,
@@ -170,7 +173,7 @@ def _check_batches(records: Sequence[tuple[bytes | None, bytes | None]], packed:
 
 
 def advance_twice(
-    advance: AdvanceOne,
+    advance: Advance[Any],
     config: StreamConfig,
     shard: int,
     before: StateRow,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from fuzz.hostile import EXAMPLES
 from fuzz.line_oracle import check_cost, check_line
-from heartwheel.explain.identified_texts import IDENTIFIED
-from heartwheel.explain.text_patterns import BY_START
+from heartwheel.sources.explain.identified_texts import IDENTIFIED
+from heartwheel.sources.explain.text_patterns import BY_START
 from support.hostile_lines import EXPIRY, HEAD, LOGGER, METADATA, ODD, PREFIX, SHAPES, TIME
 
 _WORDS = (

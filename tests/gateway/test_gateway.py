@@ -14,15 +14,15 @@ import httpx
 import pytest
 from confluent_kafka import KafkaError
 
-from heartwheel import watched_file
-from heartwheel.cli.demo import demo_gateway
-from heartwheel.gateway import gateway as assembled
-from heartwheel.gateway.gateway import Gateway
-from heartwheel.gateway.pace import Pace
-from heartwheel.gateway.tokens import TokensFileError, may, read_tokens
+from heartwheel.base import watched_file
+from heartwheel.front.cli.demo_place import demo_gateway
 from heartwheel.kafka.bulk import Delivered
 from heartwheel.kafka.client import KafkaUnreachableError
 from heartwheel.settings import SettingsError, load_settings
+from heartwheel.sources.gateway import gateway as assembled
+from heartwheel.sources.gateway.gateway import Gateway
+from heartwheel.sources.gateway.pace import ClientRate
+from heartwheel.sources.gateway.tokens import TokensFileError, may, read_tokens
 from heartwheel.wire.events import Event, EventType, decode_event
 from heartwheel_beats.senders import HttpSender, LostError
 from support.certificates import Authority
@@ -180,8 +180,8 @@ def test_many_at_once(kafka: SenderDouble) -> None:
         ("GET", f"/beat/g/{'m' * 9000}", "", 414, "too long"),
         ("POST", "/beat", "", 400, "not_json"),
         ("POST", "/beat", "{}", 400, "missing_field"),
-        ("POST", "/beat", '{"group_id":"g","type":"load"}', 400, "not for workers"),
-        ("POST", "/beat", '{"group_id":"g","member_id":"m","type":"expired"}', 400, "type expired is not for workers"),
+        ("POST", "/beat", '{"group_id":"g","type":"load"}', 400, "workers may not send type load"),
+        ("POST", "/beat", '{"group_id":"g","member_id":"m","type":"expired"}', 400, "may not send type expired"),
         ("POST", "/beat", '{"group_id":"g","member_id":"m","feed":"tap","at_ms":1}', 400, "feed"),
         ("POST", "/beat", '{"group_id":"g","member_id":"m"}\n{"group_id":"g"}\nx\n', 400, "line 3"),
         ("POST", "/beat", '{"group_id":"g","member_id":"m"}\n' * 11, 413, "lines"),
@@ -346,7 +346,7 @@ def test_an_address_that_sends_too_much_is_slowed(kafka: SenderDouble) -> None:
 
 def test_pace_is_held_in_the_long_run() -> None:
     """A full bucket is spent at once and refills; a larger request waits for a full one and goes on credit."""
-    pace = Pace(10)
+    pace = ClientRate(10)
     assert pace.take("a", 10, 0.0) == 0
     assert pace.take("a", 1, 0.0) == pytest.approx(0.1)
     assert pace.take("b", 1, 0.0) == 0
@@ -358,7 +358,7 @@ def test_pace_is_held_in_the_long_run() -> None:
 
 def test_pace_counts_a_network_of_ipv6_as_one() -> None:
     """Who has a /64 has one bucket; IPv4 addresses within IPv6 have one each."""
-    pace = Pace(1)
+    pace = ClientRate(1)
     assert pace.take("2001:db8::1", 1, 0.0) == 0
     assert pace.take("2001:db8::2", 1, 0.0) > 0
     assert [pace.take(f"::ffff:192.0.2.{number}", 1, 0.0) for number in range(3)] == [0, 0, 0]

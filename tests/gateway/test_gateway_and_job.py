@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.gateway.gateway import Gateway
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.readback import LogRecord
 from heartwheel.settings import load_settings
+from heartwheel.sources.gateway.gateway import Gateway
 from heartwheel_beats import beats
 from support.job import Topics, running
 

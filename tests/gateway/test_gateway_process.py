@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.readback import read_topic
 from heartwheel.wire.events import Event, EventType, decode_event
 from heartwheel_beats import beats

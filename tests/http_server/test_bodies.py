@@ -16,13 +16,13 @@ from urllib.parse import urlsplit
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from heartwheel.http_server import connections as counted
-from heartwheel.http_server import server as served
-from heartwheel.http_server.bodies import read_body
-from heartwheel.http_server.connection import FREE_BYTES, STALLED_S, Connection, Limits, Stage
-from heartwheel.http_server.connections import Connections
-from heartwheel.http_server.problems import RequestError
-from heartwheel.http_server.server import HttpServer
+from heartwheel.readers.http_server import connections as counted
+from heartwheel.readers.http_server import server as served
+from heartwheel.readers.http_server.bodies import read_body
+from heartwheel.readers.http_server.connection import FREE_BYTES, STALLED_S, Connection, Limits, Stage
+from heartwheel.readers.http_server.connections import Connections
+from heartwheel.readers.http_server.problems import RequestError
+from heartwheel.readers.http_server.server import HttpServer
 from support.job import wait_for
 
 NEVER_S = 1e6

@@ -10,14 +10,14 @@ import pytest
 from kafka.consumer.fetcher import Fetcher
 from kafka.structs import TopicPartition
 
-from heartwheel.broker.embedded import EmbeddedKafka
 from heartwheel.kafka import bounded
 from heartwheel.kafka.bounded import OversizedBatch
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import KafkaUnreachableError, reader
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topic_specs import TopicSpec
 from heartwheel.kafka.topics import ensure_topics
-from heartwheel.live.scan import Bounds, Scan
+from heartwheel.readers.live.scan import Scan, ScanBounds
 from heartwheel.settings import load_settings
 from heartwheel.wire.events import encode_event
 from support.bombs import CODECS, MIB, blow_up, bomb
@@ -120,7 +120,7 @@ def test_p6_a_look_at_a_group_says_what_it_could_not_read(kafka_broker: Embedded
         blow_up(kafka_broker.bootstrap, open_topic, 0, encode_batch([(b"bomb", encode_event(event))], 0))
         blow_up(kafka_broker.bootstrap, open_topic, 0, bomb("zstd", 80 * MIB))
     flags = [f"kafka.bootstrap_servers={kafka_broker.bootstrap}", f"kafka.topics.heartbeats={open_topic}"]
-    scan = Scan(load_settings(None, {}, flags).settings.kafka, "bomb", Bounds())
+    scan = Scan(load_settings(None, {}, flags).settings.kafka, "bomb", ScanBounds())
     assert [beat.event for beat in scan.tail(100, 0)] == events
     assert scan.cut.startswith(f"Not read: {open_topic} partition 0 offsets 3 to 3: a record batch")
 

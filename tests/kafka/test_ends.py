@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.cli.app import run
+from heartwheel.engine.runtime.driver.checkpoint import CheckpointError
+from heartwheel.engine.runtime.driver.topic_guard import TopicGuard
+from heartwheel.front.cli.app import run
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import admin_client
 from heartwheel.kafka.ends import Untimed, find_untimed
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topic_specs import TopicNames, engine_topics
 from heartwheel.kafka.topics import describe_topics, ensure_topics
 from heartwheel.settings import load_settings
-from heartwheel.spark.checkpoint import CheckpointError
-from heartwheel.spark.topic_guard import TopicGuard
 from kafka import KafkaProducer
 
 pytestmark = pytest.mark.kafka

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from kafka.structs import TopicPartition
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import reader
 from heartwheel.kafka.sender import Sender
 from heartwheel.kafka.topic_specs import TopicSpec

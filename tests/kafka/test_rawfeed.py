@@ -12,13 +12,13 @@ from kafka.partitioner.default import murmur2 as murmur2_of_kafka_python
 from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.util import encode_varint
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topic_specs import TopicSpec
 from heartwheel.kafka.topics import ensure_topics
-from heartwheel.partitioner import murmur2, partition_of
 from heartwheel.wire.events import decode_event
+from heartwheel.wire.partitioner import murmur2, partition_of
 from support.rawfeed import RawFeed, RawMembers
 from support.record_batch import Compression, encode_batch, varint
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kafka.errors import CorruptRecordError
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from heartwheel.kafka.records import Stamp, read_records
+from heartwheel.kafka.records import BatchStamp, read_records
 
 BASE = DefaultRecordBatch.HEADER_STRUCT.size
 
@@ -50,7 +50,7 @@ def test_records_are_those_that_the_library_reads(
     """Key, value, time, offset and size of each record are the library's, with headers or without a look at them."""
     data = batch_of(written)
     theirs = DefaultRecordBatch(data)
-    stamp = Stamp(theirs.base_offset, theirs.first_timestamp, None)
+    stamp = BatchStamp(theirs.base_offset, theirs.first_timestamp, None)
     ours = list(read_records(data[BASE:], theirs.records_count, stamp, headers=whole))
     for mine, other in zip(ours, theirs, strict=True):
         expected = (other.size_in_bytes, other.offset, other.timestamp, other.key, other.value)
@@ -61,7 +61,7 @@ def test_records_are_those_that_the_library_reads(
 def test_append_time_is_that_of_the_batch() -> None:
     """On a topic with append time all records of a batch have it, whatever their producer wrote."""
     data = batch_of([(5, b"k", b"v", []), (9, b"k", b"w", [])])
-    read = list(read_records(data[BASE:], 2, Stamp(100, 5, 77), headers=False))
+    read = list(read_records(data[BASE:], 2, BatchStamp(100, 5, 77), headers=False))
     assert [(record.offset, record.timestamp, record.timestamp_type) for record in read] == [(100, 77, 1), (101, 77, 1)]
 
 
@@ -69,7 +69,7 @@ def test_append_time_is_that_of_the_batch() -> None:
 def test_noise_is_refused_by_name(data: bytes, count: int, whole: bool) -> None:  # noqa: FBT001
     """Bytes that are no records are refused, and nothing but that is raised."""
     try:
-        for record in read_records(data, count, Stamp(0, 0, None), headers=whole):
+        for record in read_records(data, count, BatchStamp(0, 0, None), headers=whole):
             assert record.size_in_bytes <= len(data)
     except CorruptRecordError:
         return
@@ -81,4 +81,4 @@ def test_a_batch_that_is_cut_is_refused(cut: int) -> None:
     data = batch_of([(5, b"key", b"value" * 20, [("name", b"text")])])[BASE:]
     for broken in (data[:-cut], data + b"\0" * cut, lz4.frame.compress(data)):
         with pytest.raises(CorruptRecordError):
-            list(read_records(broken, 1, Stamp(0, 0, None), headers=True))
+            list(read_records(broken, 1, BatchStamp(0, 0, None), headers=True))

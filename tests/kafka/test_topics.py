@@ -10,7 +10,7 @@ from typing import Self
 import pytest
 from kafka.errors import InvalidReplicationFactorError
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError, plain_errors
 from heartwheel.kafka.clock import CLOCK_PROBE_KEY, broker_clock_offset_ms
 from heartwheel.kafka.readback import read_topic

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from coordinator.group_script import STATIC_AB, play
-from heartwheel.live.changes import cause_words
+from heartwheel.readers.live.changes import cause_words
 from heartwheel.wire.verdicts import Kind, TriggerRow, row_of
 
 

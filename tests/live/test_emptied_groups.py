@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.live.picture import Picture
-from heartwheel.live.storms import StormRule
-from heartwheel.live.trouble import groups_in_trouble
-from heartwheel.testing import LogBuilder, run_shard
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.proof.testing import LogBuilder, run_shard
+from heartwheel.readers.live.picture import Picture
+from heartwheel.readers.live.storms import StormRule
+from heartwheel.readers.live.trouble import groups_in_trouble
 from heartwheel.wire.events import Event, EventType, Protocol
 from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
 from support.heartbeat_logs import T0

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from heartwheel.live.groups import GroupFilter, group_detail, list_groups
-from heartwheel.live.picture import Picture
-from heartwheel.live.states import ShownState
-from heartwheel.live.storms import StormRule
-from heartwheel.live.why import why
-from heartwheel.testing import LogBuilder, run_shard
+from heartwheel.proof.testing import LogBuilder, run_shard
+from heartwheel.readers.live.groups import GroupFilter, group_detail, list_groups
+from heartwheel.readers.live.picture import Picture
+from heartwheel.readers.live.states import ShownState
+from heartwheel.readers.live.storms import StormRule
+from heartwheel.readers.live.why import why
 from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
 from heartwheel.wire.status import RebalancingGroup
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow, row_of, topic_of

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.sender import Sender
-from heartwheel.live.follower import Follower
-from heartwheel.live.topic_rows import Source, TopicRow
+from heartwheel.readers.live.follower import Follower
+from heartwheel.readers.live.topic_rows import OutputTopic, TopicRow
 from heartwheel.settings import Settings
 from heartwheel.wire.verdicts import ExpirationRow
 from support.job import PATIENCE_S, Topics, wait_for
@@ -90,7 +90,7 @@ def test_what_is_no_row_is_passed_over(kafka_broker: EmbeddedKafka, topics: Call
     with Follower(settings_of(ours), since_ms=0, on_rows=heard.take) as follower:
         wait_for(lambda: len(heard.rows) == 2, "two rows")
     assert heard.members() == ["newer"]
-    assert {each.source for each in heard.rows} == {Source.EXPIRATIONS, Source.STATUS}
+    assert {each.source for each in heard.rows} == {OutputTopic.EXPIRATIONS, OutputTopic.STATUS}
     assert follower.undecodable == 2
 
 
@@ -102,7 +102,7 @@ def test_it_begins_where_it_is_asked_to(kafka_broker: EmbeddedKafka, topics: Cal
     settings = settings_of(ours)
     with (
         Follower(settings, on_rows=late.take),
-        Follower(settings, since_ms=0, tail_max=2, sources=[Source.EXPIRATIONS], on_rows=tail.take) as follower,
+        Follower(settings, since_ms=0, tail_max=2, sources=[OutputTopic.EXPIRATIONS], on_rows=tail.take) as follower,
     ):
         wait_for(lambda: late.rows and len(tail.rows) == 2, "the status, and the tail")
         send(ours, "expirations", *rows("d"))
@@ -151,7 +151,7 @@ def test_it_finishes_with_all_that_is_there(kafka_broker: EmbeddedKafka, topics:
     ours, heard = Topics(kafka_broker.bootstrap, topics, partitions=2), Heard()
     names = [f"m{number}" for number in range(3_000)]
     send(ours, "expirations", *rows(*names))
-    follower = Follower(settings_of(ours), sources=[Source.EXPIRATIONS], since_ms=0, on_rows=heard.take)
+    follower = Follower(settings_of(ours), sources=[OutputTopic.EXPIRATIONS], since_ms=0, on_rows=heard.take)
     follower.start()
     follower.finish()
     assert follower.failure is None
@@ -167,7 +167,7 @@ def test_how_things_stand_is_told_while_verdicts_are_still_taken(
     count, known = 45_000, list[int]()
 
     def take(found: Sequence[TopicRow]) -> None:
-        if found[0].source is Source.STATUS:
+        if found[0].source is OutputTopic.STATUS:
             known.append(len(heard.rows))
             told.set()
             return

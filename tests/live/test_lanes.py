@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from heartwheel.live.follower import Follower
-from heartwheel.live.lane import Lane
+from heartwheel.readers.live.follower import Follower
+from heartwheel.readers.live.lane import Lane
 from heartwheel.settings import Settings
 from support.job import wait_for
 
@@ -19,17 +19,17 @@ def test_a_lane_that_fails_ends_the_others(monkeypatch: pytest.MonkeyPatch, away
         _, other = follower._lanes
         if lane is other:
             lane._link(linked=True)
-            lane._stopping.wait()
+            lane._worker.wait(60)
             return
         calls.append(lane)
         if len(calls) <= away:
             raise OSError("the brokers are away")
         raise ValueError("a fault of who takes the rows")
 
-    monkeypatch.setattr("heartwheel.live.lane._BACKOFF_S", (0.0,))
+    monkeypatch.setattr("heartwheel.readers.live.lane._BACKOFF_S", (0.0,))
     monkeypatch.setattr(Lane, "_follow", follow)
     follower = Follower(Settings(), on_rows=lambda _: None)
     with follower:
-        wait_for(lambda: all(lane._stopping.is_set() for lane in follower._lanes[1:]), "the other lane to end")
+        wait_for(lambda: all(lane._worker.stopping for lane in follower._lanes[1:]), "the other lane to end")
         assert isinstance(follower.failure, ValueError)
         assert not follower.linked

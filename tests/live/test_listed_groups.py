@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from heartwheel.live.groups import Group, GroupFilter, group_detail, list_groups
-from heartwheel.live.now import View, now_of
-from heartwheel.live.picture import Picture
-from heartwheel.live.storms import StormRule
+from heartwheel.readers.live.groups import Group, GroupFilter, group_detail, list_groups
+from heartwheel.readers.live.now import View, now_of
+from heartwheel.readers.live.picture import Picture
+from heartwheel.readers.live.storms import StormRule
 from heartwheel.wire.status import ListedGroup, RebalancingGroup, StatusRow
 from heartwheel.wire.verdicts import TriggerRow
 from support.output_rows import T0, Row, begun, expired, joined, status, topic_rows

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from heartwheel.live.health import Health, HealthState, Signs, health_of
-from heartwheel.live.now import View, now_of
-from heartwheel.live.picture import Picture
+from heartwheel.readers.live.health import Health, HealthState, Signs, health_of
+from heartwheel.readers.live.now import View, now_of
+from heartwheel.readers.live.picture import Picture
 from heartwheel.wire.job import JobRow, OutageFigures, Phase, SilentPartition, TopicProblem
 from heartwheel.wire.status import StatusRow
 from support.output_rows import T0, expired, job, status, topic_rows
@@ -26,6 +26,17 @@ def test_healthy() -> None:
     """A job that is live and whose batches come is healthy, and nothing is to be done."""
     health = judged(job(), status())
     assert (health.state, health.hint, health.ready) == (HealthState.HEALTHY, "", True)
+
+
+def test_who_warns_is_not_simply_healthy() -> None:
+    """The first sentence says that there is more to read; a state that is worse speaks for itself."""
+    assert judged(job()).sentence == "Healthy: every shard decides as its members fall silent."
+    signs = Signs(True, 0, "kafka:9092", job(), (), reasons=("One.", "Two."))
+    warned = health_of(signs, now_ms=T0)
+    assert (warned.state, warned.ready) == (HealthState.HEALTHY, True)
+    assert warned.sentence == "Healthy, with 2 warnings: every shard decides as its members fall silent."
+    stalled = health_of(signs._replace(linked=False), now_ms=T0)
+    assert "warning" not in stalled.sentence
 
 
 def test_waiting_says_how_to_start() -> None:

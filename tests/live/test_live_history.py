@@ -6,10 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.live import history, scan
-from heartwheel.live.history import EVENTS_MAX, HistoryBusyError, HistoryReader, is_about, member_history, members_seen
-from heartwheel.live.scan import Beat, Bounds
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
+from heartwheel.readers.live import history, scan
+from heartwheel.readers.live.history import (
+    EVENTS_MAX,
+    HistoryBusyError,
+    HistoryReader,
+    is_about,
+    member_history,
+    members_seen,
+)
+from heartwheel.readers.live.scan import Beat, ScanBounds
 from heartwheel.settings import Settings
 from heartwheel.wire.events import Event, EventType, Leaving
 from support.job import Topics, beats_of
@@ -102,7 +109,9 @@ def test_history_is_read_from_the_topic(kafka_broker: EmbeddedKafka, topics: Cal
         ("h-m0", 3),
         ("h-m1", 3),
     ]
-    bounded = HistoryReader(settings_of(ours), Bounds(records_max=1)).member("h", "h-m1", newest=None, now_ms=now_ms)
+    bounded = HistoryReader(settings_of(ours), ScanBounds(records_max=1)).member(
+        "h", "h-m1", newest=None, now_ms=now_ms
+    )
     assert (bounded.truncated, "Reading stopped after" in bounded.note) == (True, True)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from heartwheel.live import group_index
-from heartwheel.live.groups import group_detail
-from heartwheel.live.picture import Picture
-from heartwheel.live.returns import Arrival, arrivals_of, can_be_recognised, is_return
-from heartwheel.live.seen import Seen
-from heartwheel.live.storms import StormRule
+from heartwheel.readers.live import group_index
+from heartwheel.readers.live.groups import group_detail
+from heartwheel.readers.live.picture import Picture
+from heartwheel.readers.live.returns import Arrival, arrivals_of, can_be_recognised, is_return
+from heartwheel.readers.live.seen import Seen
+from heartwheel.readers.live.storms import StormRule
 from support.output_rows import T0, begun, expired, job, joined, status, topic_rows
 
 UUID = "0f8fad5b-d9cb-469f-a165-70867728950e"

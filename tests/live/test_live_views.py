@@ -5,16 +5,16 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from heartwheel.live.at_risk import at_risk
-from heartwheel.live.expirations import ExpirationFilter, expiration_detail, list_expirations
-from heartwheel.live.figures import lateness_of
-from heartwheel.live.groups import GroupFilter, GroupOrder, list_groups, storms
-from heartwheel.live.now import View, now_of
-from heartwheel.live.picture import Picture
-from heartwheel.live.series import newest_step, series_of
-from heartwheel.live.states import STATE_WORDS, ShownState
-from heartwheel.live.storms import StormRule
-from heartwheel.live.wheel import wheel_of
+from heartwheel.readers.live.at_risk import at_risk
+from heartwheel.readers.live.expirations import ExpirationFilter, expiration_detail, list_expirations
+from heartwheel.readers.live.figures import lateness_of
+from heartwheel.readers.live.groups import GroupFilter, GroupOrder, list_groups, storms
+from heartwheel.readers.live.now import View, now_of
+from heartwheel.readers.live.picture import Picture
+from heartwheel.readers.live.series import newest_step, series_of
+from heartwheel.readers.live.states import STATE_WORDS, ShownState
+from heartwheel.readers.live.storms import StormRule
+from heartwheel.readers.live.wheel import wheel_of
 from heartwheel.wire.status import AtRiskMember, WheelLevel
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 from support.dashboard_scene import canary_figures
@@ -106,6 +106,7 @@ def test_a_completed_rebalance_tells_why_it_began() -> None:
     assert group.last is not None
     assert (group.state, group.blocked, group.last.cause) == (ShownState.STABLE, None, "member_expired")
     assert (group.kind, group.generation_id, group.members, group.last.duration_ms) == ("presence", 4, 1, 10)
+    assert (group.last.began_ms, group.last.time_ms) == (T0 + 9_990, T0 + 10_000)
 
 
 @pytest.mark.parametrize("state", ShownState)
@@ -260,10 +261,12 @@ def test_now_says_what_else_is_wrong() -> None:
     """Lateness over the objective, groups in two partitions and a canary that failed are reasons, in sentences."""
     late = [expired("g", f"m{i}", T0, detected_ms=T0 + 9_000) for i in range(5)]
     astray = msgspec.structs.replace(status(0), strays={"torn": 3})
-    canary = msgspec.structs.replace(canary_figures(), missed=2, false_=1)
+    canary = msgspec.structs.replace(canary_figures(), missed=2, false_=1, late=4)
     now = now_of(pictured(*late, astray, job()), View(canary=canary), now_ms=T0)
     text = " ".join(now.health.reasons)
-    assert [word for word in ("9.0 s", "2.3 s", "torn", "2 times:", "1 time ") if word not in text] == []
+    assert [
+        word for word in ("9.0 s", "2.3 s", "torn", "2 times:", "1 time ", "late 4 times:") if word not in text
+    ] == []
 
 
 @pytest.mark.parametrize(

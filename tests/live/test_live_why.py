@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from heartwheel.live.why import why
-from heartwheel.phrases import ago, count, length, setting
+from heartwheel.base.phrases import ago, count, length, setting
+from heartwheel.readers.live.why import why
 from heartwheel.wire.events import JOB, JOB_RUN
 from heartwheel.wire.verdicts import ENGINE_REASONS, ExpiryReason
 from support.output_rows import expired

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heartwheel.live.expiration import expiration_of
-from heartwheel.live.pairing import Unpaired
-from heartwheel.live.returns import Arrival, is_return, names_come, names_gone
+from heartwheel.readers.live.expiration import expiration_of
+from heartwheel.readers.live.pairing import Unpaired
+from heartwheel.readers.live.returns import Arrival, is_return, names_come, names_gone
 from support.output_rows import T0, expired
 
 KEPT_MAX = 4

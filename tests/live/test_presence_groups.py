@@ -5,35 +5,39 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.machine import GroupMachine
-from heartwheel.coordinator.model import Group
-from heartwheel.demo.lines import RollUp
-from heartwheel.demo.tally import Tally
-from heartwheel.live.groups import GroupFilter, group_detail, list_groups, storms
-from heartwheel.live.picture import Picture
-from heartwheel.live.states import PRESENCE_WORDS
-from heartwheel.live.storms import StormRule
-from heartwheel.metrics import Metrics
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.rules.machine import GroupMachine
+from heartwheel.engine.rules.model import Group
+from heartwheel.front.demo.lines import RollUp
+from heartwheel.front.demo.tally import Tally
+from heartwheel.readers.live.groups import GroupFilter, group_detail, list_groups, storms
+from heartwheel.readers.live.picture import Picture
+from heartwheel.readers.live.states import PRESENCE_WORDS
+from heartwheel.readers.live.storms import StormRule
+from heartwheel.readers.metrics import Metrics
+from heartwheel.readers.top.cells import group_cells
 from heartwheel.settings import Settings
-from heartwheel.top.cells import group_cells
 from heartwheel.wire.events import Event, EventType, Protocol
-from heartwheel.wire.verdicts import TriggerRow, Verdict, row_of, topic_of
+from heartwheel.wire.verdicts import ExpirationRow, TriggerRow, Verdict, row_of, topic_of
 from support.output_rows import T0, topic_rows
 
 RULE = StormRule(3, 60_000)
 MEMBERS = ("a", "b", "c", "d")
 
 
-def rows_of(*events: tuple[int, Event], until_ms: int = 0) -> list[TriggerRow]:
-    """Run a group's rules over events, given with their append times since T0, and take the rows of its triggers."""
+def written(*events: tuple[int, Event], until_ms: int = 0) -> list[ExpirationRow | TriggerRow]:
+    """Run a group's rules over events, given with their append times since T0, and take the rows of both topics."""
     said: list[Verdict] = []
     machine = GroupMachine(Group("g"), CoordinatorConfig(), said.append)
     for at_ms, event in events:
         machine.apply(event, T0 + at_ms)
     machine.advance(T0 + until_ms)
-    rows = [row_of(each, shard=0, detected_ms=each.time_ms + 900) for each in said if topic_of(each)]
-    return [row for row in rows if isinstance(row, TriggerRow)]
+    return [row_of(each, shard=0, detected_ms=each.time_ms + 900) for each in said if topic_of(each)]
+
+
+def rows_of(*events: tuple[int, Event], until_ms: int = 0) -> list[TriggerRow]:
+    """Take the rows of its triggers alone."""
+    return [row for row in written(*events, until_ms=until_ms) if isinstance(row, TriggerRow)]
 
 
 def arrivals(*members: str) -> list[tuple[int, Event]]:
@@ -129,6 +133,19 @@ def test_a_presence_group_is_described_as_what_it_is() -> None:
     assert row.last is not None
     assert (row.last.words, row.last.duration_ms, row.members) == ("last member gone", None, 0)
     assert group_cells(row, now_ms=T0 + 60_000)[3].plain.startswith("last member gone, ")
+
+
+def test_timeline_names_every_generation() -> None:
+    """A worker that fails before its first heartbeat comes and goes at once, which makes two."""
+    fails = Event(type=EventType.LEAVE, group_id="g", member_id="b", failure="exit code 127")
+    picture = Picture()
+    picture.apply(topic_rows(*written(*arrivals("a"), (5_000, fails))), now_ms=T0)
+    group = group_detail(picture, "g", RULE, now_ms=T0)
+    assert group is not None
+    assert [line["text"] for line in group.timeline if line["kind"] != "expired"] == [
+        "b: member expired, 1 member there, generations 2 and 3",
+        "a: member arrived, 1 member there, generation 1",
+    ]
 
 
 def test_presence_groups_are_in_no_figure_of_rebalances() -> None:

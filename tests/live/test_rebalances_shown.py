@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.machine import GroupMachine
-from heartwheel.coordinator.model import Group
-from heartwheel.live.picture import Picture
-from heartwheel.live.rebalances import LONGEST_MAX, SLOTS, list_rebalances
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.rules.machine import GroupMachine
+from heartwheel.engine.rules.model import Group
+from heartwheel.readers.live.picture import Picture
+from heartwheel.readers.live.rebalances import LONGEST_MAX, SLOTS, list_rebalances
 from heartwheel.wire.events import Event, EventType, Protocol
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow, Verdict, row_of, topic_of
 from support.output_rows import T0, begun, joined, topic_rows
@@ -59,6 +60,18 @@ def test_rebalance_that_is_not_over_comes_first() -> None:
     lengths = [row.duration_ms for row in page.groups[0].longest]
     assert lengths == [None, 1_006, 1_005, 1_004, 1_003]
     assert page.groups[0].longest[0].ended_ms is None
+
+
+@pytest.mark.parametrize(("before", "made"), [(3, 4), (0, 1), (-1, -1)])
+def test_number_is_that_of_the_generation_that_it_makes(before: int, made: int) -> None:
+    """While it runs as well as later: its first row has the generation that it ends."""
+    first, last = rebalance("shop", T0, 1_000)
+    first = msgspec.structs.replace(first, generation_id=before)
+    open_ = list_rebalances(pictured(first)).groups[0].longest
+    assert [(row.ended_ms, row.generation_id) for row in open_] == [(None, made)]
+    if made > 0:
+        done = list_rebalances(pictured(first, msgspec.structs.replace(last, generation_id=made)))
+        assert [row.generation_id for row in done.groups[0].longest] == [made]
 
 
 def joining(client: str, member_id: str = "", *, assigned: str | None = None) -> Event:

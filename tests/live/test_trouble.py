@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from heartwheel.live.groups import GroupFilter, list_groups
-from heartwheel.live.now import View, now_of
-from heartwheel.live.picture import Picture
-from heartwheel.live.storms import StormRule
-from heartwheel.live.trouble import WINDOW_MS, GroupsInTrouble, groups_in_trouble
-from heartwheel.top.cells import group_cells
+from heartwheel.readers.live.groups import GroupFilter, list_groups
+from heartwheel.readers.live.now import View, now_of
+from heartwheel.readers.live.picture import Picture
+from heartwheel.readers.live.storms import StormRule
+from heartwheel.readers.live.trouble import WINDOW_MS, GroupsInTrouble, groups_in_trouble
+from heartwheel.readers.top.cells import group_cells
 from support.output_rows import T0, begun, emptied, expired, job, joined, status, topic_rows
 
 RULE = StormRule(3, 60_000)

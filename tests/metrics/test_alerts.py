@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from heartwheel.canary.judge import CanaryOutcome
-from heartwheel.metrics.catalogue import CATALOGUE, Kind
+from heartwheel.readers.canary.judge import CanaryOutcome
+from heartwheel.readers.metrics.catalogue import CATALOGUE, MetricKind
 
 ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"
@@ -37,7 +37,7 @@ LABELS = {
     metric.name + suffix: {*metric.labels, *labels}
     for metric in CATALOGUE
     for suffix, labels in (
-        [("_bucket", ("le",)), ("_sum", ()), ("_count", ())] if metric.kind is Kind.HISTOGRAM else [("", ())]
+        [("_bucket", ("le",)), ("_sum", ()), ("_count", ())] if metric.kind is MetricKind.HISTOGRAM else [("", ())]
     )
 }
 """The labels of everything that a query can name."""

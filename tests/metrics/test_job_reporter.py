@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from heartwheel.errors import HeartwheelError
+from heartwheel.base.errors import HeartwheelError
+from heartwheel.engine.runtime.driver.job_tally import JobTally
+from heartwheel.engine.runtime.driver.progress import Progress
+from heartwheel.engine.runtime.driver.reporter import JobReporter
+from heartwheel.engine.runtime.state.faults import Fault
 from heartwheel.kafka.client import KafkaUnreachableError
 from heartwheel.settings import Settings
-from heartwheel.spark.faults import Fault
-from heartwheel.spark.job_tally import JobTally
-from heartwheel.spark.progress import Progress
-from heartwheel.spark.reporter import JobReporter
 from heartwheel.wire.job import JobRow, Phase
 from support.job import wait_for
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heartwheel.canary.flock import Flock
-from heartwheel.canary.judge import CanaryOutcome, Judged
-from heartwheel.canary.plan import plan_of
-from heartwheel.metrics import Metrics
-from heartwheel.metrics.groups import OTHER, GroupLabels
+from heartwheel.readers.canary.flock import CanaryMembers
+from heartwheel.readers.canary.judge import CanaryOutcome, JudgedOutcome
+from heartwheel.readers.canary.plan import plan_of
+from heartwheel.readers.metrics import Metrics
+from heartwheel.readers.metrics.groups import OTHER, GroupLabels
 from heartwheel.settings import Settings
 from heartwheel.wire.job import BatchFigures, Phase
 from support.output_rows import T0, begun, expired, job, joined, status, topic_rows
@@ -193,14 +193,14 @@ def test_kafka_is_up_or_down_or_not_asked_yet() -> None:
 def test_outcomes_of_the_canary_are_counted() -> None:
     """Every outcome counts once; only silences that ended in an expiration have a lateness."""
     of = metrics()
-    flock = Flock(plan_of(Settings()), member_id="c", missed_after_ms=1, objective_ms=1)
+    flock = CanaryMembers(plan_of(Settings()), member_id="c", missed_after_ms=1, objective_ms=1)
     of.canary.watch(lambda: flock.figures(enabled=True))
     for judged in (
-        Judged(CanaryOutcome.IN_TIME, T0, 900),
-        Judged(CanaryOutcome.LATE, T0, 9_000),
-        Judged(CanaryOutcome.MISSED, T0),
-        Judged(CanaryOutcome.FALSE, T0, -4_000, "alive"),
-        Judged(CanaryOutcome.VOID, T0, None, "Kafka did not answer"),
+        JudgedOutcome(CanaryOutcome.IN_TIME, T0, 900),
+        JudgedOutcome(CanaryOutcome.LATE, T0, 9_000),
+        JudgedOutcome(CanaryOutcome.MISSED, T0),
+        JudgedOutcome(CanaryOutcome.FALSE, T0, -4_000, "alive"),
+        JudgedOutcome(CanaryOutcome.VOID, T0, None, "Kafka did not answer"),
     ):
         of.canary.on_judged(flock.plan.probes[0], judged)
     assert series(of, "heartwheel_canary_probes_total", "outcome") == dict.fromkeys(CanaryOutcome, 1)

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
-from heartwheel.canary.flock import Flock
-from heartwheel.canary.plan import plan_of
-from heartwheel.live.trouble import GroupsInTrouble, Trouble, TroubledGroup, TroubleKind
-from heartwheel.metrics import Metrics, catalogue
-from heartwheel.metrics.catalogue import CATALOGUE, Kind, Metric
-from heartwheel.metrics.reference import page_with_reference
+from heartwheel.readers.canary.flock import CanaryMembers
+from heartwheel.readers.canary.plan import plan_of
+from heartwheel.readers.live.trouble import GroupsInTrouble, Trouble, TroubledGroup, TroubleKind
+from heartwheel.readers.metrics import Metrics, catalogue
+from heartwheel.readers.metrics.catalogue import CATALOGUE, Metric, MetricKind
+from heartwheel.readers.metrics.reference import page_with_reference
 from heartwheel.settings import Settings
 from heartwheel.wire.job import SilentPartition
 from support.output_rows import begun, expired, job, joined, status, topic_rows
@@ -33,7 +33,7 @@ def full() -> Metrics:
     row = job(ticker=msgspec.structs.replace(ticker, silent_count=1, silent=(silent,), skew_ms=2))
     of.apply(topic_rows(expired("orders", "a"), begun("orders"), joined("orders", "a"), status(), row))
     of.link(True)
-    flock = Flock(plan_of(settings), member_id="c", missed_after_ms=1, objective_ms=1)
+    flock = CanaryMembers(plan_of(settings), member_id="c", missed_after_ms=1, objective_ms=1)
     of.canary.watch(lambda: flock.figures(enabled=True))
     of.watch_groups(lambda: _troubled(known=True))
     return of
@@ -78,17 +78,17 @@ def test_no_metric_is_left_out_of_its_section() -> None:
 @pytest.mark.parametrize("metric", CATALOGUE, ids=lambda metric: metric.name)
 def test_names_and_samples_follow_the_practice_of_prometheus(metric: Metric) -> None:
     """Counters end in _total, times are seconds and sizes bytes, and the sample line is one of this metric."""
-    assert (metric.kind is Kind.COUNTER) == metric.name.endswith("_total")
+    assert (metric.kind is MetricKind.COUNTER) == metric.name.endswith("_total")
     assert not re.search(r"_(ms|minutes|kb|mb|count|sum|bucket)(_|$)", metric.name)
     assert metric.help.endswith((".", ";"))
     (sample,) = [each for family in parsed(metric.sample + "\n") for each in family.samples]
-    suffix, labels = ("_bucket", {"le"}) if metric.kind is Kind.HISTOGRAM else ("", set())
+    suffix, labels = ("_bucket", {"le"}) if metric.kind is MetricKind.HISTOGRAM else ("", set())
     assert sample.name == metric.name + suffix
     assert set(sample.labels) == {*metric.labels, *labels}
 
 
 def test_the_page_is_up_to_date() -> None:
-    """docs/metrics.md has the reference that the catalogue makes: python -m heartwheel.metrics.reference."""
+    """docs/metrics.md has the reference that the catalogue makes: python -m heartwheel.readers.metrics.reference."""
     page = PAGE.read_text(encoding="utf-8")
     assert page == page_with_reference(page)
     assert [metric.name for metric in CATALOGUE if f"| `{metric.name}` |" not in page] == []

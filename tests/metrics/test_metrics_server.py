@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 import pytest
 from prometheus_client import CollectorRegistry
 
-from heartwheel.errors import HeartwheelError
-from heartwheel.metrics import Metrics, MetricsServer
-from heartwheel.metrics.job_metrics import job_metrics
-from heartwheel.metrics.memory import MemoryCollector
-from heartwheel.metrics.server import LIMITS
+from heartwheel.base.errors import HeartwheelError
+from heartwheel.readers.metrics import Metrics, MetricsServer
+from heartwheel.readers.metrics.job_metrics import job_metrics
+from heartwheel.readers.metrics.memory import MemoryCollector
+from heartwheel.readers.metrics.server import LIMITS
 from heartwheel.settings import Settings
 
 PARTS = ("driver", "jvm", "workers")

@@ -56,13 +56,46 @@ _BODIES: Final = "tests/http_server/test_bodies.py"
 _INCARNATIONS: Final = "tests/coordinator/test_incarnations.py"
 _LATE_RECORDS: Final = "tests/audit/test_late_records.py"
 _HISTORY: Final = "tests/simulation/test_chosen_histories.py::test_chosen_history"
+_TRACK: Final = "tests/simulation/test_track_record.py::test_bug_of_the_track_record_is_found_again"
 
 
 MUTANTS: Final = (
+    Mutant(
+        "a group is renewed by an outage before what comes before it has been read",
+        f"{_ENGINE}/engine/shard/pending_renewals.py",
+        '        ready &= self._groups["owed"][seen] == 0\n',
+        "        ready[:] = True\n",
+        "P1",
+        f"{_TRACK}[a renewal that is owed]",
+    ),
+    Mutant(
+        "a stable group's time for syncs runs through an outage",
+        f"{_ENGINE}/engine/shard/renewal.py",
+        '    busy[:-1] |= touched[:-1] & (groups["state"] == _STABLE) & (group_timer != NEVER)\n',
+        "",
+        "P1",
+        f"{_TRACK}[syncs of a stable group]",
+    ),
+    Mutant(
+        "two rebalances of one millisecond with a load between them have one id",
+        f"{_ENGINE}/wire/verdicts.py",
+        "    if verdict.loads and verdict.expiry_reason is None:\n",
+        "    if False:\n",
+        "P3",
+        f"{_TRACK}[two loads in one millisecond]",
+    ),
+    Mutant(
+        "the audit runs timers between two outages that one tick proves",
+        f"{_ENGINE}/proof/audit/timeline.py",
+        "            self._place_outages(outages)\n",
+        "            for outage in outages:\n                self._place_outages([outage])\n",
+        "P1",
+        f"{_TRACK}[two outages by one tick]",
+    ),
     # -- records without append times
     Mutant(
         "the time of a producer is believed",
-        f"{_ENGINE}/spark/query.py",
+        f"{_ENGINE}/engine/runtime/driver/query.py",
         'F.col("timestampType") == LOG_APPEND_TIME',
         'F.col("timestampType") >= 0',
         "P1",
@@ -70,7 +103,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "records of unknown times are no outage",
-        f"{_ENGINE}/log_time/reading.py",
+        f"{_ENGINE}/engine/time/reading.py",
         "(steps > self._outage_min_ms) | (behind_untimed & (steps > 0))",
         "steps > self._outage_min_ms",
         "P1",
@@ -78,7 +111,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "records of unknown times are an outage before the gap in front of them is decided",
-        f"{_ENGINE}/log_time/log_time.py",
+        f"{_ENGINE}/engine/time/log_time.py",
         "            if not proven or after.gaps:\n",
         "            if not proven or (after.gaps and not gap.untimed):\n",
         "P3",
@@ -86,7 +119,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a partition begins before its first append time",
-        f"{_ENGINE}/shard/shard.py",
+        f"{_ENGINE}/engine/shard/shard.py",
         "if int(pack.append_ms[0]) != UNKNOWN_MS:",
         "if len(pack.append_ms):",
         "P1",
@@ -94,7 +127,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a topic that was made again is read on",
-        f"{_ENGINE}/spark/topic_guard.py",
+        f"{_ENGINE}/engine/runtime/driver/topic_guard.py",
         'if not self._known or state.id in {"", self._known}:',
         "if not self._known or state.id:",
         "P5",
@@ -160,7 +193,7 @@ MUTANTS: Final = (
     # -- time from the log
     Mutant(
         "effective time begins anew with every batch",
-        f"{_ENGINE}/shard/log.py",
+        f"{_ENGINE}/engine/shard/log.py",
         "    return pack._replace(append_ms=np.maximum(pack.append_ms, floor_ms))\n",
         "    return pack\n",
         "P3",
@@ -168,7 +201,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a group does not wait for the partition that its id names",
-        f"{_ENGINE}/shard/group_times.py",
+        f"{_ENGINE}/engine/shard/group_times.py",
         "            times = np.minimum(times, decided[home])\n",
         "            pass\n",
         "P1",
@@ -176,7 +209,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a group does not wait for another partition that it was seen in",
-        f"{_ENGINE}/shard/group_times.py",
+        f"{_ENGINE}/engine/shard/group_times.py",
         "if first[row] < 0 else min(times[row], decided[found].min())\n",
         "if first[row] < 0 else times[row]\n",
         "P1",
@@ -184,39 +217,39 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a group that begins anew within a batch is where it was before it was forgotten",
-        f"{_ENGINE}/shard/group_runner.py",
-        "                    heard.clear()  # it begins anew\n",
+        f"{_ENGINE}/engine/shard/group_runner.py",
+        "                    sources.clear()  # the group starts again\n",
         "                    pass\n",
         "P3",
         f"{_SHARD_TIME}::test_p3_a_group_that_begins_anew_in_one_batch_was_seen_nowhere_before[False]",
     ),
     Mutant(
         "a record that waits behind an outage says that its group was there before",
-        f"{_ENGINE}/shard/owed_renewals.py",
-        "        return seen[ready & heard]\n",
+        f"{_ENGINE}/engine/shard/pending_renewals.py",
+        "        return seen[ready & had_records]\n",
         "        return seen[ready]\n",
         "P3",
         f"{_SHARD_TIME}::test_p3_a_group_seen_in_a_partition_only_after_its_outage_is_not_renewed[True]",
     ),
     Mutant(
         "what waits of a group that is forgotten still waits for the renewals that it was owed",
-        f"{_ENGINE}/shard/shard.py",
-        "if self._owed.carry_over(waiting, route) or forgotten:",
-        "if self._owed.carry_over(waiting, route):",
+        f"{_ENGINE}/engine/shard/shard.py",
+        "if self._pending.carry_over(waiting, route) or forgotten:",
+        "if self._pending.carry_over(waiting, route):",
         "P3",
         f"{_SHARD_TIME}::test_p3_outages_renew_the_same_sessions_of_groups_in_two_partitions_however_they_are_read",
     ),
     Mutant(
         "a timer that is armed anew leaves those filed that were armed while the group was of another kind",
-        f"{_ENGINE}/coordinator/timers.py",
-        "        if self._filed_by != self._order():\n            # Else",
-        "        if False:\n            # Else",
+        f"{_ENGINE}/engine/rules/timers.py",
+        "        if self._filed_by != self._order():\n            # Otherwise",
+        "        if False:\n            # Otherwise",
         "P4",
         f"{_SHARD_TIES}::test_p4_sessions_that_end_together_end_alike_in_a_group_that_was_of_another_kind_for_a_moment[1]",
     ),
     Mutant(
         "a record is applied before what the partition of the group's id may still hold at its time",
-        f"{_ENGINE}/shard/group_times.py",
+        f"{_ENGINE}/engine/shard/group_times.py",
         "decided[home] - (home < mine))",
         "decided[home])",
         "P3",
@@ -224,7 +257,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a record is applied before what another lower partition may still hold at its time",
-        f"{_ENGINE}/shard/group_times.py",
+        f"{_ENGINE}/engine/shard/group_times.py",
         "decided[other] - (other < own[entry]))",
         "decided[other])",
         "P3",
@@ -232,7 +265,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a batch that is done again after a growth knows only the new count of partitions",
-        f"{_ENGINE}/log_time/log_time.py",
+        f"{_ENGINE}/engine/time/log_time.py",
         "*(each for each in counts if each > self.count)",
         "*()",
         "P3",
@@ -240,7 +273,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a batch that is done again knows of a growth that it did not know of",
-        f"{_ENGINE}/spark/job_config.py",
+        f"{_ENGINE}/engine/runtime/driver/job_config.py",
         "if batch is None or first <= batch",
         "if True",
         "P3",
@@ -248,7 +281,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "after a growth the partition that was read furthest says when nobody moves any more",
-        f"{_ENGINE}/log_time/log_time.py",
+        f"{_ENGINE}/engine/time/log_time.py",
         "self.watermarks().min() > self.grown_ms",
         "newest_ms > self.grown_ms",
         "P3",
@@ -256,7 +289,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a gap as long as the least outage is one",
-        f"{_ENGINE}/log_time/outage.py",
+        f"{_ENGINE}/engine/time/outage.py",
         "gap.after_ms - gap.before_ms > outage_min_ms",
         "gap.after_ms - gap.before_ms >= outage_min_ms",
         "P2",
@@ -264,7 +297,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "records that wait for their time are lost",
-        f"{_ENGINE}/shard/shard.py",
+        f"{_ENGINE}/engine/shard/shard.py",
         "        self._waiting = self._step(packs, decided, batch)\n",
         "        self._step(packs, decided, batch)\n        self._waiting = []\n",
         "P1",
@@ -272,7 +305,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "timers fire by the time of the furthest partition",
-        f"{_ENGINE}/shard/shard.py",
+        f"{_ENGINE}/engine/shard/shard.py",
         "        self._runner.fire(int(reached.max(initial=0)), self._times(reached), batch)\n",
         "        self._runner.fire(int(reached.max()), np.full(self._groups.rows, reached.max()), batch)\n",
         "P1",
@@ -280,7 +313,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a gap that may be an outage is decided at once",
-        f"{_ENGINE}/log_time/log_time.py",
+        f"{_ENGINE}/engine/time/log_time.py",
         "        return self.gaps[0].before_ms if self.gaps else self.watermark_ms\n",
         "        return self.watermark_ms\n",
         "P1",
@@ -288,7 +321,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "of several gaps that wait for a tick the last alone is kept",
-        f"{_ENGINE}/log_time/log_time.py",
+        f"{_ENGINE}/engine/time/log_time.py",
         "                after.gaps.append(gap)  # outages",
         "                after.gaps = [gap]  # outages",
         "P1",
@@ -296,7 +329,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "gaps before the first tick of a batch are no outages",
-        f"{_ENGINE}/log_time/log_time.py",
+        f"{_ENGINE}/engine/time/log_time.py",
         "known = _with_earlier(ticks, before.ticks)",
         "known = ticks",
         "P1",
@@ -304,7 +337,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a gap stays open for as long as no tick comes",
-        f"{_ENGINE}/log_time/log_time.py",
+        f"{_ENGINE}/engine/time/log_time.py",
         "(not gap.ticks_before or not is_in_time(gap, after.watermark_ms))",
         "not gap.ticks_before",
         "P2",
@@ -312,7 +345,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a tick after a gap may come as late as it likes",
-        f"{_ENGINE}/log_time/log_time.py",
+        f"{_ENGINE}/engine/time/log_time.py",
         "[tick for tick in reading.first_ticks if is_in_time(gap, tick.at_ms)]",
         "reading.first_ticks",
         "P2",
@@ -320,7 +353,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a restart renews sessions",
-        f"{_ENGINE}/log_time/outage.py",
+        f"{_ENGINE}/engine/time/outage.py",
         "((alive[after.run], after) for after in gap.ticks_after if after.run in alive)",
         "((before, after) for before in alive.values() for after in gap.ticks_after)",
         "P5",
@@ -328,7 +361,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "only the first tick after a gap tells what it was",
-        f"{_ENGINE}/log_time/outage.py",
+        f"{_ENGINE}/engine/time/outage.py",
         "for after in gap.ticks_after if",
         "for after in gap.ticks_after[:1] if",
         "P1",
@@ -336,7 +369,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "only the last tick before a gap tells who was alive",
-        f"{_ENGINE}/log_time/outage.py",
+        f"{_ENGINE}/engine/time/outage.py",
         "        for tick in gap.ticks_before\n",
         "        for tick in gap.ticks_before[-1:]\n",
         "P1",
@@ -344,7 +377,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "an outage is told before a gap in front of it is decided",
-        f"{_ENGINE}/log_time/log_time.py",
+        f"{_ENGINE}/engine/time/log_time.py",
         "            if not proven or after.gaps:\n",
         "            if not proven:\n",
         "P1",
@@ -352,7 +385,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a line that can be read in two ways is taken for the first of them",
-        f"{_ENGINE}/explain/texts.py",
+        f"{_ENGINE}/sources/explain/texts.py",
         "len(readings) > 1 or match.is_ambiguous or",
         "len(readings) > 9 or",
         "P1",
@@ -360,7 +393,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "what a client has written behind a line break counts as a line of the broker",
-        f"{_ENGINE}/explain/scan.py",
+        f"{_ENGINE}/sources/explain/scan.py",
         "reader.clients_text(number, block, at) if reader.unended else 0",
         "0",
         "P1",
@@ -368,7 +401,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a logger at the end is cut off behind the signs that it begins with",
-        f"{_ENGINE}/explain/layouts.py",
+        f"{_ENGINE}/sources/explain/layouts.py",
         "if at > 0 and message[at - 1] not in _LEADS:",
         "if at > 0:",
         "P1",
@@ -376,7 +409,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a second reading is looked for by a letter that may be left out",
-        f"{_ENGINE}/explain/text_template.py",
+        f"{_ENGINE}/sources/explain/text_template.py",
         ")*(?![?*+{])",
         ")*",
         "P1",
@@ -384,7 +417,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "the JSON of a request ends where an id names a logger",
-        f"{_ENGINE}/tap/request_log.py",
+        f"{_ENGINE}/sources/tap/request_log.py",
         "needle=NEEDLE, is_json=True, is_head=is_head)",
         "needle=NEEDLE)",
         "P1",
@@ -392,7 +425,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "what was left out of a shared stream is no gap",
-        f"{_ENGINE}/tap/shared_stream.py",
+        f"{_ENGINE}/sources/tap/shared_stream.py",
         "self._waits, self._is_broken, self._missed = [], False, True",
         "self._waits, self._is_broken, self._missed = [], False, False",
         "P1",
@@ -400,7 +433,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "what follows another logger's line waits for one request of the tap alone",
-        f"{_ENGINE}/tap/shared_stream.py",
+        f"{_ENGINE}/sources/tap/shared_stream.py",
         "self._release(len(self._waits) - 2)",
         "self._release(len(self._waits) - 1)",
         "P1",
@@ -408,7 +441,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "an id that looks like a request is one, in a message of another logger",
-        f"{_ENGINE}/tap/request_log.py",
+        f"{_ENGINE}/sources/tap/request_log.py",
         "is_json=True, is_head=is_head)",
         "is_json=True)",
         "P1",
@@ -416,7 +449,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a ticker that had died before a gap counts as alive",
-        f"{_ENGINE}/log_time/outage.py",
+        f"{_ENGINE}/engine/time/outage.py",
         "        if 2 * (gap.last_append_ms - tick.append_ms) <= outage_min_ms\n        and is",
         "        if is",
         "P5",
@@ -424,7 +457,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a ticker counts as dead as soon as somebody else has written",
-        f"{_ENGINE}/log_time/outage.py",
+        f"{_ENGINE}/engine/time/outage.py",
         "2 * (gap.last_append_ms - tick.append_ms) <= outage_min_ms",
         "gap.last_append_ms - tick.append_ms <= 2",
         "P1",
@@ -432,7 +465,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "ticks of anybody are evidence",
-        f"{_ENGINE}/log_time/reading.py",
+        f"{_ENGINE}/engine/time/reading.py",
         "            if tick.run in self._runs\n",
         "            if tick.run\n",
         "P5",
@@ -440,7 +473,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "what had ended before an outage is renewed too",
-        f"{_ENGINE}/coordinator/machine.py",
+        f"{_ENGINE}/engine/rules/machine.py",
         "        self.advance(before_ms)\n",
         "",
         "P2",
@@ -448,7 +481,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a renewal shortens what another has put off further",
-        f"{_ENGINE}/coordinator/context.py",
+        f"{_ENGINE}/engine/rules/context.py",
         "if member.deadline_ms < now_ms + member.timer_ms]",
         "if member.deadline_ms != NEVER]",
         "P1",
@@ -456,7 +489,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "the end of an outage is not kept for the groups that it renewed",
-        f"{_ENGINE}/shard/group_runner.py",
+        f"{_ENGINE}/engine/shard/group_runner.py",
         '        self._groups["renewed_ms"][rows] = np.maximum(self._groups["renewed_ms"][rows], outage.after_ms)\n',
         "",
         "P3",
@@ -464,15 +497,15 @@ MUTANTS: Final = (
     ),
     Mutant(
         "an expiry by the rules does not say which outage put it off",
-        f"{_ENGINE}/coordinator/context.py",
-        '            fields["renewed_ms"] = put_off_by(self.renewed_ms, member, self.now_ms)\n',
+        f"{_ENGINE}/engine/rules/context.py",
+        '            fields["renewed_ms"] = postponed_by(self.renewed_ms, member, self.now_ms)\n',
         "            pass\n",
         "P3",
         f"{_RENEWAL}::test_an_expiry_by_the_rules_says_which_outage_put_it_off",
     ),
     Mutant(
         "a session that began at the end of an outage by a heartbeat counts as put off",
-        f"{_ENGINE}/coordinator/model.py",
+        f"{_ENGINE}/engine/rules/model.py",
         "if member.last_seen_ms < now_ms - member.timer_ms == renewed_ms else",
         "if member.last_seen_ms <= now_ms - member.timer_ms == renewed_ms else",
         "P3",
@@ -480,7 +513,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "any outage of a group has put an expiry off",
-        f"{_ENGINE}/coordinator/model.py",
+        f"{_ENGINE}/engine/rules/model.py",
         "if member.last_seen_ms < now_ms - member.timer_ms == renewed_ms else",
         "if member.last_seen_ms < now_ms - member.timer_ms else",
         "P3",
@@ -488,7 +521,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a silent group does not wait for the taps of other brokers",
-        f"{_ENGINE}/shard/group_times.py",
+        f"{_ENGINE}/engine/shard/group_times.py",
         "        fed = np.flatnonzero(first < 0) if len(time.feeds) > 1 else ()\n",
         "        fed = ()\n",
         "P1",
@@ -496,7 +529,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a tap that is restarted forgets how long joins may wait",
-        f"{_ENGINE}/tap/tap.py",
+        f"{_ENGINE}/sources/tap/tap.py",
         "                rebalance_ms=self._holds.rebalance_ms,\n",
         "",
         "P1",
@@ -504,7 +537,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a join that was refused tells how long those of the group may wait",
-        f"{_ENGINE}/tap/holds.py",
+        f"{_ENGINE}/sources/tap/holds.py",
         "        if code_of(answered) in FROM_MEMBERS:\n",
         "        if error:\n",
         "P2",
@@ -512,7 +545,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a mark waits for groups without members, too",
-        f"{_ENGINE}/tap/holds.py",
+        f"{_ENGINE}/sources/tap/holds.py",
         "for group_id in ranked[count:] if group_id in self.rebalance_ms]",
         "for group_id in ranked[count:]]",
         "P2",
@@ -520,7 +553,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "explain takes the lines of a client that has not logged in for the coordinator's",
-        f"{_ENGINE}/explain/scan.py",
+        f"{_ENGINE}/sources/explain/scan.py",
         "    stranger = next_stranger(block, 0)\n",
         "    stranger = -1\n",
         "P1",
@@ -528,7 +561,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a client that has not logged in writes requests into a shared stream",
-        f"{_ENGINE}/tap/broken_message.py",
+        f"{_ENGINE}/sources/tap/broken_message.py",
         "if quotes_a_stranger(raw):",
         "if not raw:",
         "P1",
@@ -536,7 +569,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a client that has not logged in writes lines of the broker's own log",
-        f"{_ENGINE}/tap/own_log.py",
+        f"{_ENGINE}/sources/tap/own_log.py",
         "if quotes_a_stranger(line.text):",
         "if not line.text:",
         "P2",
@@ -544,7 +577,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a member that was accepted after its expiry is expired by a forged line",
-        f"{_ENGINE}/tap/own_log.py",
+        f"{_ENGINE}/sources/tap/own_log.py",
         "self._accepted.get(key, -1) > fact.time_ms",
         "self._accepted.get(key, -1) < -1",
         "P1",
@@ -552,7 +585,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a broker that is back before a gap is over was not restarted",
-        f"{_ENGINE}/tap/gaps.py",
+        f"{_ENGINE}/sources/tap/gaps.py",
         "if pause is None and silent_ms > PAUSE_MS and",
         "if pause is None and silent_ms > GAP_MS and",
         "P1",
@@ -560,7 +593,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a restarted coordinator that still loads a group expires its members",
-        f"{_ENGINE}/tap/gaps.py",
+        f"{_ENGINE}/sources/tap/gaps.py",
         "            pause.loading_ms = max(pause.loading_ms, arrived_ms)\n",
         "            pass\n",
         "P1",
@@ -568,7 +601,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a broker that starts slowly has loaded its groups when its controller is there",
-        f"{_ENGINE}/tap/gaps.py",
+        f"{_ENGINE}/sources/tap/gaps.py",
         "longest_ms if pause.served_ms < 0 else min(max(pause.served_ms, loading_ms)",
         "min(max(pause.from_ms, loading_ms)",
         "P1",
@@ -576,7 +609,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a broker that does not coordinate its groups yet has loaded them",
-        f"{_ENGINE}/tap/gaps.py",
+        f"{_ENGINE}/sources/tap/gaps.py",
         " or (elsewhere and pause.answered_ms < 0)",
         "",
         "P1",
@@ -584,15 +617,15 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a load that is told after its restart is certain counts when all sessions begin anew",
-        f"{_ENGINE}/tap/tap.py",
-        "            self._write(self._told_until(gap.since_ms))",
+        f"{_ENGINE}/sources/tap/tap.py",
+        "            self._write(self._own_log_events(gap.since_ms))",
         "            pass",
         "P3",
         "tests/tap/test_tap.py::test_load_after_a_restart_counts_when_it_was",
     ),
     Mutant(
         "a join that was let in after a load is forgotten with it",
-        f"{_ENGINE}/tap/tap.py",
+        f"{_ENGINE}/sources/tap/tap.py",
         "            self._phases.note_load(fact.group_id, fact.time_ms)\n",
         "            pass\n",
         "P1",
@@ -600,7 +633,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a connection that has outlived a pause says nothing",
-        f"{_ENGINE}/tap/gaps.py",
+        f"{_ENGINE}/sources/tap/gaps.py",
         "outlived = not self._known.keys().isdisjoint(used)",
         "outlived = False",
         "P2",
@@ -608,15 +641,15 @@ MUTANTS: Final = (
     ),
     Mutant(
         "what a broker's tap has missed renews the sessions of groups that another broker has loaded meanwhile",
-        f"{_ENGINE}/shard/group_runner.py",
-        "    loaded.machine.go_back_to_load(at_ms)\n",
+        f"{_ENGINE}/engine/shard/group_runner.py",
+        "    loaded.machine.rewind_to_load(at_ms)\n",
         "",
         "P2",
         "tests/shard/test_feeds.py::test_new_coordinator_ends_the_sessions_that_it_gave",
     ),
     Mutant(
         "members of a broker that is gone for good run out before another one loads their group",
-        f"{_ENGINE}/shard/group_runner.py",
+        f"{_ENGINE}/engine/shard/group_runner.py",
         "        if known_ms < at_ms:\n",
         "        if False:\n",
         "P1",
@@ -624,7 +657,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a broker that lets a group go stops the timers that another one has started",
-        f"{_ENGINE}/shard/group_runner.py",
+        f"{_ENGINE}/engine/shard/group_runner.py",
         "        return goes_on\n",
         "        return True\n",
         "P2",
@@ -632,7 +665,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a feed that is new is not waited for",
-        f"{_ENGINE}/log_time/log_time.py",
+        f"{_ENGINE}/engine/time/log_time.py",
         "written_ms=part.watermark_ms if part else UNKNOWN_MS",
         "written_ms=UNKNOWN_MS",
         "P1",
@@ -640,7 +673,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a group that a mark holds back goes on",
-        f"{_ENGINE}/shard/group_times.py",
+        f"{_ENGINE}/engine/shard/group_times.py",
         "            times[row] = min(times[row], held)\n",
         "            pass\n",
         "P1",
@@ -648,7 +681,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a feed that is gone is waited for",
-        f"{_ENGINE}/shard/fed_sources.py",
+        f"{_ENGINE}/engine/shard/fed_sources.py",
         "part.watermark_ms - feed.written_ms > FEED_GONE_MS",
         "part.watermark_ms < feed.written_ms",
         "P5",
@@ -656,7 +689,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "the offsets of a feed's records that wait count from the first",
-        f"{_ENGINE}/pack.py",
+        f"{_ENGINE}/engine/shard/pack.py",
         "int(pack.offset.min())",
         "int(pack.offset[0])",
         "P4",
@@ -664,7 +697,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "what a feed passes on counts in the order of its passing on",
-        f"{_ENGINE}/shard/shard.py",
+        f"{_ENGINE}/engine/shard/shard.py",
         "        packs = _ascending(packs)\n",
         "",
         "P4",
@@ -672,7 +705,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a group of a feed is not waited for in the partition that it goes to as the topic grows",
-        f"{_ENGINE}/shard/group_times.py",
+        f"{_ENGINE}/engine/shard/group_times.py",
         "        return awaited(sources, self._homes(row, time) if sources[0] < 0 else (), time)",
         "        return awaited(sources, (), time)",
         "P1",
@@ -680,7 +713,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a group of a feed is not waited for in the partition that it was in before the topic grew",
-        f"{_ENGINE}/shard/group_times.py",
+        f"{_ENGINE}/engine/shard/group_times.py",
         "        return sorted({id_hash % count for count in (time.count, *time.former)})",
         "        return [id_hash % time.count]",
         "P1",
@@ -688,7 +721,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "records of a feed are applied before what its marks in another partition have come to",
-        f"{_ENGINE}/shard/group_times.py",
+        f"{_ENGINE}/engine/shard/group_times.py",
         '        several = known[(self._groups["elsewhere"][rows] != 0) | self._may_be_moving(rows, time)]',
         '        several = known[self._groups["elsewhere"][rows] != 0]',
         "P1",
@@ -696,7 +729,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a feed that never writes to a new partition holds its groups for ever",
-        f"{_ENGINE}/log_time/log_time.py",
+        f"{_ENGINE}/engine/time/log_time.py",
         "part.watermark_ms <= min(self.grown_ms + MOVED_MS_MAX, newest_ms + FEED_GONE_MS)",
         "part.watermark_ms <= newest_ms + FEED_GONE_MS",
         "P2",
@@ -704,23 +737,23 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a feed that has left a partition holds its groups for ever",
-        f"{_ENGINE}/shard/fed_sources.py",
-        "        if newest_ms - time.feed(source).written_ms <= FEED_GONE_MS or not is_gone(source, time)",
+        f"{_ENGINE}/engine/shard/fed_sources.py",
+        "        if newest_ms - time.feed(source).written_ms <= FEED_GONE_MS or not is_closed(source, time)",
         "        if True",
         "P2",
         f"{_GROWING}::test_p2_a_feed_that_has_left_a_partition_is_not_waited_for_there",
     ),
     Mutant(
         "a feed is gone for a group as soon as one of its partitions has been read so far",
-        f"{_ENGINE}/shard/fed_sources.py",
-        "    return [] if all(is_gone(source, time) for source in met) else met",
-        "    return [source for source in met if not is_gone(source, time)]",
+        f"{_ENGINE}/engine/shard/fed_sources.py",
+        "    return [] if all(is_closed(source, time) for source in written) else written",
+        "    return [source for source in written if not is_closed(source, time)]",
         "P5",
         f"{_GROWING}::test_p5_a_dead_feed_is_waited_for_in_both_partitions_or_in_neither",
     ),
     Mutant(
         "a group may run on before every feed has come so far in the partition that it goes to",
-        f"{_ENGINE}/shard/group_times.py",
+        f"{_ENGINE}/engine/shard/group_times.py",
         "                reached[row] = known[partitions]",
         "                pass",
         "P1",
@@ -728,7 +761,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a feed that goes on in a new partition is taken for another coordinator's",
-        f"{_ENGINE}/shard/fed_sources.py",
+        f"{_ENGINE}/engine/shard/fed_sources.py",
         "        return self._time.feed(source).feed == self._time.feed(other).feed",
         "        return source == other",
         "P1",
@@ -736,7 +769,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "the audit does not wait for a feed where it is yet to write",
-        f"{_ENGINE}/audit/fed_sources.py",
+        f"{_ENGINE}/proof/audit/fed_sources.py",
         "        if any(self._watermark_ms(place) <= last_ms for place in places - met):\n",
         "        if False:\n",
         "P1",
@@ -744,7 +777,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "the audit does not wait for a feed in the partition that its group has gone from",
-        f"{_ENGINE}/audit/timeline.py",
+        f"{_ENGINE}/proof/audit/timeline.py",
         "        counts = (*self._state.former, self._state.named)\n",
         "        counts = (self._state.named,)\n",
         "P1",
@@ -752,7 +785,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "the audit believes marks of any feed",
-        f"{_ENGINE}/audit/audit.py",
+        f"{_ENGINE}/proof/audit/audit.py",
         "            if mark.feed in self.config.feeds:\n",
         "            if mark.feed:\n",
         "P1",
@@ -760,15 +793,15 @@ MUTANTS: Final = (
     ),
     Mutant(
         "an expiry by member epochs does not say which outage put it off",
-        f"{_ENGINE}/coordinator/consumer_leave.py",
-        "        renewed_ms=ctx.put_off_by(member, name, timer),\n",
+        f"{_ENGINE}/engine/rules/epochs/leave.py",
+        "        renewed_ms=ctx.postponed_by(member, name, timer),\n",
         "",
         "P3",
         f"{_EPOCH_POLLS}::test_an_expiry_of_a_renewed_timer_says_so",
     ),
     Mutant(
         "a static member's second leave counts as a later one",
-        f"{_ENGINE}/coordinator/consumer_leave.py",
+        f"{_ENGINE}/engine/rules/epochs/leave.py",
         "    if member.epoch != LEAVE_STATIC_EPOCH:\n        ctx.remember",
         "    if True:\n        ctx.remember",
         "P1",
@@ -776,7 +809,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a restart of a static member leaves its old id to come back",
-        f"{_ENGINE}/coordinator/consumer_heartbeat.py",
+        f"{_ENGINE}/engine/rules/epochs/heartbeat.py",
         "        group.left.pop(holder.member_id, None)\n",
         "        pass\n",
         "P1",
@@ -784,15 +817,15 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a group that is forgotten and begins again is owed no renewal any more",
-        f"{_ENGINE}/shard/owed_renewals.py",
-        "                self._forgotten[group_id], found = owed, True\n",
+        f"{_ENGINE}/engine/shard/pending_renewals.py",
+        "                self._forgotten[group_id], found = pending, True\n",
         "                found = True\n",
         "P1",
         f"{_SHARD_TIME}::test_p3_a_group_that_is_forgotten_and_begins_again_is_renewed_however_it_is_read",
     ),
     Mutant(
         "a phase that starts anew keeps its old place among timers of one end",
-        f"{_ENGINE}/coordinator/context.py",
+        f"{_ENGINE}/engine/rules/context.py",
         "            group.join_deadline_ms, group.join_armed_ms = now_ms + length_ms, now_ms\n",
         "            group.join_deadline_ms = now_ms + length_ms\n",
         "P4",
@@ -800,7 +833,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "the audit lets a group go on before it has placed all outages that one tick proves",
-        f"{_ENGINE}/audit/timeline.py",
+        f"{_ENGINE}/proof/audit/timeline.py",
         "            if mine:\n                self._run(held)\n",
         "                self._run(held)\n",
         "P3",
@@ -809,7 +842,7 @@ MUTANTS: Final = (
     # -- the brake
     Mutant(
         "as many records as may wait are too many",
-        f"{_ENGINE}/spark/brake.py",
+        f"{_ENGINE}/engine/runtime/driver/brake.py",
         "0 if self._waiting <= self._waiting_max else",
         "0 if self._waiting < self._waiting_max else",
         "P2",
@@ -817,7 +850,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "the brake takes partitions that go on for such that stand still",
-        f"{_ENGINE}/spark/brake.py",
+        f"{_ENGINE}/engine/runtime/driver/brake.py",
         "if after.get(number) == end}",
         "if number in after}",
         "P2",
@@ -825,7 +858,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "reading goes on with the first partition that moves",
-        f"{_ENGINE}/spark/brake.py",
+        f"{_ENGINE}/engine/runtime/driver/brake.py",
         "            if now and all(now",
         "            if now and any(now",
         "P6",
@@ -833,7 +866,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "reading goes on when Kafka does not answer",
-        f"{_ENGINE}/spark/brake.py",
+        f"{_ENGINE}/engine/runtime/driver/brake.py",
         "            if now and all(now.get(number, end) != end for",
         "            if all(now.get(number) != end for",
         "P6",
@@ -841,7 +874,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "reading never stops where every partition goes on",
-        f"{_ENGINE}/spark/brake.py",
+        f"{_ENGINE}/engine/runtime/driver/brake.py",
         "        return bool(self._standing) or self._stuck >= STUCK_BATCHES\n",
         "        return bool(self._standing)\n",
         "P6",
@@ -849,7 +882,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a tick may name partitions that are not there",
-        f"{_ENGINE}/spark/state_function.py",
+        f"{_ENGINE}/engine/heartbeats/advance.py",
         "        partitions_max=max(counts, default=0),\n",
         "",
         "P2",
@@ -866,7 +899,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a new checkpoint does not ask how many partitions its topic has had",
-        f"{_ENGINE}/spark/checkpoint.py",
+        f"{_ENGINE}/engine/runtime/driver/checkpoint.py",
         "            if not known and planned is None:\n",
         "            if False:\n",
         "P1",
@@ -875,7 +908,7 @@ MUTANTS: Final = (
     # -- what survives a crash
     Mutant(
         "verdicts are emitted, and the state before them is kept",
-        f"{_ENGINE}/spark/state_function.py",
+        f"{_ENGINE}/engine/runtime/state/state_function.py",
         "        state.update(row)\n",
         "        state.update(before)\n",
         "P3",
@@ -883,7 +916,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "an id depends on the batch that decided",
-        f"{_ENGINE}/spark/state_function.py",
+        f"{_ENGINE}/engine/heartbeats/advance.py",
         "detected_ms=status.batch_ms) for verdict in part]\n",
         "detected_ms=status.batch_ms) for verdict in part]\n"
         "        for row in rows:\n            row.id += str(status.batch_ms)\n",
@@ -908,7 +941,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "the codec forgets who is pending",
-        f"{_ENGINE}/shard/rules_path.py",
+        f"{_ENGINE}/engine/shard/rules_path.py",
         "isinstance(member, Member) and member.pending else",
         "isinstance(member, Member) and member.pending and False else",
         "P3",
@@ -916,7 +949,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "the codec forgets who is static",
-        f"{_ENGINE}/shard/rules_path.py",
+        f"{_ENGINE}/engine/shard/rules_path.py",
         '    member.member_id = ""\n',
         '    member.member_id = ""\n    member.group_instance_id = None\n',
         "P3",
@@ -924,7 +957,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "the codec forgets when the join phase ends",
-        f"{_ENGINE}/shard/rules_path.py",
+        f"{_ENGINE}/engine/shard/rules_path.py",
         "                group.join_deadline_ms, group.sync_deadline_ms, ",
         "                group.sync_deadline_ms, ",
         "P2",
@@ -932,7 +965,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "the codec mixes up members of groups",
-        f"{_ENGINE}/shard/rules_path.py",
+        f"{_ENGINE}/engine/shard/rules_path.py",
         '        rows = rows[np.argsort(owner[rows], kind="stable")]\n',
         "",
         "P1",
@@ -940,7 +973,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a due timer that the rules did not take is lost",
-        f"{_ENGINE}/shard/group_runner.py",
+        f"{_ENGINE}/engine/shard/group_runner.py",
         "        self._wheel.file(due, deadlines[due])\n",
         "",
         "P2",
@@ -949,7 +982,7 @@ MUTANTS: Final = (
     # -- the two paths
     Mutant(
         "a heartbeat on the fast path does not re-arm",
-        f"{_ENGINE}/shard/shard.py",
+        f"{_ENGINE}/engine/shard/shard.py",
         "self._wheel.file(member_handle(alive.rows), alive.seen_ms + ",
         "(member_handle(alive.rows), alive.seen_ms + ",
         "P1",
@@ -957,7 +990,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "the fast path is taken at a member's very deadline",
-        f"{_ENGINE}/shard/fast_path.py",
+        f"{_ENGINE}/engine/shard/fast_path.py",
         "    due = member_deadline <= limit\n",
         "    due = member_deadline < limit\n",
         "P2",
@@ -965,7 +998,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "the fast path is taken although a timer of the group is due",
-        f"{_ENGINE}/shard/fast_path.py",
+        f"{_ENGINE}/engine/shard/fast_path.py",
         "    route.busy[:-1] |= group_deadline <= newest[:-1]\n",
         "",
         "P3",
@@ -973,7 +1006,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "the fast path overlooks a silence within the batch",
-        f"{_ENGINE}/shard/fast_path.py",
+        f"{_ENGINE}/engine/shard/fast_path.py",
         "    silent[member[late]] = True\n",
         "",
         "P3",
@@ -981,7 +1014,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "which new group has room for a member depends on what a worker knew",
-        f"{_ENGINE}/shard/router.py",
+        f"{_ENGINE}/engine/shard/router.py",
         "if groups > self._groups_max or members > self._members_max:",
         "if groups > self._groups_max:",
         "P3",
@@ -989,7 +1022,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "which group gets the last row depends on what a worker knew",
-        f"{_ENGINE}/shard/router.py",
+        f"{_ENGINE}/engine/shard/router.py",
         "unknown = log.by_first_record(unknown)",
         "unknown = unknown.copy()",
         "P3",
@@ -997,7 +1030,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a request that has no fingerprint is taken for somebody's heartbeat",
-        f"{_ENGINE}/shard/fingerprints.py",
+        f"{_ENGINE}/engine/shard/fingerprints.py",
         "np.flatnonzero(fingerprints != NONE).astype(np.int32)",
         "np.arange(len(fingerprints), dtype=np.int32)",
         "P1",
@@ -1006,7 +1039,7 @@ MUTANTS: Final = (
     # -- the map side
     Mutant(
         "a pack loses the last record of its shard",
-        f"{_ENGINE}/spark/packer.py",
+        f"{_ENGINE}/engine/heartbeats/packer.py",
         "records = slice(*entry_cuts[s : s + 2]), slice(*record_cuts[s : s + 2])\n",
         "records = slice(*entry_cuts[s : s + 2]), slice(record_cuts[s], record_cuts[s + 1] - 1)\n",
         "P1",
@@ -1014,7 +1047,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "values that share a hash are taken for one",
-        f"{_ENGINE}/spark/decoder.py",
+        f"{_ENGINE}/engine/heartbeats/decoder.py",
         "        if not pc.all(same).as_py():",
         "        if False:",
         "P1",
@@ -1022,7 +1055,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "what the table finds by its hash is not compared",
-        f"{_ENGINE}/spark/value_table.py",
+        f"{_ENGINE}/engine/heartbeats/value_table.py",
         "        codes[hits[~same]] = UNKNOWN\n",
         "",
         "P1",
@@ -1030,7 +1063,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "of many values that the table finds only some are compared",
-        f"{_ENGINE}/spark/value_table.py",
+        f"{_ENGINE}/engine/heartbeats/value_table.py",
         "same[here] = pc.equal(held.take(found[here]), asked[here]).to_numpy(zero_copy_only=False)\n",
         "same[here] = pc.equal(held.take(found[here]), asked[here]).to_numpy(zero_copy_only=False) | (start > 0)\n",
         "P1",
@@ -1039,7 +1072,7 @@ MUTANTS: Final = (
     # -- the bounds of frames
     Mutant(
         "records of any length come in polls for short ones",
-        f"{_ENGINE}/spark/query.py",
+        f"{_ENGINE}/engine/runtime/driver/query.py",
         "if config.long_records or not config.counts:",
         "if not config.counts:",
         "P6",
@@ -1047,7 +1080,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumers of many partitions keep as much of a poll each as those of few",
-        f"{_ENGINE}/spark/query.py",
+        f"{_ENGINE}/engine/runtime/driver/query.py",
         "max(POLL_MIN, min(READ_AHEAD_MAX, UNPACKED_MAX // partitions))",
         "READ_AHEAD_MAX",
         "P6",
@@ -1055,7 +1088,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a long key fills frames that nobody measures",
-        f"{_ENGINE}/spark/query.py",
+        f"{_ENGINE}/engine/runtime/driver/query.py",
         'F.greatest(F.length("value"), F.length("key"))',
         'F.length("value")',
         "P6",
@@ -1063,16 +1096,16 @@ MUTANTS: Final = (
     ),
     Mutant(
         "after a long record the next one ends the query again",
-        f"{_ENGINE}/spark/job.py",
-        "replace(self.config, long_records=True)",
-        "replace(self.config, long_records=False)",
+        f"{_ENGINE}/engine/heartbeats/plugin.py",
+        "replace(config, long_records=True)",
+        "replace(config, long_records=False)",
         "P6",
         "tests/spark/test_faults.py::test_records_of_any_length_are_taken_once_one_was_long",
     ),
     # -- heartbeats without bytes
     Mutant(
         "what a worker has packed in the running batch counts as sent",
-        f"{_ENGINE}/spark/repeats.py",
+        f"{_ENGINE}/engine/heartbeats/repeats.py",
         "(batch < self._now)",
         "(batch <= self._now)",
         "P1",
@@ -1080,7 +1113,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "bytes are left out for longer than a shard remembers",
-        f"{_ENGINE}/spark/repeats.py",
+        f"{_ENGINE}/engine/heartbeats/repeats.py",
         "self._now - batch <= REMEMBERED_BATCHES",
         "self._now - batch <= REMEMBERED_BATCHES + 1",
         "P1",
@@ -1088,7 +1121,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "what was sent in another query counts as sent",
-        f"{_ENGINE}/spark/repeats.py",
+        f"{_ENGINE}/engine/heartbeats/repeats.py",
         "            stamps[stamps != ALWAYS_WHOLE] = NEVER_PACKED\n",
         "",
         "P1",
@@ -1096,7 +1129,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "heartbeats at a member epoch come without their bytes",
-        f"{_ENGINE}/spark/decoder.py",
+        f"{_ENGINE}/engine/heartbeats/decoder.py",
         "            stamps[kind == _GROUP_HEARTBEAT] = ALWAYS_WHOLE\n",
         "",
         "P1",
@@ -1104,7 +1137,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a classic member's row says nothing once its group goes by epochs",
-        f"{_ENGINE}/shard/rules_path.py",
+        f"{_ENGINE}/engine/shard/rules_path.py",
         "            member.heartbeat = _heartbeat(loaded, member.fingerprint)\n",
         "            if isinstance(member, Member):\n"
         "                member.heartbeat = _heartbeat(loaded, member.fingerprint)\n",
@@ -1113,7 +1146,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a new query may leave out the bytes of heartbeats at a member epoch",
-        f"{_ENGINE}/spark/repeats.py",
+        f"{_ENGINE}/engine/heartbeats/repeats.py",
         "stamps[stamps != ALWAYS_WHOLE] = NEVER_PACKED",
         "stamps[:] = NEVER_PACKED",
         "P1",
@@ -1121,7 +1154,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "requests that are no heartbeats come without their bytes",
-        f"{_ENGINE}/spark/decoder.py",
+        f"{_ENGINE}/engine/heartbeats/decoder.py",
         " & (self._table.marks[distinct] != 0)",
         "",
         "P1",
@@ -1129,15 +1162,15 @@ MUTANTS: Final = (
     ),
     Mutant(
         "what a row has lost is not kept",
-        f"{_ENGINE}/shard/group_runner.py",
-        "            self._heartbeats.keep_lost(one.said, one.kept_fingerprints())\n",
+        f"{_ENGINE}/engine/shard/group_runner.py",
+        "            self._heartbeats.keep_lost(one.known_heartbeats, one.kept_fingerprints())\n",
         "            pass\n",
         "P1",
         f"{_HEARTBEATS}::test_who_is_gone_comes_back_without_bytes_for_as_long_as_the_shard_remembers",
     ),
     Mutant(
         "a heartbeat that no rule accepts is not kept",
-        f"{_ENGINE}/shard/group_runner.py",
+        f"{_ENGINE}/engine/shard/group_runner.py",
         "        self._keep_unknown(log, route)\n",
         "",
         "P6",
@@ -1145,23 +1178,23 @@ MUTANTS: Final = (
     ),
     Mutant(
         "records wait without their bytes",
-        f"{_ENGINE}/shard/shard.py",
-        "        self._waiting = [self._whole(pack) for pack in self._waiting]\n",
+        f"{_ENGINE}/engine/shard/shard.py",
+        "        self._waiting = [self._with_bytes(pack) for pack in self._waiting]\n",
         "",
         "P1",
         f"{_HEARTBEATS}::test_records_that_wait_have_all_their_bytes",
     ),
     Mutant(
         "a row keeps what another heartbeat said",
-        f"{_ENGINE}/shard/rules_path.py",
-        "    event = loaded.heard.get(fingerprint)\n",
-        "    event = next(iter(loaded.heard.values()), None)\n",
+        f"{_ENGINE}/engine/shard/rules_path.py",
+        "    event = loaded.applied.get(fingerprint)\n",
+        "    event = next(iter(loaded.applied.values()), None)\n",
         "P1",
         f"{_HEARTBEATS}::test_each_row_says_what_its_own_heartbeat_says",
     ),
     Mutant(
         "a row spells its heartbeat with the member's id for its group's",
-        f"{_ENGINE}/shard/heartbeats.py",
+        f"{_ENGINE}/engine/shard/heartbeats.py",
         "(_encode(self.group_id), _encode(self.member_id), rest)",
         "(_encode(self.member_id), _encode(self.member_id), rest)",
         "P3",
@@ -1177,7 +1210,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "packs are taken in the order in which they come",
-        f"{_ENGINE}/shard/log.py",
+        f"{_ENGINE}/engine/shard/log.py",
         "        ordered = sorted(packs, key=lambda pack: (pack.partition, int(pack.offset[0])))\n",
         "        ordered = list(packs)\n",
         "P3",
@@ -1185,7 +1218,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "partitions of a batch are not told apart",
-        f"{_ENGINE}/spark/packer.py",
+        f"{_ENGINE}/engine/runtime/map/packed.py",
         "    cuts = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]\n",
         "    cuts = [0, len(partitions)]\n",
         "P6",
@@ -1193,7 +1226,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a group in two partitions is taken partition by partition",
-        f"{_ENGINE}/shard/log.py",
+        f"{_ENGINE}/engine/shard/log.py",
         "np.lexsort((self.offset[records], partitions, self.append_ms[records]))",
         "np.lexsort((self.offset[records], partitions))",
         "P1",
@@ -1201,7 +1234,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "rejects are dropped",
-        f"{_ENGINE}/spark/state_function.py",
+        f"{_ENGINE}/engine/heartbeats/advance.py",
         "    records += map(reject_record, rejects)\n",
         "",
         "P6",
@@ -1210,7 +1243,7 @@ MUTANTS: Final = (
     # -- the rules
     Mutant(
         "a change in an unfinished rebalance is taken for written down",
-        f"{_ENGINE}/coordinator/classic_update.py",
+        f"{_ENGINE}/engine/rules/classic/update.py",
         "    keep_recorded(ctx.group, member)\n",
         "",
         "P1",
@@ -1218,7 +1251,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a timer fires after its deadline, not at it",
-        f"{_ENGINE}/coordinator/timers.py",
+        f"{_ENGINE}/engine/rules/timers.py",
         "        if deadline > clock_ms:\n",
         "        if deadline >= clock_ms:\n",
         "P1",
@@ -1226,7 +1259,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "of equal deadlines the group's comes first, whenever it was armed",
-        f"{_ENGINE}/coordinator/timers.py",
+        f"{_ENGINE}/engine/rules/timers.py",
         "return deadline, deadline - member.timer_ms, int(",
         "return deadline, deadline, int(",
         "P1",
@@ -1234,7 +1267,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "members that were armed together end in the order in which they joined",
-        f"{_ENGINE}/coordinator/timers.py",
+        f"{_ENGINE}/engine/rules/timers.py",
         "elif bucket == _UNPLACED and self._ties(rank):",
         "elif bucket == _UNPLACED and not rank:",
         "P4",
@@ -1242,7 +1275,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "the audit has a phase end before the members that were armed with it",
-        f"{_ENGINE}/audit/rules/ties.py",
+        f"{_ENGINE}/proof/audit/rules/ties.py",
         "    started = deadline - member.timer_ms\n",
         "    started = deadline\n",
         "P1",
@@ -1250,7 +1283,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a join that is logged after what it explains is not looked for",
-        f"{_ENGINE}/replay/evidence.py",
+        f"{_ENGINE}/engine/replay/evidence.py",
         "return (first, first.evidence.t_ms) if late is None else late",
         "return first, first.evidence.t_ms",
         "P1",
@@ -1258,7 +1291,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a timer acts when it is noticed, not at its deadline",
-        f"{_ENGINE}/coordinator/machine.py",
+        f"{_ENGINE}/engine/rules/machine.py",
         "            ctx.now_ms = group.last_event_ms = max(deadline_ms, group.last_event_ms)\n",
         "            ctx.now_ms = group.last_event_ms = max(clock_ms, group.last_event_ms)\n",
         "P3",
@@ -1266,7 +1299,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "effective time goes back with the append time",
-        f"{_ENGINE}/coordinator/machine.py",
+        f"{_ENGINE}/engine/rules/machine.py",
         "            now_ms = group.last_event_ms\n",
         "",
         "P4",
@@ -1274,7 +1307,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "the fence by generation is dropped",
-        f"{_ENGINE}/coordinator/classic_heartbeat.py",
+        f"{_ENGINE}/engine/rules/classic/heartbeat.py",
         "event.generation_id not in (UNCHECKED_GENERATION, group.generation)",
         "event.generation_id < UNCHECKED_GENERATION",
         "P1",
@@ -1282,7 +1315,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a member that waits for the others is expired",
-        f"{_ENGINE}/coordinator/classic_expiry.py",
+        f"{_ENGINE}/engine/rules/classic/expiry.py",
         "    elif member.is_new or not (member.awaiting_join or member.awaiting_sync):\n",
         "    else:\n",
         "P1",
@@ -1290,24 +1323,24 @@ MUTANTS: Final = (
     ),
     Mutant(
         "the silence of a worker makes no new generation",
-        f"{_ENGINE}/coordinator/presence.py",
-        "    group = ctx.group\n    group.generation += 1\n    group.rebalance_started_ms = ctx.now_ms\n    ctx.say(\n",
-        "    group = ctx.group\n    group.rebalance_started_ms = ctx.now_ms\n    ctx.say(\n",
+        f"{_ENGINE}/engine/rules/presence.py",
+        "    group = ctx.group\n    group.generation += 1\n    group.rebalance_started_ms = ctx.now_ms\n",
+        "    group = ctx.group\n    group.rebalance_started_ms = ctx.now_ms\n",
         "P4",
         "tests/coordinator/test_group_kinds.py::test_silence_of_a_worker_is_its_departure",
     ),
     Mutant(
         "a rebalance comes before the expiry that causes it",
-        f"{_ENGINE}/coordinator/presence.py",
-        "    say_expired(ctx, member)\n    _depart(",
-        '    _depart(ctx, "", Cause.MEMBER_EXPIRED, ())\n    say_expired(ctx, member)\n    return\n    _depart(',
+        f"{_ENGINE}/engine/rules/presence.py",
+        "    report_expired(ctx, member)\n    _depart(",
+        '    _depart(ctx, "", Cause.MEMBER_EXPIRED, ())\n    report_expired(ctx, member)\n    return\n    _depart(',
         "P4",
         "tests/coordinator/test_group_kinds.py::test_silence_of_a_worker_is_its_departure",
     ),
     # -- groups that go by member epochs
     Mutant(
         "a new epoch leaves known heartbeats on the fast path",
-        f"{_ENGINE}/coordinator/consumer_target.py",
+        f"{_ENGINE}/engine/rules/epochs/target.py",
         "        ctx.clear_fingerprints()\n",
         "        pass\n",
         "P3",
@@ -1315,7 +1348,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a member that owes partitions takes the fast path",
-        f"{_ENGINE}/coordinator/consumer_machine.py",
+        f"{_ENGINE}/engine/rules/epochs/machine.py",
         "plain = member.timers.keys() == {TimerName.SESSION} and not member.unrevoked and member.epoch == epoch",
         "plain = member.epoch == epoch",
         "P1",
@@ -1323,15 +1356,15 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a changed session timeout is not heard of",
-        f"{_ENGINE}/shard/shard.py",
-        "            self._loader.look_at_epoch_members()\n",
+        f"{_ENGINE}/engine/shard/shard.py",
+        "            self._loader.clear_epoch_fingerprints()\n",
         "",
         "P1",
         f"{_EPOCH_PATHS}::test_a_changed_session_timeout_holds_from_the_next_heartbeat_on",
     ),
     Mutant(
         "a stale epoch keeps alive",
-        f"{_ENGINE}/coordinator/consumer_epochs.py",
+        f"{_ENGINE}/engine/rules/epochs/epochs.py",
         "    if received != member.previous_epoch:\n        return Answer.FENCED_MEMBER_EPOCH\n",
         "",
         "P2",
@@ -1339,7 +1372,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "an answer makes as many rows as the epochs that it claims",
-        f"{_ENGINE}/coordinator/consumer_target.py",
+        f"{_ENGINE}/engine/rules/epochs/target.py",
         "        ctx.group.epoch = epoch - 1\n",
         "        pass\n",
         "P6",
@@ -1347,7 +1380,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "an empty group that goes by epochs is never forgotten",
-        f"{_ENGINE}/coordinator/consumer_machine.py",
+        f"{_ENGINE}/engine/rules/epochs/machine.py",
         "            self.forgotten = True\n",
         "            group.forget_deadline_ms = NEVER\n",
         "P6",
@@ -1355,7 +1388,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a full consumer group lets strangers in",
-        f"{_ENGINE}/coordinator/consumer_epochs.py",
+        f"{_ENGINE}/engine/rules/epochs/epochs.py",
         "len(group.members) >= ctx.config.max_size(group.type)",
         "len(group.members) > ctx.config.max_size(group.type)",
         "P6",
@@ -1363,7 +1396,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a downgraded group has no record",
-        f"{_ENGINE}/coordinator/consumer_migration.py",
+        f"{_ENGINE}/engine/rules/epochs/migration.py",
         "    classic.stored_generation = classic.generation\n",
         "",
         "P3",
@@ -1371,7 +1404,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a classic member of a consumer group is not met in mid-life",
-        f"{_ENGINE}/coordinator/consumer_takeover.py",
+        f"{_ENGINE}/engine/rules/epochs/takeover.py",
         "    return _take_over(ctx, member, event.generation_id)\n",
         "    return Answer.UNKNOWN_MEMBER_ID\n",
         "P2",
@@ -1379,7 +1412,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "an administrator cannot remove members of the newer protocol",
-        f"{_ENGINE}/coordinator/consumer_classic.py",
+        f"{_ENGINE}/engine/rules/epochs/classic.py",
         '        if member is None or leaver.member_id not in ("", member.member_id):\n',
         '        if member is None or member.classic is None or leaver.member_id not in ("", member.member_id):\n',
         "P2",
@@ -1387,7 +1420,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a sync of another protocol is taken",
-        f"{_ENGINE}/coordinator/consumer_classic.py",
+        f"{_ENGINE}/engine/rules/epochs/classic.py",
         "event.protocol_name in (None, answered)",
         "True",
         "P2",
@@ -1395,7 +1428,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "an outage hides no rebalance",
-        f"{_ENGINE}/coordinator/takeover.py",
+        f"{_ENGINE}/engine/rules/takeover.py",
         "    return renewed_ms >= 0 and not any(_agrees(",
         "    return renewed_ms < 0 and not any(_agrees(",
         "P1",
@@ -1403,7 +1436,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a member that has only joined since an outage agrees with the generation before it",
-        f"{_ENGINE}/coordinator/takeover.py",
+        f"{_ENGINE}/engine/rules/takeover.py",
         " and not (member.awaiting_join or member.pending_sync)\n",
         "\n",
         "P1",
@@ -1411,7 +1444,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "who has partitions to give back first is at the target's epoch",
-        f"{_ENGINE}/coordinator/consumer_takeover.py",
+        f"{_ENGINE}/engine/rules/epochs/takeover.py",
         "    if generation < assumed and (member.epoch_is_known or generation < member.previous_epoch):\n",
         "    if generation < assumed:\n",
         "P1",
@@ -1419,7 +1452,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "who beats is ended by a rebalance timeout that nobody knows",
-        f"{_ENGINE}/coordinator/consumer_classic.py",
+        f"{_ENGINE}/engine/rules/epochs/classic.py",
         "TimerName.JOIN not in member.timers and member.rebalance_timeout_ms >= 0",
         "TimerName.JOIN not in member.timers",
         "P1",
@@ -1427,15 +1460,15 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a member from before the log moves the epoch as it joins again",
-        f"{_ENGINE}/coordinator/consumer_classic.py",
-        "member_id not in group.members and not was_there_before(ctx, event)",
+        f"{_ENGINE}/engine/rules/epochs/classic.py",
+        "member_id not in group.members and not joined_before_log(ctx, event)",
         "member_id not in group.members",
         "P1",
         f"{_MID_LIFE}::test_join_under_an_id_of_before_moves_no_epoch",
     ),
     Mutant(
         "a consumer group whose classic members were heard first is upgraded",
-        f"{_ENGINE}/coordinator/manager.py",
+        f"{_ENGINE}/engine/rules/manager.py",
         "if beat.member_epoch == JOIN_EPOCH or group.confirmed:",
         "if True:",
         "P3",
@@ -1444,7 +1477,7 @@ MUTANTS: Final = (
     # -- workers that fail
     Mutant(
         "a worker that fails before its first beat is nobody",
-        f"{_ENGINE}/coordinator/presence.py",
+        f"{_ENGINE}/engine/rules/presence.py",
         "    if member is Answer.UNKNOWN_MEMBER_ID and event.member_id:\n",
         "    if False:\n",
         "P3",
@@ -1452,7 +1485,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a failure is a polite leave",
-        f"{_ENGINE}/coordinator/presence.py",
+        f"{_ENGINE}/engine/rules/presence.py",
         "    if event.failure is not None:\n",
         "    if False:\n",
         "P3",
@@ -1460,15 +1493,15 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a late leave ends the next start of a worker",
-        f"{_ENGINE}/coordinator/presence.py",
-        "    is_late = isinstance(member, Member) and is_earlier(event, member)\n",
+        f"{_ENGINE}/engine/rules/presence.py",
+        "    is_late = member is not None and is_earlier(event, member)\n",
         "    is_late = False\n",
         "P1",
         f"{_INCARNATIONS}::test_a_late_leave_ends_no_later_incarnation",
     ),
     Mutant(
         "a late leave is reported once the next start is gone",
-        f"{_ENGINE}/coordinator/presence.py",
+        f"{_ENGINE}/engine/rules/presence.py",
         "    if is_late or (is_gone and group.kind is GroupKind.PRESENCE):\n",
         "    if is_gone and group.kind is GroupKind.PRESENCE:\n",
         "P3",
@@ -1476,7 +1509,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "an end is forgotten at once",
-        f"{_ENGINE}/coordinator/incarnations.py",
+        f"{_ENGINE}/engine/rules/incarnations.py",
         "    return ended_ms is not None and now_ms - ended_ms < LATE_MS\n",
         "    return False\n",
         "P3",
@@ -1484,19 +1517,60 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a heartbeat behind its own leave arrives if many arrive at once",
-        f"{_ENGINE}/coordinator/arrivals.py",
-        "    if any(has_ended(group, event, _WHENEVER) for event in events):\n",
+        f"{_ENGINE}/engine/rules/arrivals.py",
+        "    if any(has_ended(group, event.member_id, event.incarnation, _LONG_AGO) for event in events):\n",
         "    if False:\n",
         "P1",
         f"{_LATE_RECORDS}::test_engine_and_audit_agree_at_any_cut[beat behind its leave]",
     ),
     Mutant(
         "a late heartbeat takes the member from the next start",
-        f"{_ENGINE}/coordinator/incarnations.py",
+        f"{_ENGINE}/engine/rules/incarnations.py",
         "    if is_earlier(event, member):\n",
         "    if False:\n",
         "P1",
         f"{_INCARNATIONS}::test_a_late_heartbeat_leaves_the_member_with_its_next_start",
+    ),
+    Mutant(
+        "a late heartbeat sets the session of the next start",
+        f"{_ENGINE}/engine/rules/presence.py",
+        "    if is_own:\n",
+        "    if True:\n",
+        "P1",
+        f"{_INCARNATIONS}::test_p1_a_late_heartbeat_brings_no_session[1000]",
+    ),
+    Mutant(
+        "a late heartbeat says how long the next start may be silent",
+        f"{_ENGINE}/engine/rules/incarnations.py",
+        "        if ctx.now_ms - since_ms < member.session_timeout_ms:\n",
+        "        if ctx.now_ms - since_ms < (event.session_timeout_ms or member.session_timeout_ms):\n",
+        "P1",
+        f"{_INCARNATIONS}::test_an_earlier_incarnation_waits_for_the_session_of_the_later_one[1000]",
+    ),
+    Mutant(
+        "a late failure counts if it names an instance that nobody holds",
+        f"{_ENGINE}/engine/rules/presence.py",
+        "    member = group.members.get(member_id)\n    is_late",
+        "    found = find_leaver(ctx, Leaving(event.member_id, event.group_instance_id))\n"
+        "    member = found if isinstance(found, Member) else None\n    is_late",
+        "P1",
+        f"{_INCARNATIONS}::test_p1_a_late_leave_ends_nobody_whatever_instance_it_names[False-fields1]",
+    ),
+    Mutant(
+        "an earlier start takes the member over that an outage kept from beating",
+        f"{_ENGINE}/engine/rules/incarnations.py",
+        "max(member.earlier_since_ms, ctx.renewed_ms, ctx.group.loaded_ms)",
+        "max(member.earlier_since_ms, ctx.group.loaded_ms)",
+        "P1",
+        f"{_INCARNATIONS}::test_p1_an_earlier_incarnation_is_not_alone_while_nobody_could_beat[outage]",
+    ),
+    Mutant(
+        "a late heartbeat takes the instance id of the next start",
+        f"{_ENGINE}/engine/rules/presence.py",
+        "    if holder is not None and is_earlier(event, holder):\n",
+        "    if False:\n",
+        "P1",
+        f"{_INCARNATIONS}::test_p1_a_late_heartbeat_takes_no_instance_id_from_a_later_start",
     ),
     Mutant(
         "a worker that is well again beats as the start that failed",
@@ -1508,7 +1582,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "who arrives with its failure has come back",
-        f"{_ENGINE}/live/returns.py",
+        f"{_ENGINE}/readers/live/returns.py",
         "expiration.deadline_ms + (expiration.reason == ExpiryReason.WORKER_FAILED)",
         "expiration.deadline_ms",
         "P3",
@@ -1558,7 +1632,7 @@ MUTANTS: Final = (
     # -- crowds
     Mutant(
         "a static member comes in with a crowd as if it were new",
-        f"{_ENGINE}/coordinator/arrivals.py",
+        f"{_ENGINE}/engine/rules/arrivals.py",
         "event.type is EventType.HEARTBEAT and event.group_instance_id is None",
         "event.type is EventType.HEARTBEAT",
         "P3",
@@ -1566,7 +1640,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a crowd falls silent in the order of its joins alone",
-        f"{_ENGINE}/coordinator/departures.py",
+        f"{_ENGINE}/engine/rules/departures.py",
         "    due.sort(key=_ORDER)\n",
         "",
         "P3",
@@ -1574,7 +1648,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a crowd's sessions last a millisecond longer",
-        f"{_ENGINE}/coordinator/departures.py",
+        f"{_ENGINE}/engine/rules/departures.py",
         "if member.deadline_ms <= clock_ms]",
         "if member.deadline_ms < clock_ms]",
         "P2",
@@ -1583,7 +1657,7 @@ MUTANTS: Final = (
     # -- what connections may cost
     Mutant(
         "a body that trickles keeps its place",
-        f"{_ENGINE}/http_server/connection.py",
+        f"{_ENGINE}/readers/http_server/connection.py",
         "if connection.stage is not Stage.ANSWERING:",
         "if connection.stage is Stage.WAITING:",
         "P6",
@@ -1591,7 +1665,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "bodies are counted, and never too many",
-        f"{_ENGINE}/http_server/connections.py",
+        f"{_ENGINE}/readers/http_server/connections.py",
         "while self._body_bytes > self.limits.body_bytes and connection.body_bytes:",
         "while False and connection.body_bytes:",
         "P6",
@@ -1600,7 +1674,7 @@ MUTANTS: Final = (
     # -- what a coordinator's answers prove
     Mutant(
         "the session of a member that joined before the tap is guessed",
-        f"{_ENGINE}/coordinator/context.py",
+        f"{_ENGINE}/engine/rules/context.py",
         "return self.config.default_session_timeout_ms if event.error_code is None else 0",
         "return self.config.default_session_timeout_ms",
         "P1",
@@ -1608,7 +1682,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a join phase of members that were not all seen ends by counting them",
-        f"{_ENGINE}/coordinator/takeover.py",
+        f"{_ENGINE}/engine/rules/takeover.py",
         "group.awaits_proof = group.taken_over and event.error_code is not None",
         "group.awaits_proof = False",
         "P1",
@@ -1616,7 +1690,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "after one join phase every member of a group is known",
-        f"{_ENGINE}/coordinator/classic_rebalance.py",
+        f"{_ENGINE}/engine/rules/classic/rebalance.py",
         "group.awaits_proof = ctx.now_ms < group.unseen_until_ms",
         "group.awaits_proof = False",
         "P1",
@@ -1624,7 +1698,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a member whose session ended sooner at the coordinator is dropped without a word",
-        f"{_ENGINE}/coordinator/classic_rebalance.py",
+        f"{_ENGINE}/engine/rules/classic/rebalance.py",
         "if is_shown and _must_have_expired(ctx, member)]",
         "if False]",
         "P3",
@@ -1632,7 +1706,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a line of the coordinator's own log expires a member in the middle of its session",
-        f"{_ENGINE}/coordinator/machine.py",
+        f"{_ENGINE}/engine/rules/machine.py",
         "elif member.deadline_ms <= now_ms + classic_rebalance.IN_DOUBT_MS:",
         "else:",
         "P1",
@@ -1640,7 +1714,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a member of which no join phase was seen has a session while it waits for its sync",
-        f"{_ENGINE}/coordinator/loaded.py",
+        f"{_ENGINE}/engine/rules/loaded.py",
         "        if event.error_code is not None:\n            ctx.timers.disarm(member)",
         "        if event.error_code is None:\n            ctx.timers.disarm(member)",
         "P1",
@@ -1648,7 +1722,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a member that may owe partitions is expired by its session",
-        f"{_ENGINE}/coordinator/consumer_reconcile.py",
+        f"{_ENGINE}/engine/rules/epochs/reconcile.py",
         "    if behind and not member.unrevoked and",
         "    if not behind and not member.unrevoked and",
         "P1",
@@ -1656,7 +1730,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a heartbeat that Kafka accepted does not move a group that is believed to rebalance",
-        f"{_ENGINE}/coordinator/proof.py",
+        f"{_ENGINE}/engine/rules/proof.py",
         "elif event.generation_id != group.generation or group.state is GroupState.EMPTY or _is_over(ctx, event):",
         "elif event.generation_id != group.generation or group.state is GroupState.EMPTY:",
         "P1",
@@ -1665,7 +1739,7 @@ MUTANTS: Final = (
     # -- what a broker's log does not say
     Mutant(
         "a member of a log was silent for no time",
-        f"{_ENGINE}/live/expiration.py",
+        f"{_ENGINE}/readers/live/expiration.py",
         "silent_ms=None if not_silence else",
         "silent_ms=0 if not_silence else",
         "P6",
@@ -1673,7 +1747,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a group whose size no line says has no members",
-        f"{_ENGINE}/explain/roster.py",
+        f"{_ENGINE}/sources/explain/roster.py",
         "self.size: int | None = None",
         "self.size: int | None = 0",
         "P6",
@@ -1681,7 +1755,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "who follows a log sees a rebalance when it is over",
-        f"{_ENGINE}/explain/run.py",
+        f"{_ENGINE}/sources/explain/run.py",
         "*history.running(int(clock() * 1000))",
         "*()",
         "P6",
@@ -1689,7 +1763,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "the page of a consumer's own log leaves out what it heard too late",
-        f"{_ENGINE}/explain/shown.py",
+        f"{_ENGINE}/sources/explain/shown.py",
         "    Happened.REMOVED: ExpiryReason.NOT_A_MEMBER,\n",
         "",
         "P6",
@@ -1705,7 +1779,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a static member that was fenced replaces itself",
-        f"{_ENGINE}/coordinator/consumer_heartbeat.py",
+        f"{_ENGINE}/engine/rules/epochs/heartbeat.py",
         "(beat.answer_member_epoch or 0) > ctx.group.epoch",
         "(beat.answer_member_epoch or 0) > ctx.group.epoch + 9",
         "P4",
@@ -1713,7 +1787,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "times of a log without a zone are UTC",
-        f"{_ENGINE}/explain/lines.py",
+        f"{_ENGINE}/sources/explain/lines.py",
         'zone = " " if event.zone_assumed else "Z"',
         'zone = "Z"',
         "P6",
@@ -1721,7 +1795,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a group that no line names is an empty answer",
-        f"{_ENGINE}/explain/wanted.py",
+        f"{_ENGINE}/sources/explain/wanted.py",
         "if not any(pattern.fullmatch(group) for group in groups):",
         "if groups and not pattern:",
         "P6",
@@ -1729,7 +1803,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a group whose last member left is empty by an expiry that came before",
-        f"{_ENGINE}/live/group_index.py",
+        f"{_ENGINE}/readers/live/group_index.py",
         "if row.member_count or expiration.out_ms != row.time_ms:",
         "if row.member_count or expiration.out_ms > row.time_ms:",
         "P6",
@@ -1737,7 +1811,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a member that expires again under the id that it came back with is another one",
-        f"{_ENGINE}/notify/incident.py",
+        f"{_ENGINE}/readers/notify/incident.py",
         "if member.returned_as == member_id)",
         "if member.returned_as is member_id is None)",
         "P6",

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from heartwheel.notify.delivery import AddressError, Delivery, DeliveryStatus, parse_address, result_of
-from heartwheel.notify.message import Message
-from heartwheel.notify.pace import Pause
+from heartwheel.readers.notify.delivery import AddressError, Delivery, DeliveryStatus, parse_address, result_of
+from heartwheel.readers.notify.message import Message
+from heartwheel.readers.notify.pace import RetryDelay
 
 NOW_MS = 1_794_996_000_000
 MESSAGE = Message(id="msg_1", title="a group", body="{}", made_ms=NOW_MS, incidents=("inc_1",))
@@ -90,7 +90,7 @@ def test_judging_never_raises(status: int, retry_after: str | None) -> None:
     answer = result_of(status, retry_after, now_ms=NOW_MS)
     assert answer.asked_ms >= 0
     assert (answer.status is DeliveryStatus.DELIVERED) == (200 <= status < 300)
-    pause = Pause(random.Random(1))
+    pause = RetryDelay(random.Random(1))
     assert NOW_MS < pause.fail(NOW_MS, asked_ms=answer.asked_ms) <= NOW_MS + 3_600_000
 
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from heartwheel.notify import incidents as incidents_module
-from heartwheel.notify.arrivals import ARRIVALS_MAX
-from heartwheel.notify.incident import MEMBERS_MAX, Step
-from heartwheel.notify.incidents import SEEN_MAX, Incidents, IncidentsSnapshot, Rules
-from heartwheel.notify.payload import incident_payload
-from heartwheel.notify.sentence import safe, sentence
+from heartwheel.readers.notify import incidents as incidents_module
+from heartwheel.readers.notify.arrivals import ARRIVALS_MAX
+from heartwheel.readers.notify.incident import MEMBERS_MAX, IncidentStep
+from heartwheel.readers.notify.incidents import SEEN_MAX, Incidents, IncidentsSnapshot, Rules
+from heartwheel.readers.notify.payload import incident_payload
+from heartwheel.readers.notify.sentence import safe, sentence
 from support.output_rows import T0, expired, joined
 
 RULES = Rules(gather_ms=5_000, min_interval_ms=60_000, close_after_ms=600_000, incidents_max=3)
@@ -331,7 +331,7 @@ def test_an_incident_says_who_is_missing_first() -> None:
         incidents.expired(expired("g", f"m{number}", T0 + number), now_ms=T0)
     incidents.triggered(joined("g", "m29", "m28", at_ms=T0 + 100), now_ms=T0)
     (incident,) = incidents.incidents
-    shown = incident_payload(incident, Step.OPENED, None, expired_before=0)
+    shown = incident_payload(incident, IncidentStep.OPENED, None, expired_before=0)
     assert [member.member_id for member in shown.members] == [f"m{number}" for number in range(27, 7, -1)]
     assert (shown.members_left_out, shown.missing, shown.returned) == (10, 28, 2)
     assert sentence(shown).endswith("m23 at /10.0.0.7 and 23 more")

@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.sender import Sender
-from heartwheel.notify.signature import parse_secrets
+from heartwheel.readers.notify.signature import parse_secrets
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 from support.job import Topics, wait_for
 from support.output_rows import expired, joined

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from heartwheel.notify.delivery import DeliveryResult, DeliveryStatus
-from heartwheel.notify.notifier import Notifier
-from heartwheel.notify.store import Store
+from heartwheel.readers.notify.delivery import DeliveryResult, DeliveryStatus
+from heartwheel.readers.notify.notifier import Notifier
+from heartwheel.readers.notify.store import Store
 from heartwheel.settings import NotifySettings, Settings
 from support.output_rows import T0, expired, topic_rows
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.cli.app import run
+from heartwheel.front.cli.app import run
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 
 
 def test_everything_that_is_missing_is_told_at_once(

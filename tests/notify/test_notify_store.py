@@ -7,20 +7,22 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from heartwheel.live.topic_rows import Source
-from heartwheel.notify import store as store_module
-from heartwheel.notify.message import Message
-from heartwheel.notify.outbox import Waiting
-from heartwheel.notify.store import State, Store, StoreError
+from heartwheel.readers.live.topic_rows import OutputTopic
+from heartwheel.readers.notify import store as store_module
+from heartwheel.readers.notify.message import Message
+from heartwheel.readers.notify.outbox import PendingMessage
+from heartwheel.readers.notify.store import NotifierState, Store, StoreError
 
-WAITING = Waiting(message=Message(id="msg_1", body="{}", incidents=("i",), title="t", made_ms=1), fault="f", attempts=2)
+WAITING = PendingMessage(
+    message=Message(id="msg_1", body="{}", incidents=("i",), title="t", made_ms=1), fault="f", attempts=2
+)
 
 
 def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     """Positions, incidents and messages come back as they were; at the first start there is nothing."""
     store = Store(tmp_path)
     assert store.load() is None
-    state = State(began_ms=5, positions={Source.EXPIRATIONS: {0: 7}}, waiting=[WAITING])
+    state = NotifierState(began_ms=5, positions={OutputTopic.EXPIRATIONS: {0: 7}}, waiting=[WAITING])
     store.save(state)
     assert store.load() == state
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heartwheel.live.storms import StormRule
-from heartwheel.notify.delivery import DeliveryResult, DeliveryStatus, result_of
-from heartwheel.notify.dispatcher import Dispatcher
-from heartwheel.notify.message import Body, Message
-from heartwheel.notify.outbox import MESSAGES_MAX, Waiting
-from heartwheel.notify.pace import ASKED_PAUSE_MS_MAX, PAUSE_MS_MAX, Pause, TokenBucket
-from heartwheel.notify.store import State
+from heartwheel.readers.live.storms import StormRule
+from heartwheel.readers.notify.delivery import DeliveryResult, DeliveryStatus, result_of
+from heartwheel.readers.notify.dispatcher import Dispatcher
+from heartwheel.readers.notify.message import Body, Message
+from heartwheel.readers.notify.outbox import MESSAGES_MAX, PendingMessage
+from heartwheel.readers.notify.pace import ASKED_PAUSE_MS_MAX, PAUSE_MS_MAX, RetryDelay, TokenBucket
+from heartwheel.readers.notify.store import NotifierState
 from heartwheel.settings import NotifySettings
 from support.output_rows import T0, expired, joined, topic_rows
 
@@ -48,15 +48,15 @@ class Scene:
     def __init__(self, **settings: Any) -> None:
         self.now_ms = T0
         self.receiver = Receiver()
-        self.dead: list[Waiting] = []
-        self.state = State()
+        self.dead: list[PendingMessage] = []
+        self.state = NotifierState()
         self.settings = NotifySettings(**settings)
         self.offset = 0
         self.open()
 
     def open(self) -> None:
         """Open the dispatcher, or open it again after a crash, with what was state."""
-        state = msgspec.json.decode(msgspec.json.encode(self.state), type=State)
+        state = msgspec.json.decode(msgspec.json.encode(self.state), type=NotifierState)
         rng = random.Random(1)
         self.dispatcher = Dispatcher(
             self.settings,
@@ -109,7 +109,7 @@ def test_bucket_fills_up_to_its_burst() -> None:
 
 def test_pauses_grow_and_are_bounded() -> None:
     """Each failure may double the pause, with jitter over its upper half, up to five minutes."""
-    pause = Pause(random.Random(2))
+    pause = RetryDelay(random.Random(2))
     waits = [pause.fail(T0) - T0 for _ in range(12)]
     longest = [min(PAUSE_MS_MAX, 1_000 << failure) for failure in range(12)]
     assert all(most / 2 <= wait <= most for wait, most in zip(waits, longest, strict=True))
@@ -119,7 +119,7 @@ def test_pauses_grow_and_are_bounded() -> None:
 
 def test_a_receiver_that_asks_for_time_gets_it() -> None:
     """`Retry-After` is a lower bound of the pause, up to an hour."""
-    pause = Pause(random.Random(3))
+    pause = RetryDelay(random.Random(3))
     assert pause.fail(T0, asked_ms=90_000) == T0 + 90_000
     assert pause.fail(T0, asked_ms=10**9) == T0 + ASKED_PAUSE_MS_MAX
 
@@ -264,7 +264,7 @@ def test_a_crash_repeats_a_message_under_its_id() -> None:
     scene.expire("a")
     scene.now_ms += 5 * S
     scene.dispatcher.compose(scene.now_ms)
-    scene.state = msgspec.json.decode(msgspec.json.encode(scene.dispatcher.state()), type=State)
+    scene.state = msgspec.json.decode(msgspec.json.encode(scene.dispatcher.state()), type=NotifierState)
     scene.dispatcher.post(scene.receiver, scene.now_ms)
     scene.open()
     scene.run(10 * S)

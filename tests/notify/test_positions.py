@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from heartwheel.live.partitions import FollowedPartitions
-from heartwheel.live.topic_rows import Source
+from heartwheel.readers.live.partitions import FollowedPartitions
+from heartwheel.readers.live.topic_rows import OutputTopic
 
 
 class Log:
@@ -48,8 +48,8 @@ class Log:
 
 def places_at(position: int | None) -> FollowedPartitions:
     """Make places that are given one position, or none, and else begin at the end."""
-    positions = {} if position is None else {(Source.EXPIRATIONS, 0): position}
-    return FollowedPartitions({"topic": Source.EXPIRATIONS}, since_ms=None, tail_max=None, positions=positions)
+    positions = {} if position is None else {(OutputTopic.EXPIRATIONS, 0): position}
+    return FollowedPartitions({"topic": OutputTopic.EXPIRATIONS}, since_ms=None, tail_max=None, positions=positions)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def places_at(position: int | None) -> FollowedPartitions:
 def test_reading_goes_on_where_it_stopped(position: int | None, begins: int, skipped: int) -> None:
     """Of a partition that holds the offsets 20 to 89."""
     places, log = places_at(position), Log(20, 90)
-    places.look(log, timeout_ms=1)
+    places.refresh(log, timeout_ms=1)
     assert (log.sought, places.skipped) == (begins, skipped)
 
 
@@ -75,7 +75,7 @@ def test_a_topic_that_is_seen_late_is_not_read_twice(position: int | None, begin
     """A broker that names a topic only at a second look makes nobody read again what was read before."""
     places, log = places_at(position), Log(20, 90)
     log.is_there = False
-    places.look(log, timeout_ms=1)
+    places.refresh(log, timeout_ms=1)
     log.is_there = True
-    places.look(log, timeout_ms=1)
+    places.refresh(log, timeout_ms=1)
     assert log.sought == begins

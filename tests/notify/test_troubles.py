@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from heartwheel.live.storms import StormRule
-from heartwheel.live.trouble import WINDOW_MS, TroubleKind
-from heartwheel.notify.delivery import DeliveryResult, DeliveryStatus
-from heartwheel.notify.dispatcher import Dispatcher
-from heartwheel.notify.message import Body, Message
-from heartwheel.notify.store import State
+from heartwheel.readers.live.storms import StormRule
+from heartwheel.readers.live.trouble import WINDOW_MS, TroubleKind
+from heartwheel.readers.notify.delivery import DeliveryResult, DeliveryStatus
+from heartwheel.readers.notify.dispatcher import Dispatcher
+from heartwheel.readers.notify.message import Body, Message
+from heartwheel.readers.notify.store import NotifierState
 from heartwheel.settings import NotifySettings
 from support.output_rows import T0, begun, emptied, expired, joined, topic_rows
 
@@ -26,13 +26,13 @@ class Scene:
 
     def __init__(self, **settings: Any) -> None:
         self.now_ms, self.offset = T0, 0
-        self.state, self.got = State(), list[Body]()
+        self.state, self.got = NotifierState(), list[Body]()
         self.settings = NotifySettings(**settings)
         self.restart()
 
     def restart(self) -> None:
         """Start another process with the state that the last one saved."""
-        state = msgspec.json.decode(msgspec.json.encode(self.state), type=State)
+        state = msgspec.json.decode(msgspec.json.encode(self.state), type=NotifierState)
         self.dispatcher = Dispatcher(
             self.settings,
             state,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heartwheel.operations import Ending, Needs, OperationEvent, OperationLimits, OperationShard, outcome_id
-from heartwheel.shard import CorruptBlobError, UnknownBlobVersionError
-from heartwheel.shard.frame import encode_frame
+from heartwheel.engine.operations import Ending, Needs, OperationEvent, OperationLimits, OperationShard, outcome_id
+from heartwheel.engine.shard import CorruptBlobError, UnknownBlobVersionError
+from heartwheel.engine.shard.frame import encode_frame
 from support.operation_logs import (
     LATER_MS,
     LIMITS,

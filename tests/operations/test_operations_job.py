@@ -14,19 +14,19 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.engine.operations import OperationEvent, OutcomeRow, encode_operation
+from heartwheel.engine.operations_job.advance import OperationsConfig, advance_operations
+from heartwheel.engine.operations_job.packer import OperationPacker, decode_packet, pack_operations
+from heartwheel.engine.runtime.map.packed import PayloadKind
+from heartwheel.engine.runtime.map.slots import slots_of
+from heartwheel.engine.runtime.state.schema import NEW_STATE, STATE_VERSION, StateRow
+from heartwheel.engine.runtime.state.state_function import StateVersionError
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.readback import LogRecord, read_topic
 from heartwheel.kafka.sender import Sender
 from heartwheel.kafka.topic_specs import operations_topics
 from heartwheel.kafka.topics import ensure_topics
-from heartwheel.operations import OperationEvent, OutcomeRow, encode_operation
-from heartwheel.operations_job.advance import OperationsConfig, advance_operations
-from heartwheel.operations_job.packer import OperationPacker, decode_packet, pack_operations
-from heartwheel.spark.packer import PayloadKind
-from heartwheel.spark.schema import NEW_STATE, STATE_VERSION, StateRow
-from heartwheel.spark.slots import slots_of
-from heartwheel.spark.state_function import StateVersionError
-from heartwheel.testing import Record, frame_of
+from heartwheel.proof.testing import ProducedRecord, frame_of
 from heartwheel.wire.rejects import Reject
 from heartwheel.wire.tick import Tick, encode_tick
 from support.job import PATIENCE_S, wait_for
@@ -54,7 +54,7 @@ def _frame(*records: tuple[int, OperationEvent | bytes | None, int]) -> pa.Recor
     for at_ms, event, partition in records:
         offsets[partition] = offsets.get(partition, -1) + 1
         value = encode_operation(event) if isinstance(event, OperationEvent) else event
-        rows.append(Record(T0 + at_ms, value, partition, offsets[partition]))
+        rows.append(ProducedRecord(T0 + at_ms, value, partition, offsets[partition]))
     return frame_of(rows)
 
 
@@ -71,7 +71,7 @@ class Batches:
         self, at_ms: int, frame: pa.RecordBatch | None = None, *, ticks: tuple[int, ...] = (0,)
     ) -> list[dict[str, Any]]:
         """Run one batch that ends with a tick in some partitions, and give the rows that go to Kafka."""
-        records = [Record(T0 + at_ms, encode_tick(Tick()), partition, 1 << 40) for partition in ticks]
+        records = [ProducedRecord(T0 + at_ms, encode_tick(Tick()), partition, 1 << 40) for partition in ticks]
         packed = [] if frame is None else list(self._packer.pack(frame))
         packed += self._packer.pack(frame_of(records)) if records else []
         frames = [pd.DataFrame([row[1:] for row in packed], columns=["kind", "payload"])]
@@ -161,7 +161,7 @@ def test_i10_p1_only_what_was_read_moves_time() -> None:
     job.batch(0, _frame((0, watch("op", "k", timeout_ms=1_000), 0)))
     job.batch(900)
     assert job.outcomes() == []
-    job.batch(6_000, frame_of([Record(T0 + 950, encode_operation(done("k")), 0, 1)]))
+    job.batch(6_000, frame_of([ProducedRecord(T0 + 950, encode_operation(done("k")), 0, 1)]))
     assert job.outcomes() == [("op", "completed", 950)]
 
 
@@ -179,7 +179,7 @@ def test_p5_a_backlog_waits_for_every_partition() -> None:
     job = Batches(_config())
     job.batch(100_000, _frame((0, watch("op", "k"), 0), (50_000, done("x"), 0), (10, done("x"), 1)), ticks=())
     assert job.outcomes() == []
-    job.batch(100_001, frame_of([Record(T0 + 900, encode_operation(done("k")), 1, 1)]), ticks=())
+    job.batch(100_001, frame_of([ProducedRecord(T0 + 900, encode_operation(done("k")), 1, 1)]), ticks=())
     job.batch(200_000, ticks=(0, 1))
     assert job.outcomes() == [("op", "completed", 900)]
 

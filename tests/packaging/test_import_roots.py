@@ -35,7 +35,7 @@ def test_real_package_is_imported_from_the_project_folder(package: str) -> None:
 
 def test_lock_of_the_jars_is_installed_with_the_package() -> None:
     """The lock is package data: an installed package finds it beside its module."""
-    spec = importlib.util.find_spec("heartwheel.broker")
+    spec = importlib.util.find_spec("heartwheel.kafka.broker")
     assert spec is not None
     assert spec.origin is not None
     assert Path(spec.origin).with_name("jars.lock").is_file()

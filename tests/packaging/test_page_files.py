@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = "streaming/heartwheel/dashboard/page"
+PAGE = "streaming/heartwheel/readers/dashboard/page"
 
 
 def test_wheel_holds_the_page(tmp_path: Path) -> None:
@@ -19,7 +19,7 @@ def test_wheel_holds_the_page(tmp_path: Path) -> None:
     (built,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(built) as wheel:
         packed = set(wheel.namelist())
-        help_page = wheel.read("heartwheel/dashboard/troubleshooting.md")
+        help_page = wheel.read("heartwheel/readers/dashboard/troubleshooting.md")
     page = {file.relative_to(ROOT / "streaming").as_posix() for file in (ROOT / PAGE).rglob("*") if file.is_file()}
     assert len(page) > 40
     assert page <= packed

@@ -12,7 +12,7 @@ import pytest
 import typer.main
 from typer.models import CommandInfo
 
-from heartwheel.cli.app import app
+from heartwheel.front.cli.app import app
 from heartwheel.settings.keys import FIELDS, SECTIONS, TABLES, env_name, table_of
 
 SOURCE = Path(__file__).parents[2] / "streaming" / "heartwheel"
@@ -89,7 +89,7 @@ COMMANDS = _commands()
 def _options_for(hint: Hint) -> set[str]:
     """Return the options that a hint may name: those of the commands that it names, or of its own, or of any."""
     named = {each["command"] for each in _COMMAND.finditer(hint.text)} & COMMANDS.keys()
-    own = re.match(r"cli/([a-z]+)(?:_[a-z_]+)?\.py", hint.place)
+    own = re.match(r"front/cli/([a-z]+)(?:_[a-z_]+)?\.py", hint.place)
     if own and own[1] in COMMANDS:
         named |= {own[1]}
     return set().union(*(COMMANDS[name] for name in named or COMMANDS))

@@ -13,43 +13,69 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCES = {"timing_wheel": ROOT / "wheel", "heartwheel": ROOT / "streaming"}
 
+PACKAGE = SOURCES["heartwheel"] / "heartwheel"
+
+MAY_IMPORT = {
+    "base": set(),
+    "wire": set(),
+    "kafka": {"base"},
+    "settings": {"base", "wire", "kafka"},
+    "engine": {"base", "wire", "kafka", "settings"},
+    "readers": {"base", "wire", "kafka", "settings", "engine"},
+    "sources": {"base", "wire", "kafka", "settings", "engine", "readers"},
+    "proof": {"base", "wire", "kafka", "engine"},
+    "front": {"base", "wire", "kafka", "settings", "engine", "readers", "sources", "proof"},
+}
+"""The nine rooms from the floor up, and the rooms below that each imports. A new arrow is a decision: argue it in the
+commit that draws it."""
+
 ARRAYS = {"numpy", "pyarrow", "pandas", "pyspark", "timing_wheel"}
-STATE = {f"heartwheel.{room}" for room in ("pack", "shard", "spark", "operations", "operations_job")}
-PROOFS = {f"heartwheel.{room}" for room in ("simulation", "testing", "feed", "broker", "demo")}
-ENGINE = ARRAYS | STATE | PROOFS | {"heartwheel.coordinator"}
-RULES = {f"heartwheel.coordinator.{module}" for module in ("machine", "timers", "roster", "context", "loading")}
-FRONT = {f"heartwheel.{room}" for room in ("cli", "dashboard", "top", "notify", "demo", "explain", "gateway")}
+STATE = {f"heartwheel.engine.{part}" for part in ("shard", "runtime", "heartbeats", "operations", "operations_job")}
+PROOFS = {f"heartwheel.proof.{part}" for part in ("simulation", "testing", "members")}
+PROOFS |= {"heartwheel.kafka.broker", "heartwheel.front.demo"}
+RULES = {f"heartwheel.engine.rules.{module}" for module in ("machine", "timers", "roster", "context", "loading")}
+READERS = {f"heartwheel.readers.{part}" for part in ("dashboard", "top", "notify")}
+FRONT = READERS | {"heartwheel.front", "heartwheel.sources.explain", "heartwheel.sources.gateway"}
+ENGINE = ARRAYS | STATE | PROOFS | {"heartwheel.engine.rules"}
 
 NEVER_REACHED = {
     "heartwheel.wire": ENGINE | FRONT | {"kafka", "pydantic", "heartwheel.kafka", "heartwheel.settings"},
-    "heartwheel.live": ENGINE | FRONT,
-    "heartwheel.notify": ENGINE | FRONT - {"heartwheel.notify"},
-    "heartwheel.top": ENGINE | FRONT - {"heartwheel.top"},
-    # The metrics name Kafka's errors and states, and the canary asks which shard has a group.
-    "heartwheel.dashboard": ARRAYS | STATE | PROOFS | RULES | FRONT - {"heartwheel.dashboard"},
-    "heartwheel.http_server": ENGINE
-    | FRONT
-    | {"kafka", "pydantic"}
-    | {f"heartwheel.{room}" for room in ("kafka", "live", "wire", "settings")},
-    "heartwheel.gateway": ENGINE
-    | FRONT - {"heartwheel.gateway"}
-    | {"heartwheel.live", "heartwheel.metrics", "heartwheel.canary"},
-    # It shows its events on the dashboard's page.
-    "heartwheel.explain": ARRAYS | STATE | PROOFS | RULES | FRONT - {"heartwheel.dashboard", "heartwheel.explain"},
-    "heartwheel.audit": ENGINE | FRONT | {"pydantic", "heartwheel.settings", "heartwheel.live", "heartwheel.replay"},
-    "heartwheel.replay": FRONT
+    "heartwheel.kafka": ENGINE - {"heartwheel.kafka.broker"} | FRONT | {"heartwheel.settings", "heartwheel.wire"},
+    "heartwheel.engine.rules": FRONT | PROOFS | ARRAYS | STATE | {"kafka", "pydantic"},
+    "heartwheel.engine.shard": FRONT | PROOFS | {"pyspark", "pandas", "kafka", "pydantic", "heartwheel.engine.runtime"},
+    "heartwheel.engine.operations": FRONT | PROOFS | {"pyspark", "pandas", "kafka", "pydantic"},
+    "heartwheel.engine.replay": FRONT
     | PROOFS
-    | {"pyspark", "pandas", "kafka", "pydantic", "heartwheel.spark", "heartwheel.audit"},
-    "heartwheel.coordinator": FRONT | PROOFS | ARRAYS | STATE | {"kafka", "pydantic"},
-    "heartwheel.shard": FRONT | PROOFS | {"pyspark", "pandas", "kafka", "pydantic", "heartwheel.spark"},
-    "heartwheel.kafka": ENGINE | FRONT | {"heartwheel.settings"},
-    "heartwheel.broker": ENGINE - {"heartwheel.broker"} | FRONT | {"heartwheel.settings", "heartwheel.wire"},
+    | {"pyspark", "pandas", "kafka", "pydantic", "heartwheel.engine.runtime", "heartwheel.proof.audit"},
+    "heartwheel.readers.live": ENGINE | FRONT | {"heartwheel.readers.canary", "heartwheel.readers.metrics"},
+    "heartwheel.readers.notify": ENGINE | FRONT - {"heartwheel.readers.notify"} | {"heartwheel.readers.metrics"},
+    "heartwheel.readers.top": ENGINE | FRONT - {"heartwheel.readers.top"} | {"heartwheel.readers.metrics"},
+    # The metrics name Kafka's errors and states, and the canary asks which shard has a group.
+    "heartwheel.readers.dashboard": ARRAYS | STATE | PROOFS | RULES | FRONT - {"heartwheel.readers.dashboard"},
+    "heartwheel.readers.metrics": ARRAYS | STATE | PROOFS | RULES | FRONT,
+    "heartwheel.readers.http_server": ENGINE
+    | FRONT
+    | {"kafka", "pydantic", "heartwheel.kafka", "heartwheel.readers.live", "heartwheel.wire", "heartwheel.settings"},
+    "heartwheel.sources.gateway": ENGINE
+    | FRONT - {"heartwheel.sources.gateway"}
+    | {f"heartwheel.readers.{part}" for part in ("live", "metrics", "canary")},
+    # It shows its events on the dashboard's page.
+    "heartwheel.sources.explain": ARRAYS
+    | STATE
+    | PROOFS
+    | RULES
+    | FRONT - {"heartwheel.readers.dashboard", "heartwheel.sources.explain"},
+    "heartwheel.proof.audit": ENGINE
+    | FRONT
+    | {"pydantic", "heartwheel.settings", "heartwheel.readers", "heartwheel.engine"},
     # A classic member needs a coordinator that answers it: the rules, by what the broker has stamped.
-    "heartwheel.feed": ENGINE - {"heartwheel.feed", "heartwheel.coordinator"} | FRONT | {"heartwheel.settings"},
+    "heartwheel.proof.members": ENGINE - {"heartwheel.proof.members", "heartwheel.engine.rules"}
+    | FRONT
+    | {"heartwheel.settings"},
 }
 """What each room must not reach, by whatever way."""
 
-LIGHT = ("heartwheel.wire", "heartwheel.live", "heartwheel.notify", "heartwheel.top")
+LIGHT = ("heartwheel.wire", "heartwheel.readers.live", "heartwheel.readers.notify", "heartwheel.readers.top")
 """Rooms that are loaded as they are, to see what really comes with them."""
 
 
@@ -108,6 +134,24 @@ def way_to(module: str, came_from: dict[str, str | None]) -> str:
     return " -> ".join(reversed(way))
 
 
+def test_rooms_import_what_lies_below_them() -> None:
+    """The nine rooms stand in an order, and each imports the rooms that the table names: no more and no fewer."""
+    floors = list(MAY_IMPORT)
+    assert {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()} == set(floors)
+    drawn = {
+        room: {
+            module.split(".")[1]
+            for name in modules_of(f"heartwheel.{room}")
+            for module in imported_by(name)
+            if module.startswith("heartwheel.")
+        }
+        - {room}
+        for room in floors
+    }
+    assert drawn == MAY_IMPORT
+    assert all(floors.index(below) < floors.index(room) for room in floors for below in MAY_IMPORT[room])
+
+
 @pytest.mark.parametrize("room", NEVER_REACHED)
 def test_layers_hold_by_whatever_way(room: str) -> None:
     """No room reaches what is above it or beside it, be it through ten others."""
@@ -129,7 +173,7 @@ def test_readers_of_topics_load_no_engine(room: str) -> None:
 
 def test_help_loads_no_engine() -> None:
     """`heartwheel --help` answers at once, for the command line loads the engine inside the commands alone."""
-    loaded = loaded_with(["heartwheel.cli"])
+    loaded = loaded_with(["heartwheel.front.cli"])
     heavy = ARRAYS - {"timing_wheel"} | STATE | {"kafka", "starlette", "textual"}
     assert {name for name in loaded if name in heavy} == set()
 

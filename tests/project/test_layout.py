@@ -17,59 +17,36 @@ OUTSIDE = {"pyspark", "kafka", "typer", "rich", "pydantic"}
 
 ROOMS = {
     "wheel/timing_wheel": CLOCKS_AND_LOGS | OUTSIDE | {"heartwheel", "pyarrow", "pandas", "msgspec"},
-    "streaming/heartwheel/coordinator": CLOCKS_AND_LOGS
-    | OUTSIDE
-    | {f"heartwheel.{room}" for room in ("spark", "kafka", "broker", "feed", "cli", "settings", "shard", "testing")},
-    "streaming/heartwheel/shard": CLOCKS_AND_LOGS
-    | OUTSIDE
-    | {f"heartwheel.{room}" for room in ("spark", "kafka", "broker", "feed", "cli", "settings", "testing")},
-    "streaming/heartwheel/operations": CLOCKS_AND_LOGS
-    | OUTSIDE
-    | {f"heartwheel.{room}" for room in ("spark", "kafka", "broker", "feed", "cli", "settings", "testing")},
-    "streaming/heartwheel/simulation": (CLOCKS_AND_LOGS - {"random"})
-    | OUTSIDE
-    | {f"heartwheel.{room}" for room in ("cli", "kafka", "broker", "feed")},
-    "streaming/heartwheel/audit": {"pyspark", "typer", "rich", "pydantic", "numpy", "timing_wheel"}
-    | {
-        f"heartwheel.{room}"
-        for room in ("coordinator", "shard", "spark", "pack", "replay", "settings", "cli", "testing")
-    },
-    "streaming/heartwheel/settings": {"pyspark", "kafka", "pandas", "heartwheel.spark", "heartwheel.cli"},
-    "streaming/heartwheel/kafka": {"pyspark", "typer", "rich"}
-    | {f"heartwheel.{room}" for room in ("spark", "shard", "cli", "wire", "broker", "feed")},
-    "streaming/heartwheel/broker": {"pyspark", "typer", "rich"}
-    | {f"heartwheel.{room}" for room in ("spark", "shard", "cli", "wire", "feed")},
-    "streaming/heartwheel/feed": {"pyspark", "typer", "rich"}
-    | {f"heartwheel.{room}" for room in ("spark", "shard", "cli", "broker")},
-    "streaming/heartwheel/spark": {
+    "streaming/heartwheel/settings": {"pyspark", "kafka", "pandas"},
+    "streaming/heartwheel/kafka": {"pyspark", "typer", "rich"},
+    "streaming/heartwheel/engine/time": CLOCKS_AND_LOGS | OUTSIDE,
+    "streaming/heartwheel/engine/rules": CLOCKS_AND_LOGS | OUTSIDE,
+    "streaming/heartwheel/engine/shard": CLOCKS_AND_LOGS | OUTSIDE,
+    "streaming/heartwheel/engine/operations": CLOCKS_AND_LOGS | OUTSIDE,
+    "streaming/heartwheel/engine/operations_job": {"typer", "rich"},
+    "streaming/heartwheel/engine/runtime": {
         "typer",
         "rich",
-        "heartwheel.cli",
-        "heartwheel.testing",
-        "heartwheel.operations",
-        "heartwheel.operations_job",
+        "heartwheel.engine.heartbeats",
+        "heartwheel.engine.operations",
+        "heartwheel.engine.operations_job",
+        "heartwheel.engine.rules",
+        "heartwheel.engine.shard",
     },
-    "streaming/heartwheel/operations_job": {"typer", "rich", "heartwheel.cli", "heartwheel.testing"},
-    "streaming/heartwheel/live": {"pyspark", "typer", "rich", "starlette", "uvicorn"}
-    | {f"heartwheel.{room}" for room in ("cli", "dashboard", "canary", "metrics", "top", "notify", "testing")},
-    "streaming/heartwheel/dashboard": {"pyspark", "typer", "rich", "heartwheel.cli", "heartwheel.testing"},
-    "streaming/heartwheel/http_server": {"pyspark", "typer", "rich", "kafka", "numpy", "pyarrow", "pydantic"}
-    | {f"heartwheel.{room}" for room in ("cli", "dashboard", "gateway", "live", "kafka", "settings", "testing")},
-    "streaming/heartwheel/explain": {"pyspark", "typer", "rich", "kafka", "numpy", "pyarrow"}
-    | {f"heartwheel.{room}" for room in ("cli", "spark", "shard", "coordinator", "audit", "kafka", "testing")},
-    "streaming/heartwheel/gateway": {"pyspark", "typer", "rich", "numpy", "pyarrow"}
-    | {
-        f"heartwheel.{room}"
-        for room in ("cli", "spark", "shard", "coordinator", "live", "canary", "dashboard", "testing")
-    },
-    "streaming/heartwheel/notify": {"pyspark", "typer", "rich", "starlette"}
-    | {f"heartwheel.{room}" for room in ("cli", "dashboard", "metrics", "top", "testing")},
-    "streaming/heartwheel/top": {"pyspark", "typer", "starlette", "httpx"}
-    | {f"heartwheel.{room}" for room in ("cli", "dashboard", "metrics", "notify", "testing")},
-    "streaming/heartwheel/canary": {"pyspark", "typer", "rich", "heartwheel.cli", "heartwheel.dashboard"},
-    "streaming/heartwheel/metrics": {"pyspark", "typer", "rich", "heartwheel.cli", "heartwheel.dashboard"},
+    "streaming/heartwheel/readers/canary": {"pyspark", "typer", "rich"},
+    "streaming/heartwheel/readers/dashboard": {"pyspark", "typer", "rich"},
+    "streaming/heartwheel/readers/http_server": {"pyspark", "typer", "rich", "kafka", "numpy", "pyarrow", "pydantic"},
+    "streaming/heartwheel/readers/live": {"pyspark", "typer", "rich", "starlette", "uvicorn"},
+    "streaming/heartwheel/readers/metrics": {"pyspark", "typer", "rich"},
+    "streaming/heartwheel/readers/notify": {"pyspark", "typer", "rich", "starlette"},
+    "streaming/heartwheel/readers/top": {"pyspark", "typer", "starlette", "httpx"},
+    "streaming/heartwheel/sources/explain": {"pyspark", "typer", "rich", "kafka", "numpy", "pyarrow"},
+    "streaming/heartwheel/sources/gateway": {"pyspark", "typer", "rich", "numpy", "pyarrow"},
+    "streaming/heartwheel/proof/audit": {"pyspark", "typer", "rich", "pydantic", "numpy", "timing_wheel"},
+    "streaming/heartwheel/proof/members": {"pyspark", "typer", "rich"},
+    "streaming/heartwheel/proof/simulation": CLOCKS_AND_LOGS - {"random"} | OUTSIDE,
 }
-"""What each room must not import."""
+"""What each room must not import; test_layers.py holds what they may of each other."""
 
 
 def imports_of(file: Path) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.cli.app import app
+from heartwheel.front.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (

@@ -1,4 +1,4 @@
-"""No sentence has "1 members": numbers of things are written by `heartwheel.phrases.count`, or with both forms."""
+"""No sentence has "1 members": numbers of things are written by `heartwheel.base.phrases.count`, or with both forms."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 CODE = Path(__file__).parents[2] / "streaming" / "heartwheel"
-SHOWN = "live|notify|top|dashboard|cli|demo|gateway|explain|tap|operations_job|spark/progress"
+SHOWN = "readers/(?:live|notify|top|dashboard)|front|sources|engine/operations_job|engine/runtime/driver/progress"
 """What people read; the words of verdicts are Kafka's, which writes `with 1 members`."""
 
 NOUNS = re.compile(

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.replay.driver import replay
-from heartwheel.replay.log import replay_log
+from heartwheel.engine.replay.driver import replay
+from heartwheel.engine.replay.log import replay_log
+from heartwheel.engine.rules.config import CoordinatorConfig
 from heartwheel.wire.events import EventType
 from heartwheel.wire.verdicts import Verdict
 from support.tied_logs import START_MS, TIES, lines_of, rows_of

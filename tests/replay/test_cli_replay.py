@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from heartwheel.cli.app import run
-from heartwheel.replay.lines import T_MS_MAX
+from heartwheel.engine.replay.lines import T_MS_MAX
+from heartwheel.front.cli.app import run
 from support.broker_logs import REAL
 
 SERVER_LOG = REAL / "server.log"
@@ -37,7 +37,7 @@ def test_replay_needs_neither_spark_nor_kafka() -> None:
     """A replay loads no module of Spark or of a Kafka client."""
     log = RECORDINGS / "kill-one" / "events.jsonl"
     code = (
-        "import sys; from heartwheel.cli.app import run\n"
+        "import sys; from heartwheel.front.cli.app import run\n"
         f"assert run(['replay', {str(log)!r}]) == 0\n"
         "print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
     )

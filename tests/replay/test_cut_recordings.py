@@ -1,6 +1,6 @@
 """Recordings of real brokers, read from the middle by a source that knows the answers: right verdicts, or none.
 
-The requests are those that a tap would pass on which was started at that moment (`heartwheel.tap.requests`).
+The requests are those that a tap would pass on which was started at that moment (`heartwheel.sources.tap.requests`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.consumer_config import EpochConfig
-from heartwheel.coordinator.manager import GroupManager
-from heartwheel.coordinator.model import Group
-from heartwheel.replay.driver import replay
-from heartwheel.replay.meta import read_meta
-from heartwheel.replay.recorded import Recorded, decode_line
-from heartwheel.tap.requests import ERRORS, with_begin_unseen
+from heartwheel.engine.replay.driver import replay
+from heartwheel.engine.replay.meta import read_meta
+from heartwheel.engine.replay.recorded import Recorded, decode_line
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.rules.epochs.config import EpochConfig
+from heartwheel.engine.rules.manager import ClassicRules
+from heartwheel.engine.rules.model import Group
+from heartwheel.sources.tap.requests import ERRORS, with_begin_unseen
 from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.requests import Request, decode_request
 from heartwheel.wire.verdicts import Verdict
@@ -134,7 +134,7 @@ def _wrong(log: Log, start_ms: int, *, broker_log: bool) -> list[Verdict]:
     """Return the expiries on the rest of a log that the coordinator did not decide, or not then."""
     verdicts: list[Verdict] = []
     for group_id, requests in _rest(log, start_ms, broker_log=broker_log).items():
-        manager = GroupManager(Group(group_id), log.config, verdicts.append)
+        manager = ClassicRules(Group(group_id), log.config, verdicts.append)
         for at_ms, request in requests:
             manager.apply(request, at_ms)
         manager.advance(log.end_ms)

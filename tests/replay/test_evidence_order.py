@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.replay.driver import Replay, broker_config, replay
-from heartwheel.replay.recorded import decode_line
+from heartwheel.engine.replay.driver import Replay, broker_config, replay
+from heartwheel.engine.replay.recorded import decode_line
+from heartwheel.engine.rules.config import CoordinatorConfig
 from heartwheel.wire.events import RejectedError
 
 CONFIG = CoordinatorConfig(group_min_session_timeout_ms=10, group_initial_rebalance_delay_ms=100)

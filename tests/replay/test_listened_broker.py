@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heartwheel.replay.driver import replay
+from heartwheel.engine.replay.driver import replay
 from heartwheel.wire.verdicts import Kind, Verdict
 from support.listened_broker import CONFIG, listened
 

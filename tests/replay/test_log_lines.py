@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heartwheel.replay.lines import T_MS_MAX, LineReader
+from heartwheel.engine.replay.lines import T_MS_MAX, LineReader
 from heartwheel.wire.events import RejectedError
 
 BEAT = {"group_id": "g", "member_id": "m", "generation_id": 3}

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heartwheel.coordinator.config import CoordinatorConfig, coordinator_config
-from heartwheel.replay.driver import replay
-from heartwheel.replay.log import LogReplay, replay_log
-from heartwheel.replay.meta import read_meta
-from heartwheel.replay.output import encode_verdict
-from heartwheel.replay.snapshot import SnapshotError
-from heartwheel.testing import LogBuilder
+from heartwheel.engine.replay.driver import replay
+from heartwheel.engine.replay.log import LogReplay, replay_log
+from heartwheel.engine.replay.meta import read_meta
+from heartwheel.engine.replay.output import encode_verdict
+from heartwheel.engine.replay.snapshot import ReplaySnapshotError
+from heartwheel.engine.rules.config import CoordinatorConfig, coordinator_config
+from heartwheel.proof.testing import LogBuilder
 from heartwheel.wire.events import RejectedError
 from support.heartbeat_logs import CONFIG, T0, beating_logs, heartbeat_logs
 
@@ -145,7 +145,7 @@ def test_cut_snapshot_is_refused(length: int) -> None:
     """A snapshot that is not whole is an error with a hint, never an empty start."""
     run = LogReplay(CONFIG)
     run.feed(_beat(T0))
-    with pytest.raises(SnapshotError, match="not a whole snapshot"):
+    with pytest.raises(ReplaySnapshotError, match="not a whole snapshot"):
         LogReplay(CONFIG, snapshot=run.snapshot()[:length])
 
 
@@ -156,20 +156,20 @@ def test_changed_shard_in_a_snapshot_is_refused() -> None:
     fields = msgspec.json.decode(run.snapshot())
     blob = fields["shards"][0]["blob"]
     fields["shards"][0]["blob"] = blob[:100] + ("A" if blob[100] != "A" else "B") + blob[101:]
-    with pytest.raises(SnapshotError, match="shard"):
+    with pytest.raises(ReplaySnapshotError, match="shard"):
         LogReplay(CONFIG, snapshot=msgspec.json.encode(fields))
 
 
 def test_snapshot_of_a_newer_version_is_refused_by_name() -> None:
     """A format that is not known yet is named, whatever else is in it."""
-    with pytest.raises(SnapshotError, match="format 99"):
+    with pytest.raises(ReplaySnapshotError, match="format 99"):
         LogReplay(CONFIG, snapshot=b'{"format":99,"other":[]}')
 
 
 def test_snapshot_under_other_rules_is_refused_by_name() -> None:
     """Carrying on with other settings or shards would mix two replays: the first difference is named with a hint."""
     snapshot = LogReplay(CONFIG, shards=2).snapshot()
-    with pytest.raises(SnapshotError, match="group_max_size = 3, not"):
+    with pytest.raises(ReplaySnapshotError, match="group_max_size = 3, not"):
         LogReplay(dataclasses.replace(CONFIG, group_max_size=4), shards=2, snapshot=snapshot)
-    with pytest.raises(SnapshotError, match="2 shards, not 1"):
+    with pytest.raises(ReplaySnapshotError, match="2 shards, not 1"):
         LogReplay(CONFIG, snapshot=snapshot)

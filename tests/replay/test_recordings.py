@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from heartwheel.replay.driver import Replay, broker_config, replay
+from heartwheel.engine.replay.driver import Replay, broker_config, replay
 from heartwheel.wire.verdicts import Verdict
 
 RECORDINGS = sorted(path.parent for path in (Path(__file__).parents[1] / "recordings").glob("*/meta.json"))

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from heartwheel.cli.app import run
-from heartwheel.replay.log import LogReplay
-from heartwheel.replay.meta import read_meta
+from heartwheel.engine.replay.log import LogReplay
+from heartwheel.engine.replay.meta import read_meta
+from heartwheel.front.cli.app import run
 from heartwheel.wire.group_heartbeats import GroupHeartbeat
 from heartwheel.wire.requests import decode_request
 from support.epoch_logs import config_of

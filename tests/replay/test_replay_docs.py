@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.cli.app import run
+from heartwheel.front.cli.app import run
 
 ROOT = Path(__file__).parents[2]
 BLOCKS = [

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heartwheel.cli.app import run
-from heartwheel.coordinator.config import CoordinatorConfig, coordinator_config
-from heartwheel.replay.log import LogReplay
-from heartwheel.replay.meta import read_meta
-from heartwheel.replay.signs import Signs
-from heartwheel.replay.what_if import Scenario, WhatIf, what_if
+from heartwheel.engine.replay.log import LogReplay
+from heartwheel.engine.replay.meta import read_meta
+from heartwheel.engine.replay.signs import SignsOfLife
+from heartwheel.engine.replay.what_if import Scenario, WhatIf, what_if
+from heartwheel.engine.rules.config import CoordinatorConfig, coordinator_config
+from heartwheel.front.cli.app import run
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 CONFIG = CoordinatorConfig(group_min_session_timeout_ms=1, group_initial_rebalance_delay_ms=0)
@@ -25,7 +25,7 @@ Log = list[dict[str, Any]]
 
 
 def _ask(lines: Log, timeouts_ms: Sequence[int], until_ms: int, config: CoordinatorConfig = CONFIG) -> WhatIf:
-    replay, signs = LogReplay(config), Signs()
+    replay, signs = LogReplay(config), SignsOfLife()
     for line in lines:
         read = replay.feed(json.dumps(line).encode())
         if read is not None:

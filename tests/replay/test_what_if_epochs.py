@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heartwheel.cli.app import run
-from heartwheel.replay.log import LogReplay
-from heartwheel.replay.meta import read_meta
-from heartwheel.replay.revocations import Revocations, RevocationScenario, RevocationsWhatIf, what_if_revocations
-from heartwheel.replay.signs import Signs
-from heartwheel.replay.what_if import Scenario, WhatIf, what_if, what_if_intervals
+from heartwheel.engine.replay.log import LogReplay
+from heartwheel.engine.replay.meta import read_meta
+from heartwheel.engine.replay.revocations import Revocations, RevocationScenario, RevocationsWhatIf, what_if_revocations
+from heartwheel.engine.replay.signs import SignsOfLife
+from heartwheel.engine.replay.what_if import Scenario, WhatIf, what_if, what_if_intervals
+from heartwheel.front.cli.app import run
 from heartwheel.wire.verdicts import Verdict
 from support.epoch_logs import SESSION_MS, START_MS, EpochLog, config_of
 
@@ -26,8 +26,8 @@ ALL, HALF = {"t": [0, 1, 2, 3]}, {"t": [0, 1]}
 every_recording = pytest.mark.parametrize("folder", RECORDINGS, ids=lambda folder: folder.name)
 
 
-def _fed(log: EpochLog, until_ms: int) -> tuple[Signs, Revocations, list[Verdict], int]:
-    signs, revocations = Signs(), Revocations()
+def _fed(log: EpochLog, until_ms: int) -> tuple[SignsOfLife, Revocations, list[Verdict], int]:
+    signs, revocations = SignsOfLife(), Revocations()
     replay = LogReplay(log.config, epochs=log.epochs, revocations=revocations)
     for line in log.lines:
         read = replay.feed(json.dumps(line).encode())
@@ -144,7 +144,7 @@ def test_timeout_that_members_had_gives_what_the_broker_decided(folder: Path) ->
     """Held against the timeout that a real broker had, the silences are the expirations that its log tells."""
     meta = read_meta(folder / "meta.json")
     config = config_of(meta.settings)
-    epochs, signs = meta.epoch_config(config), Signs()
+    epochs, signs = meta.epoch_config(config), SignsOfLife()
     replay = LogReplay(config, epochs=epochs)
     for line in (folder / "events.jsonl").read_bytes().splitlines():
         read = replay.feed(line)

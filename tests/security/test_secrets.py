@@ -11,20 +11,20 @@ from pathlib import Path
 import pytest
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError, SaslAuthenticationFailedError
 
-from heartwheel.broker.node_security import NodeSecurity, arguments_file
-from heartwheel.cli.app import run
-from heartwheel.demo.folder import fresh_folder
+from heartwheel.base.private import private_folder
+from heartwheel.engine.runtime.driver.checkpoint_store import open_store
+from heartwheel.engine.runtime.driver.job_tally import redacted, secrets_of
+from heartwheel.engine.runtime.driver.secret_properties import properties_file, properties_text
+from heartwheel.engine.runtime.driver.session import session_conf
+from heartwheel.front.cli.app import run
+from heartwheel.front.demo.folder import fresh_folder
+from heartwheel.kafka.broker.node_security import NodeSecurity, arguments_file
 from heartwheel.kafka.client import KafkaRefusedError, plain_errors
 from heartwheel.kafka.security import ClientPropertyError, client_settings, java_properties
 from heartwheel.kafka.tls_login import TlsError, _with_last_words, refusal_of
-from heartwheel.notify.store import Store
-from heartwheel.private import private_folder
+from heartwheel.readers.notify.store import Store
 from heartwheel.settings import MASK, Settings, SettingsError, is_secret, load_settings
 from heartwheel.settings.secret import HIDDEN_NAMES
-from heartwheel.spark.checkpoint_store import open_store
-from heartwheel.spark.job_tally import redacted, secrets_of
-from heartwheel.spark.secret_properties import properties_file, properties_text
-from heartwheel.spark.session import session_conf
 from support.certificates import Authority
 
 PATH = "kafka.client.sasl.password"

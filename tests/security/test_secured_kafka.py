@@ -13,14 +13,14 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.broker.node_process import free_port
-from heartwheel.broker.node_security import NodeSecurity
-from heartwheel.cli.app import run
-from heartwheel.cli.run import spark_log_file
-from heartwheel.gateway.gateway import Gateway
+from heartwheel.front.cli.app import run
+from heartwheel.front.cli.run import spark_log_file
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.node_process import free_port
+from heartwheel.kafka.broker.node_security import NodeSecurity
 from heartwheel.kafka.tls_login import FirmManager, refusal_of
 from heartwheel.settings import load_settings
+from heartwheel.sources.gateway.gateway import Gateway
 from support.certificates import Authority
 from support.job import Topics, beats_of, running, wait_for
 

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from heartwheel.shard.arrays import read_columns, write_columns
-from heartwheel.shard.fingerprints import FingerprintIndex
-from heartwheel.shard.frame import decode_section, encode_section
-from heartwheel.shard.seven_bits import to_bytes, to_text
-from heartwheel.shard.tables import member_table
-from heartwheel.shard.text import BLOCK_ROWS, TextTable
+from heartwheel.engine.shard.arrays import read_columns, write_columns
+from heartwheel.engine.shard.fingerprints import FingerprintIndex
+from heartwheel.engine.shard.frame import decode_section, encode_section
+from heartwheel.engine.shard.seven_bits import to_bytes, to_text
+from heartwheel.engine.shard.tables import member_table
+from heartwheel.engine.shard.text import BLOCK_ROWS, TextTable
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 

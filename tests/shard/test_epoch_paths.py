@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heartwheel.coordinator.config import CoordinatorConfig, GroupOverride
-from heartwheel.coordinator.consumer_config import EpochConfig
-from heartwheel.coordinator.consumer_model import EpochGroup
-from heartwheel.coordinator.manager import GroupManager
-from heartwheel.coordinator.model import Group
-from heartwheel.shard.limits import ShardLimits
-from heartwheel.shard.shard import Shard
-from heartwheel.testing import LogBuilder, by_group, read_records, run_rules, run_shard, until
+from heartwheel.engine.rules.config import CoordinatorConfig, GroupOverride
+from heartwheel.engine.rules.epochs.config import EpochConfig
+from heartwheel.engine.rules.epochs.model import EpochGroup
+from heartwheel.engine.rules.manager import ClassicRules
+from heartwheel.engine.rules.model import Group
+from heartwheel.engine.shard.limits import ShardLimits
+from heartwheel.engine.shard.shard import Shard
+from heartwheel.proof.testing import LogBuilder, by_group, read_records, run_rules, run_shard, until
 from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
 from heartwheel.wire.requests import decode_request, fingerprint_of
 from heartwheel.wire.verdicts import Kind, Verdict
@@ -53,7 +53,7 @@ def test_p3_groups_met_in_mid_life_give_the_verdicts_of_the_rules(log: LogBuilde
     assert by_group(verdicts) == by_group(run_rules(log, clock_ms=_end(log), config=EPOCHS_CONFIG))
 
 
-def _plain(manager: GroupManager) -> tuple[dict[str, tuple[object, ...]], int | None]:
+def _plain(manager: ClassicRules) -> tuple[dict[str, tuple[object, ...]], int | None]:
     group = manager.group
     members: dict[str, tuple[object, ...]] = {
         member.member_id: (
@@ -72,7 +72,7 @@ def _plain(manager: GroupManager) -> tuple[dict[str, tuple[object, ...]], int | 
 def test_fingerprint_promises_a_plain_reset(log: LogBuilder, later_ms: int) -> None:
     """A heartbeat whose fingerprint a member holds does nothing but give it a whole session, however often it comes."""
     verdicts: list[Verdict] = []
-    manager = GroupManager(Group("g"), EpochConfig(EPOCHS_CONFIG), verdicts.append)
+    manager = ClassicRules(Group("g"), EpochConfig(EPOCHS_CONFIG), verdicts.append)
     seen: dict[int, GroupHeartbeat] = {}
     for record in log.records:
         request = decode_request(record.value)

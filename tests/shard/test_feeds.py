@@ -10,18 +10,19 @@ import msgspec
 import numpy as np
 import pytest
 
-from heartwheel.audit.fed import read_feed_mark
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.machine import GroupMachine
-from heartwheel.coordinator.model import Group
-from heartwheel.log_time import ReadingsBuilder
-from heartwheel.log_time.feeds import FEED_GONE_MS
-from heartwheel.pack import Bodies, Pack, in_order_of_time
-from heartwheel.shard import Shard, ShardLimits
-from heartwheel.spark.packer import Packer, PayloadKind
-from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, Record, by_group, frame_of, read_records
+from heartwheel.engine.heartbeats.packer import Packer
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.rules.machine import GroupMachine
+from heartwheel.engine.rules.model import Group
+from heartwheel.engine.runtime.map.packed import PayloadKind
+from heartwheel.engine.shard import Shard, ShardLimits
+from heartwheel.engine.shard.pack import Bodies, Pack, in_order_of_time
+from heartwheel.engine.time import ReadingsBuilder
+from heartwheel.engine.time.feeds import FEED_GONE_MS
+from heartwheel.proof.audit.fed import read_feed_mark
+from heartwheel.proof.testing import OUTAGE_MIN_MS, LogBuilder, ProducedRecord, by_group, frame_of, read_records
 from heartwheel.wire.events import Event, EventType, Protocol, RejectCause
-from heartwheel.wire.passed_on import AHEAD_MS_MAX, HELD_MAX, Mark, encode_mark
+from heartwheel.wire.passed_on import AHEAD_MS_MAX, HELD_MAX, FeedWatermark, encode_mark
 from heartwheel.wire.rejects import Reject
 from heartwheel.wire.verdicts import Kind, Verdict
 from support.fed_logs import LOADED_MS, SESSION_MS, broker_that_comes_back
@@ -34,7 +35,7 @@ def _beat(member: str = "a", group: str = "g", session_ms: int = SESSION_MS) -> 
     return Event(group_id=group, member_id=member, session_timeout_ms=session_ms)
 
 
-def _run(records: Sequence[Sequence[Record]], feeds: Sequence[str] = ("tap",)) -> tuple[list[Verdict], Shard]:
+def _run(records: Sequence[Sequence[ProducedRecord]], feeds: Sequence[str] = ("tap",)) -> tuple[list[Verdict], Shard]:
     """Run batches through a shard, its state encoded and decoded between them."""
     blob, verdicts = "", []
     for batch in records:
@@ -161,7 +162,7 @@ def test_p6_a_mark_that_holds_back_what_cannot_be_is_refused_by_name(held: dict[
     rows = Packer("t", 1, feeds=("tap",)).pack(frame_of(log.records), ReadingsBuilder((), OUTAGE_MIN_MS))
     (rejects,) = [msgspec.json.decode(data, type=list[Reject]) for _, kind, data in rows if kind is PayloadKind.REJECTS]
     assert [reject.cause for reject in rejects] == [RejectCause.UNKNOWN_TYPE]
-    assert read_feed_mark(encode_mark(Mark("tap", T0, T0, held))) is None
+    assert read_feed_mark(encode_mark(FeedWatermark("tap", T0, T0, held))) is None
 
 
 def test_group_that_moves_between_brokers_waits_for_both() -> None:

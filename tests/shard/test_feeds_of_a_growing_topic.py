@@ -7,11 +7,11 @@ from random import Random
 
 import pytest
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.log_time.feeds import FEED_GONE_MS
-from heartwheel.log_time.log_time import MOVED_MS_MAX
-from heartwheel.shard import Shard, ShardLimits
-from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, Record, read_records
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.shard import Shard, ShardLimits
+from heartwheel.engine.time.feeds import FEED_GONE_MS
+from heartwheel.engine.time.log_time import MOVED_MS_MAX
+from heartwheel.proof.testing import OUTAGE_MIN_MS, LogBuilder, ProducedRecord, read_records
 from heartwheel.wire.events import EventType
 from heartwheel.wire.verdicts import Kind
 from support.fed_growth import GROWN_MS, HEARD_MS, beat, beats, held_back, load, parts, write
@@ -21,7 +21,7 @@ from support.heartbeat_logs import EXAMPLES, T0
 RULES = CoordinatorConfig(group_min_session_timeout_ms=200, group_initial_rebalance_delay_ms=0)
 
 
-def _expired(*batches: Sequence[Record], counts: Sequence[int] = (1,)) -> list[tuple[str | None, int]]:
+def _expired(*batches: Sequence[ProducedRecord], counts: Sequence[int] = (1,)) -> list[tuple[str | None, int]]:
     """Run batches through a shard, its state encoded and decoded between them; list who was expired, ms after `T0`."""
     blob, found = "", []
     for batch in batches:

@@ -10,17 +10,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.log_time import Reading, ReadingsBuilder
-from heartwheel.pack import Pack
-from heartwheel.sent_pack import decode_sent
-from heartwheel.shard import ShardLimits, heartbeats
-from heartwheel.shard.heartbeats import REMEMBERED_BATCHES, Heartbeats, Said, UnknownHeartbeatError, rest_of, rests_of
-from heartwheel.shard.log import BatchLog
-from heartwheel.shard.shard import Shard
-from heartwheel.spark.packer import Packer, PayloadKind
-from heartwheel.spark.repeats import BatchOf
-from heartwheel.testing import RUN, LogBuilder, Record, by_group, frame_of, run_rules, until
+from heartwheel.engine.heartbeats.packer import Packer
+from heartwheel.engine.heartbeats.repeats import BatchOf
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.runtime.map.packed import PayloadKind
+from heartwheel.engine.shard import ShardLimits, heartbeats
+from heartwheel.engine.shard.heartbeats import (
+    REMEMBERED_BATCHES,
+    Heartbeats,
+    KnownHeartbeat,
+    UnknownHeartbeatError,
+    rest_of,
+    rests_of,
+)
+from heartwheel.engine.shard.log import BatchLog
+from heartwheel.engine.shard.pack import Pack
+from heartwheel.engine.shard.sent_pack import decode_sent
+from heartwheel.engine.shard.shard import Shard
+from heartwheel.engine.time import Reading, ReadingsBuilder
+from heartwheel.proof.testing import RUN, LogBuilder, ProducedRecord, by_group, frame_of, run_rules, until
 from heartwheel.wire.events import Event, EventType, encode_event, fingerprint
 from heartwheel.wire.verdicts import Verdict
 from support.epoch_beats import EPOCHS_CONFIG, epoch_logs, migrate, migrating_logs, steady_beat, steady_epoch_logs
@@ -47,14 +55,14 @@ class Job:
         self._config = config
         self._blob = ""
 
-    def pack(self, records: Sequence[Record], worker: int = 0) -> tuple[list[Pack], list[Reading]]:
+    def pack(self, records: Sequence[ProducedRecord], worker: int = 0) -> tuple[list[Pack], list[Reading]]:
         """Let a worker pack the records of the next batch."""
         packer, readings = self.packers[worker], ReadingsBuilder((RUN,), 3_000)
         packer.begin(BatchOf(f"query {self.query}", self.number))
         rows = list(packer.pack(frame_of(records), readings)) if records else []
         return [decode_sent(data) for _, kind, data in rows if kind is PayloadKind.RECORDS], readings.readings()
 
-    def batch(self, records: Sequence[Record], worker: int = 0) -> None:
+    def batch(self, records: Sequence[ProducedRecord], worker: int = 0) -> None:
         """Run a batch whose records one worker has packed."""
         self.run(*self.pack(records, worker))
 
@@ -86,7 +94,7 @@ def _run_anyhow(
             job.query += 1
         if dice.random() < 0.1:
             job.packers[dice.randrange(len(job.packers))] = Packer("beats", 1, remembered_max=4)
-        by_partition: dict[int, list[Record]] = {}
+        by_partition: dict[int, list[ProducedRecord]] = {}
         for record in log.records[start:stop]:
             by_partition.setdefault(record.partition, []).append(record)
         packs, readings = [], []
@@ -146,7 +154,9 @@ def test_p3_classic_members_of_consumer_groups_give_the_verdicts_of_the_rules(
     assert by_group(job.verdicts) == by_group(run_rules(log, clock_ms=_end(log), config=EPOCHS_CONFIG))
 
 
-def _beats(*members: str, batch: int, kind: EventType = EventType.HEARTBEAT, generation_id: int = -1) -> list[Record]:
+def _beats(
+    *members: str, batch: int, kind: EventType = EventType.HEARTBEAT, generation_id: int = -1
+) -> list[ProducedRecord]:
     """Make the records of one batch; a batch a second, a value a member."""
     log = LogBuilder()
     for member in members:
@@ -266,7 +276,7 @@ def test_what_is_said_again_has_its_fingerprint() -> None:
     job.batch(log.records[1:3])
     assert job.without_bytes == 1
     shard = Shard(coordinator=CONFIG, limits=job.limits, outage_min_ms=3_000, blob=job._blob)
-    (said,) = shard._loader.said(shard._members.used())
+    (said,) = shard._loader.heartbeats(shard._members.used())
     assert said.event() == event
     assert fingerprint(said.event()) == int(shard._members["fingerprint"][0])
 
@@ -298,7 +308,7 @@ def test_only_heartbeats_come_without_bytes() -> None:
         assert [len(pack.bodies) for pack in job.packs] == [1]
 
 
-def _answered(epoch: int, at_ms: int) -> list[Record]:
+def _answered(epoch: int, at_ms: int) -> list[ProducedRecord]:
     """Make the records of one batch of a consumer group: one heartbeat, and the tick."""
     log = LogBuilder()
     log.group_beat(T0 + at_ms, "g", "a", epoch, answer=max(epoch, 2))
@@ -337,7 +347,7 @@ def test_a_classic_member_of_a_consumer_group_comes_without_its_bytes() -> None:
             shard = job.shard()
             rows = shard._members.used()
             marks = [mark for mark in shard._members["fingerprint"][rows].tolist() if mark]
-            said = [each.event() for each in shard._loader.said(rows) if each.rest]
+            said = [each.event() for each in shard._loader.heartbeats(rows) if each.rest]
             kept = [shard._heartbeats.event(mark) for mark in shard._heartbeats.state()]
             beats = [Event(group_id="g", member_id=name, generation_id=4) for name in ("m1", "m2")]
             assert sorted([*said, *filter(None, kept)], key=lambda event: event.member_id) == beats
@@ -356,7 +366,7 @@ def test_each_row_says_what_its_own_heartbeat_says() -> None:
     job.batch(log.records)
     shard = Shard(coordinator=CONFIG, limits=job.limits, outage_min_ms=3_000, blob=job._blob)
     rows = shard._members.used()
-    said = [each.event() for each in shard._loader.said(rows)]
+    said = [each.event() for each in shard._loader.heartbeats(rows)]
     assert sorted(said, key=lambda event: event.member_id) == events
     assert list(map(fingerprint, said)) == shard._members["fingerprint"][rows].tolist()
 
@@ -382,7 +392,7 @@ def test_a_row_spells_its_heartbeat_as_it_is_encoded(
         session_timeout_ms=timeout,
     )
     (rest,) = rests_of([event])
-    said = Said(group, member, rest)
+    said = KnownHeartbeat(group, member, rest)
     assert (rest_of(event), said.event(), said.value()) == (rest, event, encode_event(event))
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.shard import ShardLimits
-from heartwheel.spark.job_config import JobConfig
-from heartwheel.spark.packer import REJECT_STUB_BYTES, REJECTS_BYTES_MAX, Packer
-from heartwheel.spark.schema import NEW_STATE, StateRow
-from heartwheel.spark.state_function import advance_shard
-from heartwheel.testing import LogBuilder, Record, arrivals, run_shard
+from heartwheel.engine.heartbeats.advance import advance_shard
+from heartwheel.engine.heartbeats.config import JobConfig
+from heartwheel.engine.heartbeats.packer import REJECT_STUB_BYTES, REJECTS_BYTES_MAX, Packer
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.runtime.state.schema import NEW_STATE, StateRow
+from heartwheel.engine.shard import ShardLimits
+from heartwheel.proof.testing import LogBuilder, ProducedRecord, arrivals, run_shard
 from heartwheel.wire.tick import Tick, encode_tick
 
 T0 = 1_795_239_789_000
@@ -56,8 +56,8 @@ class Shard:
     def batch(self, *values: bytes) -> None:
         """Run one batch."""
         first, self.sent = len(self.sent), [*self.sent, *values]
-        records = [Record(self._now_ms, value, 0, first + i) for i, value in enumerate(values)]
-        tick = Record(self._now_ms, encode_tick(Tick()), 0, len(self.sent))
+        records = [ProducedRecord(self._now_ms, value, 0, first + i) for i, value in enumerate(values)]
+        tick = ProducedRecord(self._now_ms, encode_tick(Tick()), 0, len(self.sent))
         frame = arrivals([*records, tick], self._packer)
         self.state, output = advance_shard(self.config, 0, self.state, [frame], batch_ms=self._now_ms)
         for record in output.records:
@@ -232,8 +232,8 @@ def test_p6_a_flood_of_large_garbage_keeps_a_part_of_each() -> None:
 
 def test_p6_what_is_remembered_of_large_values_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """P6: heartbeats that carry a changing megabyte do not fill the packer's memory."""
-    monkeypatch.setattr("heartwheel.spark.decoder.REMEMBERED_BYTES_MAX", 10_000)
+    monkeypatch.setattr("heartwheel.engine.heartbeats.decoder.REMEMBERED_BYTES_MAX", 10_000)
     packer = Packer("beats", 1)
     for i in range(100):
-        arrivals([Record(T0, beat("g", "a", noise=f"{i:01000}"), 0, i)], packer)
+        arrivals([ProducedRecord(T0, beat("g", "a", noise=f"{i:01000}"), 0, i)], packer)
     assert packer._decoder._table.nbytes <= 10_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.shard import Shard, ShardLimits
-from heartwheel.shard.status import AT_RISK_BYTES_MAX, STRAYS_MAX, status_of
-from heartwheel.testing import LogBuilder, read_records
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.shard import Shard, ShardLimits
+from heartwheel.engine.shard.status import AT_RISK_BYTES_MAX, STRAYS_MAX, status_of
+from heartwheel.proof.testing import LogBuilder, read_records
 from heartwheel.wire.events import ID_BYTES_MAX
 from heartwheel.wire.status import StatusRow
 from heartwheel.wire.verdicts import NAMES_BYTES_MAX, NAMES_MAX, ExpiryReason, Kind, TriggerRow, Verdict, row_of

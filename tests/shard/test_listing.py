@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.shard import Shard, ShardLimits
-from heartwheel.shard.batch import BatchResult
-from heartwheel.shard.status import AWAITING_MAX, LISTED_MAX, REBALANCING_MAX, status_of
-from heartwheel.testing import LogBuilder, read_records, until
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.shard import Shard, ShardLimits
+from heartwheel.engine.shard.batch import BatchResult
+from heartwheel.engine.shard.status import AWAITING_MAX, LISTED_MAX, REBALANCING_MAX, status_of
+from heartwheel.proof.testing import LogBuilder, read_records, until
 from heartwheel.wire.events import Event, EventType, Protocol
 from heartwheel.wire.status import StatusRow
 

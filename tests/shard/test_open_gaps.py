@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heartwheel.audit.partitions import Partition
-from heartwheel.audit.ticks import read_tick as audited_tick
-from heartwheel.log_time import LogTime, ReadingsBuilder, decode_readings, encode_readings
-from heartwheel.log_time.reading import UNTIMED_MS
-from heartwheel.testing import OUTAGE_MIN_MS, RUN, Record
+from heartwheel.engine.time import LogTime, ReadingsBuilder, decode_readings, encode_readings
+from heartwheel.engine.time.reading import UNTIMED_MS
+from heartwheel.proof.audit.partitions import Partition
+from heartwheel.proof.audit.ticks import read_tick as audited_tick
+from heartwheel.proof.testing import OUTAGE_MIN_MS, RUN, ProducedRecord
 from heartwheel.wire.tick import Tick, encode_tick, read_tick
 from support.heartbeat_logs import EXAMPLES, T0
 from support.log_time_reference import outages_of
@@ -25,30 +25,30 @@ RUNS = (RUN, "another")
 Found = list[tuple[int, int]]
 
 
-def _tick(append_ms: int, run: str = RUN, *, interval_ms: int = 200) -> Record:
-    return Record(T0 + append_ms, encode_tick(Tick(run, append_ms, 1, interval_ms)), 0, 0)
+def _tick(append_ms: int, run: str = RUN, *, interval_ms: int = 200) -> ProducedRecord:
+    return ProducedRecord(T0 + append_ms, encode_tick(Tick(run, append_ms, 1, interval_ms)), 0, 0)
 
 
-def _beats(*append_ms: int) -> list[Record]:
-    return [Record(T0 + each, b"{}", 0, 0) for each in append_ms]
+def _beats(*append_ms: int) -> list[ProducedRecord]:
+    return [ProducedRecord(T0 + each, b"{}", 0, 0) for each in append_ms]
 
 
-def _untimed(record: Record) -> Record:
+def _untimed(record: ProducedRecord) -> ProducedRecord:
     """Take the append time off a record: it carries its producer's."""
     return record._replace(append_ms=UNTIMED_MS)
 
 
-def _numbered(records: Sequence[Record]) -> list[Record]:
+def _numbered(records: Sequence[ProducedRecord]) -> list[ProducedRecord]:
     return [record._replace(offset=offset) for offset, record in enumerate(records)]
 
 
-def _batches(records: list[Record], cuts: Sequence[bool]) -> list[list[Record]]:
+def _batches(records: list[ProducedRecord], cuts: Sequence[bool]) -> list[list[ProducedRecord]]:
     """Cut a log before each record but the first where that is so said."""
     ends = [0, *(at for at, cut in enumerate(cuts, 1) if cut), len(records)]
     return [records[start:end] for start, end in pairwise(ends)]
 
 
-def _engine(batches: list[list[Record]], *, frame: int = 1_000) -> Iterator[tuple[Found, int]]:
+def _engine(batches: list[list[ProducedRecord]], *, frame: int = 1_000) -> Iterator[tuple[Found, int]]:
     """Yield the outages of each batch and up to where the partition is decided after it; the state is coded between."""
     time = LogTime()
     for batch in batches:
@@ -64,7 +64,7 @@ def _engine(batches: list[list[Record]], *, frame: int = 1_000) -> Iterator[tupl
         time = msgspec.msgpack.decode(msgspec.msgpack.encode(time), type=LogTime)
 
 
-def _audit(batches: list[list[Record]]) -> Iterator[tuple[Found, int]]:
+def _audit(batches: list[list[ProducedRecord]]) -> Iterator[tuple[Found, int]]:
     """Yield the same by the audit, which reads record by record."""
     part = Partition(0)
     for batch in batches:
@@ -76,7 +76,7 @@ def _audit(batches: list[list[Record]]) -> Iterator[tuple[Found, int]]:
         yield found, part.decided_ms - T0
 
 
-def _by_the_rule(records: list[Record]) -> Found:
+def _by_the_rule(records: list[ProducedRecord]) -> Found:
     return [(before - T0, after - T0) for before, after in outages_of(records, RUNS)]
 
 
@@ -126,7 +126,7 @@ def test_p3_all_open_gaps_are_kept_however_the_log_is_cut(name: str) -> None:
 
 
 @st.composite
-def _logs(draw: st.DrawFn) -> list[Record]:
+def _logs(draw: st.DrawFn) -> list[ProducedRecord]:
     """Draw logs of one partition with gaps, clocks that step back, and ticks of several runs, some far apart."""
     records, now = [], 0
     steps = st.sampled_from([0, 1, 200, 1_300, 1_500, 3_000, 3_001, 3_001, 5_000, 10_000, 10_001])
@@ -144,7 +144,7 @@ def _logs(draw: st.DrawFn) -> list[Record]:
 
 @given(_logs(), st.randoms(use_true_random=False), st.integers(1, 5))
 @settings(max_examples=EXAMPLES)
-def test_p3_outages_do_not_depend_on_how_the_log_is_cut(log: list[Record], dice: Random, frame: int) -> None:
+def test_p3_outages_do_not_depend_on_how_the_log_is_cut(log: list[ProducedRecord], dice: Random, frame: int) -> None:
     """P3: cut anywhere, read in frames of any size: the outages of the log as a whole, and decided as far as that."""
     cuts = [dice.random() < 0.5 for _ in log[1:]]
     batches = _batches(log, cuts)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heartwheel.pack import Bodies, Pack, decode_pack, encode_cut
-from heartwheel.sent_pack import decode_fed, decode_sent, encode_fed, encode_sent
+from heartwheel.engine.shard.pack import Bodies, Pack, decode_pack, encode_cut
+from heartwheel.engine.shard.sent_pack import decode_fed, decode_sent, encode_fed, encode_sent
 
 INT64 = st.integers(-(2**62), 2**62)
 

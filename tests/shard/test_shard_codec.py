@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heartwheel.coordinator.model import GroupKind, GroupState
-from heartwheel.shard import (
+from heartwheel.engine.rules.model import GroupKind, GroupState
+from heartwheel.engine.shard import (
     CorruptBlobError,
     OldBlobVersionError,
     Shard,
@@ -18,11 +18,11 @@ from heartwheel.shard import (
     StateBlobError,
     UnknownBlobVersionError,
 )
-from heartwheel.shard.codec import BLOB_VERSION
-from heartwheel.shard.frame import decode_frame, encode_frame
-from heartwheel.shard.heartbeats import REMEMBERED_BATCHES
-from heartwheel.shard.rules_path import KINDS, STATES
-from heartwheel.testing import LogBuilder, by_group, read_records, until
+from heartwheel.engine.shard.codec import BLOB_VERSION
+from heartwheel.engine.shard.frame import decode_frame, encode_frame
+from heartwheel.engine.shard.heartbeats import REMEMBERED_BATCHES
+from heartwheel.engine.shard.rules_path import KINDS, STATES
+from heartwheel.proof.testing import LogBuilder, by_group, read_records, until
 from support.heartbeat_logs import CONFIG, T0, heartbeat_logs
 
 ROOMY = dataclasses.replace(CONFIG, group_max_size=5_000)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heartwheel.coordinator.machine import GroupMachine
-from heartwheel.coordinator.model import Group
-from heartwheel.shard import Shard, ShardLimits
-from heartwheel.testing import LogBuilder, Record, by_group, read_records, until
+from heartwheel.engine.rules.machine import GroupMachine
+from heartwheel.engine.rules.model import Group
+from heartwheel.engine.shard import Shard, ShardLimits
+from heartwheel.proof.testing import LogBuilder, ProducedRecord, by_group, read_records, until
 from heartwheel.wire.events import Event, EventType, decode_accepted, fingerprint
 from heartwheel.wire.verdicts import Kind, Verdict
 from support.heartbeat_logs import CONFIG, EXAMPLES, SESSIONS_MS, T0, cuts_of
@@ -54,7 +54,7 @@ class _Rules:
         self.verdicts: list[Verdict] = []
         self._machines: dict[str, GroupMachine] = {}
 
-    def apply(self, records: Sequence[Record]) -> None:
+    def apply(self, records: Sequence[ProducedRecord]) -> None:
         for record in records:
             event = decode_accepted(record.value or b"")
             if event.group_id not in self._machines:
@@ -196,7 +196,7 @@ def test_a_crowd_falls_silent_without_a_machine(monkeypatch: pytest.MonkeyPatch)
         log.beat(T0, f"g{member % 10}", f"m{member}", generation_id=generation, session_timeout_ms=4_000)
     shard = Shard(coordinator=dataclasses.replace(CONFIG, group_max_size=50), limits=ShardLimits())
     shard.apply(*read_records(log.records))
-    monkeypatch.setattr("heartwheel.coordinator.machine.GroupMachine.advance", None)
+    monkeypatch.setattr("heartwheel.engine.rules.machine.GroupMachine.advance", None)
     outcome = shard.apply([], until(T0 + 4_000))
     assert sum(verdict.expiry_reason is not None for verdict in outcome.verdicts) == 300
     assert shard.member_count == 0

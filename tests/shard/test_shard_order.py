@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from heartwheel.shard import Shard, ShardLimits
-from heartwheel.testing import LogBuilder, by_group, read_records, run_rules, run_shard
+from heartwheel.engine.shard import Shard, ShardLimits
+from heartwheel.proof.testing import LogBuilder, by_group, read_records, run_rules, run_shard
 from support.heartbeat_logs import CONFIG, T0
 
 

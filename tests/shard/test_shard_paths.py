@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heartwheel.shard.limits import ShardLimits
-from heartwheel.shard.shard import Shard
-from heartwheel.testing import LogBuilder, by_group, read_records, run_rules, run_shard
+from heartwheel.engine.shard.limits import ShardLimits
+from heartwheel.engine.shard.shard import Shard
+from heartwheel.proof.testing import LogBuilder, by_group, read_records, run_rules, run_shard
 from support.heartbeat_logs import CONFIG, EXAMPLES, T0, beating_logs, cuts_of, heartbeat_logs
 
 LATER = 30_000

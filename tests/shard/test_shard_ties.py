@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.partitioner import murmur2
-from heartwheel.shard import Shard, ShardLimits
-from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, Record, by_group, read_records, run_rules
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.shard import Shard, ShardLimits
+from heartwheel.proof.testing import OUTAGE_MIN_MS, LogBuilder, ProducedRecord, by_group, read_records, run_rules
 from heartwheel.wire.events import Event, EventType, Protocol
+from heartwheel.wire.partitioner import murmur2
 from heartwheel.wire.verdicts import ExpiryReason, Verdict
 from support.heartbeat_logs import CONFIG, T0
 
 
-def _apply(*batches: Sequence[Record], config: CoordinatorConfig = CONFIG) -> list[Verdict]:
+def _apply(*batches: Sequence[ProducedRecord], config: CoordinatorConfig = CONFIG) -> list[Verdict]:
     """Apply batches to a shard, which is written down and read between them."""
     blob, verdicts = "", []
     for batch in batches:

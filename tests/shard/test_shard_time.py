@@ -7,14 +7,23 @@ from random import Random
 
 import pytest
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.log_time import LogTime
-from heartwheel.log_time.log_time import MOVED_MS_MAX
-from heartwheel.log_time.outage import RESUME_MAX_MS
-from heartwheel.partitioner import murmur2
-from heartwheel.shard import Shard, ShardLimits
-from heartwheel.testing import OUTAGE_MIN_MS, RUN, LogBuilder, Record, by_group, read_records, run_shard, until
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.shard import Shard, ShardLimits
+from heartwheel.engine.time import LogTime
+from heartwheel.engine.time.log_time import MOVED_MS_MAX
+from heartwheel.engine.time.outage import RESUME_MAX_MS
+from heartwheel.proof.testing import (
+    OUTAGE_MIN_MS,
+    RUN,
+    LogBuilder,
+    ProducedRecord,
+    by_group,
+    read_records,
+    run_shard,
+    until,
+)
 from heartwheel.wire.events import Event, EventType, Protocol
+from heartwheel.wire.partitioner import murmur2
 from heartwheel.wire.tick import read_tick
 from heartwheel.wire.verdicts import Cause, Verdict
 from support.heartbeat_logs import CONFIG, EXAMPLES, T0
@@ -28,7 +37,7 @@ def _end(log: LogBuilder) -> int:
     return max([T0, *(record.append_ms for record in log.records)]) + 60_000
 
 
-def _batches(dice: Random, log: LogBuilder, *, known: int = 0) -> list[list[Record]]:
+def _batches(dice: Random, log: LogBuilder, *, known: int = 0) -> list[list[ProducedRecord]]:
     """Read any number of records of each partition in a batch, in the order of each; `known` of each in the first."""
     rest = [[record for record in log.records if record.partition == p] for p in range(PARTITIONS)]
     batches = [[record for mine in rest for record in mine[:known]]]
@@ -62,7 +71,7 @@ def _event(dice: Random, *kinds: EventType) -> Event:
 
 def _run(
     log: LogBuilder,
-    batches: list[list[Record]],
+    batches: list[list[ProducedRecord]],
     config: CoordinatorConfig,
     runs: tuple[str, ...] = (RUN,),
     *,
@@ -385,7 +394,7 @@ def test_a_group_that_moved_waits_for_the_partition_it_came_from() -> None:
     assert shard.waiting_count <= 1
 
 
-def _moved() -> tuple[list[list[Record]], str]:
+def _moved() -> tuple[list[list[ProducedRecord]], str]:
     """Write a log, by partition, of a group that the growth from one partition to three takes to the last of them."""
     group = next(name for name in map(str, range(99)) if (murmur2(name.encode()) & 0x7FFFFFFF) % 3 == 2)
     log = LogBuilder()

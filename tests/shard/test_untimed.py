@@ -7,16 +7,25 @@ from random import Random
 
 import pytest
 
-from heartwheel.audit import Audit, AuditConfig, FindingKind, in_log_order
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.log_time import ReadingsBuilder
-from heartwheel.log_time.reading import UNTIMED_MS
-from heartwheel.sent_pack import decode_sent
-from heartwheel.shard import Shard, ShardLimits
-from heartwheel.shard.batch import BatchResult
-from heartwheel.spark.packer import Packer
-from heartwheel.spark.repeats import BatchOf
-from heartwheel.testing import OUTAGE_MIN_MS, RUN, LogBuilder, Record, by_group, frame_of, read_records, until
+from heartwheel.engine.heartbeats.packer import Packer
+from heartwheel.engine.heartbeats.repeats import BatchOf
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.shard import Shard, ShardLimits
+from heartwheel.engine.shard.batch import BatchResult
+from heartwheel.engine.shard.sent_pack import decode_sent
+from heartwheel.engine.time import ReadingsBuilder
+from heartwheel.engine.time.reading import UNTIMED_MS
+from heartwheel.proof.audit import Audit, AuditConfig, FindingKind, in_log_order
+from heartwheel.proof.testing import (
+    OUTAGE_MIN_MS,
+    RUN,
+    LogBuilder,
+    ProducedRecord,
+    by_group,
+    frame_of,
+    read_records,
+    until,
+)
 from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.passed_on import AHEAD_MS_MAX
 from heartwheel.wire.verdicts import Verdict
@@ -40,11 +49,13 @@ def _log(*records: tuple[int | None, str]) -> LogBuilder:
     return log
 
 
-def _batches(log: LogBuilder, cuts: tuple[int, ...] = ()) -> list[list[Record]]:
+def _batches(log: LogBuilder, cuts: tuple[int, ...] = ()) -> list[list[ProducedRecord]]:
     return [log.records[start:stop] for start, stop in pairwise((0, *cuts, len(log.records)))]
 
 
-def _run(batches: list[list[Record]], clock_ms: int = 0, config: CoordinatorConfig = CONFIG) -> list[BatchResult]:
+def _run(
+    batches: list[list[ProducedRecord]], clock_ms: int = 0, config: CoordinatorConfig = CONFIG
+) -> list[BatchResult]:
     """Run a shard, its state coded between batches; with a clock up to a last tick there."""
     blob, results = "", []
     for batch in [*batches, *([[]] if clock_ms else [])]:

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from heartwheel.simulation import simulate
+from heartwheel.proof.simulation import simulate
 
 CHOSEN: Final = {
     "dead ticker": 7,

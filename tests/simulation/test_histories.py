@@ -10,11 +10,11 @@ from typing import Final
 
 import pytest
 
-from heartwheel.simulation import simulate, survey
-from heartwheel.simulation.astray import Astray
-from heartwheel.simulation.faults import Step
-from heartwheel.simulation.fed_partition import Aside
-from heartwheel.simulation.feed_plan import Woe
+from heartwheel.proof.simulation import simulate, survey
+from heartwheel.proof.simulation.checkers.astray import UnorderedReason
+from heartwheel.proof.simulation.checkers.fed_partition import Aside
+from heartwheel.proof.simulation.plan.feeds import FeedFaultKind
+from heartwheel.proof.simulation.world.faults import JobStep
 from heartwheel.wire.events import RejectCause
 from heartwheel.wire.verdicts import ENGINE_REASONS, TRIGGER_TYPES, Cause, ExpiryReason
 
@@ -89,7 +89,7 @@ _AT_LEAST: Final = {
         "downtime short",
         "written again",
         "topic grows",
-        *(f"fault feed {woe}" for woe in (Woe.LAGS, Woe.MISSES)),
+        *(f"fault feed {woe}" for woe in (FeedFaultKind.LAGS, FeedFaultKind.MISSES)),
         *(f"fault {what}" for what in ("forged feed", "mark lost")),
         *(f"fed group {what}" for what in ("heard by two feeds", "judged")),
         *(f"feed {what}" for what in ("hears of a parked join or sync", "holds a group back", "tells of a move")),
@@ -98,7 +98,7 @@ _AT_LEAST: Final = {
         "passed on",
     ],
     5: [
-        *(f"crash {step}" for step in Step),
+        *(f"crash {step}" for step in JobStep),
         *(f"cause {cause}" for cause in Cause if cause not in _SELDOM_TOLD),
         *(f"reject {cause}" for cause in RejectCause if cause not in _NEVER_REJECTED),
         *(f"broker clock {how}" for how in ("drifts", "jumps", "steps back", "steps forward")),
@@ -106,7 +106,7 @@ _AT_LEAST: Final = {
         "driver clock ahead",
         "expired new_member_timeout",
         "fault rebalance unseen",
-        *(f"group astray, {why}" for why in Astray if why is not Astray.HEARD_LATE),
+        *(f"group astray, {why}" for why in UnorderedReason if why is not UnorderedReason.HEARD_LATE),
         "job starts at the end",
         *(f"late leave answered {answer}" for answer in ("NONE", "FENCED_MEMBER_EPOCH")),
         *(f"late heartbeat answered {answer}" for answer in ("NONE", "FENCED_MEMBER_EPOCH")),
@@ -123,9 +123,9 @@ _AT_LEAST: Final = {
     ],
     1: [
         "epochs answered GROUP_MAX_SIZE_REACHED",
-        f"fault feed {Woe.FALLS_SILENT}",
+        f"fault feed {FeedFaultKind.FALLS_SILENT}",
         "fault marks go back",
-        f"fed group put aside, {Aside.BEGUN_ANEW}",
+        "fed group put aside, by the audit",
     ],
 }
 """What five hundred histories must have met, and how often at least: a simulator that never crashes proves nothing."""
@@ -165,7 +165,7 @@ def test_a_group_whose_growth_is_heard_of_too_late_is_named(seed: int) -> None:
     """A new partition whose leader's clock is behind: a group is not held to an order that the job could not know."""
     history = simulate(seed)
     assert history.problems == []
-    assert history.seen[f"group astray, {Astray.HEARD_LATE}"] > 0
+    assert history.seen[f"group astray, {UnorderedReason.HEARD_LATE}"] > 0
 
 
 def test_a_group_of_a_new_partition_is_not_late_by_the_clock_of_the_others() -> None:
@@ -177,4 +177,4 @@ def test_a_growth_that_no_checkpoint_knows_of_is_named() -> None:
     """A backlog in which the topic grew before the first start is held to no order that the job could not know."""
     history = simulate(13_666)
     assert history.problems == []
-    assert history.seen[f"group astray, {Astray.GREW_BEFORE}"] > 0
+    assert history.seen[f"group astray, {UnorderedReason.GREW_BEFORE}"] > 0

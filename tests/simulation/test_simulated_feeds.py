@@ -1,21 +1,21 @@
-"""Feeds in the simulated world: what they write, and what the oracle reads from it by itself."""
+"""Feeds in the simulated world: what they write, and what the checker of marks reads from it."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
-from heartwheel.coordinator.answer import Answer
-from heartwheel.simulation import draw_plan, simulate
-from heartwheel.simulation.clocks import EPOCH_MS, Clock
-from heartwheel.simulation.fed_moving import MovingGroup
-from heartwheel.simulation.fed_partition import NOWHERE, Aside, FedPartition, Followed, Missed, Reach
-from heartwheel.simulation.feed_plan import FeedPlan, FeedsPlan, Trouble, Woe
-from heartwheel.simulation.passing_on import Write, passed_on
-from heartwheel.simulation.plan import Plan
-from heartwheel.simulation.story import Story
-from heartwheel.simulation.tapped import Heard
-from heartwheel.testing import LogBuilder
+from heartwheel.engine.rules.answer import Answer
+from heartwheel.proof.simulation import draw_plan, simulate
+from heartwheel.proof.simulation.checkers.fed_moving import MovingGroup
+from heartwheel.proof.simulation.checkers.fed_partition import NOWHERE, Aside, FedPartition, Followed, Missed, Reach
+from heartwheel.proof.simulation.plan.clocks import EPOCH_MS, HostClock
+from heartwheel.proof.simulation.plan.feeds import FeedFault, FeedFaultKind, FeedsPlan, SimulatedFeed
+from heartwheel.proof.simulation.plan.parameters import Plan
+from heartwheel.proof.simulation.story import Story
+from heartwheel.proof.simulation.world.feeds import Write, passed_on
+from heartwheel.proof.simulation.world.tapped import Heard
+from heartwheel.proof.testing import LogBuilder
 from heartwheel.wire.events import Event
 from heartwheel.wire.passed_on import read_mark, read_passed_on
 from support.fed_growth import MOVING, parts
@@ -26,7 +26,7 @@ T0 = EPOCH_MS
 def _plan(*names: str, **changes: Any) -> Plan:
     """Make a plan with feeds in which nothing goes wrong, but for what a test asks for."""
     calm: dict[str, Any] = {
-        "clock": Clock(),
+        "clock": HostClock(),
         "start_ms": 0,
         "until_ms": 3_000,
         "turn_ms": 500,
@@ -39,7 +39,7 @@ def _plan(*names: str, **changes: Any) -> Plan:
         "holds": True,
         "refused": False,
     }
-    feeds = FeedsPlan(feeds=tuple(FeedPlan(name=name, **calm | changes) for name in names))
+    feeds = FeedsPlan(feeds=tuple(SimulatedFeed(name=name, **calm | changes) for name in names))
     return dataclasses.replace(draw_plan(2), partitions=1, shards=1, feed_ms=3_000, passed_on=feeds)
 
 
@@ -82,11 +82,15 @@ def test_a_feed_keeps_its_word() -> None:
 def test_what_befalls_a_feed() -> None:
     """A feed that lags passes on everything; one that misses something says so; one that repeats writes it twice."""
     heard = [_heard(true_ms) for true_ms in (100, 1_200, 2_300)]
-    for woe, times in ((Woe.LAGS, {100, 1_200, 2_300}), (Woe.MISSES, {100, 2_300}), (Woe.FALLS_SILENT, {100})):
-        writes = passed_on(_plan("one", troubles=(Trouble(1_100, 2_000, woe),)), heard, Story())
+    for woe, times in (
+        (FeedFaultKind.LAGS, {100, 1_200, 2_300}),
+        (FeedFaultKind.MISSES, {100, 2_300}),
+        (FeedFaultKind.FALLS_SILENT, {100}),
+    ):
+        writes = passed_on(_plan("one", troubles=(FeedFault(1_100, 2_000, woe),)), heard, Story())
         assert set(_times(writes)) == times
         gaps = {mark.since_ms - T0 for write in writes if (mark := read_mark(write.value)) is not None}
-        assert gaps == ({0, 2_000} if woe is Woe.MISSES else {0})
+        assert gaps == ({0, 2_000} if woe is FeedFaultKind.MISSES else {0})
     plan = _plan("one", repeats=1.0)
     assert _times(passed_on(plan, heard[:1], Story())) == [100, 100]
 
@@ -125,14 +129,14 @@ def _told_in_both() -> LogBuilder:
     return log
 
 
-def test_the_oracle_waits_for_a_feed_in_every_partition_of_a_group() -> None:
+def test_the_checker_waits_for_a_feed_in_every_partition_of_a_group() -> None:
     """Until the growth is known the marks of the one count, then those of both, and what is held back in either."""
     reached = _moving(_told_in_both(), [(2, 0), (2, 1), (3, 1), (3, 2)], heard_in=1).reached
     assert [reach.at_most - T0 for reach in reached] == [600, 600, 600, 1_550]
     assert [reach.surely - T0 for reach in reached] == [600, 600, 600, 1_549]
 
 
-def test_the_oracle_puts_aside_what_a_growth_makes_late() -> None:
+def test_the_checker_puts_aside_what_a_growth_makes_late() -> None:
     """What was written to the new partition before the job knew of it, and what a new checkpoint cannot know."""
     log = _told_in_both()
     assert _moving(log, [(2, 0), (3, 2)], heard_in=1).aside is None
@@ -146,7 +150,7 @@ def _followed(log: LogBuilder, ends: list[int], *names: str) -> Followed:
     return FedPartition(_plan(*names), log.records, ends).groups["g"]
 
 
-def test_the_oracle_goes_by_the_marks() -> None:
+def test_the_checker_goes_by_the_marks() -> None:
     """How far a group comes with each batch: by its own feed, by the others once it is silent, back by what is held."""
     log = LogBuilder()
     for feed in ("one", "two"):
@@ -165,7 +169,7 @@ def test_the_oracle_goes_by_the_marks() -> None:
     assert reached[4] == reached[3]
 
 
-def test_the_oracle_knows_what_was_missed() -> None:
+def test_the_checker_knows_what_was_missed() -> None:
     """Between the last mark and a later begin nothing is known, of a group that was held back from where it was."""
     log = LogBuilder()
     log.pass_on(T0, Event(group_id="g", member_id="a"), T0, feed="one")
@@ -176,7 +180,7 @@ def test_the_oracle_knows_what_was_missed() -> None:
     assert (gap.began_ms("g"), gap.began_ms("h")) == (T0 + 300, T0 + 1_000)
 
 
-def test_the_oracle_puts_aside_what_nothing_promises() -> None:
+def test_the_checker_puts_aside_what_nothing_promises() -> None:
     """What comes behind its mark, and what two feeds tell of one millisecond; not what a stranger says."""
     log = LogBuilder()
     for feed in ("one", "two", "stranger"):

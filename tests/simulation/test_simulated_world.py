@@ -1,4 +1,4 @@
-"""The parts of a simulated world: clocks, a topic, a ticker, a checkpoint, an oracle, and the command line."""
+"""The parts of a simulated world: clocks, a topic, a ticker, a checkpoint, and the command line."""
 
 from __future__ import annotations
 
@@ -8,25 +8,24 @@ from typing import Any
 
 import pytest
 
-from heartwheel.simulation import draw_plan, simulate, simulate_plan
-from heartwheel.simulation.__main__ import main
-from heartwheel.simulation.checkpoint import Checkpoint
-from heartwheel.simulation.clocks import EPOCH_MS, Clock
-from heartwheel.simulation.oracle import Log
-from heartwheel.simulation.plan import Outage, Plan, Trouble
-from heartwheel.simulation.population import feed
-from heartwheel.simulation.story import Story
-from heartwheel.simulation.survey import survey
-from heartwheel.simulation.ticker import Ticker
-from heartwheel.simulation.topic import Topic
-from heartwheel.spark import state_function
-from heartwheel.spark.schema import StateRow
+from heartwheel.engine.heartbeats import advance
+from heartwheel.engine.runtime.state.schema import StateRow
+from heartwheel.proof.simulation import draw_plan, simulate, simulate_plan
+from heartwheel.proof.simulation.__main__ import main
+from heartwheel.proof.simulation.plan.clocks import EPOCH_MS, HostClock
+from heartwheel.proof.simulation.plan.parameters import Plan, PlannedOutage, TickerFault
+from heartwheel.proof.simulation.story import Story
+from heartwheel.proof.simulation.survey import survey
+from heartwheel.proof.simulation.world.checkpoint import Checkpoint
+from heartwheel.proof.simulation.world.population import feed
+from heartwheel.proof.simulation.world.ticker import SimulatedTicker
+from heartwheel.proof.simulation.world.topic import SimulatedTopic
 from heartwheel.wire.tick import Tick, read_tick
 
 
 def test_a_clock_drifts_and_steps() -> None:
     """A clock that gains 500 ppm is 1 ms ahead after 2 s; a step back stays."""
-    clock = Clock(ahead_ms=-3, drift_ppm=500, steps=((5_000, -40),))
+    clock = HostClock(ahead_ms=-3, drift_ppm=500, steps=((5_000, -40),))
     assert [clock.at(t) - EPOCH_MS for t in (0, 2_000, 4_999, 5_000)] == [-3, 1_998, 4_998, 4_959]
 
 
@@ -35,7 +34,7 @@ def _plan(**changes: Any) -> Plan:
     calm: dict[str, Any] = {
         "partitions": 2,
         "grown": None,
-        "brokers": (Clock(),),
+        "brokers": (HostClock(),),
         "leader_changes": (),
         "outages": (),
         "transactions": (),
@@ -50,16 +49,16 @@ def _plan(**changes: Any) -> Plan:
     return dataclasses.replace(draw_plan(2), **calm | changes)
 
 
-def _ticks(topic: Topic, partition: int) -> list[tuple[int, Tick]]:
+def _ticks(topic: SimulatedTopic, partition: int) -> list[tuple[int, Tick]]:
     """List the ticks in a partition: when they landed, true ms, and what they say."""
     landed = [(landed.landed_ms, read_tick(landed.record.value)) for landed in topic.partitions[partition]]
     return [(at_ms, tick) for at_ms, tick in landed if tick is not None]
 
 
-def _ticked(plan: Plan, until_ms: int) -> Topic:
+def _ticked(plan: Plan, until_ms: int) -> SimulatedTopic:
     """Let a ticker run over an empty topic."""
-    topic = Topic(plan)
-    ticker = Ticker(plan, topic, Story())
+    topic = SimulatedTopic(plan)
+    ticker = SimulatedTicker(plan, topic, Story())
     ticker.start(0)
     ticker.advance(until_ms)
     return topic
@@ -76,14 +75,14 @@ def test_a_ticker_writes_to_every_partition() -> None:
 
 def test_a_ticker_that_skips_a_partition_writes_to_the_others() -> None:
     """Trouble with one partition is trouble with that one; where ticks lag, one is on its way at a time."""
-    topic = _ticked(_plan(troubles=(Trouble(500, 1_500, 0, 0), Trouble(500, 1_500, 1, 600))), 2_000)
+    topic = _ticked(_plan(troubles=(TickerFault(500, 1_500, 0, 0), TickerFault(500, 1_500, 1, 600))), 2_000)
     assert [at_ms for at_ms, _ in _ticks(topic, 0) if 500 <= at_ms < 1_500] == []
     assert [at_ms for at_ms, _ in _ticks(topic, 1) if 700 <= at_ms < 1_500] == [1_200]
 
 
 def test_after_an_outage_the_tick_in_flight_lands_first() -> None:
     """Nothing lands while a partition cannot be written; what was sent meanwhile lands at its end."""
-    plan = _plan(outages=(Outage(1_000, 3_000, 0),))
+    plan = _plan(outages=(PlannedOutage(1_000, 3_000, 0),))
     topic = _ticked(plan, 3_999)
     assert topic.send(0, b"x", 4_000) - EPOCH_MS == 4_000
     landed = [at_ms for at_ms, _ in _ticks(topic, 0)]
@@ -91,7 +90,7 @@ def test_after_an_outage_the_tick_in_flight_lands_first() -> None:
     assert [at_ms for at_ms in landed if at_ms >= 3_000]
     assert max(tick.mono_ms for at_ms, tick in _ticks(topic, 0) if at_ms <= 3_000) <= 1_000
     assert len(_ticks(topic, 1)) == 20
-    other = Topic(plan)
+    other = SimulatedTopic(plan)
     assert other.send(0, b"x", 2_000) - EPOCH_MS == 3_000
     assert other.ends_at(2_999) == {0: 0, 1: 0}
     assert other.ends_at(3_000) == {0: 1, 1: 0}
@@ -99,7 +98,7 @@ def test_after_an_outage_the_tick_in_flight_lands_first() -> None:
 
 def test_an_open_transaction_hides_what_stands_behind_its_begin() -> None:
     """A committed read ends where a transaction began until that has ended; other partitions go on."""
-    topic = Topic(_plan(transactions=(Outage(1_000, 3_000, 0),)))
+    topic = SimulatedTopic(_plan(transactions=(PlannedOutage(1_000, 3_000, 0),)))
     for at_ms in (500, 1_500, 3_500):
         for partition in (0, 1):
             topic.send(partition, b"x", at_ms)
@@ -109,22 +108,6 @@ def test_an_open_transaction_hides_what_stands_behind_its_begin() -> None:
         {0: 1, 1: 2},
         {0: 2, 1: 2},
     ]
-
-
-def test_the_oracle_finds_an_outage_by_its_words() -> None:
-    """A gap between ticks of one known run is an outage of its partition; with another run after it there is none."""
-    plan = _plan(outages=(Outage(2_000, 6_000, 0),), outage_min_ms=1_000)
-    topic = Topic(plan)
-    ticker = Ticker(plan, topic, Story())
-    ticker.start(0)
-    ticker.advance(8_000)
-    checkpoint = Checkpoint({})
-    checkpoint.plan(topic.ends_at(8_000), 0)
-    checkpoint.commit()
-    found = Log(plan, topic, checkpoint, tuple(ticker.runs)).outages
-    assert [gone.partition for gone in found] == [0]
-    assert 6_000 <= found[0].to_ms - EPOCH_MS < 6_300
-    assert Log(plan, topic, checkpoint, ("another",)).outages == []
 
 
 def test_a_topic_keeps_the_order_of_true_time() -> None:
@@ -175,7 +158,7 @@ def test_a_broken_promise_is_named_with_the_command_that_shows_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A job that drops its expirations fails: exit code 1, the promise, and how to see that seed again."""
-    monkeypatch.setattr(state_function, "topic_of", lambda _: None)
+    monkeypatch.setattr(advance, "topic_of", lambda _: None)
     seed = next(seed for seed in range(20) if simulate(seed).problems)
     assert main(["--seed", str(seed)]) == 1
     assert re.search(r"^P\d is broken: .*missed", capsys.readouterr().out, re.MULTILINE)
@@ -197,20 +180,20 @@ def test_the_digest_of_rows_is_that_of_every_row_wherever_it_is_simulated(monkey
     alone = survey(range(12), workers=0).rows
     assert survey(range(12), workers=2).rows == alone
     assert simulate(11).rows == (alone - survey(range(11), workers=0).rows) % (1 << 128)
-    monkeypatch.setattr(state_function, "topic_of", lambda _: None)
+    monkeypatch.setattr(advance, "topic_of", lambda _: None)
     assert survey(range(12), workers=0).rows != alone
 
 
 @pytest.mark.parametrize("seed", [1899, 21488, 26338])
-def test_the_oracle_knows_what_the_engine_knows(seed: int) -> None:
+def test_the_checkers_know_what_the_engine_knows(seed: int) -> None:
     """A refused record tells the time all the same; what begins after each of two loads at one time is two things."""
     assert simulate(seed).problems == []
 
 
 def test_a_process_that_was_replaced_may_tick_on_beside_the_next_one() -> None:
     """Two drivers tick for a while: each with its own run, then the new one alone."""
-    topic = Topic(plan := _plan(rival_rate=1.0))
-    ticker = Ticker(plan, topic, Story())
+    topic = SimulatedTopic(plan := _plan(rival_rate=1.0))
+    ticker = SimulatedTicker(plan, topic, Story())
     for true_ms in (0, 1_000):
         ticker.start(true_ms)
         ticker.stop(true_ms + 1_000) if not true_ms else ticker.advance(30_000)

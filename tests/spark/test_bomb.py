@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.topic_specs import TopicSpec
 from heartwheel.kafka.topics import ensure_topics
-from heartwheel.partitioner import partition_of
+from heartwheel.wire.partitioner import partition_of
 from support.bombs import MIB, blow_up, bomb
 from support.checkpoints import MOUNT, mounted
 from support.job import Job, Topics, beats_of, ended

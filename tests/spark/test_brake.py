@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 
+from heartwheel.engine.runtime.driver.brake import STUCK_BATCHES, Brake, Ends
 from heartwheel.kafka.client import KafkaUnreachableError
-from heartwheel.spark.brake import STUCK_BATCHES, Brake, Ends
 
 LIMIT = 1_000
 

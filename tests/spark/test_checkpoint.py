@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from heartwheel.operations_job.job import OperationsJob
-from heartwheel.settings import Settings, load_settings
-from heartwheel.spark.checkpoint import (
+from heartwheel.engine.heartbeats.plugin import heartbeat_job
+from heartwheel.engine.operations_job.plugin import operations_job
+from heartwheel.engine.runtime.driver.checkpoint import (
     FORMAT,
     MANIFEST,
     RUNS_MAX,
@@ -20,7 +20,7 @@ from heartwheel.spark.checkpoint import (
     open_checkpoint,
     read_manifest,
 )
-from heartwheel.spark.job import HeartbeatJob
+from heartwheel.settings import Settings, load_settings
 
 
 def _settings(checkpoint: Path, *flags: str) -> Settings:
@@ -107,16 +107,16 @@ def test_a_cluster_needs_a_checkpoint_that_all_machines_reach(tmp_path: Path) ->
     address = "checkpoint.location=hdfs://name/heartwheel"
     folder = f"operations.checkpoint_location={tmp_path / 'operations'}"
     with pytest.raises(CheckpointError, match="is a folder of one machine"):
-        OperationsJob(_settings(tmp_path, *CLUSTER, address, folder))
+        operations_job(_settings(tmp_path, *CLUSTER, address, folder))
     assert not (tmp_path / "operations").exists()
-    OperationsJob(_settings(tmp_path, *CLUSTER, address, folder, "checkpoint.shared=true"))
+    operations_job(_settings(tmp_path, *CLUSTER, address, folder, "checkpoint.shared=true"))
     assert (tmp_path / "operations" / MANIFEST).exists()
 
 
 def test_an_address_is_not_looked_at_before_there_is_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a session an address cannot be read: nothing is written in its place, and nothing is assumed of it."""
     monkeypatch.chdir(tmp_path)
-    job = HeartbeatJob(_settings(tmp_path, *CLUSTER, "checkpoint.location=hdfs://name/heartwheel"))
+    job = heartbeat_job(_settings(tmp_path, *CLUSTER, "checkpoint.location=hdfs://name/heartwheel"))
     assert job.manifest == Manifest(format=FORMAT, shards=8, shuffle_partitions=2, topic="consumer-heartbeats")
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(CheckpointError, match="is not a local folder"):

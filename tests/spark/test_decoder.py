@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heartwheel.partitioner import shard_of
-from heartwheel.spark.decoder import BAD, TICK, Decoder
-from heartwheel.spark.java_hashes import shards_of
+from heartwheel.engine.heartbeats.decoder import BAD, TICK, Decoder
+from heartwheel.engine.runtime.map.java_hashes import shards_of
 from heartwheel.wire.events import (
     Event,
     EventType,
@@ -21,6 +20,7 @@ from heartwheel.wire.events import (
     encode_event,
     fingerprint,
 )
+from heartwheel.wire.partitioner import shard_of
 
 SHARDS = 4
 SIZE_MAX = 2_000

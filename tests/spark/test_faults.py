@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from heartwheel.engine.heartbeats.plugin import heartbeat_job
+from heartwheel.engine.runtime.state.faults import explain, explain_end
 from heartwheel.settings import load_settings
-from heartwheel.spark.faults import explain, explain_end
-from heartwheel.spark.job import HeartbeatJob
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,11 @@ from heartwheel.spark.job import HeartbeatJob
         ("no Kafka answers at kafka:9092 (tried to count the partitions of a topic)", "Kafka does not answer", None),
         ("Kafka at kafka:9092 does not accept the login: denied", "Kafka refused", 0),
         ("RecordTooLargeException: The message is 1048600 bytes", "a topic that the job writes to takes no", 0),
-        ("heartwheel.shard.frame.CorruptBlobError: the state blob is not base64", "the state in the checkpoint", 0),
+        (
+            "heartwheel.engine.shard.frame.CorruptBlobError: the state blob is not base64",
+            "the state in the checkpoint",
+            0,
+        ),
         ("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update", "another job runs on the same checkpoint", 0),
         (
             "[CANNOT_LOAD_STATE_STORE.CANNOT_READ_DELTA_FILE_NOT_EXISTS] An error occurred during loading state.",
@@ -40,7 +44,11 @@ from heartwheel.spark.job import HeartbeatJob
         ("[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred", "the job failed: [CANNOT_LOAD", 3),
         ("java.lang.IllegalStateException: Incomplete log file", "the offsets in the checkpoint are damaged", 0),
         ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", "a Python worker has died", 3),
-        ("heartwheel.shard.heartbeats.UnknownHeartbeatError: the heartbeat at offset 7", "a shard does not know", None),
+        (
+            "heartwheel.engine.shard.heartbeats.UnknownHeartbeatError: the heartbeat at offset 7",
+            "a shard does not know",
+            None,
+        ),
         ("[USER_RAISED_EXCEPTION] LongRecordError: the record at offset 7", "a record is longer than most", None),
         ("No space left on device\nraise_error(LongRecordError: the record at)", "the disk of the checkpoint", None),
         ("java.io.IOException: No space left on device", "the disk of the checkpoint is full", None),
@@ -57,24 +65,26 @@ def test_a_fault_is_explained(words: str, message: str, tries_max: int | None) -
 
 def test_all_bytes_are_sent_once_one_was_missing(tmp_path: Path) -> None:
     """After a heartbeat that was not known without its bytes, all come with theirs; other faults change nothing."""
-    job = HeartbeatJob(load_settings(None, {}, [f"checkpoint.location={tmp_path / 'checkpoint'}"]).settings)
-    job.heed(explain(RuntimeError("No space left on device")))
+    job = heartbeat_job(load_settings(None, {}, [f"checkpoint.location={tmp_path / 'checkpoint'}"]).settings)
+    job.adapt_to(explain(RuntimeError("No space left on device")))
     assert job.config.repeats
-    job.heed(explain(RuntimeError("heartwheel.shard.heartbeats.UnknownHeartbeatError: the heartbeat at offset 7")))
+    job.adapt_to(
+        explain(RuntimeError("heartwheel.engine.shard.heartbeats.UnknownHeartbeatError: the heartbeat at offset 7"))
+    )
     assert not job.config.repeats
 
 
 def test_records_of_any_length_are_taken_once_one_was_long(tmp_path: Path) -> None:
     """After a long record, and no other fault, frames are bounded by bytes; a person's bound holds from the start."""
     flags = [f"checkpoint.location={tmp_path / 'checkpoint'}"]
-    job = HeartbeatJob(load_settings(None, {}, flags).settings)
-    job.heed(explain(RuntimeError("No space left on device")))
+    job = heartbeat_job(load_settings(None, {}, flags).settings)
+    job.adapt_to(explain(RuntimeError("No space left on device")))
     assert not job.config.long_records
-    job.heed(explain(RuntimeError("[USER_RAISED_EXCEPTION] LongRecordError: the record at offset 7")))
+    job.adapt_to(explain(RuntimeError("[USER_RAISED_EXCEPTION] LongRecordError: the record at offset 7")))
     assert (job.config.long_records, job.config.repeats) == (True, True)
     for name in ("maxBytesPerBatch=1m", "maxRecordsPerBatch=1000"):
         theirs = load_settings(None, {}, [*flags, f"spark.conf.spark.sql.execution.arrow.{name}"]).settings
-        assert HeartbeatJob(theirs).config.long_records
+        assert heartbeat_job(theirs).config.long_records
 
 
 def test_a_cause_that_only_the_stack_trace_tells_is_found() -> None:

@@ -11,14 +11,14 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.broker.jars import fetch_jars
-from heartwheel.log_time.reading import UNTIMED_MS
+from heartwheel.engine.runtime.driver.query import append_ms, short_records
+from heartwheel.engine.runtime.driver.session import end_session, session_conf, start_session
+from heartwheel.engine.runtime.map.frames import BATCH_RECORDS_MAX, SHORT_BYTES_MAX, bound_batches
+from heartwheel.engine.runtime.state.faults import LONG_RECORD, explain
+from heartwheel.engine.time.reading import UNTIMED_MS
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.jars import fetch_jars
 from heartwheel.settings import load_settings
-from heartwheel.spark.faults import LONG_RECORD, explain
-from heartwheel.spark.frames import BATCH_RECORDS_MAX, SHORT_BYTES_MAX, bound_batches
-from heartwheel.spark.query import append_ms, short_records
-from heartwheel.spark.session import end_session, session_conf, start_session
 from heartwheel.wire.events import Event, encode_event
 from support.job import Job, Topics, beats_of, ended
 from support.verdicts import assert_exact

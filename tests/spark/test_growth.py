@@ -10,15 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.cli.checks import Status
-from heartwheel.cli.growth_check import check_growth, rate_growth
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.kafka.client import admin_client
-from heartwheel.partitioner import murmur2
-from heartwheel.settings import load_settings
-from heartwheel.shard import Shard, ShardLimits
-from heartwheel.spark.growth import (
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.runtime.driver.growth import (
     AGE_MS_MIN,
     LOOKS_MAX,
     CountAt,
@@ -27,7 +20,14 @@ from heartwheel.spark.growth import (
     older_partitions,
     seems_to_have_grown_from,
 )
-from heartwheel.testing import LogBuilder, read_records
+from heartwheel.engine.shard import Shard, ShardLimits
+from heartwheel.front.cli.checks import Status
+from heartwheel.front.cli.growth_check import check_growth, rate_growth
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.client import admin_client
+from heartwheel.proof.testing import LogBuilder, read_records
+from heartwheel.settings import load_settings
+from heartwheel.wire.partitioner import murmur2
 from heartwheel.wire.tick import Tick, encode_tick
 from kafka import KafkaProducer
 from support.heartbeat_logs import T0

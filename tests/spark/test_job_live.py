@@ -12,13 +12,13 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.broker.node_process import free_port
-from heartwheel.canary import Canary
-from heartwheel.canary.judge import CanaryOutcome
-from heartwheel.canary.plan import groups_of
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.node_process import free_port
 from heartwheel.kafka.readback import LogRecord
-from heartwheel.metrics.catalogue import CATALOGUE, GROUP_TROUBLE, GROUPS_IN_TROUBLE, Kind
+from heartwheel.readers.canary import Canary
+from heartwheel.readers.canary.judge import CanaryOutcome
+from heartwheel.readers.canary.plan import groups_of
+from heartwheel.readers.metrics.catalogue import CATALOGUE, GROUP_TROUBLE, GROUPS_IN_TROUBLE, MetricKind
 from heartwheel.settings import Settings
 from heartwheel.wire.events import Event, EventType, Protocol
 from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
@@ -221,7 +221,7 @@ def test_prometheus_can_ask_the_job(live: Job) -> None:
 
     live.wait_for(lambda: 'heartwheel_group_expirations_total{group="counted"} 2.0' in told(), "two expirations")
     samples = {sample.name for family in text_string_to_metric_families(told()) for sample in family.samples}
-    names = {metric.name for metric in CATALOGUE if metric.kind is not Kind.HISTOGRAM}
+    names = {metric.name for metric in CATALOGUE if metric.kind is not MetricKind.HISTOGRAM}
     # Ticks come, so that there is no reason why they would not; canary and groups in trouble are the dashboard's.
     absent = {name for name in names - samples if not name.startswith("heartwheel_canary_")}
     absent -= {GROUP_TROUBLE.name, GROUPS_IN_TROUBLE.name}

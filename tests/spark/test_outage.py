@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from support.job import Topics, beats_of, running, wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]

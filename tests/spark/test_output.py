@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from heartwheel.spark.output import (
+from heartwheel.engine.runtime.state.output import (
     NO_FIGURES,
     RECORDS_A_ROW,
     ROW_CHARS_MAX,
-    Figures,
     Output,
-    Record,
+    OutputRecord,
+    ProgressFigures,
     frame_of_output,
     json_texts,
     rows,
@@ -22,8 +22,8 @@ from heartwheel.wire.rejects import make_reject
 _TOPICS = {"expirations": "member-expirations", "triggers": "rebalance-triggers"}
 
 
-def _record(number: int, *, value: str = "{}", topic: str = "triggers", time_ms: int = 0) -> Record:
-    return Record(topic, f"key-{number}", value, f"id-{number}", "type", time_ms)
+def _record(number: int, *, value: str = "{}", topic: str = "triggers", time_ms: int = 0) -> OutputRecord:
+    return OutputRecord(topic, f"key-{number}", value, f"id-{number}", "type", time_ms)
 
 
 @pytest.mark.parametrize("count", [0, 1, RECORDS_A_ROW - 1, RECORDS_A_ROW, RECORDS_A_ROW + 1, 3 * RECORDS_A_ROW])
@@ -49,9 +49,9 @@ def test_p6_long_records_do_not_share_a_row() -> None:
 
 def test_figures_stand_once_beside_no_record() -> None:
     """The sums over all rows are the batch's figures, however many rows its records take."""
-    figures = Figures(*range(1, len(Figures._fields) + 1))
+    figures = ProgressFigures(*range(1, len(ProgressFigures._fields) + 1))
     frame = frame_of_output(Output([_record(number) for number in range(RECORDS_A_ROW + 1)], figures), _TOPICS)
-    assert tuple(frame[name].sum() for name in Figures._fields) == figures
+    assert tuple(frame[name].sum() for name in ProgressFigures._fields) == figures
     assert frame["keys"].map(len).tolist() == [RECORDS_A_ROW, 1, 0]
 
 

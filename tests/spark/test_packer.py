@@ -16,16 +16,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heartwheel.log_time import ReadingsBuilder
-from heartwheel.pack import Pack
-from heartwheel.partitioner import shard_of
-from heartwheel.sent_pack import decode_sent
-from heartwheel.shard.log import BatchLog
-from heartwheel.spark import frames
-from heartwheel.spark.frames import FRAME_BYTES_MAX, FRAME_RECORDS_MAX
-from heartwheel.spark.packer import Packer, PayloadKind
-from heartwheel.testing import LogBuilder, frame_of
+from heartwheel.engine.heartbeats.packer import Packer
+from heartwheel.engine.runtime.map import frames
+from heartwheel.engine.runtime.map.frames import FRAME_BYTES_MAX, FRAME_RECORDS_MAX
+from heartwheel.engine.runtime.map.packed import PayloadKind
+from heartwheel.engine.shard.log import BatchLog
+from heartwheel.engine.shard.pack import Pack
+from heartwheel.engine.shard.sent_pack import decode_sent
+from heartwheel.engine.time import ReadingsBuilder
+from heartwheel.proof.testing import LogBuilder, frame_of
 from heartwheel.wire.events import Event, EventType, TickError, decode_event, fingerprint
+from heartwheel.wire.partitioner import shard_of
 from heartwheel.wire.rejects import REJECT_VALUE_BYTES_MAX, Reject
 from heartwheel.wire.requests import encode_request
 

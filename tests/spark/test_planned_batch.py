@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.spark.checkpoint_store import CheckpointStore, open_store
-from heartwheel.spark.planned_batch import offsets_in, planned_batch, with_end
+from heartwheel.engine.runtime.driver.checkpoint_store import CheckpointStore, open_store
+from heartwheel.engine.runtime.driver.planned_batch import offsets_in, planned_batch, with_end
 from support.planned import METADATA, TOPIC, plan_text, write_beginning, write_plan
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from heartwheel.spark.progress import IDLE_EVERY_S, IdleLog, Progress, ProgressReader
+from heartwheel.engine.runtime.driver.progress import IDLE_EVERY_S, IdleLog, Progress, ProgressReader
 
 
 def _report(batch_id: int, rows: int = 4) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from typing import Literal
 
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from support.beating import Beating
 from support.checkpoints import newest_batch
 from support.job import Job, Topics, beats_of, ended, wait_for

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from heartwheel.engine.runtime.driver.session import archive_file, session_conf
 from heartwheel.settings import load_settings
-from heartwheel.spark.session import archive_file, session_conf
 
 JARS = [Path("/cache/jars/one.jar")]
 

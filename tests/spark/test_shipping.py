@@ -11,9 +11,9 @@ import pytest
 
 import heartwheel
 import timing_wheel
+from heartwheel.engine.runtime.driver.session import session_conf, start_session
+from heartwheel.engine.runtime.driver.shipping import pack_code
 from heartwheel.settings import load_settings
-from heartwheel.spark.session import session_conf, start_session
-from heartwheel.spark.shipping import pack_code
 
 SECRET = {"HEARTWHEEL_SPARK__AUTH_SECRET": "hunter2"}
 
@@ -41,8 +41,8 @@ def test_a_worker_can_work_from_the_archive_alone(tmp_path: Path) -> None:
     archive = pack_code(tmp_path)
     code = (
         f"import sys\nsys.path[:] = [{str(archive)!r}, *(p for p in sys.path if '/lib/' in p)]\n"
-        "import heartwheel.spark.query, heartwheel.operations_job.job, timing_wheel\n"
-        "print(heartwheel.spark.query.__file__, timing_wheel.__file__)"
+        "import heartwheel.engine.runtime.driver.query, heartwheel.engine.operations_job.plugin, timing_wheel\n"
+        "print(heartwheel.engine.runtime.driver.query.__file__, timing_wheel.__file__)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert all(str(archive) in file for file in done.stdout.split())
@@ -88,7 +88,9 @@ def test_secrets_reach_a_jvm_that_runs_already(started: bool, monkeypatch: pytes
         def getOrCreate(self) -> None:  # noqa: N802 - PySpark's name
             raise ZeroDivisionError
 
-    monkeypatch.setattr("heartwheel.spark.session.SparkSession", type("Stub", (), {"builder": Builder()}))
+    monkeypatch.setattr(
+        "heartwheel.engine.runtime.driver.session.SparkSession", type("Stub", (), {"builder": Builder()})
+    )
     if started:
         monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     else:

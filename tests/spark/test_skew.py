@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heartwheel.spark.skew import ROUNDS, BrokerClocks
+from heartwheel.engine.runtime.driver.skew import ROUNDS, BrokerClocks
 from support.output_rows import T0
 
 

@@ -6,9 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.spark.checkpoint_store import CheckpointStore, open_store
-from heartwheel.spark.planned_batch import READ_AHEAD_MAX, offsets_in, planned_batch
-from heartwheel.spark.skip import OFFSETS_MAX, SKIP, Skip, SkipError, SkipRequest, ask, finish, prepare, read_request
+from heartwheel.engine.runtime.driver.checkpoint_store import CheckpointStore, open_store
+from heartwheel.engine.runtime.driver.planned_batch import READ_AHEAD_MAX, offsets_in, planned_batch
+from heartwheel.engine.runtime.driver.skip import (
+    OFFSETS_MAX,
+    SKIP,
+    Skip,
+    SkipError,
+    SkipRequest,
+    ask,
+    finish,
+    prepare,
+    read_request,
+)
 from support.planned import TOPIC, finish_plan, plan_text, write_plan
 
 BOMB = Skip(partition=1, first=17, last=19, append_ms=1_700, reason="INC-7")

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from heartwheel.spark.slots import murmur3_int, slots_of
+from heartwheel.engine.runtime.map.slots import murmur3_int, slots_of
 
 
 @pytest.mark.parametrize(("value", "expected"), [(0, 933211791), (1, -559580957), (-1, -1604776387), (42, 29417773)])

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from heartwheel.operations_job.job import operations_config
+from heartwheel.engine.heartbeats.config import job_config
+from heartwheel.engine.operations_job.plugin import OperationsPlugin
+from heartwheel.engine.runtime.driver.job_config import StreamConfig
+from heartwheel.engine.runtime.driver.planned_batch import READ_AHEAD_MAX
+from heartwheel.engine.runtime.driver.query import POLL_MIN, UNPACKED_MAX, source_options
+from heartwheel.engine.runtime.map.frames import SHORT_BYTES_MAX
 from heartwheel.settings import Settings, load_settings
-from heartwheel.spark.frames import SHORT_BYTES_MAX
-from heartwheel.spark.job_config import StreamConfig, job_config
-from heartwheel.spark.planned_batch import READ_AHEAD_MAX
-from heartwheel.spark.query import POLL_MIN, UNPACKED_MAX, source_options
 
 POLL = "kafka.max.poll.records"
 COUNTED = "spark.conf.spark.sql.execution.arrow.maxBytesPerBatch=64m"
@@ -52,5 +53,5 @@ def test_p6_a_topic_that_grew_has_its_newest_count() -> None:
 def test_p6_who_takes_long_records_polls_fewer() -> None:
     """P6: a job that counts the bytes of all records from the start, and the job of operations."""
     assert source_options(_job(8, flags=(COUNTED,)))[POLL] == str(POLL_MIN)
-    operations = _counted(operations_config(_settings(), shuffle_partitions=1), 8)
+    operations = _counted(OperationsPlugin().config(_settings(), shuffle_partitions=1), 8)
     assert source_options(operations)[POLL] == str(POLL_MIN)

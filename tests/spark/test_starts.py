@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from heartwheel.engine.heartbeats.plugin import heartbeat_job
+from heartwheel.engine.runtime.driver import unfinished
+from heartwheel.engine.runtime.driver.checkpoint import open_checkpoint
+from heartwheel.engine.runtime.driver.planned_batch import READ_AHEAD_MAX
+from heartwheel.engine.runtime.driver.starts import STARTS
+from heartwheel.engine.runtime.driver.unfinished import Unfinished
 from heartwheel.kafka.bounded import OversizedBatch
 from heartwheel.kafka.client import KafkaUnreachableError
 from heartwheel.settings import Settings, load_settings
-from heartwheel.spark import unfinished
-from heartwheel.spark.checkpoint import open_checkpoint
-from heartwheel.spark.job import HeartbeatJob
-from heartwheel.spark.planned_batch import READ_AHEAD_MAX
-from heartwheel.spark.starts import STARTS
-from heartwheel.spark.unfinished import Unfinished
 from support.planned import TOPIC, finish_plan, write_plan
 
 MEMORY = "spark.driver_memory=1GiB"
@@ -37,7 +37,7 @@ def _job_settings(folder: Path, memory: str = MEMORY) -> Settings:
 
 
 def _start(folder: Path, memory: str = MEMORY) -> Unfinished:
-    return Unfinished(HeartbeatJob(_job_settings(folder, memory)))
+    return Unfinished(heartbeat_job(_job_settings(folder, memory)))
 
 
 def test_p6_the_third_start_names_what_is_too_large(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,18 +12,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.log_time.reading import UNTIMED_MS
-from heartwheel.partitioner import murmur2
-from heartwheel.shard import CorruptBlobError, OldBlobVersionError, ShardLimits, UnknownBlobVersionError
-from heartwheel.shard.frame import encode_frame
-from heartwheel.spark.job_config import JobConfig
-from heartwheel.spark.output import Output
-from heartwheel.spark.packer import Packer
-from heartwheel.spark.schema import NEW_STATE, STATE_VERSION, StateRow
-from heartwheel.spark.state_function import StateVersionError, advance_shard
-from heartwheel.testing import RUN, TICK_INTERVAL_MS, LogBuilder, arrivals
+from heartwheel.engine.heartbeats.advance import advance_shard
+from heartwheel.engine.heartbeats.config import JobConfig
+from heartwheel.engine.heartbeats.packer import Packer
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.runtime.state.output import Output
+from heartwheel.engine.runtime.state.schema import NEW_STATE, STATE_VERSION, StateRow
+from heartwheel.engine.runtime.state.state_function import StateVersionError
+from heartwheel.engine.shard import CorruptBlobError, OldBlobVersionError, ShardLimits, UnknownBlobVersionError
+from heartwheel.engine.shard.frame import encode_frame
+from heartwheel.engine.time.reading import UNTIMED_MS
+from heartwheel.proof.testing import RUN, TICK_INTERVAL_MS, LogBuilder, arrivals
 from heartwheel.wire.lateness import lateness_bound_ms
+from heartwheel.wire.partitioner import murmur2
 
 T0 = 1_795_239_789_000
 

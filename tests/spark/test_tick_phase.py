@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heartwheel.spark.ticker import LEAD_MS, until_next_ms
+from heartwheel.engine.runtime.driver.ticker import LEAD_MS, until_next_ms
 
 
 @given(wall_ms=st.floats(1e12, 2e12), interval_ms=st.integers(50, 60_000))

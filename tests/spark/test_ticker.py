@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.engine.runtime.driver.ticker import Ticker, new_run
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import admin_client
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topic_specs import engine_topics
 from heartwheel.kafka.topics import ensure_topics
-from heartwheel.spark.ticker import Ticker, new_run
 from heartwheel.wire.tick import Tick, read_tick
 from support.job import wait_for
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from support import stepping_clock
 from support.job import Job, Topics, beats_of, ended, running
 from support.living import Living

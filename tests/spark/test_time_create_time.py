@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import admin_client
 from heartwheel.wire.events import Event
 from heartwheel.wire.requests import encode_request

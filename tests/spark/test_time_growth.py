@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import admin_client
-from heartwheel.partitioner import partition_of
+from heartwheel.wire.partitioner import partition_of
 from support.job import Job, Topics, beats_of, running
 from support.living import Living
 from support.rawfeed import RawFeed, RawMembers

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import pytest
 from kafka.admin import NewPartitions
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import admin_client
-from heartwheel.partitioner import partition_of
+from heartwheel.wire.partitioner import partition_of
 from support.job import Job, Topics, beats_of, running
 from support.second_broker import NODE_ID, second_broker
 from support.signs import doctor_of, metrics_of, page_of

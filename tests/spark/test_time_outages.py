@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import pytest
 from confluent_kafka import Producer
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.partitioner import partition_of
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.wire.events import Event, encode_event
+from heartwheel.wire.partitioner import partition_of
 from support.job import Job, Topics, beats_of, running, wait_for
 from support.living import Living
 from support.rawfeed import RawMembers

@@ -23,10 +23,10 @@ from kafka.admin import (
 from kafka.admin import ACLResourcePatternType as PatternType
 from kafka.protocol.admin import AlterClientQuotasRequest
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.broker.node_security import NodeSecurity
+from heartwheel.engine.runtime.driver.ticker import CLIENT_ID
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.node_security import NodeSecurity
 from heartwheel.kafka.client import admin_client
-from heartwheel.spark.ticker import CLIENT_ID
 from support.certificates import Authority
 from support.job import Job, Topics, beats_of, running
 from support.signs import doctor_of, metrics_of, page_of

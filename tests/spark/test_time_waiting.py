@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.partitioner import partition_of
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.wire.events import Event, encode_event
+from heartwheel.wire.partitioner import partition_of
 from support.job import Topics, beats_of, running
 from support.signs import page_of
 from support.verdicts import assert_audit_is_clean

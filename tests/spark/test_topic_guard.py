@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from heartwheel.engine.runtime.driver.checkpoint import CheckpointError
+from heartwheel.engine.runtime.driver.topic_guard import TOPIC, TopicGuard, problems_of
 from heartwheel.kafka.client import KafkaUnreachableError
 from heartwheel.kafka.topics import TopicState
 from heartwheel.settings import Settings, load_settings
-from heartwheel.spark.checkpoint import CheckpointError
-from heartwheel.spark.topic_guard import TOPIC, TopicGuard, problems_of
 from heartwheel.wire.job import TopicProblem
 from support.job import wait_for
 

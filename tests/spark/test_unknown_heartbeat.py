@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from support.job import Job, Topics, beats_of, ended
 from support.verdicts import assert_exact
 

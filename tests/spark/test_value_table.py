@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from heartwheel.spark.value_table import PROBES_MAX, UNKNOWN, ValueTable
+from heartwheel.engine.heartbeats.value_table import PROBES_MAX, UNKNOWN, ValueTable
 
 
 def _column(values: list[bytes]) -> pa.LargeBinaryArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heartwheel.spark.wall_clock import WallClock
+from heartwheel.engine.runtime.driver.wall_clock import WallClock
 
 
 def test_a_step_back_is_told_once_and_a_step_ahead_never() -> None:

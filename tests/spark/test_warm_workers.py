@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from heartwheel.spark.warm import warm_workers
+from heartwheel.engine.runtime.driver.warm import warm_workers
 
 
 class _Session:

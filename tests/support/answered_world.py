@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from heartwheel.coordinator.answer import Answer
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.machine import GroupMachine
-from heartwheel.coordinator.model import Group, GroupState
+from heartwheel.engine.rules.answer import Answer
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.rules.machine import GroupMachine
+from heartwheel.engine.rules.model import Group, GroupState
 from heartwheel.wire.events import Event, EventType, Protocol
 from heartwheel.wire.verdicts import ExpiryReason, Verdict
 

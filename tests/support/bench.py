@@ -16,16 +16,18 @@ import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.broker.jars import fetch_jars
+from heartwheel.engine.heartbeats.config import JobConfig, job_config
+from heartwheel.engine.heartbeats.plugin import HeartbeatPlugin
+from heartwheel.engine.runtime.driver import query as queries
+from heartwheel.engine.runtime.driver.job import start_query
+from heartwheel.engine.runtime.driver.session import session_conf, start_session
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.jars import fetch_jars
 from heartwheel.kafka.client import admin_client
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topic_specs import TopicNames, engine_topics
 from heartwheel.kafka.topics import ensure_topics
 from heartwheel.settings import Settings, load_settings
-from heartwheel.spark import query as queries
-from heartwheel.spark.job_config import JobConfig, job_config
-from heartwheel.spark.session import session_conf, start_session
 from support.cores import cpu_s
 from support.processes import command_of, descendants_of
 from support.rawfeed import RawFeed, RawMembers
@@ -136,7 +138,7 @@ class Session:
 
     def drain(self, config: JobConfig) -> Run:
         """Run the job over all that is in its topic."""
-        return finished(queries.start(self.spark, config, availableNow=True))
+        return finished(start_query(HeartbeatPlugin(), self.spark, config, availableNow=True))
 
     def drain_again(self, config: JobConfig) -> Run:
         """Run the job over all that its checkpoint has not read, from a copy of it: it can be done once more."""
@@ -160,7 +162,7 @@ class Session:
 
     def source(self, config: JobConfig) -> Run:
         """Read the topic into a sink that does nothing: no job on this machine can be faster."""
-        return self.pass_through(queries.heartbeats(self.spark, config))
+        return self.pass_through(queries.read_topic(self.spark, config))
 
 
 def records_max_of(members: int) -> int:

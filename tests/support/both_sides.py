@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.demo.beside import Agreement, Beside
-from heartwheel.explain.run import explain_logs
-from heartwheel.explain.scan import Scanned
-from heartwheel.wall_clock import wall_ms
+from heartwheel.front.demo.beside import Agreement, Beside
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
+from heartwheel.sources.explain.run import explain_logs
+from heartwheel.sources.explain.scan import Scanned
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 from support.job import Job
 
@@ -31,19 +30,19 @@ class BothSides:
 
     def removed_by_kafka(self) -> set[str]:
         """Name the members whom a coordinator has thrown out, or who left."""
-        return {removal.member_id for removal in self._read().removals if removal.kafka is not None}
+        return {pair.either.member_id for pair in self._read().pairs if pair.there is not None}
 
     def removed_by_engine(self) -> set[str]:
         """Name the members whom the engine has thrown out, or who left."""
-        return {removal.member_id for removal in self._read().removals if removal.heartwheel is not None}
+        return {pair.either.member_id for pair in self._read().pairs if pair.here is not None}
 
     def removed_by_both(self) -> set[str]:
         """Name the members of whom both say so."""
-        return {removal.member_id for removal in self._read().removals if removal.is_known_to_both}
+        return {pair.either.member_id for pair in self._read().pairs if pair.apart_ms is not None}
 
     def agreement(self) -> Agreement:
         """Hold both sides against each other."""
-        return self._read().agreement(from_ms=0, to_ms=wall_ms())
+        return self._read().agreement()
 
     def passed_on_ms(self) -> int:
         """Tell up to when the job knows everything of every feed, epoch ms; -1 before it does."""

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from heartwheel.explain.history import History
-from heartwheel.explain.layouts import Layout
-from heartwheel.explain.local_zone import LocalZone
-from heartwheel.explain.opened_log import decoded
-from heartwheel.explain.order import in_order
-from heartwheel.explain.scan import FactReader, Scanned, scan
+from heartwheel.sources.explain.history import History
+from heartwheel.sources.explain.layouts import Layout
+from heartwheel.sources.explain.local_zone import LocalZone
+from heartwheel.sources.explain.opened_log import decoded
+from heartwheel.sources.explain.order import in_order
+from heartwheel.sources.explain.scan import FactReader, Scanned, scan
 from heartwheel.wire.explained import ExplainedEvent, Happened
 
 REAL: Final = Path(__file__).parents[1] / "explain" / "logs" / "3.9.1"

@@ -17,8 +17,8 @@ from typing import Final
 
 import pyspark
 
-from heartwheel.broker.java import find_java
-from heartwheel.broker.node_process import HOST, die_with_parent
+from heartwheel.kafka.broker.java import find_java
+from heartwheel.kafka.broker.node_process import HOST, die_with_parent
 from support.job import wait_for
 from support.processes import children_of, command_of
 

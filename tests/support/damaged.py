@@ -8,10 +8,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from heartwheel.broker.jars import fetch_jars
-from heartwheel.errors import HeartwheelError
+from heartwheel.base.errors import HeartwheelError
+from heartwheel.engine.heartbeats.plugin import heartbeat_job
+from heartwheel.engine.runtime.driver.engine import Engine
+from heartwheel.kafka.broker.jars import fetch_jars
 from heartwheel.settings import load_settings
-from heartwheel.spark.engine import Engine
 
 
 def main(log_file: str, checkpoints: str, *flags: str) -> None:
@@ -25,7 +26,7 @@ def main(log_file: str, checkpoints: str, *flags: str) -> None:
     for checkpoint in checkpoints.split(","):
         settings = load_settings(overrides=[*flags, f"checkpoint.location={checkpoint}"]).settings
         try:
-            Engine(settings, list(fetch_jars("spark")), log_file=Path(log_file)).run()
+            Engine(heartbeat_job(settings), list(fetch_jars("spark")), log_file=Path(log_file)).run()
         except HeartwheelError as error:
             print(str(error).replace("\n", " "), "| hint:", error.hint)  # noqa: T201 - what the test reads
 

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 from typing import Any
 
-from heartwheel.live.topic_rows import Source, TopicRow
+from heartwheel.readers.live.topic_rows import OutputTopic, TopicRow
 from heartwheel.wire.job import BatchFigures, JobRow, Phase
 from heartwheel.wire.status import AtRiskMember, StatusRow, WheelLevel
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
@@ -18,7 +18,7 @@ def _id(*parts: object) -> str:
     return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
 
-def topic_row(source: Source, row: Any, append_ms: int) -> TopicRow:
+def topic_row(source: OutputTopic, row: Any, append_ms: int) -> TopicRow:
     """Put a row where a follower would have found it, at an offset of its own."""
     return TopicRow(source, getattr(row, "shard", 0), next(_offsets), append_ms, row)
 
@@ -54,7 +54,7 @@ def expired(
         detected_ms=deadline_ms + late_ms,
         lateness_ms=late_ms,
     )
-    return topic_row(Source.EXPIRATIONS, row, deadline_ms + late_ms + 90)
+    return topic_row(OutputTopic.EXPIRATIONS, row, deadline_ms + late_ms + 90)
 
 
 def triggered(kind: str, group_id: str, time_ms: int, **fields: Any) -> TopicRow:
@@ -76,7 +76,7 @@ def triggered(kind: str, group_id: str, time_ms: int, **fields: Any) -> TopicRow
     known |= fields
     counts = {f"{name}_count": len(known[name]) for name in ("awaiting", "removed", "joined")}
     row = TriggerRow(**{**counts, **known}, type=kind, group_id=group_id, time_ms=time_ms, detected_ms=time_ms + 500)
-    return topic_row(Source.TRIGGERS, row, time_ms + 600)
+    return topic_row(OutputTopic.TRIGGERS, row, time_ms + 600)
 
 
 def status(shard: int, batch_ms: int, **fields: Any) -> TopicRow:
@@ -97,7 +97,9 @@ def status(shard: int, batch_ms: int, **fields: Any) -> TopicRow:
         "totals": {},
         "state_bytes": 48_000,
     }
-    return topic_row(Source.STATUS, StatusRow(shard=shard, batch_ms=batch_ms, **{**known, **fields}), batch_ms + 400)
+    return topic_row(
+        OutputTopic.STATUS, StatusRow(shard=shard, batch_ms=batch_ms, **{**known, **fields}), batch_ms + 400
+    )
 
 
 def at_risk(group_id: str, member_id: str, deadline_ms: int, session_ms: int | None = None) -> AtRiskMember:
@@ -133,4 +135,4 @@ def job(at_ms: int, *, phase: Phase = Phase.LIVE, **fields: Any) -> TopicRow:
         "version": "0.1.0",
     }
     row = JobRow(at_ms=at_ms, phase=phase, last_batch=BatchFigures(**batch), **{**known, **fields})
-    return topic_row(Source.JOB, row, at_ms)
+    return topic_row(OutputTopic.JOB, row, at_ms)

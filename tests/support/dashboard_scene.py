@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from heartwheel.live.canary_figures import CanaryFigures, CanaryLateness
-from heartwheel.live.history import GroupTail, MemberHistory, MemberSeen, member_history
-from heartwheel.live.scan import Beat
-from heartwheel.live.topic_rows import TopicRow
-from heartwheel.partitioner import shard_of
+from heartwheel.readers.live.canary_figures import CanaryFigures, CanaryLateness
+from heartwheel.readers.live.history import GroupTail, MemberHistory, MemberSeen, member_history
+from heartwheel.readers.live.scan import Beat
+from heartwheel.readers.live.topic_rows import TopicRow
 from heartwheel.wire.events import Event
+from heartwheel.wire.partitioner import shard_of
 from heartwheel.wire.status import WheelLevel
 from heartwheel.wire.verdicts import ExpirationRow
 from support.dashboard_rows import at_risk, expired, job, status, triggered

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from heartwheel.dashboard.app import create_app
-from heartwheel.http_server.connections import Connections
-from heartwheel.http_server.server import HttpServer
-from heartwheel.live.picture import Picture
-from heartwheel.live.topic_rows import TopicRow
+from heartwheel.base.wall_clock import wall_ms
+from heartwheel.readers.dashboard.app import create_app
+from heartwheel.readers.http_server.connections import Connections
+from heartwheel.readers.http_server.server import HttpServer
+from heartwheel.readers.live.picture import Picture
+from heartwheel.readers.live.topic_rows import TopicRow
 from heartwheel.settings import Settings
-from heartwheel.wall_clock import wall_ms
 
 
 class FedDashboard:

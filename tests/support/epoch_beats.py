@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from heartwheel.coordinator.config import GroupOverride
-from heartwheel.testing import LogBuilder
+from heartwheel.engine.rules.config import GroupOverride
+from heartwheel.proof.testing import LogBuilder
 from heartwheel.wire.events import Event, EventType, Leaving, Protocol
 from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
 from heartwheel.wire.requests import Request

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from heartwheel.coordinator.config import CoordinatorConfig, GroupOverride, coordinator_config
-from heartwheel.coordinator.consumer_config import EpochConfig
-from heartwheel.replay.log import LogReplay
+from heartwheel.engine.replay.log import LogReplay
+from heartwheel.engine.rules.config import CoordinatorConfig, GroupOverride, coordinator_config
+from heartwheel.engine.rules.epochs.config import EpochConfig
 from heartwheel.wire.verdicts import Verdict
 
 START_MS = 1_700_000_000_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from heartwheel.partitioner import murmur2
-from heartwheel.testing import LogBuilder, Record
+from heartwheel.proof.testing import LogBuilder, ProducedRecord
 from heartwheel.wire.events import Event, EventType
+from heartwheel.wire.partitioner import murmur2
 from support.fed_logs import SESSION_MS
 from support.heartbeat_logs import T0
 
@@ -87,7 +87,7 @@ def beats(until_ms: int, from_ms: int = 0, member: str = "a") -> dict[int, Event
     return {at_ms: beat(member) for at_ms in range(from_ms, until_ms + 1, 3_000)}
 
 
-def parts(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
+def parts(records: Sequence[ProducedRecord]) -> tuple[list[ProducedRecord], list[ProducedRecord]]:
     """Part a log into the old partition and the new one."""
     old, new = ([record for record in records if record.partition == number] for number in (0, 1))
     return old, new

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heartwheel.testing import LogBuilder
+from heartwheel.proof.testing import LogBuilder
 from heartwheel.wire.events import Event, EventType
 from support.heartbeat_logs import T0
 

@@ -22,8 +22,8 @@ from typing import Any, Final
 from confluent_kafka import Consumer
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from heartwheel.broker.jars import fetch_jars
-from heartwheel.broker.java import find_java
+from heartwheel.kafka.broker.jars import fetch_jars
+from heartwheel.kafka.broker.java import find_java
 from kafka import KafkaConsumer
 
 POLL_SECONDS: Final = 0.1

@@ -6,8 +6,8 @@ import os
 
 from hypothesis import strategies as st
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.testing import LogBuilder
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.proof.testing import LogBuilder
 from heartwheel.wire.events import Event, EventType, Leaving, Protocol
 
 EXAMPLES = int(os.environ.get("HEARTWHEEL_EXAMPLES", "300"))

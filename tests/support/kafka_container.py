@@ -12,8 +12,8 @@ from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.wait_strategies import WaitStrategy
 
-from heartwheel.broker.node_config import SMALL_NODE
-from heartwheel.broker.probe import serves_requests
+from heartwheel.kafka.broker.node_config import SMALL_NODE
+from heartwheel.kafka.broker.probe import serves_requests
 
 OFFICIAL_IMAGE = "apache/kafka:4.3.1"
 IMAGE_VARIABLE = "HEARTWHEEL_KAFKA_IMAGE"

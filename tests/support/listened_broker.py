@@ -13,10 +13,10 @@ import random
 from collections.abc import Callable
 from typing import Any, Final
 
-from heartwheel.coordinator.answer import Answer
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.machine import GroupMachine
-from heartwheel.coordinator.model import NEVER, Group, GroupState
+from heartwheel.engine.rules.answer import Answer
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.rules.machine import GroupMachine
+from heartwheel.engine.rules.model import NEVER, Group, GroupState
 from heartwheel.wire.events import Event, EventType, Protocol, encode_event
 from heartwheel.wire.verdicts import Verdict
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import NamedTuple
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.machine import GroupMachine
-from heartwheel.coordinator.model import Group
-from heartwheel.log_time.outage import FORGOTTEN_MS, RESUME_MAX_MS
-from heartwheel.testing import OUTAGE_MIN_MS, RUN, LogBuilder, Record
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.rules.machine import GroupMachine
+from heartwheel.engine.rules.model import Group
+from heartwheel.engine.time.outage import FORGOTTEN_MS, RESUME_MAX_MS
+from heartwheel.proof.testing import OUTAGE_MIN_MS, RUN, LogBuilder, ProducedRecord
 from heartwheel.wire.events import Event, RejectedError, decode_event
 from heartwheel.wire.tick import read_tick
 from heartwheel.wire.verdicts import Verdict
@@ -26,7 +26,7 @@ class _Item(NamedTuple):
     event: Event | None
 
 
-def effective_times(records: list[Record]) -> list[int]:
+def effective_times(records: list[ProducedRecord]) -> list[int]:
     """Return the running maximum of the append times of one partition."""
     times: list[int] = []
     for record in records:
@@ -34,7 +34,7 @@ def effective_times(records: list[Record]) -> list[int]:
     return times
 
 
-def outages_of(records: list[Record], runs: tuple[str, ...] = (RUN,)) -> list[tuple[int, int]]:
+def outages_of(records: list[ProducedRecord], runs: tuple[str, ...] = (RUN,)) -> list[tuple[int, int]]:
     """Find the outages of one partition, as (before, after) in effective times.
 
     Records without an append time are evidence of nothing, but that one does not know how long they took.
@@ -52,7 +52,9 @@ def outages_of(records: list[Record], runs: tuple[str, ...] = (RUN,)) -> list[tu
     ]
 
 
-def _lived_through(i: int, run: str, records: list[Record], times: list[int], ticks: list[tuple[int, str]]) -> bool:
+def _lived_through(
+    i: int, run: str, records: list[ProducedRecord], times: list[int], ticks: list[tuple[int, str]]
+) -> bool:
     """Return whether a run ticked just before the gap after a record, and soon after it."""
     k = next((k for k, of in reversed(ticks) if k <= i and of == run), None)
     following = next((k for k, of in ticks if k > i and of == run), None)

@@ -9,15 +9,16 @@ from typing import Final, NamedTuple
 import msgspec
 import pandas as pd
 
-from heartwheel.log_time import Reading, ReadingsBuilder, encode_readings
-from heartwheel.partitioner import partition_of
-from heartwheel.shard import ShardLimits
-from heartwheel.spark.job_config import JobConfig
-from heartwheel.spark.packer import Packer, PayloadKind
-from heartwheel.spark.schema import NEW_STATE, StateRow
-from heartwheel.spark.state_function import advance_shard
-from heartwheel.testing import Record, frame_of
+from heartwheel.engine.heartbeats.advance import advance_shard
+from heartwheel.engine.heartbeats.config import JobConfig
+from heartwheel.engine.heartbeats.packer import Packer
+from heartwheel.engine.runtime.map.packed import PayloadKind
+from heartwheel.engine.runtime.state.schema import NEW_STATE, StateRow
+from heartwheel.engine.shard import ShardLimits
+from heartwheel.engine.time import Reading, ReadingsBuilder, encode_readings
+from heartwheel.proof.testing import ProducedRecord, frame_of
 from heartwheel.wire.events import encode_event
+from heartwheel.wire.partitioner import partition_of
 from heartwheel.wire.status import StatusRow
 from support.produce import EncodedBatch
 from support.rawfeed import RawMembers
@@ -82,7 +83,7 @@ def fallen(shard: int, who: RawMembers, *, now_ms: int) -> Fallen:
 
 
 def _packed(values: list[bytes], beat_ms: int) -> list[bytes]:
-    records = [Record(beat_ms + at * _BEAT_MS // len(values), value, 0, at) for at, value in enumerate(values)]
+    records = [ProducedRecord(beat_ms + at * _BEAT_MS // len(values), value, 0, at) for at, value in enumerate(values)]
     packed = Packer("beats", 1).pack(frame_of(records), ReadingsBuilder((), 3_000))
     return [payload for _, kind, payload in packed if kind is PayloadKind.RECORDS]
 
@@ -102,7 +103,7 @@ def _advance(
 
 
 def _headers(id_: str, kind: str) -> tuple[tuple[bytes, bytes], ...]:
-    """Write the headers that `heartwheel.spark.query.records` writes; the time is one of as many bytes."""
+    """Write the headers that `runtime.driver.query.records` writes; the time is one of as many bytes."""
     return (
         (b"ce_specversion", b"1.0"),
         (b"ce_id", id_.encode()),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from heartwheel.operations import (
+from heartwheel.engine.operations import (
     Needs,
     OperationEvent,
     OperationEventType,
@@ -20,8 +20,8 @@ from heartwheel.operations import (
     decode_operation,
     encode_operation,
 )
-from heartwheel.partitioner import shard_of
 from heartwheel.wire.outcomes import Ended
+from heartwheel.wire.partitioner import shard_of
 
 T0 = 1_795_239_789_000
 """When generated logs begin, epoch ms."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from heartwheel.live.topic_rows import Source, TopicRow
+from heartwheel.readers.live.topic_rows import OutputTopic, TopicRow
 from heartwheel.wire.job import BatchFigures, JobRow, Phase, TickerState
 from heartwheel.wire.status import AtRiskMember, StatusRow, WheelLevel
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
@@ -87,10 +87,10 @@ def emptied(group: str, last: str | None = None, *, at_ms: int = T0) -> TriggerR
 
 
 _SOURCES: Final = {
-    ExpirationRow: Source.EXPIRATIONS,
-    TriggerRow: Source.TRIGGERS,
-    StatusRow: Source.STATUS,
-    JobRow: Source.JOB,
+    ExpirationRow: OutputTopic.EXPIRATIONS,
+    TriggerRow: OutputTopic.TRIGGERS,
+    StatusRow: OutputTopic.STATUS,
+    JobRow: OutputTopic.JOB,
 }
 
 

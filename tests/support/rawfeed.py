@@ -13,11 +13,11 @@ from typing import Self
 
 import msgspec
 
+from heartwheel.base.wall_clock import wall_ms
 from heartwheel.kafka.client import KafkaRefusedError
 from heartwheel.kafka.topics import describe_topics
-from heartwheel.partitioner import partition_of
-from heartwheel.wall_clock import wall_ms
 from heartwheel.wire.events import Event, encode_event
+from heartwheel.wire.partitioner import partition_of
 from support.produce import EncodedBatch, ProduceConnection
 from support.record_batch import Compression, encode_batch
 

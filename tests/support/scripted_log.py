@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from heartwheel.explain.run import explain_logs
-from heartwheel.explain.scan import Scanned
+from heartwheel.sources.explain.run import explain_logs
+from heartwheel.sources.explain.scan import Scanned
 from heartwheel.wire.explained import ExplainedEvent
 
 START_MS = 1_795_313_510_000

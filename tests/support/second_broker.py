@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.broker.node_process import HOST, free_port
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.node_process import HOST, free_port
 
 NODE_ID = 2
 

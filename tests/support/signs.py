@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 
-from heartwheel.live.health import Health, Signs, health_of
-from heartwheel.metrics.job_collector import JobCollector
+from heartwheel.readers.live.health import Health, Signs, health_of
+from heartwheel.readers.metrics.job_collector import JobCollector
 from heartwheel.wire.job import JobRow
 from heartwheel.wire.status import StatusRow
 from support.job import Job, Topics

@@ -9,8 +9,8 @@ from typing import Any
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from heartwheel.broker.jars import fetch_jars
-from heartwheel.broker.java import find_java
+from heartwheel.kafka.broker.jars import fetch_jars
+from heartwheel.kafka.broker.java import find_java
 
 _JVM_FLAGS = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 

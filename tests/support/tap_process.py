@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Self
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from support.job import Job
 
 

@@ -12,9 +12,9 @@ from typing import Any
 from kafka.errors import KafkaTimeoutError
 
 from heartwheel.settings import Settings
-from heartwheel.tap.positions import Positions, PositionsFolder
-from heartwheel.tap.tap import Tap, TapPlan
-from heartwheel.wire.passed_on import Mark, read_mark, read_passed_on
+from heartwheel.sources.tap.positions import Positions, PositionsFolder
+from heartwheel.sources.tap.tap import Tap, TapPlan
+from heartwheel.wire.passed_on import FeedWatermark, read_mark, read_passed_on
 from support.job import wait_for
 
 
@@ -40,7 +40,7 @@ class MemoryTopic:
         return [said.id for value in self.values if b'"mark"' not in value and (said := read_passed_on(value))]
 
     @property
-    def marks(self) -> list[Mark]:
+    def marks(self) -> list[FeedWatermark]:
         """The marks in it, in their order."""
         return [mark for value in self.values if (mark := read_mark(value)) is not None]
 
@@ -55,7 +55,7 @@ class MemoryTopic:
 
 
 class MemoryWriter:
-    """Write to a `MemoryTopic` as `heartwheel.tap.writer.Writer` does to Kafka."""
+    """Write to a `MemoryTopic` as `heartwheel.sources.tap.writer.Writer` does to Kafka."""
 
     partitions = 1
 

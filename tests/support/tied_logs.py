@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from heartwheel.audit.derived import Derived
+from heartwheel.proof.audit.derived import Derived
 from heartwheel.wire.events import Event, EventType, Protocol, encode_event
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow, Verdict, row_of, topic_of
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 
-from heartwheel.feed.judge import Beats
+from heartwheel.proof.members.judge import SentHeartbeats
 from support.job import Job, Topics
 
 
@@ -43,7 +43,7 @@ def assert_exact(job: Job, *, due: Iterable[str], members: int) -> None:
 
 def silences_in(topics: Topics) -> set[tuple[str, int]]:
     """List who fell silent by the log of heartbeats: (member id, when the session was over, epoch ms)."""
-    beats = Beats()
+    beats = SentHeartbeats()
     for record in topics.read("heartbeats"):
         beats.add(record)
     return {(silence.member_id, silence.deadline_ms) for silence in beats.silences()}

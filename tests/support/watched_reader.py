@@ -12,7 +12,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from heartwheel.percentiles import percentile
+from heartwheel.base.percentiles import percentile
 from support.background import Background
 
 ASK_S: Final = 0.25

@@ -9,9 +9,9 @@ from typing import Self
 
 import msgspec
 
-from heartwheel.notify.message import Body
-from heartwheel.notify.signature import verify
-from heartwheel.wall_clock import wall_ms
+from heartwheel.base.wall_clock import wall_ms
+from heartwheel.readers.notify.message import Body
+from heartwheel.readers.notify.signature import verify
 
 
 class Receiver:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from heartwheel.settings import Settings
-from heartwheel.tap.broker_rules import broker_rules, differences
+from heartwheel.sources.tap.broker_rules import broker_rules, differences
 
 
 class _Admin:

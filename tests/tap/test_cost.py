@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from heartwheel.tap.cost import COSTS, WIDE_FETCH, cost_in_words, cost_table
+from heartwheel.sources.tap.cost import COSTS, WIDE_FETCH, cost_in_words, cost_table
 
 DOCS = Path(__file__).parents[2] / "docs" / "tap.md"
 

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from heartwheel.tap import own_log
-from heartwheel.tap.own_log import DISTRUST_MS
+from heartwheel.sources.tap import own_log
+from heartwheel.sources.tap.own_log import DISTRUST_MS
 from support.job import wait_for
 from support.request_lines import T0, fetch, heartbeat, join, line
 from support.shared_lines import strangers_beside

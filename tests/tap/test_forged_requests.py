@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from heartwheel.cli.tap import said_of
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.shard import Shard, ShardLimits
-from heartwheel.tap import shared_stream
-from heartwheel.tap.tap import Tap
-from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, read_records
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.shard import Shard, ShardLimits
+from heartwheel.front.cli.tap import said_of
+from heartwheel.proof.testing import OUTAGE_MIN_MS, LogBuilder, read_records
+from heartwheel.sources.tap import shared_stream
+from heartwheel.sources.tap.tap import Tap
 from support.job import wait_for
 from support.request_lines import T0, fetch, heartbeat, join, line
 from support.shared_lines import CARRIERS, forged_beside, leave, strangers_beside

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from heartwheel.explain.facts import Fact, Said
-from heartwheel.tap import holds as holds_module
-from heartwheel.tap.holds import Hold, Holds
-from heartwheel.tap.request_log import RequestLog
-from heartwheel.tap.settling import SETTLE_MS
+from heartwheel.sources.explain.facts import Fact, FactKind
+from heartwheel.sources.tap import holds as holds_module
+from heartwheel.sources.tap.holds import Hold, Holds
+from heartwheel.sources.tap.request_log import RequestLog
+from heartwheel.sources.tap.settling import SETTLE_MS
 from heartwheel.wire.passed_on import HELD_MAX
 from support.request_lines import T0, heartbeat, join, line
 
@@ -75,10 +75,10 @@ def test_in_a_consumer_group_no_join_waits(epoch: int, error: int, *, ends: bool
 def test_coordinators_own_word_begins_and_ends_a_hold() -> None:
     """With the coordinator's own log a hold begins with the join phase, and ends when the group is stable or empty."""
     holds = Holds()
-    for said in (Said.STABILIZED, Said.EMPTY):
-        holds.note_fact(Fact(said=Said.TRIGGER, group_id="g", time_ms=T0))
+    for said in (FactKind.STABILIZED, FactKind.EMPTY):
+        holds.note_fact(Fact(kind=FactKind.TRIGGER, group_id="g", time_ms=T0))
         assert holds.held(T0 + 10_000) == {"g": T0}
-        holds.note_fact(Fact(said=said, group_id="g", time_ms=T0 + 10_000))
+        holds.note_fact(Fact(kind=said, group_id="g", time_ms=T0 + 10_000))
         assert holds.held(T0 + 10_000) == {}
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from heartwheel.errors import HeartwheelError
-from heartwheel.tap.log_tail import LogTail, Position
+from heartwheel.base.errors import HeartwheelError
+from heartwheel.sources.tap.log_tail import LogTail, TailPosition
 
 Opens = Callable[..., LogTail]
 
@@ -156,14 +156,14 @@ def test_a_restart_goes_on_in_the_compressed_file(tmp_path: Path, opened: Opens)
     _append(log, "a1", "a2")
     tail = opened(log, from_begin=True)
     tail.read()
-    position = Position(tail.position.inode, 3, tail.position.head)
+    position = TailPosition(tail.position.inode, 3, tail.position.head)
     tail.close()
     log.rename(tmp_path / "request.log.1")
     _append(log, "b1")
     _compress(tmp_path / "request.log.1")
     again = opened(log, position)
     assert (again.lost, _texts(again)) == (False, [b"a2", b"b1"])
-    elsewhere = opened(log, Position(position.inode, 3, "0" * 32))
+    elsewhere = opened(log, TailPosition(position.inode, 3, "0" * 32))
     assert elsewhere.lost
 
 
@@ -199,7 +199,7 @@ def test_a_damaged_gz_ends_no_tail(tmp_path: Path, opened: Opens, first_lines: i
         texts += [line.text for line in tail.read()]
         lost |= tail.lost
     assert (lost, texts[-1:]) == (True, [b"b1"])
-    assert opened(log, Position(0, 0, "0" * 32)).lost
+    assert opened(log, TailPosition(0, 0, "0" * 32)).lost
 
 
 @pytest.mark.parametrize("packed", [b"", gzip.compress(b"a1\na2\n")[:12], b"PK"], ids=["empty", "begun", "zip"])
@@ -225,7 +225,7 @@ def test_another_file_with_the_inode_of_one_that_is_gone_is_not_taken_for_it(tmp
     head = opened(log).position.head
     log.unlink()
     _append(log, "b1", "b2")
-    again = opened(log, Position(log.stat().st_ino, 3, head))
+    again = opened(log, TailPosition(log.stat().st_ino, 3, head))
     assert (again.lost, _texts(again)) == (True, [b"b1", b"b2"])
 
 
@@ -250,7 +250,7 @@ def test_files_that_go_while_they_are_looked_at_end_no_tail(
 
     monkeypatch.setattr(gzip, "open", refuse)
     assert _texts(opened(log, position)) == [b"a1"]
-    assert opened(log, Position(0, 0, "0" * 32)).lost
+    assert opened(log, TailPosition(0, 0, "0" * 32)).lost
     log.rename(tmp_path / "request.log.1")
     _append(log, "b1")
     os.utime(unreadable, (1, 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from heartwheel.tap.pace import BUSY_MS, QUIET_MS, Pace
+from heartwheel.sources.tap.pace import BUSY_MS, QUIET_MS, MarkSchedule
 from heartwheel.wire.passed_on import read_mark
 from support.request_lines import T0, heartbeat
 from support.tap_scene import TapScene
@@ -21,7 +21,7 @@ class _Clock:
 def test_marks_are_as_rare_as_verdicts_allow() -> None:
     """Of lines every 20 ms a partition with events gets two marks a second, another one a mark every two seconds."""
     clock = _Clock()
-    pace, written = Pace(clock), [0, 0]
+    pace, written = MarkSchedule(clock), [0, 0]
     for at_ms in range(0, 60_000, 20):
         clock.now_s += 0.02
         if at_ms % 1_000 == 0:
@@ -36,7 +36,7 @@ def test_marks_are_as_rare_as_verdicts_allow() -> None:
 def test_last_mark_is_written_though_the_log_stands_still() -> None:
     """What was passed on just after a mark is said soon, also if no line follows it; and nothing is said twice."""
     clock = _Clock()
-    pace = Pace(clock)
+    pace = MarkSchedule(clock)
     pace.note(T0, pace.due(T0, 1, busy=()))
     pace.note_events({0})
     assert pace.due(T0 + 10, 1, busy=()) == []
@@ -47,14 +47,14 @@ def test_last_mark_is_written_though_the_log_stands_still() -> None:
 
 def test_marks_of_a_gap_wait_for_nothing() -> None:
     """After a gap it matters what each partition was told before it."""
-    pace = Pace(_Clock())
+    pace = MarkSchedule(_Clock())
     pace.note(T0, [0, 1])
     assert pace.due(T0 + 1, 2, busy=(), at_once=True) == [0, 1]
 
 
 def test_held_groups_are_told_of_as_events_are() -> None:
     """A partition of a group that is held back is no quiet one."""
-    pace = Pace(_Clock())
+    pace = MarkSchedule(_Clock())
     pace.note(T0, [0, 1])
     assert pace.due(T0 + BUSY_MS, 2, busy=(1,)) == [1]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from heartwheel.tap.log_tail import Line
-from heartwheel.tap.request_log import Answered, RequestLog, breaks_lines, is_head
-from heartwheel.tap.requests import event_of
+from heartwheel.sources.tap.log_tail import TailedLine
+from heartwheel.sources.tap.request_log import Answered, RequestLog, breaks_lines, is_head
+from heartwheel.sources.tap.requests import event_of
 from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
 from support.request_lines import T0, heartbeat, join, line
@@ -192,8 +192,8 @@ def test_times_without_lines_part_what_was_read() -> None:
     """Lines are parted where nothing was logged for long, wherever that is among them."""
     log = RequestLog()
     times = [0, 10, 900, 5_000, 5_100, 9_000, 9_001, 9_002]
-    lines = [Line(heartbeat(T0 + ms).encode(), at) for at, ms in enumerate(times)]
-    lines.insert(3, Line(b"a line of another logger", 99))
+    lines = [TailedLine(heartbeat(T0 + ms).encode(), at) for at, ms in enumerate(times)]
+    lines.insert(3, TailedLine(b"a line of another logger", 99))
     runs = log.runs(lines, 2_500)
     assert [[each.offset for each in run if each.offset != 99] for run in runs] == [[0, 1, 2], [3, 4], [5, 6, 7]]
 
@@ -250,7 +250,7 @@ def test_a_mistake_about_a_line_costs_that_line_alone(monkeypatch: pytest.Monkey
         raise ZeroDivisionError
 
     with monkeypatch.context() as patched:
-        patched.setattr("heartwheel.explain.layouts.Layout.read", read)
+        patched.setattr("heartwheel.sources.explain.layouts.Layout.read", read)
         assert log.read(text, 0) is None
         assert log.time_of(text) is None
     assert log.unreadable == 1

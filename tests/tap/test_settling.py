@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heartwheel.tap.settling import SETTLE_MS, SETTLE_MS_MAX, Settling
+from heartwheel.sources.tap.settling import SETTLE_MS, SETTLE_MS_MAX, Settling
 from support.request_lines import T0
 
 

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from heartwheel.explain.layouts import Layout
-from heartwheel.tap import shared_stream
-from heartwheel.tap.broken_message import BrokenMessage
-from heartwheel.tap.log_tail import Line, Position
-from heartwheel.tap.request_log import RequestLog
-from heartwheel.tap.shared_stream import SharedStream
+from heartwheel.sources.explain.layouts import Layout
+from heartwheel.sources.tap import shared_stream
+from heartwheel.sources.tap.broken_message import BrokenMessage
+from heartwheel.sources.tap.log_tail import TailedLine, TailPosition
+from heartwheel.sources.tap.request_log import RequestLog
+from heartwheel.sources.tap.shared_stream import SharedStream
 from support.request_lines import T0, fetch, heartbeat, line
 from support.shared_lines import (
     CARRIERS,
@@ -51,9 +51,9 @@ class Sifted:
         """Add lines; return what is passed on, in parts between which lines are missed."""
         lines = []
         for text in texts:
-            lines.append(Line(text.encode(), self._at))
+            lines.append(TailedLine(text.encode(), self._at))
             self._at += len(text.encode()) + 1
-        parts = self.stream.sift(lines, Position(1, self._at, "head"))
+        parts = self.stream.sift(lines, TailPosition(1, self._at, "head"))
         found = [[each.text.decode() for each in part.lines] for part in parts]
         assert [part.missed for part in parts] == [False, *(True for _ in found[1:])]
         return found
@@ -63,7 +63,7 @@ def test_what_follows_another_logger_waits_for_two_tokens() -> None:
     """Until then it is not known how that logger's message went on; then all of it is passed on, in its order."""
     sifted, beats = Sifted(), [heartbeat(T0 + ms) for ms in range(6)]
     assert sifted.add(own_request(T0), beats[0], other(T0 + 1), beats[1]) == [[own_request(T0), beats[0]]]
-    assert sifted.stream.begin == Position(1, len(f"{own_request(T0)}\n{beats[0]}\n"), "head")
+    assert sifted.stream.begin == TailPosition(1, len(f"{own_request(T0)}\n{beats[0]}\n"), "head")
     assert sifted.add(own_request(T0 + 2), beats[2]) == [[]]
     assert sifted.add(own_request(T0 + 3), beats[3]) == [
         [beats[1], own_request(T0 + 2), beats[2], own_request(T0 + 3), beats[3]]

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.coordinator.config import CoordinatorConfig
-from heartwheel.coordinator.consumer_config import EpochConfig
-from heartwheel.coordinator.manager import GroupManager
-from heartwheel.coordinator.model import Group
-from heartwheel.shard.limits import ShardLimits
-from heartwheel.shard.shard import Shard
-from heartwheel.testing import OUTAGE_MIN_MS, LogBuilder, read_records
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.rules.epochs.config import EpochConfig
+from heartwheel.engine.rules.manager import ClassicRules
+from heartwheel.engine.rules.model import Group
+from heartwheel.engine.shard.limits import ShardLimits
+from heartwheel.engine.shard.shard import Shard
+from heartwheel.proof.testing import OUTAGE_MIN_MS, LogBuilder, read_records
 from heartwheel.wire.passed_on import is_passed_on, read_mark, read_passed_on
 from heartwheel.wire.requests import decode_request
 from heartwheel.wire.verdicts import Verdict
@@ -38,7 +38,7 @@ class Judged:
 
     def __init__(self, scene: TapScene, end_ms: int) -> None:
         self.verdicts: list[Verdict] = []
-        self.manager = GroupManager(Group("g"), _config(), self.verdicts.append)
+        self.manager = ClassicRules(Group("g"), _config(), self.verdicts.append)
         events = [
             (passed.at_ms, decode_request(value))
             for value in scene.topic.values

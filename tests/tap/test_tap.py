@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from heartwheel.cli.tap import said_of
-from heartwheel.errors import HeartwheelError
+from heartwheel.base.errors import HeartwheelError
+from heartwheel.front.cli.tap import said_of
 from heartwheel.settings import EngineSettings, Settings, SettingsError, load_settings
-from heartwheel.tap.gaps import GAP_MS, LOADING_MS_MAX, PAUSE_MS, RESTART_MS
-from heartwheel.tap.settling import SETTLE_MS
-from heartwheel.tap.tap import Figures, Tap, require_trusted
+from heartwheel.sources.tap.gaps import GAP_MS, LOADING_MS_MAX, PAUSE_MS, RESTART_MS
+from heartwheel.sources.tap.settling import SETTLE_MS
+from heartwheel.sources.tap.tap import Tap, TapFigures, require_trusted
 from support.job import wait_for
 from support.request_lines import T0, fetch, heartbeat, join, line, metadata, starting
 from support.tap_scene import TapScene
@@ -30,11 +30,11 @@ def scene(tmp_path: Path) -> TapScene:
 def test_one_of_each_is_no_plural() -> None:
     """What a tap has done is said in words that fit a single line, event, gap or group."""
     said = said_of(
-        Figures(lines=1, passed_on=1, unreadable=1, too_large=1, failed=1, distrusted=1, refused=1, gaps=1, held=1)
+        TapFigures(lines=1, passed_on=1, unreadable=1, too_large=1, failed=1, distrusted=1, refused=1, gaps=1, held=1)
     )
     assert said.startswith("1 line, 1 event passed on, 1 group held back")
     assert not re.search(r"\b1 \w+s\b", said)
-    assert "2 lines" in said_of(Figures(lines=2))
+    assert "2 lines" in said_of(TapFigures(lines=2))
 
 
 def _passed(scene: TapScene) -> int:
@@ -346,7 +346,7 @@ def test_file_that_is_no_request_log_is_reported(scene: TapScene, monkeypatch: p
     init = Tap.__init__
 
     def listened(tap: Tap, *args: Any, **more: Any) -> None:
-        init(tap, *args, **{**more, "said": said.append})
+        init(tap, *args, **{**more, "report": said.append})
 
     monkeypatch.setattr(Tap, "__init__", listened)
     own = "[2026-11-22 01:00:00,000] INFO [SocketServer listenerType=BROKER] Enabling (kafka.network.SocketServer)"

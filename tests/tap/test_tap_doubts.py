@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from heartwheel.cli.app import app
-from heartwheel.tap.tap import Tap
+from heartwheel.front.cli.app import app
+from heartwheel.sources.tap.tap import Tap
 from support.request_lines import T0, fetch, heartbeat, join
 from support.tap_scene import TapScene
 
@@ -22,7 +22,7 @@ def test_tap_without_the_brokers_own_log_says_what_it_cannot_know(
     own = ["--broker-log", str(tmp_path / "server.log")] if is_given else []
     words = ["tap", str(tmp_path / "requests.log"), "--set", "engine.feeds=tap", *own]
     said = " ".join(CliRunner().invoke(app, words, catch_exceptions=False).stderr.split())
-    assert ("no --broker-log: a member that joins again unasked" in said) is not is_given
+    assert ("no --broker-log: a member that joins again on its own" in said) is not is_given
 
 
 def test_join_phase_that_a_member_began_unasked_holds_its_group(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from kafka.errors import MessageSizeTooLargeError
 
-from heartwheel.tap import requests
-from heartwheel.tap import tap as tap_module
-from heartwheel.tap.tap import Tap
-from heartwheel.tap.writer import Writer
+from heartwheel.sources.tap import requests
+from heartwheel.sources.tap import tap as tap_module
+from heartwheel.sources.tap.tap import Tap
+from heartwheel.sources.tap.writer import Writer
 from heartwheel.wire.events import ID_BYTES_MAX
 from heartwheel.wire.passed_on import HELD_BYTES_MAX
 from support.request_lines import T0, fetch, heartbeat, line
@@ -65,7 +65,7 @@ def test_line_that_the_tap_trips_over_is_reported(scene: TapScene, monkeypatch: 
     monkeypatch.setattr(tap_module, "event_of", event_of)
     scene.write(heartbeat(T0), heartbeat(T0 + 100, "odd"), heartbeat(T0 + 1_000))
     said: list[str] = []
-    monkeypatch.setattr(Tap, "said", said.append, raising=False)
+    monkeypatch.setattr(Tap, "report", said.append, raising=False)
     tap = scene.run(lambda: scene.topic.marks and scene.topic.marks[-1].passed_ms > T0 + 700)
     assert (len(scene.topic.ids), tap.figures.failed) == (2, 1)
 

@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.base.wall_clock import wall_ms
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import admin_client
-from heartwheel.wall_clock import wall_ms
 from kafka import TopicPartition
 from support.both_sides import BothSides
 from support.group_members import GroupMember

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError, admin_client
 from heartwheel.kafka.readback import read_topic
 from heartwheel.settings.models import CoordinatorSettings
-from heartwheel.tap.broker_rules import broker_rules, differences
-from heartwheel.tap.echo import logger_level
-from heartwheel.tap.writer import Writer
-from heartwheel.wire.passed_on import Mark, encode_mark, read_mark
+from heartwheel.sources.tap.broker_rules import broker_rules, differences
+from heartwheel.sources.tap.echo import logger_level
+from heartwheel.sources.tap.writer import Writer
+from heartwheel.wire.passed_on import FeedWatermark, encode_mark, read_mark
 from support.job import wait_for
 
 pytestmark = pytest.mark.kafka
@@ -35,7 +35,7 @@ def test_what_was_written_is_found_again(kafka_broker: EmbeddedKafka, topics: Ca
         writer.write([_event("g", "1"), _event("h", "2")])
         known = dict(writer.ends)
         writer.write([_event("g", "3"), _event("h", "4", feed="another"), _event("h", "5")])
-        marks = {number: encode_mark(Mark("tap", 7, 1)) for number in range(writer.partitions)}
+        marks = {number: encode_mark(FeedWatermark("tap", 7, 1)) for number in range(writer.partitions)}
         writer.write_marks(marks)
         assert writer.read_back("tap", known) == {"3", "5"}
         assert writer.end_offsets() == writer.ends
@@ -62,7 +62,7 @@ def test_partitions_that_are_added_are_heard_of_soon(kafka_broker: EmbeddedKafka
                 return writer.partitions == 3
 
             wait_for(has_heard, "the tap to hear of the new partitions")
-            writer.write_marks({number: encode_mark(Mark("tap", 7, 1)) for number in range(writer.partitions)})
+            writer.write_marks({number: encode_mark(FeedWatermark("tap", 7, 1)) for number in range(writer.partitions)})
         finally:
             writer.close()
     records = list(read_topic(kafka_broker.bootstrap, topic))

@@ -13,16 +13,16 @@ import pytest
 from rich.console import Console
 from textual.pilot import Pilot
 
-from heartwheel.live.at_risk import AtRisk
-from heartwheel.live.now import View
-from heartwheel.live.picture import Picture
-from heartwheel.top.app import Top
-from heartwheel.top.cells import bar, short
-from heartwheel.top.detail import explanation
-from heartwheel.top.frame import Frame, frame_of, narrowed, risk_of
-from heartwheel.top.panes import Pane
-from heartwheel.top.snapshot import document, print_snapshot
-from heartwheel.wall_clock import moment_words, time_of_day
+from heartwheel.base.wall_clock import moment_words, time_of_day
+from heartwheel.readers.live.at_risk import AtRisk
+from heartwheel.readers.live.now import View
+from heartwheel.readers.live.picture import Picture
+from heartwheel.readers.top.app import Top
+from heartwheel.readers.top.cells import bar, short
+from heartwheel.readers.top.detail import explanation
+from heartwheel.readers.top.frame import Frame, frame_of, narrowed, risk_of
+from heartwheel.readers.top.panes import Pane
+from heartwheel.readers.top.snapshot import document, print_snapshot
 from heartwheel.wire.job import Phase
 from heartwheel.wire.status import AtRiskMember
 from support.output_rows import T0, Row, begun, expired, job, joined, status, topic_rows

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from heartwheel.live.at_risk import AtRisk
-from heartwheel.live.now import View
-from heartwheel.live.picture import Picture
-from heartwheel.top.app import Top
-from heartwheel.top.frame import Frame, frame_of, risk_of
+from heartwheel.readers.live.at_risk import AtRisk
+from heartwheel.readers.live.now import View
+from heartwheel.readers.live.picture import Picture
+from heartwheel.readers.top.app import Top
+from heartwheel.readers.top.frame import Frame, frame_of, risk_of
 from support.output_rows import T0, Row, expired, job, joined, status, topic_rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "top.md"

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from heartwheel.broker.embedded import EmbeddedKafka
-from heartwheel.broker.node_process import free_port
-from heartwheel.cli.app import run
+from heartwheel.base.wall_clock import wall_ms
+from heartwheel.front.cli.app import run
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.node_process import free_port
 from heartwheel.kafka.sender import Sender
-from heartwheel.top import watch
-from heartwheel.wall_clock import wall_ms
+from heartwheel.readers.top import watch
 from support.job import Topics
 from support.output_rows import expired, job, status
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 
-from heartwheel.live.topic_rows import TopicRow
-from heartwheel.notify.incidents import Incidents, Rules
-from heartwheel.notify.message import message_of
-from heartwheel.notify.payload import incident_payload
+from heartwheel.readers.live.topic_rows import TopicRow
+from heartwheel.readers.notify.incidents import Incidents, Rules
+from heartwheel.readers.notify.message import message_of
+from heartwheel.readers.notify.payload import incident_payload
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 from support.told_world import STORIES, T, history
 

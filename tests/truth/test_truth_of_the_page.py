@@ -93,9 +93,10 @@ def test_first_page_tells_the_truth(alive: Looked) -> None:
     """While the job runs: both lights, every figure, and which groups are in trouble, the worst first."""
     page = alive.open("/")
     expect(page.locator(".health h2")).to_have_text(
-        ["Healthy: every shard decides as its members fall silent.", "4 groups in trouble."]
+        ["Healthy, with 1 warning: every shard decides as its members fall silent.", "4 groups in trouble."]
     )
-    expect(page.locator(".shell .health-pill")).to_have_text(["Healthy", "4 groups in trouble"])
+    expect(page.locator(".shell .health-pill")).to_have_text(["1 warning", "4 groups in trouble"])
+    expect(page.locator(".health.tone-good, .health-pill.tone-good")).to_have_count(0)
     expect(page.locator(".health").first.locator("li")).to_have_text([LAGGING])
     assert troubled(page) == TROUBLED
     assert list(troubled(page)) == ["night", "backup", "fraud", "exports"]
@@ -109,6 +110,18 @@ def test_first_page_tells_the_truth(alive: Looked) -> None:
         "Backlog": ("0", "everything is read"),
         "Heartbeats": ("4 /s", "none rejected"),
     }
+
+
+def test_both_lights_fit_on_a_phone(alive: Looked) -> None:
+    """Also where both have something to say, the head stays within the screen."""
+    page = alive.open("/")
+    wide = page.viewport_size
+    assert wide is not None
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(page.locator(".shell .health-pill").last).to_be_visible()
+    right = page.locator("#theme-button").evaluate("(one) => one.getBoundingClientRect().right - innerWidth")
+    page.set_viewport_size(wide)
+    assert right <= 0
 
 
 def test_expired_members_are_those_of_the_script(alive: Looked) -> None:

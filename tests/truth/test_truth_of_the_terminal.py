@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 from textual.pilot import Pilot
 
-from heartwheel.live.at_risk import AtRisk
-from heartwheel.live.now import View
-from heartwheel.live.picture import Picture
-from heartwheel.top.app import Top
-from heartwheel.top.frame import Frame, frame_of, risk_of
-from heartwheel.top.panes import Pane
+from heartwheel.readers.live.at_risk import AtRisk
+from heartwheel.readers.live.now import View
+from heartwheel.readers.live.picture import Picture
+from heartwheel.readers.top.app import Top
+from heartwheel.readers.top.frame import Frame, frame_of, risk_of
+from heartwheel.readers.top.panes import Pane
 from support.told_world import DIED_MS, STORIES, T, history, killed
 
 
@@ -79,7 +79,7 @@ def test_terminal_shows_what_happened() -> None:
 
     async def steps(pilot: Pilot[None]) -> None:
         shown = text(pilot)
-        assert "\u25cf Healthy: every shard decides as its members fall silent." in shown
+        assert "\u25cf Healthy, with 1 warning: every shard decides as its members fall silent." in shown
         assert "\u25b2 4 groups in trouble" in shown
         assert "night: no members for 3 min 20 s; 2 expired members not back" in shown
         assert "fraud: 6 rebalances in 5 min, the first by: member joined" in shown

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from heartwheel.wall_clock import wall_ms
+from heartwheel.base.wall_clock import wall_ms
 from support.browser import Tab
 from support.dashboard_scene import Scene, canary_figures
 from support.dashboard_server import FedDashboard, dashboard

@@ -47,7 +47,7 @@ def test_member_shows_up_with_reason_and_lateness(empty_dashboard: FedDashboard,
     expect(row).to_contain_text("worker-1")
     expect(row.locator("td").nth(1)).to_have_text("Silent")
     expect(row.locator("td").nth(4)).to_contain_text("6.6 s")
-    expect(row.locator("td").nth(5)).to_contain_text("640 ms")
+    expect(row.locator("td").nth(5)).to_contain_text("730 ms")
     expect(row.locator("td").nth(7)).to_have_text("not yet")
     back = triggered("rebalance_completed", "orders", now_ms, joined=("worker-1",), leader="worker-1", member_count=3)
     server.tell([back])
@@ -289,3 +289,18 @@ def test_screen_readers_get_a_summary(empty_dashboard: FedDashboard, tab: Callab
     announcer = page.locator("#announcer")
     expect(announcer).to_have_text("12 members expired.")
     expect(announcer).to_have_attribute("aria-live", "polite")
+
+
+def test_what_the_wheel_has_moved_is_told_from_the_last_batch(
+    empty_dashboard: FedDashboard, tab: Callable[..., Tab]
+) -> None:
+    """Two numbers beside one another are two numbers to a reader, too."""
+    server = empty_dashboard
+    now_ms = server.now_ms()
+    server.tell([job(now_ms), status(0, now_ms, wheel_moves=99, wheel_fires=7)])
+    page = tab(server).open("/wheel?shard=0")
+    moved = page.locator(".facts div", has_text="Filed again").locator("dd")
+    expect(moved).to_have_text("99")
+    server.tell([status(0, now_ms + 1_000, wheel_moves=100, wheel_fires=7)])
+    expect(moved).to_have_text("100, of these 1 in the last batch")
+    expect(page.locator(".facts div", has_text="Ran out").locator("dd")).to_have_text("7")

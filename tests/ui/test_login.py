@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from heartwheel.base.wall_clock import wall_ms
 from heartwheel.settings import Settings
-from heartwheel.wall_clock import wall_ms
 from support.browser import Tab
 from support.dashboard_scene import Scene
 from support.dashboard_server import FedDashboard, dashboard

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("streaming/heartwheel/dashboard/page/vendor", "tests/ui/vendor")
+FOLDERS = ("streaming/heartwheel/readers/dashboard/page/vendor", "tests/ui/vendor")
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -28,7 +28,7 @@ def test_files_are_as_released(folder: str) -> None:
 
 def test_page_asks_no_other_host() -> None:
     """The page names no address of another host but the namespace of SVG, which nobody fetches."""
-    page = ROOT / "streaming/heartwheel/dashboard/page"
+    page = ROOT / "streaming/heartwheel/readers/dashboard/page"
     ours = [
         file
         for file in page.rglob("*")
@@ -41,5 +41,5 @@ def test_page_asks_no_other_host() -> None:
 
 def test_page_needs_no_inline_script_or_style() -> None:
     """The content policy allows neither, so the markup holds neither."""
-    html = (ROOT / "streaming/heartwheel/dashboard/page/index.html").read_text()
+    html = (ROOT / "streaming/heartwheel/readers/dashboard/page/index.html").read_text()
     assert re.findall(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)", html) == []

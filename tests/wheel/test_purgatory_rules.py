@@ -191,15 +191,15 @@ def test_what_can_not_wait_is_refused() -> None:
         purgatory.try_complete_else_watch(Told(), [], 0)
     with pytest.raises(ValueError, match="timeout_ms is -1"):
         Told(-1)
-    with pytest.raises(ValueError, match="is pending; an operation waits once"):
+    with pytest.raises(ValueError, match="is pending; an operation waits only once"):
         purgatory.try_complete_else_watch(waiting, ["k"], 0)
-    with pytest.raises(ValueError, match="is completed; an operation waits once"):
+    with pytest.raises(ValueError, match="is completed; an operation waits only once"):
         purgatory.try_complete_else_watch(ended, ["k"], 0)
     with pytest.raises(ValueError, match="out of range"):
         purgatory.try_complete_else_watch(Told(1), ["k"], TIME_MS_MAX)
     wheel = TimingWheel()
     wheel.file([0], [5])
-    with pytest.raises(ValueError, match="somebody else"):
+    with pytest.raises(ValueError, match="its own wheel"):
         Purgatory(wheel=wheel)
     purgatory.check()
     assert (purgatory.delayed, purgatory.watched, Told().deadline_ms) == (1, 1, NEVER)

@@ -97,8 +97,8 @@ def changed(snapshot: WheelSnapshot, column: str, index: int, value: int) -> Whe
         ("bucket_counts", 10**6, "do not add up"),
         ("bucket_levels", 100, "on none of the levels"),
         ("bucket_levels", -2, "on none of the levels"),
-        ("bucket_virtual_ids", 0, "outside of what its level covers"),
-        ("bucket_virtual_ids", 2**62, "outside of what its level covers"),
+        ("bucket_virtual_ids", 0, "outside of the range of its level"),
+        ("bucket_virtual_ids", 2**62, "outside of the range of its level"),
     ],
 )
 def test_a_snapshot_with_one_wrong_value_is_refused(column: str, value: int, words: str) -> None:
@@ -141,7 +141,7 @@ def test_a_bucket_lies_within_what_its_level_covers(virtual_id: int, covered: bo
     if covered:
         TimingWheel.restore(snapshot).check()
     else:
-        with pytest.raises(SnapshotError, match="outside of what its level covers"):
+        with pytest.raises(SnapshotError, match="outside of the range of its level"):
             TimingWheel.restore(snapshot)
 
 

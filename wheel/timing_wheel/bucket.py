@@ -1,4 +1,4 @@
-"""One bucket: the handles that are looked at together when the clock reaches its first tick."""
+"""One bucket: the handles that are checked together when the clock reaches its first tick."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _EMPTY: Final = np.empty(0, np.int32)
 
 
 class Bucket:
-    """Hold the entries of one slot, in the order they came.
+    """The entries of one slot, in the order of their arrival.
 
-    An entry may be stale: its handle was cancelled or filed elsewhere since. The bucket only knows how many are not;
-    the wheel knows which.
+    An entry may be stale: its handle was cancelled or filed elsewhere since. The bucket only counts the live entries;
+    the wheel knows which ones they are.
 
     Args:
         level: level of the wheel, -1 for the overdue bucket.
         virtual_id: number of the bucket since time 0 on its level.
         tick: first tick of the bucket, at which it is flushed.
-        entries: what it holds from the start; the array is shared, and never written to. Empty when left out.
+        entries: its first entries; the array is shared, and never written to. Empty by default.
     """
 
     __slots__ = ("_buffer", "_length", "level", "live", "tick", "virtual_id")
@@ -41,12 +41,12 @@ class Bucket:
 
     @property
     def entries(self) -> Entries:
-        """The entries, stale ones among them."""
+        """The entries, including stale ones."""
         return self._buffer[: self._length]
 
     @property
     def crowded(self) -> bool:
-        """Tell whether most entries are stale, so that dropping them pays for itself."""
+        """Whether most entries are stale, so that dropping them is worth its cost."""
         return self._length > 2 * self.live + _SLACK
 
     def append(self, handles: Entries) -> None:
@@ -65,13 +65,13 @@ class Bucket:
         self.live += 1
 
     def _make_room(self, length: int) -> None:
-        # A fresh buffer also when the old one is exactly full: it may belong to a snapshot.
+        # A full buffer is never reused: it may belong to a snapshot.
         if length > len(self._buffer):
             buffer = np.empty(max(length, 2 * self._length), np.int32)
             buffer[: self._length] = self.entries
             self._buffer = buffer
 
     def replace(self, handles: Entries) -> None:
-        """Put the entries that are not stale in the place of all."""
+        """Replace all entries by the live ones."""
         self._buffer = handles
         self._length = self.live = len(handles)

@@ -1,6 +1,6 @@
-"""What callers hand in: columns of handles and deadlines, checked once at the door.
+"""Columns of handles and deadlines that callers pass in, checked once.
 
-Everything behind this module works on int64 arrays of equal length whose values are known to be in range.
+All other modules work on int64 arrays of equal length whose values are in range.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ NEVER: Final = 2**63 - 1
 """Deadline of a handle that is not filed, in milliseconds."""
 
 TIME_MS_MAX: Final = 2**62 - 1
-"""Latest deadline and clock that are accepted, in milliseconds: sums of two of them still fit an int64."""
+"""Latest accepted deadline and clock, in milliseconds: sums of two of them still fit an int64."""
 
 HANDLE_MAX: Final = 2**31 - 1
-"""Largest handle that is accepted: buckets store handles as int32."""
+"""Largest accepted handle: buckets store handles as int32."""
 
 
 def as_handles(handles: ArrayLike) -> Ints:
-    """Take a column of handles as int64.
+    """Return a column of handles as int64.
 
     Args:
         handles: integers in `0..HANDLE_MAX`, one dimension.
 
     Raises:
-        TypeError: the column is not made of integers.
-        ValueError: it has not one dimension, or a handle is out of range.
+        TypeError: the column does not consist of integers.
+        ValueError: it does not have one dimension, or a handle is out of range.
     """
     column = _as_ints(handles, "handles")
     if column.size and (column.min() < 0 or column.max() > HANDLE_MAX):
@@ -40,19 +40,19 @@ def as_handles(handles: ArrayLike) -> Ints:
 
 
 def as_deadlines(deadlines_ms: ArrayLike, *, length: int) -> Ints:
-    """Take a column of deadlines as int64.
+    """Return a column of deadlines as int64.
 
     Args:
         deadlines_ms: integers up to `TIME_MS_MAX`, milliseconds, one dimension.
-        length: how many handles the column belongs to.
+        length: the number of handles.
 
     Raises:
-        TypeError: the column is not made of integers.
-        ValueError: its length is another than the handles', or a deadline is out of range.
+        TypeError: the column does not consist of integers.
+        ValueError: its length differs from the handles', or a deadline is out of range.
     """
     column = _as_ints(deadlines_ms, "deadlines_ms")
     if column.size != length:
-        raise ValueError(f"{length} handles came with {column.size} deadlines; give one deadline a handle")
+        raise ValueError(f"{length} handles came with {column.size} deadlines; give one deadline per handle")
     if column.size and column.max() > TIME_MS_MAX:
         raise ValueError(
             f"deadline {column.max()} ms is out of range, at most {TIME_MS_MAX}; cancel a handle that never expires"
@@ -66,7 +66,7 @@ def _as_ints(values: ArrayLike, name: str) -> Ints:
         raise ValueError(f"`{name}` has {column.ndim} dimensions; give a column of one dimension")
     if column.size == 0:
         return np.empty(0, np.int64)
-    # A float column would be truncated in silence, which moves deadlines.
+    # NumPy would truncate a float column silently, which moves deadlines.
     if column.dtype.kind not in "iu":
         raise TypeError(f"`{name}` is a column of {column.dtype}; give integers")
     if column.dtype == np.uint64 and column.max() > NEVER:

@@ -1,4 +1,4 @@
-"""An operation that waits: it completes when its condition holds, or expires at its deadline, exactly one of them once.
+"""An operation that waits. It either completes when its condition holds, or expires at its deadline, exactly once.
 
 The rules are those of Kafka's `DelayedOperation`, without its locks: everything here is single-threaded by contract.
 """
@@ -14,7 +14,7 @@ from timing_wheel.columns import NEVER
 
 
 class Outcome(enum.StrEnum):
-    """Name how a delayed operation ended, or that it has not."""
+    """The ways in which a delayed operation ends, and `PENDING` for one that has not ended."""
 
     PENDING = "pending"
     COMPLETED = "completed"
@@ -23,14 +23,14 @@ class Outcome(enum.StrEnum):
 
 
 class DelayedOperation(abc.ABC):
-    """Wait for a condition, but not for longer than a timeout.
+    """An operation that waits for a condition, but not for longer than a timeout.
 
-    A subclass says what the condition is (`is_satisfied`), and what follows: `on_complete` runs once when the operation
-    ends by its condition or by its deadline, `on_expiration` after it when it was the deadline. A cancelled operation
-    runs neither: whoever cancels it has it in hand.
+    A subclass defines the condition (`is_satisfied`) and the callbacks. `on_complete` runs once when the operation ends
+    by its condition or by its deadline; after a deadline `on_expiration` follows. A cancelled operation runs neither,
+    as the caller of `cancel` knows that it ended.
 
     Args:
-        timeout_ms: how long it may wait from when it is watched, milliseconds.
+        timeout_ms: how long it may wait after it is watched, milliseconds.
 
     Raises:
         ValueError: the timeout is negative.
@@ -52,7 +52,7 @@ class DelayedOperation(abc.ABC):
 
     @property
     def ended(self) -> bool:
-        """Tell whether it completed, expired or was cancelled."""
+        """Whether it completed, expired or was cancelled."""
         return self._outcome is not Outcome.PENDING
 
     @property
@@ -62,18 +62,18 @@ class DelayedOperation(abc.ABC):
 
     @property
     def arrival(self) -> int:
-        """Its number among all that the purgatory has watched, from 1; 0 before it is watched."""
+        """Its number among all operations that the purgatory has watched, from 1; 0 before it is watched."""
         return self._arrival
 
     @abc.abstractmethod
     def is_satisfied(self) -> bool:
-        """Tell whether its condition holds by now. It is asked again whenever one of its keys is checked."""
+        """Return whether its condition holds. The purgatory calls this whenever one of its keys is checked."""
 
     def on_complete(self) -> None:  # noqa: B027 - an operation may have nothing to do
-        """Act on the end of the operation, by condition or by deadline; by default nothing."""
+        """Handle the end of the operation, by condition or by deadline; by default do nothing."""
 
     def on_expiration(self) -> None:  # noqa: B027 - likewise
-        """Act on the deadline, after `on_complete`; by default nothing."""
+        """Handle the deadline, after `on_complete`; by default do nothing."""
 
     def force_complete(self) -> bool:
         """Complete it whatever its condition says.
@@ -92,19 +92,19 @@ class DelayedOperation(abc.ABC):
         return not self.ended and self.is_satisfied() and self.force_complete()
 
     def watch_until(self, deadline_ms: int, arrival: int, leave: Callable[[], None]) -> None:
-        """Give it a deadline and a way out of where it waits; the purgatory calls it.
+        """Set its deadline, and the callback that removes it from the purgatory; the purgatory calls this.
 
         Args:
             deadline_ms: when it expires, milliseconds.
-            arrival: its number among all that came; it decides between equal deadlines.
-            leave: called once when it ends, before it acts on its end.
+            arrival: its number among all operations; it decides between equal deadlines.
+            leave: called once when it ends, before its other callbacks.
         """
         self._deadline_ms = deadline_ms
         self._arrival = arrival
         self._leave = leave
 
     def expire(self) -> bool:
-        """End it by its deadline; the purgatory calls it.
+        """End it by its deadline; the purgatory calls this.
 
         Returns:
             Whether this call ended it.
@@ -112,7 +112,7 @@ class DelayedOperation(abc.ABC):
         return self._end(Outcome.EXPIRED)
 
     def cancel(self) -> bool:
-        """End it without acting on it.
+        """End it without its callbacks.
 
         Returns:
             Whether this call ended it.
@@ -122,7 +122,7 @@ class DelayedOperation(abc.ABC):
     def _end(self, outcome: Outcome) -> bool:
         if self.ended:
             return False
-        # It has ended and left the wheel before its callbacks run: they may come back in here, or raise.
+        # It ends and leaves the wheel before its callbacks run: they may call this method again, or raise.
         self._outcome = outcome
         if self._leave is not None:
             self._leave()

@@ -1,4 +1,4 @@
-"""Delayed produce: a write with `acks=all` that waits until every replica in sync has it.
+"""Delayed produce: a write with `acks=all` that waits until every in-sync replica has it.
 
 The rules are those of Kafka's `DelayedProduce`. Watch it under the keys of its partitions, and check a partition's key
 whenever its high watermark moves.
@@ -15,20 +15,20 @@ from timing_wheel.partitions import Isolation, Partitions
 PartitionT = TypeVar("PartitionT", bound=Hashable)
 
 REQUEST_TIMED_OUT: Final = "request_timed_out"
-"""What is answered for a partition that lacked replicas when time was up."""
+"""The answer for a partition that lacked replicas at the deadline."""
 
 
 class DelayedProduce(DelayedOperation, Generic[PartitionT]):
-    """Wait until the high watermark of every partition has reached what was written to it.
+    """A write that waits until the high watermark of every partition has reached the written offset.
 
-    Each partition is settled on its own: by its high watermark, or by an error of it. The operation completes when the
-    last one is; what is not settled at the deadline is answered with `REQUEST_TIMED_OUT`.
+    Each partition is settled on its own, by its high watermark or by its error. The operation completes when the last
+    one is settled. The answer for a partition that is not settled at the deadline is `REQUEST_TIMED_OUT`.
 
     Args:
         required: for each partition the offset that its high watermark must reach, the last one written plus one.
-        partitions: what is known of the partitions.
+        partitions: the state of the partitions.
         timeout_ms: how long to wait, milliseconds.
-        respond: called once at the end, with the error of each partition, `None` where all went well.
+        respond: called once at the end, with the error of each partition, `None` for success.
 
     Raises:
         ValueError: there is no partition, or the timeout is negative.
@@ -51,31 +51,31 @@ class DelayedProduce(DelayedOperation, Generic[PartitionT]):
 
     @property
     def keys(self) -> tuple[PartitionT, ...]:
-        """The keys to watch it under: its partitions."""
+        """The keys to watch it under, which are its partitions."""
         return tuple(self._errors)
 
     @property
     def lacking(self) -> dict[PartitionT, int]:
-        """The partitions that still lack replicas, with the offset their high watermark must reach."""
+        """The partitions that still lack replicas, with the offset that their high watermark must reach."""
         return dict(self._lacking)
 
     @property
     def errors(self) -> dict[PartitionT, str | None]:
-        """The answer for each partition: `None` where all went well, and `REQUEST_TIMED_OUT` until it is settled."""
+        """The answer for each partition: `None` for success, and `REQUEST_TIMED_OUT` until it is settled."""
         return dict(self._errors)
 
     def is_satisfied(self) -> bool:
-        """Settle what can be settled by now, and tell whether that is everything."""
+        """Settle the partitions that can be settled, and return whether all are."""
         for partition, offset in tuple(self._lacking.items()):
             error = self._partitions.error(partition)
             replicated = self._partitions.end(partition, Isolation.HIGH_WATERMARK).offset >= offset
             if error is not None or replicated:
-                # As in Kafka the first answer stands: an error after the last acknowledgement takes nothing back.
+                # As in Kafka the first answer is final: a later error does not replace it.
                 self._errors[partition] = error
                 del self._lacking[partition]
         return not self._lacking
 
     def on_complete(self) -> None:
-        """Answer."""
+        """Respond with the error of each partition."""
         if self._respond is not None:
             self._respond(self.errors)

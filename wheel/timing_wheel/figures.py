@@ -1,4 +1,4 @@
-"""What a wheel tells about itself: counters since it was made, and how full its levels are."""
+"""The figures of a wheel: counters since its creation, and the occupancy of its levels."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from timing_wheel.filing import Filing
 
 @dataclass(frozen=True)
 class WheelStats:
-    """Hold the cumulative counters of a wheel; a snapshot carries them on.
+    """The cumulative counters of a wheel; a snapshot keeps them.
 
     Args:
-        moves: entries that were filed again: re-armed to an earlier bucket, or cascaded when theirs was flushed.
+        moves: entries that were filed again: re-armed to an earlier bucket, or cascaded when their bucket was flushed.
         fires: handles that `advance` has returned.
         flushes: buckets that were flushed.
         regressions: calls of `advance` with a clock that went back, which were ignored.
@@ -28,15 +28,15 @@ class WheelStats:
 
 @dataclass(frozen=True)
 class LevelOccupancy:
-    """Hold how full one level is.
+    """The occupancy of one level.
 
     Args:
         level: 0 is the finest.
         tick_ms: width of one bucket, milliseconds.
         interval_ms: width of the whole level, milliseconds.
-        slots_occupied: buckets that hold at least one handle.
+        slots_occupied: buckets with at least one handle.
         entries: handles that are filed on the level.
-        slot_counts: handles a slot, as many as the wheel has buckets a level; empty unless asked for.
+        slot_counts: handles per slot, one number for each bucket of the level; empty unless requested.
     """
 
     level: int
@@ -48,11 +48,11 @@ class LevelOccupancy:
 
 
 def occupancy_of(filing: Filing, *, slots: bool) -> list[LevelOccupancy]:
-    """Tell how full each level is, up to the coarsest that holds anything.
+    """Return the occupancy of each level, up to the coarsest one with handles.
 
     Args:
         filing: the buckets.
-        slots: also count the handles of each slot.
+        slots: whether to count the handles of each slot, too.
     """
     geometry = filing.geometry
     buckets = [bucket for bucket in filing.buckets.values() if bucket.live and bucket.level >= 0]

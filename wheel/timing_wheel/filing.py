@@ -1,7 +1,7 @@
-"""The mechanics of the wheel: which handle is in which bucket, and how entries get there and away.
+"""The mechanics of the wheel: which handle is in which bucket, and how entries are added and removed.
 
 Three columns are indexed by handle: its true deadline, its slot, and its **floor**, one tick before its bucket begins.
-A handle may stay where it is as long as its deadline is after the floor; so the hot path reads one column and writes
+A handle may stay in its bucket as long as its deadline is after the floor; so the hot path reads one column and writes
 another.
 """
 
@@ -24,11 +24,11 @@ _NOTHING: Final = np.empty(0, np.int64)
 
 
 class Filing:
-    """Keep handles in buckets, and buckets in the order in which they begin.
+    """The handles in their buckets, and the buckets in the order of their first ticks.
 
     Args:
-        geometry: where a deadline belongs.
-        capacity: how many handles to make room for.
+        geometry: the levels and buckets.
+        capacity: the number of handles to make room for.
     """
 
     def __init__(self, geometry: Geometry, capacity: int) -> None:
@@ -49,10 +49,10 @@ class Filing:
             self.where = np.concatenate((self.where, np.full(missing, NOT_FILED, np.int16)))
 
     def misplaced(self, handles: Ints, deadlines: Ints, clock_ms: int) -> Ints:
-        """Find the handles that cannot stay where they are under new deadlines, those not filed among them."""
+        """Return the handles that must be filed again under new deadlines, including those that are not filed."""
         moves = deadlines <= self.floor[handles]
         if int(deadlines.min()) <= clock_ms:
-            # A deadline that has passed is due now, although its bucket may begin with the next tick only.
+            # A deadline that has passed is due now, although its bucket may only begin with the next tick.
             moves |= (deadlines <= clock_ms) & (self.where[handles] != OVERDUE_SLOT)
         return handles[moves] if moves.any() else _NOTHING
 
@@ -61,13 +61,13 @@ class Filing:
 
         Args:
             handles: distinct, in no bucket.
-            now: the tick to file relative to; no bucket begins at or before it.
-            overdue_until: deadlines up to here go to the overdue bucket, milliseconds.
+            now: the present tick; no bucket begins at or before it.
+            overdue_until: deadlines up to this go to the overdue bucket, milliseconds.
         """
         if not len(handles):
             return
         deadlines = self.deadline[handles]
-        # Overdue ones get some bucket as well, so that the columns stay whole; their slot is overruled.
+        # Overdue handles get a bucket as well, so that the columns keep one length; their slot is overwritten.
         levels, virtual_ids = self.geometry.locate(self.geometry.ticks_of(deadlines), now)
         slots = self.geometry.slots_of(levels, virtual_ids)
         if int(deadlines.min()) <= overdue_until:
@@ -120,22 +120,22 @@ class Filing:
         return bucket
 
     def add(self, slot: int, bucket: Bucket) -> None:
-        """Take a bucket into an empty slot, and into the queue."""
+        """Add a bucket to an empty slot and to the queue."""
         self.buckets[slot] = bucket
         if slot != OVERDUE_SLOT:
             heapq.heappush(self.queue, (bucket.tick, slot))
 
     def floor_of(self, bucket: Bucket) -> int:
-        """Tell the deadline, milliseconds, after which a handle may stay in a bucket."""
+        """Return the deadline, milliseconds, after which a handle may stay in a bucket."""
         return BEFORE_ALL_TIME if bucket.level < 0 else (bucket.tick - 1) * self.geometry.tick_ms
 
     def leave_one(self, handle: int) -> None:
-        """Take one filed handle out of its bucket, as `leave` does for a column."""
+        """Remove one filed handle from its bucket, as `leave` does for a column."""
         self.buckets[int(self.where[handle])].live -= 1
         self.filed -= 1
 
     def leave(self, handles: Ints) -> None:
-        """Take distinct, filed handles out of their buckets; their entries stay behind as stale."""
+        """Remove distinct, filed handles from their buckets; their entries remain as stale ones."""
         counts = np.bincount(self.where[handles])
         for slot in np.flatnonzero(counts).tolist():
             self.buckets[slot].live -= int(counts[slot])
@@ -151,7 +151,7 @@ class Filing:
         """Empty the overdue bucket and every bucket that begins at or before a tick, in this order.
 
         Returns:
-            The handles of each bucket that had any. They are neither filed nor forgotten: place or forget them next.
+            The handles of each bucket that had any. The caller must place or forget them.
         """
         flushed = []
         if OVERDUE_SLOT in self.buckets:
@@ -167,7 +167,7 @@ class Filing:
         return handles.astype(np.int64)
 
     def earliest(self) -> Bucket | None:
-        """Find the bucket that begins first and is not empty; empty ones before it are dropped."""
+        """Return the first bucket that is not empty; empty ones before it are dropped."""
         overdue = self.buckets.get(OVERDUE_SLOT)
         if overdue is not None and overdue.live:
             return overdue
@@ -182,20 +182,20 @@ class Filing:
         """Drop the stale entries of a bucket.
 
         Returns:
-            What is left: each handle that is filed there, once.
+            The remaining entries: each handle that is filed there, once.
         """
         bucket = self.buckets[slot]
         if len(bucket) > bucket.live:
             handles = bucket.entries[self.where[bucket.entries] == slot]
-            # More than are live: a handle went away and came back while its old entry was still here.
+            # There may be more than live ones: a handle that left and came back has its former entry, too.
             bucket.replace(handles if len(handles) == bucket.live else handles[self.last_of_each(handles)])
             self.floor[bucket.entries] = self.floor_of(bucket)
         return bucket.entries
 
     def last_of_each(self, handles: Ints | Entries) -> NDArray[np.bool_]:
-        """Tell where each handle comes for the last time, so that the others can be dropped.
+        """Return where each handle occurs for the last time, so that its other entries can be dropped.
 
-        It leaves their floors scrambled, as a scratch column that costs no memory: every caller writes them anew.
+        This uses the floors of the handles as a scratch column, which costs no memory: every caller writes them again.
         """
         positions = np.arange(len(handles))
         self.floor[handles] = positions

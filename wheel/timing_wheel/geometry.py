@@ -1,4 +1,4 @@
-"""Where a deadline belongs: the arithmetic of a hierarchical timing wheel, without any state.
+"""The arithmetic of a hierarchical timing wheel, without any state.
 
 Time is counted in **ticks** of the lowest level. A bucket of level `k` spans `wheel_size ** k` ticks, and its **virtual
 id** is the number of such spans since time 0; so its first tick, at which it is flushed, is `virtual id * span`. The
@@ -6,7 +6,7 @@ levels are those of Kafka's `TimingWheel`: each covers `wheel_size` spans, and a
 covers it.
 
 One rule differs from Kafka. Kafka files a timer under the floor of its tick and so fires it up to one tick early, which
-nobody sees at its tick of 1 ms. Here `Geometry.ticks_of` rounds **up**, and it is the only place that rounds.
+is invisible at its tick of 1 ms. Here `Geometry.ticks_of` rounds **up**, and it is the only place that rounds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NOT_FILED: Final = -1
 """Slot of a handle that is in no bucket."""
 
 OVERDUE_SLOT: Final = 0
-"""Slot of the bucket that is before all levels: handles that were armed at or after their deadline."""
+"""Slot of the bucket before all levels, for handles that were armed at or after their deadline."""
 
 SLOTS_MAX: Final = 2**15 - 1
 """Most slots of one wheel: a slot is an int16, which NumPy sorts by radix."""
@@ -33,11 +33,11 @@ SLOTS_MAX: Final = 2**15 - 1
 
 @dataclass(frozen=True)
 class Geometry:
-    """Map deadlines to ticks, ticks to buckets, and buckets to slots.
+    """The mapping of deadlines to ticks, ticks to buckets, and buckets to slots.
 
     Args:
         tick_ms: width of a bucket of the lowest level, milliseconds; the most that a verdict can be late.
-        wheel_size: buckets a level.
+        wheel_size: buckets per level.
 
     Raises:
         ValueError: the tick is less than 1 ms, the wheel has fewer than 2 or far too many buckets.
@@ -61,7 +61,7 @@ class Geometry:
         object.__setattr__(self, "spans", tuple(spans))
 
     def ticks_of(self, deadlines_ms: IntsT) -> IntsT:
-        """Round deadlines up to whole ticks: the one place that rounds, so that nothing is ever early.
+        """Round deadlines up to whole ticks. Only this method rounds, so that no handle is ever early.
 
         Args:
             deadlines_ms: a column of deadlines, or a single one, milliseconds.
@@ -72,18 +72,18 @@ class Geometry:
         return (deadlines_ms + (self.tick_ms - 1)) // self.tick_ms
 
     def limits(self, now: int) -> Iterator[int]:
-        """Tell level by level the first tick that it does not cover while the clock is at tick `now`."""
+        """Yield for each level the first tick that it does not cover while the clock is at tick `now`."""
         return (now - now % span + span * self.wheel_size for span in self.spans)
 
     def locate(self, ticks: Ints, now: int) -> tuple[Ints, Ints]:
-        """Find the bucket of each tick: the lowest level that covers it.
+        """Return the bucket of each tick, on the lowest level that covers it.
 
         Args:
-            ticks: where to file, each after `now`; what is found for others is in range, but means nothing.
-            now: the tick the clock is at.
+            ticks: the ticks, each after `now`; for others the result is in range, but has no meaning.
+            now: the tick of the clock.
 
         Returns:
-            Level and virtual id of the bucket, one of each a tick.
+            Level and virtual id of the bucket, one of each per tick.
         """
         levels = np.zeros(len(ticks), np.int64)
         last = int(ticks.max(initial=now))
@@ -95,21 +95,21 @@ class Geometry:
         return levels, ticks // np.array(self.spans)[levels]
 
     def locate_one(self, tick: int, now: int) -> tuple[int, int]:
-        """Find the bucket of one tick, as `locate` does for a column."""
+        """Return the bucket of one tick, as `locate` does for a column."""
         level = next(level for level, limit in enumerate(self.limits(now)) if tick < limit)
         return level, tick // self.spans[level]
 
     def slots_of(self, levels: Ints, virtual_ids: Ints) -> Ints:
-        """Number the slots of buckets; slot 0 is the overdue one.
+        """Return the slots of buckets; slot 0 is the overdue one.
 
-        A level covers `wheel_size` consecutive virtual ids, so those that are filed at one time never share a slot.
+        A level covers `wheel_size` consecutive virtual ids, so buckets that exist at the same time never share a slot.
         """
         return 1 + levels * self.wheel_size + virtual_ids % self.wheel_size
 
     def slot_of(self, level: int, virtual_id: int) -> int:
-        """Number the slot of one bucket, as `slots_of` does for a column."""
+        """Return the slot of one bucket, as `slots_of` does for a column."""
         return 1 + level * self.wheel_size + virtual_id % self.wheel_size
 
     def level_of(self, slot: int) -> int:
-        """Tell the level of a slot; the overdue slot is at level -1."""
+        """Return the level of a slot; the overdue slot is at level -1."""
         return (slot - 1) // self.wheel_size if slot != OVERDUE_SLOT else -1

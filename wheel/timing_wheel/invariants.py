@@ -1,5 +1,5 @@
-"""What must hold of a wheel, and of a purgatory, between any two calls, each as its own assert."""
-# ruff: noqa: S101 - assertions are what this module is made of
+"""The invariants of a wheel, and of a purgatory, between any two calls, each as its own assert."""
+# ruff: noqa: S101 - this module consists of assertions
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def check(filing: Filing, clock_ms: int) -> None:
-    """Assert the invariants of Kafka's wheel, and of what is lazy in this one.
+    """Assert the invariants of Kafka's wheel, and those of the lazy re-arm.
 
     Args:
-        filing: which handle is in which bucket.
+        filing: the handles in their buckets.
         clock_ms: the clock of the wheel, milliseconds.
 
     Raises:
@@ -42,7 +42,7 @@ def _check_columns(filing: Filing) -> None:
     assert len(filing.deadline) == len(filing.floor) == len(filing.where), "the columns have one length"
     assert np.count_nonzero(filed) == filing.filed, "the count of filed handles is exact"
     assert (filing.deadline[~filed] == NEVER).all(), "a handle that is not filed has no deadline"
-    assert (filing.floor[~filed] == NEVER).all(), "a handle that is not filed stays nowhere"
+    assert (filing.floor[~filed] == NEVER).all(), "a handle that is not filed has no floor"
     assert (filing.deadline[filed] > filing.floor[filed]).all(), "no bucket begins after the deadline of its handle"
     assert set(np.unique(filing.where[filed]).tolist()) <= filing.buckets.keys(), "a slot in use has a bucket"
 
@@ -51,14 +51,14 @@ def _check_queue(filing: Filing, now: int) -> None:
     queued = sorted(slot for _, slot in filing.queue)
     assert queued == sorted(filing.buckets.keys() - {OVERDUE_SLOT}), "each bucket is queued exactly once"
     assert all(filing.buckets[slot].tick == tick for tick, slot in filing.queue), "it is queued for its first tick"
-    assert all(tick > now for tick, _ in filing.queue), "what has begun was flushed before the clock moved"
+    assert all(tick > now for tick, _ in filing.queue), "a bucket that has begun was flushed before the clock moved"
 
 
 def _check_members(filing: Filing, slot: int, bucket: Bucket) -> None:
     here = np.flatnonzero(filing.where == slot)
     assert len(here) == bucket.live, "the live count of a bucket is exact"
-    assert np.isin(here, bucket.entries).all(), "a handle has an entry where it says it is"
-    assert (filing.floor[here] == filing.floor_of(bucket)).all(), "a floor is its bucket's"
+    assert np.isin(here, bucket.entries).all(), "a handle has an entry in its slot"
+    assert (filing.floor[here] == filing.floor_of(bucket)).all(), "the floor of a handle is that of its bucket"
 
 
 def _check_place(filing: Filing, slot: int, bucket: Bucket, now: int) -> None:
@@ -80,9 +80,9 @@ def check_purgatory(
 
     Args:
         wheel: its timer.
-        waiting: the operations that wait, by handle.
+        waiting: the waiting operations by handle.
         watchers: the watch lists.
-        expiring: how many operations are due, and left the wheel, but did not end.
+        expiring: the number of operations that are due, and left the wheel, but did not end.
 
     Raises:
         AssertionError: the purgatory is broken.
@@ -90,8 +90,8 @@ def check_purgatory(
     wheel.check()
     watched = {id(operation) for operations in watchers for operation in operations}
     assert all(watchers), "no watch list is empty"
-    assert not any(operation.ended for operation in waiting.values()), "what has ended does not wait"
-    assert {id(operation) for operation in waiting.values()} <= watched, "what waits is watched"
-    assert len(wheel) <= len(waiting) <= len(wheel) + expiring, "what waits is in the wheel, or about to expire"
+    assert not any(operation.ended for operation in waiting.values()), "an ended operation does not wait"
+    assert {id(operation) for operation in waiting.values()} <= watched, "a waiting operation is watched"
+    assert len(wheel) <= len(waiting) <= len(wheel) + expiring, "a waiting operation is in the wheel, or expires next"
     for handle, operation in waiting.items():
-        assert wheel.deadline_of(handle) in {operation.deadline_ms, NEVER}, "it is filed under its deadline"
+        assert wheel.deadline_of(handle) in {operation.deadline_ms, NEVER}, "an operation is filed under its deadline"

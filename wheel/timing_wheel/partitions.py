@@ -1,7 +1,7 @@
-"""What is known of each partition's log: how far it goes, and how far it is replicated.
+"""The state of each partition's log: its end, and how far it is replicated.
 
-It is the world that delayed produce and delayed fetch look at. Whoever changes it checks the partition's key in the
-purgatory afterwards; changes never go back, so that a condition that held once goes on holding.
+Delayed produce and delayed fetch read it. The caller that changes it must check the partition's key in the purgatory
+afterwards. Positions never go back, so a condition that holds once continues to hold.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ PartitionT = TypeVar("PartitionT", bound=Hashable)
 
 
 class Position(NamedTuple):
-    """Hold a place in a log.
+    """A position in a log.
 
     Args:
         offset: offset of the next record.
-        size_bytes: bytes of all records before it; leave it out where only offsets matter.
+        size_bytes: bytes of all records before it; not needed where only offsets matter.
     """
 
     offset: int
@@ -27,12 +27,12 @@ class Position(NamedTuple):
 
 
 class Isolation(enum.StrEnum):
-    """Name up to where a fetch reads, as Kafka's `FetchIsolation` without transactions."""
+    """The end of what a fetch reads, as Kafka's `FetchIsolation` without transactions."""
 
     LOG_END = "log_end"
     """A follower replica reads everything."""
     HIGH_WATERMARK = "high_watermark"
-    """A consumer reads what is replicated."""
+    """A consumer reads what is replicated to all in-sync replicas."""
 
 
 _BEGIN: Final = Position(0)
@@ -46,50 +46,49 @@ class _Log:
 
 
 class Partitions(Generic[PartitionT]):
-    """Keep the log end, the high watermark and the error of each partition.
+    """The log end, the high watermark and the error of each partition.
 
-    A partition that nothing was said of is empty. The high watermark never passes the log end: where it is given first,
-    the log end follows.
+    An unknown partition is empty. The high watermark never passes the log end: if it is set first, the log end follows.
     """
 
     def __init__(self) -> None:
         self._logs: dict[PartitionT, _Log] = {}
 
     def append(self, partition: PartitionT, log_end: Position) -> bool:
-        """Tell how far a log goes.
+        """Set the end of a log.
 
         Returns:
-            Whether that is news; an older position is ignored.
+            Whether the position is new; an older one is ignored.
         """
         log = self._log(partition)
-        news = log_end.offset > log.log_end.offset
-        if news:
+        is_new = log_end.offset > log.log_end.offset
+        if is_new:
             log.log_end = log_end
-        return news
+        return is_new
 
     def replicate(self, partition: PartitionT, high_watermark: Position) -> bool:
-        """Tell how far a log is replicated on every replica in sync.
+        """Set how far a log is replicated to every in-sync replica.
 
         Returns:
-            Whether that is news; an older position is ignored.
+            Whether the position is new; an older one is ignored.
         """
         log = self._log(partition)
-        news = high_watermark.offset > log.high_watermark.offset
-        if news:
+        is_new = high_watermark.offset > log.high_watermark.offset
+        if is_new:
             log.high_watermark = high_watermark
             self.append(partition, high_watermark)
-        return news
+        return is_new
 
     def fail(self, partition: PartitionT, error: str) -> None:
-        """Tell that a partition cannot be served here any more, such as `not_leader_or_follower`."""
+        """Set the error with which a partition cannot be served here any more, such as `not_leader_or_follower`."""
         self._log(partition).error = error
 
     def error(self, partition: PartitionT) -> str | None:
-        """Tell why a partition cannot be served, `None` when it can."""
+        """Return why a partition cannot be served, `None` if it can."""
         return self._logs[partition].error if partition in self._logs else None
 
     def end(self, partition: PartitionT, isolation: Isolation) -> Position:
-        """Tell up to where a partition can be read."""
+        """Return the position up to which a partition can be read."""
         log = self._logs.get(partition, _Log())
         return log.log_end if isolation is Isolation.LOG_END else log.high_watermark
 

@@ -1,7 +1,7 @@
-"""The purgatory: where delayed operations wait for their keys to be checked, or for their deadline.
+"""The purgatory, in which delayed operations wait for a check of their keys, or for their deadline.
 
 It follows Kafka's `DelayedOperationPurgatory`: an operation is filed in a timing wheel under its deadline, and watched
-under every key that may satisfy it. One that ends leaves the wheel at once, and the watch lists by purge.
+under every key that may satisfy it. An operation that ends leaves the wheel at once, and the watch lists by purge.
 
 >>> class Arrival(DelayedOperation):
 ...     arrived = False
@@ -38,27 +38,27 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 OperationT = TypeVar("OperationT", bound=DelayedOperation)
 
 PURGE_INTERVAL: Final = 1_000
-"""Fewest ended operations in watch lists that are worth a purge; Kafka's default."""
+"""Number of ended operations in watch lists above which a purge runs; Kafka's default."""
 
 
 class Purgatory(Generic[KeyT, OperationT]):
-    """Watch delayed operations under keys until each completes, expires or is cancelled, exactly once.
+    """Delayed operations, watched under keys until each completes, expires or is cancelled, exactly once.
 
-    Single-threaded by contract: so no completion can be lost between the look at a condition and the watch, and Kafka's
-    second look is not needed. Callbacks of operations may call the purgatory. It reads no clock: who owns it advances
-    it, and does so before it checks keys for what came later, since a check does not look at deadlines.
+    It is single-threaded by contract. So no completion can be lost between the check of a condition and the watch, and
+    Kafka's second check is not needed. Callbacks of operations may call the purgatory. It reads no clock: its owner
+    advances it, and must do so before it checks keys for later events, since a check ignores deadlines.
 
     Args:
-        wheel: the timer; a fresh one with a tick of 1 ms when left out. It belongs to the purgatory from now on.
-        purge_interval: fewest ended operations in watch lists that start a purge.
+        wheel: the timer, which belongs to the purgatory from now on; by default a new one with a tick of 1 ms.
+        purge_interval: number of ended operations in watch lists above which a purge runs.
 
     Raises:
-        ValueError: the wheel is in use already.
+        ValueError: the wheel is not empty.
     """
 
     def __init__(self, *, wheel: TimingWheel | None = None, purge_interval: int = PURGE_INTERVAL) -> None:
         if wheel is not None and len(wheel):
-            raise ValueError(f"the wheel holds {len(wheel)} handles of somebody else; give a wheel of its own")
+            raise ValueError(f"the wheel has {len(wheel)} handles already; give the purgatory its own wheel")
         self._wheel = wheel if wheel is not None else TimingWheel(tick_ms=1)
         self._purge_interval = purge_interval
         self._watchers: dict[KeyT, list[OperationT]] = {}
@@ -70,12 +70,12 @@ class Purgatory(Generic[KeyT, OperationT]):
 
     @property
     def delayed(self) -> int:
-        """How many operations wait; one that ends is out of this count, and of the wheel, at that moment."""
+        """The number of waiting operations; an operation leaves this count, and the wheel, the moment it ends."""
         return len(self._waiting)
 
     @property
     def watched(self) -> int:
-        """How many entries the watch lists have: one a key of an operation, until it has ended and is purged."""
+        """The number of entries in the watch lists: one per key of an operation, until it has ended and is purged."""
         return sum(map(len, self._watchers.values()))
 
     @property
@@ -84,28 +84,28 @@ class Purgatory(Generic[KeyT, OperationT]):
         return self._wheel.clock_ms
 
     def next_expiration_ms(self) -> int | None:
-        """Tell until when nothing can expire, milliseconds; `None` when nothing waits."""
+        """Return the time before which no operation can expire, milliseconds; `None` if none waits."""
         return self.clock_ms if self._expiring else self._wheel.next_expiration_ms()
 
     def try_complete_else_watch(self, operation: OperationT, keys: Iterable[KeyT], now_ms: int) -> bool:
-        """Complete an operation at once if its condition holds, else let it wait.
+        """Complete an operation at once if its condition holds, else watch it.
 
         Args:
-            operation: a new one.
-            keys: what may satisfy it, at least one.
+            operation: a new operation.
+            keys: the keys whose check may satisfy it, at least one.
             now_ms: when its timeout begins, milliseconds.
 
         Returns:
             Whether it completed.
 
         Raises:
-            ValueError: there is no key, the operation is no new one, or its deadline is beyond what a wheel takes.
+            ValueError: there is no key, the operation is not new, or its deadline is too late for a wheel.
         """
         distinct = tuple(dict.fromkeys(keys))
         if not distinct:
             raise ValueError("an operation without keys could only expire; give at least one key to watch")
         if operation.ended or operation.arrival:
-            raise ValueError(f"the operation came before and is {operation.outcome}; an operation waits once")
+            raise ValueError(f"the operation was used before and is {operation.outcome}; an operation waits only once")
         if operation.try_complete():
             return True
         self._file(operation, now_ms + operation.timeout_ms)
@@ -130,7 +130,7 @@ class Purgatory(Generic[KeyT, OperationT]):
         self._ended += 1
 
     def check_and_complete(self, key: KeyT) -> int:
-        """Look again at everything that is watched under a key, in the order it came.
+        """Check the conditions of all operations under a key, in the order of their arrival.
 
         Returns:
             How many operations this call completed.
@@ -141,43 +141,43 @@ class Purgatory(Generic[KeyT, OperationT]):
         return completed
 
     def cancel_for_key(self, key: KeyT) -> list[OperationT]:
-        """Cancel everything that waits under a key, under whatever other keys it waits as well.
+        """Cancel all operations that wait under a key, also if they wait under other keys as well.
 
         Returns:
-            The operations that this call cancelled, in the order they came.
+            The operations that this call cancelled, in the order of their arrival.
         """
         return [operation for operation in self._watchers.pop(key, ()) if operation.cancel()]
 
     def advance(self, clock_ms: int) -> list[OperationT]:
-        """Move the clock on, and expire what is due.
+        """Advance the clock, and expire the operations that are due.
 
-        Should a callback raise, the operations after it expire with the next call.
+        If a callback raises, the operations after it expire in the next call.
 
         Args:
-            clock_ms: the clock, milliseconds; one that goes back is ignored.
+            clock_ms: the clock, milliseconds; a clock that goes back is ignored.
 
         Returns:
-            The operations that this call expired, by deadline, then in the order they came.
+            The operations that this call expired, by deadline, then in the order of their arrival.
         """
         due = [self._waiting[handle] for handle in self._wheel.advance(clock_ms).tolist()]
         self._expiring.extend(sorted(due, key=lambda operation: (operation.deadline_ms, operation.arrival)))
         expired = []
         while self._expiring:
             operation = self._expiring.popleft()
-            # A callback of one before may have completed it.
+            # A callback of an earlier one may have completed it.
             if operation.expire():
                 expired.append(operation)
         self._purge_if_worth()
         return expired
 
     def purge(self) -> int:
-        """Drop the operations that ended from all watch lists.
+        """Drop ended operations from all watch lists.
 
-        It runs by itself once more than `purge_interval` operations ended, and more than still wait: so the lists stay
-        within twice of what waits, at a constant cost an operation.
+        It runs by itself once more operations have ended than `purge_interval`, and more than still wait. So the lists
+        have at most twice the waiting entries, at a constant cost per operation.
 
         Returns:
-            How many entries were dropped.
+            The number of dropped entries.
         """
         before = self.watched
         for key in tuple(self._watchers):
@@ -197,7 +197,7 @@ class Purgatory(Generic[KeyT, OperationT]):
             self._watchers.pop(key, None)
 
     def check(self) -> None:
-        """Assert every invariant; for tests, since it looks at every operation.
+        """Assert every invariant; for tests, since it checks every operation.
 
         Raises:
             AssertionError: the purgatory is broken.

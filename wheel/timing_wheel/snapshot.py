@@ -1,4 +1,4 @@
-"""A wheel as plain arrays: what a codec stores, and what a wheel is made from again by slicing."""
+"""A wheel as plain arrays, which a codec stores, and from which a wheel is restored by slicing."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from timing_wheel.geometry import NOT_FILED, OVERDUE_SLOT, Geometry
 
 
 class SnapshotError(ValueError):
-    """Tell that a snapshot contradicts itself, so that no wheel can be made from it."""
+    """A snapshot contradicts itself, so that no wheel can be restored from it."""
 
 
 @dataclass(frozen=True, eq=False)
 class WheelSnapshot:
-    """Hold everything that a wheel is, as integers and plain arrays.
+    """The whole state of a wheel, as integers and plain arrays.
 
-    Whoever keeps the deadlines in a column of their own, indexed by handle, need not store them twice: build the
+    A program that keeps the deadlines in its own column, indexed by handle, need not store them twice: it can build the
     snapshot with `deadlines_ms=column[handles]`.
 
     Args:
         tick_ms: width of a bucket of the lowest level, milliseconds.
-        wheel_size: buckets a level.
+        wheel_size: buckets per level.
         clock_ms: the last clock the wheel was advanced to, milliseconds.
         handles: filed handles, bucket after bucket.
         deadlines_ms: their true deadlines, milliseconds, in the order of `handles`.
         bucket_levels: level of each bucket, -1 for the overdue one.
         bucket_virtual_ids: number of each bucket since time 0 on its level.
-        bucket_counts: how many of `handles` each bucket has.
+        bucket_counts: the number of `handles` in each bucket.
         stats: the counters so far.
     """
 
@@ -49,7 +49,7 @@ class WheelSnapshot:
 
 
 def take(filing: Filing, clock_ms: int, stats: WheelStats) -> WheelSnapshot:
-    """Copy what is filed as plain arrays, dropping stale entries on the way.
+    """Return a snapshot of the filed handles, and drop stale entries.
 
     Args:
         filing: the buckets and columns.
@@ -74,10 +74,10 @@ def take(filing: Filing, clock_ms: int, stats: WheelStats) -> WheelSnapshot:
 
 
 def verify(snapshot: WheelSnapshot, geometry: Geometry) -> None:
-    """Refuse a snapshot that contradicts itself; what its handles say of each other is seen while they are filed.
+    """Check that a snapshot does not contradict itself; `refill` finds handles that occur twice.
 
     Raises:
-        SnapshotError: with what is wrong and where.
+        SnapshotError: it does; the message says where.
     """
     buckets = len(snapshot.bucket_counts)
     if not len(snapshot.bucket_levels) == len(snapshot.bucket_virtual_ids) == buckets:
@@ -101,7 +101,7 @@ def _verify_buckets(snapshot: WheelSnapshot, geometry: Geometry) -> None:
     on_wheel = levels >= 0
     ages = snapshot.bucket_virtual_ids[on_wheel] - now // np.array(geometry.spans)[levels[on_wheel]]
     if ((ages < 1) | (ages >= geometry.wheel_size)).any():
-        raise SnapshotError(f"a bucket lies outside of what its level covers at {snapshot.clock_ms} ms")
+        raise SnapshotError(f"a bucket is outside of the range of its level at {snapshot.clock_ms} ms")
     slots = _slots(snapshot, geometry)
     if len(np.unique(slots)) != len(slots):
         raise SnapshotError("two buckets share one slot")
@@ -112,11 +112,11 @@ def _verify_buckets(snapshot: WheelSnapshot, geometry: Geometry) -> None:
 
 
 def refill(filing: Filing, snapshot: WheelSnapshot) -> None:
-    """File what a verified snapshot holds, by slicing: no deadline is looked at, nothing is sorted.
+    """File the handles of a verified snapshot by slicing, without reading a deadline or sorting.
 
     Args:
-        filing: empty, with room for every handle.
-        snapshot: a verified one.
+        filing: an empty one, with room for every handle.
+        snapshot: a verified snapshot.
 
     Raises:
         SnapshotError: a handle is filed twice.

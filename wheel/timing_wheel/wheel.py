@@ -1,6 +1,6 @@
 """The hierarchical timing wheel: integer handles filed under deadlines, arrays in and arrays out.
 
-With the default geometry, a tick of 100 ms and 20 buckets a level, the levels are:
+With the default geometry, a tick of 100 ms and 20 buckets per level, the levels are:
 
 | level | a bucket spans  | the level covers     |
 |-------|-----------------|----------------------|
@@ -16,12 +16,12 @@ and so on, on demand, until all deadlines up to `TIME_MS_MAX` are covered. A wor
 >>> wheel.file([0, 1, 2], [250, 45_000, 250])   # 250 rounds up to tick 3; 45 s is on level 2, whose buckets span 40 s
 >>> [(level.level, level.entries) for level in wheel.occupancy()]
 [(0, 2), (1, 0), (2, 1)]
->>> wheel.touch([2], [90_000])                  # one write: the entry stays where it is ...
+>>> wheel.touch([2], [90_000])                  # one write: the entry stays in its bucket ...
 >>> wheel.advance(299).tolist(), wheel.advance(300).tolist()
 ([], [0])
 >>> wheel.deadline_of(2), wheel.stats.moves     # ... and moved once, when its bucket was flushed
 (90000, 1)
->>> wheel.next_expiration_ms()                  # handle 1: its bucket is looked at when it begins
+>>> wheel.next_expiration_ms()                  # handle 1: its bucket is checked when it begins
 40000
 >>> wheel.advance(44_999).tolist(), wheel.advance(45_000).tolist()
 ([], [1])
@@ -47,23 +47,24 @@ from timing_wheel.snapshot import WheelSnapshot, refill, take, verify
 
 
 class TimingWheel:
-    """File handles under deadlines, and hand out those that are due as the clock advances.
+    """A timing wheel: handles filed under deadlines, and returned as the clock reaches them.
 
-    A handle comes out of the first `advance` whose clock reaches its deadline **rounded up to the tick**: never early,
-    late by less than a tick. A handle that is armed at or after its deadline comes out of the next `advance`.
+    The first `advance` whose clock reaches a handle's deadline **rounded up to the tick** returns the handle: never
+    early, and late by less than a tick. A handle that is armed at or after its deadline is returned by the next
+    `advance`.
 
     Re-arming to a later deadline is one write (the *lazy re-arm*): the entry stays in its bucket, and is filed again
-    under the true deadline when that bucket is flushed. So a heartbeat costs no move, and a silence at most one a
-    bucket. An entry that its handle has left is *stale*: it stays behind until its bucket is flushed or crowded.
+    under the true deadline when that bucket is flushed. So a heartbeat costs no move, and a silence at most one per
+    bucket. An entry whose handle was filed elsewhere is *stale*: it remains until its bucket is flushed or crowded.
 
     Args:
         tick_ms: width of a bucket of the lowest level, milliseconds.
-        wheel_size: buckets a level.
-        start_ms: the clock to start from, milliseconds.
-        capacity: how many handles to make room for; the arrays grow as needed.
+        wheel_size: buckets per level.
+        start_ms: the first clock, milliseconds.
+        capacity: the number of handles to make room for; the arrays grow as needed.
 
     Raises:
-        ValueError: the geometry makes no sense, or the start is out of range.
+        ValueError: the geometry is not valid, or the start is out of range.
     """
 
     def __init__(self, *, tick_ms: int = 100, wheel_size: int = 20, start_ms: int = 0, capacity: int = 0) -> None:
@@ -74,7 +75,7 @@ class TimingWheel:
         self._stats = WheelStats()
 
     def __len__(self) -> int:
-        """Count the handles that are filed."""
+        """Return the number of filed handles."""
         return self._filing.filed
 
     @property
@@ -89,28 +90,28 @@ class TimingWheel:
 
     @property
     def stats(self) -> WheelStats:
-        """The counters since the wheel was made."""
+        """The counters since the wheel's creation."""
         return self._stats
 
     @property
     def overdue(self) -> int:
-        """How many handles were armed at or after their deadline, and wait for the next `advance`."""
+        """The number of handles that were armed at or after their deadline, and wait for the next `advance`."""
         bucket = self._filing.buckets.get(OVERDUE_SLOT)
         return bucket.live if bucket else 0
 
     def deadlines(self) -> Ints:
-        """Show the deadlines of all handles.
+        """Return the deadlines of all handles.
 
         Returns:
-            A read-only view indexed by handle, milliseconds, `NEVER` where a handle is not filed. It is at least as
-            long as the largest handle that was ever filed, and out of date once a larger one is.
+            A read-only view indexed by handle, milliseconds, `NEVER` where a handle is not filed. It covers the largest
+            handle that was ever filed, and is out of date once a larger one is filed.
         """
         view = self._filing.deadline.view()
         view.flags.writeable = False
         return view
 
     def deadline_of(self, handle: int) -> int:
-        """Tell one handle's deadline in milliseconds, `NEVER` when it is not filed."""
+        """Return one handle's deadline in milliseconds, `NEVER` if it is not filed."""
         column = self._filing.deadline
         return int(column[handle]) if 0 <= handle < len(column) else NEVER
 
@@ -118,11 +119,11 @@ class TimingWheel:
         """Arm handles, whether they are filed already or not.
 
         Args:
-            handles: integers, small and dense: arrays are indexed by them. Of one that comes twice, the last counts.
-            deadlines_ms: one deadline a handle, milliseconds; one that has passed is due at the next `advance`.
+            handles: integers, small and dense: arrays are indexed by them. If one occurs twice, the last one counts.
+            deadlines_ms: one deadline per handle, milliseconds; one that has passed is due at the next `advance`.
 
         Raises:
-            TypeError: a column is not made of integers.
+            TypeError: a column does not consist of integers.
             ValueError: the columns differ in length, or a value is out of range.
         """
         column = as_handles(handles)
@@ -138,11 +139,11 @@ class TimingWheel:
         """Arm one handle, as `file` does for a column, but ten times faster than a column of one.
 
         Args:
-            handle: filed already or not.
+            handle: the handle, filed already or not.
             deadline_ms: its deadline, milliseconds.
 
         Raises:
-            TypeError: a value is no integer.
+            TypeError: a value is not an integer.
             ValueError: a value is out of range.
         """
         handle, deadline_ms = index(handle), index(deadline_ms)
@@ -163,15 +164,15 @@ class TimingWheel:
         filing.place_one(handle, self._clock_ms // self.geometry.tick_ms, overdue_until=self._clock_ms)
 
     def touch(self, handles: ArrayLike, deadlines_ms: ArrayLike) -> None:
-        """Re-arm handles that are filed: the hot path, one write each unless the deadline is before their bucket.
+        """Re-arm filed handles. This is the hot path: one write each, unless the deadline is before their bucket.
 
         Args:
-            handles: filed handles. Of one that comes twice, the last counts.
-            deadlines_ms: one deadline a handle, milliseconds.
+            handles: filed handles. If one occurs twice, the last one counts.
+            deadlines_ms: one deadline per handle, milliseconds.
 
         Raises:
-            KeyError: a handle is not filed; nothing was changed.
-            TypeError: a column is not made of integers.
+            KeyError: a handle is not filed; the wheel was not changed.
+            TypeError: a column does not consist of integers.
             ValueError: the columns differ in length, or a value is out of range.
         """
         column = as_handles(handles)
@@ -207,13 +208,13 @@ class TimingWheel:
         )
 
     def cancel(self, handles: ArrayLike) -> None:
-        """Take handles out; those that are not filed are ignored.
+        """Remove handles; those that are not filed are ignored.
 
         Args:
-            handles: integers; one may come twice.
+            handles: integers; one may occur twice.
 
         Raises:
-            TypeError: the column is not made of integers.
+            TypeError: the column does not consist of integers.
             ValueError: a handle is out of range.
         """
         column = as_handles(handles)
@@ -225,28 +226,28 @@ class TimingWheel:
             self._filing.forget(column)
 
     def cancel_one(self, handle: int) -> None:
-        """Take one handle out, as `cancel` does for a column; one that is not filed is ignored."""
+        """Remove one handle, as `cancel` does for a column; one that is not filed is ignored."""
         filing = self._filing
         if 0 <= handle < len(filing.where) and filing.where[handle] != NOT_FILED:
             filing.leave_one(handle)
             filing.forget(handle)
 
     def advance(self, clock_ms: int) -> Ints:
-        """Move the clock on, and take out what is due by then.
+        """Advance the clock, and remove the handles that are due by then.
 
-        Every bucket that begins by then is flushed, in order, before the clock moves: were the clock moved first, a
-        handle filed for the next turn of the wheel could share a slot with one of this turn. What is flushed and not
-        due, since its deadline moved on or its bucket was coarse, is filed again under the new clock. So the work is
-        in what is due and what moves; an empty wheel jumps.
+        Every bucket that begins by then is flushed, in order, before the clock moves: if the clock moved first, a
+        handle filed for the next turn of the wheel could share a slot with one of this turn. A flushed handle that is
+        not due, because its deadline moved or its bucket is coarse, is filed again under the new clock. So the cost
+        depends on the handles that are due or move; an empty wheel jumps.
 
         Args:
-            clock_ms: the clock, milliseconds. One that goes back is ignored, and counted.
+            clock_ms: the clock, milliseconds. A clock that goes back is ignored, and counted.
 
         Returns:
             Handles in the order of deadline, then handle; they are no longer filed.
 
         Raises:
-            TypeError: the clock is no integer.
+            TypeError: the clock is not an integer.
             ValueError: it is later than `TIME_MS_MAX`.
         """
         clock_ms = index(clock_ms)
@@ -256,7 +257,7 @@ class TimingWheel:
             self._count(regressions=1)
             return np.empty(0, np.int64)
         tick = clock_ms // self.geometry.tick_ms
-        # Overdue handles may lie within the tick that has begun, which nothing else comes out of.
+        # Overdue handles may be due within the tick that has begun; all others are due at its beginning or before.
         due_until = max(self._clock_ms, tick * self.geometry.tick_ms)
         self._clock_ms = clock_ms
         flushed = self._filing.flush(tick)
@@ -272,10 +273,10 @@ class TimingWheel:
         return sort_by_deadline(fired, deadlines[due])
 
     def next_expiration_ms(self) -> int | None:
-        """Tell when the earliest bucket that is not empty begins, milliseconds; `None` when nothing is filed.
+        """Return when the earliest bucket that is not empty begins, milliseconds; `None` if no handle is filed.
 
-        Nothing is due before; but a bucket of a coarse level, or one whose handles were re-armed, may turn out to hold
-        nothing that is due at its beginning. Overdue handles count as due at the clock.
+        No handle is due before. But a bucket of a coarse level, or one whose handles were re-armed, may have no handle
+        that is due at its beginning. Overdue handles count as due at the clock.
         """
         bucket = self._filing.earliest()
         if bucket is None:
@@ -283,32 +284,32 @@ class TimingWheel:
         return max(self._clock_ms, bucket.tick * self.geometry.tick_ms)
 
     def occupancy(self, *, slots: bool = False) -> list[LevelOccupancy]:
-        """Tell how full each level is, up to the coarsest that holds anything.
+        """Return the occupancy of each level, up to the coarsest one with handles.
 
         Args:
-            slots: also count the handles of each slot, for a drawing.
+            slots: whether to count the handles of each slot, too, for a drawing.
         """
         return occupancy_of(self._filing, slots=slots)
 
     def check(self) -> None:
-        """Assert every invariant; for tests, since it looks at every handle."""
+        """Assert every invariant; for tests, since it checks every handle."""
         invariants.check(self._filing, self._clock_ms)
 
     def snapshot(self) -> WheelSnapshot:
-        """Copy the wheel as plain arrays; stale entries are dropped on the way."""
+        """Return a snapshot of the wheel as plain arrays, and drop stale entries."""
         return take(self._filing, self._clock_ms, self._stats)
 
     @classmethod
     def restore(cls, snapshot: WheelSnapshot, *, capacity: int = 0) -> Self:
-        """Make a wheel that goes on exactly as the one the snapshot was taken of.
+        """Return a wheel that continues exactly like the one of the snapshot.
 
         Args:
-            snapshot: its `handles` are shared with the wheel, which never writes to them; nor must anybody else.
-            capacity: how many handles to make room for at least.
+            snapshot: its `handles` are shared with the wheel, which never writes to them; the caller must not either.
+            capacity: the number of handles to make room for at least.
 
         Raises:
             SnapshotError: the snapshot contradicts itself.
-            ValueError: its geometry makes no sense.
+            ValueError: its geometry is not valid.
         """
         wheel = cls(
             tick_ms=snapshot.tick_ms,

@@ -39,7 +39,7 @@ def parse_duration_ms(value: str | int) -> int:
     """
     text = f"{value}ms" if isinstance(value, int) else value.strip()
     if re.fullmatch(r"\d{1,12}", text, re.ASCII):
-        raise ValueError(f"{value!r} is a duration without a unit; hint: write {text}s for seconds, or {text}ms")
+        raise ValueError(f"{value!r} must be a duration with its unit; hint: write {text}s for seconds")
     match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,9})?) ?(ms|s|m|h|d)", text, re.ASCII)
     duration_ms = Fraction(match[1]) * _MS_PER_UNIT[match[2]] if match else Fraction(0)
     if duration_ms > _DURATION_MS_MAX:

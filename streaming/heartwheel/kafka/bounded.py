@@ -18,7 +18,7 @@ from kafka.errors import CorruptRecordError, LeaderNotAvailableError
 from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.legacy_records import LegacyRecordBatch
 
-from heartwheel.kafka.records import Stamp, read_records
+from heartwheel.kafka.records import BatchStamp, read_records
 from heartwheel.kafka.unpack import UnpackedTooLargeError, unpack
 from kafka import KafkaConsumer
 
@@ -210,7 +210,7 @@ class _Batch(DefaultRecordBatch):  # type: ignore[misc]  # the library has no ty
                 self._pass_over(self)
                 return iter(())
         append_ms = self.max_timestamp if self.timestamp_type == self.LOG_APPEND_TIME else None
-        stamp = Stamp(self.base_offset, self.first_timestamp, append_ms)
+        stamp = BatchStamp(self.base_offset, self.first_timestamp, append_ms)
         return read_records(data, self.records_count, stamp, headers=self._headers)
 
 

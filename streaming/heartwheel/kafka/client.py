@@ -17,7 +17,7 @@ from kafka.errors import (
     UnsupportedSaslMechanismError,
 )
 
-from heartwheel.errors import HeartwheelError
+from heartwheel.base.errors import HeartwheelError
 from heartwheel.kafka.bounded import BoundedConsumer, OnOversized, warn_of_oversized
 from heartwheel.kafka.security import client_settings
 from heartwheel.kafka.tls_login import FirmManager, TlsError, firm_client

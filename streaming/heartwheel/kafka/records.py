@@ -17,7 +17,7 @@ Headers = list[tuple[str, bytes | None]]
 _VARINT_BYTES_MAX: Final = 10
 
 
-class Record(NamedTuple):
+class FetchedRecord(NamedTuple):
     """One record, with the names that kafka-python's fetcher looks for.
 
     Args:
@@ -47,7 +47,7 @@ class Record(NamedTuple):
         return True
 
 
-class Stamp(NamedTuple):
+class BatchStamp(NamedTuple):
     """What the records of a batch have in common.
 
     Args:
@@ -61,7 +61,7 @@ class Stamp(NamedTuple):
     append_ms: int | None
 
 
-def read_records(data: bytes, count: int, stamp: Stamp, *, headers: bool) -> Iterator[Record]:
+def read_records(data: bytes, count: int, stamp: BatchStamp, *, headers: bool) -> Iterator[FetchedRecord]:
     """Read the records of a batch, one by one.
 
     Args:
@@ -92,7 +92,7 @@ def read_records(data: bytes, count: int, stamp: Stamp, *, headers: bool) -> Ite
                 if at != end:
                     raise CorruptRecordError(f"a record of {size} bytes, of which {end - at} are left over")
             at_ms = first_ms + time_delta if append_ms is None else append_ms
-            yield Record(size, base_offset + offset_delta, at_ms, kind, key, value, found)
+            yield FetchedRecord(size, base_offset + offset_delta, at_ms, kind, key, value, found)
             at = end
     except (IndexError, UnicodeDecodeError) as error:
         raise CorruptRecordError(f"the records of a batch cannot be read: {error}") from error

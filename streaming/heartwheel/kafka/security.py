@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from heartwheel.errors import HeartwheelError
+from heartwheel.base.errors import HeartwheelError
 
 _SAME: Final = {
     "client.id": "client_id",

@@ -15,7 +15,7 @@ from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
-from heartwheel.errors import HeartwheelError
+from heartwheel.base.errors import HeartwheelError
 
 _OF_LOGIN: Final = (SaslAuthenticationFailedError, UnsupportedSaslMechanismError)
 # A broker that is going down ends handshakes so too.

@@ -17,7 +17,7 @@ from heartwheel.settings.models import (
     TopicSettings,
     WheelSettings,
 )
-from heartwheel.settings.problems import Layer, Origin, Problem, SettingsError
+from heartwheel.settings.problems import Layer, Origin, SettingProblem, SettingsError
 from heartwheel.settings.secret import MASK, holds_secret, is_secret, masked, shown
 from heartwheel.settings.units import format_duration, format_size, parse_duration_ms, parse_size_bytes
 
@@ -38,7 +38,7 @@ __all__ = [
     "LoadedSettings",
     "NotifySettings",
     "Origin",
-    "Problem",
+    "SettingProblem",
     "Settings",
     "SettingsError",
     "SparkSettings",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from heartwheel.addresses import is_loopback
-from heartwheel.group_settings import OVERRIDES, least_of, split_override
+from heartwheel.base.addresses import is_loopback
 from heartwheel.settings.cluster import client_secrets, lacks_secret, turned_off
 from heartwheel.settings.locations import is_local, runs_elsewhere
 from heartwheel.settings.models import Settings
 from heartwheel.settings.units import format_duration, format_size
+from heartwheel.wire.group_settings import OVERRIDES, least_of, split_override
 
 
 class Rule(NamedTuple):
@@ -95,7 +95,7 @@ RULES: Final = (
         (),
         lambda s: 0 < s.demo.duration_ms < 1_000,
         lambda _: "is shorter than a second",
-        'a bare number counts milliseconds; write "60s", or 0 to run until Ctrl-C',
+        "write 60s for seconds, or 0 to run until Ctrl-C",
     ),
     Rule(
         "wheel.tick",

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
 from heartwheel.settings.models import Section, Settings, key_of
-from heartwheel.settings.problems import Origin, Problem, did_you_mean
+from heartwheel.settings.problems import Origin, SettingProblem, did_you_mean
 from heartwheel.settings.secret import MASK, shown
 from heartwheel.settings.units import parse_duration_ms
 
@@ -79,22 +79,22 @@ def env_name(path: str) -> str:
     return ENV_PREFIX + path.replace(".", ENV_SEPARATOR).upper()
 
 
-def unknown(path: str, value: object, origin: Origin) -> Problem:
+def unknown(path: str, value: object, origin: Origin) -> SettingProblem:
     """Refuse a key that does not exist, and say which one was probably meant."""
     text = shown(path, value)
     if text == MASK and _NO_KEY.fullmatch(str(value)):
         # The last word `key` alone, as in `ssl.keystore.key`, makes no secret of a number.
         text = shown(path.removesuffix(".key"), value)
     if path in GONE:
-        return Problem(path, "is no setting any more", text, origin, GONE[path])
+        return SettingProblem(path, "is no setting any more", text, origin, GONE[path])
     if path in PATH_BY_KEY:
-        return Problem(path, "is not a setting", text, origin, f"did you mean `{PATH_BY_KEY[path]}`?")
+        return SettingProblem(path, "is not a setting", text, origin, f"did you mean `{PATH_BY_KEY[path]}`?")
     section = path.rpartition(".")[0]
     while section and not is_section(section):
         section = section.rpartition(".")[0]
     if not section and (close := difflib.get_close_matches(path, FIELDS, n=1, cutoff=0.8)):
-        return Problem(path, "is not a setting", text, origin, f"did you mean `{close[0]}`?")
+        return SettingProblem(path, "is not a setting", text, origin, f"did you mean `{close[0]}`?")
     prefix = section + "." if section else ""
     siblings = {known.removeprefix(prefix).partition(".")[0] for known in FIELDS if known.startswith(prefix)}
     hint = did_you_mean(path.removeprefix(prefix).partition(".")[0], siblings)
-    return Problem(path, "is not a setting", text, origin, hint)
+    return SettingProblem(path, "is not a setting", text, origin, hint)

@@ -23,7 +23,7 @@ from heartwheel.settings.keys import (
     table_of,
     unknown,
 )
-from heartwheel.settings.problems import Layer, Origin, Problem
+from heartwheel.settings.problems import Layer, Origin, SettingProblem
 from heartwheel.settings.secret import holds_secret, is_reference, is_secret, shown
 
 
@@ -41,7 +41,7 @@ class Assignment(NamedTuple):
     origin: Origin
 
 
-def read_file(file: Path, problems: list[Problem]) -> list[Assignment]:
+def read_file(file: Path, problems: list[SettingProblem]) -> list[Assignment]:
     """Read the assignments of a TOML file.
 
     Args:
@@ -52,28 +52,38 @@ def read_file(file: Path, problems: list[Problem]) -> list[Assignment]:
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        problems.append(Problem("", f"cannot read the file: {error.strerror}", "", origin, "check the path and rights"))
+        problems.append(
+            SettingProblem("", f"cannot read the file: {error.strerror}", "", origin, "check the path and rights")
+        )
         return []
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        problems.append(Problem("", f"is not valid TOML: {error}", "", origin, 'text needs quotes, as in key = "45s"'))
+        problems.append(
+            SettingProblem("", f"is not valid TOML: {error}", "", origin, 'text needs quotes, as in key = "45s"')
+        )
         return []
     return list(_flatten(document, "", origin, problems))
 
 
-def _flatten(table: Mapping[str, Any], prefix: str, origin: Origin, problems: list[Problem]) -> Iterator[Assignment]:
+def _flatten(
+    table: Mapping[str, Any], prefix: str, origin: Origin, problems: list[SettingProblem]
+) -> Iterator[Assignment]:
     for key, value in table.items():
         path = prefix + key
         is_table = isinstance(value, dict)
         if path in TABLES and is_table:
             yield from (Assignment(f"{path}.{name}", entry, origin) for name, entry in _dotted(value))
         elif path in TABLES:
-            problems.append(Problem(path, "is a table, not a value", shown(path, value), origin, f"write [{path}]"))
+            problems.append(
+                SettingProblem(path, "is a table, not a value", shown(path, value), origin, f"write [{path}]")
+            )
         elif path in FIELDS:
             yield Assignment(path, value, origin)
         elif is_table and is_section(path):
             yield from _flatten(value, path + ".", origin, problems)
         elif not is_table and path in SECTIONS:
-            problems.append(Problem(path, "is a section, not a value", shown(path, value), origin, f"write [{path}]"))
+            problems.append(
+                SettingProblem(path, "is a section, not a value", shown(path, value), origin, f"write [{path}]")
+            )
         else:
             problems.append(unknown(path, value, origin))
 
@@ -87,7 +97,7 @@ def _dotted(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield prefix + key, value
 
 
-def read_environment(env: Mapping[str, str], problems: list[Problem]) -> list[Assignment]:
+def read_environment(env: Mapping[str, str], problems: list[SettingProblem]) -> list[Assignment]:
     """Read the assignments of the environment; variables without a double underscore are not about settings.
 
     Args:
@@ -114,29 +124,29 @@ def read_environment(env: Mapping[str, str], problems: list[Problem]) -> list[As
     return found
 
 
-def _single_underscores(name: str, value: str) -> list[Problem]:
+def _single_underscores(name: str, value: str) -> list[SettingProblem]:
     # Only an exact hit: a container platform may well set HEARTWHEEL_PORT for reasons of its own.
     meant = next((p for p in FIELDS if env_name(p).replace(ENV_SEPARATOR, "_") == name), None)
     if meant is None:
         return []
     origin = Origin(Layer.ENVIRONMENT, name)
     hint = f"did you mean `{env_name(meant)}`? Two underscores separate the parts"
-    return [Problem(meant, "is not set by this variable", shown(meant, value), origin, hint)]
+    return [SettingProblem(meant, "is not set by this variable", shown(meant, value), origin, hint)]
 
 
-def _table_entries(path: str, text: str, origin: Origin, problems: list[Problem]) -> list[Assignment]:
+def _table_entries(path: str, text: str, origin: Origin, problems: list[SettingProblem]) -> list[Assignment]:
     try:
         entries = json.loads(text)
     except json.JSONDecodeError:
         entries = None
     if not isinstance(entries, dict):
         hint = 'such as {"security.protocol": "SASL_SSL"}'
-        problems.append(Problem(path, "must be a JSON object of names and texts", "", origin, hint))
+        problems.append(SettingProblem(path, "must be a JSON object of names and texts", "", origin, hint))
         return []
     return [Assignment(f"{path}.{name}", value, origin) for name, value in entries.items()]
 
 
-def read_overrides(overrides: Sequence[str] | Mapping[str, Any], problems: list[Problem]) -> list[Assignment]:
+def read_overrides(overrides: Sequence[str] | Mapping[str, Any], problems: list[SettingProblem]) -> list[Assignment]:
     """Read the assignments of flags.
 
     Args:
@@ -149,7 +159,7 @@ def read_overrides(overrides: Sequence[str] | Mapping[str, Any], problems: list[
         origin = Origin(Layer.FLAG, f"--set {path}")
         if path in TABLES:
             hint = f"write --set {path}.NAME=VALUE"
-            problems.append(Problem(path, "is a table, not a value", shown(path, value), origin, hint))
+            problems.append(SettingProblem(path, "is a table, not a value", shown(path, value), origin, hint))
         elif path in FIELDS:
             found.append(Assignment(path, _literal(path, value) if isinstance(value, str) else value, origin))
         elif table_of(path):
@@ -159,7 +169,7 @@ def read_overrides(overrides: Sequence[str] | Mapping[str, Any], problems: list[
     return found
 
 
-def _split(texts: Iterable[str], problems: list[Problem]) -> Iterator[tuple[str, str]]:
+def _split(texts: Iterable[str], problems: list[SettingProblem]) -> Iterator[tuple[str, str]]:
     for text in texts:
         key, equals, value = text.partition("=")
         path = key.strip()
@@ -171,10 +181,10 @@ def _split(texts: Iterable[str], problems: list[Problem]) -> Iterator[tuple[str,
             yield path, value.strip()
         else:
             origin = Origin(Layer.FLAG, "--set")
-            problems.append(Problem(text, "needs a value", "", origin, f"write --set {text}=VALUE"))
+            problems.append(SettingProblem(text, "needs a value", "", origin, f"write --set {text}=VALUE"))
 
 
-def _readable_by_all(path: str, value: str) -> Problem:
+def _readable_by_all(path: str, value: str) -> SettingProblem:
     """Refuse a secret in a flag: every user of a machine can read the command lines of all its processes."""
     hint = _in_the_environment(path)
     if is_secret(path):
@@ -182,7 +192,7 @@ def _readable_by_all(path: str, value: str) -> Problem:
     message = (
         f"{'is' if is_secret(path) else 'has'} a secret, and a command line can be read by every user of this machine"
     )
-    return Problem(path, message, shown(path, value), Origin(Layer.FLAG, f"--set {path}"), hint)
+    return SettingProblem(path, message, shown(path, value), Origin(Layer.FLAG, f"--set {path}"), hint)
 
 
 def _in_the_environment(path: str) -> str:

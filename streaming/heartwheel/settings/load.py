@@ -13,7 +13,7 @@ from heartwheel.settings.combinations import OWNED, RULES, duplicate_topics, wro
 from heartwheel.settings.keys import DURATIONS, FIELDS, TABLES, table_of
 from heartwheel.settings.layers import Assignment, read_environment, read_file, read_overrides
 from heartwheel.settings.models import Settings
-from heartwheel.settings.problems import DEFAULT_ORIGIN, Origin, Problem, SettingsError, did_you_mean, problem_of
+from heartwheel.settings.problems import DEFAULT_ORIGIN, Origin, SettingProblem, SettingsError, did_you_mean, problem_of
 from heartwheel.settings.secret import is_reference, is_secret, read_reference, shown
 
 CONFIG_VARIABLE: Final = "HEARTWHEEL_CONFIG"
@@ -56,7 +56,7 @@ def load_settings(
         SettingsError: with everything that is wrong.
     """
     env = env or {}
-    problems: list[Problem] = []
+    problems: list[SettingProblem] = []
     assignments = [
         *_read_config(config_path, env, problems),
         *read_environment(env, problems),
@@ -69,7 +69,7 @@ def load_settings(
     return LoadedSettings(settings, _origins(winners))
 
 
-def _read_config(path: Path | None, env: Mapping[str, str], problems: list[Problem]) -> list[Assignment]:
+def _read_config(path: Path | None, env: Mapping[str, str], problems: list[SettingProblem]) -> list[Assignment]:
     if path is None and env.get(CONFIG_VARIABLE):
         path = Path(env[CONFIG_VARIABLE])
     if path is None:
@@ -79,7 +79,7 @@ def _read_config(path: Path | None, env: Mapping[str, str], problems: list[Probl
     return read_file(path, problems)
 
 
-def _with_secret(assignment: Assignment, problems: list[Problem]) -> Assignment:
+def _with_secret(assignment: Assignment, problems: list[SettingProblem]) -> Assignment:
     """Put in the secret where a value names the file that it lies in."""
     path, value, origin = assignment
     if not (is_secret(path) and is_reference(value)):
@@ -89,7 +89,7 @@ def _with_secret(assignment: Assignment, problems: list[Problem]) -> Assignment:
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         problems.append(
-            Problem(path, f"cannot be read: {why}", f'"{value}"', origin, "name a file that this user may read")
+            SettingProblem(path, f"cannot be read: {why}", f'"{value}"', origin, "name a file that this user may read")
         )
         return assignment
 
@@ -99,7 +99,7 @@ def _origins(winners: Mapping[str, Assignment]) -> dict[str, Origin]:
     return origins | {path: assignment.origin for path, assignment in winners.items() if path not in TABLES}
 
 
-def _validate(winners: Mapping[str, Assignment], problems: list[Problem]) -> Settings:
+def _validate(winners: Mapping[str, Assignment], problems: list[SettingProblem]) -> Settings:
     """Check each value by itself, then the combinations of those that are right."""
     settings, wrong = _try(winners.values())
     for error in wrong:
@@ -146,12 +146,12 @@ def _get(document: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-def _combinations(settings: Settings, winners: Mapping[str, Assignment], bad: set[str]) -> list[Problem]:
+def _combinations(settings: Settings, winners: Mapping[str, Assignment], bad: set[str]) -> list[SettingProblem]:
     document = settings.model_dump(mode="json", by_alias=True)
 
-    def problem(path: str, message: str, hint: str) -> Problem:
+    def problem(path: str, message: str, hint: str) -> SettingProblem:
         origin = winners[path].origin if path in winners else DEFAULT_ORIGIN
-        return Problem(path, message, shown(path, _get(document, path)), origin, hint)
+        return SettingProblem(path, message, shown(path, _get(document, path)), origin, hint)
 
     return [
         *(
@@ -169,7 +169,7 @@ def _combinations(settings: Settings, winners: Mapping[str, Assignment], bad: se
     ]
 
 
-def _client_properties(client: Mapping[str, str], winners: Mapping[str, Assignment]) -> list[Problem]:
+def _client_properties(client: Mapping[str, str], winners: Mapping[str, Assignment]) -> list[SettingProblem]:
     """Check that both Kafka clients, Spark's and ours, can follow every property."""
     problems = []
     for name in client.keys() - SUPPORTED_PROPERTIES:
@@ -177,9 +177,9 @@ def _client_properties(client: Mapping[str, str], winners: Mapping[str, Assignme
         if path not in OWNED:
             hint = did_you_mean(name, SUPPORTED_PROPERTIES)
             value, origin = shown(path, client[name]), winners[path].origin
-            problems.append(Problem(path, "is not a client property that is supported", value, origin, hint))
+            problems.append(SettingProblem(path, "is not a client property that is supported", value, origin, hint))
     try:
         check_properties({name: client[name] for name in client.keys() & SUPPORTED_PROPERTIES})
     except ClientPropertyError as error:
-        problems += [Problem("kafka.client", fault, hint=error.hint or "") for fault in str(error).splitlines()]
+        problems += [SettingProblem("kafka.client", fault, hint=error.hint or "") for fault in str(error).splitlines()]
     return sorted(problems)

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from heartwheel.addresses import parse_networks
+from heartwheel.base.addresses import parse_networks
 from heartwheel.settings.secret import secret_of
 from heartwheel.settings.units import AutoPartitions, DurationMs, SizeBytes
 

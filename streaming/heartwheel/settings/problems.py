@@ -7,10 +7,10 @@ import enum
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from heartwheel.errors import HeartwheelError
-from heartwheel.plain import plain
+from heartwheel.base.errors import HeartwheelError
+from heartwheel.base.plain import plain
 from heartwheel.settings.secret import shown
-from heartwheel.settings.units import format_duration, format_size
+from heartwheel.settings.units import format_duration, format_size, unit_hint
 
 
 class Layer(enum.StrEnum):
@@ -40,7 +40,7 @@ class Origin(NamedTuple):
 DEFAULT_ORIGIN: Final = Origin(Layer.DEFAULT)
 
 
-class Problem(NamedTuple):
+class SettingProblem(NamedTuple):
     """Hold one thing that is wrong.
 
     Args:
@@ -70,7 +70,7 @@ class SettingsError(HeartwheelError):
         problems: at least one, in the order of the layers.
     """
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[SettingProblem]) -> None:
         self.problems = tuple(problems)
         lines = [f"{problem}\n    hint: {problem.hint}" if problem.hint else str(problem) for problem in self.problems]
         count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
@@ -86,7 +86,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"known here: {', '.join(words)}"
 
 
-def problem_of(error: dict[str, Any], origin: Origin, *, is_duration: bool = False) -> Problem:
+def problem_of(error: dict[str, Any], origin: Origin, *, is_duration: bool = False) -> SettingProblem:
     """Put one of pydantic's errors into words for people.
 
     Args:
@@ -96,8 +96,8 @@ def problem_of(error: dict[str, Any], origin: Origin, *, is_duration: bool = Fal
     """
     path, value = ".".join(str(part) for part in error["loc"]), error["input"]
     bare = str(value).strip() if isinstance(value, int | str) else ""
-    hint = f'a bare number counts milliseconds; for seconds write "{bare}s"' if is_duration and bare.isdigit() else ""
-    return Problem(path, _words(error, path, is_duration=is_duration), shown(path, value), origin, hint)
+    hint = unit_hint(bare) if is_duration and bare.isdecimal() else ""
+    return SettingProblem(path, _words(error, path, is_duration=is_duration), shown(path, value), origin, hint)
 
 
 _WANTED: Final = {

@@ -35,7 +35,14 @@ def parse_duration_ms(value: object) -> int:
     Raises:
         ValueError: if it is no duration, or no whole number of milliseconds.
     """
-    return _parse(value, MS_PER_UNIT, 'a duration such as "500ms", "45s", "10m", or a whole number of ms')
+    if isinstance(value, str) and value.strip().isdecimal():
+        raise ValueError(f"must be a duration with its unit; hint: {unit_hint(value.strip())}")
+    return _parse(value, MS_PER_UNIT, 'a duration such as "500ms", "45s", "10m"')
+
+
+def unit_hint(number: str) -> str:
+    """Return how to write a number as a duration: who leaves the unit out mostly means seconds."""
+    return f"write {number}s for seconds"
 
 
 def parse_size_bytes(value: object) -> int:

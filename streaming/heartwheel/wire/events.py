@@ -1,7 +1,7 @@
-"""Events in: what a record of the heartbeat topic says, and how it is decoded.
+"""The events of the heartbeat topic, and their decoder.
 
-One `Event` is one request that a group coordinator would have been asked. Its time is not in it: the record's append
-time, stamped by the broker, is the only time that counts, and it travels beside the event.
+One `Event` is one request to a group coordinator. It does not have its time: the record's append time, stamped by the
+broker, is the only time that counts, and it is passed along separately.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from heartwheel.wire.passed_on import read_mark
 from heartwheel.wire.tick import read_tick
 
 ID_BYTES_MAX: Final = 1024
-"""Longest group, member, instance, client or protocol id in UTF-8 bytes that is accepted."""
+"""Longest accepted group, member, instance, client or protocol id, in UTF-8 bytes."""
 
 TIMEOUT_MS_MAX: Final = 2**31 - 1
-"""Longest timeout that is accepted, in milliseconds: Kafka's protocol carries timeouts as INT32."""
+"""Longest accepted timeout, in milliseconds: Kafka's protocol carries timeouts as INT32."""
 
 BATCH_LEAVE_MAX: Final = 10_000
 """Most members that one batch leave may name."""
 
 TEXT_BYTES_MAX: Final = 16 * 1024
-"""Most UTF-8 bytes that all ids, names and words of one event may have together, those of a batch leave not counted:
-a member is remembered with what its join said, so this bounds the state."""
+"""Most UTF-8 bytes of all ids, names and texts of one event together, without those of a batch leave. The state keeps
+each member with the fields of its join, so this bounds the state."""
 
 DETAIL_CHARS_MAX: Final = 500
 """Most characters of a reject's detail: the decoder quotes values, and a value may be a megabyte."""
@@ -39,7 +39,7 @@ CONSUMER_PROTOCOL: Final = "consumer"
 """The protocol type of consumers: `ConsumerProtocol.PROTOCOL_TYPE`."""
 
 JOB: Final = "job"
-"""The client id of a job between two runs: its session is the time by which its next success must be there."""
+"""The client id of a job between two runs: its session is the time until its next success is due."""
 
 JOB_RUN: Final = "job-run"
 """The client id of a job while it runs."""
@@ -48,15 +48,15 @@ ACCEPTED: Final = 0
 """The error code of a request that the coordinator accepted."""
 
 FROM_MEMBERS: Final = frozenset({ACCEPTED, 27})
-"""The error codes of heartbeats, syncs and commits whose sender is a member at the generation that it names: it was
-accepted, or told to join again (REBALANCE_IN_PROGRESS)."""
+"""The error codes of heartbeats, syncs and commits whose sender is a member at the generation that it names: the
+coordinator accepted it, or asked it to join again (REBALANCE_IN_PROGRESS)."""
 
 UNCHECKED_GENERATION: Final = -1
-"""The generation of a request that asks for no generation check, as Kafka's `-1`."""
+"""The generation of a request without a generation check, as Kafka's `-1`."""
 
 
 class EventType(enum.StrEnum):
-    """The request that an event stands for."""
+    """The kinds of request."""
 
     HEARTBEAT = "heartbeat"
     JOIN = "join"
@@ -94,30 +94,30 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """One decoded request of the heartbeat topic.
 
     Args:
-        type: which request it was; a record without a type is a heartbeat.
+        type: the kind of request; a record without a type is a heartbeat.
         group_id: the group it was sent to, never empty.
-        member_id: who sent it; empty where Kafka allows that (a first join, a leave by instance id).
-        generation_id: the generation the member believes in; `-1` asks for no check. Of a join that was accepted: the
-            generation that it was answered with, if the source knows the answer.
+        member_id: the sender; empty where Kafka allows that (a first join, a leave by instance id).
+        generation_id: the member's generation; `-1` asks for no check. For an accepted join the generation in the
+            answer, if the source knows the answer.
         group_instance_id: the static member's instance id, if it is one.
-        session_timeout_ms: the session timeout a join (or a heartbeat of a presence group) asks for, milliseconds.
-        rebalance_timeout_ms: the rebalance timeout a join asks for, milliseconds.
-        assigned_member_id: the id that the coordinator handed out to a join that came without one.
+        session_timeout_ms: the session timeout that a join (or a heartbeat of a presence group) asks for, milliseconds.
+        rebalance_timeout_ms: the rebalance timeout that a join asks for, milliseconds.
+        assigned_member_id: the id that the coordinator assigned to a join without one.
         protocol_type: the protocol type of a join or sync, such as `consumer`.
         protocol_name: the protocol that a sync names, such as `range`.
-        protocols: what a join offers, in the order of preference.
+        protocols: the protocols that a join offers, in the order of preference.
         leaving: the members of a batch leave.
         client_id: shown to people.
         client_host: shown to people.
         reason: the client's own words for a join or a leave.
-        failure: on the leave of one worker: it failed, and how, such as `exit code 3`; may be empty.
+        failure: in the leave of one failed worker how it failed, such as `exit code 3`; may be empty.
         api_version: version of the request, if the source knows it: a join below 4 makes a member at once, and a sync
-            from 5 on has to name its protocol.
-        error_code: what the coordinator answered, by Kafka's number, if the source knows it: 0 if it accepted the
-            request. A timeout that such a source has not seen is unknown, and is not taken from the settings.
-        leader: the leader that an accepted join was answered with, likewise.
-        incarnation: on a heartbeat or the leave of one worker of a presence group: which of its starts it comes from.
-            Each start names a greater number than the one before it, such as its time in epoch milliseconds.
+            from 5 on must name its protocol.
+        error_code: Kafka's error code in the answer, if the source knows it: 0 if the coordinator accepted the request.
+            A timeout that such a source has not seen is unknown, and is not taken from the settings.
+        leader: the leader in the answer to an accepted join, likewise.
+        incarnation: in a heartbeat or the leave of one worker of a presence group the start that it comes from. Each
+            start has a greater number than the one before it, such as its time in epoch milliseconds.
     """
 
     group_id: str
@@ -143,7 +143,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
 
 
 class RejectCause(enum.StrEnum):
-    """Why a record was kept out of the engine and put on the rejects topic."""
+    """The causes for which a record is written to the rejects topic instead of being used."""
 
     TOMBSTONE = "tombstone"
     TOO_LARGE = "too_large"
@@ -163,8 +163,8 @@ class RejectedError(ValueError):
     """A record cannot become an event.
 
     Args:
-        cause: the enum that is counted.
-        detail: what exactly was wrong, for people; it may quote field paths, never whole payloads: it is cut.
+        cause: the cause that is counted.
+        detail: what exactly was wrong, for people; it may quote field paths, but never whole payloads: it is truncated.
     """
 
     def __init__(self, cause: RejectCause, detail: str) -> None:
@@ -173,17 +173,17 @@ class RejectedError(ValueError):
         self.detail = detail if len(detail) <= DETAIL_CHARS_MAX else f"{detail[:DETAIL_CHARS_MAX]} ..."
 
     def without_frames(self) -> Self:
-        """Return the error itself, without its traceback and the error before it: an error that is kept as a value.
+        """Return the error itself, without its traceback and its context, so that it can be kept as a value.
 
-        Their frames hold every local variable up the stack, also the list that the error is put into. In such a cycle
-        all of a frame of records would wait for the garbage collector, which big arrays do not start.
+        Their frames refer to every local variable up the stack, also to the list that the error is added to. Such a
+        cycle would keep a whole frame of records until the next garbage collection, which big arrays do not start.
         """
         self.__traceback__ = self.__context__ = None
         return self
 
 
 class TickError(RejectedError):
-    """Tell that a record is a tick or a mark: no event, and no reject. Whoever counts rejects passes over it."""
+    """A record is a tick or a mark: no event, and no reject. Code that counts rejects must skip it."""
 
     def __init__(self) -> None:
         super().__init__(RejectCause.UNKNOWN_TYPE, "the record is a tick or a mark")
@@ -196,22 +196,22 @@ _encode = msgspec.json.Encoder().encode
 _encode_lines = msgspec.json.Encoder().encode_lines
 
 _TICKS_FAIL_BY: Final = frozenset({RejectCause.UNKNOWN_TYPE, RejectCause.BAD_FIELD, RejectCause.MISSING_FIELD})
-"""What the decoder of events finds wrong with a tick, depending on which field it meets first."""
+"""The causes with which the decoder of events refuses a tick, depending on the first field that it reads."""
 
 _BEAT: Final = EventType.HEARTBEAT
 _NEEDS_MEMBER: Final = frozenset({EventType.HEARTBEAT, EventType.SYNC, EventType.COMMIT, EventType.EXPIRED})
 
 
 def decode_event(value: bytes | None, *, size_max: int = 1 << 20) -> Event:
-    """Decode one record's value, or say by name why it cannot be an event.
+    """Decode one record's value.
 
     Args:
         value: the record's value; `None` is a tombstone.
-        size_max: longest value that is accepted, bytes.
+        size_max: longest accepted value, bytes.
 
     Raises:
         TickError: it is a tick or a mark, which is no event.
-        RejectedError: with the cause that is counted and words for people.
+        RejectedError: it is not an event; the error has the cause that is counted and words for people.
     """
     try:
         event = decode_value(value, _decode, size_max=size_max)
@@ -224,7 +224,7 @@ def decode_event(value: bytes | None, *, size_max: int = 1 << 20) -> Event:
 
 
 def decode_events(values: Iterable[bytes], *, size_max: int = 1 << 20) -> list[Event | RejectedError]:
-    """Decode many values, each as `decode_event` does; in the place of one that cannot be decoded stands the error."""
+    """Decode many values as `decode_event` does; a value that cannot be decoded gives its error."""
     found: list[Event | RejectedError] = []
     short = min(ID_BYTES_MAX, size_max)
     for value in values:
@@ -232,7 +232,7 @@ def decode_events(values: Iterable[bytes], *, size_max: int = 1 << 20) -> list[E
             event = _decode(value)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             event = None
-        # Nearly every value is a short heartbeat without protocols, and all that can be wrong with it is an empty id.
+        # Nearly every value is a short heartbeat without protocols, in which only an empty id can be wrong.
         plain = event and len(value) <= short and event.type is _BEAT and not event.protocols
         if event and plain and event.group_id and event.member_id:
             found.append(event)
@@ -249,15 +249,15 @@ def _event_or_error(value: bytes, size_max: int) -> Event | RejectedError:
 
 
 def decode_value(value: bytes | None, decode: Callable[[bytes], T], *, size_max: int) -> T:
-    """Decode one record's value by a decoder of msgspec, or say by name why it cannot be decoded.
+    """Decode one record's value with a decoder of msgspec.
 
     Args:
         value: the record's value; `None` is a tombstone.
         decode: decodes and validates JSON.
-        size_max: longest value that is accepted, bytes.
+        size_max: longest accepted value, bytes.
 
     Raises:
-        RejectedError: with the cause that is counted and words for people.
+        RejectedError: it cannot be decoded; the error has the cause that is counted and words for people.
     """
     if value is None:
         raise RejectedError(RejectCause.TOMBSTONE, "the record has no value")
@@ -298,11 +298,11 @@ def _check(event: Event, value_bytes: int) -> None:
         for name in ("failure", "incarnation"):
             if getattr(event, name) is not None:
                 raise RejectedError(
-                    RejectCause.BAD_FIELD, f"`{name}` is said of one worker, and this leave names several"
+                    RejectCause.BAD_FIELD, f"`{name}` is only allowed for one worker, but this leave names several"
                 )
     if len(event.protocols) > PROTOCOLS_MAX:
         raise RejectedError(RejectCause.BAD_FIELD, f"{len(event.protocols)} protocols, at most {PROTOCOLS_MAX}")
-    # No text is longer than the JSON that it stands in, and nearly every heartbeat is shorter than the longest id.
+    # No text is longer than its JSON, and nearly every heartbeat is shorter than the longest id.
     if value_bytes > ID_BYTES_MAX:
         _check_sizes(event)
 
@@ -321,13 +321,13 @@ def _check_sizes(event: Event) -> None:
 
 
 def check_ids(fields: Iterable[str | None]) -> None:
-    """Refuse an id that is too long.
+    """Check the length of ids.
 
     Raises:
-        RejectedError: if one is.
+        RejectedError: an id is too long.
     """
     for field in fields:
-        # A character is at most 4 bytes of UTF-8, so most ids are cleared without encoding them.
+        # A character is at most 4 bytes of UTF-8, so most ids pass without being encoded.
         if field is not None and len(field) * 4 > ID_BYTES_MAX and _bytes_of(field) > ID_BYTES_MAX:
             raise RejectedError(
                 RejectCause.ID_TOO_LONG, f"an id of {len(field)} characters, at most {ID_BYTES_MAX} bytes"
@@ -358,21 +358,21 @@ def _kept_ids(event: Event) -> list[str | None]:
 
 
 def encode_event(event: Event) -> bytes:
-    """Encode an event as the JSON that `decode_event` reads, fields at their default left out."""
+    """Encode an event as the JSON that `decode_event` reads, without fields at their default."""
     return _encode(event)
 
 
 def encode_events(events: Iterable[msgspec.Struct]) -> list[bytes]:
-    """Encode many events, each as `encode_event` does."""
-    # The only line breaks in JSON that is written here are those between the events.
+    """Encode many events as `encode_event` does."""
+    # The encoder writes no line breaks but those between the events.
     return _encode_lines(events).split(b"\n")[:-1]
 
 
 def fingerprint(event: msgspec.Struct) -> int:
-    """Hash everything of an event that a rule can see, so that equal fingerprints mean equal effects.
+    """Return a hash of all fields of an event that a rule can see, so that equal fingerprints mean equal effects.
 
-    Unknown fields, white space and the order of keys do not count. Zero and one are never returned: they stand for
-    "none", and for one that holds no more.
+    Unknown fields, white space and the order of keys do not count. Zero and one are never returned: they mean "none"
+    and "no longer valid".
 
     Returns:
         A 64-bit BLAKE2b digest as a signed integer, so that it fits an int64 column.
@@ -382,5 +382,5 @@ def fingerprint(event: msgspec.Struct) -> int:
 
 
 def digests(events: Sequence[msgspec.Struct]) -> bytes:
-    """Return what the `fingerprint` of each of many events is made of, 8 bytes each, end to end."""
+    """Return the digests from which `fingerprint` is computed, for many events, as 8 bytes each in one string."""
     return b"".join([_blake2b(line, digest_size=8).digest() for line in encode_events(events)])

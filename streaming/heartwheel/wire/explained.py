@@ -1,4 +1,4 @@
-"""Explained events: what happened in a group, by which rule, and where the log says so."""
+"""Explained events: what happened in a group, by which rule, and the line of the log that shows it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import msgspec
 
 
 class Happened(enum.StrEnum):
-    """Name what happened.
+    """The kinds of explained events.
 
-    A coordinator removes a member in the kinds of `KICKS`; in those of `LEAVES` the member itself, or whoever took its
-    place, ended its membership.
+    In the kinds of `KICKS` a coordinator removes a member. In those of `LEAVES` the member itself, or its replacement,
+    ended its membership.
     """
 
     EXPIRED = "expired"
@@ -22,15 +22,15 @@ class Happened(enum.StrEnum):
     REVOCATION_TIMEOUT = "revocation_timeout"
     POLL_TIMEOUT = "poll_timeout"
     REMOVED = "removed"
-    """A consumer's own log says that the coordinator did not know it any more, and not why."""
+    """A consumer's own log says that the coordinator did not know it any more, but not why."""
     NO_ANSWER = "no_answer"
-    """A consumer's own log says that nobody answered its heartbeats for its session timeout: it was likely removed."""
+    """A consumer's own log says that no heartbeat was answered for its session timeout: it was likely removed."""
     LEFT = "left"
     TEMPORARILY_LEFT = "temporarily_left"
     REPLACED = "replaced"
     REBALANCE = "rebalance"
     REBALANCING = "rebalancing"
-    """A rebalance that still runs at the end of the log, which is its time."""
+    """A rebalance that still runs at the end of the log; its time is the end of the log."""
     GROUP_EMPTY = "group_empty"
     COORDINATOR_MOVED = "coordinator_moved"
     STORM = "storm"
@@ -47,7 +47,7 @@ KICKS: Final = frozenset(
         Happened.REMOVED,
     }
 )
-"""Kinds in which the coordinator threw a member out."""
+"""Kinds in which the coordinator removed a member."""
 
 OUT: Final = KICKS | {Happened.POLL_TIMEOUT, Happened.PENDING_EXPIRED, Happened.NO_ANSWER}
 """Kinds in which a timeout ended a membership, for certain or as far as a consumer's own log tells."""
@@ -57,14 +57,14 @@ LEAVES: Final = frozenset({Happened.LEFT, Happened.TEMPORARILY_LEFT, Happened.RE
 
 
 BROKERS: Final = frozenset({Happened.BROKER_STARTED, Happened.BROKER_STOPPED})
-"""Kinds that are about a broker, and about no group."""
+"""Kinds that are about a broker instead of a group."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """Say where a log tells it.
+    """The place in a log that shows an event.
 
     Args:
-        file: as it was named on the command line.
+        file: the file's name as given on the command line.
         line: number of the line, from 1; of JSON the line it begins at.
     """
 
@@ -73,44 +73,44 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class ExplainedEvent(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Hold one thing that happened in a group, as a broker's log tells it.
+    """One thing that happened in a group, as a broker's log shows it.
 
     Args:
         kind: what happened.
-        group_id: in which group; empty of a broker, and where the log does not name it (a static member replaced in
-            Kafka 2.4).
-        group_type: classic, consumer, share or streams; empty if it is not known.
-        member_id: the member that is out; of `replaced` the old one.
-        client_id: where the log names it, or the member id begins with it.
-        client_host: where the log names it.
-        group_instance_id: of a static member, where the log names it.
-        new_member_id: of `replaced` the member that took over, where the log names it.
-        time_ms: when; of a rebalance when it was done; epoch ms.
+        group_id: the group; empty for a broker, and if the log does not name it (a static member replaced in Kafka
+            2.4).
+        group_type: classic, consumer, share or streams; empty if unknown.
+        member_id: the member that is out; for `replaced` the former one.
+        client_id: its client id, if the log names it or the member id begins with it.
+        client_host: its host, if the log names it.
+        group_instance_id: instance id of a static member, if the log names it.
+        new_member_id: for `replaced` the member that took over, if the log names it.
+        time_ms: when it happened, for a rebalance when it was done; epoch ms.
         time_error_ms: 1000 if the log has times by the second only; else 0.
-        zone_assumed: whether the log names no time zone and none was given, so that times are as if it were UTC.
-        reason: for machines: the timer or the cause.
+        zone_assumed: whether the log names no time zone and none was given, so that times are read as UTC.
+        reason: the timer or the cause, for machines.
         reason_text: the broker's or the client's own words.
         certainty: `certain` if the log says it, `likely` if it follows from what the member did next.
-        generation_id: of a classic group: the generation it was removed from, or that the rebalance made.
-        epoch: the same of a group of a newer type.
+        generation_id: for a classic group the generation that the member was removed from, or that the rebalance made.
+        epoch: the same for a group of a newer type.
         started_ms: when a rebalance or a storm began, epoch ms.
-        duration_ms: how long a rebalance, a storm or a move took, ms; absent if the log does not tell.
+        duration_ms: how long a rebalance, a storm or a move took, ms; absent if the log does not show it.
         blocked_by: members that a rebalance waited for until they were out.
-        caused_by: members that a rebalance or a storm began with.
+        caused_by: members whose requests or timeouts began a rebalance or a storm.
         member_count: members of the group after a rebalance, or rebalances of a storm.
-        session_timeout_ms: where the log names it, ms.
-        rebalance_timeout_ms: where the log names it, ms: `max.poll.interval.ms` of a consumer.
-        rebalance_generation: the generation or epoch that the group had after this.
-        rebalance_ms: how long the rebalance took that this led to, ms.
+        session_timeout_ms: the session timeout, if the log names it, ms.
+        rebalance_timeout_ms: the rebalance timeout, if the log names it, ms: `max.poll.interval.ms` of a consumer.
+        rebalance_generation: the group's generation or epoch after the event.
+        rebalance_ms: how long the rebalance took that followed, ms.
         returned_ms: when the member was back in its group, epoch ms.
         returned_as: its member id then.
-        late_ms: of a poll timeout, by how much the poll took too long, ms, where a consumer says it.
-        times_out: how often this member, by the name that it keeps, was out by a timeout so far, this time too.
+        late_ms: for a poll timeout by how much the poll was too late, ms, if a consumer's log says it.
+        times_out: how often this member, by the name that it keeps, was out by a timeout so far, this time included.
         broker_id: the coordinator that wrote it.
-        moved_from: of a move the broker that had the group before.
+        moved_from: for a move the broker that had the group before.
         explanation: sentences for people.
         advice: the last of them that says what to change or where to look; empty if none does.
-        evidence: where the log says it.
+        evidence: the place in the log.
     """
 
     kind: Happened

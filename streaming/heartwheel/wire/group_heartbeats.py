@@ -1,7 +1,7 @@
-"""Heartbeats of the groups that go by member epochs: consumer (KIP-848), share (KIP-932) and streams (KIP-1071).
+"""Heartbeats of the groups with member epochs: consumer (KIP-848), share (KIP-932) and streams (KIP-1071).
 
-One request joins, keeps alive, gives partitions back and leaves, by its `member_epoch`. Which partitions a member gets
-is decided by an assignor that no log shows, so what the answer said is part of it where the source knows it.
+One request joins, keeps alive, gives partitions back and leaves, by its `member_epoch`. An assignor that no log shows
+decides which partitions a member gets, so a heartbeat has the fields of its answer, too, if the source knows them.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ LEAVE_EPOCH: Final = -1
 """The epoch of a heartbeat that leaves: `LEAVE_GROUP_MEMBER_EPOCH`."""
 
 LEAVE_STATIC_EPOCH: Final = -2
-"""The epoch of a static member that leaves for a while: `LEAVE_GROUP_STATIC_MEMBER_EPOCH`."""
+"""The epoch of a static member that leaves temporarily: `LEAVE_GROUP_STATIC_MEMBER_EPOCH`."""
 
 UNCHANGED: Final = -1
 """The rebalance timeout of a request that does not change it."""
 
 HEARTBEAT_BYTES_MAX: Final = 128 << 10
-"""Longest heartbeat, bytes: a member is remembered with what its heartbeats said, so this bounds the state.
+"""Longest heartbeat, bytes: the state has each member with the fields of its heartbeats, so this bounds the state.
 Ten thousand partitions take half of it."""
 
 Partitions = Mapping[str, tuple[int, ...]]
-"""Partitions by topic id (of a streams group: by the kind of task and the subtopology)."""
+"""Partitions by topic id (in a streams group: by the kind of task and the subtopology)."""
 
 
 class HeartbeatType(enum.StrEnum):
-    """Name the request, and with it the protocol of the group."""
+    """The kinds of request, each with the protocol of its group."""
 
     CONSUMER = "consumer_heartbeat"
     SHARE = "share_heartbeat"
@@ -48,25 +48,25 @@ _Version = Annotated[int, msgspec.Meta(ge=0, le=2**15 - 1)]
 
 
 class GroupHeartbeat(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Hold one heartbeat, and what is known of its answer.
+    """One heartbeat, and what is known of its answer.
 
     Args:
-        type: which request it was.
+        type: the kind of request.
         group_id: the group it was sent to, never empty.
-        member_id: who sent it; empty only in a first join of version 0, which gets its id by the answer.
-        member_epoch: 0 joins, above 0 keeps alive, -1 leaves, -2 leaves for a while as a static member.
+        member_id: the sender; empty only in a first join of version 0, whose answer has the id.
+        member_epoch: 0 joins, above 0 keeps alive, -1 leaves, -2 leaves temporarily as a static member.
         group_instance_id: the static member's instance id, if it is one.
         rebalance_timeout_ms: how long the member may take to give partitions back, ms; -1 or nothing: as before.
         owned: the partitions that the member says it owns; `None`: as before.
-        revoking: whether the member is asked to give partitions back, for sources that know no more than that.
-        subscribed_topics: `None`: as before.
-        subscribed_regex: `None`: as before.
+        revoking: whether the member is asked to give partitions back, for sources that know only that.
+        subscribed_topics: the topics that the member subscribes to; `None`: as before.
+        subscribed_regex: the pattern that the member subscribes to; `None`: as before.
         client_id: shown to people.
         client_host: shown to people.
         api_version: version of the request, if the source knows it.
         answer_member_id: the member id of the answer, if known.
-        answer_member_epoch: the member epoch of the answer, if known: only of a request that was accepted.
-        assignment: the assignment of the answer; `None`: as before, or not known.
+        answer_member_epoch: the member epoch of the answer, if known; only accepted requests have it.
+        assignment: the assignment of the answer; `None`: as before, or unknown.
     """
 
     type: HeartbeatType
@@ -88,12 +88,12 @@ class GroupHeartbeat(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     @property
     def sender(self) -> str:
-        """The member's id: its own, or the one that the answer gave it."""
+        """The member's id: its own, or the one in the answer."""
         return self.member_id or self.answer_member_id or ""
 
     @property
     def accepted(self) -> bool | None:
-        """Whether a broker is known to have accepted it, as its answer has an epoch; `None` leaves it to the rules."""
+        """Whether a broker is known to have accepted it: its answer has an epoch; `None` leaves that to the rules."""
         return True if self.answer_member_epoch is not None else None
 
 
@@ -101,14 +101,14 @@ _decode: Final = msgspec.json.Decoder(GroupHeartbeat).decode
 
 
 def decode_group_heartbeat(value: bytes | None, *, size_max: int = HEARTBEAT_BYTES_MAX) -> GroupHeartbeat:
-    """Decode one heartbeat, or say by name why it is none.
+    """Decode one heartbeat.
 
     Args:
         value: the record's value.
-        size_max: longest value that is accepted, bytes; never more than `HEARTBEAT_BYTES_MAX`.
+        size_max: longest accepted value, bytes; never more than `HEARTBEAT_BYTES_MAX`.
 
     Raises:
-        RejectedError: with the cause that is counted and words for people.
+        RejectedError: it cannot be decoded; the error has the cause that is counted and words for people.
     """
     heartbeat = decode_value(value, _decode, size_max=min(size_max, HEARTBEAT_BYTES_MAX))
     if not heartbeat.group_id:
@@ -116,9 +116,15 @@ def decode_group_heartbeat(value: bytes | None, *, size_max: int = HEARTBEAT_BYT
     if not heartbeat.sender:
         hint = "a heartbeat without `member_id` needs the `answer_member_id` it was answered with"
         raise RejectedError(RejectCause.MISSING_FIELD, hint)
-    said = heartbeat
     check_ids(
-        (said.group_id, said.member_id, said.answer_member_id, said.group_instance_id, said.client_id, said.client_host)
+        (
+            heartbeat.group_id,
+            heartbeat.member_id,
+            heartbeat.answer_member_id,
+            heartbeat.group_instance_id,
+            heartbeat.client_id,
+            heartbeat.client_host,
+        )
     )
     return heartbeat
 
@@ -129,5 +135,5 @@ def decode_accepted_heartbeat(value: bytes) -> GroupHeartbeat:
 
 
 def encode_group_heartbeat(heartbeat: GroupHeartbeat) -> bytes:
-    """Encode a heartbeat as the JSON that `decode_group_heartbeat` reads, fields at their default left out."""
+    """Encode a heartbeat as the JSON that `decode_group_heartbeat` reads, without fields at their default."""
     return msgspec.json.encode(heartbeat)

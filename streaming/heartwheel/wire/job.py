@@ -1,4 +1,4 @@
-"""What the job as a whole is doing: one row on a compacted topic, the newest of which is how it stands."""
+"""The state of the job as a whole: rows on a compacted topic, of which the newest one is the present state."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import msgspec
 from heartwheel.wire.lateness import lateness_bound_ms
 
 JOB_KEY: Final = "job"
-"""The key of every row, so that compaction leaves the newest."""
+"""The key of every row, so that compaction keeps only the newest row."""
 
 
 class Phase(enum.StrEnum):
-    """What a job is doing, in the order of its life; `retrying` comes after a fault, and leads back."""
+    """The phases of a job, in the order of its life; `retrying` follows a fault, and leads back."""
 
     STARTING = "starting"
     CATCHING_UP = "catching up"
@@ -28,11 +28,11 @@ class BatchFigures(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         batch_id: Spark's number of the batch.
-        ended_ms: the driver's wall clock when it was over, epoch ms.
+        ended_ms: the driver's wall clock at its end, epoch ms.
         duration_ms: how long it took, ms.
         read_ms: the part of it in which data was read, decided on and written, ms.
         records: records read from the heartbeat topic.
-        behind: records that were in the topic when it was planned and were left for later batches.
+        behind: records that were in the topic when it was planned and remained for later batches.
         expired: expirations written.
         triggers: rebalance triggers written.
         rejected: records put on the rejects topic.
@@ -53,8 +53,8 @@ class SilentPartition(msgspec.Struct, frozen=True):
     """A partition that the ticker cannot write to.
 
     Args:
-        partition: of the topic that is read.
-        since_ms: how long it has been so, ms.
+        partition: number of the partition of the heartbeat topic.
+        since_ms: for how long it could not write to it, ms.
         reason: why, in words for people.
     """
 
@@ -64,13 +64,13 @@ class SilentPartition(msgspec.Struct, frozen=True):
 
 
 class TopicProblem(msgspec.Struct, frozen=True):
-    """A setting of the topic that is read that makes verdicts wrong, or heartbeats vanish.
+    """A setting of the heartbeat topic that makes verdicts wrong, or heartbeats vanish.
 
     Args:
-        topic: its name.
-        setting: which setting.
+        topic: the topic's name.
+        setting: the setting's name.
         found: its value.
-        wanted: what it must be.
+        wanted: the value that it must have.
     """
 
     topic: str
@@ -80,19 +80,19 @@ class TopicProblem(msgspec.Struct, frozen=True):
 
 
 class TickerState(msgspec.Struct, frozen=True, kw_only=True):
-    """How the ticker does, which carries time to partitions in which nobody else writes.
+    """The state of the ticker, which carries time to partitions without other records.
 
     Args:
         run: its id, new with every process.
-        partitions: how many it writes to.
+        partitions: number of partitions that it writes to.
         written: ticks written.
         failed: ticks lost.
         lag_ms: age of the oldest of the partitions' newest ticks, ms.
         silent_count: partitions that it cannot write to.
         silent: some of them.
-        reason: why it writes nothing at all; empty if it does.
-        skew_ms: how far the clocks of the partitions' leaders are apart, by the append times of the ticks, ms; `None`
-            while that is not known.
+        reason: why it writes nothing at all; empty if it writes.
+        skew_ms: how far the clocks of the partitions' leaders differ, by the append times of the ticks, ms; `None`
+            while unknown.
     """
 
     run: str
@@ -107,12 +107,12 @@ class TickerState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OutageFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """One outage of Kafka, as far as it concerned the groups.
+    """One outage of Kafka that affected groups.
 
     Args:
-        seen_ms: the driver's wall clock when the batch that read its end was over, epoch ms.
-        duration_ms: how long nobody could write, ms; of several partitions the longest.
-        sessions_renewed: sessions that it started anew.
+        seen_ms: the driver's wall clock at the end of the batch that read the outage's end, epoch ms.
+        duration_ms: how long no producer could write, ms; of several partitions the longest.
+        sessions_renewed: sessions that it restarted.
     """
 
     seen_ms: int
@@ -126,31 +126,31 @@ class JobRow(msgspec.Struct, kw_only=True):
     Args:
         at_ms: the driver's wall clock when the row was made, epoch ms.
         started_ms: when the process was started, epoch ms; another value is another run.
-        phase: what it is doing.
-        phase_since_ms: since when, epoch ms.
+        phase: the present phase.
+        phase_since_ms: when that phase began, epoch ms.
         fault: what went wrong, until a batch has ended again, or why it has stopped if that was no orderly stop; `None`
             otherwise.
-        faults: how many faults it came back from since it was started.
+        faults: number of faults that it recovered from since it was started.
         batches: batches finished since it was started.
         records: records read since it was started.
         last_batch: the newest finished batch, if there is one.
         trigger_interval_ms: from one batch to the next, ms.
         tick_interval_ms: from one tick to the next, ms.
         wheel_tick_ms: resolution of the wheel, ms.
-        shards: how many shards there are.
+        shards: number of shards.
         version: release of heartwheel.
         behind_ms: how far the newest record read was behind the driver's clock when its batch began, ms.
-        standing: partitions whose time stands still, or was never known.
-        ticker: how the ticker does; `None` before it is there.
-        outages: how many outages of Kafka there were since the process was started.
-        sessions_renewed: how many sessions they started anew.
+        standing: partitions whose time has stopped, or was never known.
+        ticker: the state of the ticker; `None` before it exists.
+        outages: number of outages of Kafka since the process was started.
+        sessions_renewed: number of sessions that they restarted.
         last_outage: the newest of them.
-        untimed: records read since the process was started that carry their producers' times (CreateTime), by which no
-            time passes.
-        untimed_at_ms: when the batch was over that read the newest of them, epoch ms; `None` if there was none.
-        stepped_back_ms: by how much the newest append time of a partition is behind the partition's time, as the clock
-            that stamps it was set back or its new leader's is behind, ms; of several partitions the most.
-        topic_problems: what was wrong with the heartbeat topic when it was last looked at, about once a minute.
+        untimed: records read since the process was started that carry their producers' times (CreateTime), which do
+            not advance time.
+        untimed_at_ms: end of the batch that read the newest of them, epoch ms; `None` if there was none.
+        stepped_back_ms: by how much the newest append time of a partition is behind the partition's time, because the
+            clock that stamps it was set back or its new leader's is behind, ms; of several partitions the most.
+        topic_problems: what was wrong with the heartbeat topic at the last check, about once a minute.
     """
 
     at_ms: int
@@ -180,9 +180,9 @@ class JobRow(msgspec.Struct, kw_only=True):
 
     @property
     def lateness_objective_ms(self) -> int:
-        """How long after its deadline an expiration should be in Kafka at the latest, ms.
+        """The longest time from a deadline until its expiration should be in Kafka, ms.
 
-        Promise P2, of a job that keeps its pace.
+        This is promise P2 for a job that keeps its pace.
         """
         return lateness_bound_ms(
             tick_interval_ms=self.tick_interval_ms,

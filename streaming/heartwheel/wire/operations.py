@@ -1,14 +1,14 @@
-"""What a record of the delayed-operations topic says, and how it is decoded.
+"""The records of the delayed-operations topic, and their decoder.
 
-| `type`           | fields                                       | means                                           |
+| `type`           | fields                                       | meaning                                         |
 |------------------|----------------------------------------------|-------------------------------------------------|
-| `watch`          | `operation_id`, `timeout_ms`, one condition  | complete this before its deadline, or tell me   |
-| `complete`       | `key` or `operation_id`                      | a key happened; or: this very operation is done |
-| `high_watermark` | `key`, `offset`, for fetches `size_bytes`    | so far a partition is replicated; is remembered |
+| `watch`          | `operation_id`, `timeout_ms`, one condition  | an operation begins; it completes or expires    |
+| `complete`       | `key` or `operation_id`                      | a key is completed, or one operation itself     |
+| `high_watermark` | `key`, `offset`, for fetches `size_bytes`    | how far a partition is replicated; it is stored |
 
 A watch has exactly one condition:
 
-| condition                 | it completes when                                                                      |
+| condition                 | the operation completes when                                                           |
 |---------------------------|----------------------------------------------------------------------------------------|
 | `keys`, `needs`           | one of the keys was completed after the watch; all of them, with `needs` `all`         |
 | `offsets`                 | every partition's high watermark has reached its offset (Kafka's `DelayedProduce`)     |
@@ -31,11 +31,11 @@ KEYS_MAX: Final = 1_000
 
 KEYS_BYTES_MAX: Final = 64 * 1024
 """Most UTF-8 bytes of all keys of one operation together. Its outcome names them twice, and JSON may write a byte as
-six: so the longest row stays below the megabyte that a Kafka producer sends (`test_hostile_operations.py`)."""
+six. So the longest row stays below the megabyte that a Kafka producer sends (`test_hostile_operations.py`)."""
 
 
 class OperationEventType(enum.StrEnum):
-    """What a record asks for."""
+    """The types of record."""
 
     WATCH = "watch"
     COMPLETE = "complete"
@@ -57,17 +57,17 @@ class OperationEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """One decoded record of the delayed-operations topic.
 
     Args:
-        type: what it asks for.
-        operation_id: the operation a watch begins, or a complete ends.
+        type: the type of record.
+        operation_id: the operation that a watch begins, or a complete ends.
         timeout_ms: how long a watched operation may take, milliseconds.
-        keys: what completes a watched operation.
+        keys: the keys that complete a watched operation.
         needs: whether any of the keys completes it, or only all of them.
         offsets: the offset that the high watermark of each partition must reach: the last one written plus one.
         from_bytes: the position in bytes from which each partition is read.
-        bytes_min: bytes that are worth an answer, of all partitions together.
-        key: the key that a complete or a high watermark is about; of a partition usually `topic-0`.
+        bytes_min: number of bytes to wait for, of all partitions together.
+        key: the key that a complete or a high watermark is about; for a partition usually `topic-0`.
         offset: the high watermark.
-        size_bytes: bytes before the high watermark, from the begin of the partition; left out, it is as it was.
+        size_bytes: bytes before the high watermark, from the beginning of the partition; if omitted, as before.
     """
 
     type: OperationEventType
@@ -95,15 +95,15 @@ _encode = msgspec.json.Encoder().encode
 def decode_operation(
     value: bytes | None, *, size_max: int = 1 << 20, timeout_ms_max: int = 2**31 - 1
 ) -> OperationEvent:
-    """Decode one record's value, or say by name why it cannot be used.
+    """Decode one record's value.
 
     Args:
         value: the record's value; `None` is a tombstone.
-        size_max: longest value that is accepted, bytes.
-        timeout_ms_max: longest timeout that is accepted, milliseconds.
+        size_max: longest accepted value, bytes.
+        timeout_ms_max: longest accepted timeout, milliseconds.
 
     Raises:
-        RejectedError: with the cause that is counted and words for people.
+        RejectedError: it cannot be used; the error has the cause that is counted and words for people.
     """
     event = decode_value(value, _decode, size_max=size_max)
     _CHECKS[event.type](event)
@@ -114,7 +114,7 @@ def decode_operation(
 
 
 def encode_operation(event: OperationEvent) -> bytes:
-    """Encode an event as the JSON that `decode_operation` reads, fields at their default left out."""
+    """Encode an event as the JSON that `decode_operation` reads, without fields at their default."""
     return _encode(event)
 
 
@@ -164,7 +164,7 @@ def _check_sizes(event: OperationEvent) -> None:
     if len(keys) > KEYS_MAX:
         raise _bad(f"{len(keys)} keys, at most {KEYS_MAX}")
     for text in (event.operation_id, event.key, *keys):
-        # A character is at most 4 bytes of UTF-8, so most ids are cleared without encoding them.
+        # A character is at most 4 bytes of UTF-8, so most ids pass without being encoded.
         if len(text) * 4 > ID_BYTES_MAX and len(text.encode()) > ID_BYTES_MAX:
             raise RejectedError(
                 RejectCause.ID_TOO_LONG, f"an id of {len(text)} characters, at most {ID_BYTES_MAX} bytes"

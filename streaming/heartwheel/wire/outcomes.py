@@ -1,4 +1,4 @@
-"""Outcomes: how an operation ended, once, under an id that makes a replay harmless."""
+"""Outcomes: how each operation ended, under an id that makes a replay harmless."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class OutcomeRow(msgspec.Struct, kw_only=True, frozen=True):
         operation_id: the operation that ended.
         outcome: `completed` or `expired`.
         condition: what it waited for: `keys`, `offsets` or `from_bytes`.
-        keys: the keys or partitions it watched.
-        lacking: those of them that it still lacked at its end; empty if it completed by its condition.
+        keys: the keys or partitions that it watched.
+        lacking: those of them that were still missing at its end; empty if it completed by its condition.
         completed_by: the key that completed it; null if it was its `operation_id`, if the condition held at the watch,
             or if it expired.
-        bytes_available: what a fetch found to read at its end, bytes; null for other conditions.
+        bytes_available: bytes that a fetch could read at its end; null for other conditions.
         watched_ms: effective append time of the watch, epoch ms.
-        timeout_ms: how long it might take, ms.
+        timeout_ms: how long it was allowed to take, ms.
         deadline_ms: when it had to be complete, epoch ms.
         time_ms: when it ended: effective append time of what completed it, or the deadline; epoch ms.
         detected_ms: timestamp of the trigger that decided it, epoch ms.
@@ -55,7 +55,7 @@ class OutcomeRow(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """What a shard decided about one operation; the fields are those of `OutcomeRow`."""
+    """A shard's decision about one operation; the fields are those of `OutcomeRow`."""
 
     operation_id: str
     ending: Ending
@@ -75,11 +75,11 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def outcome_id(operation_id: str, watched_ms: int) -> str:
-    """Derive the 128-bit id of an outcome.
+    """Return the 128-bit id of an outcome.
 
-    How the operation ended is not part of it: could one ever complete *and* expire, both would bear the same id and a
-    consumer that drops what it has seen would take one of them. When it was watched is: an id that is used again after
-    it was forgotten is another operation.
+    The ending is not part of it: if an operation could ever complete *and* expire, both outcomes would have the same
+    id, and a consumer that drops duplicates would keep one of them. The time of the watch is part of it: an
+    `operation_id` that is used again after it was forgotten is another operation.
     """
     return hashlib.blake2b(msgspec.json.encode((operation_id, watched_ms)), digest_size=16).hexdigest()
 

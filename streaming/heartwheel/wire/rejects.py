@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 REJECT_VALUE_BYTES_MAX: Final = 64 * 1024
-"""How much of a rejected record's value is kept."""
+"""The most bytes of a rejected record's value that are kept."""
 
 
 class Reject(msgspec.Struct, kw_only=True):
@@ -36,14 +36,14 @@ def make_reject(
     key: bytes | None,
     value: bytes | None,
 ) -> Reject:
-    """Return a record that could not be used as the row of the rejects topic.
+    """Return the row of the rejects topic for a record that could not be used.
 
     Args:
-        topic: where it was read.
-        partition: in which partition.
-        offset: and where there.
+        topic: the record's topic.
+        partition: its partition.
+        offset: its offset.
         append_ms: its append time, epoch ms.
-        cause: the enum that is counted.
+        cause: the cause that is counted.
         detail: words for people.
         key: its key.
         value: its value.
@@ -62,5 +62,5 @@ def make_reject(
 
 
 def to_base64(data: bytes | None) -> str | None:
-    """Encode a rejected key or value, cut to what is kept of one; `None` stays `None`."""
+    """Encode a rejected key or value, cut to `REJECT_VALUE_BYTES_MAX`; `None` stays `None`."""
     return None if data is None else base64.b64encode(data[:REJECT_VALUE_BYTES_MAX]).decode()

@@ -1,6 +1,6 @@
-"""Requests: what a record of the heartbeat topic may stand for, of any kind of group.
+"""Requests in the records of the heartbeat topic, of any kind of group.
 
-An `Event` is a request of the classic protocol, a `GroupHeartbeat` one of the protocols that go by member epochs.
+An `Event` is a request of the classic protocol, a `GroupHeartbeat` one of the protocols with member epochs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from heartwheel.wire.group_heartbeats import (
 )
 
 Request = Event | GroupHeartbeat
-"""One request that a group coordinator would have been asked."""
+"""One request to a group coordinator."""
 
 _HEARTBEATS: Final = frozenset(kind.value for kind in HeartbeatType)
 _NAMES: Final = tuple(f'"{kind}"'.encode() for kind in HeartbeatType)
@@ -47,15 +47,15 @@ _decode_type: Final = msgspec.json.Decoder(_Typed).decode
 
 
 def decode_request(value: bytes | None, *, size_max: int = 1 << 20) -> Request:
-    """Decode one record's value, or say by name why it cannot be a request.
+    """Decode one record's value.
 
     Args:
         value: the record's value; `None` is a tombstone.
-        size_max: longest value that is accepted, bytes.
+        size_max: longest accepted value, bytes.
 
     Raises:
         TickError: it is a tick, which is no request.
-        RejectedError: with the cause that is counted and words for people.
+        RejectedError: it is not a request; the error has the cause that is counted and words for people.
     """
     if value is not None and is_group_heartbeat(value):
         return decode_group_heartbeat(value, size_max=size_max)
@@ -63,7 +63,7 @@ def decode_request(value: bytes | None, *, size_max: int = 1 << 20) -> Request:
 
 
 def decode_requests(values: Sequence[bytes], *, size_max: int = 1 << 20) -> list[Request | RejectedError]:
-    """Decode many values, each as `decode_request` does; in the place of one that cannot be stands the error."""
+    """Decode many values as `decode_request` does; a value that cannot be decoded gives its error."""
     if not _may_be_heartbeats(values):
         return [*decode_events(values, size_max=size_max)]
     found: list[Request | RejectedError] = []
@@ -94,13 +94,13 @@ def decode_accepted_requests(values: Sequence[bytes]) -> list[Request]:
 
 
 def _may_be_heartbeats(values: Sequence[bytes]) -> bool:
-    """Tell whether any of many values may be a heartbeat at a member epoch, by one search."""
-    # No such name has the separator in it, so none is found across two values.
+    """Return whether any of many values may be a heartbeat with a member epoch, by one search."""
+    # No such name has the separator in it, so no match spans two values.
     return _HEARTBEAT in b"\n".join(values)
 
 
 def is_group_heartbeat(value: bytes) -> bool:
-    """Tell whether a value is a heartbeat at a member epoch; cheap for others, which seldom hold such a name."""
+    """Return whether a value is a heartbeat with a member epoch; cheap for others, which seldom have such a name."""
     if _HEARTBEAT not in value or not any(name in value for name in _NAMES):
         return False
     try:
@@ -110,12 +110,12 @@ def is_group_heartbeat(value: bytes) -> bool:
 
 
 def encode_request(request: Request) -> bytes:
-    """Encode a request as the JSON that `decode_request` reads, fields at their default left out."""
+    """Encode a request as the JSON that `decode_request` reads, without fields at their default."""
     return encode_event(request) if isinstance(request, Event) else encode_group_heartbeat(request)
 
 
 def fingerprint_of(request: Request) -> int:
-    """Hash a request that may be one of many of its kind, so that the fast path can know it again; 0 for any other."""
+    """Return a hash of a request that may occur often, by which the fast path recognizes it; 0 for any other."""
     if isinstance(request, GroupHeartbeat):
         return digest_of(request) if request.member_epoch > JOIN_EPOCH else 0
     return digest_of(request) if request.type is EventType.HEARTBEAT else 0

@@ -1,6 +1,6 @@
-"""The JSON Schemas of the topics, made from the types that the engine itself decodes and encodes.
+"""The JSON Schemas of the topics, generated from the types that the engine itself decodes and encodes.
 
-`python -m heartwheel.wire.schemas conf/schemas` writes them; tests/project/test_schemas.py holds the files to them.
+`python -m heartwheel.wire.schemas conf/schemas` writes them; tests/project/test_schemas.py checks the files.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ OTHERS: Final[dict[str, tuple[type[msgspec.Struct], ...]]] = {
     "consumer-heartbeats": (GroupHeartbeat, Tick),
     "delayed-operations": (Tick,),
 }
-"""What else stands in a topic: heartbeats at a member epoch; ticks, which every reader passes over."""
+"""Further types of record in a topic: heartbeats with a member epoch, and ticks, which every reader skips."""
 
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema_of(topic: str) -> dict[str, Any]:
-    """Make the schema of a topic's values.
+    """Return the schema of a topic's values.
 
     Args:
         topic: a key of `TOPICS`.
@@ -68,7 +68,7 @@ def _structs(struct: type[msgspec.Struct], components: dict[str, Any]) -> list[t
 
 
 def _describe(component: dict[str, Any], struct: type[msgspec.Struct]) -> None:
-    """Take the words for each field from the `Args:` of its type's docstring."""
+    """Add a description to each field, from the `Args:` of its type's docstring."""
     text = inspect.getdoc(struct) or ""
     component["description"] = text.partition("\n")[0]
     arguments = re.sub(r"\n {8,}", " ", text.partition("Args:\n")[2])
@@ -79,7 +79,7 @@ def _describe(component: dict[str, Any], struct: type[msgspec.Struct]) -> None:
 
 
 def text_of(topic: str) -> str:
-    """Write a topic's schema as the file that ships."""
+    """Return a topic's schema as the text of its file."""
     return json.dumps(schema_of(topic), indent=2) + "\n"
 
 
@@ -87,7 +87,7 @@ def main(folder: str = "conf/schemas") -> None:
     """Write the schema of every topic.
 
     Args:
-        folder: where to; made if it is not there.
+        folder: the folder for the files; created if it does not exist.
     """
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)

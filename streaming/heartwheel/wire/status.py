@@ -1,4 +1,4 @@
-"""The status of a shard: one row a trigger on a compacted topic, from which dashboards and metrics are fed."""
+"""The status of a shard: one row per trigger on a compacted topic, which dashboards and metrics read."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class ListedGroup(msgspec.Struct, kw_only=True):
         group_id: its name.
         kind: its kind.
         state: its state as Kafka names it.
-        members: how many members it has.
-        unknown_sessions: how many of them joined before their source was read, so that their sessions are unknown; they
-            are not judged before they join again.
+        members: its number of members.
+        unknown_sessions: number of members that joined before their source was read, so that their sessions are
+            unknown; they are not judged before they join again.
     """
 
     group_id: str
@@ -30,10 +30,10 @@ class RebalancingGroup(msgspec.Struct, kw_only=True):
     Args:
         group_id: its name.
         state: `PreparingRebalance` while members join, `CompletingRebalance` until the assignment has come.
-        members: how many it has.
-        deadline_ms: until when it waits, epoch ms; `null` if that is not known.
-        awaiting: the first of those that have not joined, or not synced, by now.
-        awaiting_count: how many they are; `null` if the group is too large to look.
+        members: its number of members.
+        deadline_ms: until when it waits, epoch ms; `null` if unknown.
+        awaiting: the first of the members that have not joined, or not synced, yet.
+        awaiting_count: the number of these members; `null` if the group is too large to count them.
     """
 
     group_id: str
@@ -45,7 +45,7 @@ class RebalancingGroup(msgspec.Struct, kw_only=True):
 
 
 class WheelLevel(msgspec.Struct, kw_only=True):
-    """How full one level of the wheel is: `slots` counts the timers of each slot."""
+    """The occupancy of one level of the wheel: `slots` has the number of timers of each slot."""
 
     tick_ms: int
     entries: int
@@ -65,9 +65,9 @@ class StatusRow(msgspec.Struct, kw_only=True):
     """One row of the status topic; `conf/schemas/heartwheel-status.schema.json` describes it.
 
     Args:
-        shard: which shard.
+        shard: number of the shard.
         batch_ms: timestamp of the trigger, epoch ms.
-        clock_ms: up to when every partition is decided, so that timers have fired, epoch ms; -1 while a partition gave
+        clock_ms: up to when every partition is decided, so that timers have fired, epoch ms; -1 while a partition has
             no time.
         held: whether a backlog is being read: the newest record read is old.
         members: members, pending ones included.
@@ -75,18 +75,18 @@ class StatusRow(msgspec.Struct, kw_only=True):
         groups_by_state: count by Kafka's state name.
         groups_by_kind: count by kind of group.
         wheel: levels, the finest first.
-        wheel_moves: timers filed again since the shard was made.
-        wheel_fires: timers that came out since the shard was made.
+        wheel_moves: timers filed again since the shard was created.
+        wheel_fires: timers that fired since the shard was created.
         at_risk: members nearest to expiry, nearest first.
-        strays: groups with records in more than one partition, and how many.
-        counts: what happened in this batch, by name.
-        totals: the same since the shard was made.
+        strays: groups with records in more than one partition, with the number of records.
+        counts: the counts of this batch, by name.
+        totals: the same since the shard was created.
         state_bytes: size of the encoded state.
         newest_ms: time of the newest record read of any partition, epoch ms.
-        waiting: records that wait until what comes before them has been read.
-        standing: partitions whose time stands still, and since when, epoch ms; -1 if it was never known.
-        feeds: up to when each feed has passed on everything, epoch ms; -1 for one that wrote no mark.
-        listed: some groups, in the next row the next ones, so that after some rows each was named.
+        waiting: records that wait until earlier ones have been read.
+        standing: partitions whose time has stopped, and since when, epoch ms; -1 if it was never known.
+        feeds: up to when each feed has relayed everything, epoch ms; -1 for a feed without a mark.
+        listed: some groups; the next row has the next ones, so that after some rows each group was listed.
         rebalancing: groups that rebalance; if there are very many, the first of them.
     """
 

@@ -1,8 +1,8 @@
-"""Ticks: records of the heartbeat topic that say nothing but that its partition could be written then.
+"""Ticks: records of the heartbeat topic that only show that their partition could be written at that time.
 
-The job writes one to every partition every `engine.tick_interval`, and the broker stamps it. Whoever has read a tick
-has read all that stands before it, so ticks carry time to a partition in which nobody else writes. They are no events,
-and nothing that was refused: everybody who reads the topic passes over them.
+The job writes one to every partition every `engine.tick_interval`, and the broker stamps it. A reader of a tick has
+read all records before it, so ticks carry time to a partition without other records. They are no events and no rejects:
+every reader of the topic skips them.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from typing import Final
 import msgspec
 
 TICK_PREFIX: Final = b'{"type":"tick"'
-"""How the ticks of heartwheel begin; those of others may be written in another way."""
+"""The first bytes of heartwheel's ticks; other programs may write them in another way."""
 
 RUN_CHARS_MAX: Final = 64
-"""Longest run id that is looked at."""
+"""Longest valid run id."""
 
 
 PARTITIONS_MAX: Final = 1_000_000
-"""Most partitions that a tick may speak of."""
+"""Largest valid number of partitions in a tick."""
 
 
 class Tick(msgspec.Struct, frozen=True, tag_field="type", tag="tick"):
     """One tick.
 
     Args:
-        run: id of the ticker that wrote it, made when its process was started; empty: nobody's, so that the tick gives
-            time and is evidence of nothing.
+        run: id of the ticker that wrote it, new with every process; a tick without one only advances time, and is no
+            evidence of an outage.
         mono_ms: the ticker's monotonic clock when it was sent, ms.
-        partitions: how many partitions the topic had, as far as the ticker knew.
+        partitions: number of partitions of the topic, as far as the ticker knew.
         interval_ms: time from one tick to the next, ms.
     """
 
@@ -44,7 +44,7 @@ class _Typed(msgspec.Struct):
 
 
 ANONYMOUS: Final = Tick()
-"""A tick whose fields nobody can use."""
+"""A tick whose fields are not valid."""
 
 _encode = msgspec.json.Encoder().encode
 _decode_typed = msgspec.json.Decoder(_Typed).decode
@@ -57,10 +57,10 @@ def encode_tick(tick: Tick) -> bytes:
 
 
 def read_tick(value: bytes | None) -> Tick | None:
-    """Read a record's value as a tick.
+    """Return the tick in a record's value.
 
     Returns:
-        The tick, `ANONYMOUS` if its fields are not as they should be, or `None` if the value is no tick.
+        The tick, `ANONYMOUS` if its fields are not valid, or `None` if the value is not a tick.
     """
     if value is None or b'"tick"' not in value:
         return None

@@ -1,4 +1,4 @@
-"""Verdicts out: what the engine decided, which topic it goes to, and the id that makes a replay harmless."""
+"""Verdicts: the engine's decisions, the rows of their topics, and the ids that make a replay harmless."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 
 
 class Kind(enum.StrEnum):
-    """What was decided, in the vocabulary of the coordinator's own log."""
+    """The kinds of decision, in the vocabulary of the coordinator's own log."""
 
     MEMBER_EXPIRED = "member_expired"
     PENDING_MEMBER_EXPIRED = "pending_member_expired"
@@ -19,7 +19,7 @@ class Kind(enum.StrEnum):
     SYNC_TIMEOUT = "sync_timeout"
     MEMBER_LEFT = "member_left"
     MEMBER_FAILED = "member_failed"
-    """Of presence groups: a worker failed, and whoever watches it said so. No line of a broker says that."""
+    """In presence groups: a worker failed, as its supervisor reported. Brokers log no such line."""
     PENDING_MEMBER_LEFT = "pending_member_left"
     STATIC_REPLACED = "static_replaced"
     REBALANCE_STARTED = "rebalance_started"
@@ -33,18 +33,18 @@ class Kind(enum.StrEnum):
     CLASSIC_MEMBER_SYNC_TIMEOUT = "classic_member_sync_timeout"
     STATIC_LEFT = "static_left"
     MEMBER_RETURNED = "member_returned"
-    """Of groups that go by member epochs: a member that had left is back under the same id, so it had not polled in
-    time. No line of a broker says so."""
+    """In groups with member epochs: a member that had left is back under the same id, so it had not polled in time.
+    Brokers log no such line."""
     EPOCH_BUMPED = "epoch_bumped"
     EPOCH_MOVED = "epoch_moved"
-    """A share or streams group lost a member: its epoch moves on as ever, but no line of a broker says so."""
+    """A share or streams group lost a member: its epoch is bumped as usual, but brokers log no such line."""
     TARGET_COMPUTED = "target_computed"
     GROUP_UPGRADED = "group_upgraded"
     GROUP_DOWNGRADED = "group_downgraded"
 
 
 class ExpiryReason(enum.StrEnum):
-    """What ended a member: a timer, or its own failure."""
+    """The reasons for which a membership ended: a timer, or a failure."""
 
     SESSION_TIMEOUT = "session_timeout"
     REBALANCE_TIMEOUT = "rebalance_timeout"
@@ -52,17 +52,17 @@ class ExpiryReason(enum.StrEnum):
     PENDING_TIMEOUT = "pending_timeout"
     NEW_MEMBER_TIMEOUT = "new_member_timeout"
     REVOCATION_TIMEOUT = "revocation_timeout"
-    """Of groups that go by member epochs: partitions were not given back in time."""
+    """In groups with member epochs: the member did not give partitions back in time."""
     POLL_TIMEOUT = "poll_timeout"
-    """The member itself left, as it was over its poll interval: it said so, or came back under the same id."""
+    """The member itself left because it exceeded its poll interval: it said so, or came back under the same id."""
     WORKER_FAILED = "worker_failed"
-    """Of presence groups: its process crashed or was killed, or a check of it failed; `failure` has which."""
+    """In presence groups: its process crashed or was killed, or a check of it failed; `failure` says which."""
     NOT_A_MEMBER = "not_a_member"
-    """Only of a consumer's own log: the answer to a request said that the coordinator did not accept it, such as
-    UNKNOWN_MEMBER_ID. Which timer had removed it is in the broker's log alone."""
+    """Only from a consumer's own log: an answer, such as UNKNOWN_MEMBER_ID, showed that the coordinator refused a
+    request. Only the broker's log shows which timer had removed the member."""
     NO_ANSWER = "no_answer"
-    """Only of a consumer's own log: no heartbeat of it was answered for its session timeout. Whether it was removed is
-    in the broker's log alone."""
+    """Only from a consumer's own log: no heartbeat was answered for its session timeout. Only the broker's log shows
+    whether it was removed."""
 
 
 _OF_CLIENTS: Final = frozenset({ExpiryReason.NOT_A_MEMBER, ExpiryReason.NO_ANSWER})
@@ -72,12 +72,12 @@ ENGINE_REASONS: Final = tuple(reason for reason in ExpiryReason if reason not in
 
 
 POLL_TIMEOUT_WORDS: Final = "poll timeout"
-"""What the words of a client that left hold, in lower case, if it had not polled in time: Java's, since 3.2 (KIP-800),
-are `consumer poll timeout has expired.`"""
+"""The text, in lower case, in a client's reason for leaving if it had not polled in time: since 3.2 (KIP-800) the Java
+client says `consumer poll timeout has expired.`"""
 
 
 class Cause(enum.StrEnum):
-    """Why a rebalance was triggered or a group changed, for machines; `reason` has Kafka's own words for people."""
+    """The causes of a rebalance or another change of a group, for machines; `reason` has Kafka's words for people."""
 
     MEMBER_JOINED = "member_joined"
     MEMBER_REJOINED = "member_rejoined"
@@ -97,7 +97,7 @@ class Cause(enum.StrEnum):
 
 
 class Topic(enum.StrEnum):
-    """The output that a verdict goes to; the configuration maps it to the topic's real name."""
+    """The output topics of verdicts; the configuration maps them to the topics' real names."""
 
     EXPIRATIONS = "expirations"
     TRIGGERS = "triggers"
@@ -107,35 +107,35 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     """One decision about one group.
 
     Args:
-        kind: what was decided.
-        group_id: about which group.
-        time_ms: when it is true: a timer's deadline, or the effective time of the event that decided it; epoch ms.
-        generation_id: the group's generation at that moment (of a started rebalance: the old one).
-        reason: the words Kafka's coordinator logs for it.
+        kind: the kind of decision.
+        group_id: the group.
+        time_ms: when it becomes true: a timer's deadline, or the effective time of the event that caused it; epoch ms.
+        generation_id: the group's generation at that moment (for a started rebalance the former one).
+        reason: the text that Kafka's coordinator logs for it.
         cause: the same for machines.
         group_state: the group's state just before, as Kafka names it.
-        group_kind: the rules that the group goes by, as `GroupKind` names them.
-        member_id: the member it is about, for kinds that are about one.
+        group_kind: the kind of the group, as `GroupKind` names it.
+        member_id: the member, for kinds that are about one.
         group_instance_id: its instance id, if static.
         client_id: shown to people.
         client_host: shown to people.
-        expiry_reason: what ended the member, for the kinds that expire one.
-        failure: how a worker failed, in the words of whoever watches it.
+        expiry_reason: the reason of the expiry, for the kinds that expire a member.
+        failure: how a worker failed, in the words of its supervisor.
         last_seen_ms: effective time of the last event that kept the member alive, epoch ms.
-        session_timeout_ms: the length of the timer that ran out, ms.
-        renewed_ms: when that timer was started by the end of an outage of Kafka, epoch ms; `None` if by the member.
+        session_timeout_ms: the length of the timer that ended, ms.
+        renewed_ms: the end of the outage of Kafka that started that timer, epoch ms; `None` if the member started it.
         deadline_ms: end of the join window of a started rebalance, epoch ms.
         awaiting: members that have not re-joined yet.
         leader: the leader of a completed rebalance.
         member_count: members of the group just after.
-        removed: members taken out by a completed join phase.
+        removed: members removed by a completed join phase.
         joined: members of a completed rebalance that were not in the generation before.
         duration_ms: how long the join phase took, ms.
-        epoch: of a group that goes by member epochs: the group's new epoch, or the one that a member did not leave.
-        member_epoch: of a member of such a group: its own epoch; -2 while a static one is away.
+        epoch: for a group with member epochs its new epoch, or the one that a member did not leave.
+        member_epoch: for a member of such a group its own epoch; -2 while a static one is away.
         timeout_ms: the length of the timer that fenced a member of such a group, ms.
-        new_member_id: under which id a static member of such a group came back.
-        loads: how often the group had been loaded in that very millisecond.
+        new_member_id: the id under which a static member of such a group came back.
+        loads: number of loads of the group in that millisecond.
     """
 
     kind: Kind
@@ -170,20 +170,20 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
 
 NAMES_MAX: Final = 100
-"""Most members that a row of the triggers topic names; a group of ten thousand must not make a huge row (P6)."""
+"""Most members that a list of a trigger's row names; a group of ten thousand must not make a huge row (P6)."""
 
 NAMES_BYTES_MAX: Final = 32 * 1024
-"""Most UTF-8 bytes of the members that one list of a row names. JSON may write a byte as six, as in `\\u0000`; the
-longest row stays below the megabyte that a Kafka producer sends (`test_limits_of_rows.py`)."""
+"""Most UTF-8 bytes of the names in one list of a row. JSON may write a byte as six, as in `\\u0000`; the longest row
+stays below the megabyte that a Kafka producer sends (`test_limits_of_rows.py`)."""
 
 REASON_CHARS_MAX: Final = 4096
 """Most characters of a row's reason: Kafka's own words name every member that left or did not sync."""
 
 EPOCH_KINDS: Final = frozenset({"consumer", "share", "streams"})
-"""The kinds of group that go by member epochs; their `generation_id` is the group's epoch."""
+"""The kinds of group with member epochs; their `generation_id` is the group's epoch."""
 
 PRESENCE: Final = "presence"
-"""The kind of group whose members only send heartbeats; `GroupKind.PRESENCE`, which is defined further in."""
+"""The kind of group whose members only send heartbeats: `GroupKind.PRESENCE`, which the engine defines."""
 
 TRIGGER_TYPES: Final = {
     Kind.REBALANCE_STARTED: "rebalance_triggered",
@@ -194,14 +194,14 @@ TRIGGER_TYPES: Final = {
     Kind.GROUP_UPGRADED: "group_upgraded",
     Kind.GROUP_DOWNGRADED: "group_downgraded",
 }
-"""How the triggers topic names the kinds that go there."""
+"""The type of a row of the triggers topic, by the kind of verdict."""
 
 
 _encode_parts = msgspec.json.Encoder().encode
 
 
 def topic_of(verdict: Verdict) -> Topic | None:
-    """Return which topic a verdict is written to; `None` for kinds that only a replay shows."""
+    """Return the topic that a verdict is written to; `None` for kinds that only a replay shows."""
     if verdict.expiry_reason is not None:
         return Topic.EXPIRATIONS
     if verdict.kind in TRIGGER_TYPES:
@@ -210,27 +210,27 @@ def topic_of(verdict: Verdict) -> Topic | None:
 
 
 def verdict_id(verdict: Verdict) -> str:
-    """Derive the 128-bit id of a verdict from what it says, never from when or where it was computed.
+    """Return the 128-bit id of a verdict, which depends on its content, never on when or where it was computed.
 
-    A batch that is replayed after a crash therefore writes the same id, which consumers drop (promise P3).
+    So a batch that is replayed after a crash writes the same ids, and consumers can drop them (promise P3).
     """
     parts: tuple[str | int, ...] = (
         verdict.group_id,
         verdict.member_id or "",
         verdict.generation_id,
         verdict.kind,
-        # Two rebalances may start at one millisecond and one generation: a loaded group's member leaves, another joins.
+        # Two rebalances may start in one millisecond and generation: a loaded group's member leaves, another joins.
         verdict.expiry_reason or verdict.cause or "",
         verdict.time_ms,
     )
     if verdict.loads and verdict.expiry_reason is None:
-        # A load takes the group back to where it was, and while append times stand still it may start from there again.
+        # A load resets the group, and while append times stand still the same may happen again afterwards.
         parts = (*parts, verdict.loads)
     if verdict.group_kind in EPOCH_KINDS and verdict.expiry_reason is None and len(verdict.joined) == 1:
-        # While append times stand still a group may end, begin again as of another kind, and come to an epoch twice.
+        # While append times stand still a group may end, begin again as another kind, and reach an epoch twice.
         parts = (*parts, *verdict.joined)
     if verdict.kind is Kind.MEMBER_RETURNED:
-        # While append times stand still a static member may be back, leave for a while, and be back in one epoch.
+        # While append times stand still a static member may return, leave temporarily, and return within one epoch.
         parts = (*parts, verdict.last_seen_ms or 0)
     # JSON keeps the boundaries of the parts apart: ("a", "bc") and ("ab", "c") must not collide.
     return hashlib.blake2b(_encode_parts(parts), digest_size=16).hexdigest()
@@ -239,10 +239,11 @@ def verdict_id(verdict: Verdict) -> str:
 class ExpirationRow(msgspec.Struct, kw_only=True, gc=False):
     """One row of the expirations topic; `conf/schemas/member-expirations.schema.json` describes it.
 
-    `group_kind` is that of `TriggerRow`; `member_epoch` is known of members that go by epochs, -2 of a static member
-    that was away. Both are `None` in rows of earlier releases. A poll timeout of such a member is known by its return
-    under the same id: `deadline_ms` is the return, `last_seen_ms` when it left, and `member_epoch` how, -1 or -2.
-    Of a worker that failed `failure` tells how, and `deadline_ms` when that was said.
+    `group_kind` is that of `TriggerRow`. Members of groups with member epochs have a `member_epoch`, -2 for a static
+    member that was away. Both are `None` in rows of earlier releases. A poll timeout of such a member is known from its
+    return under the same id: `deadline_ms` is the time of the return, `last_seen_ms` that of its leave, and
+    `member_epoch` the epoch with which it left, -1 or -2. For a failed worker `failure` says how it failed, and
+    `deadline_ms` when that was reported.
     """
 
     id: str
@@ -267,7 +268,7 @@ class ExpirationRow(msgspec.Struct, kw_only=True, gc=False):
 
     @property
     def out_ms(self) -> int:
-        """When the member was out of the group, epoch ms: the deadline, but for a poll timeout known by the return."""
+        """When the member was out of the group, epoch ms: the deadline, or the leave before a known return."""
         is_known_by_return = self.reason == ExpiryReason.POLL_TIMEOUT and self.group_kind in EPOCH_KINDS
         return self.last_seen_ms if is_known_by_return and (self.member_epoch or 0) < 0 else self.deadline_ms
 
@@ -276,9 +277,9 @@ class TriggerRow(msgspec.Struct, kw_only=True, gc=False):
     """One row of the triggers topic; `conf/schemas/rebalance-triggers.schema.json` describes it.
 
     `awaiting`, `removed` and `joined` name the first `NAMES_MAX` members, or as many as `NAMES_BYTES_MAX` allows; their
-    counts tell how many there are. `group_kind` is `classic`, `loaded`, `presence`,
-    `consumer`, `share` or `streams`, of which `generation_id` is the epoch; `None` in rows of earlier releases.
-    `loads` tells how often the group had been loaded in the very millisecond of `time_ms`.
+    counts are complete. `group_kind` is `classic`, `loaded`, `presence`, `consumer`, `share` or `streams`; for the last
+    three `generation_id` is the epoch. It is `None` in rows of earlier releases. `loads` is the number of loads of the
+    group in the millisecond of `time_ms`.
     """
 
     id: str
@@ -305,11 +306,12 @@ class TriggerRow(msgspec.Struct, kw_only=True, gc=False):
 
     @property
     def is_rebalance(self) -> bool:
-        """Whether members had to join again; those of a presence group only come and go, and nobody waits for anybody.
+        """Whether members had to join again.
 
-        Those of groups that go by member epochs do not wait either: each takes over its part of the epoch by itself.
+        Members of a presence group only come and go, and do not wait for each other. Members of groups with member
+        epochs do not wait either: each moves to the new epoch by itself.
 
-        Rows of earlier releases do not name the kind of their group. Of presence groups alone the join phase is over
+        Rows of earlier releases do not name the kind of their group. Only in presence groups does the join phase end
         the moment it begins, and the completed one has no leader.
         """
         if self.group_kind is not None:
@@ -326,7 +328,7 @@ def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow |
     """Return a verdict as the row of its topic.
 
     Args:
-        verdict: one for which `topic_of` names a topic.
+        verdict: a verdict for which `topic_of` returns a topic.
         shard: the shard that decided it.
         detected_ms: timestamp of the trigger that decided it, epoch ms; the same on every replay of that trigger.
     """
@@ -378,7 +380,7 @@ def row_of(verdict: Verdict, *, shard: int, detected_ms: int) -> ExpirationRow |
 
 
 def first_names(member_ids: tuple[str, ...]) -> tuple[str, ...]:
-    """Take as many members as a row may name, in their order."""
+    """Return as many of the members as a row may name, in their order."""
     if not member_ids:
         return member_ids
     first = member_ids[:NAMES_MAX]

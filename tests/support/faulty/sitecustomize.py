@@ -20,7 +20,7 @@ BLOAT_BYTES = 256 << 20
 
 def _advance(real: Any, folder: Path, *arguments: Any, **named: Any) -> Any:
     if (folder / "forget").exists():
-        from heartwheel.shard import heartbeats  # noqa: PLC0415 - only where faults are wanted
+        from heartwheel.engine.shard import heartbeats  # noqa: PLC0415 - only where faults are wanted
 
         heartbeats.KEPT_BYTES_MAX = 0  # type: ignore[misc]  # for good, in this worker
     row, output = real(*arguments, **named)
@@ -58,19 +58,20 @@ def _send(real: Any, folder: Path, ticker: Any, now_s: float) -> None:
 
 
 def _install(folder: Path) -> None:
-    from heartwheel.spark import state_function, ticker  # noqa: PLC0415 - only where faults are wanted
+    from heartwheel.engine.heartbeats import advance as module  # noqa: PLC0415 - only where faults are wanted
+    from heartwheel.engine.runtime.driver import ticker  # noqa: PLC0415 - likewise
 
     send = ticker.Ticker._send
     setattr(ticker.Ticker, "_send", lambda self, now_s: _send(send, folder, self, now_s))  # noqa: B010 - mypy
 
-    real = state_function.advance_shard
+    real = module.advance_shard
 
     # Under its own name: the driver tells the workers this name, and each of them finds its own wrapper there.
     @functools.wraps(real)
     def advance(*arguments: Any, **named: Any) -> Any:
         return _advance(real, folder, *arguments, **named)
 
-    state_function.advance_shard = advance
+    module.advance_shard = advance
 
 
 if "HEARTWHEEL_TEST_FAULTS" in os.environ:

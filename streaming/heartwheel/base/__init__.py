@@ -1,0 +1,1 @@
+"""What every other room may use: errors, plain text, addresses, clocks and watched files."""

@@ -1,8 +1,0 @@
-"""Members that fall silent on schedule: whether expirations are true and in time is measured all the time."""
-
-from __future__ import annotations
-
-from heartwheel.canary.canary import Canary
-from heartwheel.live.canary_figures import CanaryFigures
-
-__all__ = ["Canary", "CanaryFigures"]

@@ -1,1 +1,0 @@
-"""The dashboard: a server that shows a live picture of the engine, as a page, as JSON and as a stream of events."""

@@ -1,1 +1,0 @@
-"""Who may look: users with passwords, a token, and a proxy that has asked already."""

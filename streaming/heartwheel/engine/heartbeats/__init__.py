@@ -1,0 +1,1 @@
+"""The plug-in of heartbeats: members and groups in, expirations and rebalance triggers out."""

@@ -1,0 +1,64 @@
+"""What the job of heartbeats needs to know, as plain values that travel to the workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from heartwheel.engine.rules.config import CoordinatorConfig, coordinator_config
+from heartwheel.engine.runtime.driver.job_config import StreamConfig, stream_config
+from heartwheel.engine.runtime.map.frames import is_bounded_by
+from heartwheel.engine.shard.limits import ShardLimits
+from heartwheel.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobConfig(StreamConfig):
+    """The configuration of one run of the heartbeat job, in addition to what every job needs.
+
+    Args:
+        at_risk_count: members nearest to expiry that a status row names.
+        tick_ms: resolution of the wheel, ms.
+        wheel_size: buckets a level of the wheel.
+        coordinator: the rules' configuration.
+        limits: what a shard may hold and write.
+        feeds: the feeds whose times are believed.
+        repeats: whether heartbeats that shards were given lately may come without their bytes.
+    """
+
+    at_risk_count: int = 10
+    tick_ms: int = 25
+    wheel_size: int = 20
+    coordinator: CoordinatorConfig = field(default_factory=CoordinatorConfig)
+    limits: ShardLimits = field(default_factory=ShardLimits)
+    feeds: tuple[str, ...] = ()
+    repeats: bool = True
+    long_records: bool = False
+
+
+def job_config(settings: Settings, *, shuffle_partitions: int, runs: tuple[str, ...] = ()) -> JobConfig:
+    """Shape the settings for the job.
+
+    Args:
+        settings: the checked configuration.
+        shuffle_partitions: of the checkpoint, where it exists, else of the settings.
+        runs: the runs of the ticker that the checkpoint knows.
+    """
+    engine = settings.engine
+    return JobConfig(
+        **stream_config(settings, shuffle_partitions=shuffle_partitions, runs=runs),
+        source=settings.kafka.topics.heartbeats,
+        topics=settings.kafka.topics.model_dump(),
+        at_risk_count=engine.at_risk_count,
+        tick_ms=settings.wheel.tick_ms,
+        wheel_size=settings.wheel.size,
+        coordinator=coordinator_config(settings.coordinator.model_dump(by_alias=False)),
+        limits=ShardLimits(
+            members_max=engine.members_per_shard_max,
+            members_per_group_max=engine.members_per_group_max,
+            groups_max=engine.groups_per_shard_max,
+            verdicts_max=engine.output_per_batch_max,
+            state_bytes_max=engine.state_bytes_max,
+        ),
+        feeds=tuple(engine.feeds.split(",")) if engine.feeds else (),
+        long_records=is_bounded_by(settings.spark.conf),
+    )

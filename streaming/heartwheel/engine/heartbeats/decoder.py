@@ -1,0 +1,213 @@
+"""What the values of a frame of records decode to: each distinct value once, for as long as it is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from heartwheel.engine.heartbeats.repeats import ALWAYS_WHOLE, BatchOf, Repeats, Stamps
+from heartwheel.engine.heartbeats.value_table import UNKNOWN, Codes, Ints, Rows, Shards, ValueTable
+from heartwheel.engine.runtime.map.java_hashes import shards_of
+from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, TickError, digests
+from heartwheel.wire.group_heartbeats import GroupHeartbeat
+from heartwheel.wire.passed_on import FEED_FIELD, PassedOn, is_passed_on, read_feed, read_passed_on
+from heartwheel.wire.requests import Request, decode_requests, fingerprint_of
+
+BAD: Final = -1
+TICK: Final = -2
+"""What stands in the place of a shard for a value that is no event: neither is remembered."""
+
+REMEMBERED_MAX: Final = 4_000_000
+"""How many distinct values a worker remembers; each costs 60 to 80 bytes beside its own."""
+
+REMEMBERED_BYTES_MAX: Final = 512 << 20
+"""How many bytes these values may have together; memory is taken as they come (`docs/performance.md`)."""
+
+
+_DECODED_AT_ONCE: Final = 2048
+"""How many values are decoded together: so many events fit into a core's cache."""
+
+_GROUP_HEARTBEAT: Final = 1
+_KIND_OF: Final = {Event: 0, GroupHeartbeat: _GROUP_HEARTBEAT, TickError: TICK}
+
+
+class Decoded(NamedTuple):
+    """What the distinct values of a frame of records decode to.
+
+    Args:
+        bodies: large binary, the values of the first of the entries; the others are sent without their bytes.
+        shard: int16 (entries,), `BAD` or `TICK` where the value is no event.
+        marks: int64 (entries,), the fingerprint of a heartbeat, else 0.
+        entry: int32 (records,), which of them a record has.
+        passed_on: what events of feeds say beside the event, by their entry.
+    """
+
+    bodies: pa.LargeBinaryArray
+    shard: Shards
+    marks: Ints
+    entry: Codes
+    passed_on: dict[int, PassedOn]
+
+
+class Decoder:
+    """Decodes values, each distinct one once for as long as it is remembered.
+
+    Args:
+        shards: how many shards there are.
+        value_bytes_max: longest value that is accepted.
+        remembered_max: how many values are remembered.
+        feeds: the feeds whose times are believed.
+    """
+
+    def __init__(
+        self, shards: int, value_bytes_max: int, remembered_max: int, feeds: Collection[str] = frozenset()
+    ) -> None:
+        self._shards = shards
+        self.feeds = frozenset(feeds)
+        self.value_bytes_max = value_bytes_max
+        self._table = ValueTable(entries_max=remembered_max, bytes_max=REMEMBERED_BYTES_MAX)
+        self._repeats = Repeats()
+        self._place = np.empty(remembered_max, np.int32)
+
+    def begin(self, batch: BatchOf | None) -> None:
+        """Begin with a batch; `None` if all values are to have their bytes."""
+        self._repeats.begin(batch, self._table.stamps)
+
+    def decode(self, values: pa.LargeBinaryArray, hashes: Ints) -> Decoded:
+        """Decode the values of a frame, large binary (records,) without nulls, with their hashes."""
+        codes = self._table.find(hashes, values)
+        unknown = np.flatnonzero(codes == UNKNOWN)
+        entry = np.empty(len(codes), np.int32)
+        first, which = _distinct_values(hashes[unknown], values, unknown)
+        entry[unknown] = which
+        new = values.take(pa.array(first))
+        shard, marks, stamps = self._decode(new)
+        passed_on = self._passed_on(new, shard)
+        known = codes if not len(unknown) else codes[codes != UNKNOWN]
+        distinct, with_bytes = self._distinct(known)
+        self._place[distinct] = np.arange(len(new), len(new) + len(distinct), dtype=np.int32)
+        entry[codes != UNKNOWN] = self._place[known]
+        bodies = self._table.values().take(pa.array(distinct[:with_bytes]))
+        decoded = Decoded(
+            pa.concat_arrays([new, bodies]),
+            np.concatenate((shard, self._table.shards[distinct])),
+            np.concatenate((marks, self._table.marks[distinct])),
+            entry,
+            passed_on,
+        )
+        lasts = shard >= 0
+        lasts[list(passed_on)] = False  # an event of a feed has a time of its own in it, so it does not come again
+        good = np.flatnonzero(lasts)
+        good_values = new if len(good) == len(new) else new.take(pa.array(good))
+        self._table.add(hashes[first[good]], good_values, shard[good], marks[good], stamps[good])
+        return decoded
+
+    def _passed_on(self, values: pa.LargeBinaryArray, shard: Shards) -> dict[int, PassedOn]:
+        """Return what events of feeds say beside the event, by their place; those of others become `BAD`."""
+        found: dict[int, PassedOn] = {}
+        for at in np.flatnonzero(pc.match_substring(values, FEED_FIELD).to_numpy(zero_copy_only=False)).tolist():
+            if shard[at] < 0:
+                continue
+            try:
+                said = require_trusted(values[at].as_py(), self.feeds)
+            except RejectedError:
+                shard[at] = BAD
+            else:
+                if said is not None:
+                    found[at] = said
+        return found
+
+    def _distinct(self, codes: Codes) -> tuple[Codes, int]:
+        """Return the distinct codes, those that need their bytes first, and how many do; without a sort."""
+        at = np.arange(len(codes), dtype=np.int32)
+        self._place[codes] = at
+        distinct = codes[self._place[codes] == at]
+        without = self._repeats.take(self._table.stamps, distinct) & (self._table.marks[distinct] != 0)
+        return np.concatenate((distinct[~without], distinct[without])), int(np.count_nonzero(~without))
+
+    def _decode(self, values: pa.LargeBinaryArray) -> tuple[Shards, Ints, Stamps]:
+        """Return the shard and the fingerprint of each value, as in `Decoded`, and its stamp."""
+        shard = np.full(len(values), BAD, np.int16)
+        marks = np.zeros(len(values), np.int64)
+        stamps = np.full(len(values), self._repeats.stamp, np.int32)
+        for start in range(0, len(values), _DECODED_AT_ONCE):
+            here = slice(start, start + _DECODED_AT_ONCE)
+            self._decode_some(values[here].to_pylist(), shard[here], marks[here], stamps[here])
+        return shard, marks, stamps
+
+    def _decode_some(self, values: list[bytes], shard: Shards, marks: Ints, stamps: Stamps) -> None:
+        found = decode_requests(values, size_max=self.value_bytes_max)
+        events = [event for event in found if type(event) is Event]
+        kind = np.array([_KIND_OF.get(type(each), BAD) for each in found]) if len(events) < len(found) else None
+        good = slice(None) if kind is None else kind == 0
+        if kind is not None:
+            shard[:] = kind
+        if events:
+            shard[good] = shards_of([event.group_id for event in events], self._shards)
+            digested = np.frombuffer(digests(events), "<i8")
+            beats = np.array([event.type is EventType.HEARTBEAT for event in events])
+            marks[good] = np.where(beats, np.where((digested == 0) | (digested == 1), 2, digested), 0)
+        if kind is not None:
+            stamps[kind == _GROUP_HEARTBEAT] = ALWAYS_WHOLE
+            self._place_group_heartbeats(found, kind, shard, marks)
+
+    def _place_group_heartbeats(
+        self, found: list[Request | RejectedError], kind: NDArray[np.int_], shard: Shards, marks: Ints
+    ) -> None:
+        """Fill in the shard and the fingerprint of heartbeats at a member epoch."""
+        at = np.flatnonzero(kind == _GROUP_HEARTBEAT)
+        beats = [each for each in found if isinstance(each, GroupHeartbeat)]
+        if beats:
+            shard[at] = shards_of([beat.group_id for beat in beats], self._shards)
+            marks[at] = [fingerprint_of(beat) for beat in beats]
+
+
+def _distinct_values(hashes: Ints, values: pa.LargeBinaryArray, rows: Rows) -> tuple[Rows, Rows]:
+    """Find the distinct ones among some values.
+
+    Args:
+        hashes: int64 (rows,), of these values.
+        values: large binary (records,).
+        rows: intp (rows,), which of them.
+
+    Returns:
+        The rows of the distinct values, and for each of `rows` which of them it has.
+    """
+    _, first, which = np.unique(hashes, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), np.intp)
+    rank[order] = np.arange(len(order))
+    first, which = first[order], rank[which]
+    again = np.flatnonzero(first[which] != np.arange(len(rows)))
+    if len(again):
+        same = pc.equal(values.take(pa.array(rows[again])), values.take(pa.array(rows[first[which[again]]])))
+        if not pc.all(same).as_py():  # different values with one hash
+            coded = values.take(pa.array(rows)).dictionary_encode()
+            which = coded.indices.to_numpy().astype(np.intp)
+            _, first = np.unique(which, return_index=True)
+    return rows[first], which
+
+
+def require_trusted(value: bytes, feeds: Collection[str]) -> PassedOn | None:
+    """Read what an event of a feed says beside the event; `None` for an event of no feed.
+
+    Args:
+        value: of an event.
+        feeds: the feeds whose times are believed.
+
+    Raises:
+        RejectedError: it is of another feed, or does not say when it happened.
+    """
+    if not is_passed_on(value) or not (feed := read_feed(value)):
+        return None
+    if feed not in feeds:
+        raise RejectedError(RejectCause.UNTRUSTED_FEED, f"engine.feeds does not name the feed {feed}")
+    passed_on = read_passed_on(value)
+    if passed_on is None:
+        raise RejectedError(RejectCause.BAD_FIELD, "an event of a feed needs `at_ms`, when it happened, epoch ms")
+    return passed_on

@@ -1,0 +1,1 @@
+"""The rules of classic groups: joins, syncs, heartbeats, leaves and expiry."""

@@ -1,0 +1,1 @@
+"""The map side of a job: records become packs before the shuffle."""

@@ -1,0 +1,191 @@
+"""The state of a shard as text: named sections in a frame, with narrow columns and zstd.
+
+| section         | what                                                                    | changes with         |
+|-----------------|-------------------------------------------------------------------------|----------------------|
+| `beats`         | deadlines and seen times of the members, and which bucket each is in    | every heartbeat      |
+| `members`       | the other columns of the member table                                   | joins, expirations   |
+| `fingerprints`  | of the members                                                          | joins, expirations   |
+| `groups`        | the group table's columns                                               | every heartbeat      |
+| `member_ids`    | ids of the members, in blocks                                           | joins, expirations   |
+| `member_detail` | details of the members, in blocks                                       | joins, expirations   |
+| `group_ids`     | ids of the groups, in blocks                                            | new groups           |
+| `group_detail`  | details of the groups, in blocks                                        | rebalances           |
+| `counts`        | counters since the shard was made, JSON                                 | every batch          |
+| `time`          | the time of every partition, and where groups were seen, MessagePack    | every batch          |
+| `heartbeats`    | heartbeats that no row has, of late batches, MessagePack                | leaves, expirations  |
+| `waiting`       | records that wait for their time, packs, MessagePack                    | seldom               |
+
+A section that did not change is written as the text that was read.
+
+Version history: 1, time from the driver's clock; 2, time from the log; 3, ASCII of seven bits, times as differences; 4,
+the last tick of each run, and incarnations of workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+import numpy as np
+
+from heartwheel.engine.shard.arrays import read_columns, write_columns
+from heartwheel.engine.shard.frame import (
+    CorruptBlobError,
+    OldBlobVersionError,
+    decode_frame,
+    decode_section,
+    encode_frame,
+    encode_section,
+)
+from heartwheel.engine.shard.heartbeats import Kept
+from heartwheel.engine.shard.pack import Pack, decode_pack, encode_cut
+from heartwheel.engine.shard.tables import Table, group_table, member_table
+from heartwheel.engine.shard.text import TextTable
+from heartwheel.engine.shard.timers import read_timers, write_timers
+from heartwheel.engine.time import LogTime, Outage
+from timing_wheel import SnapshotError, TimingWheel
+
+BLOB_VERSION: Final = 4
+"""The version that is written. Newer ones are refused by name, and so are older ones: the first has no time of any
+partition, and its contents were decided by another clock. No release wrote the second and the third."""
+
+_NOISE: Final = frozenset({"fingerprints"})
+"""Sections that compression does not make smaller."""
+
+
+class ShardState(NamedTuple):
+    """All that a shard keeps from one batch to the next.
+
+    Args:
+        members: the member table.
+        groups: the group table.
+        wheel: the timing wheel.
+        counts: counters by name.
+        time: the time of every partition.
+        elsewhere: partitions that groups were seen in besides their first, by the group's row.
+        sources: partitions from which records of those groups were applied, likewise.
+        waiting: records that wait for their time.
+        pending_renewals: outages that have not renewed a group's sessions yet, by the group's row.
+        encoded: the sections from which the state was decoded, each as bytes and as text.
+        kept: heartbeats that no row has, by fingerprint.
+        kept_share: their share of the encoded state, 0 to 1.
+        sessions: the session timeouts then in use that a broker sets (`EpochConfig.sessions`).
+    """
+
+    members: Table
+    groups: Table
+    wheel: TimingWheel
+    counts: dict[str, int]
+    time: LogTime
+    elsewhere: dict[int, list[int]]
+    sources: dict[int, list[int]]
+    waiting: list[Pack]
+    pending_renewals: dict[int, list[Outage]]
+    encoded: Mapping[str, tuple[bytes, str]]
+    kept: dict[int, Kept]
+    kept_share: float = 0.0
+    sessions: int = 0
+
+
+class _TimeSection(msgspec.Struct, array_like=True):
+    time: LogTime
+    elsewhere: dict[int, list[int]] = {}
+    pending_renewals: dict[int, list[Outage]] = {}
+    sessions: int = 0
+    sources: dict[int, list[int]] = {}
+
+
+def new_state() -> ShardState:
+    """Return the state of a new shard."""
+    return ShardState(member_table(), group_table(), TimingWheel(), {}, LogTime(), {}, {}, [], {}, {}, {})
+
+
+def encode_state(state: ShardState) -> str:
+    """Encode a shard's state as ASCII text."""
+    members, groups = state.members.dump(), state.groups.dump()
+    fingerprints = members.pop("fingerprint")
+    beats = write_timers(state.wheel, members, groups)
+    texts = {
+        "beats": beats,
+        "members": write_columns(members),
+        "fingerprints": fingerprints.tobytes(),
+        "groups": write_columns(groups),
+        "counts": msgspec.json.encode(state.counts),
+        "time": msgspec.msgpack.encode(
+            _TimeSection(state.time, state.elsewhere, state.pending_renewals, state.sessions, state.sources)
+        ),
+        "waiting": _write_waiting(state.waiting),
+        "heartbeats": msgspec.msgpack.encode(state.kept) if state.kept else b"",
+    }
+    sections = {name: _as_text(name, data, state.encoded) for name, data in texts.items()}
+    sections["member_ids"], sections["member_detail"] = state.members.text.encode()
+    sections["group_ids"], sections["group_detail"] = state.groups.text.encode()
+    return encode_frame(BLOB_VERSION, sections)
+
+
+def _as_text(name: str, data: bytes, encoded: Mapping[str, tuple[bytes, str]]) -> str:
+    before = encoded.get(name)
+    if before is not None and before[0] == data:
+        return before[1]
+    return encode_section(data, compressed=name not in _NOISE)
+
+
+def decode_state(blob: str) -> ShardState:
+    """Decode a shard's state.
+
+    Args:
+        blob: the result of `encode_state`.
+
+    Raises:
+        CorruptBlobError: if it is cut short, changed, or contradicts itself.
+        OldBlobVersionError: if a release wrote it whose state cannot be continued.
+        UnknownBlobVersionError: if a newer release wrote it.
+    """
+    version, sections = decode_frame(blob, newest=BLOB_VERSION)
+    share = len(sections.get("heartbeats", "")) / max(1, len(blob))
+    if version < BLOB_VERSION:
+        raise OldBlobVersionError(f"the state blob has version {version}, this release reads version {BLOB_VERSION}")
+    try:
+        member_text = TextTable(sections.pop("member_ids"), sections.pop("member_detail"))
+        group_text = TextTable(sections.pop("group_ids"), sections.pop("group_detail"))
+        encoded = {name: (decode_section(text), text) for name, text in sections.items()}
+        member_columns = read_columns(encoded["members"][0])
+        wheel = read_timers(encoded["beats"][0], member_columns)
+        member_columns["fingerprint"] = np.frombuffer(encoded["fingerprints"][0], np.int64)
+        members, groups = member_table(), group_table()
+        members.load(member_columns, member_text)
+        groups.load(read_columns(encoded["groups"][0]), group_text)
+        counts = msgspec.json.decode(encoded["counts"][0], type=dict[str, int])
+        time = msgspec.msgpack.decode(encoded["time"][0], type=_TimeSection)
+        waiting = _read_waiting(encoded["waiting"][0])
+        kept = _read_kept(encoded["heartbeats"][0])
+    except (KeyError, ValueError, OSError, SnapshotError, msgspec.MsgspecError) as error:
+        raise CorruptBlobError(f"the state blob's checksum is right, but not its content: {error}") from error
+    return ShardState(
+        members,
+        groups,
+        wheel,
+        counts,
+        time.time,
+        time.elsewhere,
+        time.sources,
+        waiting,
+        time.pending_renewals,
+        encoded,
+        kept,
+        share,
+        time.sessions,
+    )
+
+
+def _write_waiting(packs: list[Pack]) -> bytes:
+    return msgspec.msgpack.encode([part for pack in packs for part in encode_cut(pack)]) if packs else b""
+
+
+def _read_waiting(section: bytes) -> list[Pack]:
+    return [decode_pack(pack) for pack in msgspec.msgpack.decode(section, type=list[bytes])] if section else []
+
+
+def _read_kept(section: bytes) -> dict[int, Kept]:
+    return msgspec.msgpack.decode(section, type=dict[int, Kept]) if section else {}

@@ -1,0 +1,292 @@
+"""What a shard knows of the time of every partition, kept in its state from batch to batch.
+
+The *watermark* of a partition is the effective time of the newest record read from it, ticks and heartbeats alike: any
+record proves that all before it has been read. With a dead ticker busy partitions go on and quiet ones stand still.
+While gaps may still turn out to be outages, the partition is *decided* only up to the begin of the first of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from heartwheel.engine.time.feeds import FEED_GONE_MS, FIRST_SOURCE, FeedTime
+from heartwheel.engine.time.outage import (
+    Outage,
+    OutageKind,
+    PartitionGap,
+    TickSeen,
+    evidence,
+    is_in_time,
+    is_long,
+    is_remembered,
+    just_before,
+    kind_of,
+)
+from heartwheel.engine.time.reading import UNTIMED_MS, Reading, first_of_each
+
+Ints = NDArray[np.int64]
+
+UNKNOWN_MS: Final = -1
+"""The time of a partition that nothing was read from."""
+
+STANDING_MS: Final = 5_000
+"""How far a partition may be behind the newest before its time counts as standing still, ms."""
+
+MOVED_MS_MAX: Final = 600_000
+"""How long after a topic has grown a group may still move to another partition, ms: producers look at the topic anew
+every five minutes (`metadata.max.age.ms`). A group that writes elsewhere than its id says for longer is one whose
+producer chooses partitions in another way, and waits for no other partition than its own."""
+
+
+class PartitionTime(msgspec.Struct, array_like=True):
+    """What is known of the time of one partition.
+
+    Args:
+        watermark_ms: effective time of the newest record read, epoch ms.
+        last_append_ms: append time of that record itself, epoch ms.
+        ticks: the newest tick of each known run that may still stand just before a gap.
+        gaps: those that wait for a tick to tell what they were, in the order of the log, and outages behind them.
+        untimed: whether the newest records read have no append time.
+    """
+
+    watermark_ms: int
+    last_append_ms: int
+    ticks: list[TickSeen] = []
+    gaps: list[PartitionGap] = []
+    untimed: bool = False
+
+    @property
+    def decided_ms(self) -> int:
+        """Up to where the partition is decided, epoch ms."""
+        return self.gaps[0].before_ms if self.gaps else self.watermark_ms
+
+
+class LogTime(msgspec.Struct):
+    """The time of every partition of a topic.
+
+    Args:
+        partitions: what is known of each that something was read from.
+        count: how many partitions the topic has, as far as is known; it only rises.
+        grown_ms: when the newest of them was first heard of, epoch ms.
+        former: how many there were before, while records from before their growth may be unread, and groups may move.
+        feeds: what is known of each feed and partition, in the order in which they were met.
+    """
+
+    partitions: dict[int, PartitionTime] = {}
+    count: int = 0
+    grown_ms: int = UNKNOWN_MS
+    former: list[int] = []
+    feeds: list[FeedTime] = []
+
+    def source(self, feed: str, partition: int) -> int:
+        """Return the number of the source that a feed is in a partition; a new one is given one.
+
+        A new one is waited for, as one is that has just written a mark: what it passes on is to come in order, too.
+        """
+        known = self.known_source(feed, partition)
+        if known is not None:
+            return known
+        part = self.partitions.get(partition)
+        self.feeds = [*self.feeds, FeedTime(feed, partition, written_ms=part.watermark_ms if part else UNKNOWN_MS)]
+        return FIRST_SOURCE - len(self.feeds) + 1
+
+    def known_source(self, feed: str, partition: int) -> int | None:
+        """Return the number of the source that a feed is in a partition; `None` if nothing of it was read there."""
+        for at, known in enumerate(self.feeds):
+            if known.feed == feed and known.partition == partition:
+                return FIRST_SOURCE - at
+        return None
+
+    def may_be_new_to(self, partition: int, newest_ms: int) -> bool:
+        """Return whether a feed may not have heard of a partition yet, or may not have been read there.
+
+        Args:
+            partition: where nothing of it was read.
+            newest_ms: effective append time of its last mark elsewhere, epoch ms: it is gone for good a while after it.
+        """
+        part = self.partitions.get(partition)
+        return part is None or part.watermark_ms <= min(self.grown_ms + MOVED_MS_MAX, newest_ms + FEED_GONE_MS)
+
+    def feed(self, source: int) -> FeedTime:
+        """Return what is known of a feed's source."""
+        return self.feeds[FIRST_SOURCE - source]
+
+    def passed_on(self) -> dict[str, int]:
+        """Return up to when each feed has passed on everything, in the partition where that is least, epoch ms."""
+        found: dict[str, int] = {}
+        for feed in self.feeds:
+            found[feed.feed] = min(feed.passed_ms, found.get(feed.feed, feed.passed_ms))
+        return found
+
+    def partition_of(self, source: int) -> int:
+        """Return the partition of the heartbeat topic that a source is read from."""
+        return source if source >= 0 else self.feed(source).partition
+
+    def with_feeds(self, partitions: Ints) -> Ints:
+        """Add the times of the feeds to those of the partitions, so that sources index both.
+
+        Args:
+            partitions: int64 (count,), epoch ms.
+
+        Returns:
+            int64 (count + feeds + 1,), epoch ms; negative indices are those of the sources.
+        """
+        fed = [feed.passed_ms for feed in reversed(self.feeds)]
+        return np.concatenate((partitions, np.array([*fed, UNKNOWN_MS], np.int64)))
+
+    def read(
+        self,
+        readings: Iterable[Reading],
+        *,
+        outage_min_ms: int,
+        counts: Sequence[int] = (),
+        partitions_max: int | None = None,
+    ) -> list[Outage]:
+        """Take in what a batch has read.
+
+        Args:
+            readings: of all tasks.
+            outage_min_ms: shortest gap that may be an outage, ms.
+            counts: how many partitions the topic is known from elsewhere to have, and to have had, ascending.
+            partitions_max: the most partitions that a tick is believed to speak of; `None` for any number. Whoever may
+                write to the topic can write a tick, and a group would wait for ever for a partition that is not there.
+
+        Returns:
+            The outages that are certain now, by their begin, then by partition.
+        """
+        readings = sorted(readings, key=lambda each: (each.partition, each.first_offset))
+        self._count(readings, counts, partitions_max)
+        outages: list[Outage] = []
+        for reading in readings:
+            outages += self._read(reading, outage_min_ms)
+            for mark in reading.marks:
+                source = self.source(mark.feed, reading.partition)
+                outages += self.feed(source).read(mark, source)
+        return sorted(outages, key=lambda outage: (outage.before_ms, outage.partition))
+
+    def _read(self, reading: Reading, outage_min_ms: int) -> list[Outage]:
+        """Take in what was read of a partition; return its outages that are certain now."""
+        before = self.partitions.get(reading.partition)
+        if reading.first_ms == UNTIMED_MS:
+            if before is not None:
+                before.untimed = True
+            return []
+        floor = before.watermark_ms if before else UNKNOWN_MS
+        last = [_raised(tick, floor) for tick in reading.last_ticks]
+        after = self.partitions[reading.partition] = PartitionTime(max(reading.last_ms, floor), reading.last_append_ms)
+        ticks = _with_earlier(last, before.ticks if before else [])
+        after.untimed = reading.ends_untimed
+        after.ticks = [tick for tick in ticks if is_remembered(tick, after.watermark_ms, outage_min_ms=outage_min_ms)]
+        outages = []
+        for gap in _gaps(before, reading):
+            if not is_long(gap, outage_min_ms=outage_min_ms):
+                continue
+            gap.ticks_before = just_before(gap, outage_min_ms=outage_min_ms)
+            proven = gap.untimed or evidence(gap) is not None
+            if not proven and (not gap.ticks_before or not is_in_time(gap, after.watermark_ms)):
+                continue
+            if not proven or after.gaps:
+                after.gaps.append(gap)  # outages are told in the order of the log, so one may wait for a gap before it
+                continue
+            kind = _kind_of(gap, last)
+            outages.append(Outage(reading.partition, gap.before_ms, gap.after_ms, kind))
+        return outages
+
+    def _count(self, readings: list[Reading], counts: Sequence[int], partitions_max: int | None) -> None:
+        """Learn how many partitions there are, and since when."""
+        if not readings:
+            return
+        newest_ms = max(reading.last_ms for reading in readings)
+        if newest_ms == UNTIMED_MS:
+            newest_ms = self.newest_ms()
+        named = max(each.partitions for each in readings)
+        named = named if partitions_max is None else min(named, partitions_max)
+        count = max(*counts, self.count, named, *(each.partition + 1 for each in readings))
+        if count > self.count:
+            known = (self.count, *(each for each in counts if each > self.count))
+            self.former = [*self.former, *(each for each in known if 0 < each < count)]
+            self.count = count
+            self.grown_ms = max(self.grown_ms, newest_ms)
+        elif self.former and self.watermarks().min() > self.grown_ms + MOVED_MS_MAX:
+            # By the partition that is furthest behind: of a backlog that is read in bounded batches, one may have been
+            # read far beyond the growth, and another not up to it.
+            self.former = []
+        first_ms = [each.first_ms for each in readings if each.partition not in self.partitions]
+        self.grown_ms = max([self.grown_ms, *first_ms])
+
+    def watermarks(self) -> Ints:
+        """Return the watermark of every partition, int64 (count,), epoch ms, `UNKNOWN_MS` where nothing was read."""
+        return self._column({number: part.watermark_ms for number, part in self.partitions.items()})
+
+    def decided(self) -> Ints:
+        """Return up to where every partition is decided, int64 (count,), epoch ms, `UNKNOWN_MS` likewise."""
+        return self._column({number: part.decided_ms for number, part in self.partitions.items()})
+
+    def clock_ms(self) -> int:
+        """Return up to when every partition is decided, epoch ms, `UNKNOWN_MS` while nothing was read from one."""
+        return int(self.decided().min()) if self.count else UNKNOWN_MS
+
+    def newest_ms(self) -> int:
+        """Return the time of the newest record of any partition, epoch ms, `UNKNOWN_MS` if there was none."""
+        return int(self.watermarks().max(initial=UNKNOWN_MS))
+
+    def standing(self) -> list[tuple[int, int]]:
+        """List the partitions that are far behind the newest, and up to when each is decided, the oldest first."""
+        decided = self.decided()
+        behind = np.flatnonzero(decided < self.newest_ms() - STANDING_MS)
+        return sorted(zip(behind.tolist(), decided[behind].tolist(), strict=True), key=lambda each: each[1])
+
+    def stepped_back_ms(self) -> int:
+        """Return by how much the newest append time of a partition is behind the partition's time, ms; the most."""
+        return max((part.watermark_ms - part.last_append_ms for part in self.partitions.values()), default=0)
+
+    def _column(self, values: dict[int, int]) -> Ints:
+        column = np.full(self.count, UNKNOWN_MS, np.int64)
+        for number, value in values.items():
+            column[number] = value
+        return column
+
+
+def _gaps(before: PartitionTime | None, reading: Reading) -> list[PartitionGap]:
+    """List what may be gaps of a partition in the order of the log: open ones, the one at the seam, those inside."""
+    if before is None:
+        return list(reading.gaps)
+    floor = before.watermark_ms
+    gaps = list(before.gaps)
+    if reading.first_ms > floor:
+        untimed = before.untimed or reading.begins_untimed
+        gaps.append(PartitionGap(floor, before.last_append_ms, reading.first_ms, before.ticks, [], untimed))
+    for gap in gaps:
+        after = [tick for tick in reading.first_ticks if is_in_time(gap, tick.at_ms)]
+        gap.ticks_after = first_of_each([*gap.ticks_after, *after])
+    for gap in reading.gaps:
+        ticks = [_raised(tick, floor) for tick in gap.ticks_before]
+        known = _with_earlier(ticks, before.ticks)
+        begin_ms = max(gap.before_ms, floor)
+        gaps.append(PartitionGap(begin_ms, gap.last_append_ms, gap.after_ms, known, gap.ticks_after, gap.untimed))
+    return gaps
+
+
+def _kind_of(gap: PartitionGap, last: list[TickSeen]) -> OutageKind:
+    """Name what an outage was, by the last tick of each run that was read with it."""
+    seen = evidence(gap)
+    if gap.untimed or seen is None:
+        return OutageKind.UNTIMED
+    newest = next((tick for tick in last if tick.run == seen[0].run), seen[1])
+    return kind_of(gap, seen[0], newest)
+
+
+def _raised(tick: TickSeen, floor: int) -> TickSeen:
+    """Return a tick with the effective time that it has where its partition had come to a time before, epoch ms."""
+    return tick if tick.at_ms >= floor else msgspec.structs.replace(tick, at_ms=floor)
+
+
+def _with_earlier(ticks: list[TickSeen], earlier: list[TickSeen]) -> list[TickSeen]:
+    """Return the newest tick of each run of two lists, the second of which is of before."""
+    known = {tick.run for tick in ticks}
+    return [*(tick for tick in earlier if tick.run not in known), *ticks]

@@ -1,5 +1,0 @@
-"""Explain a broker's ordinary log: who was thrown out of which consumer group, when and why, and what it cost.
-
-`layouts` finds time and message in a line, `texts` reads the message into a `Fact`, `order` merges the facts of several
-files by time, and `history` turns them into explained events. None of it needs Kafka, Spark or a checkpoint.
-"""

@@ -1,0 +1,1 @@
+"""The doors: the command line and the demo."""

@@ -1,0 +1,138 @@
+"""The output of `heartwheel explain`: events, a summary of groups, and what was read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import typer
+from rich.text import Text
+
+from heartwheel.base.errors import HeartwheelError
+from heartwheel.base.phrases import count, moment
+from heartwheel.base.plain import plain
+from heartwheel.front.cli.console import stderr
+
+if TYPE_CHECKING:
+    from heartwheel.sources.explain.local_zone import LocalZone
+    from heartwheel.sources.explain.scan import Scanned
+    from heartwheel.sources.explain.wanted import Wanted
+    from heartwheel.wire.explained import ExplainedEvent
+
+
+_ROTATED: Final = "a rotated log begins empty: name the one before it too"
+_OTHERS: Final = {
+    "broker": "no line of a group coordinator: this broker coordinates no group, or logs kafka.coordinator.group and "
+    "org.apache.kafka.coordinator.group above INFO",
+    "consumer": "a consumer's own log; the brokers' logs say what their coordinator decided",
+}
+
+
+def printer(*, json: bool, silent: bool, lines: object) -> Callable[[ExplainedEvent], None]:
+    """Return a function that prints one event: as JSON, as lines, or not at all."""
+    from heartwheel.sources.explain.lines import Lines
+
+    assert isinstance(lines, Lines)  # noqa: S101 - imported late, so that `--help` is quick
+    if silent:
+        return lambda _event: None
+    if json:
+        import msgspec
+
+        from heartwheel.base.plain import plain_json
+
+        encode, out = msgspec.json.Encoder().encode, sys.stdout
+
+        def print_json_line(event: ExplainedEvent) -> None:
+            out.write(plain_json(encode(event).decode()) + "\n")
+
+        return print_json_line
+
+    def print_lines(event: ExplainedEvent) -> None:
+        for line in lines.of(event):
+            typer.echo(line)
+
+    return print_lines
+
+
+def show_unknown(scanned: Scanned, *, json: bool) -> None:
+    """Print the shapes of the coordinator's unknown lines, the most frequent first."""
+    from heartwheel.base.plain import plain_json
+
+    for shape, number in scanned.unknown.most_common():
+        text, file, line = scanned.unknown_example[shape]
+        if json:
+            import msgspec
+
+            row = {"count": number, "text": text, "evidence": {"file": file, "line": line}}
+            typer.echo(plain_json(msgspec.json.encode(row).decode()))
+        else:
+            typer.echo(plain(f"{number:>8}  {file}:{line}  {text}"))
+
+
+def say_what_was_read(scanned: Scanned, *, unknown: bool) -> None:
+    """Print to stderr how much was read, and what that may not show."""
+    from heartwheel.sources.explain.file_kind import CERTAIN
+
+    say = stderr()
+    for name, kind in scanned.others.items():
+        known = kind if kind in CERTAIN else f"it seems to be {kind}"
+        say.print(plain(f"{name}: {_OTHERS.get(kind, known)}"), markup=False)
+    if not scanned.coordinator_lines and not scanned.client_lines:
+        return
+    span = ""
+    if scanned.first_ms is not None and scanned.last_ms is not None:
+        zone = "" if scanned.zone_assumed else "Z"
+        span = f", {moment(scanned.first_ms)}{zone} to {moment(scanned.last_ms)}{zone}"
+    say.print(
+        f"{count(scanned.lines, 'line')}, {scanned.coordinator_lines:,} of group coordinators{span}", markup=False
+    )
+    if scanned.coarse:
+        say.print("times of this log are by the second: every time and length is +-1 s", markup=False)
+    if scanned.untimed:
+        say.print(f"{count(scanned.untimed, 'line')} without a time took that of the line before", markup=False)
+    if scanned.too_long:
+        say.print(f"{count(scanned.too_long, 'line')} of more than 64 MiB left out", markup=False)
+    for doubt in scanned.doubts():
+        say.print(plain(doubt), markup=False, soft_wrap=True)
+    if scanned.unknown_lines and not unknown:
+        number = count(scanned.unknown_lines, "line")
+        say.print(f"not understood: {number} of coordinators (--unknown shows which)", markup=False)
+
+
+def check_found(wanted: Wanted, scanned: Scanned) -> None:
+    """Raise an error if the log has nothing of what was requested, or if no log was read at all."""
+    from heartwheel.sources.explain.file_kind import EMPTY, EVENTS, NO_LOGS
+
+    if scanned.coordinator_lines or scanned.client_lines:
+        missing = wanted.missing(scanned.groups, scanned.first_ms, scanned.last_ms)
+        if missing is not None:
+            raise missing
+        return
+    if not NO_LOGS.issuperset(scanned.others.values()):
+        return
+    if all(kind == EMPTY for kind in scanned.others.values()):
+        raise HeartwheelError(f"nothing was read: {', '.join(scanned.others)} is empty", hint=_ROTATED)
+    events = [name for name, kind in scanned.others.items() if kind == EVENTS]
+    hint = f"heartwheel replay {events[0]} reads events" if events else "name a broker's log, such as server.log"
+    raise HeartwheelError("no line of a broker's or a consumer's log was read", hint=hint)
+
+
+def say_zone(files: list[str], zone: LocalZone) -> None:
+    """Print to stderr the zone of times, if the log does not name it, and a warning if it is probably another one."""
+    from heartwheel.base.wall_clock import wall_ms
+    from heartwheel.sources.explain.clock_check import zone_doubt
+
+    if not zone.used:
+        return
+    say = stderr()
+    if zone.is_assumed:
+        words = (
+            "times without Z are as the log has them, which names no zone; say which it is to have them in UTC, "
+            "such as --utc-offset Europe/Berlin"
+        )
+        say.print(words, markup=False)
+    for name in files:
+        doubt = zone_doubt(name, zone, now_ms=wall_ms())
+        if doubt:
+            say.print(Text.assemble(("warning: ", "bold yellow"), plain(doubt)))

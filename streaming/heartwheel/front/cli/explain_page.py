@@ -1,0 +1,65 @@
+"""`heartwheel explain --page`: the pages of the dashboard, for a broker's log."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import typer
+from rich.text import Text
+
+from heartwheel.base.errors import HeartwheelError
+from heartwheel.front.cli.console import stderr, stdout
+from heartwheel.front.cli.explain_output import check_found, say_what_was_read, say_zone
+
+if TYPE_CHECKING:
+    from heartwheel.settings import Settings
+    from heartwheel.sources.explain.local_zone import LocalZone
+    from heartwheel.sources.explain.wanted import Wanted
+
+_EVENTS_AT_ONCE: Final = 1_000
+
+
+def show_page(
+    files: list[str],
+    wanted: Wanted,
+    zone: LocalZone,
+    settings: Settings,
+    *,
+    follow: bool,
+    open_browser: bool,
+) -> None:
+    """Serve the page while the logs are read, and after that until Ctrl-C."""
+    from heartwheel.front.cli.dashboard import log_access, warn
+    from heartwheel.front.cli.signals import stopped_by_signals
+    from heartwheel.sources.explain.page import LogPage
+    from heartwheel.sources.explain.run import explain_logs, follow_logs
+    from heartwheel.sources.explain.scan import Scanned
+
+    log_access(settings.dashboard)
+    over, scanned, stdin = threading.Event(), Scanned(), sys.stdin.buffer
+    with stopped_by_signals(over.set), LogPage(settings, files) as shown:
+        stdout().print(Text(shown.url, style="bold cyan"))
+        stderr().print("reading; Ctrl-C ends it", markup=False)
+        warn(settings.dashboard)
+        if open_browser:
+            typer.launch(shown.url)
+        if follow:
+            for events in follow_logs(files, scanned, stdin=stdin, zone=zone, go_on=lambda: not over.is_set()):
+                shown.take([event for event in events if wanted.takes(event)], scanned, follows=True)
+        else:
+            found = explain_logs(files, scanned, stdin=stdin, zone=zone)
+            while some := list(islice((event for event in found if wanted.takes(event)), _EVENTS_AT_ONCE)):
+                shown.take(some, scanned)
+                if over.is_set():
+                    return
+            shown.take([], scanned)
+        say_what_was_read(scanned, unknown=False)
+        say_zone(files, zone)
+        if not follow:
+            check_found(wanted, scanned)
+        while not over.wait(1.0):
+            if not shown.running:
+                raise HeartwheelError("the page has ended by itself", hint="the lines above may tell why")

@@ -1,0 +1,69 @@
+"""`heartwheel gateway`: workers beat over HTTP, with curl if need be."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Annotated
+
+import typer
+
+from heartwheel.base.errors import HeartwheelError
+from heartwheel.front.cli.console import BootstrapFlag, ConfigFile, SetFlags, load, stderr, stdout
+from heartwheel.front.cli.signals import stopped_by_signals
+
+
+def gateway(
+    *,
+    host: Annotated[str | None, typer.Option(help="Where to listen (gateway.host).")] = None,
+    port: Annotated[int | None, typer.Option(help="The port; 0 takes any that is free (gateway.port).")] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A host name that requests may use (gateway.allow_hosts); can be repeated."),
+    ] = None,
+    access_file: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Groups and their tokens (gateway.access_file).")
+    ] = None,
+    insecure: Annotated[
+        bool | None,
+        typer.Option("--insecure", help="Accept heartbeats from anyone, without a token (gateway.insecure)."),
+    ] = None,
+    bootstrap_servers: BootstrapFlag = None,
+    config: ConfigFile = None,
+    set_: SetFlags = None,
+) -> None:
+    """Accept heartbeats of workers over HTTP and write them to Kafka, until SIGTERM or Ctrl-C.
+
+    The answer is 202 once Kafka has acknowledged the heartbeat. Any other answer says what is wrong, and nothing is
+    kept for later. By default it listens on this machine alone; where others can reach it, it needs a file of tokens:
+    docs/feed.md.
+
+    For example:
+
+        heartwheel gateway --bootstrap-servers kafka:9092
+
+        heartwheel gateway --host 0.0.0.0 --allow-host gateway --access-file tokens.txt
+    """
+    settings = load(
+        config,
+        set_,
+        kafka__bootstrap_servers=bootstrap_servers,
+        gateway__host=host,
+        gateway__port=port,
+        gateway__allow_hosts=",".join(allow_host) if allow_host else None,
+        gateway__access_file=access_file,
+        gateway__insecure="true" if insecure else None,
+    ).settings
+    from heartwheel.front.cli.run import log_to_stderr
+    from heartwheel.sources.gateway.gateway import Gateway
+
+    log_to_stderr()
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    stopping = threading.Event()
+    with stopped_by_signals(stopping.set), Gateway(settings) as serving:
+        stdout().print(serving.url, markup=False)
+        stderr().print(f"writes to {settings.kafka.bootstrap_servers}; Ctrl-C ends it", markup=False)
+        while not stopping.wait(1.0):
+            if not serving.running:
+                raise HeartwheelError("the gateway has ended by itself", hint="the lines above may tell why")

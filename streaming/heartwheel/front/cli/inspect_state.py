@@ -1,0 +1,154 @@
+"""Read the content of a checkpoint: its manifest, the last committed batch, and every shard's state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.rules.manager import AnyGroup
+from heartwheel.engine.runtime.driver.checkpoint import CheckpointError, Manifest, read_manifest
+from heartwheel.engine.runtime.driver.session import session_conf, start_session
+from heartwheel.engine.runtime.map.slots import slots_of
+from heartwheel.engine.runtime.state.schema import STATE_VERSION
+from heartwheel.engine.shard import Shard, ShardLimits, StateBlobError
+from heartwheel.settings import Settings
+from heartwheel.settings.locations import folder_of, is_local
+
+_RESTORE: Final = "restore the checkpoint from a backup, or start on a new one"
+_NO_LIMITS: Final = ShardLimits()
+
+
+class ShardView(NamedTuple):
+    """The state of one shard after a batch.
+
+    Args:
+        number: its number.
+        last_trigger_ms: timestamp of its last live trigger, epoch ms; -1 if there was none.
+        clock_ms: up to where its timers have fired, epoch ms; -1 if they never did.
+        state_bytes: size of its encoded state.
+        shard: its state.
+    """
+
+    number: int
+    last_trigger_ms: int
+    clock_ms: int
+    state_bytes: int
+    shard: Shard
+
+    def groups(self) -> list[AnyGroup]:
+        """Return its groups with their members, by name."""
+        return sorted((group for group, _ in self.shard.dump()), key=lambda group: group.group_id)
+
+
+class CheckpointView(NamedTuple):
+    """The content of a checkpoint.
+
+    Args:
+        location: where it is.
+        manifest: the settings that it was created with.
+        batch_id: the last batch that was committed; -1 if there is none.
+        shards: their state after that batch, in order.
+    """
+
+    location: str
+    manifest: Manifest
+    batch_id: int
+    shards: Sequence[ShardView]
+
+
+def read_checkpoint(settings: Settings, log_file: Path) -> CheckpointView:
+    """Read the settings' checkpoint; write nothing.
+
+    Args:
+        settings: the checked configuration.
+        log_file: where Spark logs.
+
+    Raises:
+        CheckpointError: there is none, it is not ours, it cannot be read, or a newer release wrote it.
+    """
+    location = settings.checkpoint.location
+    manifest, batch_id = open_manifest(location)
+    if batch_id < 0:
+        return CheckpointView(location, manifest, batch_id, ())
+    rows = _state_rows(settings, log_file)
+    shard_of_slot = {slot: shard for shard, slot in enumerate(slots_of(manifest.shards, manifest.shuffle_partitions))}
+    views = sorted(decode_shard(shard_of_slot[slot], state) for slot, state in rows)
+    return CheckpointView(location, manifest, batch_id, views)
+
+
+def open_manifest(location: str) -> tuple[Manifest, int]:
+    """Read the settings that a checkpoint was created with, and the last committed batch; -1 if there is none.
+
+    Raises:
+        CheckpointError: there is none, or it cannot be read.
+    """
+    if not is_local(location):
+        raise CheckpointError(f"{location} is not a local folder", hint="copy it to one, while the job is stopped")
+    manifest = read_manifest(location)
+    if manifest is None:
+        raise CheckpointError(
+            f"there is no checkpoint at {location}", hint="name one: heartwheel inspect --checkpoint DIR"
+        )
+    batches = (file.name for file in (folder_of(location) / "commits").glob("*"))
+    return manifest, max((int(name) for name in batches if name.isdecimal()), default=-1)
+
+
+def decode_shard(index: int, state: tuple[int, int, int, int, int, str]) -> ShardView:
+    """Decode the state row of one shard.
+
+    Args:
+        index: the shard's number.
+        state: the row, in the order of `STATE_SCHEMA`.
+
+    Raises:
+        CheckpointError: it cannot be read, or a newer release wrote it.
+    """
+    version, last_trigger_ms, clock_ms, _, _, blob = state
+    if version != STATE_VERSION:
+        raise CheckpointError(
+            f"the state of shard {index} has version {version}, this release reads version {STATE_VERSION}",
+            hint="run the release that wrote it",
+        )
+    try:
+        shard = Shard(coordinator=CoordinatorConfig(), limits=_NO_LIMITS, blob=blob)
+    except StateBlobError as error:
+        raise CheckpointError(f"the state of shard {index} cannot be read: {error}", hint=_RESTORE) from error
+    return ShardView(index, last_trigger_ms, clock_ms, len(blob), shard)
+
+
+def _state_rows(settings: Settings, log_file: Path) -> list[tuple[int, tuple[Any, ...]]]:
+    spark_settings = settings.spark.model_copy(update={"master": "local[1]"})
+    conf = session_conf(
+        settings.model_copy(update={"spark": spark_settings}), [], shuffle_partitions=1, log_file=log_file
+    )
+    spark = start_session({name: value for name, value in conf.items() if value}, log_file=log_file)
+    try:
+        return _collect(spark, settings.checkpoint.location, log_file)
+    finally:
+        spark.stop()
+
+
+def _collect(spark: SparkSession, location: str, log_file: Path) -> list[tuple[int, tuple[Any, ...]]]:
+    # The first access starts the coordinator of state stores, which the reader needs.
+    _ = spark.streams
+    try:
+        frame = spark.read.format("statestore").load(str(folder_of(location).absolute()))
+        rows = frame.select("key.slot", "value.groupState").collect()
+    except (PySparkException, Py4JError) as error:
+        words = _cause(error).partition("\n")[0]
+        raise CheckpointError(
+            f"the state in {location} cannot be read: {words}", hint=f"{_RESTORE}; the details are in {log_file}"
+        ) from error
+    return [(int(slot), tuple(state)) for slot, state in rows]
+
+
+def _cause(error: Exception) -> str:
+    """Return the innermost cause of a Java error, which is more specific than the layers around it."""
+    causes = [line for line in str(error).splitlines() if line.startswith("Caused by: ")]
+    return causes[-1].removeprefix("Caused by: ") if causes else str(error)

@@ -1,1 +1,0 @@
-"""A bounded HTTP server: its connections, the guard before every request, names, paths, addresses and errors."""

@@ -1,0 +1,63 @@
+"""Find the Java that runs the broker and Spark."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from heartwheel.base.errors import HeartwheelError
+
+JAVA_VERSION_MIN: Final = 17
+"""Oldest major version that Kafka 4 brokers and Spark 4 run on."""
+
+
+class JavaError(HeartwheelError):
+    """There is no Java, or only one that is too old."""
+
+
+def find_java() -> Path:
+    """Find a Java of `JAVA_VERSION_MIN` or newer: `$JAVA_HOME` if it is set, else the `PATH`.
+
+    Raises:
+        JavaError: if there is none, it does not run, or it is too old.
+    """
+    java = _java_of_environment()
+    version = java_version(java)
+    if version < JAVA_VERSION_MIN:
+        raise JavaError(
+            f"{java} is Java {version}, {JAVA_VERSION_MIN} or newer is needed", hint="set JAVA_HOME to a newer one"
+        )
+    return java
+
+
+def java_version(java: Path) -> int:
+    """Ask a Java for its major version.
+
+    Args:
+        java: the executable.
+
+    Raises:
+        JavaError: if it does not run or does not say.
+    """
+    try:
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise JavaError(f"{java} does not run: {error.strerror}", hint="check JAVA_HOME") from None
+    found = re.search(r'version "(\d+)', done.stderr)
+    if not found:
+        raise JavaError(f"{java} does not tell its version: {(done.stderr or done.stdout).strip()[:200]!r}")
+    return int(found[1])
+
+
+def _java_of_environment() -> Path:
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        return Path(home, "bin", "java")
+    found = shutil.which("java")
+    if not found:
+        raise JavaError("no Java found", hint=f"install Java {JAVA_VERSION_MIN} or newer, or set JAVA_HOME")
+    return Path(found)

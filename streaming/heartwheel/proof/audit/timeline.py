@@ -1,0 +1,413 @@
+"""The order of the records of a group, and up to when its timers may run, by the log alone.
+
+Records of one group in several partitions are merged by effective time, partition and offset. So a record waits until
+every partition of the group has been read beyond it: those in which it was seen, and the one that its id hashes to. The
+*clock of a group* is the minimum of theirs.
+
+An outage of a partition counts at its begin: timers that ended before have fired. Every timer that runs then starts
+again at the end of the outage, before any later record of the group in any partition.
+
+A group that feeds relay is read from their sources instead of partitions (`heartwheel.proof.audit.fed`), in the
+partitions where it has records and in the one that its id hashes to. Of several feeds, the audit does not wait for one
+that has written no mark for long, nor in a partition where it stopped long ago. A span that a feed has missed is an
+outage for its groups, after which their clock continues from its end.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+from heartwheel.proof.audit.config import AuditConfig
+from heartwheel.proof.audit.fed import GROWTH_KNOWN_WITHIN_MS, SILENT_AFTER_MS, UNMET, AuditedFeedMark, FeedSource
+from heartwheel.proof.audit.fed_sources import FIRST_SOURCE, FedSources
+from heartwheel.proof.audit.partitions import AuditedOutage, Partition, home_of
+from heartwheel.proof.audit.rules.groups import is_forgotten, next_deadline_ms
+from heartwheel.proof.audit.rules.model import NEVER
+from heartwheel.proof.audit.state import AuditState, HeldGroup, RecordPlace
+from heartwheel.proof.audit.ticks import AuditedTick
+from heartwheel.wire.requests import Request, decode_accepted_request, encode_request
+
+_RECORD, _OUTAGE = range(2)
+_ANY_HOME = 2**31
+
+
+class Timeline:
+    """The order of all records, outages and timers of all groups.
+
+    Args:
+        state: the audit's state; changed in place.
+        config: the settings of the audited job.
+        use: applies a record to its group.
+        renew: applies an outage to a group.
+        move: moves a group to another source if an event of that source says so; returns whether the event counts.
+        advance: runs a group's timers up to a moment.
+
+    Attributes:
+        fed: the sources of feeds.
+    """
+
+    def __init__(
+        self,
+        state: AuditState,
+        config: AuditConfig,
+        *,
+        use: Callable[[HeldGroup, RecordPlace, Request], None],
+        renew: Callable[[HeldGroup, AuditedOutage], None],
+        move: Callable[[HeldGroup, int, int, Request], bool],
+        advance: Callable[[HeldGroup, int], None],
+    ) -> None:
+        self._state = state
+        self.fed = FedSources(state)
+        self._config = config
+        self._use = use
+        self._renew = renew
+        self._move = move
+        self._advance = advance
+
+    # Records
+
+    def read(self, partition: int, append_ms: int, tick: AuditedTick | None) -> int:
+        """Advance the time of a partition by its next record; return the record's effective time, epoch ms.
+
+        Args:
+            partition: the partition's number.
+            append_ms: the record's own append time, epoch ms; negative if it has none.
+            tick: the decoded tick, if it is a tick.
+
+        Returns:
+            The effective time; negative before the first append time of the partition.
+        """
+        config, state = self.config, self._state
+        part = self._partition(partition)
+        is_new = part.watermark_ms < 0 <= append_ms
+        if append_ms < 0:
+            state.counts["untimed"] = state.counts.get("untimed", 0) + 1
+        elif append_ms < part.watermark_ms:
+            state.counts["clamped"] = state.counts.get("clamped", 0) + 1
+        runs = config.runs
+        outages = part.read(append_ms, tick, runs=runs, outage_min_ms=config.outage_min_ms)
+        believed = tick is not None and tick.run and (not runs or tick.run in runs)
+        named = tick.partitions if tick and believed and tick.partitions <= state.partitions_max else 0
+        count = max(state.partition_counts[-1], partition + 1, named)
+        if count > state.partition_counts[-1]:
+            state.partition_counts.append(count)
+            is_new = True
+        if is_new:
+            state.grown_ms = max(state.grown_ms, part.watermark_ms)
+        if named:
+            self.fed.note_growth(named, self.least_ms())
+        if outages:
+            self._place_outages(outages)
+        return part.watermark_ms
+
+    def source(self, feed: str, partition: int) -> FeedSource:
+        """Return a feed's source in a partition; a new one gets a number."""
+        sources = self._state.sources
+        for known in sources:
+            if (known.feed, known.partition) == (feed, partition):
+                return known
+        written_ms = self._partition(partition).watermark_ms
+        source = FeedSource(FIRST_SOURCE - len(sources), feed, partition, written_ms=written_ms)
+        self._note_behind(source)
+        sources.append(source)
+        for held in list(self._state.groups.values()):
+            # Groups that waited for the feed's first record here wait for its marks from now on.
+            if held.parts and held.parts[0] < 0 and partition in self._places(held):
+                self._run(held)
+        return source
+
+    def mark(self, mark: AuditedFeedMark, partition: int, time_ms: int, append_ms: int) -> None:
+        """Read a mark of a believed feed, and run the feed's groups as far as it allows.
+
+        Args:
+            mark: the decoded mark.
+            partition: its partition.
+            time_ms: its effective append time, epoch ms.
+            append_ms: its append time, epoch ms.
+        """
+        if append_ms < 0:
+            return  # how far ahead it is cannot be checked; the next mark repeats it
+        source = self.source(mark.feed, partition)
+        if self.fed.is_silent(source.number):
+            self._note_behind(source)
+        if missed := source.read(mark, time_ms, append_ms):
+            self._place_outages(missed, "missed_by_feeds")
+        ready = []
+        while source.due and source.due[0][0] <= source.passed_ms:
+            moment_ms, group_id = heapq.heappop(source.due)
+            held = self._state.groups.get(group_id)
+            if held is not None and held.filed.get(source.number) == moment_ms:
+                del held.filed[source.number]
+                ready.append(held)
+        # A group that the feed holds back is filed again under a past moment, so that the next mark runs it.
+        for held in ready:
+            self._run(held)
+
+    def partition_of(self, number: int) -> int:
+        """Return the partition of the heartbeat topic for the number of a partition or a source."""
+        return number if number >= 0 else self.fed.source(number).partition
+
+    def is_fed(self, group_id: str) -> bool:
+        """Return whether feeds relay a group."""
+        held = self._state.groups.get(group_id)
+        return held is not None and bool(held.parts) and held.parts[0] < 0
+
+    def put(self, held: HeldGroup, place: RecordPlace, event: Request) -> None:
+        """Add a record of a group. It is applied now, or once no earlier record can follow.
+
+        Args:
+            held: the group.
+            place: the record's place.
+            event: the decoded record.
+        """
+        partition = place.partition
+        if partition not in held.parts:
+            held.parts.append(partition)
+            if (partition < 0) is not (held.parts[0] < 0):
+                held.unknown = True  # its members write, too: a feed's times and theirs have no common order
+        if partition < 0:
+            self._wait(held, place, event)
+            return
+        part = self._state.partitions[partition]
+        alone = len(held.parts) == 1 and self._home(held) == partition
+        if alone and not held.waiting and not part.gaps:
+            self._use(held, place, event)
+            self.file(held)
+            return
+        self._wait(held, place, event)
+
+    def _wait(self, held: HeldGroup, place: RecordPlace, event: Request) -> None:
+        entry = (place.time_ms, _RECORD, place.partition, place.offset, encode_request(event))
+        applied = (held.newest_ms, _RECORD, held.newest_from)
+        if (
+            len(held.parts) > 1
+            and place.partition < 0
+            and any(other[0] == entry[0] and other[2] != entry[2] for other in (*held.waiting, applied))
+        ):
+            held.unknown = True  # two brokers in one millisecond: their order is unknown
+        if place.partition < 0 and self._is_too_late(held, place):
+            held.unknown = True  # how far the job advanced it without this feed depended on the ends of its batches
+        heapq.heappush(held.waiting, entry)
+        self._run(held)
+
+    def run_due(self, partition: int) -> None:
+        """Run every group that is due in a partition."""
+        part = self._state.partitions[partition]
+        while part.due and part.due[0][0] <= part.decided_ms:
+            moment_ms, group_id = heapq.heappop(part.due)
+            held = self._state.groups.get(group_id)
+            if held is not None and held.filed.get(partition) == moment_ms:
+                del held.filed[partition]
+                self._run(held)
+
+    # Clocks
+
+    @property
+    def config(self) -> AuditConfig:
+        """The settings of the audited job."""
+        return self._config
+
+    def time_of(self, held: HeldGroup) -> int:
+        """Return up to when everything that a group wrote was read, epoch ms."""
+        now_ms = min(self._decided_ms(part, held.group.group_id) for part in self._parts(held))
+        if held.parts and held.parts[0] < 0:
+            # No record of it has come since then: it may have moved to a broker whose feed is behind.
+            everywhere = min((self._decided_ms(number) for number in self._active_sources(held)), default=NEVER)
+            now_ms = min(now_ms, max(held.group.now_ms, everywhere))
+        return now_ms
+
+    def settled_ms(self, group_id: str) -> int:
+        """Return up to when nothing can change any more for a group, epoch ms."""
+        held = self._state.groups.get(group_id)
+        if held is None:
+            return self._decided_ms(home_of(group_id, self._state.partition_counts[-1]))
+        # In another partition a record of the same millisecond may still come first.
+        return self.time_of(held) - (len(self._parts(held)) > 1)
+
+    def passed_by_all_ms(self, group_id: str) -> int:
+        """Return up to when no feed can relay an event of a relayed group any more, epoch ms."""
+        held = self._state.groups[group_id]
+        numbers = {*self._parts(held), *self._active_sources(held)}
+        return min(self._decided_ms(number, group_id) for number in numbers)
+
+    def passed_on_ms(self, seen: list[int], group_id: str) -> int:
+        """Return up to when the feed of the last of some sources has relayed everything of a group, epoch ms."""
+        mine = [number for number in seen if self.fed.is_same(number, seen[-1])]
+        return min(self._decided_ms(number, group_id) for number in mine)
+
+    def least_ms(self) -> int:
+        """Return up to when every partition is decided, epoch ms."""
+        read = [part.decided_ms for part in self._state.partitions.values() if part.watermark_ms >= 0]
+        return min(read, default=-1)
+
+    def is_stray(self, held: HeldGroup) -> bool:
+        """Return whether a group is in several partitions for a reason other than a growth of the topic.
+
+        The same holds for a relayed group if one of its feeds relayed an event too late.
+        """
+        if held.parts and held.parts[0] < 0:
+            return held.unknown
+        homes = {held.hash % count for count in self._state.partition_counts if count}
+        return len(held.parts) > 1 and not homes.issuperset(held.parts)
+
+    # Inside
+
+    def _partition(self, number: int) -> Partition:
+        part = self._state.partitions.get(number)
+        if part is None:
+            part = self._state.partitions[number] = Partition(number)
+        return part
+
+    def _note_behind(self, source: FeedSource) -> None:
+        """Record how far groups may have advanced without a feed that is new, or was silent."""
+        others = (other.passed_ms for other in self._state.sources if other.partition == source.partition)
+        source.behind_ms = max(others, default=-1)
+
+    def _is_too_late(self, held: HeldGroup, place: RecordPlace) -> bool:
+        """Return whether the group's clock may have passed the event, for a reason other than a gap in its feed."""
+        source, time_ms = self.fed.source(place.partition), place.time_ms
+        now_ms = max(held.group.now_ms, held.newest_ms)
+        if now_ms <= 0:
+            # The clock of a forgotten group may have reached the feed's.
+            now_ms = source.passed_of(held.group.group_id)
+        if self.fed.is_silent(source.number):
+            self._note_behind(source)
+        _, from_ms, to_ms = held.missed
+        falls_into_it = from_ms < time_ms and now_ms == to_ms
+        return time_ms < source.behind_ms or (time_ms < now_ms and not falls_into_it)
+
+    def _active_sources(self, held: HeldGroup) -> list[int]:
+        """Return the sources of all feeds of a group's partitions that are not silent; `UNMET` for one yet to write."""
+        places = self._places(held)
+        names = dict.fromkeys(source.feed for source in self._state.sources if source.partition in places)
+        return [number for name in names for number in self.fed.of_feed(name, places)]
+
+    def _places(self, held: HeldGroup) -> set[int]:
+        """Return the partitions in which events of a relayed group may be."""
+        # If a record shows a growth before a tick does, the number that the ticks name is the former one.
+        counts = (*self._state.former, self._state.named)
+        homes = {self._home(held), *(held.hash % count for count in counts if count)}
+        return homes.union(self.partition_of(number) for number in held.parts)
+
+    def _decided_ms(self, partition: int, group_id: str = "") -> int:
+        if partition < UNMET:
+            return self.fed.source(partition).passed_of(group_id)
+        part = self._state.partitions.get(partition)
+        return -1 if part is None else part.decided_ms
+
+    def _home(self, held: HeldGroup) -> int:
+        if held.hash < 0:
+            held.hash = home_of(held.group.group_id, _ANY_HOME)
+        return held.hash % self._state.partition_counts[-1]
+
+    def _parts(self, held: HeldGroup) -> list[int]:
+        if held.parts and held.parts[0] < 0:
+            places = self._places(held)
+            feeds = self.fed.names(held.parts)
+            active = [part for part in held.parts if part >= 0]
+            active += [number for feed in feeds for number in self.fed.of_feed(feed, places)]
+            return active or [source.number for feed in feeds for source in self.fed.written_by(feed, places)]
+        home = self._home(held)
+        return held.parts if home in held.parts else [*held.parts, home]
+
+    def _place_outages(self, outages: list[AuditedOutage], counted: str = "outages") -> None:
+        """Add the outages that one tick or mark proves, all of them before any group continues."""
+        counts = self._state.counts
+        counts[counted] = counts.get(counted, 0) + len(outages)
+        for held in list(self._state.groups.values()):
+            wanted = ("", held.group.group_id)
+            mine = [each for each in outages if each.partition in held.parts and each.group_id in wanted]
+            for outage in mine:
+                entry = (outage.from_ms, _OUTAGE, outage.partition, outage.to_ms, b"")
+                heapq.heappush(held.waiting, entry)
+            if mine:
+                self._run(held)
+
+    def _run(self, held: HeldGroup) -> None:
+        """Apply the records that no earlier one can precede, and run the timers up to the group's clock."""
+        was_there = not is_forgotten(held.group)
+        while held.waiting and self._blocking(held) is None:
+            time_ms, kind, partition, number, value = heapq.heappop(held.waiting)
+            if kind == _OUTAGE:
+                self._advance(held, time_ms)
+                self._renew(held, AuditedOutage(time_ms, number, partition))
+            else:
+                event = decode_accepted_request(value)
+                # The move comes first, as from then on another source decides when its sessions end.
+                counts = partition >= 0 or not held.seen or self._move(held, partition, time_ms, event)
+                if partition < 0:
+                    self._note_fed(held, time_ms, partition)
+                if counts:
+                    self._use(held, RecordPlace(time_ms, partition, number), event)
+        now_ms = self.time_of(held)
+        if next_deadline_ms(held.group) <= now_ms:
+            self._advance(held, now_ms)
+        if was_there and held.parts[0] < 0 and is_forgotten(held.group):
+            # It was forgotten by then; earlier events that another feed relays come too late for it.
+            held.newest_ms = max(held.newest_ms, now_ms)
+        self.file(held)
+
+    def _note_fed(self, held: HeldGroup, time_ms: int, source: int) -> None:
+        """Record an event that a feed relays, before it is applied."""
+        if len(self.fed.names(held.parts)) > 1 and held.newest_ms >= 0:
+            self._advance(held, time_ms)
+            if is_forgotten(held.group):
+                held.unknown = True  # the job forgot the group and its feeds, or not: that depended on its batches
+        if time_ms >= held.newest_ms:
+            held.newest_ms, held.newest_from = time_ms, source
+
+    def _blocking(self, held: HeldGroup) -> tuple[int, int] | None:
+        """Return what a group's first entry waits for: a partition, and the time that it must reach, epoch ms."""
+        time_ms, kind, partition, _, _ = held.waiting[0]
+        for other in self._parts(held):
+            # Within one millisecond the lower partition comes first, and an outage last.
+            needed_ms = time_ms + (other < partition or (kind == _OUTAGE and other != partition))
+            if kind == _OUTAGE and other == partition < 0:
+                continue  # the mark that reports it may hold the group back at an earlier time
+            if self._decided_ms(other, held.group.group_id) < needed_ms:
+                return other, needed_ms
+        return None
+
+    def file(self, held: HeldGroup) -> None:
+        """Schedule a group to run as soon as anything can happen to it, or drop it if it is like one never seen."""
+        if held.waiting and (blocking := self._blocking(held)):
+            self._file_under(held, *blocking)
+        deadline = next_deadline_ms(held.group)
+        if deadline != NEVER:
+            parts = self._parts(held)
+            if parts[0] < 0:
+                parts = [*parts, *self._active_sources(held)]
+            last = min(parts, key=lambda part: self._decided_ms(part, held.group.group_id))
+            self._file_under(held, last, deadline)
+        elif not held.waiting and is_forgotten(held.group) and len(held.parts) == 1:
+            fed = held.parts[0] < 0
+            behind = (
+                [each for each in self._active_sources(held) if self._decided_ms(each) <= held.newest_ms] if fed else ()
+            )
+            if behind:
+                # Another feed may still relay earlier events.
+                self._file_under(held, behind[0], held.newest_ms + 1)
+                return
+            if held.parts[0] < 0 and held.unknown:
+                return  # rows about it are unsettled, even after its last member has left
+            del self._state.groups[held.group.group_id]
+
+    def _file_under(self, held: HeldGroup, partition: int, moment_ms: int) -> None:
+        if partition == UNMET:
+            # The feed's first record there runs the group. Otherwise it runs once it is certain that none will come.
+            written_ms = [source.written_ms + SILENT_AFTER_MS for source in self._state.sources]
+            for place in self._places(held):
+                for last_ms in (self._state.grown_ms + GROWTH_KNOWN_WITHIN_MS, *written_ms):
+                    if last_ms >= self._partition(place).watermark_ms:
+                        self._file_under(held, place, last_ms + 1)
+        elif moment_ms < held.filed.get(partition, NEVER):
+            held.filed[partition] = moment_ms
+            due = self._partition(partition).due if partition >= 0 else self.fed.source(partition).due
+            heapq.heappush(due, (moment_ms, held.group.group_id))
+        if partition < 0 and len(self._state.sources) > 1:
+            # Once a feed is silent in every partition where the group waits for it, the group continues without it.
+            for number in {partition, *self._parts(held), *self._active_sources(held)}:
+                if number < UNMET and not self.fed.is_silent(number):
+                    source = self.fed.source(number)
+                    self._file_under(held, source.partition, source.written_ms + SILENT_AFTER_MS + 1)

@@ -1,0 +1,271 @@
+"""One partition as feeds have written it: what they tell of each group, up to where their marks came, what they missed.
+
+Read by code of its own, record by record, as no batch of any job does it; so it says of each group how far it can have
+come wherever batches end, and what then comes too late for it.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from heartwheel.proof.simulation.checkers.read_log import PlacedRequest, is_of_a_feed
+from heartwheel.proof.simulation.plan.parameters import VALUE_BYTES_MAX, Plan
+from heartwheel.proof.testing import ProducedRecord
+from heartwheel.wire.events import RejectedError
+from heartwheel.wire.partitioner import shard_of
+from heartwheel.wire.requests import decode_request
+
+MINUTE_MS: Final = 60_000
+"""How far a feed's times may be ahead of the append time, and how long another feed is waited for, ms."""
+
+_FOREVER_MS: Final = 2**62
+
+
+class Aside(enum.StrEnum):
+    """Why the verdicts about a group are not promised."""
+
+    LATE = "too late"
+    """A feed spoke of a time that its marks, or those of the feed that the group went on with, had left behind."""
+    TIED = "in one millisecond"
+    """Two feeds tell of one millisecond, and nothing says which came first."""
+    UNFORESEEN = "grew before the first start"
+    """The topic grew in the backlog of a new checkpoint, which does not know how many partitions there were."""
+
+
+class Reach(NamedTuple):
+    """How far a group has come, epoch ms.
+
+    Args:
+        records: all of its events of an earlier time have been read.
+        surely: its timers have run up to here.
+        at_most: none of its timers can have run beyond this.
+    """
+
+    records: int
+    surely: int
+    at_most: int
+
+    def or_further(self, other: Reach) -> Reach:
+        """Return the later one of each."""
+        return Reach(*map(max, self, other))
+
+
+NOWHERE: Final = Reach(-1, -1, -1)
+
+
+class Missed(NamedTuple):
+    """What a feed has missed: from when to when it heard nothing, epoch ms; of groups it held back, longer.
+
+    Its marks of one partition say so; those of another one may have been lost.
+    """
+
+    feed: str
+    from_ms: int
+    to_ms: int
+    held: dict[str, int]
+    partition: int = 0
+
+    def began_ms(self, group_id: str) -> int:
+        """Return since when nothing is known of a group."""
+        return min(self.from_ms, self.held.get(group_id, self.from_ms))
+
+
+@dataclass
+class Followed:
+    """A group that feeds report.
+
+    Args:
+        shard: its own.
+        missed: what feeds have missed in its partition, in the order of the log.
+        feeds: those that told of it, in the order in which they did first.
+        entries: its events and the feed that each is of, in the order of the log.
+        furthest: how far it can have come, wherever batches end.
+        reached: how far it came with each batch.
+        passed_ms: up to when each feed has passed on all of it in the end, epoch ms.
+        aside: why nothing is promised of it.
+        several: whether it is read from several partitions.
+    """
+
+    shard: int
+    missed: list[Missed]
+    feeds: list[str] = field(default_factory=list)
+    entries: list[tuple[PlacedRequest, str]] = field(default_factory=list)
+    furthest: Reach = NOWHERE
+    reached: list[Reach] = field(default_factory=list)
+    passed_ms: dict[str, int] = field(default_factory=dict)
+    aside: Aside | None = None
+    several: bool = False
+
+
+@dataclass
+class FeedSeen:
+    """A feed; times are epoch ms, -1 before the first mark."""
+
+    written_ms: int
+    passed_ms: int = -1
+    held: dict[str, int] = field(default_factory=dict)
+    known_to: set[int] = field(default_factory=set)
+    """The shards that have met it: all of them once it has written a mark."""
+
+    def passed_of(self, group_id: str) -> int:
+        """Return up to when it has passed on everything of a group, epoch ms."""
+        return min(self.passed_ms, self.held.get(group_id, self.passed_ms))
+
+
+class BatchEnd(NamedTuple):
+    """What was read of a partition at the end of a batch.
+
+    Args:
+        offset: of the next record.
+        now_ms: its time, epoch ms.
+        feeds: those that were met there.
+        missed: what they had missed by then.
+    """
+
+    offset: int
+    now_ms: int
+    feeds: dict[str, FeedSeen]
+    missed: list[Missed]
+
+
+class FedPartition:
+    """One partition, read record by record.
+
+    Args:
+        plan: the history's parameters.
+        log: what the job has read of it.
+        ends: the end offset of each batch.
+
+    Attributes:
+        groups: those that feeds told of.
+        missed: what feeds have missed, in the order of the log.
+        batches: how far it was read with each batch, where the topic has grown.
+    """
+
+    def __init__(self, plan: Plan, log: list[ProducedRecord], ends: list[int]) -> None:
+        self.groups: dict[str, Followed] = {}
+        self._plan = plan
+        self._feeds: dict[str, FeedSeen] = {}
+        self.missed: list[Missed] = []
+        self.batches: list[BatchEnd] = []
+        self._number = log[0].partition if log else 0
+        self._now_ms = 0
+        batch = 0
+        for record in log:
+            while batch < len(ends) and ends[batch] <= record.offset:
+                self._end_batch(batch, ends[batch])
+                batch += 1
+            self._read(record)
+        for last in range(batch, len(ends)):
+            self._end_batch(last, ends[last])
+        for group_id, group in self.groups.items():
+            group.passed_ms = {name: self._feeds[name].passed_of(group_id) for name in group.feeds}
+
+    def _read(self, record: ProducedRecord) -> None:
+        said = _said(record.value)
+        if said is None:
+            self._now_ms = max(self._now_ms, record.append_ms)
+            return
+        self._go_on()
+        self._now_ms = max(self._now_ms, record.append_ms)
+        feed = said.get("feed")
+        if feed in self._plan.passed_on.names:
+            if said.get("type") == "mark":
+                self._take_mark(feed, said, record.append_ms)
+            elif _is_moment(said.get("at_ms")):
+                self._take_event(record, feed, min(said["at_ms"], record.append_ms + MINUTE_MS))
+        self._go_on()
+
+    def _take_event(self, record: ProducedRecord, name: str, time_ms: int) -> None:
+        try:
+            request = decode_request(record.value, size_max=VALUE_BYTES_MAX)
+        except RejectedError:
+            return
+        group_id = request.group_id
+        group = self.groups.get(group_id)
+        if group is None:
+            group = self.groups[group_id] = Followed(shard_of(group_id, self._plan.shards), self.missed)
+        self._feeds.setdefault(name, FeedSeen(self._now_ms)).known_to.add(group.shard)
+        if time_ms < group.furthest.records and not self._comes_with_a_gap(name, group_id, time_ms):
+            group.aside = Aside.LATE
+        elif any(entry.time_ms == time_ms and feed != name for entry, feed in group.entries):
+            group.aside = group.aside or Aside.TIED
+        if name not in group.feeds:
+            group.feeds.append(name)
+        group.entries.append((PlacedRequest(time_ms, record, request), name))
+
+    def _comes_with_a_gap(self, name: str, group_id: str, time_ms: int) -> bool:
+        """Return whether a time is one that the feed missed, and the group has not gone on since the gap's end."""
+        return any(
+            gap.feed == name
+            and gap.began_ms(group_id) < time_ms
+            and self.groups[group_id].furthest.records == gap.to_ms
+            for gap in self.missed
+        )
+
+    def _take_mark(self, name: str, said: dict[str, Any], append_ms: int) -> None:
+        held = said.get("held", {})
+        if not all(map(_is_moment, (said.get("passed_ms"), said.get("since_ms"), *held.values()))):
+            return
+        feed = self._feeds.setdefault(name, FeedSeen(self._now_ms))
+        feed.known_to = set(range(self._plan.shards))
+        feed.written_ms = self._now_ms
+        passed_ms = min(said["passed_ms"], append_ms + MINUTE_MS)
+        if passed_ms < feed.passed_ms:
+            return
+        since_ms = min(said["since_ms"], passed_ms)
+        if 0 <= feed.passed_ms < since_ms:
+            self.missed.append(Missed(name, feed.passed_ms, since_ms, feed.held, self._number))
+        feed.passed_ms, feed.held = passed_ms, held
+
+    def _go_on(self) -> None:
+        for group_id, group in self.groups.items():
+            group.furthest = group.furthest.or_further(self._reach(group_id, group))
+
+    def _end_batch(self, batch: int, offset: int) -> None:
+        if self._plan.grown is not None:
+            self.batches.append(BatchEnd(offset, self._now_ms, deepcopy(self._feeds), list(self.missed)))
+        for group_id, group in self.groups.items():
+            group.reached += [NOWHERE] * (batch - len(group.reached))
+            before = group.reached[-1] if group.reached else NOWHERE
+            group.reached.append(self._reach(group_id, group).or_further(before))
+
+    def _reach(self, group_id: str, group: Followed) -> Reach:
+        """Return how far a group comes if a batch ends here."""
+        living = {name: feed for name, feed in self._feeds.items() if self._now_ms - feed.written_ms <= MINUTE_MS}
+        awaited = [living[name] for name in group.feeds if name in living]
+        awaited = awaited or [self._feeds[name] for name in group.feeds]
+        read_ms = min(feed.passed_of(group_id) for feed in awaited)
+        if len(self._feeds) < 2:
+            return Reach(read_ms, read_ms, read_ms)
+        # Who is not heard of any more may have moved: timers go on as far as every feed has come.
+        met = (feed.passed_ms for feed in living.values() if group.shard in feed.known_to)
+        everywhere_ms = min(met, default=_FOREVER_MS)
+        heard_ms = max((entry.time_ms for entry, _ in group.entries if entry.time_ms <= read_ms), default=-1)
+        missed_ms = max((gap.to_ms for gap in group.missed if gap.feed in group.feeds), default=-1)
+        # Which of several brokers was first in a millisecond is known once all have come beyond it.
+        several = len(awaited) > 1
+        return Reach(
+            read_ms,
+            min(read_ms - several, max(heard_ms, everywhere_ms)),
+            min(read_ms, max(heard_ms, missed_ms, everywhere_ms)),
+        )
+
+
+def _said(value: bytes | None) -> dict[str, Any] | None:
+    """Return a record of a feed, or of a client that pretends to be one; `None` for any other."""
+    if value is None or not is_of_a_feed(value):
+        return None
+    try:
+        said = json.loads(value)
+    except ValueError:
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _is_moment(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value <= 2**53

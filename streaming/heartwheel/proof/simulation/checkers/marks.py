@@ -1,0 +1,39 @@
+"""P1 and P2 of groups that feeds pass on: their timers run as far as the feeds' marks have come, and no further."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from heartwheel.proof.simulation.checkers.fed_log import FedLog
+from heartwheel.proof.simulation.checkers.problem import BrokenPromise
+from heartwheel.proof.simulation.checkers.rows import WrittenRow
+from heartwheel.proof.simulation.plan.parameters import Plan
+from heartwheel.wire.verdicts import ExpirationRow, ExpiryReason
+
+TOLD_BY_RECORDS: Final = frozenset({ExpiryReason.POLL_TIMEOUT, ExpiryReason.WORKER_FAILED})
+"""Reasons that no timer gives: the record that tells them decides, and its time is the verdict's."""
+
+
+def check_marks(
+    plan: Plan, fed: FedLog, group_id: str, rows: list[WrittenRow], *, in_order: bool
+) -> Iterator[BrokenPromise]:
+    """Return every expiration of a group that was written before the marks allowed it, or a batch too late.
+
+    Args:
+        plan: the history's parameters.
+        fed: what feeds have passed on.
+        group_id: the group.
+        rows: what was written about it.
+        in_order: whether its verdicts are promised; else only that none came before the marks.
+    """
+    prompt = in_order and plan.limits.verdicts_max > 1
+    for row, written in rows:
+        if not isinstance(row, ExpirationRow) or row.reason in TOLD_BY_RECORDS:
+            continue
+        at_most_ms = fed.reach(group_id, written.batch).at_most
+        if row.deadline_ms > at_most_ms:
+            yield BrokenPromise("P1", f"the feeds' marks had come to {at_most_ms} when it was written: {row}")
+        before_ms = fed.reach(group_id, written.batch - 1).surely
+        if prompt and row.deadline_ms <= before_ms // plan.tick_ms * plan.tick_ms:
+            yield BrokenPromise("P2", f"was due by marks at {before_ms}, which the batch before had read: {row}")

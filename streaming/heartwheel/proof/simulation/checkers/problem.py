@@ -1,0 +1,17 @@
+"""A broken promise."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class BrokenPromise(NamedTuple):
+    """A broken promise.
+
+    Args:
+        promise: which one.
+        words: what is wrong.
+    """
+
+    promise: str
+    words: str

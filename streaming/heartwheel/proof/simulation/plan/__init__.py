@@ -1,0 +1,1 @@
+"""What one seed stands for, drawn before anything happens."""

@@ -1,0 +1,32 @@
+"""Clocks of hosts, as functions of true time: right or wrong, drifting, stepping.
+
+True time is what nobody in the simulated world can see: milliseconds since the history began.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+EPOCH_MS: Final = 1_795_239_789_000
+"""What a right clock shows at true time 0, epoch ms."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostClock:
+    """A host's clock.
+
+    Args:
+        ahead_ms: how much it is ahead of true time at the start, ms; negative if it is behind.
+        drift_ppm: how much it gains, microseconds a second.
+        steps: (true time, by how much it is set forward), both ms.
+    """
+
+    ahead_ms: int = 0
+    drift_ppm: int = 0
+    steps: tuple[tuple[int, int], ...] = ()
+
+    def at(self, true_ms: int) -> int:
+        """Return what it shows, epoch ms."""
+        stepped = sum(by for at, by in self.steps if at <= true_ms)
+        return EPOCH_MS + true_ms + self.ahead_ms + true_ms * self.drift_ppm // 1_000_000 + stepped

@@ -1,0 +1,247 @@
+"""Feeds at work: what each of them writes into the heartbeat topic of what it has heard, and when.
+
+A feed works in turns. In each it writes what it has heard up to a moment, and then marks that say so. What waits for
+its answer is not heard of yet, and its group is held back at it. Whatever befalls a feed, it says nothing that it could
+not know; but some break their word, as a broker that logs late makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from random import Random
+from typing import Final, NamedTuple
+
+import msgspec
+
+from heartwheel.engine.rules.answer import Answer
+from heartwheel.proof.simulation.plan.feeds import FeedFault, FeedFaultKind, SimulatedFeed
+from heartwheel.proof.simulation.plan.parameters import Plan
+from heartwheel.proof.simulation.story import Story
+from heartwheel.proof.simulation.world.feeder import SimulatedFeeder, Walk
+from heartwheel.proof.simulation.world.tapped import Heard
+from heartwheel.wire.events import RejectCause
+from heartwheel.wire.partitioner import partition_of
+from heartwheel.wire.passed_on import FeedWatermark, PassedOn, encode_mark
+from heartwheel.wire.requests import encode_request
+
+STRANGER: Final = "stranger"
+"""A feed that no job trusts."""
+
+_IDLE_TURN_MS: Final = 1_500
+_LONE_TURN_MS: Final = 3_000
+_BUSY_MS: Final = 3_500
+"""How long after the last request its answers, and what was late, are still to be passed on, ms."""
+
+_TOLD: Final = {Answer.NONE, Answer.PARKED, Answer.REBALANCE_IN_PROGRESS, Answer.MEMBER_ID_REQUIRED}
+_encode: Final = msgspec.json.encode
+
+
+class Write(NamedTuple):
+    """A record that a feed writes.
+
+    Args:
+        true_ms: when, true ms.
+        partition: where.
+        value: what it says.
+        cause: why it is broken, if it is.
+        idle: whether it only says that time passes.
+    """
+
+    true_ms: int
+    partition: int
+    value: bytes
+    cause: str = ""
+    idle: bool = False
+
+
+class _Feed:
+    """Write what one feed passes on.
+
+    Args:
+        plan: the history's parameters.
+        number: which feed.
+        heard: what it hears, in the order of time.
+        story: notes what happens.
+    """
+
+    def __init__(self, plan: Plan, number: int, heard: list[Heard], story: Story) -> None:
+        self._plan = plan
+        self._feed: SimulatedFeed = plan.passed_on.feeds[number]
+        self._dice = Random(f"feed {plan.seed} {self._feed.name}")
+        self._story = story
+        self._waiting = [one for one in heard if one.true_ms >= self._feed.start_ms and self._hears(one)]
+        self._written: list[Heard] = []
+        self._marked_ms = self._feed.start_ms
+        self._since_ms = self._feed.clock.at(self._feed.start_ms)
+        self._ids = {id(one): f"{one.at_ms}-{number}" for one, number in zip(self._waiting, count(), strict=False)}
+
+    def writes(self) -> Iterator[Write]:
+        """List what it writes, in the order of time."""
+        feed = self._feed
+        troubles = [trouble for trouble in feed.troubles if trouble.from_ms >= feed.start_ms]
+        now_ms = feed.start_ms
+        while now_ms < feed.until_ms:
+            if troubles and troubles[0].from_ms <= now_ms:
+                trouble = troubles.pop(0)
+                yield from self._suffer(trouble)
+                if trouble.woe is FeedFaultKind.FALLS_SILENT:
+                    return
+                now_ms = max(now_ms, trouble.to_ms)
+                continue
+            yield from self._pass_on(now_ms)
+            yield from self._mark(now_ms)
+            now_ms += round(self._turn_ms(now_ms) * self._dice.uniform(0.8, 1.2))
+
+    def _turn_ms(self, now_ms: int) -> int:
+        if now_ms < self._plan.feed_ms:
+            return self._feed.turn_ms
+        return _IDLE_TURN_MS if now_ms < self._plan.feed_ms + _BUSY_MS else _LONE_TURN_MS
+
+    def _hears(self, one: Heard) -> bool:
+        return self._feed.refused or one.answer in _TOLD
+
+    def _knows_until(self, now_ms: int) -> int:
+        """Return up to when it has heard everything, true ms."""
+        return max(self._marked_ms, now_ms - self._feed.settle_ms)
+
+    def _pass_on(self, now_ms: int) -> Iterator[Write]:
+        """Write what it has heard by a moment."""
+        known_ms, dice = self._knows_until(now_ms), self._dice
+        ready = [one for one in self._waiting if one.true_ms < known_ms and one.answered_ms <= now_ms]
+        late = [one for one in ready if dice.random() < self._feed.untimely]
+        for _ in late:
+            self._story.mark("fault feed breaks its word")
+        ready = [one for one in ready if one not in late]
+        self._waiting = [one for one in self._waiting if one not in ready]
+        self._written += ready
+        if self._feed.shuffles:
+            dice.shuffle(ready)
+        for one in ready:
+            yield self._shaped(one, now_ms)
+            if dice.random() < self._feed.repeats:
+                self._story.mark("fault feed repeats an event")
+                yield self._shaped(one, now_ms)
+
+    def _shaped(self, one: Heard, now_ms: int) -> Write:
+        # What was under way in a gap counts after it: sessions start anew there.
+        said = PassedOn(feed=self._feed.name, at_ms=max(one.at_ms, self._since_ms), id=self._ids[id(one)])
+        value = encode_request(one.event)[:-1] + b"," + _encode(said)[1:]
+        self._story.mark("passed on")
+        self._story.say(now_ms, "feed {} passes on {} of {}", self._feed.name, one.event, said.at_ms)
+        home = partition_of(one.group_id.encode(), self._partitions_at(now_ms))
+        if home != partition_of(one.group_id.encode(), self._plan.partitions):
+            self._story.mark("passed on in a new partition")
+        return Write(now_ms, home, value)
+
+    def _mark(self, now_ms: int) -> Iterator[Write]:
+        """Write how far it has come into every partition; one or another may be lost."""
+        self._marked_ms = self._knows_until(now_ms)
+        yield from self._marks(now_ms, self._feed.clock.at(self._marked_ms))
+
+    def _marks(self, now_ms: int, passed_ms: int) -> Iterator[Write]:
+        passed_ms = max(passed_ms, self._since_ms)
+        held, partitions = self._held(), self._partitions_at(now_ms)
+        for partition in range(partitions):
+            here = {name: at_ms for name, at_ms in held.items() if partition_of(name.encode(), partitions) == partition}
+            if here:
+                self._story.mark("feed holds a group back")
+            if self._dice.random() < self._feed.lost_marks:
+                self._story.mark("fault mark lost")
+                continue
+            mark = FeedWatermark(
+                feed=self._feed.name, passed_ms=passed_ms, since_ms=min(self._since_ms, passed_ms), held=here
+            )
+            self._story.say(now_ms, "{} in partition {}", mark, partition)
+            yield Write(now_ms, partition, encode_mark(mark), idle=now_ms > self._plan.feed_ms + _BUSY_MS)
+
+    def _held(self) -> dict[str, int]:
+        held: dict[str, int] = {}
+        for one in self._waiting:
+            if self._feed.holds and one.true_ms < self._marked_ms and one.answer is Answer.PARKED:
+                at_ms = max(one.at_ms, self._since_ms)
+                held[one.group_id] = min(at_ms, held.get(one.group_id, at_ms))
+        return held
+
+    def _partitions_at(self, now_ms: int) -> int:
+        """Return how many partitions it knows of."""
+        plan, heard_ms = self._plan, now_ms - self._feed.metadata_age_ms
+        return plan.grown[1] if plan.grown is not None and plan.grown[0] <= heard_ms else plan.partitions
+
+    # -- what befalls it
+
+    def _suffer(self, trouble: FeedFault) -> Iterator[Write]:
+        self._story.mark(f"fault feed {trouble.woe}")
+        self._story.say(trouble.from_ms, "feed {} {} until {}", self._feed.name, trouble.woe, trouble.to_ms)
+        if trouble.woe is FeedFaultKind.LAGS:
+            return
+        if self._dice.random() < 0.5:
+            # It dies between what it heard and the mark that says so.
+            yield from self._pass_on(trouble.from_ms)
+        if trouble.woe is FeedFaultKind.MISSES:
+            self._waiting = [one for one in self._waiting if max(one.true_ms, one.answered_ms) >= trouble.to_ms]
+            self._since_ms, self._marked_ms = self._feed.clock.at(trouble.to_ms), trouble.to_ms
+        elif trouble.woe is FeedFaultKind.REPEATS:
+            from_ms = max(self._feed.start_ms, self._marked_ms - self._dice.choice((0, 0, 0, 600, 2_000)))
+            again = [one for one in self._written if one.true_ms >= from_ms and one.at_ms >= self._since_ms]
+            self._written = [one for one in self._written if one not in again]
+            self._waiting = sorted(again + self._waiting, key=lambda one: one.true_ms)
+            if from_ms < self._marked_ms:
+                self._story.mark("fault marks go back")
+                yield from self._marks(trouble.to_ms, self._feed.clock.at(from_ms))
+            if again:
+                self._story.mark("fault feed repeats what it wrote before")
+
+
+def passed_on(plan: Plan, heard: list[Heard], story: Story) -> list[Write]:
+    """List what all feeds write, and who pretends to be one, in the order of time.
+
+    Args:
+        plan: the history's parameters.
+        heard: what was heard, in the order of time.
+        story: notes what happens.
+    """
+    writes = [
+        write
+        for number in range(len(plan.passed_on.feeds))
+        for write in _Feed(plan, number, [one for one in heard if one.feed == number], story).writes()
+    ]
+    return sorted([*writes, *_forgeries(plan, story)], key=lambda write: write.true_ms)
+
+
+def _forgeries(plan: Plan, story: Story) -> Iterator[Write]:
+    """Write as somebody who is no feed."""
+    if not plan.passed_on.groups:
+        return
+    dice, name = Random(f"forger {plan.seed}"), plan.passed_on.names[0]
+    # Its victims may have been there before, or not; they speak for themselves otherwise.
+    victims = [*(fed.group.group_id for fed in plan.passed_on.groups), *(group.group_id for group in plan.groups)]
+    forge: list[tuple[str, Callable[[int, str], bytes]]] = [
+        ("", lambda at_ms, _: encode_mark(FeedWatermark(STRANGER, at_ms + 50_000, 0))),
+        (RejectCause.UNTRUSTED_FEED, lambda at_ms, group_id: _event(group_id, feed=STRANGER, at_ms=at_ms)),
+        (RejectCause.BAD_FIELD, lambda _, group_id: _event(group_id, feed=name)),
+        (RejectCause.BAD_FIELD, lambda _, group_id: _event(group_id, feed=name, at_ms="soon")),
+        (RejectCause.UNKNOWN_TYPE, lambda _, __: _encode({"type": "mark", "feed": name, "passed_ms": 2**60})),
+    ]
+    if plan.passed_on.usurped:
+        forge = [("", lambda at_ms, _: encode_mark(FeedWatermark(name, at_ms * 2, 0)))]
+    for _ in range(plan.passed_on.forgeries):
+        true_ms, group_id = dice.randrange(plan.feed_ms), dice.choice(victims)
+        cause, value = dice.choice(forge)
+        story.mark("fault usurped feed" if plan.passed_on.usurped else "fault forged feed")
+        at_ms = plan.brokers[0].at(true_ms)
+        yield Write(true_ms, partition_of(group_id.encode(), plan.partitions), value(at_ms, group_id), cause)
+
+
+def _event(group_id: str, **said: object) -> bytes:
+    return _encode({"group_id": group_id, "member_id": "m0", **said})
+
+
+def bring(feeder: SimulatedFeeder, writes: list[Write]) -> Walk:
+    """Walk as the feeds: write everything at its time."""
+    now_ms = 0
+    for write in writes:
+        if write.true_ms > now_ms:
+            yield write.true_ms - now_ms
+            now_ms = write.true_ms
+        feeder.topic.send(write.partition, write.value, write.true_ms, cause=write.cause, idle=write.idle)

@@ -1,0 +1,315 @@
+"""The testing kit: logs written by hand, cut into batches as you like, and run through real shards without Spark.
+
+It is what heartwheel's own tests use, and is here for yours:
+
+>>> from heartwheel.proof.testing import LogBuilder, run_shard
+>>> log = LogBuilder()
+>>> log.beat(0, "orders", "a", session_timeout_ms=10_000)
+>>> log.beat(3_000, "orders", "a", session_timeout_ms=10_000)
+>>> [(v.kind.value, v.member_id, v.time_ms) for v in run_shard(log, clock_ms=13_000) if v.member_id]
+[('member_expired', 'a', 13000)]
+
+`heartwheel.proof.simulation` goes further: whole histories from a seed, with clocks that are wrong and a job that dies
+anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import msgspec
+import pandas as pd
+import pyarrow as pa
+
+from heartwheel.engine.heartbeats.packer import Packer
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.rules.epochs.config import EpochConfig
+from heartwheel.engine.rules.manager import ClassicRules
+from heartwheel.engine.rules.model import Group
+from heartwheel.engine.runtime.map.packed import PayloadKind
+from heartwheel.engine.shard.limits import ShardLimits
+from heartwheel.engine.shard.pack import Pack
+from heartwheel.engine.shard.sent_pack import decode_fed, decode_sent
+from heartwheel.engine.shard.shard import Shard
+from heartwheel.engine.time import Reading, ReadingsBuilder, encode_readings
+from heartwheel.wire.events import Event, EventType, RejectedError
+from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
+from heartwheel.wire.passed_on import FeedWatermark, encode_mark
+from heartwheel.wire.requests import Request, decode_request, encode_request
+from heartwheel.wire.tick import Tick, encode_tick
+from heartwheel.wire.verdicts import Verdict
+
+_RULES = CoordinatorConfig(group_min_session_timeout_ms=1)
+
+RUN: Final = "0123456789abcdef"
+"""The run of the ticker that `LogBuilder.tick` stands for."""
+
+OUTAGE_MIN_MS: Final = 3_000
+"""Shortest gap that may be an outage, ms."""
+
+TICK_INTERVAL_MS: Final = 200
+"""From one tick to the next, ms."""
+
+
+class ProducedRecord(NamedTuple):
+    """One record of the heartbeat topic.
+
+    Args:
+        append_ms: its append time, epoch ms.
+        value: its value.
+        partition: where it is.
+        offset: its offset there.
+    """
+
+    append_ms: int
+    value: bytes | None
+    partition: int
+    offset: int
+
+
+class LogBuilder:
+    """Write a heartbeat log by hand; offsets are counted for you, append times are yours."""
+
+    def __init__(self) -> None:
+        self.records: list[ProducedRecord] = []
+        self._next: dict[int, int] = {}
+
+    def add(self, append_ms: int, value: Request | bytes | None, *, partition: int = 0) -> None:
+        """Append a request, or any bytes."""
+        offset = self._next.get(partition, 0)
+        self._next[partition] = offset + 1
+        data = encode_request(value) if isinstance(value, Event | GroupHeartbeat) else value
+        self.records.append(ProducedRecord(append_ms, data, partition, offset))
+
+    def pass_on(self, append_ms: int, event: Event, at_ms: int, *, feed: str = "tap", partition: int = 0) -> None:
+        """Append an event that a feed passes on, with the time at which it happened."""
+        said = msgspec.json.decode(encode_request(event)) | {"feed": feed, "at_ms": at_ms}
+        self.add(append_ms, msgspec.json.encode(said), partition=partition)
+
+    def mark(
+        self,
+        append_ms: int,
+        passed_ms: int,
+        *,
+        feed: str = "tap",
+        since_ms: int = 0,
+        held: Mapping[str, int] | None = None,
+        partition: int = 0,
+    ) -> None:
+        """Append a feed's mark."""
+        mark = FeedWatermark(feed=feed, passed_ms=passed_ms, since_ms=since_ms, held=dict(held or {}))
+        self.add(append_ms, encode_mark(mark), partition=partition)
+
+    def beat(
+        self,
+        append_ms: int,
+        group_id: str,
+        member_id: str,
+        *,
+        generation_id: int = -1,
+        session_timeout_ms: int | None = None,
+        partition: int = 0,
+    ) -> None:
+        """Append a heartbeat."""
+        event = Event(
+            type=EventType.HEARTBEAT,
+            group_id=group_id,
+            member_id=member_id,
+            generation_id=generation_id,
+            session_timeout_ms=session_timeout_ms,
+        )
+        self.add(append_ms, event, partition=partition)
+
+    def group_beat(
+        self,
+        append_ms: int,
+        group_id: str,
+        member_id: str,
+        epoch: int,
+        *,
+        answer: int | None = None,
+        kind: HeartbeatType = HeartbeatType.CONSUMER,
+        partition: int = 0,
+    ) -> None:
+        """Append a heartbeat at a member epoch, with the epoch of its answer if that is known."""
+        beat = GroupHeartbeat(
+            type=kind, group_id=group_id, member_id=member_id, member_epoch=epoch, answer_member_epoch=answer
+        )
+        self.add(append_ms, beat, partition=partition)
+
+    def tick(
+        self,
+        append_ms: int,
+        *,
+        partition: int = 0,
+        run: str = RUN,
+        mono_ms: int | None = None,
+        partitions: int = 1,
+        interval_ms: int = TICK_INTERVAL_MS,
+    ) -> None:
+        """Append a tick; left out, the ticker's monotonic clock is the broker's."""
+        mono_ms = append_ms if mono_ms is None else mono_ms
+        self.add(append_ms, encode_tick(Tick(run, mono_ms, partitions, interval_ms)), partition=partition)
+
+
+class Read(NamedTuple):
+    """What one batch has read, as `Shard.apply` takes it.
+
+    Args:
+        packs: the records of one shard.
+        readings: what was read of each partition.
+        passed_on: the records of feeds, with the feed's name.
+    """
+
+    packs: list[Pack]
+    readings: list[Reading]
+    passed_on: Sequence[tuple[str, Pack]] = ()
+
+
+def read_records(
+    records: Iterable[ProducedRecord],
+    *,
+    clock_ms: int | None = None,
+    shards: int = 1,
+    shard: int = 0,
+    frame_max: int = 1 << 20,
+    runs: Sequence[str] = (RUN,),
+    outage_min_ms: int = OUTAGE_MIN_MS,
+    feeds: Sequence[str] = (),
+) -> Read:
+    """Read records as the map side of the job does.
+
+    Args:
+        records: in the order of the log.
+        clock_ms: append time of one tick more at the end of every partition, epoch ms; left out, there is none.
+        shards: how many shards there are.
+        shard: whose packs to return.
+        frame_max: records a frame, as Spark cuts a partition into Arrow frames.
+        runs: the known runs of the ticker.
+        outage_min_ms: shortest gap that may be an outage, ms.
+        feeds: the feeds whose times are believed.
+    """
+    packer, readings = Packer("consumer-heartbeats", shards, feeds=feeds), ReadingsBuilder(runs, outage_min_ms)
+    by_partition: dict[int, list[ProducedRecord]] = {}
+    for record in records:
+        by_partition.setdefault(record.partition, []).append(record)
+    packs, passed_on = [], []
+    for part in by_partition.values():
+        for start in range(0, len(part), frame_max):
+            rows = list(packer.pack(frame_of(part[start : start + frame_max]), readings))
+            packs += [decode_sent(data) for s, kind, data in rows if s == shard and kind is PayloadKind.RECORDS]
+            passed_on += [decode_fed(data) for s, kind, data in rows if s == shard and kind is PayloadKind.PASSED_ON]
+    read = readings.readings()
+    if clock_ms is not None:
+        read += until(clock_ms, *(each.partition for each in read))
+    return Read(packs, read, passed_on)
+
+
+def arrivals(
+    records: Sequence[ProducedRecord],
+    packer: Packer,
+    *,
+    shard: int = 0,
+    runs: Sequence[str] = (RUN,),
+    outage_min_ms: int = OUTAGE_MIN_MS,
+) -> pd.DataFrame:
+    """Make what Spark hands to the state function of a shard, of records that one task has read.
+
+    Args:
+        records: in the order of the log.
+        packer: of the task's worker.
+        shard: which shard.
+        runs: the known runs of the ticker.
+        outage_min_ms: shortest gap that may be an outage, ms.
+    """
+    readings = ReadingsBuilder(runs, outage_min_ms)
+    rows = [row[1:] for row in packer.pack(frame_of(records), readings) if row[0] == shard] if records else []
+    if found := readings.readings():
+        rows.append((PayloadKind.READINGS, encode_readings(found)))
+    return pd.DataFrame(rows, columns=["kind", "payload"])
+
+
+def until(clock_ms: int, *partitions: int) -> list[Reading]:
+    """Make the readings of a batch in which nothing but a tick was read of each partition.
+
+    Args:
+        clock_ms: its append time, epoch ms.
+        partitions: which ones; left out, partition 0.
+    """
+    return [Reading(partition, 1 << 60, clock_ms, clock_ms, clock_ms) for partition in partitions or (0,)]
+
+
+def frame_of(records: Sequence[ProducedRecord]) -> pa.RecordBatch:
+    """Make the Arrow frame of records that Spark hands to the map side."""
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([None] * len(records), pa.binary()),
+            pa.array([record.value for record in records], pa.binary()),
+            pa.array([hash(record.value) for record in records], pa.int64()),
+            pa.array([record.partition for record in records], pa.int32()),
+            pa.array([record.offset for record in records], pa.int64()),
+            pa.array([record.append_ms for record in records], pa.int64()),
+        ],
+        names=["key", "value", "value_hash", "partition", "offset", "append_ms"],
+    )
+
+
+def run_shard(
+    log: LogBuilder,
+    *,
+    clock_ms: int,
+    cuts: Sequence[int] = (),
+    config: CoordinatorConfig = _RULES,
+    limits: ShardLimits | None = None,
+) -> list[Verdict]:
+    """Run a log through one shard, its state encoded and decoded between batches.
+
+    Args:
+        log: the records.
+        clock_ms: append time of a last tick in every partition, epoch ms.
+        cuts: after how many records a batch ends.
+        config: the rules' configuration; by default every session timeout is accepted.
+        limits: what the shard may hold.
+    """
+    blob, verdicts = "", []
+    bounds = [0, *sorted(cuts), len(log.records)]
+    for start, stop in pairwise(bounds):
+        shard = Shard(coordinator=config, limits=limits or ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
+        verdicts += shard.apply(*read_records(log.records[start:stop])).verdicts
+        blob = shard.encode()
+    shard = Shard(coordinator=config, limits=limits or ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
+    partitions = {record.partition for record in log.records} or {0}
+    return verdicts + shard.apply([], until(clock_ms, *partitions)).verdicts
+
+
+def run_rules(log: LogBuilder, *, clock_ms: int, config: CoordinatorConfig = _RULES) -> list[Verdict]:
+    """Run a log without outages through the rules alone, event by event: the reference for `run_shard`."""
+    verdicts: list[Verdict] = []
+    managers: dict[str, ClassicRules] = {}
+    epochs = EpochConfig(config)
+    newest_ms: dict[int, int] = {}
+    order = []
+    for record in log.records:
+        newest_ms[record.partition] = max(record.append_ms, newest_ms.get(record.partition, record.append_ms))
+        order.append((newest_ms[record.partition], record.partition, record.offset, record.value))
+    for effective_ms, _, _, value in sorted(order, key=lambda each: each[:3]):
+        try:
+            request = decode_request(value)
+        except RejectedError:
+            continue
+        if request.group_id not in managers:
+            managers[request.group_id] = ClassicRules(Group(group_id=request.group_id), epochs, verdicts.append)
+        managers[request.group_id].apply(request, effective_ms)
+    for manager in managers.values():
+        manager.advance(clock_ms)
+    return verdicts
+
+
+def by_group(verdicts: Iterable[Verdict]) -> dict[str, list[Verdict]]:
+    """Sort verdicts by group; only the order within a group is promised (P4)."""
+    groups: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        groups.setdefault(verdict.group_id, []).append(verdict)
+    return groups

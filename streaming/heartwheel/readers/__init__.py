@@ -1,0 +1,1 @@
+"""What reads the topics of a job: live views, the dashboard, metrics, notifications, `top` and the canary."""

@@ -1,0 +1,1 @@
+"""Access control: users with passwords, a token, or a proxy that has done the login."""

@@ -1,0 +1,1 @@
+"""A bounded HTTP server: connections, the guard before every request, host names, paths, client addresses, errors."""

@@ -1,0 +1,1 @@
+"""The content of the output topics, followed live and kept as a bounded picture: what the dashboard and `top` show."""

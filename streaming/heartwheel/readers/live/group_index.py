@@ -1,0 +1,238 @@
+"""What is known of each group: its newest rebalances and expirations, and which expired members came back."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from heartwheel.readers.live.expiration import FROM_A_LOG, Expiration
+from heartwheel.readers.live.logged import LoggedLine
+from heartwheel.readers.live.pairing import Unpaired
+from heartwheel.readers.live.returns import Arrival, arrivals_of, back_from_ms, names_come, names_gone
+from heartwheel.wire.status import ListedGroup, RebalancingGroup, StatusRow
+from heartwheel.wire.verdicts import TriggerRow
+
+ARRIVALS_MAX: Final = 20_000
+"""Most arrivals that are remembered without being a return: two topics have no common order."""
+
+LINES_MAX: Final = 5_000
+"""Most lines of a broker's log that are kept of a group."""
+
+OPEN_MAX: Final = 20_000
+"""Most expirations whose return is waited for."""
+
+
+class GroupEntry:
+    """What is known of one group, the oldest first.
+
+    Args:
+        group_id: the group.
+        expected: how many members it should have; `None` if that is not configured.
+    """
+
+    def __init__(self, group_id: str, expected: int | None = None) -> None:
+        self.group_id, self.expected = group_id, expected
+        self.triggers: deque[TriggerRow] = deque()
+        self.newest: TriggerRow | None = None
+        """The newest row of the triggers topic; kept even when the others are too old."""
+        self.begun: TriggerRow | None = None
+        """The newest row that began a rebalance."""
+        self.leader_seen: bool | None = None
+        """Whether the newest completed rebalance had a leader, as only those of Kafka's protocol have."""
+        self.is_fresh = False
+        """Whether that rebalance is completed, and no status row of the shard shows yet whether it is over."""
+        self.running: RebalancingGroup | None = None
+        """The state of the running rebalance, by the newest status row of the shard; absent if none runs."""
+        self.listed: ListedGroup | None = None
+        """The group as a status row last listed it."""
+        self.listed_shard = 0
+        self.expirations: deque[Expiration] = deque()
+        self.emptied_by: Expiration | None = None
+        """The expiration that took the last member of the group by its newest row; `None` if that member left."""
+        self.lines: deque[LoggedLine] = deque(maxlen=LINES_MAX)
+        """The newest other lines of a broker's log."""
+        self.verdict: list[str] = []
+        """The verdict of a broker's log, in sentences."""
+        self.logged_troubles: list[Any] | None = None
+        """What was wrong with it at any time of a broker's log; `None` if no log feeds it."""
+        self.of_consumers = False
+        """Whether it appears only in consumers' own logs: no line of a coordinator, and no engine."""
+        self.version = 0
+        """Rises with every change; see `GroupIndex.version`."""
+
+    @property
+    def members(self) -> int | None:
+        """The number of members; `None` if it is not known."""
+        if self.newest is not None:
+            return self.newest.member_count
+        return None if self.listed is None else self.listed.members
+
+    @property
+    def shard(self) -> int | None:
+        """The shard of the group."""
+        newest = self.newest or (self.expirations[-1] if self.expirations else None)
+        if newest is None:
+            return None if self.listed is None else self.listed_shard
+        return newest.shard
+
+    def expired(self, expiration: Expiration) -> None:
+        """Add an expiration."""
+        self.expirations.append(expiration)
+        if self.newest is not None and _is_emptied_by(self.newest, expiration):
+            self.emptied_by = expiration
+
+    def triggered(self, row: TriggerRow) -> None:
+        """Add a row of the triggers topic."""
+        self.triggers.append(row)
+        self.newest = row
+        self.emptied_by = next((each for each in reversed(self.expirations) if _is_emptied_by(row, each)), None)
+        # An earlier status row is out of date; one of the same batch comes again, or has come already.
+        self.running, self.is_fresh = None, False
+        if row.type == "rebalance_triggered":
+            self.begun = row
+        if row.type == "rebalance_completed" and (row.leader is not None or row.shard != FROM_A_LOG):
+            self.leader_seen = row.leader is not None
+
+
+def _is_emptied_by(row: TriggerRow, expiration: Expiration) -> bool:
+    """Return whether a row shows that a group has no members since an expiration."""
+    if row.member_count or expiration.out_ms != row.time_ms:
+        return False
+    # Another member may have left in the same millisecond; only a row of a classic group may name no member.
+    return not row.removed_count or expiration.member_id in row.removed
+
+
+class GroupIndex:
+    """The groups by id, those that changed last at the end.
+
+    Args:
+        groups_max: most groups that are kept.
+        triggers_max: most rows of the triggers topic that are kept, of all groups together.
+        window_ms: for how long they are kept, ms.
+        expected: how many members each group should have, by its id.
+    """
+
+    def __init__(self, groups_max: int, triggers_max: int, window_ms: int, expected: Mapping[str, int]) -> None:
+        self._expected = expected
+        self._groups_max, self._triggers_max, self._window_ms = groups_max, triggers_max, window_ms
+        self.entries: OrderedDict[str, GroupEntry] = OrderedDict()
+        self.version = 0
+        """Rises with every change of any group."""
+        self.forgotten = 0
+        """The number of groups that were dropped because there were too many."""
+        self._triggers: deque[tuple[int, GroupEntry]] = deque()
+        self._open = Unpaired[Expiration](OPEN_MAX)
+        """Expirations whose member has not come back, the newest of all groups."""
+        self._arrivals = Unpaired[Arrival](ARRIVALS_MAX)
+        self._rebalancing: dict[int, set[str]] = {}
+        """The groups of each shard whose rebalance a status row names, or has yet to name."""
+        self._status_ms: dict[int, int] = {}
+        self._running: dict[int, dict[str, RebalancingGroup]] = {}
+        self._listed_version = 0
+
+    def touch(self, group_id: str) -> GroupEntry:
+        """Return a group, a new one if it is not known, and note that it changes."""
+        entry = self.entries.get(group_id)
+        if entry is None:
+            entry = self.entries[group_id] = GroupEntry(group_id, self._expected.get(group_id))
+            if len(self.entries) > self._groups_max:
+                self.entries.popitem(last=False)
+                self.forgotten += 1
+        self.version += 1
+        entry.version = self.version
+        self.entries.move_to_end(group_id)
+        return entry
+
+    def add_trigger(self, row: TriggerRow, append_ms: int) -> list[Expiration]:
+        """Add a row of the triggers topic; return the expirations of members that came back with it."""
+        entry = self.touch(row.group_id)
+        self._triggers.append((append_ms, entry))
+        entry.triggered(row)
+        # Topics are read separately: the status row of this batch, or of a later one, may have been read before.
+        if row.detected_ms <= self._status_ms.get(row.shard, -1):
+            entry.running = self._running[row.shard].get(row.group_id)
+        else:
+            fresh = row.type == "rebalance_completed" and row.leader is not None
+            entry.is_fresh = fresh and row.shard != FROM_A_LOG  # no status row follows a row of a broker's log
+            self._rebalancing.setdefault(row.shard, set()).add(row.group_id)
+        return [back for arrival in arrivals_of(row) if (back := self._arrived(arrival))]
+
+    def take_status(self, row: StatusRow) -> None:
+        """Apply a shard's status row: the state of its rebalances, and the groups that it has."""
+        self._status_ms[row.shard] = row.batch_ms
+        running = self._running[row.shard] = {group.group_id: group for group in row.rebalancing}
+        before = self._rebalancing.get(row.shard, set())
+        later = {name for name in before if self._is_later(name, row.batch_ms)}
+        self._rebalancing[row.shard] = running.keys() | later
+        for group_id in (before | running.keys()) - later:
+            rebalance = running.get(group_id)
+            entry = self.entries.get(group_id)
+            if entry is None and rebalance is None:
+                continue
+            if entry is None or entry.running != rebalance or entry.is_fresh:
+                entry = self.touch(group_id)
+                entry.running, entry.is_fresh = rebalance, False
+        for group in row.listed:
+            self._list(group, row.shard)
+
+    def _is_later(self, group_id: str, batch_ms: int) -> bool:
+        entry = self.entries.get(group_id)
+        return entry is not None and entry.newest is not None and entry.newest.detected_ms > batch_ms
+
+    def _list(self, group: ListedGroup, shard: int) -> None:
+        entry = self.entries.get(group.group_id)
+        if entry is None:
+            if len(self.entries) >= self._groups_max:
+                return  # groups with known events are of more use
+            entry = self.entries[group.group_id] = GroupEntry(group.group_id, self._expected.get(group.group_id))
+            # Nothing has happened to it, so it is last in the order of changes, and listeners are not notified.
+            self._listed_version -= 1
+            entry.version = self._listed_version
+            self.entries.move_to_end(group.group_id, last=False)
+        entry.listed, entry.listed_shard = group, shard
+
+    def add_expiration(self, expiration: Expiration) -> bool:
+        """Add an expiration; return whether its member is known to be back already.
+
+        Topics are read separately, so the arrival may have been read before the expiration.
+        """
+        self.touch(expiration.group_id).expired(expiration)
+        names = names_gone(expiration)
+        since_ms = back_from_ms(expiration)
+        arrival = self._arrivals.take_from(names, since_ms)
+        if arrival is None:
+            self._open.add(expiration, names, since_ms)
+            return False
+        expiration.returned_ms = arrival.time_ms
+        return True
+
+    def _arrived(self, arrival: Arrival) -> Expiration | None:
+        names = names_come(arrival)
+        expiration = self._open.take_until(names, arrival.time_ms)
+        if expiration is None:
+            self._arrivals.add(arrival, names, arrival.time_ms)
+        else:
+            expiration.returned_ms = arrival.time_ms
+        return expiration
+
+    def let_go(self, expiration: Expiration) -> None:
+        """Remove an expiration that has left the window."""
+        self._open.let_go(expiration)
+        entry = self.entries.get(expiration.group_id)
+        # A group that was dropped and has come again holds none of the old ones.
+        if entry is not None and entry.expirations and entry.expirations[0] is expiration:
+            entry.expirations.popleft()
+
+    def evict(self, now_ms: int) -> None:
+        """Remove rebalances that are too old or too many."""
+        oldest_ms = now_ms - self._window_ms
+        while self._triggers and (self._triggers[0][0] < oldest_ms or len(self._triggers) > self._triggers_max):
+            self._triggers.popleft()[1].triggers.popleft()
+
+    def changed_after(self, version: int) -> Iterator[GroupEntry]:
+        """Yield the groups that changed after a version, the newest change first."""
+        for entry in reversed(self.entries.values()):
+            if entry.version <= version:
+                return
+            yield entry

@@ -1,0 +1,216 @@
+"""The text that a person reads about an event: what happened, by which rule, the likely cause, what to change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from heartwheel.base.phrases import length, setting
+from heartwheel.readers.live.why import advice
+from heartwheel.wire.explained import ExplainedEvent, Happened
+
+SETTING: Final = {
+    "classic": "session.timeout.ms",
+    "": "session.timeout.ms",
+    "consumer": "group.consumer.session.timeout.ms",
+    "share": "group.share.session.timeout.ms",
+    "streams": "group.streams.session.timeout.ms",
+}
+"""The session timeout's name by the group's type."""
+
+_POLL: Final = re.compile(r"poll[ .-]?timeout|max\.poll\.interval|poll interval", re.IGNORECASE)
+_UNSUBSCRIBED: Final = re.compile(r"unsubscribed", re.IGNORECASE)
+_CLOSED: Final = re.compile(r"being closed|closed|clos(?:e|ing)\b|shut(?:ting)?[ -]?down", re.IGNORECASE)
+
+
+_NO_GROUP: Final = (
+    "Brokers of Kafka 2.4 do not name the group on this line, and no other line names one for this member."
+)
+
+
+UNSAID: Final = "no reason given (closed, or a poll timeout)"
+"""The words of rows and verdicts for a member that left without a reason."""
+
+
+def leave_reason(words: str) -> str:
+    """Return a code for why a member left, by its own words: poll_timeout, unsubscribed, closed, or left."""
+    if _POLL.search(words):
+        return "poll_timeout"
+    if _UNSUBSCRIBED.search(words):
+        return "unsubscribed"
+    return "closed" if _CLOSED.search(words) else "left"
+
+
+def explain(event: ExplainedEvent) -> list[str]:
+    """Return sentences that explain an event; none for one that needs no explanation."""
+    tell = _TELL.get(event.kind)
+    return list(event.explanation) if tell is None else [*tell(event), *_again(event), *_back(event)]
+
+
+def advice_of(event: ExplainedEvent) -> str:
+    """Return what to change or where to look, in a sentence; empty if there is nothing to change."""
+    if event.reason == "instance_taken":
+        return _INSTANCE
+    if event.kind in _ELSEWHERE:
+        return _ELSEWHERE[event.kind]
+    reason = _TIMERS.get(event.kind)
+    sentences = advice(reason, event.group_type) if reason else []
+    return sentences[-1] if sentences else ""
+
+
+_INSTANCE: Final = "Give each consumer of the group a group.instance.id of its own."
+_ELSEWHERE: Final[Mapping[Happened, str]] = {
+    Happened.REMOVED: (
+        "Its own log does not say why. The broker's does, around that time (heartwheel explain server.log)."
+    ),
+    Happened.NO_ANSWER: (
+        "If the broker's log says that it expired: raise session.timeout.ms. If not, it was back in time."
+    ),
+}
+"""What a consumer's own log cannot show, and where to look for it."""
+
+_TIMERS: Final[Mapping[Happened, str]] = {
+    Happened.EXPIRED: "session_timeout",
+    Happened.REMOVED_AT_REBALANCE: "rebalance_timeout",
+    Happened.SYNC_TIMEOUT: "sync_timeout",
+    Happened.REVOCATION_TIMEOUT: "revocation_timeout",
+    Happened.PENDING_EXPIRED: "pending_timeout",
+    Happened.POLL_TIMEOUT: "poll_timeout",
+}
+
+
+def _removed(event: ExplainedEvent) -> list[str]:
+    texts = {
+        "other_generation": f"The coordinator knew this consumer in another generation or epoch: {event.reason_text}.",
+        "instance_taken": f"Another consumer has its group.instance.id: {event.reason_text}.",
+    }
+    unknown = f"The coordinator no longer knew this consumer: {event.reason_text}. It had been removed before that."
+    return [texts.get(event.reason, unknown), advice_of(event)]
+
+
+def _not_answered(event: ExplainedEvent) -> list[str]:
+    return [
+        f"It got no answer to its heartbeats for its session timeout: {event.reason_text}.",
+        "The broker or the network between them was away, or the process stood still and did not read the answers.",
+        _ELSEWHERE[event.kind],
+    ]
+
+
+def _expired(event: ExplainedEvent) -> list[str]:
+    limit = f", {setting(event.session_timeout_ms)}" if event.session_timeout_ms else ""
+    sentence = (
+        f"No heartbeat of it reached the coordinator for its session timeout{limit} ({SETTING[event.group_type]})."
+    )
+    return [sentence, *event.explanation, *advice("session_timeout", event.group_type)]
+
+
+def _not_joined(event: ExplainedEvent) -> list[str]:
+    took = f" within {length(event.duration_ms)}" if event.duration_ms else " in time"
+    sentence = (
+        f"Its group rebalanced, and it did not join again{took}: the longest that any member of the group may take "
+        "(max.poll.interval.ms of a consumer, rebalance.timeout.ms of a Connect worker)."
+    )
+    return [sentence, *advice("rebalance_timeout")]
+
+
+def _not_synced(_event: ExplainedEvent) -> list[str]:
+    sentence = (
+        "It joined the new generation, but did not ask for its assignment (SyncGroup) within the rebalance "
+        "timeout of its "
+        "group (max.poll.interval.ms)."
+    )
+    return [sentence, *advice("sync_timeout")]
+
+
+def _not_revoked(event: ExplainedEvent) -> list[str]:
+    return [f"The broker says: {event.reason_text}.", *advice("revocation_timeout")]
+
+
+def _pending(_event: ExplainedEvent) -> list[str]:
+    sentence = (
+        "It was handed a member id and did not come back with it within its session timeout (session.timeout.ms)."
+    )
+    return [sentence, *advice("pending_timeout")]
+
+
+def _poll(event: ExplainedEvent) -> list[str]:
+    limit = f", {setting(event.rebalance_timeout_ms)}" if event.rebalance_timeout_ms else ""
+    if event.certainty == "certain":
+        sentences = [
+            f"It took itself out: it did not poll within max.poll.interval.ms{limit}, and said so when it left."
+        ]
+    else:
+        sentences = [
+            f"It took itself out, most likely as it did not poll within max.poll.interval.ms{limit}.",
+            (
+                "Clients of this group type do not say why they leave. It came back under the same member id, as a "
+                "consumer does that was over its poll interval; a closed one never does. One that unsubscribes and "
+                "subscribes again looks the same."
+            ),
+        ]
+    return [*sentences, *advice("poll_timeout")]
+
+
+def _left(event: ExplainedEvent) -> list[str]:
+    if event.kind is Happened.TEMPORARILY_LEFT:
+        return ["Its static member left for a while: its partitions wait for it until its session timeout."]
+    if event.kind is Happened.REPLACED:
+        new = f" as {event.new_member_id}" if event.new_member_id else ""
+        back = f"Its static member came back in time{new} and took its place."
+        return [back] if event.group_id else [back, _NO_GROUP]
+    if event.reason != "left" or event.reason_text not in {"", "not provided"}:
+        said = f", and said: {event.reason_text}" if event.reason_text else ""
+        return [f"It left by itself{said}."]
+    silent = "Clients before Kafka 3.2" if event.group_type in {"", "classic"} else "Clients of this group type"
+    which = "whether they are closed or were over max.poll.interval.ms"
+    return [f"It left by itself and gave no reason. {silent} give none, {which}."]
+
+
+def _again(event: ExplainedEvent) -> list[str]:
+    return [f"It was out for the {_ordinal(event.times_out)} time in this log."] if (event.times_out or 0) > 1 else []
+
+
+def _ordinal(number: int | None) -> str:
+    number = number or 0
+    last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in {11, 12, 13} else "th"
+    return f"{number}{last}"
+
+
+def _back(event: ExplainedEvent) -> list[str]:
+    if event.returned_ms is None or event.kind is Happened.REPLACED:
+        return []
+    after = length(max(0, event.returned_ms - event.time_ms))
+    name = "" if event.returned_as in {None, event.member_id} else f" as {event.returned_as}"
+    if event.kind is Happened.EXPIRED and event.returned_as == event.member_id:
+        alive = (
+            f"It was back under the same id {after} later, so its process was alive: it had been stopped or cut off, "
+            "or was over max.poll.interval.ms, for which clients on librdkafka stop heartbeating in such groups."
+        )
+        return [alive]
+    return [f"It was back{name} {after} later."]
+
+
+def _rebalance(event: ExplainedEvent) -> list[str]:
+    sentences = []
+    if event.blocked_by:
+        some = ", ".join(event.blocked_by[:3]) + (" and others" if len(event.blocked_by) > 3 else "")
+        sentences.append(f"It waited for {some}.")
+    return [*sentences, *event.explanation]
+
+
+_TELL: Final[Mapping[Happened, Callable[[ExplainedEvent], list[str]]]] = {
+    Happened.EXPIRED: _expired,
+    Happened.REMOVED_AT_REBALANCE: _not_joined,
+    Happened.SYNC_TIMEOUT: _not_synced,
+    Happened.REVOCATION_TIMEOUT: _not_revoked,
+    Happened.PENDING_EXPIRED: _pending,
+    Happened.POLL_TIMEOUT: _poll,
+    Happened.REMOVED: _removed,
+    Happened.NO_ANSWER: _not_answered,
+    Happened.LEFT: _left,
+    Happened.TEMPORARILY_LEFT: _left,
+    Happened.REPLACED: _left,
+    Happened.REBALANCE: _rebalance,
+    Happened.GROUP_EMPTY: _rebalance,
+}

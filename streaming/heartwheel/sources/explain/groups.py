@@ -1,0 +1,220 @@
+"""What is known of groups and members while their log is read; bounded: the least recently named is forgotten."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from heartwheel.sources.explain.facts import Fact
+from heartwheel.sources.explain.roster import LoggedRoster
+from heartwheel.wire.explained import ExplainedEvent, Happened
+
+GROUPS_MAX: Final = 50_000
+MEMBERS_MAX: Final = 2_000
+"""Most members of a group that are remembered."""
+
+PLACES_MAX: Final = 200_000
+"""Most members whose group is remembered, for lines that do not name it."""
+
+BROKER_START_MS: Final = 180_000
+"""How long after a broker's start a load still belongs to the start, ms."""
+
+_RETURN_MS: Final = 3_600_000
+_GONE_MAX: Final = 500
+_UUID: Final = re.compile(r"^(?P<name>.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
+
+
+@dataclass(slots=True)
+class LoggedMember:
+    """What is known of a member.
+
+    Args:
+        member_id: its id.
+        client_id: its client's id: from a line, or from the start of its member id.
+        client_host: where its client is.
+        group_instance_id: of a static member.
+        session_timeout_ms: its own, ms.
+        rebalance_timeout_ms: its own, ms.
+        left_pending: whether it left before it had joined.
+        out: the event of its last departure, until it is back.
+    """
+
+    member_id: str
+    client_id: str = ""
+    client_host: str = ""
+    group_instance_id: str = ""
+    session_timeout_ms: int | None = None
+    rebalance_timeout_ms: int | None = None
+    left_pending: bool = False
+    out: ExplainedEvent | None = None
+
+    def learn(self, fact: Fact) -> None:
+        """Update the member from a line."""
+        if fact.member_id != self.member_id:
+            return
+        self.client_id = fact.client_id or self.client_id
+        self.client_host = fact.client_host or self.client_host
+        self.group_instance_id = fact.group_instance_id or self.group_instance_id
+        self.session_timeout_ms = fact.session_timeout_ms or self.session_timeout_ms
+        self.rebalance_timeout_ms = fact.rebalance_timeout_ms or self.rebalance_timeout_ms
+        if self.client_id and self.client_id == self.group_instance_id and not fact.client_id:
+            self.client_id = ""  # a static member's id begins with its instance id, not its client's
+
+    @property
+    def name(self) -> str:
+        """The name that stays the same when it comes back under a new id."""
+        return self.group_instance_id or self.client_id or self.member_id
+
+
+@dataclass(slots=True)
+class OpenRebalance:
+    """A rebalance of a classic group that is not complete.
+
+    Args:
+        started_ms: when it began, epoch ms.
+        old_generation: the generation that it ends.
+        cause: the cause, as a code.
+        words: the broker's reason.
+        client_words: the client's reason.
+        caused_by: members that triggered it.
+        fact: the line that shows it.
+        seen_ms: when a follower first saw it open, ms of its own clock; `None` if none has.
+        is_shown: whether a follower has already seen it as running.
+        blocked_by: members that were removed because they did not join.
+        gone: members that left while it ran, and when.
+    """
+
+    started_ms: int
+    old_generation: int | None
+    cause: str
+    words: str
+    client_words: str
+    caused_by: list[str]
+    fact: Fact
+    seen_ms: int | None = None
+    is_shown: bool = False
+    blocked_by: list[str] = field(default_factory=list)
+    gone: list[tuple[int, str]] = field(default_factory=list)
+
+    def waited_for(self, done_ms: int, at_once_ms: int) -> list[str]:
+        """Return the members it waited for: those removed at its end, or that left just before it was complete.
+
+        Args:
+            done_ms: when it was complete, epoch ms.
+            at_once_ms: how soon after the last departure it completes if it waited for that member, ms.
+        """
+        last = [
+            member_id
+            for gone_ms, member_id in self.gone
+            if done_ms - gone_ms <= at_once_ms < gone_ms - self.started_ms and member_id not in self.caused_by
+        ]
+        return list(dict.fromkeys([*self.blocked_by, *last]))
+
+
+class WatchedGroup:
+    """What is known of a group."""
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.group_type = ""
+        self.generation: int | None = None
+        self.broker_id: int | None = None
+        self.loaded_ms: int | None = None
+        self.unloaded: Fact | None = None
+        self.roster = LoggedRoster()
+        self.open: OpenRebalance | None = None
+        self.bumped: ExplainedEvent | None = None
+        self.emptied: ExplainedEvent | None = None
+        self.causes: list[tuple[int, str, str]] = []
+        """Changes to members of a group with epochs since its last epoch."""
+        self.unsettled: list[ExplainedEvent] = []
+        """Departures whose rebalance is not complete."""
+        self.starts: deque[tuple[int, str, list[str]]] = deque(maxlen=1_000)
+        self.storm: ExplainedEvent | None = None
+        self._outs: OrderedDict[str, int] = OrderedDict()
+        self._members: OrderedDict[str, LoggedMember] = OrderedDict()
+        self._gone: OrderedDict[str, list[ExplainedEvent]] = OrderedDict()
+
+    def member(self, member_id: str) -> LoggedMember:
+        """Return a member, a new one if it is not known."""
+        member = self._members.get(member_id)
+        if member is None:
+            match = _UUID.match(member_id) if self.group_type in {"classic", ""} else None
+            member = self._members[member_id] = LoggedMember(member_id, client_id=match["name"] if match else "")
+            if len(self._members) > MEMBERS_MAX:
+                self._members.popitem(last=False)
+        else:
+            self._members.move_to_end(member_id)
+        return member
+
+    def note_gone(self, member: LoggedMember, event: ExplainedEvent) -> None:
+        """Remember a departure by the member's lasting name, for its return under a new id."""
+        if event.kind in {Happened.PENDING_EXPIRED, Happened.REPLACED} or member.name == member.member_id:
+            return
+        self._gone.setdefault(member.name, []).append(event)
+        self._gone.move_to_end(member.name)
+        if len(self._gone) > _GONE_MAX:
+            self._gone.popitem(last=False)
+
+    def count_out(self, name: str) -> int:
+        """Count that a member was out by a timeout, by its lasting name; return how often so far."""
+        times = self._outs[name] = self._outs.get(name, 0) + 1
+        self._outs.move_to_end(name)
+        if len(self._outs) > MEMBERS_MAX:
+            self._outs.popitem(last=False)
+        return times
+
+    def return_of(self, member: LoggedMember, now_ms: int) -> ExplainedEvent | None:
+        """Return the departure that a new member returns from; `None` if several members of its name have left."""
+        if member.name == member.member_id:
+            return None
+        gone = [each for each in self._gone.get(member.name, ()) if now_ms - each.time_ms <= _RETURN_MS]
+        self._gone.pop(member.name, None)
+        return gone[0] if len(gone) == 1 and gone[0].member_id != member.member_id else None
+
+
+class Groups:
+    """The groups of a log."""
+
+    def __init__(self) -> None:
+        self._groups: OrderedDict[str, WatchedGroup] = OrderedDict()
+        self._places: OrderedDict[str, str] = OrderedDict()
+
+    def get(self, group_id: str) -> WatchedGroup:
+        """Return a group, a new one if it is not known."""
+        group = self._groups.get(group_id)
+        if group is None:
+            group = self._groups[group_id] = WatchedGroup(group_id)
+            if len(self._groups) > GROUPS_MAX:
+                self._groups.popitem(last=False)
+        else:
+            self._groups.move_to_end(group_id)
+        return group
+
+    def remember(self, member_id: str, group: WatchedGroup) -> None:
+        """Remember a member's group."""
+        if group.group_id and member_id:
+            self._places[member_id] = group.group_id
+            self._places.move_to_end(member_id)
+            if len(self._places) > PLACES_MAX:
+                self._places.popitem(last=False)
+
+    def where(self, member_id: str) -> str:
+        """Return the group id of a member; empty if it is not known."""
+        return self._places.get(member_id, "")
+
+    def stopped(self, broker_id: int) -> None:
+        """Note that a broker stops: its groups are unloaded because of that."""
+        for group in self._groups.values():
+            if group.unloaded is not None and group.unloaded.broker_id == broker_id:
+                group.unloaded = None
+
+    def rebalancing(self) -> list[WatchedGroup]:
+        """Return the groups whose rebalance is not complete."""
+        return [group for group in self._groups.values() if group.open is not None]
+
+    def moved_away(self) -> list[WatchedGroup]:
+        """Return the groups that a running broker unloaded, and that no broker whose log was read has loaded."""
+        return [group for group in self._groups.values() if group.unloaded is not None]

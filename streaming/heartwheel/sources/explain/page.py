@@ -1,0 +1,88 @@
+"""The dashboard on brokers' logs: the same pages, without Kafka and without an engine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from heartwheel.base.phrases import count, moment
+from heartwheel.base.wall_clock import wall_ms
+from heartwheel.readers.dashboard.serving import server_of
+from heartwheel.readers.http_server.served import Served
+from heartwheel.readers.live.picture import Picture
+from heartwheel.settings import Settings
+from heartwheel.sources.explain.picture import logged_line, show_summary
+from heartwheel.sources.explain.scan import Scanned
+from heartwheel.sources.explain.shown import rows_of_log
+from heartwheel.sources.explain.summary import LogSummary
+from heartwheel.wire.explained import ExplainedEvent
+
+_EVERYTHING_MS: Final = 100 * 366 * 86_400_000
+_ROWS_MAX: Final = 100_000
+_SUM_EVERY_S: Final = 1.0
+
+
+class LogPage(Served):
+    """A dashboard on brokers' logs, in a thread of its own.
+
+    Args:
+        settings: where to listen and who has access: the section `[dashboard]`.
+        names: of the logs.
+
+    Raises:
+        SettingsError: files that the settings name cannot be used.
+    """
+
+    def __init__(self, settings: Settings, names: Sequence[str]) -> None:
+        self.picture = Picture(expirations_max=_ROWS_MAX, triggers_max=2 * _ROWS_MAX, window_ms=_EVERYTHING_MS)
+        self._names = names
+        self._follows = False
+        self._summary, self._summed_s, self._is_stale = LogSummary(), 0.0, True
+        self._doubted = 0
+        self.picture.log = self._sentence(None)
+        super().__init__(server_of(self.picture, settings))
+
+    def take(self, events: Sequence[ExplainedEvent], scanned: Scanned, *, follows: bool = False) -> None:
+        """Add events to the picture.
+
+        Args:
+            events: in the order of time.
+            scanned: what was read so far.
+            follows: whether the logs are followed.
+        """
+        self._follows = follows
+        self.picture.log_tells = scanned.coordinator_lines > 0
+        if events:
+            self.picture.apply(list(rows_of_log(events)), now_ms=wall_ms())
+        for event in events:
+            self._summary.add(event)
+            line = logged_line(event)
+            if line is not None:
+                self.picture.add_logged(event.group_id, line)
+        doubted = scanned.suspicious + scanned.unreadable
+        self._is_stale = self._is_stale or bool(events) or doubted != self._doubted
+        self._doubted = doubted
+        if not events or time.monotonic() - self._summed_s >= _SUM_EVERY_S:
+            self._sum_up(scanned)
+        self.picture.log = self._sentence(scanned)
+
+    def _sum_up(self, scanned: Scanned) -> None:
+        """Show the totals of all groups; not after each handful of events, because it visits every group."""
+        if self._is_stale:
+            show_summary(self.picture, self._summary, scanned)
+            self._summed_s, self._is_stale = time.monotonic(), False
+
+    def _sentence(self, scanned: Scanned | None) -> str:
+        names = ", ".join(self._names[:3]) + (f" and {len(self._names) - 3} more" if len(self._names) > 3 else "")
+        if scanned is None:
+            return f"Reading the log: {names}."
+        last = ""
+        if scanned.last_ms is not None:
+            zone = "" if scanned.zone_assumed else " UTC"
+            last = f", up to {moment(scanned.last_ms)}{zone}"
+        doing = "Following" if self._follows else "From"
+        whose = "a consumer's own log" if scanned.client_lines and not scanned.coordinator_lines else "the broker's log"
+        about = scanned.coordinator_lines + scanned.client_lines
+        read = f"{about:,} of {count(scanned.lines, 'line')} {'is' if about == 1 else 'are'} about groups"
+        return f"{doing} {whose}: {names}{last}. {read}."

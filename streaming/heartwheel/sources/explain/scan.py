@@ -1,0 +1,155 @@
+"""Scan logs for the lines of the coordinator, at the speed of a search for one text.
+
+Other lines are never parsed or decoded: blocks of some megabytes are searched for the coordinator's prefix, and only
+the lines around each hit are cut out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Iterator
+from typing import Final
+
+from heartwheel.sources.explain.broken_lines import WINDOW_BYTES, end_of_line, end_of_stranger, next_stranger
+from heartwheel.sources.explain.fact_reader import FactReader
+from heartwheel.sources.explain.facts import Fact
+from heartwheel.sources.explain.layouts import NEEDLE
+from heartwheel.sources.explain.opened_log import BLOCK_BYTES, OpenedLog
+from heartwheel.sources.explain.scanned import Scanned
+from heartwheel.sources.explain.whole_lines import WholeLines
+
+__all__ = ["FactReader", "Scanned", "scan"]
+
+_NEEDLE: Final = NEEDLE.encode()
+_AS_NUMBERS: Final = re.compile(", ?".join(str(byte) for byte in b"GroupCoordinator ").encode())
+"""The prefix in a message that journald writes as numbers, because it contains colours or the like."""
+
+_NEAR_BYTES: Final = 2_000
+_CRI_PART: Final = re.compile(rb"^\S+ (?:stdout|stderr) P ")
+_CRI_END: Final = re.compile(rb"^\S+ (?:stdout|stderr) [PF] ")
+
+
+def scan(
+    stream: OpenedLog,
+    reader: FactReader,
+    scanned: Scanned,
+    progress: Callable[[int], None] | None = None,
+    *,
+    first_line: int = 1,
+) -> Iterator[Fact]:
+    """Yield the facts of a log, from its current position to its end.
+
+    Args:
+        stream: the log.
+        reader: parses its lines.
+        scanned: where to count.
+        progress: called with the number of bytes read.
+        first_line: the number of the line at the current position.
+    """
+    lines, held = WholeLines(), b""
+    while True:
+        data = stream.read(BLOCK_BYTES)
+        scanned.bytes += len(data)
+        if progress is not None:
+            progress(len(data))
+        block = held + (lines.add(data) if data else lines.end())
+        # A client may have broken a line, so the text after it matters: the last lines wait for the next block.
+        until = max(0, len(block) - WINDOW_BYTES) if data else len(block)
+        read_bytes = yield from _facts_of(block, first_line, reader, until)
+        count = block.count(b"\n", 0, read_bytes) + (not data and block[-1:] not in {b"", b"\n"})
+        held, first_line, scanned.lines = block[read_bytes:], first_line + count, scanned.lines + count
+        if not data:
+            scanned.too_long += lines.too_long
+            return
+
+
+def _facts_of(block: bytes, first_line: int, reader: FactReader, until: int) -> Generator[Fact, None, int]:
+    """Yield the facts of a block's lines that begin before a position; return where the next line begins."""
+    at, counted, number = 0, 0, first_line
+    as_numbers = b'"MESSAGE"' in block and _AS_NUMBERS.search(block) is not None
+    until = block.rfind(b"\n", 0, until) + 1 if until < len(block) else until
+    stranger = next_stranger(block, 0)
+    while True:
+        found = _found(block, at, as_numbers=as_numbers)
+        if 0 <= stranger < at:  # it is in a line of the coordinator, which is read as such
+            stranger = next_stranger(block, at)
+        if 0 <= stranger < min(found if found >= 0 else until, until):
+            number, counted, at = _pass_stranger(reader, block, stranger, number, counted)
+            stranger = next_stranger(block, at)
+            continue
+        if not 0 <= found < until:
+            return max(at, until)
+        start = block.rfind(b"\n", 0, found) + 1
+        end = end_of_line(block, found)
+        number += block.count(b"\n", counted, start)
+        counted = start
+        line, at = block[start:end], end + 1
+        if _CRI_PART.match(line):
+            line, at = _joined(block, line, at)
+        facts = list(
+            reader.facts(line, number, block[max(0, start - _NEAR_BYTES) : start], block[end : end + _NEAR_BYTES])
+        )
+        broken = reader.clients_text(number, block, at) if reader.unended else 0
+        if broken:
+            reader.note_suspicious(line, number, number)
+            _note_suspicious(reader, block[at : at + broken], number + 1, number)
+            at += broken + 1
+        else:
+            yield from facts
+        at = min(at, len(block))
+
+
+def _pass_stranger(reader: FactReader, block: bytes, found: int, number: int, counted: int) -> tuple[int, int, int]:
+    """Note what may be the text of a client that has not logged in; return the line's number, its begin, and its end.
+
+    Args:
+        reader: of the log.
+        block: a part of it.
+        found: where a line quotes such a client.
+        number: of the line that begins at `counted`.
+        counted: where that line begins.
+    """
+    start = block.rfind(b"\n", 0, found) + 1
+    number += block.count(b"\n", counted, start)
+    until = end_of_stranger(block, start, end_of_line(block, found))
+    _note_suspicious(reader, block[start:until], number, number)
+    return number, start, min(until + 1, len(block))
+
+
+def _note_suspicious(reader: FactReader, lines: bytes, number: int, since: int) -> None:
+    """Note the lines of a coordinator that a client may have written.
+
+    Args:
+        reader: of the log.
+        lines: what the client may have written.
+        number: of the first of them.
+        since: number of the line that the client's text begins on.
+    """
+    for count, each in enumerate(lines.split(b"\n")):
+        if _NEEDLE in each:
+            reader.note_suspicious(each, number + count, since)
+
+
+def _found(block: bytes, at: int, *, as_numbers: bool) -> int:
+    """Return the position of the next coordinator's prefix; -1 if there is none."""
+    found = block.find(_NEEDLE, at)
+    if as_numbers:
+        match = _AS_NUMBERS.search(block, at, len(block) if found < 0 else found)
+        return match.start() if match else found
+    return found
+
+
+def _joined(block: bytes, line: bytes, at: int) -> tuple[bytes, int]:
+    """Return a line joined with its other parts, where a container runtime has cut it and marked the parts with P."""
+    parts = [line]
+    while at < len(block):
+        end = end_of_line(block, at)
+        part = block[at:end]
+        head = _CRI_END.match(part)
+        if head is None:
+            break
+        parts.append(part[head.end() :])
+        at = end + 1
+        if head[0].endswith(b" F "):
+            break
+    return b"".join(parts), at

@@ -1,0 +1,145 @@
+"""Explained events as the rows that the dashboard shows: those of the engine's topics, made from a broker's log."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from heartwheel.readers.live.expiration import FROM_A_LOG, LoggedExpiration, LoggedTrigger
+from heartwheel.readers.live.topic_rows import OutputTopic, TopicRow
+from heartwheel.sources.explain.summary import name_of
+from heartwheel.wire.explained import ExplainedEvent, Happened
+from heartwheel.wire.verdicts import EPOCH_KINDS, ExpiryReason, TriggerRow
+
+REASONS: Final = {
+    Happened.EXPIRED: ExpiryReason.SESSION_TIMEOUT,
+    Happened.REMOVED_AT_REBALANCE: ExpiryReason.REBALANCE_TIMEOUT,
+    Happened.SYNC_TIMEOUT: ExpiryReason.SYNC_TIMEOUT,
+    Happened.PENDING_EXPIRED: ExpiryReason.PENDING_TIMEOUT,
+    Happened.REVOCATION_TIMEOUT: ExpiryReason.REVOCATION_TIMEOUT,
+    Happened.POLL_TIMEOUT: ExpiryReason.POLL_TIMEOUT,
+    Happened.REMOVED: ExpiryReason.NOT_A_MEMBER,
+    Happened.NO_ANSWER: ExpiryReason.NO_ANSWER,
+}
+"""The departures that page Expired shows, and its name for each."""
+
+
+def rows_of_log(events: Iterable[ExplainedEvent]) -> Iterator[TopicRow]:
+    """Yield the events as rows for a picture.
+
+    Args:
+        events: in the order of time.
+
+    Returns:
+        A row for each expiration, and one each for the start and the end of a rebalance; a rebalance that still runs
+        has only the first. Other events have no row.
+    """
+    for event in events:
+        if event.kind in REASONS:
+            yield _topic_row(OutputTopic.EXPIRATIONS, event, _expiration(event))
+        elif event.kind in {Happened.REBALANCE, Happened.GROUP_EMPTY}:
+            if event.started_ms is not None and event.group_type not in EPOCH_KINDS:
+                yield _topic_row(OutputTopic.TRIGGERS, event, _begun(event, event.started_ms))
+            yield _topic_row(OutputTopic.TRIGGERS, event, _ended(event))
+        elif event.kind is Happened.REBALANCING and event.started_ms is not None:
+            begun = msgspec.structs.replace(_begun(event, event.started_ms), generation_id=_generation(event))
+            yield _topic_row(OutputTopic.TRIGGERS, event, begun)
+
+
+def _topic_row(source: OutputTopic, event: ExplainedEvent, row: LoggedExpiration | TriggerRow) -> TopicRow:
+    return TopicRow(source, 0, event.evidence.line, event.time_ms, row)
+
+
+def _expiration(event: ExplainedEvent) -> LoggedExpiration:
+    of_session = event.kind in {Happened.EXPIRED, Happened.PENDING_EXPIRED}
+    source = f"The log says so: {event.evidence.file}, line {event.evidence.line}."
+    return LoggedExpiration(
+        id=_id(event, "expired"),
+        group_id=event.group_id,
+        member_id=event.member_id or name_of(event),  # a consumer's own log may not name it
+        group_instance_id=event.group_instance_id,
+        client_id=event.client_id,
+        client_host=event.client_host,
+        generation_id=_generation(event),
+        reason=REASONS[event.kind].value,
+        last_seen_ms=None,
+        session_timeout_ms=event.session_timeout_ms if of_session else event.rebalance_timeout_ms,
+        deadline_ms=event.time_ms,
+        detected_ms=event.time_ms,
+        lateness_ms=None,
+        group_state="",
+        shard=FROM_A_LOG,
+        group_kind=event.group_type or None,
+        returned_ms=event.returned_ms,
+        explanation=(*event.explanation, source),
+        evidence=f"{event.evidence.file}:{event.evidence.line}",
+        advice=event.advice,
+    )
+
+
+def _begun(event: ExplainedEvent, started_ms: int) -> TriggerRow:
+    joined = _joined(event)
+    return msgspec.structs.replace(
+        _ended(event),
+        id=_id_of("begun", event.group_id, event.group_type, started_ms),  # the same if it was shown while it ran
+        type="rebalance_triggered",
+        generation_id=max(0, _generation(event) - 1),
+        time_ms=started_ms,
+        detected_ms=started_ms,
+        leader=None,
+        removed=(),
+        removed_count=0,
+        joined=tuple(joined),
+        joined_count=len(joined),
+        duration_ms=None,
+    )
+
+
+def _joined(event: ExplainedEvent) -> list[str]:
+    return event.caused_by if event.reason in {"member_joined", "static_member_updated"} else []
+
+
+def _ended(event: ExplainedEvent) -> LoggedTrigger:
+    of_epoch = event.group_type in EPOCH_KINDS
+    joined = _joined(event) if of_epoch else []
+    removed = event.caused_by if of_epoch and not joined else event.blocked_by
+    kind = "group_empty" if event.kind is Happened.GROUP_EMPTY else "rebalance_completed"
+    return LoggedTrigger(
+        id=_id(event, "ended"),
+        type="epoch_bumped" if of_epoch else kind,
+        group_id=event.group_id,
+        generation_id=_generation(event),
+        reason=event.reason_text,
+        cause=None if event.reason == "unknown" else event.reason,
+        time_ms=event.time_ms,
+        deadline_ms=None,
+        awaiting=(),
+        awaiting_count=0,
+        leader="" if event.group_type == "classic" else None,
+        member_count=event.member_count,
+        removed=tuple(removed),
+        removed_count=len(removed),
+        joined=tuple(joined),
+        joined_count=len(joined),
+        duration_ms=event.duration_ms,
+        detected_ms=event.time_ms,
+        shard=FROM_A_LOG,
+        group_kind=event.group_type or None,
+    )
+
+
+def _generation(event: ExplainedEvent) -> int:
+    number = event.epoch if event.generation_id is None else event.generation_id
+    return -1 if number is None else number
+
+
+def _id(event: ExplainedEvent, what: str) -> str:
+    parts = (what, event.kind, event.group_id, event.member_id, event.evidence.file, event.evidence.line)
+    return _id_of(*parts)
+
+
+def _id_of(*parts: object) -> str:
+    return hashlib.blake2b(msgspec.json.encode(parts), digest_size=16).hexdigest()

@@ -1,0 +1,236 @@
+"""Summaries of groups: how often each thing happened, what it cost, the state at the end, and a verdict."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+import msgspec
+
+from heartwheel.sources.explain.explanation import UNSAID
+from heartwheel.sources.explain.lines import what
+from heartwheel.sources.explain.together import SharedIncident, Together
+from heartwheel.wire.explained import BROKERS, OUT, ExplainedEvent, Happened
+
+GROUPS_MAX: Final = 50_000
+BROKER_EVENTS_MAX: Final = 1_000
+REPLACED: Final = "came back under the same instance id"
+OUR_WORDS: Final = frozenset({"closed", "unsubscribed", REPLACED, UNSAID})
+"""Reasons of leaves that are our words, not a client's."""
+
+_NAMES_MAX: Final = 1_000
+_GOES: Final = (OUT | {Happened.LEFT}) - {Happened.PENDING_EXPIRED}
+
+
+class Enough(msgspec.Struct, kw_only=True):
+    """How long a timeout would have had to be for the members that it removed, as far as the log shows.
+
+    Args:
+        back: how many of them came back.
+        gone: how many had not come back by the end of the log.
+        name: the last of them; empty if no line names it.
+        later_ms: how long after its removal the last of them was back, ms.
+        needed_ms: the timeout that would have kept all that came back, ms; `None` if the log does not name theirs.
+    """
+
+    back: int = 0
+    gone: int = 0
+    name: str = ""
+    later_ms: int = 0
+    needed_ms: int | None = None
+
+
+class GroupSummary(msgspec.Struct, kw_only=True):
+    """The summary of one group.
+
+    Args:
+        group_id: its id.
+        group_type: classic, consumer, share or streams.
+        members: how many members it has at the end of the log; `None` if the log does not show that.
+        empty_since_ms: since when it has none, epoch ms.
+        last_out: how the last member in a coordinator's log left, as events name it.
+        rebalancing_since_ms: since when a rebalance runs that has no end in the log, epoch ms.
+        rebalancing: how long that has run by the end of the log and why, in words; empty if none runs.
+        kicks: how often a member was removed or left by a timeout, by kind.
+        out_from_ms: when the first of them was, epoch ms.
+        out_to_ms: when the last of them was, epoch ms.
+        enough: by kind, what timeout would have been long enough.
+        leaves: how often a member left, left temporarily, or was replaced.
+        leave_reasons: the members' reasons for it, in their own words, and how often each was given.
+        rebalances: how many there were.
+        rebalancing_ms: how long they took together, ms, as far as the log shows; `None` if it shows that of none of
+            them.
+        longest_ms: the longest of them, ms; `None` likewise.
+        causes: how often rebalances began, by cause.
+        blocked: the members that rebalances waited for, and how often.
+        worst: the member that was out most often, and how often.
+        storms: how many storms of rebalances.
+        storm_ms: when the last one began, epoch ms.
+        moves: how often the coordinator moved.
+        from_coordinator: whether it appears in a coordinator's log, and not only in its consumers' own logs.
+        verdict: sentences: its state, what happened, and what to change.
+    """
+
+    group_id: str
+    group_type: str = ""
+    members: int | None = None
+    empty_since_ms: int | None = None
+    last_out: str = ""
+    rebalancing_since_ms: int | None = None
+    rebalancing: str = ""
+    kicks: dict[str, int] = msgspec.field(default_factory=dict)
+    out_from_ms: int | None = None
+    out_to_ms: int | None = None
+    enough: dict[str, Enough] = msgspec.field(default_factory=dict)
+    leaves: int = 0
+    leave_reasons: dict[str, int] = msgspec.field(default_factory=dict)
+    rebalances: int = 0
+    rebalancing_ms: int | None = 0
+    longest_ms: int | None = 0
+    causes: dict[str, int] = msgspec.field(default_factory=dict)
+    blocked: dict[str, int] = msgspec.field(default_factory=dict)
+    worst: dict[str, int] = msgspec.field(default_factory=dict)
+    storms: int = 0
+    storm_ms: int | None = None
+    moves: int = 0
+    from_coordinator: bool = False
+    verdict: list[str] = msgspec.field(default_factory=list)
+
+    @property
+    def kicked(self) -> int:
+        """How often a timeout ended a membership, not counting pending members."""
+        return sum(number for kind, number in self.kicks.items() if kind != Happened.PENDING_EXPIRED)
+
+    @property
+    def lost_all(self) -> bool:
+        """Whether a timeout removed its last member; a group whose last member left is empty on purpose.
+
+        The rule is that of `heartwheel.readers.live.trouble`. A log may list the last leave after the line that the
+        group is empty, and no other member can leave after that line.
+        """
+        return self.empty_since_ms is not None and self.last_out in OUT
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether the group needs no attention."""
+        return not (self.kicks or self.blocked or self.storms or self.rebalancing) and self.empty_since_ms is None
+
+
+class LogSummary:
+    """Collects events into summaries of groups."""
+
+    def __init__(self) -> None:
+        self._groups: OrderedDict[str, GroupSummary] = OrderedDict()
+        self._together = Together()
+        self.brokers: list[ExplainedEvent] = []
+        """Starts and stops of brokers, the first ones."""
+
+    def add(self, event: ExplainedEvent) -> None:
+        """Add an event."""
+        if event.kind in BROKERS:
+            if len(self.brokers) < BROKER_EVENTS_MAX:
+                self.brokers.append(event)
+            return
+        group = self._groups.get(event.group_id)
+        if group is None:
+            group = self._groups[event.group_id] = GroupSummary(group_id=event.group_id)
+            if len(self._groups) > GROUPS_MAX:
+                self._groups.popitem(last=False)
+        group.group_type = event.group_type or group.group_type
+        group.from_coordinator |= event.broker_id is not None or event.moved_from is not None
+        _note_last(group, event)
+        match event.kind:
+            case Happened.LEFT | Happened.TEMPORARILY_LEFT | Happened.REPLACED:
+                group.leaves += 1
+                _count(group.leave_reasons, leave_words(event))
+            case Happened.REBALANCE | Happened.GROUP_EMPTY:
+                _add_rebalance(group, event)
+            case Happened.REBALANCING:
+                group.rebalancing_since_ms, group.rebalancing = event.started_ms, what(event)
+            case Happened.STORM:
+                group.storms, group.storm_ms = group.storms + 1, event.time_ms
+            case Happened.COORDINATOR_MOVED:
+                group.moves += 1
+                group.rebalancing_since_ms, group.rebalancing = None, ""
+            case _:
+                self._together.add(event)
+                _add_out(group, event)
+
+    def groups(self) -> list[GroupSummary]:
+        """Return the groups: those that rebalance, those without members, then those with the most removals."""
+        return sorted(
+            self._groups.values(),
+            key=lambda each: (
+                not each.rebalancing,
+                each.empty_since_ms is None,
+                -each.kicked,
+                -(each.rebalancing_ms or 0),
+                each.group_id,
+            ),
+        )
+
+    def incidents(self) -> list[SharedIncident]:
+        """Return the incidents in which several members were out at once, in the order of time."""
+        return self._together.incidents(self.brokers)
+
+
+def name_of(event: ExplainedEvent) -> str:
+    """Return the name of a member that stays the same when it comes back under a new id."""
+    return event.group_instance_id or event.client_id or event.member_id or ""
+
+
+def leave_words(event: ExplainedEvent) -> str:
+    """Return why a member left, in its own words where it gave any."""
+    if event.kind is Happened.REPLACED:
+        return REPLACED
+    words = event.reason_text.strip().rstrip(".")
+    if event.reason in {"closed", "unsubscribed"} or words in {"", "not provided"}:
+        return event.reason if event.reason in {"closed", "unsubscribed"} else UNSAID
+    return words[:200]
+
+
+def _note_last(group: GroupSummary, event: ExplainedEvent) -> None:
+    if event.broker_id is not None and event.kind in _GOES:
+        group.last_out = event.kind
+
+
+def _add_out(group: GroupSummary, event: ExplainedEvent) -> None:
+    group.kicks[event.kind] = group.kicks.get(event.kind, 0) + 1
+    name = name_of(event)
+    if event.kind is not Happened.PENDING_EXPIRED:
+        if name:  # a consumer's own log may not name it
+            _count(group.worst, name)
+        group.out_from_ms = event.time_ms if group.out_from_ms is None else min(group.out_from_ms, event.time_ms)
+        group.out_to_ms = max(group.out_to_ms or 0, event.time_ms)
+    enough = group.enough.setdefault(event.kind, Enough())
+    enough.name = name
+    if event.returned_ms is None:
+        enough.gone += 1
+        return
+    limit_ms = event.session_timeout_ms if event.kind is Happened.EXPIRED else event.rebalance_timeout_ms
+    later_ms = event.late_ms or max(0, event.returned_ms - event.time_ms)
+    enough.back += 1
+    enough.later_ms = max(enough.later_ms, later_ms)
+    if limit_ms is not None:
+        enough.needed_ms = max(enough.needed_ms or 0, limit_ms + later_ms)
+
+
+def _add_rebalance(group: GroupSummary, event: ExplainedEvent) -> None:
+    group.rebalances += 1
+    group.rebalancing_since_ms, group.rebalancing = None, ""
+    if event.duration_ms is not None:
+        group.rebalancing_ms = (group.rebalancing_ms or 0) + event.duration_ms
+        group.longest_ms = max(group.longest_ms or 0, event.duration_ms)
+    elif group.rebalances == 1:
+        group.rebalancing_ms = group.longest_ms = None
+    if event.broker_id is not None:  # a consumer does not know how many members its group has
+        group.members = 0 if event.kind is Happened.GROUP_EMPTY else event.member_count
+        group.empty_since_ms = event.time_ms if group.members == 0 else None
+    _count(group.causes, event.reason)
+    for each in event.blocked_by:
+        _count(group.blocked, each)
+
+
+def _count(counts: dict[str, int], name: str) -> None:
+    if name in counts or len(counts) < _NAMES_MAX:
+        counts[name] = counts.get(name, 0) + 1

@@ -1,0 +1,1 @@
+"""The gateway: workers send heartbeats over HTTP, and each answer reports only what Kafka has acknowledged."""

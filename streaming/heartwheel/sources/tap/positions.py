@@ -1,0 +1,112 @@
+"""Positions: how far a tap has read, kept in a file for the next start."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from heartwheel.base.errors import HeartwheelError
+from heartwheel.base.private import private_folder
+from heartwheel.sources.tap.gaps import QuietTime
+from heartwheel.sources.tap.holds import Hold
+from heartwheel.sources.tap.log_tail import TailPosition
+
+_FILE: Final = "positions.json"
+_LOCK: Final = "lock"
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Positions(msgspec.Struct):
+    """The state of a tap between two starts.
+
+    Args:
+        feed: its name.
+        request_log: position in the request log.
+        broker_log: position in the broker's own log, if it reads one.
+        ends: the next offset of each partition of the heartbeat topic, when all events before were written.
+        since_ms: since when it has missed nothing, epoch ms; -1 if it has read no line.
+        newest_ms: time of the newest line it has read, epoch ms; -1 if it has read no line.
+        holds: the holds of groups at that time.
+        rebalance_ms: how long joins of groups may wait, ms, as `Holds` knows it.
+        connections: to the broker, those that were used last.
+        odd_ms: when a client last had an id with a line break, epoch ms; -1 if none had.
+        form: a line of the request logger without its content; empty if none is known.
+        pause: the pause for which it is not yet known whether the broker was restarted.
+    """
+
+    feed: str
+    request_log: TailPosition
+    broker_log: TailPosition | None = None
+    ends: dict[int, int] = {}
+    since_ms: int = -1
+    newest_ms: int = -1
+    holds: dict[str, Hold] = {}
+    rebalance_ms: dict[str, int] = {}
+    connections: list[str] = []
+    pause: QuietTime | None = None
+    odd_ms: int = -1
+    form: str = ""
+
+
+class PositionsFolder:
+    """The folder of one tap.
+
+    Args:
+        folder: created if it is missing.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lock the folder against other taps.
+
+        Raises:
+            HeartwheelError: another tap runs on it.
+        """
+        private_folder(self._folder)
+        with (self._folder / _LOCK).open("ab") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise HeartwheelError(
+                    f"another tap runs on {self._folder}", hint="stop it, or name another folder with --positions"
+                ) from None
+            yield
+
+    def load(self, feed: str) -> Positions | None:
+        """Read the positions; `None` if there are none.
+
+        Raises:
+            HeartwheelError: they cannot be read, or belong to another feed.
+        """
+        file = self._folder / _FILE
+        try:
+            found = msgspec.json.decode(file.read_bytes(), type=Positions)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as error:
+            hint = "without it the tap begins anew, and what came meanwhile is not known; remove it to do so"
+            raise HeartwheelError(f"{file} cannot be read: {error}", hint=hint) from error
+        if found.feed != feed:
+            raise HeartwheelError(
+                f"{file} is of the feed {found.feed}, not of {feed}", hint="give each feed a folder of its own"
+            )
+        return found
+
+    def save(self, positions: Positions) -> None:
+        """Write the positions atomically: after a crash the file has the old ones or the new ones."""
+        new = self._folder / f"{_FILE}.new"
+        with new.open("wb") as file:
+            file.write(_encode(positions))
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(self._folder / _FILE)
