@@ -110,6 +110,22 @@ def test_a_clock_is_proven_by_the_batch_after_it() -> None:
     assert (clocks.proven_ms(2), clocks.proven_ms(3)) == (399, -1)
 
 
+def test_the_clock_of_a_driver_that_was_set_back_is_proven() -> None:
+    """The first batch after the step has an earlier timestamp than the one before it, and is the next one."""
+    clocks = Clocks()
+    for batch_ms, clock_ms in ((90_000, 400), (60_500, 1_400), (61_000, 1_900)):
+        clocks.batch(0, batch_ms, clock_ms)
+    assert clocks.proven_ms(1) == 1_399
+
+
+def test_a_row_of_the_batch_before_proves_nothing() -> None:
+    """An attempt that was given up writes the row of its batch when the next batch has written its own."""
+    clocks = Clocks()
+    for batch_ms, clock_ms in ((1_000, 400), (2_000, 1_400), (1_000, 400)):
+        clocks.batch(0, batch_ms, clock_ms)
+    assert clocks.proven_ms(1) == 399
+
+
 def test_an_audit_knows_the_clock_of_its_job() -> None:
     """Status rows that an audit was fed with tell it up to when it can judge."""
     audit = Audit(audit_config(CONFIG))

@@ -28,15 +28,20 @@ PATIENCE_S = float(os.environ.get("HEARTWHEEL_PATIENCE_S", "120"))
 """How long a condition may take on a busy machine before a test gives up."""
 
 
-def wait_for(condition: Callable[[], Any], what: str) -> Any:
-    """Wait until a condition holds, and return what it returned; a broker that is away for a moment may come back."""
+def wait_for(condition: Callable[[], Any], what: str | Callable[[], str]) -> Any:
+    """Wait until a condition holds, and return what it returned; a broker that is away for a moment may come back.
+
+    Args:
+        condition: holds once it returns something true.
+        what: what is waited for, or what tells at the end what is still missing.
+    """
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         with contextlib.suppress(KafkaUnreachableError):
             if found := condition():
                 return found
         time.sleep(0.2)
-    raise AssertionError(f"gave up after {PATIENCE_S:g} s waiting for {what}")
+    raise AssertionError(f"gave up after {PATIENCE_S:g} s waiting for {what if isinstance(what, str) else what()}")
 
 
 SESSION_MS = 1_500
@@ -165,7 +170,7 @@ class Job:
             self._process = subprocess.Popen(self.command, stdout=log, stderr=log, start_new_session=True)
         return self
 
-    def wait_for(self, condition: Callable[[], Any], what: str) -> Any:
+    def wait_for(self, condition: Callable[[], Any], what: str | Callable[[], str]) -> Any:
         """Wait for a condition while the job runs."""
 
         def checked() -> Any:

@@ -68,7 +68,10 @@ class World(NamedTuple):
 
     def until_both_know(self, gone: list[str]) -> None:
         """Wait until both sides have removed some members."""
-        self.job.wait_for(lambda: set(gone) <= self.sides.removed_by_both(), f"both sides to remove {gone}")
+        self.job.wait_for(
+            lambda: set(gone) <= self.sides.removed_by_both(),
+            lambda: f"both sides to remove {set(gone) - self.sides.removed_by_both()}: {self.sides.agreement().differ}",
+        )
 
 
 def _member(broker: EmbeddedKafka, group: str, number: int) -> GroupMember:
@@ -126,7 +129,9 @@ def test_both_sides_have_removed_the_same_after_a_roll(world: World) -> None:
         members.pop(0).do("close")
     left_ms = wall_ms()
     world.job.wait_for(lambda: world.sides.passed_on_ms() >= left_ms + 2 * SESSION_MS, "two sessions to go by")
-    world.job.wait_for(lambda: not world.sides.agreement().waiting, "both sides to know of everybody")
+    world.job.wait_for(
+        lambda: not world.sides.agreement().waiting, lambda: f"both sides to agree on {world.sides.agreement().differ}"
+    )
     agreement = world.sides.agreement()
     assert agreement.ok, agreement.differ
     assert_audit_is_clean(world.job)
