@@ -232,6 +232,24 @@ def test_group_that_is_forgotten_amidst_a_gap_begins_anew_like_one_never_seen() 
     assert _expired(log, ("tap",)) == [("a", T0 + SESSION_MS), ("b", forgotten_ms + 1_000 + SESSION_MS)]
 
 
+def test_group_without_members_is_forgotten_together_with_its_feeds() -> None:
+    """It was unloaded by one broker and loaded by another before a member was seen: it begins with the other one."""
+    log, again_ms = LogBuilder(), T0 + 1_000 + SESSION_MS + 1
+    for feed in ("one", "two"):
+        log.mark(T0, T0, feed=feed)
+    log.pass_on(T0, Event(group_id="g", type=EventType.UNLOAD), T0 + 100, feed="one")
+    log.pass_on(T0, Event(group_id="g", type=EventType.LOAD), T0 + 200, feed="two")
+    for feed in ("one", "two"):
+        log.mark(T0 + 300, T0 + 300, feed=feed)
+    cut = len(log.records)
+    for at_ms in (T0 + 1_000, again_ms):
+        log.pass_on(again_ms, _beat(), at_ms, feed="two")
+    log.mark(again_ms, again_ms + 1, feed="two")
+    verdicts, _ = _run([log.records[:cut], log.records[cut:]], ("one", "two"))
+    expired = [(v.member_id, v.time_ms) for v in verdicts if v.kind is Kind.MEMBER_EXPIRED]
+    assert expired == [("a", T0 + 1_000 + SESSION_MS)]
+
+
 def test_broker_that_is_gone_for_good_leaves_nobody_behind() -> None:
     """Another broker loads the group later than its sessions are long: they are whole again, as Kafka's are.
 

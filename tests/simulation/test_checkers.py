@@ -21,6 +21,9 @@ PLAIN: Final = 3
 FED: Final = 8
 """One with broken records, and with groups that feeds pass on."""
 
+FORGOTTEN: Final = 4710
+"""One whose only such group the job forgets, and with it the first of its two feeds."""
+
 
 def _judged(seed: int, spoil: Callable[[Checkpoint], None]) -> list[str]:
     """Run a history, spoil what is left of it, and return the broken promises."""
@@ -86,6 +89,7 @@ def _lose_a_reject(checkpoint: Checkpoint) -> None:
         (PLAIN, _forget_the_state, "P3 .*the state that is left"),
         (FED, _write_late, "P2 was due by marks"),
         (FED, _write_early, "P1 the feeds' marks had come to"),
+        (FORGOTTEN, _write_early, "P1 the feeds' marks had come to .*group_id='fed-87'"),
         (FED, _lose_a_reject, "P6 missing from the rejects topic"),
         (FED, _lose_a_reject, "P6 audit: reject_missing"),
     ],

@@ -16,7 +16,7 @@ from heartwheel.proof.simulation.story import Story
 from heartwheel.proof.simulation.world.feeds import Write, passed_on
 from heartwheel.proof.simulation.world.tapped import Heard
 from heartwheel.proof.testing import LogBuilder
-from heartwheel.wire.events import Event
+from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.passed_on import read_mark, read_passed_on
 from support.fed_growth import MOVING, parts
 
@@ -162,11 +162,26 @@ def test_the_checker_goes_by_the_marks() -> None:
     reached = _followed(log, [2, 3, 4, 5, 6], "one", "two").reached
     assert reached[0] == NOWHERE
     assert reached[1:4] == [
-        Reach(T0, T0, T0),
-        Reach(T0 + 1_000, T0 + 500, T0 + 500),
-        Reach(T0 + 1_000, *[T0 + 800] * 2),
+        Reach(*[T0] * 4),
+        Reach(T0 + 1_000, *[T0 + 500] * 3),
+        Reach(T0 + 1_000, *[T0 + 800] * 3),
     ]
     assert reached[4] == reached[3]
+
+
+def test_the_checker_knows_that_a_group_may_be_forgotten_with_its_feeds() -> None:
+    """A group without members that goes on with another feed may wait for both, or for that one alone."""
+    log = LogBuilder()
+    for feed in ("one", "two"):
+        log.mark(T0, T0, feed=feed)
+    log.pass_on(T0, Event(group_id="g", type=EventType.UNLOAD), T0 + 100, feed="one")
+    log.mark(T0, T0 + 500, feed="one")
+    log.pass_on(T0, Event(group_id="g", type=EventType.LOAD), T0 + 200, feed="two")
+    log.pass_on(T0, Event(group_id="g", member_id="a"), T0 + 1_000, feed="two")
+    log.mark(T0, T0 + 900, feed="two")
+    log.mark(T0, T0 + 1_700, feed="two")
+    reached = _followed(log, [6, 7, 8], "one", "two").reached
+    assert [(reach.at_most - T0, reach.forgotten - T0) for reach in reached] == [(0, 200), (500, 500), (500, 1_000)]
 
 
 def test_the_checker_knows_what_was_missed() -> None:

@@ -2,7 +2,10 @@
 
 What a feed says of a time that its marks had promised to be over may have come too late for the job, or not: that
 depends on where its batches ended. Such groups are put aside, with one exception: nobody of them is expired before the
-marks have come so far.
+marks have come so far. Of several feeds it is then enough that one has come so far. A group without members that is
+forgotten begins again without the feeds that told of it before, and whether it was forgotten may depend on the batches,
+too (seed 4710: the unload and the load of a group stood before the outage of another partition, and its first
+heartbeat after it).
 """
 
 from __future__ import annotations

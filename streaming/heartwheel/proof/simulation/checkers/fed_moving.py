@@ -19,6 +19,8 @@ from heartwheel.proof.simulation.checkers.fed_partition import (
     Followed,
     Missed,
     Reach,
+    latest_timer,
+    newest_of,
 )
 from heartwheel.proof.simulation.checkers.read_log import PlacedRequest
 
@@ -83,9 +85,9 @@ class MovingGroup:
         places = {entry.record.partition for entry, _ in told} | self._homes[batch]
         names = list(dict.fromkeys(name for _, name in told))
         awaited = [passed for name in names for passed in self._passed(name, places, ends, self._group_id)]
-        if not awaited:
-            written = [feed for name in names for feed in self._written(name, places, ends).values()]
-            awaited = [feed.passed_of(self._group_id) for feed in written]
+        written = [feed for name in names for feed in self._written(name, places, ends).values()]
+        marked = [feed.passed_of(self._group_id) for feed in written]
+        awaited = awaited or marked
         read_ms = min(awaited)
         shard = self.followed.shard
         met = {
@@ -93,13 +95,14 @@ class MovingGroup:
         }
         everywhere = [passed for name in met for passed in self._passed(name, places, ends, "")]
         everywhere_ms = min(everywhere, default=_FOREVER_MS)
-        heard_ms = max((entry.time_ms for entry, _ in told if entry.time_ms <= read_ms), default=-1)
         missed = [gap for end in ends.values() for gap in end.missed if gap.feed in names]
         missed_ms = max((gap.to_ms for gap in missed), default=-1)
+        times = [entry.time_ms for entry, _ in told]
         return Reach(
             read_ms,
-            min(read_ms - (len(awaited) > 1), max(heard_ms, everywhere_ms)),
-            min(read_ms, max(heard_ms, missed_ms, everywhere_ms)),
+            min(read_ms - (len(awaited) > 1), max(newest_of(times, read_ms), everywhere_ms)),
+            latest_timer(times, read_ms, max(missed_ms, everywhere_ms)),
+            latest_timer(times, max(marked), max(missed_ms, everywhere_ms)),
         )
 
     def _passed(self, name: str, places: set[int], ends: dict[int, BatchEnd], group_id: str) -> list[int]:

@@ -42,19 +42,22 @@ class Reach(NamedTuple):
     Args:
         records: all of its events of an earlier time have been read.
         surely: its timers have run up to here.
-        at_most: none of its timers can have run beyond this.
+        at_most: none of its timers can have run beyond this, unless the job has forgotten it.
+        forgotten: none of its timers can have run beyond this, even so: a group that begins again waits only for the
+            feeds that have told of it since, and there is at least one.
     """
 
     records: int
     surely: int
     at_most: int
+    forgotten: int
 
     def or_further(self, other: Reach) -> Reach:
         """Return the later one of each."""
         return Reach(*map(max, self, other))
 
 
-NOWHERE: Final = Reach(-1, -1, -1)
+NOWHERE: Final = Reach(-1, -1, -1, -1)
 
 
 class Missed(NamedTuple):
@@ -240,20 +243,38 @@ class FedPartition:
         awaited = [living[name] for name in group.feeds if name in living]
         awaited = awaited or [self._feeds[name] for name in group.feeds]
         read_ms = min(feed.passed_of(group_id) for feed in awaited)
+        furthest_ms = max(self._feeds[name].passed_of(group_id) for name in group.feeds)
         if len(self._feeds) < 2:
-            return Reach(read_ms, read_ms, read_ms)
+            return Reach(read_ms, read_ms, read_ms, read_ms)
         # Who is not heard of any more may have moved: timers go on as far as every feed has come.
         met = (feed.passed_ms for feed in living.values() if group.shard in feed.known_to)
         everywhere_ms = min(met, default=_FOREVER_MS)
-        heard_ms = max((entry.time_ms for entry, _ in group.entries if entry.time_ms <= read_ms), default=-1)
         missed_ms = max((gap.to_ms for gap in group.missed if gap.feed in group.feeds), default=-1)
+        times = [entry.time_ms for entry, _ in group.entries]
         # Which of several brokers was first in a millisecond is known once all have come beyond it.
         several = len(awaited) > 1
         return Reach(
             read_ms,
-            min(read_ms - several, max(heard_ms, everywhere_ms)),
-            min(read_ms, max(heard_ms, missed_ms, everywhere_ms)),
+            min(read_ms - several, max(newest_of(times, read_ms), everywhere_ms)),
+            latest_timer(times, read_ms, max(missed_ms, everywhere_ms)),
+            latest_timer(times, furthest_ms, max(missed_ms, everywhere_ms)),
         )
+
+
+def newest_of(times: list[int], until_ms: int) -> int:
+    """Return the newest of some times that is not later than a moment, epoch ms; -1 if none is."""
+    return max((time_ms for time_ms in times if time_ms <= until_ms), default=-1)
+
+
+def latest_timer(times: list[int], read_ms: int, moved_ms: int) -> int:
+    """Return up to when the timers of a group may have run, epoch ms.
+
+    Args:
+        times: of its events.
+        read_ms: up to when the feeds that it waits for have passed on everything.
+        moved_ms: up to when no other feed can still have events of it.
+    """
+    return min(read_ms, max(newest_of(times, read_ms), moved_ms))
 
 
 def _said(value: bytes | None) -> dict[str, Any] | None:

@@ -64,7 +64,7 @@ class HistoryJudge:
         first, why = rows.first.get(group_id, []), self._astray.get(group_id)
         if group_id in self._fed:
             in_order, entries = self._is_in_order(group_id), self._fed.entries(group_id)
-            if in_order or self._fed.why_aside(group_id) not in (None, Aside.UNFORESEEN):
+            if self._fed.why_aside(group_id) is not Aside.UNFORESEEN:
                 yield from check_marks(plan, self._fed, group_id, first, in_order=in_order)
         else:
             in_order, entries = why in (None, UnorderedReason.PARTITIONER), self._log.entries.get(group_id, [])

@@ -31,7 +31,9 @@ def check_marks(
     for row, written in rows:
         if not isinstance(row, ExpirationRow) or row.reason in TOLD_BY_RECORDS:
             continue
-        at_most_ms = fed.reach(group_id, written.batch).at_most
+        reach = fed.reach(group_id, written.batch)
+        # A group is also put aside where it depended on the batches whether the job forgot it together with its feeds.
+        at_most_ms = reach.at_most if in_order else reach.forgotten
         if row.deadline_ms > at_most_ms:
             yield BrokenPromise("P1", f"the feeds' marks had come to {at_most_ms} when it was written: {row}")
         before_ms = fed.reach(group_id, written.batch - 1).surely
