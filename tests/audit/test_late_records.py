@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from typing import Any
 
 import pytest
 
 from audit.engine_runs import Run, engine_run
-from audit.rich_log import CONFIG, T0
+from audit.rich_log import CONFIG as OF_RICH_LOG
+from audit.rich_log import T0
 from heartwheel.proof.testing import OUTAGE_MIN_MS, RUN, LogBuilder
 from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.verdicts import ExpirationRow
 
+CONFIG = dataclasses.replace(OF_RICH_LOG, group_max_size=2)
 OLD, NEW = 1_000, 2_000
 LEAVE = EventType.LEAVE
 
@@ -84,6 +87,22 @@ LOGS = {
         *_beats(0, 1_000, NEW), *_beats(100, 200), {"at": 300, "type": EventType.UNLOAD},
         {"at": 20_000, "type": EventType.LOAD}, *_beats(20_100, 21_000), {"at": 21_000, "type": LEAVE, "failure": "x"},
     ],
+    "failure in a full group": [
+        *_beats(0, 1_000, NEW, "other"), *_beats(0, 1_000, NEW, "third"),
+        {"at": 100, "type": LEAVE, "failure": "x"},
+        {"at": 200, "type": LEAVE, "incarnation": NEW, "member_id": "other"}, *_beats(300, 1_000),
+        {"at": 400, "type": LEAVE, "failure": "x"},
+        {"at": 500, "type": LEAVE, "incarnation": NEW, "member_id": "third"},
+    ],
+    "failure with a session that is not allowed": [
+        *_beats(0, 1_000, NEW, "other"), {"at": 100, "type": LEAVE, "failure": "x", "session_timeout_ms": 1},
+        *_beats(200, 1_000), {"at": 300, "type": LEAVE, "incarnation": NEW, "member_id": "other"},
+    ],
+    "end of a replaced instance": [
+        *_beats(0, 1_000, group_instance_id="i"), *_beats(100, 1_000, NEW, "w-1", group_instance_id="i"),
+        {"at": 200, "type": LEAVE, "group_instance_id": "i"},
+        {"at": 300, "type": LEAVE, "incarnation": NEW, "member_id": "w-1"}, *_beats(400, 1_000, group_instance_id="i"),
+    ],
 }  # fmt: skip
 
 ENDS = {
@@ -105,6 +124,9 @@ ENDS = {
     "late beat of an instance": [],
     "late beat makes static": [("session_timeout", 8_100)],
     "behind a load": [("session_timeout", 26_100)],
+    "failure in a full group": [],
+    "failure with a session that is not allowed": [],
+    "end of a replaced instance": [],
 }
 
 

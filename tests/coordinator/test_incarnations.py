@@ -26,7 +26,7 @@ class Workers(Stage):
         fields = {"session_timeout_ms": SESSION_MS, "incarnation": incarnation, **fields}
         return self.event(at_ms, EventType.HEARTBEAT, member, **fields)
 
-    def leaves(self, at_ms: int, incarnation: int | None, member: str = "w", **fields: str) -> Answer:
+    def leaves(self, at_ms: int, incarnation: int | None, member: str = "w", **fields: Any) -> Answer:
         """Send a leave, or a failure if it has one."""
         return self.event(at_ms, EventType.LEAVE, member, incarnation=incarnation, **fields)
 
@@ -220,6 +220,37 @@ def test_a_start_that_fails_before_its_first_heartbeat_is_reported() -> None:
     workers.beats(0, OLD)
     assert workers.leaves(100, NEW, failure="cannot start ./worker") is Answer.NONE
     assert workers.ends() == [("member_failed", "w", 100)]
+
+
+@pytest.mark.parametrize("fields", [{}, {"session_timeout_ms": 2**31 - 1}])
+def test_p1_a_start_whose_failure_is_refused_has_ended(fields: dict[str, Any]) -> None:
+    """P1: its late heartbeat makes no member that expires, though the group has room again, and a session is allowed.
+
+    The failure is refused as the group is full, or as its session timeout is not allowed.
+    """
+    workers = Workers(group_max_size=1, presence_max_session_timeout_ms=SESSION_MS)
+    workers.beats(0, NEW, "other")
+    refusal = Answer.INVALID_SESSION_TIMEOUT if "session_timeout_ms" in fields else Answer.GROUP_MAX_SIZE_REACHED
+    assert workers.leaves(100, OLD, failure="exit code 3", **fields) is refusal
+    workers.leaves(200, NEW, "other")
+    assert workers.beats(300, OLD) is Answer.FENCED_MEMBER_EPOCH
+    assert workers.leaves(400, OLD, failure="exit code 3", **fields) is Answer.FENCED_MEMBER_EPOCH
+    assert workers.beats(500, NEW) is Answer.NONE
+    workers.manager.advance(T0 + 500 + SESSION_MS)
+    assert workers.ends() == [("member_left", "other", 200), ("member_expired", "w", 500 + SESSION_MS)]
+
+
+@pytest.mark.parametrize("fields", [{}, {"failure": "exit code 3"}])
+def test_p1_a_start_whose_instance_id_another_member_has_may_end(fields: dict[str, str]) -> None:
+    """P1: the leave or failure of a replaced static worker is refused, and its late heartbeat makes no member."""
+    workers = Workers()
+    workers.beats(0, OLD, "w-0", group_instance_id="i")
+    workers.beats(100, NEW, "w-1", group_instance_id="i")
+    assert workers.leaves(200, OLD, "w-0", group_instance_id="i", **fields) is Answer.FENCED_INSTANCE_ID
+    workers.leaves(300, NEW, "w-1", group_instance_id="i")
+    assert workers.beats(400, OLD, "w-0", group_instance_id="i") is Answer.FENCED_MEMBER_EPOCH
+    workers.manager.advance(T0 + 400 + SESSION_MS)
+    assert workers.ends() == [("member_left", "w-1", 300)]
 
 
 def test_records_without_the_field_are_taken_as_they_come() -> None:

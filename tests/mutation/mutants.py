@@ -1502,10 +1502,18 @@ MUTANTS: Final = (
     Mutant(
         "a late leave is reported once the next start is gone",
         f"{_ENGINE}/engine/rules/presence.py",
-        "    if is_late or (is_gone and group.kind is GroupKind.PRESENCE):\n",
-        "    if is_gone and group.kind is GroupKind.PRESENCE:\n",
+        "(is_late or (member_id and member_id not in group.members)):\n",
+        "(member_id and member_id not in group.members):\n",
         "P3",
         f"{_LATE_RECORDS}::test_engine_and_audit_agree_at_any_cut[late failure twice]",
+    ),
+    Mutant(
+        "a start whose failure is refused has not ended",
+        f"{_ENGINE}/engine/rules/presence.py",
+        "(is_late or (member_id and member_id not in group.members)):\n",
+        "(is_late or (answer in (Answer.NONE, Answer.UNKNOWN_MEMBER_ID) and member_id not in group.members)):\n",
+        "P1",
+        f"{_INCARNATIONS}::test_p1_a_start_whose_failure_is_refused_has_ended",
     ),
     Mutant(
         "an end is forgotten at once",

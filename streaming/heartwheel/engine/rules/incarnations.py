@@ -5,8 +5,8 @@ heartbeat of the next one, because of a slow gateway or a retry. Records that na
 as with Kafka's producer epochs and SWIM's incarnation numbers. Records that name none are accepted as they come.
 
 - **Ended.** After a leave or a failure nothing of that incarnation counts any more: no repetition of it, and no
-  heartbeat that it has overtaken. Only equal numbers are refused, so a worker whose clock was set back between two
-  starts is still accepted.
+  heartbeat that it has overtaken. That holds although the leave or failure itself is refused, as where the group is
+  full. Only equal numbers are refused, so a worker whose clock was set back between two starts is still accepted.
 - **Earlier.** A leave or failure of an earlier incarnation than the member's is refused, but that incarnation has
   ended. A later one counts, because a worker may fail before its first heartbeat, while the session of its previous
   start still runs.

@@ -113,9 +113,9 @@ def leave(ctx: Context, event: Event) -> Answer:
     member = group.members.get(member_id)
     is_late = member is not None and is_earlier(event, member)
     answer = Answer.FENCED_MEMBER_EPOCH if is_late else _leave(ctx, event)
-    # This includes a worker that is not there: its heartbeat may arrive later. An unknown group stays unknown.
-    is_gone = answer in (Answer.NONE, Answer.UNKNOWN_MEMBER_ID) and member_id and member_id not in group.members
-    if is_late or (is_gone and group.kind is GroupKind.PRESENCE):
+    # A refusal takes no end back: of a worker that is not there, as the group was full or another member has its
+    # instance id, a heartbeat may arrive later, when nothing refuses it. An unknown group stays unknown.
+    if group.kind is GroupKind.PRESENCE and (is_late or (member_id and member_id not in group.members)):
         remember_end(group, member_id, event.incarnation, ctx.now_ms)
     return answer
 

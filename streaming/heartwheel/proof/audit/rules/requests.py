@@ -240,10 +240,8 @@ def leave(run: Run, event: Event) -> str:
     if member_id in group.members and is_older(group.members[member_id], start):
         note_over(group, member_id, start)
         return ""
-    wrong = members.refusal(group, member_id, event.group_instance_id)
     cause = _leave(run, event)
-    has_left = member_id and member_id not in group.members and wrong != "FENCED_INSTANCE_ID"
-    if has_left and not cause and group.kind == PRESENCE:
+    if member_id and member_id not in group.members and group.kind == PRESENCE:
         note_over(group, member_id, start)
     return cause
 
