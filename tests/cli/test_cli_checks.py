@@ -164,6 +164,14 @@ def test_what_cannot_be_measured_is_named_with_its_number() -> None:
     assert "feeds" not in name_unmeasured(load_settings().settings).detail
     detail = name_unmeasured(load_settings(overrides=["engine.feeds=tap-1,tap-2"]).settings).detail
     assert "feeds (tap-1,tap-2) know of a new partition within ten minutes (2)" in detail
+    assert "read their brokers' own logs, too: heartwheel tap --broker-log (8)" in detail
+
+
+def test_every_way_to_expire_a_living_member_is_checked_or_named() -> None:
+    """A new partition that is used too soon, and a member that alone is cut off, stand in docs/guarantees.md, too."""
+    detail = name_unmeasured(load_settings().settings).detail
+    assert "no producer uses a new partition before the job knows it, seconds after it was added (2)" in detail
+    assert "no member alone is cut off from Kafka for a whole session (4)" in detail
 
 
 @pytest.mark.parametrize(

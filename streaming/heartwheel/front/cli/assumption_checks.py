@@ -88,11 +88,16 @@ def name_unmeasured(settings: Settings) -> DoctorCheck:
     feeds = settings.engine.feeds
     assumed = [
         "all producers choose partitions as Kafka's own do (2)",
+        "no producer uses a new partition before the job knows it, seconds after it was added (2)",
         "no outage begins while a group moves to a new partition (2)",
         "the job runs when an outage begins and when it ends (4)",
+        "no member alone is cut off from Kafka for a whole session (4)",
     ]
     if feeds:
-        assumed.append(f"feeds ({feeds}) know of a new partition within ten minutes (2), and their times are right (8)")
+        assumed += [
+            f"feeds ({feeds}) know of a new partition within ten minutes (2), and their times are right (8)",
+            "taps among them read their brokers' own logs, too: heartwheel tap --broker-log (8)",
+        ]
     return DoctorCheck("assumptions", Status.SKIPPED, f"cannot be measured from here: {'; '.join(assumed)}", _ASSUMED)
 
 
