@@ -97,7 +97,7 @@ class TopicLog:
         consumer, topic = self._consumer, self._names[source]
         numbers = consumer.partitions_for_topic(topic)
         if not numbers:
-            raise KafkaRefusedError(f"topic {topic} does not exist", hint="heartwheel topics lists the topics")
+            raise KafkaRefusedError(f"topic {topic} does not exist", hint="heartwheel topics --create makes the topics")
         if source is AuditedTopic.HEARTBEATS:
             audit.exist(len(numbers))
         parts = [TopicPartition(topic, number) for number in sorted(numbers)]
