@@ -15,11 +15,14 @@ from pathlib import Path
 import pytest
 
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.client import admin_client
+from heartwheel.kafka.readback import read_topic
+from support.group_members import GroupMember
 from support.job import wait_for
 
 ROOT = Path(__file__).parents[2]
-READY = {"run": " members in ", "dashboard": "http://"}
-"""Commands that run until they are stopped, and what they print once they work."""
+READY = {"run": " members in ", "dashboard": "http://", "tap": ""}
+"""Commands that run until they are stopped, and what they print once they work; a tap prints figures now and then."""
 
 
 def commands_of(page: str, heading: str) -> list[list[str]]:
@@ -71,3 +74,40 @@ def test_what_a_person_copies_works(page: str, heading: str, tmp_path: Path) -> 
                 command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=200
             )
             assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_a_tap_is_started_as_its_page_says(tmp_path: Path) -> None:
+    """Job and tap, with nothing added but where things are: a real consumer is passed on, and the job takes it."""
+    with EmbeddedKafka(tmp_path / "broker", request_log=True) as broker, ExitStack() as running:
+        env = os.environ | {
+            "HEARTWHEEL_KAFKA__BOOTSTRAP_SERVERS": broker.bootstrap,
+            "HEARTWHEEL_CHECKPOINT__LOCATION": str(tmp_path / "checkpoint"),
+        }
+        create = [sys.executable, "-m", "heartwheel", "topics", "--create"]
+        subprocess.run(create, env=env, check=True, capture_output=True, timeout=200)
+        with admin_client(broker.bootstrap) as admin:
+            admin.create_topics({"work": {"num_partitions": 1}})
+        places = {
+            "/var/log/kafka/kafka-request.log": str(broker.request_log),
+            "/var/log/kafka/server.log": str(broker.log_file),
+            "/var/lib/heartwheel/broker-1": str(tmp_path / "broker-1"),
+        }
+        for words in commands_of("docs/tap.md", "Run it"):
+            placed = [places.get(word, word) for word in words if word != "..."]
+            running.enter_context(started(placed, tmp_path, env))
+        member = GroupMember(broker, "work", "orders", "c0", session_ms=6_000)
+        running.callback(member.end)
+        member.wait_joined()
+
+        def values(topic: str) -> list[bytes]:
+            return [record.value or b"" for record in read_topic(broker.bootstrap, topic)]
+
+        def named(topic: str) -> list[bytes]:
+            return [value for value in values(topic) if b'"orders"' in value]
+
+        wait_for(lambda: any(b'"broker-1"' in value for value in named("consumer-heartbeats")), "the tap to pass on")
+        wait_for(lambda: named("heartwheel-status"), "the job to know the group")
+        assert values("heartbeat-rejects") == []
+    assert "events passed on" in (tmp_path / "tap.log").read_text()
