@@ -1,7 +1,7 @@
 """Bugs of the track record that a history found: each has a history in which the checkers find it again.
 
-`docs/guarantees.md` names the seeds that found them at first. Where the members of that seed behave in another way now,
-another seed has taken its place.
+`docs/track-record.md` names the seeds that found them at first. Where the simulator draws another history from that
+seed now, another seed has taken its place.
 """
 
 from __future__ import annotations
