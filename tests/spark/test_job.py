@@ -74,6 +74,7 @@ def _rfc3339(time_ms: int) -> bytes:
     return f"{at:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03}Z".encode()
 
 
+@pytest.mark.proof
 def test_p1_p5_a_topic_that_grew_while_the_job_was_down_is_read_in_order(engine_topics: Topics, tmp_path: Path) -> None:
     """P1, P5: killed while members beat on, into new partitions: on its return exactly the silent ones are expired."""
     checkpoint = tmp_path / "checkpoint"
@@ -118,6 +119,7 @@ def _grow(topics: Topics, *, partitions: int) -> None:
     wait_for(lambda: count_partitions(topics.bootstrap, name) == partitions, "the new partitions")
 
 
+@pytest.mark.proof
 def test_f3_unread_records_that_are_gone_end_the_job(engine_topics: Topics, tmp_path: Path) -> None:
     """F3: retention took what was not read: the job says so and ends, and goes on when told that it may."""
     checkpoint = tmp_path / "checkpoint"

@@ -13,7 +13,7 @@ import pytest
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from support.job import Topics, beats_of, running, wait_for
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.proof]
 
 SESSION_MS = 6_000
 PAUSE_S = 9.0
