@@ -92,6 +92,25 @@ def test_an_error_and_its_hint_are_a_line_each(
     assert capsys.readouterr().err == "error: it broke\nhint: mend it\n"
 
 
+def test_a_package_that_is_not_installed_is_one_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where only explain was set up, another command says what it lacks; a module of ours that is missing is a bug."""
+
+    def fail(name: str) -> None:
+        def run_command(*_: object, **__: object) -> None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+        monkeypatch.setattr(app, "app", run_command)
+
+    fail("pyspark.sql")
+    assert run([]) == 1
+    assert capsys.readouterr().err.startswith("error: the package pyspark is not installed here\nhint: make setup ")
+    fail("heartwheel.engine.gone")
+    with pytest.raises(ModuleNotFoundError):
+        run([])
+
+
 def test_interrupt_is_exit_code_130(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C ends with the code that shells expect."""
 

@@ -15,7 +15,7 @@ from packaging.version import Version
 ROOT = Path(__file__).parents[2]
 LOCKS = {
     name: (ROOT / name).read_text(encoding="utf-8")
-    for name in ("requirements.lock", "requirements-build.lock", "requirements-supply.lock")
+    for name in ("requirements.lock", *(f"requirements-{part}.lock" for part in ("build", "supply", "explain")))
 }
 LOCK = LOCKS["requirements.lock"]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -44,17 +44,18 @@ def test_every_requirement_is_pinned(text: str) -> None:
     assert requirement.specifier.contains(PINS[canonicalize_name(requirement.name)])
 
 
-@pytest.mark.parametrize("group", ["build", "supply"])
+@pytest.mark.parametrize("group", ["build", "supply", "explain"])
 def test_every_group_is_pinned_in_its_lock(group: str) -> None:
-    """What builds and what audits has a lock of its own, with everything that is asked for."""
+    """What builds, what audits and what explains a log has a lock of its own, with everything that is asked for."""
     pins = pins_of(LOCKS[f"requirements-{group}.lock"])
     for requirement in map(Requirement, PROJECT["dependency-groups"][group]):
         assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)])
 
 
-def test_what_builds_is_the_same_in_both_locks() -> None:
-    """The second step of the setup changes nothing that the first one has installed."""
-    assert pins_of(LOCKS["requirements-build.lock"]).items() <= PINS.items()
+@pytest.mark.parametrize("part", ["build", "explain"])
+def test_parts_have_the_versions_of_the_whole(part: str) -> None:
+    """The second step of the setup changes nothing that the first has installed, and explain runs as it is tested."""
+    assert pins_of(LOCKS[f"requirements-{part}.lock"]).items() <= PINS.items()
 
 
 @pytest.mark.parametrize("file", ["Makefile", "docker/Dockerfile"])

@@ -48,6 +48,9 @@ EXIT_USAGE: Final = 2
 _REFUSED_BY_SYSTEM: Final = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 """Reasons of the system for refusing to write a file or folder; not bugs of ours."""
 
+_OWN: Final = frozenset({"heartwheel", "heartwheel_beats", "timing_wheel"})
+"""Packages of ours: a module of theirs that cannot be found is a bug."""
+
 EXIT_INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as shells have it."""
 
@@ -159,13 +162,27 @@ def run(arguments: list[str] | None = None) -> int:
     except _CommandLineError as error:
         _print_usage_error(error)
         return EXIT_USAGE
-    except (HeartwheelError, OSError) as error:
-        known = error if isinstance(error, HeartwheelError) else _file_error(error)
+    except (HeartwheelError, OSError, ModuleNotFoundError) as error:
+        known = _known(error)
         if known is None:
             raise
         print_error(known)
         return EXIT_USAGE if isinstance(error, SettingsError) else EXIT_FAILED
     return code if isinstance(code, int) else 0
+
+
+def _known(error: HeartwheelError | OSError | ModuleNotFoundError) -> HeartwheelError | None:
+    """Return the error to print; `None` for a bug."""
+    match error:
+        case HeartwheelError():
+            return error
+        case OSError():
+            return _file_error(error)
+    package = (error.name or "").partition(".")[0]
+    if not package or package in _OWN:
+        return None
+    hint = "make setup installs what every command needs; what make setup-explain installs is for explain alone"
+    return HeartwheelError(f"the package {package} is not installed here", hint=hint)
 
 
 def _file_error(error: OSError) -> HeartwheelError | None:
