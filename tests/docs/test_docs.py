@@ -47,6 +47,18 @@ def test_page_reads_on_in_sections_that_are_there() -> None:
     assert set(topics) <= set(served) == anchors(ROOT / "docs" / "troubleshooting.md")
 
 
+def test_program_names_sections_that_are_there() -> None:
+    """Errors, hints and comments lead to pages, and to sections of them, that a reader finds."""
+    sources = (file.read_text(encoding="utf-8") for file in sorted((ROOT / "streaming").rglob("*.py")))
+    named = {each for text in sources for each in re.findall(r"\bdocs/([\w-]+\.md)(?:#([\w-]+))?", text)}
+    assert any(section for _, section in named)
+    lost = {(page, section) for page, section in named if not (ROOT / "docs" / page).exists()}
+    assert lost == set()
+    assert {
+        (page, section) for page, section in named if section and section not in anchors(ROOT / "docs" / page)
+    } == set()
+
+
 def commands(page: Path) -> Iterator[list[str]]:
     """List the commands of the program that a page shows, in blocks and in sentences, as words."""
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +21,7 @@ _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
 _COMMAND = re.compile(r"(?<![\w./-])heartwheel (?P<command>[a-z]+)")
 _KEY = re.compile(rf"(?<![\w./-])(?:{'|'.join(sorted(SECTIONS))})(?:\.[a-z][a-z_]*)+")
 _VARIABLE = re.compile(r"HEARTWHEEL_[A-Z]+__[A-Z_]+")
-_FOREIGN_KEYS = {"kafka.request.logger", "spark.authenticate.secret"}
+_FOREIGN_KEYS = {"kafka.coordinator.group", "kafka.request.logger", "spark.authenticate.secret"}
 """Names of Kafka's loggers and of Spark's properties."""
 _FOREIGN_COMMAND = re.compile(r"kafka-[a-z]+\.sh .*")
 """A command of Kafka's own, to the end of its hint."""
@@ -33,9 +34,52 @@ class Hint(NamedTuple):
     text: str
 
 
+FILES = {file: ast.parse(file.read_text(encoding="utf-8")) for file in sorted(SOURCE.rglob("*.py"))}
+
+
+def _constants() -> dict[str, list[ast.expr]]:
+    """Return the values of names in capitals; modules may use one name for several."""
+    found = defaultdict[str, list[ast.expr]](list)
+    for node in (each for tree in FILES.values() for each in tree.body):
+        match node:
+            case ast.AnnAssign(target=ast.Name(id=name), value=value) if value is not None and name.isupper():
+                found[name].append(value)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name.isupper():
+                found[name].append(value)
+    return found
+
+
+def _parameters() -> dict[str, int]:
+    """Return the place of the parameter `hint` of each function and class that takes it by its place."""
+    found = {}
+    for node in (each for tree in FILES.values() for each in ast.walk(tree)):
+        match node:
+            case ast.ClassDef(name=name, body=body):
+                names = [
+                    each.target.id for each in body if isinstance(each, ast.AnnAssign) and hasattr(each.target, "id")
+                ]
+                for each in body:
+                    if isinstance(each, ast.FunctionDef) and each.name == "__init__":
+                        names = [argument.arg for argument in each.args.args[1:]]
+            case ast.FunctionDef(name=name, args=arguments):
+                names = [argument.arg for argument in arguments.args if argument.arg != "self"]
+            case _:
+                continue
+        if "hint" in names:
+            found[name] = names.index("hint")
+    return found
+
+
+CONSTANTS = _constants()
+PARAMETERS = _parameters()
+
+
 def _text(node: ast.expr) -> Iterator[str]:
     """Yield the texts that an expression may become, f-strings with `{}` for their fields."""
     match node:
+        case ast.Name(id=name) if name in CONSTANTS:
+            for value in CONSTANTS[name]:
+                yield from _text(value)
         case ast.Constant(value=str(text)):
             yield text
         case ast.JoinedStr(values=parts):
@@ -48,6 +92,20 @@ def _text(node: ast.expr) -> Iterator[str]:
                 yield from _text(choice)
 
 
+def _rows_of(table: ast.expr) -> Iterator[list[ast.expr]]:
+    """Yield the rows of a table that stands in the code: tuples, or the items of a mapping."""
+    match table:
+        case ast.Name(id=name) if name in CONSTANTS:
+            for value in CONSTANTS[name]:
+                yield from _rows_of(value)
+        case ast.Call(func=ast.Attribute(value=value, attr="items")):
+            yield from _rows_of(value)
+        case ast.Dict(keys=keys, values=values):
+            yield from ([key, value] for key, value in zip(keys, values, strict=True) if key is not None)
+        case ast.Tuple(elts=rows):
+            yield from (row.elts for row in rows if isinstance(row, ast.Tuple))
+
+
 def _hints_of(tree: ast.AST) -> Iterator[ast.expr]:
     for node in ast.walk(tree):
         match node:
@@ -57,14 +115,22 @@ def _hints_of(tree: ast.AST) -> Iterator[ast.expr]:
                 yield value
             case ast.FunctionDef(name=name) if name.endswith("hint"):
                 yield from (each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value)
-            case ast.Call(func=ast.Name(id="Rule" | "Problem" | "RequestError"), args=[*_, last]):
-                yield last
+            case ast.AugAssign(target=ast.Name(id="hint"), value=value):
+                yield value
+            case ast.Call(func=ast.Name(id=name), args=arguments) if PARAMETERS.get(name, 99) < len(arguments):
+                yield arguments[PARAMETERS[name]]
+            case (
+                ast.For(target=ast.Tuple(elts=names), iter=table)
+                | ast.comprehension(target=ast.Tuple(elts=names), iter=table)
+            ):
+                place = [isinstance(each, ast.Name) and each.id == "hint" for each in names]
+                yield from (row[place.index(True)] for row in _rows_of(table) if True in place)
 
 
 def _hints() -> Iterator[Hint]:
-    for file in sorted(SOURCE.rglob("*.py")):
+    for file, tree in FILES.items():
         place = file.relative_to(SOURCE).as_posix()
-        for node in _hints_of(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in _hints_of(tree):
             yield from (Hint(f"{place}:{node.lineno}", text) for text in _text(node))
 
 
@@ -103,7 +169,14 @@ def test_there_are_hints_to_check() -> None:
     """The search finds hints of each sort; else the tests below would hold nothing."""
     for pattern in (_OPTION, _COMMAND, _KEY):
         assert sum(bool(pattern.search(hint.text)) for hint in HINTS) >= 1, pattern.pattern
-    assert len(HINTS) > 150
+    assert len(HINTS) > 250
+    places = {hint.place.partition(":")[0] for hint in HINTS}
+    assert {
+        "front/cli/checks.py",
+        "engine/runtime/state/faults.py",
+        "settings/load.py",
+        "readers/live/health.py",
+    } <= places
 
 
 @pytest.mark.parametrize("hint", [pytest.param(hint, id=hint.place) for hint in HINTS])
