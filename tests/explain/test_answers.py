@@ -261,3 +261,15 @@ def test_only_a_clients_own_words_are_quoted() -> None:
     """Why a member left is its text, or what heartwheel makes of it."""
     group = GroupSummary(group_id="g", leaves=3, leave_reasons={"closed": 2, "tea break": 1})
     assert '3 leaves: 2 x closed, 1 x "tea break".' in verdict_of(group)
+
+
+def test_a_filter_of_members_says_nothing_about_the_whole_group(capsys: pytest.CaptureFixture[str]) -> None:
+    """The group rebalanced four times, and one of its members is still there: the rows of one member do not show it."""
+    assert run(["explain", LOG, "--member", "billing-1"]) == 0
+    out = capsys.readouterr().out
+    assert "billing: Once a member took itself out by a poll timeout: billing-1." in out
+    assert "No rebalance was seen" not in out
+    assert "Groups without members" not in out
+    assert run(["explain", LOG, "--member", "billing-1", "--summary"]) == 0
+    row = capsys.readouterr().out.splitlines()[1].split()
+    assert row[:7] == ["billing", "?", "0", "1", "?", "?", "?"]

@@ -22,6 +22,7 @@ from heartwheel.sources.explain.run import follow_logs
 from heartwheel.sources.explain.scan import FactReader, Scanned, scan
 from heartwheel.sources.explain.shown import rows_of_log
 from heartwheel.sources.explain.summary import LogSummary
+from heartwheel.sources.explain.verdicts import judged
 from support.broker_logs import REAL, explained
 from support.scripted_log import START_MS, lines_of, member, preparing, read, stable
 
@@ -270,3 +271,20 @@ def test_groups_whose_size_no_line_tells_are_named(capsys: pytest.CaptureFixture
     assert run(["explain", str(log)]) == 0
     out = capsys.readouterr().out
     assert "Groups without members at the end of the log: none; not known of: alerts." in out
+
+
+def test_a_rebalance_that_began_before_the_log_counts_for_no_length(tmp_path: Path) -> None:
+    """The log begins while the real group rebalances for the third time; only of the fourth it shows how long."""
+    whole = (REAL / "server.log").read_text().splitlines(keepends=True)
+    cut = "".join(line for line in whole[927:] if "orders" in line)
+    sums = LogSummary()
+    for event in explained(cut):
+        sums.add(event)
+    group = judged(sums)[0]
+    assert (group.rebalances, group.unmeasured, group.rebalancing_ms) == (2, 1, 3)
+    assert "1 rebalance took 3 ms, and 1 more of unknown length." in group.verdict
+    names, events, scanned = read(tmp_path, cut)
+    with LogPage(Settings(dashboard=DashboardSettings(port=0)), names) as shown:
+        shown.take(events, scanned)
+        day = httpx.get(f"{shown.url}api/rebalances").json()["groups"][0]["days"][0]
+    assert (day["rebalances"], day["lost_ms"], day["unmeasured"]) == (2, 3, 1)

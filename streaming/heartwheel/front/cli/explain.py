@@ -143,7 +143,7 @@ def explain(
         show_page(files, wanted, zone, asked.settings, follow=follow, open_browser=open_)
         return
     rows = json or follow or all_ or last is not None or only is not None or not sys.stdout.isatty()
-    scanned, sums = Scanned(), LogSummary()
+    scanned, sums = Scanned(), LogSummary(whole=not wanted.members)
     shown = _Rows(printer(json=json, silent=summary or unknown or not rows, lines=Lines()), _kinds(only), last)
     try:
         for event in filter(wanted.takes, _events(files, scanned, zone, follow=follow)):

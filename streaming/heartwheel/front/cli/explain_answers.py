@@ -97,12 +97,21 @@ def _row(group: GroupSummary) -> dict[str, str]:
         "polls": str(polls),
         "pending": str(pending),
         "left": str(group.leaves),
-        "rebalances": str(group.rebalances),
-        "took": "not logged" if group.rebalancing_ms is None else length(group.rebalancing_ms),
-        "longest": "not logged" if group.longest_ms is None else length(group.longest_ms),
+        "rebalances": str(group.rebalances) if group.whole else "?",
+        "took": _known(group, group.rebalancing_ms),
+        "longest": _known(group, group.longest_ms),
         "storms": str(group.storms),
         "worst": plain(f"{worst[0]} ({worst[1]})") if worst else "",
     }
+
+
+def _known(group: GroupSummary, length_ms: int | None) -> str:
+    """Return a length of rebalances; with a + if it does not count those of unknown length."""
+    if not group.whole:
+        return "?"
+    if length_ms is None:
+        return "not logged"
+    return f"{length(length_ms)}{' +' if group.unmeasured else ''}"
 
 
 def _table(rows: list[dict[str, str]], columns: list[str], width: int | None) -> Iterator[str]:
@@ -131,7 +140,11 @@ def _answers(sums: LogSummary, groups: list[GroupSummary]) -> Iterator[tuple[str
         for group in groups
         if group.empty_since_ms is not None
     ]
-    unknown = [group.group_id for group in groups if group.members is None and group.kicked and group.from_coordinator]
+    unknown = [
+        group.group_id
+        for group in groups
+        if group.members is None and group.kicked and group.from_coordinator and group.whole
+    ]
     if empty or unknown:
         rest = f"; not known of: {_named(unknown)}" if unknown else ""
         yield "Groups without members at the end of the log", f"{', '.join(empty) or 'none'}{rest}."

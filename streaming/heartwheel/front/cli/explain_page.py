@@ -40,7 +40,7 @@ def show_page(
 
     log_access(settings.dashboard)
     over, scanned, stdin = threading.Event(), Scanned(), sys.stdin.buffer
-    with stopped_by_signals(over.set), LogPage(settings, files) as shown:
+    with stopped_by_signals(over.set), LogPage(settings, files, whole=not wanted.members) as shown:
         stdout().print(Text(shown.url, style="bold cyan"))
         stderr().print("reading; Ctrl-C ends it", markup=False)
         warn(settings.dashboard)

@@ -51,11 +51,19 @@ class Rebalance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Day(msgspec.Struct, frozen=True, kw_only=True):
-    """The cost of a day: the day in UTC as `2026-11-22`, how many rebalances, and their time, ms, if it is known."""
+    """The cost of a day.
+
+    Args:
+        day: in UTC, as `2026-11-22`.
+        rebalances: how many began on it.
+        lost_ms: how long those of known length took together, ms; `None` if none has a known length.
+        unmeasured: how many have no known length.
+    """
 
     day: str
     rebalances: int
     lost_ms: int | None
+    unmeasured: int
 
 
 class Slot(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,7 +174,8 @@ def _summed(group_id: str, rows: list[Rebalance], from_ms: int, slot_ms: float) 
         longest_ms=max(known, default=None),
         unmeasured=len(rows) - len(known),
         days=[
-            Day(day=day, rebalances=len(ms), lost_ms=_sum_known(ms)) for day, ms in sorted(days.items(), reverse=True)
+            Day(day=day, rebalances=len(ms), lost_ms=_sum_known(ms), unmeasured=ms.count(None))
+            for day, ms in sorted(days.items(), reverse=True)
         ],
         longest=heapq.nlargest(LONGEST_MAX, rows, key=_rank),
         strip=_strip(rows, from_ms, slot_ms),

@@ -29,16 +29,17 @@ class LogPage(Served):
     Args:
         settings: where to listen and who has access: the section `[dashboard]`.
         names: of the logs.
+        whole: whether all events of a group are taken, and not only those about some of its members.
 
     Raises:
         SettingsError: files that the settings name cannot be used.
     """
 
-    def __init__(self, settings: Settings, names: Sequence[str]) -> None:
+    def __init__(self, settings: Settings, names: Sequence[str], *, whole: bool = True) -> None:
         self.picture = Picture(expirations_max=_ROWS_MAX, triggers_max=2 * _ROWS_MAX, window_ms=_EVERYTHING_MS)
         self._names = names
         self._follows = False
-        self._summary, self._summed_s, self._is_stale = LogSummary(), 0.0, True
+        self._summary, self._summed_s, self._is_stale = LogSummary(whole=whole), 0.0, True
         self._doubted = 0
         self.picture.log = self._sentence(None)
         super().__init__(server_of(self.picture, settings))

@@ -58,8 +58,8 @@ class GroupSummary(msgspec.Struct, kw_only=True):
         leaves: how often a member left, left temporarily, or was replaced.
         leave_reasons: the members' reasons for it, in their own words, and how often each was given.
         rebalances: how many there were.
-        rebalancing_ms: how long they took together, ms, as far as the log shows; `None` if it shows that of none of
-            them.
+        unmeasured: how many of them have no known length: they began before the log, or a consumer's own log has them.
+        rebalancing_ms: how long the others took together, ms; `None` if there are no others.
         longest_ms: the longest of them, ms; `None` likewise.
         causes: how often rebalances began, by cause.
         blocked: the members that rebalances waited for, and how often.
@@ -68,6 +68,7 @@ class GroupSummary(msgspec.Struct, kw_only=True):
         storm_ms: when the last one began, epoch ms.
         moves: how often the coordinator moved.
         from_coordinator: whether it appears in a coordinator's log, and not only in its consumers' own logs.
+        whole: whether all events of the group were added, and not only those about some of its members.
         verdict: sentences: its state, what happened, and what to change.
     """
 
@@ -85,6 +86,7 @@ class GroupSummary(msgspec.Struct, kw_only=True):
     leaves: int = 0
     leave_reasons: dict[str, int] = msgspec.field(default_factory=dict)
     rebalances: int = 0
+    unmeasured: int = 0
     rebalancing_ms: int | None = 0
     longest_ms: int | None = 0
     causes: dict[str, int] = msgspec.field(default_factory=dict)
@@ -94,6 +96,7 @@ class GroupSummary(msgspec.Struct, kw_only=True):
     storm_ms: int | None = None
     moves: int = 0
     from_coordinator: bool = False
+    whole: bool = True
     verdict: list[str] = msgspec.field(default_factory=list)
 
     @property
@@ -117,9 +120,14 @@ class GroupSummary(msgspec.Struct, kw_only=True):
 
 
 class LogSummary:
-    """Collects events into summaries of groups."""
+    """Collects events into summaries of groups.
 
-    def __init__(self) -> None:
+    Args:
+        whole: whether all events of a group are added, and not only those about some of its members.
+    """
+
+    def __init__(self, *, whole: bool = True) -> None:
+        self._whole = whole
         self._groups: OrderedDict[str, GroupSummary] = OrderedDict()
         self._together = Together()
         self.brokers: list[ExplainedEvent] = []
@@ -133,7 +141,7 @@ class LogSummary:
             return
         group = self._groups.get(event.group_id)
         if group is None:
-            group = self._groups[event.group_id] = GroupSummary(group_id=event.group_id)
+            group = self._groups[event.group_id] = GroupSummary(group_id=event.group_id, whole=self._whole)
             if len(self._groups) > GROUPS_MAX:
                 self._groups.popitem(last=False)
         group.group_type = event.group_type or group.group_type
@@ -221,8 +229,10 @@ def _add_rebalance(group: GroupSummary, event: ExplainedEvent) -> None:
     if event.duration_ms is not None:
         group.rebalancing_ms = (group.rebalancing_ms or 0) + event.duration_ms
         group.longest_ms = max(group.longest_ms or 0, event.duration_ms)
-    elif group.rebalances == 1:
-        group.rebalancing_ms = group.longest_ms = None
+    else:
+        group.unmeasured += 1
+        if group.unmeasured == group.rebalances:
+            group.rebalancing_ms = group.longest_ms = None
     if event.broker_id is not None:  # a consumer does not know how many members its group has
         group.members = 0 if event.kind is Happened.GROUP_EMPTY else event.member_count
         group.empty_since_ms = event.time_ms if group.members == 0 else None

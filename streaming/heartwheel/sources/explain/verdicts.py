@@ -70,14 +70,15 @@ def verdict_of(group: GroupSummary) -> list[str]:
         what = [f"Nobody was thrown out, but rebalances waited for {name} {_times(times).lower()}."]
         do = advice("rebalance_timeout")[-1:]
     elif group.storms:
-        what = [f"Nobody was thrown out, but the group rebalanced again and again: {_causes(group)}."]
+        causes = f": {_causes(group)}" if group.whole else ""
+        what = [f"Nobody was thrown out, but the group rebalanced again and again{causes}."]
         do = [_STATIC]
     elif group.kicks:
         what = [f"{_times(group.kicks[Happened.PENDING_EXPIRED])} a client asked to join and did not come back."]
         do = advice("pending_timeout")[-1:]
     else:
         what, do = ["Nobody was thrown out." if group.from_coordinator else _NOT_TOLD], []
-    return [*_stands(group), *what, *_left(group), _cost(group), *do]
+    return [*_stands(group), *what, *_left(group), *_cost(group), *do]
 
 
 def _stands(group: GroupSummary) -> list[str]:
@@ -148,14 +149,20 @@ def _causes(group: GroupSummary) -> str:
     return ", ".join(began[:_REASONS_MAX]) or "the log does not say why"
 
 
-def _cost(group: GroupSummary) -> str:
+def _cost(group: GroupSummary) -> list[str]:
+    if not group.whole:
+        return []  # most of its rebalances are not about the members that were asked for
     if group.group_type in EPOCH_KINDS and not group.rebalancing_ms:
-        return f"It had {count(group.rebalances, 'new epoch')}."
+        return [f"It had {count(group.rebalances, 'new epoch')}."]
     if not group.rebalances:
-        return "No rebalance was completed." if group.rebalancing else "No rebalance was seen."
+        return ["No rebalance was completed." if group.rebalancing else "No rebalance was seen."]
+    measured = group.rebalances - group.unmeasured
+    if not measured:
+        return [f"{count(group.rebalances, 'rebalance')}; how long is not known."]
     took = f" took {length(group.rebalancing_ms)}" if group.rebalancing_ms else ""
-    longest = f", the longest {length(group.longest_ms)}" if group.rebalances > 1 and group.longest_ms else ""
-    return f"{count(group.rebalances, 'rebalance')}{took}{longest}."
+    longest = f", the longest {length(group.longest_ms)}" if measured > 1 and group.longest_ms else ""
+    more = f", and {group.unmeasured} more of unknown length" if group.unmeasured else ""
+    return [f"{count(measured, 'rebalance')}{took}{longest}{more}."]
 
 
 def _most(counts: dict[str, int]) -> list[tuple[str, int]]:

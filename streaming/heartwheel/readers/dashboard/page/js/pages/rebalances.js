@@ -79,9 +79,10 @@ function section(group, from, to, slot) {
       fromLog ? "Rebalanced per day: " : "Rebalanced per day (UTC): ",
       days
         .slice(0, 7)
-        .map(({ day, lost_ms: ms, rebalances: n }) => {
-          const all = counted(n, "rebalance");
-          return `${day}: ${ms === null ? `${all} of unknown length` : `${duration(ms)} in ${all}`}`;
+        .map(({ day, lost_ms: ms, rebalances: n, unmeasured }) => {
+          if (ms === null) return `${day}: ${counted(n, "rebalance")} of unknown length`;
+          const more = unmeasured ? `, and ${count(unmeasured)} more of unknown length` : "";
+          return `${day}: ${duration(ms)} in ${counted(n - unmeasured, "rebalance")}${more}`;
         })
         .join("; "),
     ),
